@@ -1,0 +1,17 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace dptrain::app {
+
+/// Runs a command whose flags have been parsed. Returns the exit code; throws Error for what goes wrong.
+using Run = std::function<int()>;
+
+// Each adds its command's flags to `command` and returns what runs it.
+Run add_train_command(CLI::App& command);
+Run add_hash_command(CLI::App& command);
+Run add_devices_command(CLI::App& command);
+Run add_schema_command(CLI::App& command);
+
+}  // namespace dptrain::app

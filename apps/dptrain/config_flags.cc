@@ -1,0 +1,67 @@
+#include "config_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "config/config_document.h"
+
+namespace dptrain::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The path itself, then the configurations of the source tree and of the installation, with and without ".yaml".
+fs::path find_config(const std::string& name) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const std::vector<fs::path> folders = {"", DPTRAIN_SOURCE_CONFIGS,
+                                         program.parent_path().parent_path() / "share/dptrain/configs"};
+  std::vector<std::string> looked;
+  for (const fs::path& folder : folders) {
+    for (const char* ending : {"", ".yaml"}) {
+      const fs::path candidate = folder / (name + ending);
+      if (fs::is_regular_file(candidate, error)) return candidate;
+    }
+    looked.push_back(folder.empty() ? "the working directory" : folder.string());
+  }
+  throw Error(ExitCode::missing_file, Mistake{.where = name,
+                                              .expected = "no such configuration",
+                                              .got = "",
+                                              .advice = fmt::format("looked in {}", fmt::join(looked, ", "))});
+}
+
+}  // namespace
+
+void ConfigFlags::add_to(CLI::App& command) {
+  command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--set", overrides, "overrides one value, with dotted keys; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command.add_option("--devices", devices, "where to train: cpu:0-1, cuda:0, auto:2, ...")->type_name("LIST");
+  command.add_option("--out", out, "the run directory; runs/<name> by default")->type_name("DIR");
+  command.add_flag("--dump-config", dump_config,
+                   "print the resolved configuration and where each value came from, and stop");
+  command.add_flag("--quiet", quiet, "print nothing but errors");
+  command.add_flag("--json", json, "print the metrics as JSON lines on stdout; everything else goes to stderr");
+  command.add_option("--progress", progress, "a progress line: auto (on a terminal), plain, none")
+      ->check(CLI::IsMember({"auto", "plain", "none"}))
+      ->type_name("KIND");
+}
+
+ConfigNode ConfigFlags::load() const {
+  ConfigNode root = load_config(find_config(config));
+  for (const std::string& assignment : overrides) override_config(root, assignment);
+  if (!devices.empty()) override_config(root, fmt::format("devices='{}'", devices), "--devices");
+  return root;
+}
+
+std::string ConfigFlags::default_name() const { return fs::path(config).stem().string(); }
+
+}  // namespace dptrain::app

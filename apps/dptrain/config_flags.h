@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "config/config_node.h"
+
+namespace dptrain::app {
+
+/// The flags of every command that takes a configuration.
+struct ConfigFlags {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string devices;
+  std::string out;
+  bool dump_config = false;
+  bool quiet = false;
+  bool json = false;
+  std::string progress = "auto";
+
+  void add_to(CLI::App& command);
+  /// The configuration file with all overrides in it. Throws 66, saying where it was looked for.
+  ConfigNode load() const;
+  /// The file's stem: the run's name by default.
+  std::string default_name() const;
+};
+
+}  // namespace dptrain::app

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "commands.h"
+#include "openmp_restart.h"
+#include "program.h"
+
+namespace dptrain::app {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* help;
+  Run (*add)(CLI::App&);
+};
+
+/// The table of commands. Without one of them, `train` is meant.
+constexpr std::array<Command, 4> kCommands = {{
+    {"train", "run an experiment (also: dptrain --config FILE)", add_train_command},
+    {"hash", "print the hash of a checkpoint's weights: equal for equal bits", add_hash_command},
+    {"devices", "print what this machine has to train on", add_devices_command},
+    {"schema", "print the JSON Schema of the configuration", add_schema_command},
+}};
+
+std::string version_text() {
+  return fmt::format("dptrain {} ({})\nwith: {}\nwithout: {}", version(), git_commit(),
+                     fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "));
+}
+
+int report(ExitCode code, const std::vector<std::string>& lines, const std::string& last) {
+  if (lines.size() > 1)
+    for (const std::string& line : lines) fmt::print(stderr, "dptrain: {}\n", line);
+  fmt::print(stderr, "dptrain: {}\n", last);
+  return static_cast<int>(code);
+}
+
+/// The arguments with `train` put in where no command stands.
+std::vector<std::string> with_command(int count, char** values) {
+  std::vector<std::string> arguments(values + 1, values + count);
+  const bool top_level =
+      arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "--version";
+  if (!top_level && arguments[0].starts_with("-")) arguments.insert(arguments.begin(), "train");
+  return arguments;
+}
+
+void require_known_command(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Command& command : kCommands) known.emplace_back(command.name);
+  if (name.starts_with("-") || std::ranges::find(known, name) != known.end()) return;
+  throw Error(ExitCode::usage, fmt::format("'{}' is no command; {}", name, suggestion(name, known)));
+}
+
+int run(int count, char** values) {
+  CLI::App program("Trains one experiment under every parallel strategy.");
+  program.name("dptrain");
+  program.set_version_flag("--version", version_text());
+  program.require_subcommand(1);
+  program.footer("Begin with: dptrain --config lenet_ddp_2cpu");
+  int code = 0;
+  for (const Command& command : kCommands) {
+    CLI::App* subcommand = program.add_subcommand(command.name, command.help);
+    subcommand->callback([&code, run = command.add(*subcommand)] { code = run(); });
+  }
+  auto arguments = with_command(count, values);
+  if (!arguments.empty()) require_known_command(arguments[0]);
+  std::ranges::reverse(arguments);  // as CLI11 takes them
+  try {
+    program.parse(arguments);
+  } catch (const CLI::Success& success) {
+    return program.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return report(ExitCode::usage, {}, fmt::format("{}; dptrain --help shows the commands", error.what()));
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace dptrain::app
+
+int main(int count, char** values) {
+  using dptrain::ExitCode;
+  using namespace dptrain::app;
+  restart_with_openmp_environment(values);
+  try {
+    const int code = run(count, values);
+    if (std::fflush(stdout) == 0) return code;
+    return report(ExitCode::io, {}, "standard output: could not write; is the disk full or the reader gone?");
+  } catch (const dptrain::Error& error) {
+    std::fflush(stdout);
+    return report(error.code(), error.lines(), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(ExitCode::device, {}, "out of host memory; use a smaller batch or model");
+  } catch (const std::exception& error) {
+    return report(ExitCode::bug, {}, fmt::format("{}; this is a bug of dptrain, please report it", error.what()));
+  }
+}

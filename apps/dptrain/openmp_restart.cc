@@ -1,0 +1,32 @@
+#include "openmp_restart.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+namespace dptrain::app {
+namespace {
+
+/// Set for the second start, which never starts a third.
+constexpr const char* kRestarted = "DPTRAIN_OPENMP_RESTARTED";
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+}  // namespace
+
+void restart_with_openmp_environment(char** arguments) {
+  if (is_set(kRestarted)) return;
+  const bool chooses_waiting = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT");
+  const char* binding = std::getenv("OMP_PROC_BIND");
+  const bool binds = binding != nullptr && std::string_view(binding) != "false";
+  if (chooses_waiting && !binds) return;
+  // A user who chose how threads wait keeps that choice.
+  if (!chooses_waiting) ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  if (binds) ::setenv("OMP_PROC_BIND", "false", 1);
+  ::setenv(kRestarted, "1", 1);
+  ::execv("/proc/self/exe", arguments);
+  // Where it can't be executed again, it runs as it is: slower beside other programs, and no less right.
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,136 @@
+#include "training_display.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "base/error.h"
+#include "device/device_list.h"
+
+namespace dptrain::app {
+namespace {
+
+constexpr double kSecondsBetweenLines = 0.1;
+
+int terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+/// Digits in groups of three.
+std::string grouped(double value) {
+  std::string digits = fmt::format("{:.0f}", value);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+
+/// As many of the fields, the most important first, as fit the width.
+std::string fitted(const std::vector<std::string>& fields, int width) {
+  std::string line;
+  for (const std::string& field : fields) {
+    const std::string longer = line.empty() ? field : line + "  " + field;
+    if (static_cast<int>(longer.size()) >= width) break;
+    line = longer;
+  }
+  return line;
+}
+
+void write_all(std::FILE* stream, const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
+    throw Error(ExitCode::io, "standard output: could not write; is the disk full or the reader gone?");
+}
+
+}  // namespace
+
+TrainingDisplay::TrainingDisplay(const DisplayOptions& options)
+    : options_(options), live_line_(!options.quiet && options.progress == "auto" && ::isatty(STDERR_FILENO) == 1) {}
+
+TrainingDisplay::~TrainingDisplay() { clear_line(); }
+
+void TrainingDisplay::say(const std::string& text) {
+  if (options_.quiet) return;
+  clear_line();
+  write_all(options_.json ? stderr : stdout, text + "\n");
+}
+
+void TrainingDisplay::show_line(const std::string& line) {
+  std::fputs(("\r\x1b[K" + line).c_str(), stderr);
+  std::fflush(stderr);
+  line_shown_ = true;
+}
+
+void TrainingDisplay::clear_line() {
+  if (!line_shown_) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
+  line_shown_ = false;
+}
+
+void TrainingDisplay::on_start(const train::Experiment& experiment, const std::string& run_directory) {
+  say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
+                  experiment.model.name, experiment.dataset.name, experiment.strategy.name,
+                  device_names(experiment.devices), experiment.batch_size, experiment.learning_rate, run_directory));
+}
+
+void TrainingDisplay::on_step(const Progress& progress) {
+  epochs_ = progress.epochs;
+  if (!live_line_ || seconds_since(last_shown_) < kSecondsBetweenLines) return;
+  last_shown_ = Clock::now();
+  const double share = static_cast<double>(progress.samples_done) / static_cast<double>(progress.samples_of_epoch);
+  const double rate = static_cast<double>(progress.samples_done) / std::max(progress.seconds, 1e-9);
+  show_line(
+      fitted({fmt::format("epoch {}/{}", progress.epoch, progress.epochs), fmt::format("{:3.0f} %", 100 * share),
+              fmt::format("loss {:.4f}", progress.mean_loss), fmt::format("{} left", clock_text(progress.seconds_left)),
+              fmt::format("{} samples/s", grouped(rate))},
+             terminal_width()));
+}
+
+void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
+  if (options_.json) {
+    clear_line();
+    write_all(stdout, metrics.json() + "\n");
+  }
+  if (options_.quiet || options_.json) return;
+  if (!header_shown_) say("  epoch  train loss  accuracy  test loss  accuracy    seconds   samples/s");
+  header_shown_ = true;
+  const auto& train = metrics.train;
+  const std::string test = metrics.test ? fmt::format("{:9.4f}  {:6.2f} %", metrics.test->score.mean_loss(),
+                                                      100 * metrics.test->score.accuracy())
+                                        : fmt::format("{:>9}  {:>8}", "-", "-");
+  say(fmt::format("{:>7}  {:10.4f}  {:6.2f} %  {}  {:9.2f}  {:>10}", fmt::format("{}/{}", metrics.epoch, epochs_),
+                  train.score.mean_loss(), 100 * train.score.accuracy(), test, train.seconds,
+                  grouped(train.samples_per_s())));
+}
+
+void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory) {
+  if (outcome.last_epoch) {
+    const train::EpochMetrics& last = *outcome.last_epoch;
+    say("\n  device    samples    busy  peak memory  (last epoch)");
+    for (const auto& device : last.devices)
+      say(fmt::format("  {:<8}  {:>7}  {:4.0f} %  {:>11}", device.device, grouped(static_cast<double>(device.samples)),
+                      100 * device.busy, megabytes(device.peak_bytes)));
+    const auto& time = last.time;
+    say(fmt::format(
+        "  time: compute {:.2f} s, exposed communication {:.2f} s, optimizer {:.2f} s, waiting for data {:.2f} s, "
+        "other {:.2f} s",
+        time.compute_s, time.exposed_comm_s, time.optimizer_s, time.data_wait_s, time.other_s));
+  }
+  say(fmt::format("\n{} epochs, {} steps in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}", outcome.epochs,
+                  outcome.steps, outcome.seconds, outcome.weights_hash.substr(0, 16), run_directory,
+                  outcome.weights.lexically_relative(run_directory).string()));
+}
+
+}  // namespace dptrain::app

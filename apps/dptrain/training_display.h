@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "train/trainer.h"
+
+namespace dptrain::app {
+
+struct DisplayOptions {
+  bool quiet = false;
+  bool json = false;              ///< metrics lines on stdout, the rest on stderr
+  std::string progress = "auto";  ///< auto, plain, none
+};
+
+/// Shows a training while it runs: on a terminal a line that is written over and over, a row for each epoch, and a
+/// table of the devices at the end.
+class TrainingDisplay final : public train::TrainingObserver {
+ public:
+  explicit TrainingDisplay(const DisplayOptions& options);
+  ~TrainingDisplay() override;
+
+  void on_start(const train::Experiment& experiment, const std::string& run_directory);
+  void on_step(const Progress& progress) override;
+  void on_epoch(const train::EpochMetrics& metrics) override;
+  void on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory);
+
+ private:
+  void say(const std::string& text);
+  void show_line(const std::string& line);
+  void clear_line();
+
+  DisplayOptions options_;
+  bool live_line_;  ///< a progress line on a terminal
+  bool line_shown_ = false;
+  bool header_shown_ = false;
+  int64_t epochs_ = 0;
+  Clock::time_point last_shown_{};
+};
+
+}  // namespace dptrain::app

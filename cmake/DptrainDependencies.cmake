@@ -1,0 +1,70 @@
+# Everything from the distribution's packages. scripts/setup.sh installs what is missing.
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(fmt REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+# oneDNN's own CMake package insists on OpenCL's headers, which its CPU engine never needs and which the distribution's
+# package only recommends. The header and the library are enough.
+find_path(DPTRAIN_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)
+find_library(DPTRAIN_DNNL_LIBRARY dnnl)
+if(NOT DPTRAIN_DNNL_INCLUDE OR NOT DPTRAIN_DNNL_LIBRARY)
+  message(FATAL_ERROR "oneDNN was not found; install libdnnl-dev (scripts/setup.sh does), or name its place with -DCMAKE_PREFIX_PATH")
+endif()
+if(NOT TARGET DNNL::dnnl)
+  add_library(DNNL::dnnl UNKNOWN IMPORTED)
+  set_target_properties(DNNL::dnnl PROPERTIES
+    IMPORTED_LOCATION "${DPTRAIN_DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${DPTRAIN_DNNL_INCLUDE}")
+endif()
+mark_as_advanced(DPTRAIN_DNNL_INCLUDE DPTRAIN_DNNL_LIBRARY)
+
+# yaml-cpp 0.7 exports the bare name, later ones a namespaced target.
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()
+
+# dptrain_find_optional(CUDA <found variable> <what to install>): decides DPTRAIN_WITH_<part>.
+function(dptrain_find_optional part found advice)
+  set(with OFF)
+  if(NOT DPTRAIN_${part} STREQUAL "OFF")
+    if(${found})
+      set(with ON)
+    elseif(DPTRAIN_${part} STREQUAL "ON")
+      message(FATAL_ERROR "DPTRAIN_${part}=ON, but ${part} was not found; ${advice}, or configure with -DDPTRAIN_${part}=OFF")
+    endif()
+  endif()
+  set(DPTRAIN_WITH_${part} ${with} PARENT_SCOPE)
+  message(STATUS "dptrain: ${part}: ${with}")
+endfunction()
+
+set(cuda_found FALSE)
+if(NOT DPTRAIN_CUDA STREQUAL "OFF")
+  find_package(CUDAToolkit QUIET)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE AND TARGET CUDA::cudart_static)
+    set(cuda_found TRUE)
+  endif()
+endif()
+dptrain_find_optional(CUDA cuda_found "install the CUDA Toolkit (nvcc and cudart)")
+
+set(nccl_found FALSE)
+if(NOT DPTRAIN_NCCL STREQUAL "OFF" AND DPTRAIN_WITH_CUDA)
+  find_path(DPTRAIN_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(DPTRAIN_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+  if(DPTRAIN_NCCL_INCLUDE AND DPTRAIN_NCCL_LIBRARY)
+    set(nccl_found TRUE)
+  endif()
+endif()
+dptrain_find_optional(NCCL nccl_found "install libnccl-dev (NCCL also needs CUDA)")
+
+set(mpi_found FALSE)
+if(NOT DPTRAIN_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C interface; MPI's own C++ bindings are gone since MPI 3
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(mpi_found TRUE)
+  endif()
+endif()
+dptrain_find_optional(MPI mpi_found "install libopenmpi-dev (scripts/setup.sh --with-mpi does)")

@@ -1,0 +1,15 @@
+# Our own CPU kernels, lib/ops/*_kernels.cc, are compiled once for each instruction set; the machine picks at run time.
+# Each copy lives in a namespace of its own, DPTRAIN_ISA_NAMESPACE, so that no inline function of one leaks into another.
+file(GLOB kernel_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/lib/ops/*_kernels.cc")
+foreach(isa baseline avx2 avx512)
+  add_library(dptrain_kernels_${isa} OBJECT ${kernel_sources})
+  target_include_directories(dptrain_kernels_${isa} PRIVATE "${CMAKE_SOURCE_DIR}/lib")
+  target_link_libraries(dptrain_kernels_${isa} PRIVATE dptrain_compiler)
+  target_compile_definitions(dptrain_kernels_${isa} PRIVATE DPTRAIN_ISA_NAMESPACE=${isa})
+  # Vectors wider than a register are passed between functions of one file only, so that the ABI doesn't matter.
+  target_compile_options(dptrain_kernels_${isa} PRIVATE -O3 -Wno-psabi)
+  target_sources(dptrain_ops PRIVATE $<TARGET_OBJECTS:dptrain_kernels_${isa}>)
+endforeach()
+target_compile_options(dptrain_kernels_avx2 PRIVATE -mavx2 -mfma)
+target_compile_options(dptrain_kernels_avx512 PRIVATE
+  -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)

@@ -1,0 +1,12 @@
+# What a user may switch. AUTO takes a part where the machine has it; ON insists on it; OFF leaves it out.
+foreach(part CUDA NCCL MPI)
+  set(DPTRAIN_${part} AUTO CACHE STRING "Build with ${part}: AUTO, ON or OFF")
+  set_property(CACHE DPTRAIN_${part} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT DPTRAIN_${part} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "DPTRAIN_${part} is one of AUTO, ON and OFF, got '${DPTRAIN_${part}}'")
+  endif()
+endforeach()
+option(DPTRAIN_TESTS "Build the tests" ON)
+option(DPTRAIN_WARNINGS_AS_ERRORS "Stop at the first compiler warning" ON)
+set(DPTRAIN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+set(DPTRAIN_CUDA_ARCHITECTURES "90a" CACHE STRING "CUDA architectures, of 80 86 89 90a 100 120")

@@ -1,0 +1,43 @@
+#include "autograd/batch_norm.h"
+
+#include "autograd/tape.h"
+#include "base/check.h"
+#include "ops/add.h"
+
+namespace dptrain::autograd {
+namespace {
+
+void deliver(const Tensor& gradient, const GradientSink& sink) {
+  if (sink.accumulate)
+    ops::add_into(sink.target, gradient);
+  else
+    sink.target.copy_from(gradient);
+}
+
+}  // namespace
+
+Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::BatchNormOptions& options) {
+  const ops::BatchNormInputs in{.x = x.value(),
+                                .gamma = a.gamma.value(),
+                                .beta = a.beta.value(),
+                                .running_mean = a.running_mean,
+                                .running_variance = a.running_variance,
+                                .residual = a.residual.defined() ? a.residual.value() : Tensor()};
+  if (!a.training) {
+    DPTRAIN_CHECK(!x.tape().recording(), "a batch norm by running statistics has no gradient here");
+    return x.tape().record(ops::batch_norm_evaluation(in, options), {x}, {});
+  }
+  ops::BatchNormTraining forward = ops::batch_norm_training(in, options);
+  const Tensor y = forward.y;
+  // Only a residual's backward reads the output; without one, it isn't kept alive for it.
+  if (!a.residual.defined()) forward.y = Tensor();
+  return x.tape().record(y, {x, a.gamma, a.beta, a.residual}, [=](const Tensor& output_gradient) {
+    const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, output_gradient, options);
+    deliver(gradients.gamma, a.gamma.gradient_sink());
+    deliver(gradients.beta, a.beta.gradient_sink());
+    if (a.residual.defined()) a.residual.add_gradient(gradients.residual);
+    x.add_gradient(gradients.x);
+  });
+}
+
+}  // namespace dptrain::autograd

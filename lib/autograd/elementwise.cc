@@ -1,0 +1,24 @@
+#include "autograd/elementwise.h"
+
+#include "autograd/tape.h"
+#include "ops/add.h"
+#include "ops/relu.h"
+#include "ops/reorder.h"
+
+namespace dptrain::autograd {
+
+Variable relu(const Variable& x) {
+  const Tensor y = ops::relu_forward(x.value());
+  return x.tape().record(
+      y, {x}, [=](const Tensor& output_gradient) { x.add_gradient(ops::relu_backward(y, output_gradient)); });
+}
+
+Variable add(const Variable& a, const Variable& b) {
+  const Tensor sum = ops::add(a.value(), ops::reorder(b.value(), a.value().layout()));
+  return a.tape().record(sum, {a, b}, [=](const Tensor& output_gradient) {
+    a.add_gradient(output_gradient);
+    b.add_gradient(ops::reorder(output_gradient, b.value().layout()));
+  });
+}
+
+}  // namespace dptrain::autograd

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "autograd/variable.h"
+
+namespace dptrain::autograd {
+
+Variable relu(const Variable& x);
+/// a + b, of one shape; b is brought to the layout of a.
+Variable add(const Variable& a, const Variable& b);
+
+}  // namespace dptrain::autograd

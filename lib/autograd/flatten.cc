@@ -1,0 +1,18 @@
+#include "autograd/flatten.h"
+
+#include "autograd/tape.h"
+#include "ops/reorder.h"
+
+namespace dptrain::autograd {
+
+Variable flatten(const Variable& x) {
+  const Shape shape = x.value().shape();
+  const Shape flat = {shape[0], shape[0] > 0 ? shape.elements() / shape[0] : shape.with_first(1).elements()};
+  const Layout layout = x.value().layout();
+  const Tensor y = ops::reorder(x.value(), Layout::plain).reshaped(flat);
+  return x.tape().record(y, {x}, [=](const Tensor& output_gradient) {
+    x.add_gradient(ops::reorder(output_gradient.reshaped(shape), layout));
+  });
+}
+
+}  // namespace dptrain::autograd

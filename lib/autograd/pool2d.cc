@@ -1,0 +1,31 @@
+#include "autograd/pool2d.h"
+
+#include "autograd/tape.h"
+
+namespace dptrain::autograd {
+namespace {
+
+Variable pool2d(const Variable& x, ops::Pooling pooling, const ops::Pool2dOptions& options) {
+  const ops::Pool2dResult result = ops::pool2d_forward(x.value(), pooling, options);
+  return x.tape().record(result.y, {x}, [=](const Tensor& output_gradient) {
+    x.add_gradient(ops::pool2d_backward(x.value(), result, output_gradient, pooling, options));
+  });
+}
+
+}  // namespace
+
+Variable max_pool2d(const Variable& x, const ops::Pool2dOptions& options) {
+  return pool2d(x, ops::Pooling::max, options);
+}
+
+Variable average_pool2d(const Variable& x, const ops::Pool2dOptions& options) {
+  return pool2d(x, ops::Pooling::average, options);
+}
+
+Variable global_average_pool(const Variable& x) {
+  return x.tape().record(ops::global_average_pool_forward(x.value()), {x}, [=](const Tensor& output_gradient) {
+    x.add_gradient(ops::global_average_pool_backward(x.value(), output_gradient));
+  });
+}
+
+}  // namespace dptrain::autograd

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "autograd/variable.h"
+#include "ops/pool2d.h"
+
+namespace dptrain::autograd {
+
+Variable max_pool2d(const Variable& x, const ops::Pool2dOptions& options);
+Variable average_pool2d(const Variable& x, const ops::Pool2dOptions& options);
+/// [N, C, H, W] to [N, C]
+Variable global_average_pool(const Variable& x);
+
+}  // namespace dptrain::autograd

@@ -1,0 +1,63 @@
+#include "autograd/tape.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace dptrain {
+
+Variable Tape::input(Tensor value, bool requires_gradient) {
+  auto state = std::make_shared<Variable::State>();
+  state->tape = this;
+  state->value = std::move(value);
+  state->requires_gradient = requires_gradient && recording();
+  return Variable(std::move(state));
+}
+
+Variable Tape::use(Parameter& parameter) {
+  Variable variable = input(parameter.value(), true);
+  variable.state_->parameter = &parameter;
+  return variable;
+}
+
+Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward) {
+  Node node;
+  bool requires_gradient = false;
+  for (const Variable& input : inputs) {
+    if (!input.defined()) continue;
+    DPTRAIN_CHECK(&input.tape() == this, "a value of another tape");
+    requires_gradient |= input.requires_gradient();
+    if (recording() && input.state_->parameter != nullptr) node.parameters.push_back(input.state_->parameter);
+  }
+  Variable output = input(std::move(value), requires_gradient);
+  if (!recording() || !requires_gradient) return output;
+  for (Parameter* parameter : node.parameters) ++pending_uses_[parameter];
+  node.output = output;
+  node.backward = std::move(backward);
+  nodes_.push_back(std::move(node));
+  return output;
+}
+
+void Tape::backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready) {
+  DPTRAIN_CHECK(recording() && output.requires_gradient(), "backward from a value to which no gradient flows");
+  output.add_gradient(std::move(gradient));
+  while (!nodes_.empty()) {
+    // Taken off the tape before it runs: what it saved is released as soon as it has run.
+    Node node = std::move(nodes_.back());
+    nodes_.pop_back();
+    const Tensor incoming = std::exchange(node.output.state_->gradient, Tensor());
+    // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
+    if (incoming.defined()) node.backward(incoming);
+    node.backward = nullptr;
+    for (Parameter* parameter : node.parameters) finish_use(*parameter, ready);
+  }
+}
+
+void Tape::finish_use(Parameter& parameter, const GradientReadyHook& ready) {
+  const auto uses = pending_uses_.find(&parameter);
+  if (--uses->second > 0) return;
+  pending_uses_.erase(uses);
+  if (ready && parameter.has_gradient()) ready(parameter);
+}
+
+}  // namespace dptrain

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <unordered_map>
+#include <vector>
+
+#include "autograd/variable.h"
+
+namespace dptrain {
+
+/// Computes the gradients of an operator's inputs from that of its output, and adds them to the inputs.
+using BackwardFunction = std::function<void(const Tensor& output_gradient)>;
+
+/// Called as soon as a parameter's gradient is complete: its last recorded use has contributed.
+using GradientReadyHook = std::function<void(Parameter&)>;
+
+/// The record of one forward pass on one device: which operator made which value. Backward walks it from the end.
+/// Belongs to one rank thread.
+class Tape {
+ public:
+  enum class Mode {
+    record,  ///< keep what backward needs
+    forget,  ///< evaluation: nothing is kept, values end with their last use
+  };
+  explicit Tape(Mode mode) : mode_(mode) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  bool recording() const { return mode_ == Mode::record; }
+
+  /// A value that comes from outside. With `requires_gradient`, backward leaves its gradient in it.
+  Variable input(Tensor value, bool requires_gradient = false);
+  /// A use of a parameter.
+  Variable use(Parameter& parameter);
+  /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
+  Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward);
+
+  /// Walks back from `output`, whose gradient is `gradient`, and calls `ready` for each parameter in the order in which
+  /// their gradients are completed; the same on every run and device. Saved values are released on the way. Once per
+  /// tape.
+  void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {});
+
+ private:
+  struct Node {
+    Variable output;
+    std::vector<Parameter*> parameters;
+    BackwardFunction backward;
+  };
+
+  void finish_use(Parameter& parameter, const GradientReadyHook& ready);
+
+  Mode mode_;
+  std::vector<Node> nodes_;
+  std::unordered_map<Parameter*, int> pending_uses_;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,27 @@
+#include "autograd/variable.h"
+
+#include "base/check.h"
+#include "ops/add.h"
+#include "ops/reorder.h"
+
+namespace dptrain {
+
+void Variable::add_gradient(Tensor gradient) const {
+  if (!requires_gradient()) return;
+  DPTRAIN_CHECK(state_->parameter == nullptr, "a parameter's gradient goes through its sink");
+  DPTRAIN_CHECK(gradient.shape() == value().shape(), "a gradient {} of a value {}", gradient.text(), value().text());
+  Tensor& sum = state_->gradient;
+  // Gradients may be shared by several values (both inputs of an addition get the same one), so they are never changed
+  // in place.
+  sum = sum.defined() ? ops::add(sum, ops::reorder(gradient, sum.layout())) : std::move(gradient);
+}
+
+GradientSink Variable::gradient_sink() const {
+  Parameter* parameter = state_->parameter;
+  DPTRAIN_CHECK(parameter != nullptr, "a gradient sink of a value that is no parameter");
+  const GradientSink sink{parameter->gradient(), parameter->has_gradient()};
+  parameter->mark_gradient();
+  return sink;
+}
+
+}  // namespace dptrain

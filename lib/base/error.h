@@ -1,0 +1,40 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/exit_code.h"
+
+namespace dptrain {
+
+/// What is wrong, in the four parts that every message to a user has:
+/// "<where>: <expected>, got <got>; <advice>". Empty parts are left out.
+struct Mistake {
+  std::string where;     ///< "configs/a.yaml:12: devices", a file, a tensor
+  std::string expected;  ///< "expected an integer from 1 to 64"
+  std::string got;       ///< "'many'"
+  std::string advice;    ///< "write devices: 2"
+
+  /// The one sentence.
+  std::string sentence() const;
+};
+
+/// A failure that ends the program with `code()`. `what()` is one sentence: the root cause.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& sentence);
+  Error(ExitCode code, const Mistake& mistake);
+  /// Several mistakes, a line each; `what()` is the first of them and how many more. `lines` must not be empty.
+  Error(ExitCode code, std::vector<std::string> lines);
+
+  ExitCode code() const noexcept { return code_; }
+  /// Every mistake, a line each; one line unless there were several.
+  const std::vector<std::string>& lines() const noexcept { return lines_; }
+
+ private:
+  ExitCode code_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace dptrain

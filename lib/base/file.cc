@@ -1,0 +1,123 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace dptrain {
+namespace {
+
+[[noreturn]] void io_failed(std::string_view what, const std::filesystem::path& path, int error) {
+  throw Error(ExitCode::io, fmt::format("{}: could not {}: {}", path.string(), what, std::strerror(error)));
+}
+
+/// A file descriptor that is closed where its owner ends; `close()` reports what closing found.
+class OpenFile {
+ public:
+  OpenFile(const std::filesystem::path& path, int flags, mode_t mode = 0644) : path_(path) {
+    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+    while (descriptor_ < 0 && errno == EINTR);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) io_failed("write", path_, errno);
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+  }
+  void sync() {
+    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) io_failed("sync", path_, errno);
+  }
+  void close() {
+    if (::close(std::exchange(descriptor_, -1)) != 0) io_failed("close", path_, errno);
+  }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
+  OpenFile file(path, O_RDONLY);
+  if (!file.is_open()) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      throw Error(ExitCode::missing_file, fmt::format("{}: no such file", path.string()));
+    io_failed("open", path, errno);
+  }
+  std::string text;
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(file.descriptor(), block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) io_failed("read", path, errno);
+    if (got == 0) return text;
+    text.append(block, static_cast<size_t>(got));
+    if (text.size() > limit_bytes)
+      throw Error(ExitCode::bad_data, fmt::format("{}: expected at most {} bytes", path.string(), limit_bytes));
+  }
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+  std::filesystem::path aside = path;
+  aside += fmt::format(".tmp-{}", ::getpid());
+  try {
+    OpenFile file(aside, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file.is_open()) io_failed("create", aside, errno);
+    for (const auto part : parts) file.write(part);
+    file.sync();
+    file.close();
+    if (::rename(aside.c_str(), path.c_str()) != 0) io_failed("rename", aside, errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  write_file_atomically(path, std::span(&part, 1));
+}
+
+void append_line(const std::filesystem::path& path, std::string_view line) {
+  OpenFile file(path, O_WRONLY | O_CREAT | O_APPEND);
+  if (!file.is_open()) io_failed("open", path, errno);
+  const std::string whole = std::string(line) + "\n";
+  file.write(std::as_bytes(std::span(whole)));
+  file.sync();
+  file.close();
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    throw Error(ExitCode::io, fmt::format("{}: could not create the folder: {}", path.string(), error.message()));
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  OpenFile handle(folder, O_RDONLY | O_DIRECTORY);
+  if (!handle.is_open()) io_failed("open", folder, errno);
+  handle.sync();
+}
+
+}  // namespace dptrain

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dptrain {
+
+/// The whole file. Throws 66 where it is missing, 74 where it can't be read, 65 where it is over `limit_bytes`.
+std::string read_file(const std::filesystem::path& path, size_t limit_bytes = size_t{1} << 30);
+
+/// Writes `parts` one after the other beside `path`, syncs, then renames: a reader sees the old file or the whole new
+/// one. Throws 74 and leaves nothing behind where the disk is full or the folder can't be written.
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+/// Appends `line` and a newline in one write and syncs it: a killed process leaves whole lines. Throws 74.
+void append_line(const std::filesystem::path& path, std::string_view line);
+
+/// Creates the folder and its parents. Throws 74.
+void make_folder(const std::filesystem::path& path);
+
+/// Makes a rename inside `folder` durable. Throws 74.
+void sync_folder(const std::filesystem::path& folder);
+
+}  // namespace dptrain

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tensor/dtype.h"
+
+namespace dptrain {
+
+/// A piece of memory that a collective reads or writes, on the device of the calling rank.
+struct CommBuffer {
+  void* data = nullptr;
+  int64_t elements = 0;
+  DType dtype = DType::f32;
+
+  int64_t bytes() const { return elements * dtype_bytes(dtype); }
+};
+
+/// What this rank has sent so far: payload only, counted as a network would carry it.
+struct CommCounts {
+  int64_t bytes = 0;
+  int64_t collectives = 0;
+};
+
+/// A collective that was started and goes on while its rank computes.
+class CommWork {
+ public:
+  virtual ~CommWork() = default;
+  /// Blocks until the result is there. Throws the root cause where a rank failed, 75 when the deadline passes.
+  virtual void wait() = 0;
+};
+
+/// One rank's end of a group of ranks that compute together. Every rank of the group makes the same calls in the same
+/// order; a call that differs (another operation, another size) ends all of them with 76, naming both.
+///
+/// Sums follow one fixed order whatever the kind of communicator, the sizes of buckets, or who arrives first: the
+/// balanced binary tree over rank numbers, ((0+1)+(2+3))+..., so that runs and strategies that add the same numbers end
+/// in the same bits. For a size that is no power of two the tree of n ranks is that of its first half (the largest
+/// power of two below n) plus that of the rest: 3 is (0+1)+2, 5 is ((0+1)+(2+3))+4.
+///
+/// Every wait has a deadline. A rank that fails calls `abort`; all others then throw its cause from the call they are
+/// in.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Sums over all ranks, in place. Blocks.
+  void all_reduce(const CommBuffer& buffer) { start_all_reduce(buffer)->wait(); }
+  /// The same, started: `buffer` must not be touched until `wait` has returned. Collectives may be started before
+  /// earlier ones are waited for; their order of starting must be the same on all ranks.
+  virtual std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) = 0;
+  /// Sums into the root's buffer; the other ranks' buffers are left as they were. Blocks until the root has the sum and
+  /// every other rank may reuse its buffer.
+  virtual void reduce(const CommBuffer& buffer, int root) = 0;
+  /// Copies the root's buffer to all ranks. Blocks.
+  virtual void broadcast(const CommBuffer& buffer, int root) = 0;
+  /// `in` holds size() equal parts; the sum of part r ends in `out` of rank r. Blocks.
+  virtual void reduce_scatter(const CommBuffer& in, const CommBuffer& out) = 0;
+  /// Rank r's `in` ends as part r of every rank's `out` (size() equal parts). Blocks.
+  virtual void all_gather(const CommBuffer& in, const CommBuffer& out) = 0;
+  /// Rank r's `in` (parts may differ in size, or be empty) ends in the root's `out` at the sum of the sizes before it.
+  /// `out` is read on the root only. Blocks.
+  virtual void gather(const CommBuffer& in, const CommBuffer& out, int root) = 0;
+  /// The reverse: rank r's `out` is filled from the root's `in` at the sum of the sizes before it. Blocks.
+  virtual void scatter(const CommBuffer& in, const CommBuffer& out, int root) = 0;
+  /// One message to `peer`, which must call `receive` with this rank and the same size. Blocks until it was received.
+  virtual void send(const CommBuffer& buffer, int peer) = 0;
+  virtual void receive(const CommBuffer& buffer, int peer) = 0;
+  /// Blocks until every rank has called it.
+  virtual void barrier() = 0;
+
+  /// Ends every wait of every rank, now and later, with `cause`; the first cause given stays. Never blocks.
+  virtual void abort(const std::string& cause) = 0;
+
+  virtual CommCounts counts() const = 0;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,125 @@
+#include "comm/thread_communicator.h"
+
+#include <exception>
+#include <utility>
+
+#include "comm/comm_call.h"
+#include "comm/thread_group.h"
+
+namespace dptrain {
+namespace {
+
+/// One rank's end of an operation: published at construction, and its buffer is free again when `wait` returns or
+/// throws, or at the latest when this ends.
+///
+/// Ended without `wait`, it waits all the same. While an exception is on its way out of the rank it takes the call back
+/// instead where it still can: the others can't be waited for (they may be waiting for this rank elsewhere), and they
+/// must not be told before the root cause is, by `abort`, when the exception arrives where it is handled.
+class ThreadWork final : public CommWork {
+ public:
+  ThreadWork(std::shared_ptr<ThreadGroup> group, const OperationKey& key, int rank, const CommCall& call)
+      : group_(std::move(group)), rank_(rank), exceptions_(std::uncaught_exceptions()) {
+    operation_ = group_->start(key, rank, call);
+  }
+  ThreadWork(const ThreadWork&) = delete;
+  ThreadWork& operator=(const ThreadWork&) = delete;
+
+  ~ThreadWork() override {
+    if (!operation_) return;
+    if (std::uncaught_exceptions() > exceptions_ && group_->withdraw(*operation_, rank_)) return;
+    try {
+      group_->finish(*operation_, rank_);
+    } catch (const std::exception&) {
+      // The group has failed: every later call of this rank says so.
+    }
+  }
+
+  void wait() override {
+    if (!operation_) return;
+    group_->finish(*operation_, rank_);
+    operation_.reset();
+  }
+
+ private:
+  std::shared_ptr<ThreadGroup> group_;
+  std::shared_ptr<ThreadGroup::Operation> operation_;  // null when it is done and was waited for
+  int rank_;
+  int exceptions_;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
+      : group_(std::move(group)), rank_(rank), sent_to_(group_->size()), received_from_(group_->size()) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+
+  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
+    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
+  }
+  void reduce(const CommBuffer& buffer, int root) override {
+    start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root})->wait();
+  }
+  void broadcast(const CommBuffer& buffer, int root) override {
+    start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();
+  }
+  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+    start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
+  }
+  void all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    start({.kind = CommKind::all_gather, .in = in, .out = out})->wait();
+  }
+  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
+    start({.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root})->wait();
+  }
+  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
+    start({.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root})->wait();
+  }
+  void send(const CommBuffer& buffer, int peer) override {
+    start({.kind = CommKind::send, .in = buffer, .other = peer})->wait();
+  }
+  void receive(const CommBuffer& buffer, int peer) override {
+    start({.kind = CommKind::receive, .out = buffer, .other = peer})->wait();
+  }
+  void barrier() override { start({.kind = CommKind::barrier})->wait(); }
+
+  void abort(const std::string& cause) override { group_->fail(ExitCode::peer_lost, cause); }
+
+  CommCounts counts() const override { return counts_; }
+
+ private:
+  std::unique_ptr<ThreadWork> start(const CommCall& call) {
+    check_call(call, rank_, size());
+    OperationKey key;
+    if (call.kind == CommKind::send) {
+      key = {.number = ++sent_to_[call.other], .from = rank_, .to = call.other};
+    } else if (call.kind == CommKind::receive) {
+      key = {.number = ++received_from_[call.other], .from = call.other, .to = rank_};
+    } else {
+      key = {.number = ++collectives_};
+    }
+    auto work = std::make_unique<ThreadWork>(group_, key, rank_, call);
+    counts_.bytes += sent_bytes(call, rank_, size());
+    counts_.collectives += key.is_message() || call.kind == CommKind::barrier ? 0 : 1;
+    return work;
+  }
+
+  std::shared_ptr<ThreadGroup> group_;
+  int rank_;
+  int64_t collectives_ = 0;       // number of the latest one, barriers included
+  std::vector<int64_t> sent_to_;  // number of the latest message, by peer
+  std::vector<int64_t> received_from_;
+  CommCounts counts_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, const ThreadGroupOptions& options) {
+  const auto group = std::make_shared<ThreadGroup>(size, options);
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<ThreadCommunicator>(group, rank));
+  return ranks;
+}
+
+}  // namespace dptrain

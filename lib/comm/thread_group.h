@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <compare>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/exit_code.h"
+#include "comm/comm_call.h"
+#include "comm/thread_communicator.h"
+
+namespace dptrain {
+
+/// Which operation a call is an end of: collective number n of the group, or message number n from a rank to another.
+/// Numbers start at 1.
+struct OperationKey {
+  int64_t number = 0;
+  int from = -1;  ///< -1: a collective
+  int to = -1;
+
+  bool is_message() const { return from >= 0; }
+  auto operator<=>(const OperationKey&) const = default;
+};
+
+/// Where the ranks of one process meet. An operation goes through three states:
+///
+///   gathering  ranks publish their arguments and go on; nobody touches a buffer
+///   ready      all have arrived and agree: the operation is cut into pieces, and whoever is inside a call takes one
+///              after the other. The last to arrive always does, so a ready operation needs nobody else to end
+///   done       every piece is finished: the ranks may use their buffers again
+///
+/// The order of sums is fixed within an element, so who takes which piece changes no bit. There are no threads beside
+/// the ranks' own.
+///
+/// Waiting for ranks to arrive has the deadline. Waiting for pieces in work has none: they need no other rank, and are
+/// short.
+///
+/// After a failure (abort, deadline, disagreement) no operation becomes ready and no piece is taken any more. A rank
+/// leaves an operation with the failure only when nobody is at work on it, so its buffers are not touched after its
+/// call has thrown.
+class ThreadGroup {
+ public:
+  class Operation;
+
+  ThreadGroup(int size, const ThreadGroupOptions& options);
+
+  /// Publishes `rank`'s call, takes pieces of whatever is ready, and returns. Never waits for a rank. Throws the
+  /// group's failure, 76 where the call disagrees with another rank's; the call isn't published then.
+  std::shared_ptr<Operation> start(const OperationKey& key, int rank, const CommCall& call);
+  /// Blocks until the operation is done, at work on pieces meanwhile. Throws the group's failure; 75 where ranks are
+  /// still missing at the deadline.
+  void finish(Operation& operation, int rank);
+  /// Takes `rank`'s call back, so that its buffer may end: the operation can't become ready any more. False, and
+  /// nothing changed, where it is ready already or the group has failed; `finish` then doesn't wait for any rank.
+  bool withdraw(Operation& operation, int rank);
+
+  /// Every call, waiting now or made later, throws Error(code, sentence); the first failure stays. Never blocks for
+  /// long: it doesn't wait for pieces.
+  void fail(ExitCode code, const std::string& sentence);
+
+  int size() const { return size_; }
+
+ private:
+  struct Failure {
+    ExitCode code;
+    std::string sentence;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void fail_locked(ExitCode code, const std::string& sentence);
+  [[noreturn]] void throw_failure() const;
+  void make_ready(const std::shared_ptr<Operation>& operation);
+  void work(Lock& lock);
+  void spin(const Operation& operation) const;
+
+  const int size_;
+  const double timeout_s_;
+
+  // One mutex for all that follows: it is held for a few assignments, never during a piece.
+  std::mutex mutex_;
+  // Signalled when an operation becomes ready or done, on failure, and when the last worker leaves a failed operation.
+  std::condition_variable changed_;
+  std::optional<Failure> failure_;
+  std::map<OperationKey, std::shared_ptr<Operation>> gathering_;
+  std::vector<std::shared_ptr<Operation>> ready_;  // those with pieces that nobody has taken yet, oldest first
+  // What a spinning rank looks at without the mutex.
+  std::atomic<bool> failed_ = false;
+  std::atomic<bool> has_pieces_ = false;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace dptrain {
+
+/// The most addends of one tree, so that the temporaries of a sum fit on the stack.
+constexpr int kMaxTreeInputs = 1024;
+
+/// How many of `ranks` ranks (2 or more) are in the left half of their tree: the largest power of two below `ranks`.
+int tree_left_ranks(int ranks);
+
+/// Whether values of this type can be summed; u8 is for copies alone. Integers wrap around.
+bool can_sum(DType dtype);
+
+/// outputs[k][i] = the sum of inputs[r][i] over r, for every k, in the one order of sums of the project: the balanced
+/// binary tree over the inputs, whose left half has `tree_left_ranks` of them. Of one input the sum is a copy.
+///
+/// Elements are independent of each other: parts may be run by different threads, in any order, without changing a bit.
+/// An output may be one of the inputs; apart from that no two of them overlap.
+struct TreeSum {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  int64_t elements = 0;
+  DType dtype = DType::f32;
+
+  /// Sums elements begin to end - 1. The dtype must be one that can be summed, unless there is one input.
+  void run(int64_t begin, int64_t end) const noexcept;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config_node.h"
+
+namespace dptrain {
+
+/// Parses one YAML document whose top level is a mapping. Throws 78, naming file, line and column, for broken YAML, a
+/// duplicate key, an anchor, alias or tag, a second document, a byte that isn't text in UTF-8, more than 1 MiB, 10,000
+/// keys and values, 32 levels, or 64 KiB without a key or value.
+ConfigNode parse_config(std::string_view text, const std::string& source);
+
+/// Reads and parses a file. Throws 66 where it is missing, 74 where it can't be read, and as above.
+ConfigNode load_config(const std::filesystem::path& path);
+
+/// Puts `KEY=VALUE` (dotted keys, a YAML value) into the tree, making maps on the way; a scalar on the way becomes
+/// {name: scalar}, so that `strategy: ddp` takes `strategy.bucket_mb=5`. An empty value takes the default
+/// again. `source` names the flag. Throws 78.
+void override_config(ConfigNode& root, std::string_view assignment, const std::string& source = "--set");
+
+}  // namespace dptrain

@@ -1,0 +1,232 @@
+#include "config/config_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "config/key_shape.h"
+#include "config/read_record.h"
+#include "config/yaml_events.h"
+#include "config/yaml_scalar.h"
+
+namespace dptrain {
+namespace {
+
+template <typename T>
+ConfigValue value_or_none(const std::optional<T>& value) {
+  return value ? ConfigValue(*value) : ConfigValue();
+}
+
+/// An absolute path, so that config.yaml means the same wherever it is read again.
+std::filesystem::path absolute_path(const std::string& written, const ConfigOrigin& origin) {
+  const std::filesystem::path folder =
+      origin.line > 0 ? std::filesystem::path(origin.source).parent_path() : std::filesystem::path();
+  return std::filesystem::absolute(folder / written).lexically_normal();
+}
+
+}  // namespace
+
+ReadKey& ConfigReader::ask(std::string_view key, KeyShape shape) {
+  ReadKey& record = mapping_.record(key);
+  shape.words = std::move(record.shape.words);
+  if (record.word_by_default) {
+    shape.required = false;
+    shape.otherwise = shape.words.back();
+  }
+  record.shape = std::move(shape);
+
+  const ConfigNode* node = mapping_.find(key);
+  record.written = node != nullptr && node->kind != ConfigNode::Kind::null ? node : nullptr;
+  if (record.written != nullptr) {
+    record.show({}, short_origin(node->origin));
+    return record;
+  }
+  record.show(yaml_value(record.shape.otherwise), "default");
+  if (record.shape.required) {
+    const ConfigOrigin& origin = mapping_.origin_of(key);
+    const std::string dotted = mapping_.dotted(key);
+    const std::string wanted = fmt::format("<{}>", expected_words(record.shape));
+    pass_.note(mapping_, origin,
+               {place(origin, dotted),
+                node == nullptr ? "required, but absent" : "required, but empty",
+                {},
+                "write " + assignment(origin, dotted, wanted)});
+  }
+  return record;
+}
+
+void ConfigReader::misread(const ReadKey& record, const ConfigNode& node, const std::string& dotted) {
+  pass_.note(mapping_, node.origin,
+             {place(node.origin, dotted), "expected " + expected_words(record.shape), got_words(node),
+              advice(record.shape, node, node.origin, mapping_.dotted(record.key))});
+}
+
+template <typename T, typename Parse>
+std::optional<T> ConfigReader::take(ReadKey& record, Parse parse) {
+  if (record.written == nullptr) return std::nullopt;
+  const ConfigNode& node = *record.written;
+  std::optional<T> value = parse(node);
+  if (value)
+    record.show(yaml_value(ConfigValue(*value)), short_origin(node.origin));
+  else
+    misread(record, node, mapping_.dotted(record.key));
+  return value;
+}
+
+template <typename T, typename Parse>
+std::optional<std::vector<T>> ConfigReader::take_list(ReadKey& record, Parse parse) {
+  if (record.written == nullptr) return std::nullopt;
+  const ConfigNode& node = *record.written;
+  const bool is_list = node.kind == ConfigNode::Kind::list;
+  const std::span<const ConfigNode> items = is_list ? std::span(node.list) : std::span(&node, 1);
+  std::vector<T> values;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (std::optional<T> value = parse(items[i]))
+      values.push_back(std::move(*value));
+    else
+      misread(record, items[i], mapping_.dotted(record.key) + (is_list ? fmt::format("[{}]", i) : ""));
+  }
+  if (values.size() != items.size()) return std::nullopt;
+  record.show(yaml_value(ConfigValue(values)), short_origin(node.origin));
+  return values;
+}
+
+int64_t ConfigReader::integer(std::string_view key, std::optional<int64_t> otherwise, const IntegerRule& rule) {
+  ReadKey& record = ask(key, {.kind = KeyKind::integer,
+                              .required = !otherwise,
+                              .otherwise = value_or_none(otherwise),
+                              .help = std::string(rule.help),
+                              .integer = rule});
+  const auto value = take<int64_t>(record, [&](const ConfigNode& node) { return integer_in(node, rule); });
+  return value ? *value : otherwise.value_or(allowed_integer(rule, 0));
+}
+
+std::optional<int64_t> ConfigReader::optional_integer(std::string_view key, const IntegerRule& rule) {
+  ReadKey& record = ask(key, {.kind = KeyKind::integer, .help = std::string(rule.help), .integer = rule});
+  return take<int64_t>(record, [&](const ConfigNode& node) { return integer_in(node, rule); });
+}
+
+double ConfigReader::number(std::string_view key, std::optional<double> otherwise, const NumberRule& rule) {
+  ReadKey& record = ask(key, {.kind = KeyKind::number,
+                              .required = !otherwise,
+                              .otherwise = value_or_none(otherwise),
+                              .help = std::string(rule.help),
+                              .number = rule});
+  const auto value = take<double>(record, [&](const ConfigNode& node) { return number_in(node, rule); });
+  return value ? *value : otherwise.value_or(allowed_number(rule, 0));
+}
+
+std::optional<double> ConfigReader::optional_number(std::string_view key, const NumberRule& rule) {
+  ReadKey& record = ask(key, {.kind = KeyKind::number, .help = std::string(rule.help), .number = rule});
+  return take<double>(record, [&](const ConfigNode& node) { return number_in(node, rule); });
+}
+
+bool ConfigReader::boolean(std::string_view key, std::optional<bool> otherwise, std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::boolean,
+                              .required = !otherwise,
+                              .otherwise = value_or_none(otherwise),
+                              .help = std::string(help)});
+  return take<bool>(record, boolean_in).value_or(otherwise.value_or(false));
+}
+
+std::string ConfigReader::text(std::string_view key, std::optional<std::string> otherwise, std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::text,
+                              .required = !otherwise,
+                              .otherwise = value_or_none(otherwise),
+                              .help = std::string(help)});
+  return take<std::string>(record, text_in).value_or(otherwise.value_or(""));
+}
+
+std::optional<std::string> ConfigReader::optional_text(std::string_view key, std::string_view help) {
+  return take<std::string>(ask(key, {.kind = KeyKind::text, .help = std::string(help)}), text_in);
+}
+
+std::optional<std::filesystem::path> ConfigReader::optional_path(std::string_view key, std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::path, .help = std::string(help)});
+  return take<std::string>(record, [](const ConfigNode& node) -> std::optional<std::string> {
+    const auto written = text_in(node);
+    if (!written || written->empty()) return std::nullopt;
+    return absolute_path(*written, node.origin).string();
+  });
+}
+
+std::string ConfigReader::one_of(std::string_view key, std::span<const std::string> names,
+                                 std::optional<std::string> otherwise, std::string_view help) {
+  DPTRAIN_CHECK(!names.empty(), "{} needs names to choose from", key);
+  ReadKey& record = ask(key, {.kind = KeyKind::one_of,
+                              .required = !otherwise,
+                              .otherwise = value_or_none(otherwise),
+                              .help = std::string(help),
+                              .names = {names.begin(), names.end()}});
+  const auto value = take<std::string>(record, [&](const ConfigNode& node) {
+    auto name = text_in(node);
+    return name && std::ranges::find(names, *name) != names.end() ? name : std::nullopt;
+  });
+  return value ? *value : otherwise.value_or(names.front());
+}
+
+std::vector<int64_t> ConfigReader::integers(std::string_view key, std::vector<int64_t> otherwise,
+                                            const IntegerRule& rule) {
+  ReadKey& record =
+      ask(key, {.kind = KeyKind::integers, .otherwise = otherwise, .help = std::string(rule.help), .integer = rule});
+  const auto parse = [&](const ConfigNode& node) { return integer_in(node, rule); };
+  return take_list<int64_t>(record, parse).value_or(std::move(otherwise));
+}
+
+std::vector<double> ConfigReader::numbers(std::string_view key, std::vector<double> otherwise, const NumberRule& rule) {
+  ReadKey& record =
+      ask(key, {.kind = KeyKind::numbers, .otherwise = otherwise, .help = std::string(rule.help), .number = rule});
+  const auto parse = [&](const ConfigNode& node) { return number_in(node, rule); };
+  return take_list<double>(record, parse).value_or(std::move(otherwise));
+}
+
+std::vector<std::string> ConfigReader::texts(std::string_view key, std::vector<std::string> otherwise,
+                                             std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::texts, .otherwise = otherwise, .help = std::string(help)});
+  if (record.written != nullptr && record.written->kind == ConfigNode::Kind::scalar) {
+    const auto split = [](const ConfigNode& node) { return texts_between_commas(node.scalar); };
+    return take<std::vector<std::string>>(record, split).value_or(std::move(otherwise));
+  }
+  return take_list<std::string>(record, text_in).value_or(std::move(otherwise));
+}
+
+bool ConfigReader::has(std::string_view key) const {
+  const ConfigNode* node = mapping_.find(key);
+  return node != nullptr && node->kind != ConfigNode::Kind::null;
+}
+
+bool ConfigReader::word(std::string_view key, std::string_view word, bool by_default) {
+  ReadKey& record = mapping_.record(key);
+  auto& words = record.shape.words;
+  if (std::ranges::find(words, word) == words.end()) words.emplace_back(word);
+  record.word_by_default |= by_default;
+  if (pass_.describing) return false;
+  const ConfigNode* node = has(key) ? mapping_.find(key) : nullptr;
+  const bool is_word = node == nullptr ? by_default : text_in(*node) == word;
+  if (is_word) record.show(yaml_text(word), node == nullptr ? "default" : short_origin(node->origin));
+  return is_word;
+}
+
+void ConfigReader::mistake(std::string_view key, std::string_view expected, std::string_view got,
+                           std::string_view advice) {
+  pass_.note(mapping_, mapping_.origin_of(key),
+             {where(key), std::string(expected), std::string(got), std::string(advice)});
+}
+
+std::string ConfigReader::where(std::string_view key) const {
+  return place(mapping_.origin_of(key), mapping_.dotted(key));
+}
+
+bool ConfigReader::describing() const { return pass_.describing; }
+
+void ConfigReader::resolve(std::string_view key, std::string_view value, std::string_view origin) {
+  const auto record = std::ranges::find(mapping_.keys, key, &ReadKey::key);
+  DPTRAIN_CHECK(record != mapping_.keys.end(), "{} is resolved before it is read", key);
+  record->shown = parse_yaml_value(value, std::string(origin), where(key)).text();
+  record->origin = origin;
+  record->resolved = true;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "config/config_reader.h"
+#include "config/key_shape.h"
+#include "config/read_record.h"
+#include "config/yaml_scalar.h"
+
+namespace dptrain {
+
+/// The mapping number `index` under a key, kept from an earlier reading of the same key if there was one.
+ReadMapping& ConfigReader::inner(ReadKey& record, size_t index, const ConfigNode* node) {
+  if (record.inner.size() <= index) {
+    auto mapping = std::make_unique<ReadMapping>();
+    mapping->node = node;
+    mapping->path = mapping_.dotted(record.key);
+    if (record.shape.kind == KeyKind::sections) mapping->path += fmt::format("[{}]", index);
+    mapping->origin = node == nullptr ? mapping_.origin_of(record.key) : node->origin;
+    mapping->muted = mapping_.muted;
+    record.inner.push_back(std::move(mapping));
+  }
+  return *record.inner[index];
+}
+
+/// What is read instead of a mapping that is wrong: its mistake is noted already, and its reader still needs values.
+ReadMapping& ConfigReader::stand_in(std::string_view key) {
+  ReadMapping& mapping = pass_.stand_ins.emplace_back();
+  mapping.path = mapping_.dotted(key);
+  mapping.origin = mapping_.origin_of(key);
+  mapping.muted = true;
+  return mapping;
+}
+
+std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, const ConfigNode& node) {
+  const auto& names = record.shape.names;
+  const auto is_name = [&](const std::string& text) { return std::ranges::find(names, text) != names.end(); };
+  const std::string dotted = mapping_.dotted(record.key);
+  if (node.kind != ConfigNode::Kind::map) {
+    if (node.kind == ConfigNode::Kind::scalar && is_name(node.scalar)) return node.scalar;
+    misread(record, node, dotted);
+    return std::nullopt;
+  }
+  if (const ConfigNode* name = node.find("name")) {
+    if (name->kind == ConfigNode::Kind::scalar && is_name(name->scalar)) return name->scalar;
+    misread(record, *name, dotted + ".name");
+    return std::nullopt;
+  }
+  std::vector<std::string> keys_that_are_names;
+  for (const auto& [key, value] : node.map)
+    if (is_name(key)) keys_that_are_names.push_back(key);
+  if (keys_that_are_names.size() == 1) return keys_that_are_names.front();
+  pass_.note(mapping_, node.origin,
+             {place(node.origin, dotted), "expected " + expected_words(record.shape),
+              "a mapping without name: " + got_words(node), fmt::format("add name: {}", yaml_text(names.front()))});
+  return std::nullopt;
+}
+
+std::string ConfigReader::named(std::string_view key, std::span<const ConfigChoice> choices,
+                                std::optional<std::string> otherwise, std::string_view help) {
+  DPTRAIN_CHECK(!choices.empty(), "{} needs names to choose from", key);
+  KeyShape shape{.kind = KeyKind::named, .required = !otherwise, .help = std::string(help)};
+  if (otherwise) shape.otherwise = *otherwise;
+  for (const auto& choice : choices) {
+    shape.names.push_back(choice.name);
+    shape.names_help.push_back(choice.help);
+  }
+  ReadKey& record = ask(key, std::move(shape));
+  const auto read_options = [&](const ConfigChoice& choice, ReadMapping& mapping) {
+    ReadKey& name = mapping.record("name");
+    name.shape = {.kind = KeyKind::one_of, .required = true, .names = {choice.name}};
+    name.show(yaml_text(choice.name), record.written ? short_origin(mapping.origin_of("name")) : "default");
+    ConfigReader options(pass_, mapping);
+    if (choice.read_options) choice.read_options(options);
+  };
+
+  if (pass_.describing) {
+    for (size_t i = 0; i < choices.size(); ++i) read_options(choices[i], inner(record, i, nullptr));
+    return otherwise.value_or(choices.front().name);
+  }
+  const auto name = record.written != nullptr ? chosen_name(record, *record.written) : otherwise;
+  const auto choice =
+      std::ranges::find(choices, name.value_or(otherwise.value_or(choices.front().name)), &ConfigChoice::name);
+  DPTRAIN_CHECK(choice != choices.end(), "the default of {} is not among its names", key);
+  const bool is_map = record.written != nullptr && record.written->kind == ConfigNode::Kind::map;
+  read_options(*choice, name ? inner(record, 0, is_map ? record.written : nullptr) : stand_in(key));
+  return choice->name;
+}
+
+void ConfigReader::section(std::string_view key, const std::function<void(ConfigReader&)>& read,
+                           std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::section, .help = std::string(help)});
+  const bool is_wrong = record.written != nullptr && record.written->kind != ConfigNode::Kind::map;
+  if (is_wrong) misread(record, *record.written, mapping_.dotted(key));
+  ConfigReader inside(pass_, is_wrong ? stand_in(key) : inner(record, 0, record.written));
+  read(inside);
+}
+
+size_t ConfigReader::sections(std::string_view key, const std::function<void(ConfigReader&)>& read,
+                              std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::sections, .help = std::string(help)});
+  if (pass_.describing) {
+    ConfigReader inside(pass_, inner(record, 0, nullptr));
+    read(inside);
+    return 0;
+  }
+  if (record.written == nullptr) return 0;
+  if (record.written->kind != ConfigNode::Kind::list) {
+    misread(record, *record.written, mapping_.dotted(key));
+    return 0;
+  }
+  const auto& items = record.written->list;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const bool is_wrong = items[i].kind != ConfigNode::Kind::map;
+    if (is_wrong) misread(record, items[i], fmt::format("{}[{}]", mapping_.dotted(key), i));
+    ReadMapping& mapping = inner(record, i, is_wrong ? nullptr : &items[i]);
+    mapping.muted |= is_wrong;
+    ConfigReader inside(pass_, mapping);
+    read(inside);
+  }
+  return items.size();
+}
+
+std::vector<std::string> ConfigReader::written_keys() {
+  mapping_.free_keys = true;
+  if (pass_.describing) return {"*"};
+  std::vector<std::string> keys;
+  if (mapping_.node != nullptr)
+    for (const auto& [key, value] : mapping_.node->map) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace dptrain

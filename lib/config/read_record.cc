@@ -1,0 +1,76 @@
+#include "config/read_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/nearest_name.h"
+#include "config/yaml_scalar.h"
+
+namespace dptrain {
+
+void ReadKey::show(std::string yaml, std::string from) {
+  if (resolved) return;
+  shown = std::move(yaml);
+  origin = std::move(from);
+}
+
+ReadKey& ReadMapping::record(std::string_view key) {
+  const auto found = std::ranges::find(keys, key, &ReadKey::key);
+  return found != keys.end() ? *found : keys.emplace_back(ReadKey{.key = std::string(key)});
+}
+
+const ConfigNode* ReadMapping::find(std::string_view key) const {
+  return node == nullptr ? nullptr : node->find(std::string(key));
+}
+
+const ConfigOrigin& ReadMapping::origin_of(std::string_view key) const {
+  const ConfigNode* written = find(key);
+  return written == nullptr ? origin : written->origin;
+}
+
+std::string ReadMapping::dotted(std::string_view key) const {
+  return path.empty() ? yaml_text(key) : fmt::format("{}.{}", path, yaml_text(key));
+}
+
+void ReadPass::note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake) {
+  if (!describing && !mapping.muted) mistakes.push_back({origin, mistake.sentence()});
+}
+
+void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
+  std::vector<std::string> known;
+  for (const auto& record : mapping.keys) known.push_back(record.key);
+  if (mapping.node != nullptr) {
+    for (const auto& [key, value] : mapping.node->map) {
+      if (std::ranges::find(known, key) != known.end()) continue;
+      const std::string advice = known.empty() ? "nothing may stand here" : suggestion(key, known);
+      note(mapping, value.origin, {place(value.origin, mapping.dotted(key)), "unknown key, " + advice, {}, {}});
+    }
+  }
+  for (const auto& record : mapping.keys)
+    for (const auto& inner : record.inner) note_unknown_keys(*inner);
+}
+
+std::vector<std::string> ReadPass::mistake_lines() const {
+  auto sorted = mistakes;
+  std::ranges::stable_sort(sorted, {}, [](const Noted& noted) {
+    return std::tuple(noted.origin.line == 0, noted.origin.line, noted.origin.column);
+  });
+  std::vector<std::string> lines;
+  for (const auto& noted : sorted)
+    if (std::ranges::find(lines, noted.sentence) == lines.end()) lines.push_back(noted.sentence);
+  return lines;
+}
+
+std::string short_origin(const ConfigOrigin& origin) {
+  return origin.line > 0 ? fmt::format("{}:{}", origin.source, origin.line) : origin.source;
+}
+
+std::string place(const ConfigOrigin& origin, const std::string& dotted) {
+  const std::string text = origin.text();
+  return text.empty() ? dotted : fmt::format("{}: {}", text, dotted);
+}
+
+}  // namespace dptrain

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/config_node.h"
+
+namespace dptrain {
+
+/// Bounds on what is parsed, far over what a configuration needs and far under what would hurt.
+inline constexpr size_t kConfigLimitBytes = size_t{1} << 20;
+inline constexpr int kConfigLimitNodes = 10'000;
+inline constexpr int kConfigLimitDepth = 32;
+
+/// Parses a file: one document whose top level is a mapping. Nodes know their line and column; a value of a mapping has
+/// those of its key. Throws 78.
+ConfigNode parse_yaml_document(std::string_view text, const std::string& source);
+
+/// Parses the value of an override: a scalar, or a list or mapping in flow style; null where `text` is empty. Nodes
+/// come from `source`, line 0; messages begin with `where`. Throws 78.
+ConfigNode parse_yaml_value(std::string_view text, const std::string& source, const std::string& where);
+
+}  // namespace dptrain

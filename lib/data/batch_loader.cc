@@ -1,0 +1,152 @@
+#include "data/batch_loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+
+namespace dptrain {
+
+/// The thread and what it shares with the caller. Each start_epoch makes a new generation, and the thread leaves the
+/// work of an older one as soon as it sees that.
+class BatchLoader::Worker {
+ public:
+  Worker(std::shared_ptr<const ImageDataset> dataset, const BatchLoaderOptions& options)
+      : dataset_(std::move(dataset)), options_(options) {
+    DPTRAIN_CHECK(options_.batch_size > 0 && options_.batches_ahead > 0 && !options_.devices.empty(),
+                  "a loader of {} samples a batch, {} ahead, for {} devices", options_.batch_size,
+                  options_.batches_ahead, options_.devices.size());
+    thread_ = std::thread([this] { run(); });
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  int64_t batches() const { return (dataset_->samples() + options_.batch_size - 1) / options_.batch_size; }
+
+  void start_epoch(int64_t epoch) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++generation_;
+      epoch_ = epoch;
+      ready_.clear();
+      failure_ = nullptr;
+      taken_ = 0;
+    }
+    changed_.notify_all();
+  }
+
+  std::unique_ptr<Batch> next() {
+    std::unique_lock lock(mutex_);
+    DPTRAIN_CHECK(generation_ > 0, "a batch asked for before an epoch was started");
+    if (taken_ == batches()) return nullptr;
+    // Either comes: the thread catches whatever it throws.
+    changed_.wait(lock, [&] { return !ready_.empty() || failure_ != nullptr; });
+    if (ready_.empty()) std::rethrow_exception(failure_);
+    std::unique_ptr<Batch> batch = std::move(ready_.front());
+    ready_.pop_front();
+    ++taken_;
+    lock.unlock();
+    changed_.notify_all();
+    return batch;
+  }
+
+ private:
+  void run() noexcept {
+    uint64_t generation = 0;
+    for (;;) {
+      int64_t epoch = 0;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stop_ || generation_ != generation; });
+        if (stop_) return;
+        generation = generation_;
+        epoch = epoch_;
+      }
+      try {
+        prepare_epoch(generation, epoch);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (generation_ == generation) failure_ = std::current_exception();
+      }
+      changed_.notify_all();
+    }
+  }
+
+  void prepare_epoch(uint64_t generation, int64_t epoch) {
+    const std::vector<int64_t> order = epoch_order(dataset_->samples(), options_.seed, epoch, options_.shuffle);
+    for (int64_t first = 0; first < dataset_->samples(); first += options_.batch_size) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(
+            lock, [&] { return abandoned(generation) || ready_.size() < static_cast<size_t>(options_.batches_ahead); });
+      }
+      std::unique_ptr<Batch> batch = prepare_batch(generation, order, first);
+      const std::lock_guard lock(mutex_);
+      if (abandoned(generation)) return;
+      ready_.push_back(std::move(batch));
+      changed_.notify_all();
+    }
+  }
+
+  /// The batch that begins at `first`; nothing where the caller no longer wants it.
+  std::unique_ptr<Batch> prepare_batch(uint64_t generation, const std::vector<int64_t>& order, int64_t first) {
+    auto batch = std::make_unique<Batch>();
+    batch->first_position = first;
+    batch->samples = std::min(options_.batch_size, dataset_->samples() - first);
+    const std::span<const int64_t> samples(order.data() + first, static_cast<size_t>(batch->samples));
+    const size_t parts = options_.devices.size();
+    for (size_t p = 0; p < parts; ++p) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (abandoned(generation)) return nullptr;
+      }
+      const size_t begin = p * samples.size() / parts;
+      const size_t end = (p + 1) * samples.size() / parts;
+      batch->parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), *options_.devices[p]));
+    }
+    return batch;
+  }
+
+  /// Called with the mutex held.
+  bool abandoned(uint64_t generation) const { return stop_ || generation_ != generation; }
+
+  const std::shared_ptr<const ImageDataset> dataset_;
+  const BatchLoaderOptions options_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  ///< of anything below
+  bool stop_ = false;
+  uint64_t generation_ = 0;
+  int64_t epoch_ = 0;
+  std::deque<std::unique_ptr<Batch>> ready_;
+  int64_t taken_ = 0;
+  std::exception_ptr failure_;
+
+  std::thread thread_;
+};
+
+BatchLoader::BatchLoader(std::shared_ptr<const ImageDataset> dataset, const BatchLoaderOptions& options)
+    : worker_(std::make_unique<Worker>(std::move(dataset), options)) {}
+
+BatchLoader::~BatchLoader() = default;
+
+int64_t BatchLoader::batches_per_epoch() const { return worker_->batches(); }
+
+void BatchLoader::start_epoch(int64_t epoch) { worker_->start_epoch(epoch); }
+
+std::unique_ptr<Batch> BatchLoader::next() { return worker_->next(); }
+
+}  // namespace dptrain

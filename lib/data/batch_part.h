@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+#include "tensor/tensor.h"
+
+namespace dptrain {
+
+/// The samples of one part of a batch: those of one device.
+struct BatchPart {
+  Tensor images;                ///< f32 [n, C, H, W], plain, on the part's device
+  std::vector<int32_t> labels;  ///< n
+  /// n: their numbers in the data set, which random draws are keyed by.
+  std::vector<int64_t> sample_ids;
+  int64_t samples() const { return static_cast<int64_t>(labels.size()); }
+};
+
+/// Puts these samples, in this order, into memory of `device`; there may be none. Complete when it returns.
+/// Throws 71 where the device has no memory left.
+BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device);
+
+/// Samples begin to end - 1 in the order of the data set: what an evaluation reads.
+BatchPart load_block(const ImageDataset& dataset, int64_t begin, int64_t end, Device& device);
+
+}  // namespace dptrain

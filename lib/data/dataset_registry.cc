@@ -1,0 +1,36 @@
+#include "data/dataset_registry.h"
+
+#include <array>
+
+#include "data/mnist_datasets.h"
+#include "data/synthetic.h"
+
+namespace dptrain {
+namespace {
+
+/// A data set that a configuration may name. To add one, add a row.
+struct DatasetRow {
+  const char* name;
+  DatasetSpec (*read)(ConfigReader& config, uint64_t seed);
+  const char* help;
+};
+
+constexpr std::array kDatasets = {
+    DatasetRow{"mnist", read_mnist, "handwritten digits, 28 x 28, ten classes"},
+    DatasetRow{"fashion_mnist", read_fashion_mnist, "articles of clothing, 28 x 28, ten classes"},
+    DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, made from the seed"},
+};
+
+}  // namespace
+
+DatasetSpec read_dataset(ConfigReader& config, uint64_t seed) {
+  DatasetSpec spec;
+  std::vector<ConfigChoice> choices;
+  for (const DatasetRow& row : kDatasets)
+    choices.push_back(
+        {row.name, row.help, [&spec, &row, seed](ConfigReader& options) { spec = row.read(options, seed); }});
+  spec.name = config.named("dataset", choices, std::nullopt, "what to train on");
+  return spec;
+}
+
+}  // namespace dptrain

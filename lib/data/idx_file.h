@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace dptrain {
+
+/// Grey images as an IDX file holds them, row by row: pixels of image i begin at i * height * width.
+struct IdxImages {
+  int64_t count = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  std::vector<uint8_t> pixels;
+};
+
+/// Reads an IDX file (http://yann.lecun.com/exdb/mnist/), plain or gzip: images are magic number 0x00000803, count,
+/// rows, columns (big-endian, 32 bits each) and a byte a pixel; labels are 0x00000801, count and a byte a label.
+///
+/// Throws 66 where the file is missing, and 65, naming file, field, what was expected and what is there, unless the
+/// file is exactly what its header says. Takes no more memory than the header implies, and refuses a header that
+/// implies more than the file can hold before taking any.
+IdxImages read_idx_images(const std::filesystem::path& path);
+std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path);
+
+}  // namespace dptrain

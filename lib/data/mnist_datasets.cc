@@ -1,0 +1,78 @@
+#include "data/mnist_datasets.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "data/dataset_folders.h"
+#include "data/idx_dataset.h"
+
+namespace dptrain {
+namespace {
+
+/// The first of `folders` that has the data set's files. Throws 66 where none has.
+std::filesystem::path find_folder(const std::string& name, const std::vector<std::filesystem::path>& folders,
+                                  const std::string& advice) {
+  std::string looked_at;
+  for (const auto& folder : folders) {
+    if (has_idx_files(folder)) return folder;
+    looked_at += (looked_at.empty() ? "" : ", ") + folder.string();
+  }
+  throw Error(ExitCode::missing_file, Mistake{.where = fmt::format("dataset: {}", name),
+                                              .expected = fmt::format("expected its files in one of {}", looked_at),
+                                              .got = "none",
+                                              .advice = advice});
+}
+
+/// What tells one data set in MNIST's format from another.
+struct IdxSource {
+  std::string name;
+  std::vector<std::filesystem::path> folders;  ///< searched when the data set is opened, unless the user named a folder
+  std::string advice;                          ///< where none has it
+  std::string dir_help;
+};
+
+DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
+  const std::optional<std::filesystem::path> dir = config.optional_path("dir", source.dir_help);
+  const DatasetOptions options = read_dataset_options(config, 1);
+  DatasetSpec spec;
+  spec.shuffle = options.shuffle;
+  spec.open = [source, dir, options] {
+    return read_idx_dataset(dir ? *dir : find_folder(source.name, source.folders, source.advice), options);
+  };
+  return spec;
+}
+
+std::vector<std::filesystem::path> in_dataset_roots(const char* folder) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& root : dataset_roots()) folders.push_back(root / folder);
+  return folders;
+}
+
+}  // namespace
+
+DatasetSpec read_mnist(ConfigReader& config, uint64_t) {
+  return read_idx_spec(config,
+                       {.name = "mnist",
+                        .folders = in_dataset_roots("mnist-10k"),
+                        .advice = "give the folder of its four IDX files: dataset: {name: mnist, dir: ...}",
+                        .dir_help = "the folder of its four IDX files; by default 10,000 digits that come along"});
+}
+
+DatasetSpec read_fashion_mnist(ConfigReader& config, uint64_t) {
+  std::vector<std::filesystem::path> folders = in_dataset_roots("fashion_mnist");
+  folders.emplace_back("/usr/share/datasets/fashion-mnist");  // Debian's package dataset-fashion-mnist
+  return read_idx_spec(config,
+                       {.name = "fashion_mnist",
+                        .folders = std::move(folders),
+                        .advice = "install it: sudo apt-get install dataset-fashion-mnist, or give the folder of "
+                                  "its four IDX files: dataset: {name: fashion_mnist, dir: ...}",
+                        .dir_help = "the folder of its four IDX files; by default found by itself"});
+}
+
+}  // namespace dptrain

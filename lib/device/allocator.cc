@@ -1,0 +1,110 @@
+#include "device/allocator.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace dptrain {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+/// Requests are rounded so that blocks of nearly the same size can stand in for each other: to 64 bytes when small, and
+/// to an eighth of the leading power of two otherwise, which wastes 12.5 % at the most.
+int64_t rounded(int64_t bytes) {
+  int64_t step = kAlignment;
+  while (step * 16 <= bytes) step *= 2;
+  return std::max(kAlignment, (bytes + step - 1) / step * step);
+}
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(std::string name, MemorySource& source, int64_t limit_bytes)
+    : name_(std::move(name)), source_(source), limit_bytes_(limit_bytes) {}
+
+CachingAllocator::~CachingAllocator() { release_cached(); }
+
+CachingAllocator::Block CachingAllocator::take_cached(int64_t bytes) {
+  const auto found = cached_.lower_bound(bytes);
+  // A much larger block is left for a request of its own size.
+  if (found == cached_.end() || found->first > bytes + bytes / 4) return {};
+  const Block block{found->second, found->first};
+  cached_.erase(found);
+  return block;
+}
+
+CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose purpose) {
+  const int64_t wanted = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  if (limit_bytes_ > 0 && total_in_use_ + wanted > limit_bytes_)
+    throw Error(ExitCode::device,
+                Mistake{.where = name_,
+                        .expected = fmt::format("{} bytes more for {}, with {} in use and a limit of {}", wanted,
+                                                memory_purpose_name(purpose), total_in_use_, limit_bytes_),
+                        .got = "",
+                        .advice = "use a smaller batch, more devices or a strategy that splits the model"});
+  Block block = take_cached(wanted);
+  if (block.memory == nullptr) {
+    block = {source_.take(wanted), wanted};
+    if (block.memory == nullptr) {
+      release_cached_locked();
+      block.memory = source_.take(wanted);
+    }
+    if (block.memory == nullptr)
+      throw Error(ExitCode::device,
+                  Mistake{.where = name_,
+                          .expected = fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
+                                                  memory_purpose_name(purpose), total_in_use_),
+                          .got = "",
+                          .advice = "use a smaller batch, more devices or a strategy that splits the model"});
+  }
+  in_use_[purpose] += block.bytes;
+  total_in_use_ += block.bytes;
+  if (total_in_use_ > peak_bytes_) {
+    peak_bytes_ = total_in_use_;
+    at_peak_ = in_use_;
+  }
+  return block;
+}
+
+void CachingAllocator::free(Block block, MemoryPurpose purpose) noexcept {
+  const std::lock_guard lock(mutex_);
+  in_use_[purpose] -= block.bytes;
+  total_in_use_ -= block.bytes;
+  cached_.emplace(block.bytes, block.memory);
+}
+
+MemoryCounts CachingAllocator::in_use() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_;
+}
+
+int64_t CachingAllocator::peak_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return peak_bytes_;
+}
+
+MemoryCounts CachingAllocator::at_peak() const {
+  const std::lock_guard lock(mutex_);
+  return at_peak_;
+}
+
+void CachingAllocator::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  peak_bytes_ = total_in_use_;
+  at_peak_ = in_use_;
+}
+
+void CachingAllocator::release_cached() noexcept {
+  const std::lock_guard lock(mutex_);
+  release_cached_locked();
+}
+
+void CachingAllocator::release_cached_locked() noexcept {
+  for (const auto& [bytes, memory] : cached_) source_.give_back(memory, bytes);
+  cached_.clear();
+}
+
+}  // namespace dptrain

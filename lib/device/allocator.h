@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "device/memory_purpose.h"
+
+namespace dptrain {
+
+/// Where a caching allocator gets its memory from: malloc, cudaMalloc, nowhere (`meta`).
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  /// Memory of `bytes` (a multiple of 64, aligned to 64), or null where there is none left.
+  virtual void* take(int64_t bytes) = 0;
+  virtual void give_back(void* memory, int64_t bytes) noexcept = 0;
+};
+
+/// Keeps what is freed for the next request of about that size: a training step asks for the same sizes again and
+/// again. Counts bytes in use by purpose and remembers their peaks. Safe to call from every thread.
+class CachingAllocator {
+ public:
+  /// `name`: of the device, for messages. `limit_bytes`: what may be in use at once; 0 means no limit.
+  CachingAllocator(std::string name, MemorySource& source, int64_t limit_bytes = 0);
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+  ~CachingAllocator();
+
+  struct Block {
+    void* memory = nullptr;
+    int64_t bytes = 0;
+  };
+
+  /// A block of at least `bytes` bytes, aligned to 64. Throws 71, naming what is wanted and held, where memory runs
+  /// out.
+  Block allocate(int64_t bytes, MemoryPurpose purpose);
+  void free(Block block, MemoryPurpose purpose) noexcept;
+
+  /// Bytes in use now.
+  MemoryCounts in_use() const;
+  /// The most bytes in use at once since the last reset.
+  int64_t peak_bytes() const;
+  /// What was in use, by purpose, at the moment of the peak.
+  MemoryCounts at_peak() const;
+  /// The peak starts again from what is in use now.
+  void reset_peak();
+  /// Returns cached blocks to the source.
+  void release_cached() noexcept;
+
+ private:
+  Block take_cached(int64_t bytes);
+  void release_cached_locked() noexcept;
+
+  mutable std::mutex mutex_;
+  std::string name_;
+  MemorySource& source_;
+  int64_t limit_bytes_;
+  std::multimap<int64_t, void*> cached_;
+  int64_t total_in_use_ = 0;
+  MemoryCounts in_use_;
+  int64_t peak_bytes_ = 0;
+  MemoryCounts at_peak_;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.h"
+
+namespace dptrain {
+
+/// Owns a block of a device's memory, and gives it back when it ends. The device must outlive it.
+class Buffer {
+ public:
+  Buffer(Device& device, int64_t bytes, MemoryPurpose purpose)
+      : device_(device), purpose_(purpose), bytes_(bytes), block_(device.allocator().allocate(bytes, purpose)) {}
+  ~Buffer() { device_.allocator().free(block_, purpose_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  Device& device() const { return device_; }
+  MemoryPurpose purpose() const { return purpose_; }
+  void* data() const { return block_.memory; }
+  /// What was asked for; the block may be larger.
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Device& device_;
+  MemoryPurpose purpose_;
+  int64_t bytes_;
+  CachingAllocator::Block block_;
+};
+
+}  // namespace dptrain

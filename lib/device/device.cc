@@ -1,0 +1,18 @@
+#include "device/device.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace dptrain {
+
+Device::Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes)
+    : id_(id),
+      rank_(rank),
+      threads_(threads),
+      source_(std::move(source)),
+      allocator_(std::make_unique<CachingAllocator>(name(), *source_, memory_limit_bytes)) {}
+
+std::string Device::name_with_rank() const { return fmt::format("{} (rank {})", name(), rank_); }
+
+}  // namespace dptrain

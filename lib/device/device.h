@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <typeindex>
+#include <unordered_map>
+
+#include "device/allocator.h"
+#include "device/device_id.h"
+
+namespace dptrain {
+
+/// One entry of a device list: the place where a replica computes and keeps its memory. A device that stands twice in
+/// the list is two of these. One thread computes on a device, its rank thread; allocation is safe from every thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceId& id() const { return id_; }
+  DeviceKind kind() const { return id_.kind; }
+  /// Position in the device list.
+  int rank() const { return rank_; }
+  /// "cpu:0", and "cpu:0 (rank 2)" in messages that tell replicas apart.
+  std::string name() const { return id_.name(); }
+  std::string name_with_rank() const;
+  /// CPU threads that compute for this device.
+  int threads() const { return threads_; }
+
+  CachingAllocator& allocator() { return *allocator_; }
+  const CachingAllocator& allocator() const { return *allocator_; }
+
+  /// Called once by the rank thread before it computes, to take its share of the machine.
+  virtual void enter_thread() {}
+  /// Fills with zero bytes / copies between two places of this device, ready for the next operation on it.
+  virtual void fill_zero(void* memory, int64_t bytes) = 0;
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+
+  /// State that a higher floor keeps with the device (caches of primitives), made at first use by the rank thread.
+  /// T is made from `Device&`.
+  template <class T>
+  T& attached() {
+    auto& slot = attached_[std::type_index(typeid(T))];
+    if (!slot) slot = std::shared_ptr<void>(std::make_shared<T>(*this));
+    return *static_cast<T*>(slot.get());
+  }
+
+ protected:
+  Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes);
+
+ private:
+  DeviceId id_;
+  int rank_;
+  int threads_;
+  std::unique_ptr<MemorySource> source_;
+  std::unique_ptr<CachingAllocator> allocator_;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;
+};
+
+struct DeviceOptions {
+  int rank = 0;
+  int threads = 1;                 ///< CPU threads that compute for it
+  int64_t memory_limit_bytes = 0;  ///< 0: none
+};
+
+/// Opens a device. Throws 71 where it isn't there, with what is there and how to go on.
+std::unique_ptr<Device> open_device(const DeviceId& id, const DeviceOptions& options = {});
+
+}  // namespace dptrain

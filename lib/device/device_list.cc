@@ -1,0 +1,116 @@
+#include "device/device_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/error.h"
+#include "device/cuda_probe.h"
+
+namespace dptrain {
+namespace {
+
+constexpr std::string_view kAdvice = "write for instance cpu:0-1, cuda:0,cuda:1 or auto:2";
+
+[[noreturn]] void refuse(std::string_view where, std::string_view got) {
+  throw Error(ExitCode::config, Mistake{.where = std::string(where),
+                                        .expected = "expected a device list",
+                                        .got = fmt::format("'{}'", got),
+                                        .advice = std::string(kAdvice)});
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::optional<int> small_number(std::string_view digits) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() || value < 0 || value > 4096)
+    return std::nullopt;
+  return value;
+}
+
+/// GPUs that `auto` may choose. None yet: operators exist for CPU workers only, and `auto` never chooses what can't
+/// train.
+std::vector<CudaDeviceInfo> trainable_gpus() { return {}; }
+
+std::vector<DeviceId> automatic(int count) {
+  const auto gpus = trainable_gpus();
+  if (count == 0) count = std::max(1, static_cast<int>(gpus.size()));
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < count; ++i) {
+    if (gpus.empty())
+      devices.push_back({DeviceKind::cpu, i});
+    else
+      devices.push_back({DeviceKind::cuda, gpus[static_cast<size_t>(i) % gpus.size()].index});
+  }
+  return devices;
+}
+
+void parse_item(std::string_view item, std::string_view where, std::vector<DeviceId>& devices) {
+  const auto colon = item.find(':');
+  const auto kind_name = item.substr(0, colon);
+  const auto numbers = colon == std::string_view::npos ? std::string_view() : item.substr(colon + 1);
+  if (kind_name == "auto") {
+    const auto count = colon == std::string_view::npos ? std::optional<int>(0) : small_number(numbers);
+    if (!count || (colon != std::string_view::npos && *count == 0)) refuse(where, item);
+    const auto found = automatic(*count);
+    devices.insert(devices.end(), found.begin(), found.end());
+    return;
+  }
+  if (kind_name != "cpu" && kind_name != "cuda") refuse(where, item);
+  const DeviceKind kind = kind_name == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
+  const auto dash = numbers.find('-');
+  const auto first = small_number(numbers.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : small_number(numbers.substr(dash + 1));
+  if (!first || !last || *last < *first) refuse(where, item);
+  for (int index = *first; index <= *last; ++index) devices.push_back({kind, index});
+}
+
+}  // namespace
+
+std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where) {
+  std::vector<DeviceId> devices;
+  for (std::string_view rest = text;;) {
+    const auto comma = rest.find(',');
+    parse_item(trimmed(rest.substr(0, comma)), where, devices);
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  require_devices(devices, where);
+  return devices;
+}
+
+void require_devices(const std::vector<DeviceId>& devices, std::string_view where) {
+  const auto gpus = cuda_devices();
+  for (const auto& device : devices) {
+    const bool there = device.kind == DeviceKind::cpu
+                           ? device.index < kMaxCpuWorkers
+                           : std::ranges::any_of(gpus, [&](const auto& gpu) { return gpu.index == device.index; });
+    if (there) continue;
+    std::vector<std::string> present;
+    for (const auto& gpu : gpus) present.push_back(fmt::format("cuda:{} ({})", gpu.index, gpu.name));
+    present.push_back(fmt::format("cpu:0 to cpu:{}", kMaxCpuWorkers - 1));
+    std::string reason = gpus.empty() && device.kind == DeviceKind::cuda ? ": " + cuda_absence() : "";
+    throw Error(ExitCode::device,
+                Mistake{.where = std::string(where),
+                        .expected = fmt::format("{} is not on this machine{}", device.name(), reason),
+                        .got = "",
+                        .advice = fmt::format("there are {}; --devices cpu:0-1 trains on two CPU workers",
+                                              fmt::join(present, ", "))});
+  }
+}
+
+std::string device_names(const std::vector<DeviceId>& devices) {
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back(device.name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace dptrain

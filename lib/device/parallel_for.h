@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.h"
+
+namespace dptrain {
+
+/// Calls body(i) for every i in [0, count), shared out over the device's CPU threads in contiguous parts. Which thread
+/// runs an index must not matter to the result: sums are kept per index and folded in index order afterwards.
+template <class Body>
+void parallel_for(const Device& device, int64_t count, const Body& body) {
+  const int threads = static_cast<int>(device.threads() < count ? device.threads() : count);
+  if (threads <= 1) {
+    for (int64_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < count; ++i) body(i);
+}
+
+/// Calls body(begin, end) for parts of [0, count) of at least `grain` elements, every part but the last a multiple of
+/// it.
+template <class Body>
+void parallel_ranges(const Device& device, int64_t count, int64_t grain, const Body& body) {
+  const int64_t grains = (count + grain - 1) / grain;
+  const int64_t parts = device.threads() < grains ? device.threads() : grains;
+  parallel_for(device, parts, [&](int64_t part) {
+    const int64_t begin = part * grains / parts * grain;
+    const int64_t end = (part + 1) * grains / parts * grain;
+    body(begin, end < count ? end : count);
+  });
+}
+
+}  // namespace dptrain

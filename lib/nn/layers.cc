@@ -1,0 +1,67 @@
+#include "nn/layers.h"
+
+#include "autograd/batch_norm.h"
+#include "autograd/conv2d.h"
+#include "autograd/dropout.h"
+#include "autograd/linear.h"
+
+namespace dptrain::nn {
+namespace {
+
+Shape weight_shape(const Conv2dSizes& s) { return {s.out_channels, s.in_channels, s.kernel, s.kernel}; }
+
+}  // namespace
+
+Conv2d::Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight)
+    : options_{.stride = sizes.stride, .padding = sizes.padding, .relu = sizes.relu, .algorithm = options.convolution},
+      weight_(add_parameter("weight", weight_shape(sizes),
+                            weight.value_or(Initializer::by_fan_in(sizes.in_channels * sizes.kernel * sizes.kernel)),
+                            ops::conv2d_weight_layout(options.device, weight_shape(sizes)))),
+      bias_(sizes.bias ? &add_parameter("bias", {sizes.out_channels},
+                                        Initializer::by_fan_in(sizes.in_channels * sizes.kernel * sizes.kernel))
+                       : nullptr) {}
+
+Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
+  return autograd::conv2d(x, context.tape.use(weight_), bias_ != nullptr ? context.tape.use(*bias_) : Variable(),
+                          options_);
+}
+
+Linear::Linear(int64_t in, int64_t out, bool relu, std::optional<Initializer> weight)
+    : relu_(relu),
+      weight_(add_parameter("weight", {out, in}, weight.value_or(Initializer::by_fan_in(in)))),
+      bias_(add_parameter("bias", {out}, Initializer::by_fan_in(in))) {}
+
+Variable Linear::forward(const Variable& x, const ForwardContext& context) {
+  return autograd::linear(x, context.tape.use(weight_), context.tape.use(bias_), relu_);
+}
+
+BatchNorm2d::BatchNorm2d(int64_t channels, bool relu)
+    : relu_(relu),
+      gamma_(add_parameter("weight", {channels}, Initializer::constant(1))),
+      beta_(add_parameter("bias", {channels}, Initializer::constant(0))),
+      running_mean_(add_state("running_mean", {channels}, 0)),
+      running_variance_(add_state("running_var", {channels}, 1)) {}
+
+Variable BatchNorm2d::forward(const Variable& x, const ForwardContext& context) {
+  return forward(x, Variable(), context);
+}
+
+Variable BatchNorm2d::forward(const Variable& x, const Variable& residual, const ForwardContext& context) {
+  return autograd::batch_norm(x,
+                              {.gamma = context.tape.use(gamma_),
+                               .beta = context.tape.use(beta_),
+                               .running_mean = running_mean_.value,
+                               .running_variance = running_variance_.value,
+                               .residual = residual,
+                               .training = context.training},
+                              {.relu = relu_});
+}
+
+Variable Dropout::forward(const Variable& x, const ForwardContext& context) {
+  if (!context.training || probability_ == 0.f) return x;
+  return autograd::dropout(
+      x, probability_,
+      {.seed = context.seed, .epoch = context.epoch, .layer = layer_, .sample_ids = context.sample_ids});
+}
+
+}  // namespace dptrain::nn

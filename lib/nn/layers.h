@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+
+#include "nn/module.h"
+#include "ops/conv2d.h"
+
+namespace dptrain::nn {
+
+/// How the layers of a model are made, beside their sizes.
+struct LayerOptions {
+  /// The device that the model will be placed on: it says in which layout weights are best kept.
+  const Device& device;
+  ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
+};
+
+struct Conv2dSizes {
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  int64_t padding = 0;
+  bool bias = true;
+  bool relu = false;  ///< max(0, .) of the output, in the same pass
+};
+
+/// Parameters `weight` [O, C, K, K] and `bias` [O]; begins as PyTorch's Conv2d does unless `weight` says otherwise.
+class Conv2d : public Module {
+ public:
+  Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight = {});
+  /// [N, C, H, W] -> [N, O, OH, OW]
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+
+ private:
+  ops::Conv2dOptions options_;
+  Parameter& weight_;
+  Parameter* bias_;
+};
+
+/// Parameters `weight` [O, I] and `bias` [O]; begins as PyTorch's Linear does unless `weight` says otherwise.
+class Linear : public Module {
+ public:
+  Linear(int64_t in, int64_t out, bool relu = false, std::optional<Initializer> weight = {});
+  /// [N, I] -> [N, O]
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+
+ private:
+  bool relu_;
+  Parameter& weight_;
+  Parameter& bias_;
+};
+
+/// Parameters `weight` (gamma, 1) and `bias` (beta, 0), states `running_mean` (0) and `running_var` (1), all [C].
+class BatchNorm2d : public Module {
+ public:
+  explicit BatchNorm2d(int64_t channels, bool relu = false);
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+  /// The same with `residual` added before the ReLU, in one pass.
+  Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
+
+ private:
+  bool relu_;
+  Parameter& gamma_;
+  Parameter& beta_;
+  RunningState& running_mean_;
+  RunningState& running_variance_;
+};
+
+/// Zeroes elements with `probability` in training, keyed by sample and `layer`, a number of its own in the model.
+class Dropout : public Module {
+ public:
+  Dropout(float probability, uint32_t layer) : probability_(probability), layer_(layer) {}
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+
+ private:
+  float probability_;
+  uint32_t layer_;
+};
+
+}  // namespace dptrain::nn

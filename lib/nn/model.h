@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace dptrain::nn {
+
+/// What overrides the initializers of a model's own: those of tensors of two or more dimensions.
+struct InitializationOptions {
+  uint64_t seed = 0;
+  std::optional<Initializer> weights;
+};
+
+/// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
+/// device: all weights in one flat buffer, all gradients in another, in the order of first use.
+class Model {
+ public:
+  /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
+  void add_stage(std::unique_ptr<Module> stage, std::string prefix = {});
+
+  /// Gives every parameter and running state memory on `device` and its first values. Called once, after the last
+  /// stage.
+  void place(Device& device, const InitializationOptions& options);
+
+  /// The logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
+  Variable forward(const Variable& x, const ForwardContext& context);
+
+  int stage_count() const { return static_cast<int>(stages_.size()); }
+  Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
+
+  const std::vector<Parameter*>& parameters() const { return parameters_; }
+  const std::vector<RunningState*>& states() const { return states_; }
+  /// Elements that are trained, padding of layouts not counted.
+  int64_t parameter_elements() const;
+
+  Device& device() const { return weights_.device(); }
+  /// All weights, flat, padding included; the same for gradients, and for running states (which may be empty).
+  const Tensor& weights() const { return weights_; }
+  const Tensor& gradients() const { return gradients_; }
+  const Tensor& running_states() const { return state_values_; }
+  /// Where a parameter begins in the flat buffers, in elements.
+  int64_t offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index())]; }
+
+  /// Forgets all gradients: the next backward pass overwrites them.
+  void forget_gradients();
+
+ private:
+  struct Stage {
+    std::string prefix;
+    std::unique_ptr<Module> module;
+  };
+
+  std::vector<Stage> stages_;
+  std::vector<Parameter*> parameters_;
+  std::vector<RunningState*> states_;
+  std::vector<int64_t> offsets_;
+  Tensor weights_;
+  Tensor gradients_;
+  Tensor state_values_;
+};
+
+/// A tensor as checkpoints, hashes and tests see it: by name, in plain order, on the host.
+struct NamedValues {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
+};
+
+/// Every parameter and running state of the model, in the order of registration.
+std::vector<NamedValues> state_dict(const Model& model);
+
+}  // namespace dptrain::nn

@@ -1,0 +1,25 @@
+#include "nn/module.h"
+
+namespace dptrain::nn {
+
+Parameter& Module::add_parameter(std::string name, const Shape& shape, const Initializer& initializer, Layout layout) {
+  parameters_.push_back({std::move(name), std::make_unique<Parameter>(shape, layout), initializer});
+  return *parameters_.back().parameter;
+}
+
+RunningState& Module::add_state(std::string name, const Shape& shape, float initial) {
+  states_.push_back({std::move(name), std::make_unique<RunningState>(shape, initial)});
+  return *states_.back().state;
+}
+
+void Module::visit_parameters(const ParameterVisitor& visit, const std::string& prefix) {
+  for (auto& [name, parameter, initializer] : parameters_) visit(prefix + name, *parameter, initializer);
+  for (auto& [name, module] : children_) module->visit_parameters(visit, prefix + name + ".");
+}
+
+void Module::visit_states(const StateVisitor& visit, const std::string& prefix) {
+  for (auto& [name, state] : states_) visit(prefix + name, *state);
+  for (auto& [name, module] : children_) module->visit_states(visit, prefix + name + ".");
+}
+
+}  // namespace dptrain::nn

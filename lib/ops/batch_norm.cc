@@ -1,0 +1,49 @@
+#include "ops/batch_norm.h"
+
+#include "base/check.h"
+#include "ops/batch_norm_cpu.h"
+#include "ops/dispatch.h"
+
+namespace dptrain::ops {
+namespace {
+
+Device& checked(const BatchNormInputs& in) {
+  Device& device =
+      common_device("batch_norm", {&in.x, &in.gamma, &in.beta, &in.running_mean, &in.running_variance, &in.residual});
+  DPTRAIN_CHECK(in.x.shape().rank() == 4, "batch_norm: input {}", in.x.shape().text());
+  const Shape channels = {in.x.shape()[1]};
+  for (const Tensor* tensor : {&in.gamma, &in.beta, &in.running_mean, &in.running_variance})
+    require_shape("batch_norm", "a parameter", tensor->shape(), channels);
+  if (in.residual.defined()) require_shape("batch_norm", "residual", in.residual.shape(), in.x.shape());
+  return device;
+}
+
+}  // namespace
+
+BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
+  Device& device = checked(in);
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::batch_norm_training(in, options);
+    default: no_implementation("batch_norm", device);
+  }
+}
+
+Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
+  Device& device = checked(in);
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::batch_norm_evaluation(in, options);
+    default: no_implementation("batch_norm", device);
+  }
+}
+
+BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                       const Tensor& output_gradient, const BatchNormOptions& options) {
+  Device& device = checked(in);
+  require_shape("batch_norm backward", "output gradient", output_gradient.shape(), in.x.shape());
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::batch_norm_backward(in, forward, output_gradient, options);
+    default: no_implementation("batch_norm backward", device);
+  }
+}
+
+}  // namespace dptrain::ops

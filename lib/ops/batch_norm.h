@@ -1,0 +1,51 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// Batch normalization over the samples and positions of each channel (Ioffe and Szegedy, 2015), in one pass with what
+/// follows it in residual networks:
+///   y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, then + residual, then max(0, .)
+/// x, residual, y: [N, C, H, W] in one layout of images. gamma, beta, running statistics: [C].
+struct BatchNormInputs {
+  Tensor x;
+  Tensor gamma;
+  Tensor beta;
+  Tensor running_mean;
+  Tensor running_variance;
+  Tensor residual;  ///< undefined: none
+};
+
+struct BatchNormOptions {
+  bool relu = false;
+  float epsilon = 1e-5f;
+  /// running = (1 - momentum) * running + momentum * batch; the variance without bias (divided by count - 1).
+  float momentum = 0.1f;
+};
+
+/// What training keeps for backward.
+struct BatchNormTraining {
+  Tensor y;
+  Tensor mean;               ///< [C], of the batch
+  Tensor inverse_deviation;  ///< [C], 1 / sqrt(variance + epsilon)
+};
+
+/// Normalizes by the batch's own statistics and updates the running ones. The sums are folded in a fixed order,
+/// whatever the number of threads.
+BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options);
+
+/// Normalizes by the running statistics.
+Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options);
+
+struct BatchNormGradients {
+  Tensor x;         ///< in the layout of x
+  Tensor residual;  ///< in the layout of x; undefined without a residual
+  Tensor gamma;     ///< [C]
+  Tensor beta;      ///< [C]
+};
+
+BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                       const Tensor& output_gradient, const BatchNormOptions& options);
+
+}  // namespace dptrain::ops

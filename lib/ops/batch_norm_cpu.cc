@@ -1,0 +1,193 @@
+#include "ops/batch_norm_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "device/parallel_for.h"
+#include "ops/batch_norm_kernels.h"
+#include "ops/reorder.h"
+
+namespace dptrain::ops::cpu {
+namespace {
+
+/// How a tensor falls into chunks: sample by sample, block of channels by block.
+struct Chunks {
+  explicit Chunks(const Tensor& x)
+      : samples(x.shape()[0]),
+        channels(x.shape()[1]),
+        positions(x.shape()[2] * x.shape()[3]),
+        lanes(x.layout() == Layout::nhwc ? channels : layout_block(x.layout())),
+        blocks((channels + lanes - 1) / lanes) {}
+
+  int64_t count() const { return samples * blocks; }
+  int64_t first_lane(int64_t chunk) const { return chunk % blocks * lanes; }
+  int64_t offset(int64_t chunk) const { return chunk * positions * lanes; }
+  int64_t padded_channels() const { return blocks * lanes; }
+  double values_per_channel() const { return static_cast<double>(samples * positions); }
+
+  int64_t samples, channels, positions, lanes, blocks;
+};
+
+/// A number a channel, padded to whole blocks with zeros, so that padded lanes of the output stay zero.
+class PerLane {
+ public:
+  explicit PerLane(const Chunks& chunks) : values_(static_cast<size_t>(chunks.padded_channels())) {}
+  float* at(int64_t lane) { return values_.data() + lane; }
+  const float* at(int64_t lane) const { return values_.data() + lane; }
+
+ private:
+  std::vector<float> values_;
+};
+
+/// Two numbers a lane of every chunk, before they are folded over the samples.
+struct Partials {
+  explicit Partials(Device& device, const Chunks& chunks)
+      : first(Tensor::empty(device, {chunks.count() * chunks.lanes}, {.purpose = MemoryPurpose::workspace})),
+        second(Tensor::empty(device, {chunks.count() * chunks.lanes}, {.purpose = MemoryPurpose::workspace})) {}
+  Tensor first, second;
+};
+
+/// y = x * scale + shift for these statistics.
+void affine(const BatchNormInputs& in, const Chunks& chunks, const float* mean, const float* inverse_deviation,
+            PerLane& scale, PerLane& shift) {
+  const float *gamma = in.gamma.data<float>(), *beta = in.beta.data<float>();
+  for (int64_t c = 0; c < chunks.channels; ++c) {
+    *scale.at(c) = gamma[c] * inverse_deviation[c];
+    *shift.at(c) = static_cast<float>(beta[c] - static_cast<double>(mean[c]) * *scale.at(c));
+  }
+}
+
+Tensor normalized(const BatchNormInputs& in, const Tensor& residual, const Chunks& chunks, const PerLane& scale,
+                  const PerLane& shift, bool relu) {
+  Tensor y = Tensor::empty(in.x.device(), in.x.shape(), {.layout = in.x.layout()});
+  const float* x = in.x.data<float>();
+  const float* added = residual.defined() ? residual.data<float>() : nullptr;
+  parallel_for(in.x.device(), chunks.count(), [&](int64_t chunk) {
+    const int64_t at = chunks.offset(chunk), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().normalize(x + at, added != nullptr ? added + at : nullptr, chunks.positions, chunks.lanes,
+                                   scale.at(lane), shift.at(lane), relu, y.data<float>() + at);
+  });
+  return y;
+}
+
+Tensor in_layout_of(const Tensor& x, const Tensor& other) {
+  return other.defined() ? reorder(other, x.layout()) : other;
+}
+
+}  // namespace
+
+BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
+  Device& device = in.x.device();
+  const Chunks chunks(in.x);
+  const Partials partials(device, chunks);
+  const float* x = in.x.data<float>();
+  float *means = partials.first.data<float>(), *squares = partials.second.data<float>();
+  parallel_for(device, chunks.count(), [&](int64_t chunk) {
+    batch_norm_kernels().statistics(x + chunks.offset(chunk), chunks.positions, chunks.lanes,
+                                    means + chunk * chunks.lanes, squares + chunk * chunks.lanes);
+  });
+
+  // Chunks of equal size: the mean is the mean of their means, and the squares add up with those of the means around it
+  // (Chan, Golub and LeVeque, 1979), in sample order and double precision.
+  BatchNormTraining result{.y = {},
+                           .mean = Tensor::empty(device, {chunks.channels}),
+                           .inverse_deviation = Tensor::empty(device, {chunks.channels})};
+  float *mean = result.mean.data<float>(), *inverse_deviation = result.inverse_deviation.data<float>();
+  float *running_mean = in.running_mean.data<float>(), *running_variance = in.running_variance.data<float>();
+  const int64_t stride = chunks.blocks * chunks.lanes;
+  const double count = chunks.values_per_channel();
+  for (int64_t c = 0; c < chunks.channels; ++c) {
+    double sum = 0, within = 0, around = 0;
+    for (int64_t n = 0; n < chunks.samples; ++n) {
+      sum += means[n * stride + c];
+      within += squares[n * stride + c];
+    }
+    const double centre = sum / static_cast<double>(chunks.samples);
+    for (int64_t n = 0; n < chunks.samples; ++n) {
+      const double distance = means[n * stride + c] - centre;
+      around += distance * distance;
+    }
+    const double total = within + around * static_cast<double>(chunks.positions);
+    mean[c] = static_cast<float>(centre);
+    inverse_deviation[c] = static_cast<float>(1.0 / std::sqrt(total / count + options.epsilon));
+    const double unbiased = total / std::max(1.0, count - 1);
+    running_mean[c] += options.momentum * (mean[c] - running_mean[c]);
+    running_variance[c] += options.momentum * (static_cast<float>(unbiased) - running_variance[c]);
+  }
+
+  PerLane scale(chunks), shift(chunks);
+  affine(in, chunks, mean, inverse_deviation, scale, shift);
+  result.y = normalized(in, in_layout_of(in.x, in.residual), chunks, scale, shift, options.relu);
+  return result;
+}
+
+Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
+  const Chunks chunks(in.x);
+  std::vector<float> inverse_deviation(static_cast<size_t>(chunks.channels));
+  const float* variance = in.running_variance.data<float>();
+  for (size_t c = 0; c < inverse_deviation.size(); ++c)
+    inverse_deviation[c] = 1.f / std::sqrt(variance[c] + options.epsilon);
+  PerLane scale(chunks), shift(chunks);
+  affine(in, chunks, in.running_mean.data<float>(), inverse_deviation.data(), scale, shift);
+  return normalized(in, in_layout_of(in.x, in.residual), chunks, scale, shift, options.relu);
+}
+
+BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                       const Tensor& output_gradient, const BatchNormOptions& options) {
+  Device& device = in.x.device();
+  const Chunks chunks(in.x);
+  const float *mean_of_channel = forward.mean.data<float>(),
+              *inverse_deviation = forward.inverse_deviation.data<float>();
+  PerLane scale(chunks), shift(chunks), mean(chunks), mean_gradient(chunks), slope(chunks);
+  affine(in, chunks, mean_of_channel, inverse_deviation, scale, shift);
+  for (int64_t c = 0; c < chunks.channels; ++c) *mean.at(c) = mean_of_channel[c];
+
+  const Tensor incoming_in_layout = reorder(output_gradient, in.x.layout());
+  const float *x = in.x.data<float>(), *incoming = incoming_in_layout.data<float>();
+  // Without a residual the kernels compute the output's sign again, which is cheaper than reading the output.
+  const float* y = in.residual.defined() ? forward.y.data<float>() : nullptr;
+  const auto at_chunk = [&](const float* base, int64_t offset) { return base != nullptr ? base + offset : nullptr; };
+
+  const Partials partials(device, chunks);
+  float *sums = partials.first.data<float>(), *dots = partials.second.data<float>();
+  parallel_for(device, chunks.count(), [&](int64_t chunk) {
+    const int64_t at = chunks.offset(chunk), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().gradient_sums(x + at, at_chunk(y, at), incoming + at, chunks.positions, chunks.lanes,
+                                       scale.at(lane), shift.at(lane), mean.at(lane), options.relu,
+                                       sums + chunk * chunks.lanes, dots + chunk * chunks.lanes);
+  });
+
+  BatchNormGradients gradients{
+      .x = Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}),
+      .residual = in.residual.defined() ? Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}) : Tensor(),
+      .gamma = Tensor::empty(device, {chunks.channels}, {.purpose = MemoryPurpose::workspace}),
+      .beta = Tensor::empty(device, {chunks.channels}, {.purpose = MemoryPurpose::workspace})};
+  const int64_t stride = chunks.blocks * chunks.lanes;
+  const double count = chunks.values_per_channel();
+  for (int64_t c = 0; c < chunks.channels; ++c) {
+    double sum = 0, dot = 0;
+    for (int64_t n = 0; n < chunks.samples; ++n) {
+      sum += sums[n * stride + c];
+      dot += dots[n * stride + c];
+    }
+    const double deviation = inverse_deviation[c];
+    gradients.beta.data<float>()[c] = static_cast<float>(sum);
+    gradients.gamma.data<float>()[c] = static_cast<float>(dot * deviation);
+    // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), with xhat = (x - mean) * deviation.
+    *mean_gradient.at(c) = static_cast<float>(sum / count);
+    *slope.at(c) = static_cast<float>(-*scale.at(c) * dot * deviation * deviation / count);
+  }
+
+  float* residual = gradients.residual.defined() ? gradients.residual.data<float>() : nullptr;
+  parallel_for(device, chunks.count(), [&](int64_t chunk) {
+    const int64_t at = chunks.offset(chunk), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().input_gradient(x + at, at_chunk(y, at), incoming + at, chunks.positions, chunks.lanes,
+                                        scale.at(lane), shift.at(lane), mean.at(lane), mean_gradient.at(lane),
+                                        slope.at(lane), options.relu, gradients.x.data<float>() + at,
+                                        residual != nullptr ? residual + at : nullptr);
+  });
+  return gradients;
+}
+
+}  // namespace dptrain::ops::cpu

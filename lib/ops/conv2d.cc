@@ -1,0 +1,72 @@
+#include "ops/conv2d.h"
+
+#include "base/check.h"
+#include "ops/conv2d_cpu.h"
+#include "ops/dispatch.h"
+
+namespace dptrain::ops {
+namespace {
+
+Shape output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+  DPTRAIN_CHECK(x.rank() == 4 && weight.rank() == 4 && x[1] == weight[1], "conv2d: input {} and weight {}", x.text(),
+                weight.text());
+  const auto size = [&](int dimension) {
+    return (x[dimension] + 2 * options.padding - weight[dimension]) / options.stride + 1;
+  };
+  const Shape shape = {x[0], weight[0], size(2), size(3)};
+  DPTRAIN_CHECK(options.stride > 0 && shape[2] > 0 && shape[3] > 0, "conv2d: input {} is smaller than weight {}",
+                x.text(), weight.text());
+  return shape;
+}
+
+}  // namespace
+
+Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+  Device& device = common_device("conv2d", {&x, &weight, &bias});
+  const Shape shape = output_shape(x.shape(), weight.shape(), options);
+  if (bias.defined()) require_shape("conv2d", "bias", bias.shape(), {weight.shape()[0]});
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::conv2d_forward(x, weight, bias, shape, options);
+    default: no_implementation("conv2d", device);
+  }
+}
+
+Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+                            const Conv2dOptions& options) {
+  Device& device = common_device("conv2d backward", {&x, &weight, &output_gradient});
+  require_shape("conv2d backward", "output gradient", output_gradient.shape(),
+                output_shape(x.shape(), weight.shape(), options));
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::conv2d_backward_data(x, weight, output_gradient, options);
+    default: no_implementation("conv2d backward", device);
+  }
+}
+
+void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
+                             const Conv2dOptions& options) {
+  Device& device = common_device("conv2d backward", {&x, &output_gradient, &gradients.weight, &gradients.bias});
+  require_shape("conv2d backward", "output gradient", output_gradient.shape(),
+                output_shape(x.shape(), gradients.weight.shape(), options));
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::conv2d_backward_weights(x, output_gradient, gradients, options);
+    default: no_implementation("conv2d backward", device);
+  }
+}
+
+Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t out_channels) {
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::conv2d_output_layout(in_channels, out_channels);
+    default: return Layout::nhwc;
+  }
+}
+
+Layout conv2d_weight_layout(const Device& device, const Shape& weight) {
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::conv2d_weight_layout(weight);
+    default: return Layout::plain;
+  }
+}
+
+bool has_winograd(const Device& device) { return device.kind() == DeviceKind::cpu && cpu::has_winograd(); }
+
+}  // namespace dptrain::ops

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// How a convolution is computed. `automatic` is a fixed rule of shape and instruction set, never a measurement, so
+/// that the bits are the same from run to run.
+enum class ConvolutionAlgorithm { automatic, direct, winograd };
+
+struct Conv2dOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  bool relu = false;  ///< the output is max(0, y): forward saves a pass; backward takes the gradient before the ReLU
+  ConvolutionAlgorithm algorithm = ConvolutionAlgorithm::automatic;
+};
+
+/// y[n,o,i,j] = bias[o] + sum over c, u, v of x[n, c, i*stride + u - padding, j*stride + v - padding] * weight[o,c,u,v]
+/// x: [N, C, H, W]; weight: [O, C, KH, KW] in conv2d_weight_layout or plain; bias: [O], or undefined for none.
+/// Returns [N, O, (H + 2*padding - KH) / stride + 1, ...] in conv2d_output_layout.
+Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options);
+
+/// The gradient with respect to x, in the layout of `x`; only shape and layout of `x` are used.
+Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+                            const Conv2dOptions& options);
+
+/// The gradients with respect to weight and bias, written to `weight_gradient` (any layout of weights) and, where it is
+/// defined, `bias_gradient`; with `accumulate` they are added to what stands there.
+struct Conv2dWeightGradients {
+  Tensor weight;
+  Tensor bias;
+  bool accumulate_weight = false;
+  bool accumulate_bias = false;
+};
+void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
+                             const Conv2dOptions& options);
+
+/// The layout of images between convolutions on a device, a fixed rule: blocks of 16 channels on AVX-512 and of 8
+/// below, but nhwc where padding to the block would waste over a quarter of the input or output channels.
+Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t out_channels);
+
+/// The layout in which a weight [O, C, KH, KW] is best kept: it then needs no conversion in a step.
+Layout conv2d_weight_layout(const Device& device, const Shape& weight);
+
+/// Whether this machine computes Winograd convolutions on such a device.
+bool has_winograd(const Device& device);
+
+}  // namespace dptrain::ops

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ops/conv2d.h"
+
+namespace dptrain::ops::cpu {
+
+Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
+                      const Conv2dOptions& options);
+Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+                            const Conv2dOptions& options);
+void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
+                             const Conv2dOptions& options);
+Layout conv2d_output_layout(int64_t in_channels, int64_t out_channels);
+Layout conv2d_weight_layout(const Shape& weight);
+bool has_winograd();
+
+}  // namespace dptrain::ops::cpu

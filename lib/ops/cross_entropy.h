@@ -1,0 +1,18 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// loss[n] = log(sum over k of exp(logits[n, k])) - logits[n, label[n]]: softmax and cross-entropy in one, a loss a
+/// sample. logits: [N, K]; labels: i32 [N], each 0 to K - 1. Returns f64 [N]: who reports a loss adds them up in sample
+/// order.
+Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels);
+
+/// The gradient of `scale` * (sum of all losses) with respect to the logits: scale * (softmax - one-hot).
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale);
+
+/// How many samples have their largest logit (the first of equals) at their label.
+int64_t count_correct(const Tensor& logits, const Tensor& labels);
+
+}  // namespace dptrain::ops

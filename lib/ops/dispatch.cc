@@ -1,0 +1,31 @@
+#include "ops/dispatch.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace dptrain::ops {
+
+Device& common_device(std::string_view op, std::initializer_list<const Tensor*> tensors) {
+  Device* device = nullptr;
+  for (const Tensor* tensor : tensors) {
+    if (!tensor->defined()) continue;
+    if (device == nullptr) device = &tensor->device();
+    if (device != &tensor->device())
+      throw Error(ExitCode::bug,
+                  fmt::format("{}: expected all tensors on one device, got {} and {}; copy one of them first", op,
+                              device->name_with_rank(), tensor->device().name_with_rank()));
+  }
+  DPTRAIN_CHECK(device != nullptr, "{} without tensors", op);
+  return *device;
+}
+
+void no_implementation(std::string_view op, const Device& device) {
+  throw Error(ExitCode::device, fmt::format("{} has no implementation for {}; use a CPU worker", op, device.name()));
+}
+
+void require_shape(std::string_view op, std::string_view what, const Shape& got, const Shape& expected) {
+  DPTRAIN_CHECK(got == expected, "{}: {} of {}, expected {}", op, what, got.text(), expected.text());
+}
+
+}  // namespace dptrain::ops

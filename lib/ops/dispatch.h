@@ -1,0 +1,20 @@
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// The device that all defined tensors of a call lie on. Throws, naming both, where two lie on different ones: an
+/// operator never copies between devices by itself.
+Device& common_device(std::string_view op, std::initializer_list<const Tensor*> tensors);
+
+/// Throws 71: the operator has no implementation for this kind of device.
+[[noreturn]] void no_implementation(std::string_view op, const Device& device);
+
+/// Throws, naming operator and both shapes, unless they are equal.
+void require_shape(std::string_view op, std::string_view what, const Shape& got, const Shape& expected);
+
+}  // namespace dptrain::ops

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// What decides which elements are dropped: the layer and, by sample, its number in the data set and the epoch. Not the
+/// device, not the batch, not the layout.
+struct DropoutKey {
+  uint64_t seed = 0;
+  uint32_t epoch = 0;
+  uint32_t layer = 0;
+  std::span<const int64_t> sample_ids;  ///< one for each sample of the tensor
+};
+
+struct DropoutResult {
+  Tensor y;
+  Tensor mask;  ///< u8, an element each in storage order: 1 where it was kept
+};
+
+/// Zeroes each element with `probability` and multiplies the others by 1 / (1 - probability) (Srivastava et al., 2014).
+/// x: [N, ...] in any layout; 0 <= probability < 1.
+DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key);
+
+/// The gradient with respect to x.
+Tensor dropout_backward(const Tensor& mask, const Tensor& output_gradient, float probability);
+
+}  // namespace dptrain::ops

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dptrain::ops {
+
+struct SgdNumbers {
+  float learning_rate, momentum, weight_decay;
+  bool nesterov;
+};
+
+/// Kernels over `count` floats that lie one after the other. They run on the calling thread.
+struct ElementwiseKernels {
+  void (*add)(const float* a, const float* b, float* out, int64_t count);
+  /// to += from
+  void (*add_into)(float* to, const float* from, int64_t count);
+  void (*relu)(const float* x, float* y, int64_t count);
+  /// The incoming gradient where y > 0, else 0.
+  void (*relu_backward)(const float* y, const float* incoming, float* out, int64_t count);
+  /// out = x * (mask ? scale : 0)
+  void (*masked_scale)(const float* x, const uint8_t* mask, float scale, float* out, int64_t count);
+  void (*fill)(float* to, float value, int64_t count);
+  void (*sgd)(float* weight, const float* gradient, int64_t count, const SgdNumbers& numbers);
+  void (*sgd_momentum)(float* weight, const float* gradient, float* velocity, int64_t count, const SgdNumbers& numbers);
+};
+
+const ElementwiseKernels& elementwise_kernels();
+
+}  // namespace dptrain::ops

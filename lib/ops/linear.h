@@ -1,0 +1,23 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// y = x * weight^T + bias, and max(0, y) with `relu`. x: [N, I]; weight: [O, I]; bias: [O] or undefined. Returns [N,
+/// O].
+Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu = false);
+
+/// The gradient with respect to x: [N, I].
+Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient);
+
+/// The gradients with respect to weight and, where defined, bias; with `accumulate` added to what stands there.
+struct LinearWeightGradients {
+  Tensor weight;
+  Tensor bias;
+  bool accumulate_weight = false;
+  bool accumulate_bias = false;
+};
+void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, const LinearWeightGradients& gradients);
+
+}  // namespace dptrain::ops

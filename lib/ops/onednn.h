@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// What identifies a primitive: operator, shapes, options. oneDNN bakes the number of threads in, but a device has one.
+using PrimitiveKey = std::vector<int64_t>;
+
+/// oneDNN as one device uses it: an engine, a stream and the primitives made so far. Used by the device's rank thread
+/// only. Scratch memory comes from the device's allocator: primitives that hold their own corrupt each other across
+/// threads.
+class OneDnn {
+ public:
+  explicit OneDnn(Device& device);
+
+  static OneDnn& of(Device& device) { return device.attached<OneDnn>(); }
+
+  const dnnl::engine& engine() const { return engine_; }
+
+  /// The cached value for `key`, made by `make` at first use. T is a struct of primitives and descriptors.
+  template <class T, class Make>
+  T& cached(const PrimitiveKey& key, const Make& make) {
+    auto& slot = cache_[key];
+    if (!slot) slot = std::make_shared<T>(make());
+    return *static_cast<T*>(slot.get());
+  }
+
+  dnnl::memory memory(const dnnl::memory::desc& desc, const Tensor& tensor) const {
+    return dnnl::memory(desc, engine_, tensor.raw());
+  }
+
+  /// Runs the primitive with its scratch memory and waits for it.
+  void execute(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+               std::unordered_map<int, dnnl::memory> arguments);
+
+  /// A tensor that holds what `desc` describes, in a format of oneDNN's own choice: workspace, read by primitives only.
+  Tensor opaque(const dnnl::memory::desc& desc, MemoryPurpose purpose = MemoryPurpose::workspace) const;
+
+  /// Copies between two formats.
+  void reorder(const dnnl::memory& from, const dnnl::memory& to);
+
+ private:
+  Device& device_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  std::map<PrimitiveKey, std::shared_ptr<void>> cache_;
+};
+
+/// The descriptor of a tensor in our layouts.
+dnnl::memory::desc onednn_desc(const Shape& shape, Layout layout);
+inline dnnl::memory::desc onednn_desc(const Tensor& tensor) { return onednn_desc(tensor.shape(), tensor.layout()); }
+/// A descriptor whose format the primitive chooses.
+dnnl::memory::desc onednn_any(const Shape& shape);
+
+}  // namespace dptrain::ops

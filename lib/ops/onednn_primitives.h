@@ -1,0 +1,48 @@
+#pragma once
+
+#include "ops/onednn.h"
+
+namespace dptrain::ops {
+
+// How primitive descriptors are made differs between oneDNN 2 and 3; only onednn_primitives.cc knows. All of them use
+// scratchpads of the caller's.
+
+struct ConvolutionDescs {
+  dnnl::algorithm algorithm;
+  dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias: none
+  int64_t stride = 1;
+  int64_t padding = 0;
+  bool relu = false;  ///< forward only: the output is max(0, .)
+};
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine&, const ConvolutionDescs&);
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
+    const dnnl::engine&, const ConvolutionDescs&, const dnnl::convolution_forward::primitive_desc& hint);
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
+    const dnnl::engine&, const ConvolutionDescs&, const dnnl::convolution_forward::primitive_desc& hint);
+
+struct InnerProductDescs {
+  dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias: none
+  bool relu = false;
+};
+
+dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine&, const InnerProductDescs&);
+dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
+    const dnnl::engine&, const InnerProductDescs&, const dnnl::inner_product_forward::primitive_desc& hint);
+dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(
+    const dnnl::engine&, const InnerProductDescs&, const dnnl::inner_product_forward::primitive_desc& hint);
+
+struct PoolingDescs {
+  dnnl::algorithm algorithm;
+  dnnl::memory::desc source, destination;
+  int64_t kernel = 2;
+  int64_t stride = 2;
+  int64_t padding = 0;
+  int64_t padding_after = 0;  ///< at the bottom and the right, where a ceiling makes it differ
+};
+
+dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine&, const PoolingDescs&);
+dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine&, const PoolingDescs&,
+                                                        const dnnl::pooling_forward::primitive_desc& hint);
+
+}  // namespace dptrain::ops

@@ -1,0 +1,67 @@
+#include "ops/pool2d.h"
+
+#include "base/check.h"
+#include "ops/dispatch.h"
+#include "ops/pool2d_cpu.h"
+
+namespace dptrain::ops {
+namespace {
+
+Shape output_shape(const Shape& x, Pooling pooling, const Pool2dOptions& options) {
+  DPTRAIN_CHECK(x.rank() == 4, "pool2d: input {}", x.text());
+  DPTRAIN_CHECK(pooling == Pooling::max || options.padding == 0 || !options.ceil,
+                "pool2d: an average with padding {} and a ceiling", options.padding);
+  const auto size = [&](int dimension) {
+    const int64_t span = x[dimension] + 2 * options.padding - options.kernel;
+    int64_t windows = (span + (options.ceil ? options.stride - 1 : 0)) / options.stride + 1;
+    // A window that would begin past the input and its padding is dropped, as in PyTorch.
+    if (options.ceil && (windows - 1) * options.stride >= x[dimension] + options.padding) --windows;
+    return windows;
+  };
+  const Shape shape = {x[0], x[1], size(2), size(3)};
+  DPTRAIN_CHECK(shape[2] > 0 && shape[3] > 0, "pool2d: input {} is smaller than the window {}", x.text(),
+                options.kernel);
+  return shape;
+}
+
+}  // namespace
+
+Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOptions& options) {
+  Device& device = common_device("pool2d", {&x});
+  const Shape shape = output_shape(x.shape(), pooling, options);
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::pool2d_forward(x, shape, pooling, options);
+    default: no_implementation("pool2d", device);
+  }
+}
+
+Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
+                       const Pool2dOptions& options) {
+  Device& device = common_device("pool2d backward", {&x, &result.y, &output_gradient});
+  require_shape("pool2d backward", "output gradient", output_gradient.shape(), result.y.shape());
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::pool2d_backward(x, result, output_gradient, pooling, options);
+    default: no_implementation("pool2d backward", device);
+  }
+}
+
+Tensor global_average_pool_forward(const Tensor& x) {
+  Device& device = common_device("global_average_pool", {&x});
+  DPTRAIN_CHECK(x.shape().rank() == 4, "global_average_pool: input {}", x.shape().text());
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::global_average_pool_forward(x);
+    default: no_implementation("global_average_pool", device);
+  }
+}
+
+Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
+  Device& device = common_device("global_average_pool backward", {&x, &output_gradient});
+  require_shape("global_average_pool backward", "output gradient", output_gradient.shape(),
+                {x.shape()[0], x.shape()[1]});
+  switch (device.kind()) {
+    case DeviceKind::cpu: return cpu::global_average_pool_backward(x, output_gradient);
+    default: no_implementation("global_average_pool backward", device);
+  }
+}
+
+}  // namespace dptrain::ops

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+struct SgdOptions {
+  double learning_rate = 0;
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// One step of stochastic gradient descent over all weights at once, as PyTorch defines it:
+///   g = gradient + weight_decay * weight;  velocity = momentum * velocity + g
+///   weight -= learning_rate * (nesterov ? g + momentum * velocity : velocity)
+/// weights, gradients: flat and of equal length; velocity: the same, or undefined where momentum is 0.
+void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
+
+}  // namespace dptrain::ops

@@ -1,0 +1,20 @@
+#include "optim/sgd.h"
+
+#include "ops/sgd.h"
+
+namespace dptrain::optim {
+
+Sgd::Sgd(nn::Model& model, const SgdSettings& settings) : settings_(settings) {
+  if (settings.momentum != 0)
+    velocity_ = Tensor::zeros(model.device(), model.weights().shape(), {.purpose = MemoryPurpose::optimizer});
+}
+
+void Sgd::step(nn::Model& model, double learning_rate) {
+  ops::sgd_step(model.weights(), model.gradients(), velocity_,
+                {.learning_rate = learning_rate,
+                 .momentum = settings_.momentum,
+                 .weight_decay = settings_.weight_decay,
+                 .nesterov = settings_.nesterov});
+}
+
+}  // namespace dptrain::optim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace dptrain::optim {
+
+struct SgdSettings {
+  double momentum = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// Stochastic gradient descent as PyTorch's torch.optim.SGD defines it; see ops/sgd.h.
+class Sgd final : public Optimizer {
+ public:
+  Sgd(nn::Model& model, const SgdSettings& settings);
+  void step(nn::Model& model, double learning_rate) override;
+
+ private:
+  SgdSettings settings_;
+  Tensor velocity_;  ///< undefined without momentum
+};
+
+}  // namespace dptrain::optim

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "parallel/replicated_strategy.h"
+
+namespace dptrain::parallel {
+
+/// DataParallel as PyTorch's nn.DataParallel does it: in every step the first device's weights are copied to all
+/// (replicate), the batch is cut (scatter), every device runs forward (parallel apply), the outputs are gathered on
+/// `output_device`, where the loss is computed; its gradient is cut again, every device runs backward, and the
+/// gradients are summed on the first device, which alone has an optimizer. The memory of the devices shows who does the
+/// extra work.
+class DataParallel final : public ReplicatedStrategy {
+ public:
+  /// `output_rank`: the position of the output device in the device list.
+  DataParallel(const StrategyContext& context, int output_rank);
+
+  std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
+  Score train_step(const Batch& batch, const StepNumbers& numbers) override;
+
+ private:
+  void share_weights(int rank) override;
+  /// The loss of all gathered logits on the output device; their gradient is left in `gradient`.
+  SampleResults loss_of(const Tensor& logits, std::span<const int32_t> labels, double scale, Tensor& gradient);
+
+  int output_rank_;
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,99 @@
+#include "parallel/gradient_buckets.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr double kBytesPerMb = 1024.0 * 1024.0;
+constexpr double kAutomaticMb = 25;
+constexpr double kAutomaticLastShare = 0.1;
+
+int64_t bytes_of(const nn::Model& model, int first, int end) {
+  const auto& parameters = model.parameters();
+  const int64_t total = model.gradients().elements();
+  const int64_t from = model.offset(*parameters[static_cast<size_t>(first)]);
+  const int64_t to =
+      end < static_cast<int>(parameters.size()) ? model.offset(*parameters[static_cast<size_t>(end)]) : total;
+  return 4 * (to - from);
+}
+
+/// How many of the first parameters make up at most `limit_bytes`, and at least one.
+int prefix_within(const nn::Model& model, int64_t limit_bytes) {
+  const int count = static_cast<int>(model.parameters().size());
+  int end = 1;
+  while (end < count && bytes_of(model, 0, end + 1) <= limit_bytes) ++end;
+  return end;
+}
+
+}  // namespace
+
+std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& options) {
+  const int count = static_cast<int>(model.parameters().size());
+  const bool automatic = options.bucket_mb == 0;
+  const double limit_mb = automatic ? kAutomaticMb : options.bucket_mb;
+  const auto share = static_cast<int64_t>(kAutomaticLastShare * static_cast<double>(bytes_of(model, 0, count)));
+  const int last_bucket_end = automatic && count > 1 ? prefix_within(model, share) : 0;
+
+  std::vector<Bucket> buckets;
+  const auto add = [&](int first, int end) {
+    const int64_t begin = model.offset(*model.parameters()[static_cast<size_t>(first)]);
+    buckets.push_back({.first_parameter = first,
+                       .end_parameter = end,
+                       .begin = begin,
+                       .end = begin + bytes_of(model, first, end) / 4});
+  };
+  for (int end = count; end > last_bucket_end;) {
+    const double mb = buckets.empty() ? std::min(options.first_bucket_mb, limit_mb) : limit_mb;
+    const auto limit_bytes = static_cast<int64_t>(mb * kBytesPerMb);
+    int first = end - 1;
+    while (first > last_bucket_end && bytes_of(model, first - 1, end) <= limit_bytes) --first;
+    add(first, end);
+    end = first;
+  }
+  if (last_bucket_end > 0) add(0, last_bucket_end);
+  return buckets;
+}
+
+GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options)
+    : model_(model),
+      communicator_(communicator),
+      overlap_(options.overlap),
+      buckets_(plan_buckets(model, options)),
+      bucket_of_parameter_(model.parameters().size()),
+      missing_(buckets_.size()) {
+  for (size_t b = 0; b < buckets_.size(); ++b)
+    for (int p = buckets_[b].first_parameter; p < buckets_[b].end_parameter; ++p)
+      bucket_of_parameter_[static_cast<size_t>(p)] = static_cast<int>(b);
+}
+
+void GradientBuckets::begin_step() {
+  for (size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].end_parameter - buckets_[b].first_parameter;
+  next_ = 0;
+  started_.clear();
+}
+
+void GradientBuckets::gradient_ready(const Parameter& parameter) {
+  --missing_[static_cast<size_t>(bucket_of_parameter_[static_cast<size_t>(parameter.index())])];
+  if (overlap_) start_complete_buckets();
+}
+
+void GradientBuckets::start_complete_buckets() {
+  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) {
+    const Bucket& bucket = buckets_[next_];
+    const Tensor part = model_.gradients().window(bucket.begin, {bucket.end - bucket.begin}, Layout::plain);
+    started_.push_back(
+        communicator_.start_all_reduce({.data = part.raw(), .elements = part.elements(), .dtype = part.dtype()}));
+  }
+}
+
+void GradientBuckets::finish() {
+  start_complete_buckets();
+  DPTRAIN_CHECK(next_ == buckets_.size(), "bucket {} of {} has parameters without gradients", next_, buckets_.size());
+  for (auto& work : started_) work->wait();
+  started_.clear();
+}
+
+}  // namespace dptrain::parallel

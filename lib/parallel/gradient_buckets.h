@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "nn/model.h"
+
+namespace dptrain::parallel {
+
+struct BucketOptions {
+  /// Of a bucket; 0 means automatic: 25 MB at most, and the last bucket, whose reduction nothing hides, at most a tenth
+  /// of all.
+  double bucket_mb = 0;
+  /// Of the first bucket, so that reducing begins early.
+  double first_bucket_mb = 1;
+  /// Start reducing as soon as a bucket is complete, while backward goes on; otherwise all at the end.
+  bool overlap = true;
+};
+
+/// A run of parameters whose gradients lie one after the other and are reduced together.
+struct Bucket {
+  int first_parameter = 0;  ///< by index; the bucket holds [first_parameter, end_parameter)
+  int end_parameter = 0;
+  int64_t begin = 0;  ///< in elements of the flat gradients
+  int64_t end = 0;
+};
+
+/// Cuts a model's parameters into buckets, in the order in which backward completes them: from the last parameter to
+/// the first.
+std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& options);
+
+/// Sums gradients over all ranks, bucket by bucket, while backward still runs. One for each rank; used by its thread.
+class GradientBuckets {
+ public:
+  GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options);
+
+  /// Before backward.
+  void begin_step();
+  /// A parameter's gradient is complete. Buckets are started in their planned order whatever the order of parameters,
+  /// so that all ranks start the same ones.
+  void gradient_ready(const Parameter& parameter);
+  /// After backward: blocks until every gradient is the sum over all ranks.
+  void finish();
+
+  int count() const { return static_cast<int>(buckets_.size()); }
+
+ private:
+  void start_complete_buckets();
+
+  nn::Model& model_;
+  Communicator& communicator_;
+  bool overlap_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> bucket_of_parameter_;
+  std::vector<int> missing_;  ///< by bucket: parameters whose gradients are not complete yet
+  size_t next_ = 0;           ///< the first bucket not started
+  std::vector<std::unique_ptr<CommWork>> started_;
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace dptrain::parallel {
+
+/// What a rank spends its time on.
+enum class Phase { compute, communication, optimizer, idle };
+
+/// Seconds by phase.
+struct PhaseTimes {
+  std::array<double, 4> seconds{};
+  double& operator[](Phase phase) { return seconds[static_cast<size_t>(phase)]; }
+  double operator[](Phase phase) const { return seconds[static_cast<size_t>(phase)]; }
+};
+
+/// A rank's clock: always in exactly one phase, so that the phases add up. Belongs to the rank thread; read between
+/// steps.
+class PhaseClock {
+ public:
+  /// Ends the phase it is in and begins `phase`. Returns the one that ended.
+  Phase enter(Phase phase) {
+    const auto now = Clock::now();
+    times_[phase_] += seconds_between(since_, now);
+    since_ = now;
+    return std::exchange(phase_, phase);
+  }
+  /// The times gathered since the last call.
+  PhaseTimes take() {
+    enter(phase_);
+    return std::exchange(times_, PhaseTimes{});
+  }
+
+ private:
+  Phase phase_ = Phase::idle;
+  Clock::time_point since_ = Clock::now();
+  PhaseTimes times_;
+};
+
+/// A phase that ends with its scope, going back to the one before.
+class InPhase {
+ public:
+  InPhase(PhaseClock& clock, Phase phase) : clock_(clock), before_(clock.enter(phase)) {}
+  ~InPhase() { clock_.enter(before_); }
+  InPhase(const InPhase&) = delete;
+  InPhase& operator=(const InPhase&) = delete;
+
+ private:
+  PhaseClock& clock_;
+  Phase before_;
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,98 @@
+#include "parallel/rank_team.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "base/check.h"
+#include "comm/thread_communicator.h"
+
+namespace dptrain::parallel {
+namespace {
+
+/// The failure of a rank as one sentence with its exit code.
+Error described(const Device& device, int rank, int size, const std::string& what, std::exception_ptr failure) {
+  const std::string who = size > 1 ? fmt::format("rank {} ({})", rank, device.name()) : device.name();
+  const auto sentence = [&](const char* cause) { return fmt::format("{}, {}: {}", who, what, cause); };
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return Error(error.code(), sentence(error.what()));
+  } catch (const std::bad_alloc&) {
+    return Error(ExitCode::device, sentence("out of host memory; use a smaller batch or model"));
+  } catch (const std::exception& error) {
+    return Error(ExitCode::bug, sentence(error.what()));
+  }
+}
+
+}  // namespace
+
+RankTeam::RankTeam(const Options& options) {
+  const int size = static_cast<int>(options.devices.size());
+  DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
+                options.threads.size());
+  for (int rank = 0; rank < size; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    devices_.push_back(
+        open_device(options.devices[at],
+                    {.rank = rank, .threads = options.threads[at], .memory_limit_bytes = options.memory_limit_bytes}));
+  }
+  communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
+}
+
+RankTeam::~RankTeam() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  work_arrived_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void RankTeam::run(const std::string& what, const std::function<void(int)>& work) {
+  std::unique_lock lock(mutex_);
+  DPTRAIN_CHECK(!root_cause_, "a team that failed is used again");
+  work_ = &work;
+  what_ = what;
+  running_ = size();
+  ++round_;
+  work_arrived_.notify_all();
+  // Ranks compute for as long as they need; where they wait for each other, the communicator's deadline ends it.
+  work_done_.wait(lock, [this] { return running_ == 0; });
+  if (root_cause_) std::rethrow_exception(root_cause_);
+}
+
+void RankTeam::serve(int rank) {
+  device(rank).enter_thread();
+  for (uint64_t served = 0;;) {
+    const std::function<void(int)>* work = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      work_arrived_.wait(lock, [&] { return leaving_ || round_ > served; });
+      if (round_ == served) return;
+      served = round_;
+      work = work_;
+    }
+    try {
+      (*work)(rank);
+    } catch (...) {
+      fail(rank, what_, std::current_exception());
+    }
+    const std::lock_guard lock(mutex_);
+    if (--running_ == 0) work_done_.notify_all();
+  }
+}
+
+void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {
+  const Error error = described(device(rank), rank, size(), what, failure);
+  {
+    const std::lock_guard lock(mutex_);
+    // Later failures are consequences: the others stop because this one did.
+    if (root_cause_) return;
+    root_cause_ = std::make_exception_ptr(error);
+  }
+  communicator(rank).abort(error.what());
+}
+
+}  // namespace dptrain::parallel

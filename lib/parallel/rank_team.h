@@ -1,0 +1,59 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/device.h"
+
+namespace dptrain::parallel {
+
+/// The ranks of this process: a device, a communicator and a thread each. A rank that fails makes all others stop with
+/// its cause.
+class RankTeam {
+ public:
+  struct Options {
+    std::vector<DeviceId> devices;
+    std::vector<int> threads;        ///< CPU threads by rank
+    int64_t memory_limit_bytes = 0;  ///< of each device; 0: none
+    double timeout_s = 300;          ///< of every wait for another rank
+  };
+  /// Opens the devices and starts the threads. Throws 71 where a device can't be opened.
+  explicit RankTeam(const Options& options);
+  ~RankTeam();
+
+  int size() const { return static_cast<int>(devices_.size()); }
+  Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
+  const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
+  Communicator& communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
+
+  /// Calls work(rank) on every rank's thread and blocks until all have returned. Where ranks throw, throws the root
+  /// cause: the first failure, as an Error that begins with its rank, its device and `what` ("step 12"). The team can't
+  /// be used after.
+  void run(const std::string& what, const std::function<void(int rank)>& work);
+
+ private:
+  void serve(int rank);
+  void fail(int rank, const std::string& what, std::exception_ptr failure);
+
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+
+  std::mutex mutex_;
+  std::condition_variable work_arrived_;
+  std::condition_variable work_done_;
+  uint64_t round_ = 0;
+  int running_ = 0;
+  bool leaving_ = false;
+  const std::function<void(int)>* work_ = nullptr;
+  std::string what_;
+  std::exception_ptr root_cause_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace dptrain::parallel

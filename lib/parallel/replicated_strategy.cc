@@ -1,0 +1,93 @@
+#include "parallel/replicated_strategy.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace dptrain::parallel {
+namespace {
+
+/// Samples that are evaluated in one call, numbered over the data set, so that a sample's bits don't depend on the
+/// devices.
+constexpr int64_t kBlock = 256;
+
+}  // namespace
+
+CommBuffer comm_buffer(const Tensor& tensor) {
+  return {.data = tensor.raw(), .elements = tensor.storage_elements(), .dtype = tensor.dtype()};
+}
+
+Score& Score::operator+=(const Score& other) {
+  loss_sum += other.loss_sum;
+  correct += other.correct;
+  samples += other.samples;
+  return *this;
+}
+
+ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
+    : team_(context.team),
+      replicas_(static_cast<size_t>(team_.size())),
+      samples_(replicas_.size()),
+      reported_(replicas_.size()) {
+  team_.run("start", [&](int rank) {
+    replicas_[static_cast<size_t>(rank)] =
+        std::make_unique<Replica>(team_.device(rank), context.replica, optimizer_on(rank));
+  });
+}
+
+Score ReplicatedStrategy::total(const std::vector<SampleResults>& results) {
+  Score score;
+  for (const SampleResults& part : results) {
+    for (const double loss : part.losses) score.loss_sum += loss;
+    score.correct += part.correct;
+    score.samples += static_cast<int64_t>(part.losses.size());
+  }
+  return score;
+}
+
+std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) {
+  const int64_t blocks = (dataset.samples() + kBlock - 1) / kBlock;
+  std::vector<SampleResults> results(static_cast<size_t>(blocks));
+  std::atomic<bool> incomplete = false;
+  team_.run("evaluation", [&](int rank) {
+    share_weights(rank);
+    for (int64_t block = rank; block < blocks; block += team_.size()) {
+      if (stopped()) {
+        incomplete = true;
+        return;
+      }
+      const int64_t begin = block * kBlock, end = std::min(begin + kBlock, dataset.samples());
+      results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
+    }
+  });
+  if (incomplete) return std::nullopt;
+  return total(results);
+}
+
+std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
+  std::vector<nn::NamedValues> tensors;
+  team_.run("reading the weights", [&](int rank) {
+    if (rank == 0) tensors = nn::state_dict(replica(0).model());
+  });
+  return tensors;
+}
+
+RankCosts ReplicatedStrategy::take_costs(int rank) {
+  const auto at = static_cast<size_t>(rank);
+  CachingAllocator& allocator = team_.device(rank).allocator();
+  const CommCounts counts = team_.communicator(rank).counts();
+  RankCosts costs{.times = replica(rank).clock().take(),
+                  .samples = std::exchange(samples_[at], 0),
+                  .peak_bytes = allocator.peak_bytes(),
+                  .memory_at_peak = allocator.at_peak(),
+                  .communication = {.bytes = counts.bytes - reported_[at].bytes,
+                                    .collectives = counts.collectives - reported_[at].collectives}};
+  reported_[at] = counts;
+  allocator.reset_peak();
+  return costs;
+}
+
+void ReplicatedStrategy::broadcast_from_first(int rank, const Tensor& tensor) {
+  if (tensor.elements() > 0) team_.communicator(rank).broadcast(comm_buffer(tensor), 0);
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "parallel/strategy.h"
+
+namespace dptrain::parallel {
+
+/// What strategies with a whole replica on every device share: the team of ranks, evaluation, costs.
+class ReplicatedStrategy : public Strategy {
+ public:
+  std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) override;
+  std::vector<nn::NamedValues> state_dict() override;
+  int ranks() const override { return team_.size(); }
+  const Device& device(int rank) const override { return team_.device(rank); }
+  RankCosts take_costs(int rank) override;
+
+ protected:
+  /// `optimizer_on`: whether a rank updates weights itself.
+  ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
+
+  RankTeam& team() { return team_; }
+  Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
+  void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
+
+  /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
+  /// on every rank's thread.
+  virtual void share_weights(int rank) = 0;
+  /// Broadcasts rank 0's flat tensor to the same tensor of all.
+  void broadcast_from_first(int rank, const Tensor& tensor);
+
+  /// A step's score from its ranks' results, losses added in sample order.
+  static Score total(const std::vector<SampleResults>& results);
+
+ private:
+  RankTeam team_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::vector<int64_t> samples_;
+  std::vector<CommCounts> reported_;
+};
+
+/// A tensor's memory as a collective sees it.
+CommBuffer comm_buffer(const Tensor& tensor);
+
+}  // namespace dptrain::parallel

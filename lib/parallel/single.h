@@ -1,0 +1,19 @@
+#pragma once
+
+#include "parallel/replicated_strategy.h"
+
+namespace dptrain::parallel {
+
+/// One device computes the whole batch.
+class Single final : public ReplicatedStrategy {
+ public:
+  explicit Single(const StrategyContext& context) : ReplicatedStrategy(context, [](int) { return true; }) {}
+
+  std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
+  Score train_step(const Batch& batch, const StepNumbers& numbers) override;
+
+ private:
+  void share_weights(int) override {}
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include "parallel/data_parallel.h"
+#include "parallel/ddp.h"
+#include "parallel/single.h"
+#include "parallel/strategy.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using Make = std::function<std::unique_ptr<Strategy>(const StrategyContext&)>;
+
+Make read_single(ConfigReader&, int) {
+  return [](const StrategyContext& context) { return std::make_unique<Single>(context); };
+}
+
+Make read_data_parallel(ConfigReader& options, int devices) {
+  const auto output_rank = static_cast<int>(options.integer(
+      "output_device", 0,
+      {.min = 0,
+       .help = "where outputs are gathered and the loss is computed: a position in the device list, from 0"}));
+  if (output_rank >= devices && !options.describing())
+    options.mistake("output_device", fmt::format("expected a position in the device list, 0 to {}", devices - 1),
+                    fmt::format("{}", output_rank), "name one of the devices");
+  return [output_rank](const StrategyContext& context) { return std::make_unique<DataParallel>(context, output_rank); };
+}
+
+Make read_ddp(ConfigReader& options, int) {
+  BucketOptions buckets;
+  if (!options.word("bucket_mb", "auto", true))
+    buckets.bucket_mb = options.number("bucket_mb", {},
+                                       {.min = 0,
+                                        .exclusive_min = true,
+                                        .help = "MiB of gradients that are reduced together; auto: at most 25, and the "
+                                                "last bucket at most a tenth of all"});
+  buckets.first_bucket_mb = options.number(
+      "first_bucket_mb", buckets.first_bucket_mb,
+      {.min = 0, .exclusive_min = true, .help = "MiB of the first bucket, so that reducing begins early"});
+  buckets.overlap = options.boolean("overlap", true, "reduce while backward still runs");
+  return [buckets](const StrategyContext& context) { return std::make_unique<Ddp>(context, buckets); };
+}
+
+struct Row {
+  const char* name;
+  const char* help;
+  int min_devices;
+  int max_devices;
+  Make (*read)(ConfigReader&, int devices);
+};
+
+/// The table of strategies.
+constexpr Row kStrategies[] = {
+    {"single", "one device computes the whole batch", 1, 1, read_single},
+    {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1, 4096,
+     read_data_parallel},
+    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, 4096, read_ddp},
+};
+
+}  // namespace
+
+StrategySpec read_strategy(ConfigReader& config, int devices) {
+  StrategySpec spec;
+  std::vector<ConfigChoice> choices;
+  for (const Row& row : kStrategies)
+    choices.push_back({row.name, row.help,
+                       [&spec, &row, devices](ConfigReader& options) { spec.make = row.read(options, devices); }});
+  spec.name = config.named("strategy", choices, devices == 1 ? "single" : "ddp", "how the devices share a step");
+  for (const Row& row : kStrategies) {
+    if (row.name != spec.name || (row.min_devices <= devices && devices <= row.max_devices)) continue;
+    config.mistake("strategy", fmt::format("strategy '{}' takes exactly one device", row.name),
+                   fmt::format("{}", devices), "choose ddp, or list one device");
+  }
+  return spec;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,85 @@
+#include "tensor/tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace dptrain {
+
+Tensor Tensor::empty(Device& device, const Shape& shape, const TensorOptions& options) {
+  Tensor tensor;
+  tensor.shape_ = shape;
+  tensor.dtype_ = options.dtype;
+  tensor.layout_ = options.layout;
+  tensor.storage_ = std::make_shared<Buffer>(device, tensor.bytes(), options.purpose);
+  return tensor;
+}
+
+Tensor Tensor::zeros(Device& device, const Shape& shape, const TensorOptions& options) {
+  Tensor tensor = empty(device, shape, options);
+  tensor.fill_zero();
+  return tensor;
+}
+
+Tensor Tensor::from(Device& device, const Shape& shape, std::span<const float> values, MemoryPurpose purpose) {
+  DPTRAIN_CHECK(static_cast<int64_t>(values.size()) == shape.elements(), "{} values for {}", values.size(),
+                shape.text());
+  Tensor tensor = empty(device, shape, {.purpose = purpose});
+  device.copy(tensor.raw(), values.data(), tensor.bytes());
+  return tensor;
+}
+
+Tensor Tensor::reshaped(const Shape& shape) const {
+  DPTRAIN_CHECK(layout_ == Layout::plain && shape.elements() == elements(), "{} can't be viewed as {}", text(),
+                shape.text());
+  Tensor view = *this;
+  view.shape_ = shape;
+  return view;
+}
+
+Tensor Tensor::samples(int64_t begin, int64_t end) const {
+  DPTRAIN_CHECK(0 <= begin && begin <= end && end <= shape_[0], "samples {} to {} of {}", begin, end, text());
+  Tensor view = *this;
+  view.shape_ = shape_.with_first(end - begin);
+  if (shape_[0] > 0) view.offset_bytes_ += bytes() / shape_[0] * begin;
+  return view;
+}
+
+Tensor Tensor::window(int64_t offset_elements, const Shape& shape, Layout layout) const {
+  Tensor view = *this;
+  view.shape_ = shape;
+  view.layout_ = layout;
+  view.offset_bytes_ += offset_elements * dtype_bytes(dtype_);
+  DPTRAIN_CHECK(layout_ == Layout::plain && offset_elements >= 0 &&
+                    offset_elements + view.storage_elements() <= storage_elements(),
+                "a window of {} at {} in {}", shape.text(), offset_elements, text());
+  return view;
+}
+
+void Tensor::fill_zero() const { device().fill_zero(raw(), bytes()); }
+
+void Tensor::copy_from(const Tensor& other) const {
+  DPTRAIN_CHECK(other.shape_ == shape_ && other.dtype_ == dtype_ && other.layout_ == layout_, "copy of {} to {}",
+                other.text(), text());
+  device().copy(raw(), other.raw(), bytes());
+}
+
+std::vector<float> Tensor::values() const {
+  DPTRAIN_CHECK(layout_ == Layout::plain, "values of {}", text());
+  const float* first = data<float>();
+  return {first, first + elements()};
+}
+
+std::string Tensor::text() const {
+  return fmt::format("{} {} {} on {}", dtype_name(dtype_), shape_.text(), layout_name(layout_),
+                     defined() ? device().name() : "no device");
+}
+
+void Tensor::check_dtype(DType expected) const {
+  DPTRAIN_CHECK(expected == dtype_, "{} read as {}", text(), dtype_name(expected));
+}
+
+}  // namespace dptrain

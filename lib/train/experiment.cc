@@ -1,0 +1,139 @@
+#include "train/experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "device/cpu_device.h"
+#include "device/device_list.h"
+
+namespace dptrain::train {
+namespace {
+
+std::vector<DeviceId> read_devices(ConfigReader& config) {
+  const auto written = config.texts("devices", {"auto"},
+                                    "where to train: cpu:N is a logical CPU worker, cuda:N a GPU; ranges like cpu:0-3, "
+                                    "auto (all GPUs, else cpu:0) or auto:N");
+  if (config.describing()) return {DeviceId{}};
+  const auto devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where("devices"));
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back("'" + device.name() + "'");
+  config.resolve("devices", fmt::format("[{}]", fmt::join(names, ", ")),
+                 config.has("devices") ? "as written" : "default");
+  return devices;
+}
+
+/// One number for all devices, or one each; by default the process's cores shared out, at least one.
+std::vector<int> read_threads(ConfigReader& config, size_t devices) {
+  const int64_t share = std::max<int64_t>(1, usable_cores() / static_cast<int64_t>(devices));
+  auto threads = config.integers("threads", {share}, {.min = 1, .max = 1024, .help = "CPU threads of each device"});
+  if (threads.size() == 1) threads.resize(devices, threads[0]);
+  if (threads.size() != devices) {
+    config.mistake("threads", fmt::format("expected one number, or one for each of the {} devices", devices),
+                   fmt::format("{}", threads.size()), "write for instance threads: 1");
+    threads.assign(devices, 1);
+  }
+  return {threads.begin(), threads.end()};
+}
+
+int64_t read_batch_size(ConfigReader& config, int64_t devices) {
+  const auto whole = config.optional_integer(
+      "batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one optimizer step over all devices"});
+  const auto each = config.optional_integer(
+      "per_device_batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one optimizer step on each device"});
+  if (config.describing()) return 1;
+  if (!whole && !each) {
+    if (!config.has("batch_size") && !config.has("per_device_batch_size"))
+      config.mistake("batch_size", "required, but absent", "",
+                     "write batch_size: <samples of one step over all devices>");
+    return devices;
+  }
+  const int64_t batch = whole.value_or(each.value_or(1) * devices);
+  if (whole && each && *whole != *each * devices)
+    config.mistake("per_device_batch_size",
+                   fmt::format("batch_size {} on {} devices needs {} each", *whole, devices, *whole / devices),
+                   fmt::format("{}", *each),
+                   fmt::format("leave one of them out, or write batch_size: {}", *each * devices));
+  if (batch < devices)
+    config.mistake("batch_size", fmt::format("a batch needs at least one sample for each of the {} devices", devices),
+                   fmt::format("{}", batch), "use a larger batch or fewer devices");
+  return batch;
+}
+
+ops::ConvolutionAlgorithm read_convolution(ConfigReader& config) {
+  const std::vector<std::string> names = {"auto", "direct", "winograd"};
+  const std::string name = config.one_of("convolution", names, "auto",
+                                         "how convolutions are computed; auto is a fixed rule of shape and machine");
+  if (name == "direct") return ops::ConvolutionAlgorithm::direct;
+  if (name == "auto") return ops::ConvolutionAlgorithm::automatic;
+  if (!config.describing() && cpu_isa() != CpuIsa::avx512)
+    config.mistake("convolution", "winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()),
+                   "write convolution: auto");
+  return ops::ConvolutionAlgorithm::winograd;
+}
+
+/// `init: {normal: 0.01}`, `xavier_uniform`, `kaiming_normal`: of weights with two or more dimensions.
+std::optional<nn::Initializer> read_initializer(ConfigReader& config) {
+  std::optional<nn::Initializer> initializer;
+  const std::vector<ConfigChoice> choices = {
+      {"model", "as the model's reference does", {}},
+      {"normal", "normally distributed with this deviation",
+       [&](ConfigReader& options) {
+         initializer = nn::Initializer::normal(
+             options.number("normal", 0.01, {.min = 0, .exclusive_min = true, .help = "the deviation"}));
+       }},
+      {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
+      {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
+  };
+  const std::string name = config.named("init", choices, "model", "how weights begin");
+  if (name == "xavier_uniform") return nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
+  if (name == "kaiming_normal") return nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};
+  return name == "normal" ? initializer : std::nullopt;
+}
+
+void read_length(ConfigReader& config, Experiment& experiment) {
+  experiment.epochs =
+      config.optional_integer("epochs", {.min = 1, .max = 1000000, .help = "passes over the training set"});
+  experiment.steps = config.optional_integer("steps", {.min = 1, .help = "optimizer steps, instead of epochs"});
+  if (config.describing()) return;
+  if (experiment.epochs && experiment.steps)
+    config.mistake("steps", "expected epochs or steps", "both", "leave one of them out");
+  if (!config.has("epochs") && !config.has("steps"))
+    config.mistake("epochs", "required, but absent", "", "write epochs: <number>, or steps: <number>");
+}
+
+}  // namespace
+
+Experiment read_experiment(ConfigReader& config, const std::string& default_name) {
+  Experiment experiment;
+  experiment.name =
+      config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
+  if (!config.describing() && (experiment.name.empty() || experiment.name.find('/') != std::string::npos))
+    config.mistake("name", "expected a name without slashes", fmt::format("'{}'", experiment.name),
+                   "use --out for a directory elsewhere");
+  experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
+  experiment.model = models::read_model(config);
+  experiment.dataset = read_dataset(config, experiment.seed);
+  experiment.devices = read_devices(config);
+  const auto devices = static_cast<int>(experiment.devices.size());
+  experiment.threads = read_threads(config, experiment.devices.size());
+  experiment.strategy = parallel::read_strategy(config, devices);
+  experiment.batch_size = read_batch_size(config, devices);
+  experiment.learning_rate =
+      config.number("learning_rate", std::nullopt, {.min = 0, .exclusive_min = true, .help = "of the optimizer"});
+  read_length(config, experiment);
+  experiment.optimizer = optim::read_optimizer(config);
+  const std::vector<std::string> precisions = {"fp32"};
+  config.one_of("precision", precisions, "fp32", "of activations and gradients");
+  experiment.convolution = read_convolution(config);
+  experiment.initialization = {.seed = experiment.seed, .weights = read_initializer(config)};
+  experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
+  experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
+  experiment.memory_limit_bytes =
+      config.optional_integer("memory_limit", {.min = 1, .help = "bytes that each CPU worker may hold"}).value_or(0);
+  return experiment;
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config_reader.h"
+#include "data/dataset_registry.h"
+#include "models/model_registry.h"
+#include "parallel/strategy.h"
+
+namespace dptrain::train {
+
+/// A whole experiment, as a configuration describes it: everything checked, nothing opened yet.
+struct Experiment {
+  std::string name;
+  models::ModelSpec model;
+  DatasetSpec dataset;
+  std::vector<DeviceId> devices;
+  std::vector<int> threads;  ///< CPU threads by device
+  parallel::StrategySpec strategy;
+  optim::OptimizerSpec optimizer;
+  ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
+  nn::InitializationOptions initialization;
+  int64_t batch_size = 0;  ///< samples of one optimizer step over all devices
+  double learning_rate = 0;
+  std::optional<int64_t> epochs;  ///< one of epochs and steps is given
+  std::optional<int64_t> steps;
+  uint64_t seed = 0;
+  int64_t eval_every = 1;  ///< epochs; 0: never
+  bool log_steps = false;
+  int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
+};
+
+/// Reads every key of a configuration. `default_name` names the run where the configuration doesn't.
+Experiment read_experiment(ConfigReader& config, const std::string& default_name);
+
+}  // namespace dptrain::train

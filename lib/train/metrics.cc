@@ -1,0 +1,74 @@
+#include "train/metrics.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace dptrain::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json pass_json(const Pass& pass, bool with_rate) {
+  ordered_json json = {{"loss", pass.score.mean_loss()},
+                       {"accuracy", pass.score.accuracy()},
+                       {"samples", pass.score.samples},
+                       {"seconds", pass.seconds}};
+  if (with_rate) json["samples_per_s"] = pass.samples_per_s();
+  return json;
+}
+
+ordered_json device_json(const DeviceMetrics& device) {
+  ordered_json memory;
+  for (const MemoryPurpose purpose : kMemoryPurposes)
+    memory[std::string(memory_purpose_name(purpose))] = device.memory[purpose];
+  return {{"device", device.device},   {"rank", device.rank}, {"host", device.host},
+          {"samples", device.samples}, {"busy", device.busy}, {"peak_bytes", device.peak_bytes},
+          {"memory", memory}};
+}
+
+}  // namespace
+
+double EpochMetrics::memory_imbalance() const {
+  const auto [least, most] = std::ranges::minmax_element(devices, {}, &DeviceMetrics::peak_bytes);
+  if (devices.empty() || least->peak_bytes == 0) return 1;
+  return static_cast<double>(most->peak_bytes) / static_cast<double>(least->peak_bytes);
+}
+
+std::string EpochMetrics::json() const {
+  ordered_json device_list = ordered_json::array();
+  for (const auto& device : devices) device_list.push_back(device_json(device));
+  const ordered_json line = {{"schema", 1},
+                             {"run", run},
+                             {"epoch", epoch},
+                             {"step", step},
+                             {"strategy", strategy},
+                             {"world_size", world_size},
+                             {"global_batch", global_batch},
+                             {"learning_rate", learning_rate},
+                             {"train", pass_json(train, true)},
+                             {"test", test ? pass_json(*test, false) : ordered_json(nullptr)},
+                             {"time",
+                              {{"compute_s", time.compute_s},
+                               {"exposed_comm_s", time.exposed_comm_s},
+                               {"data_wait_s", time.data_wait_s},
+                               {"optimizer_s", time.optimizer_s},
+                               {"other_s", time.other_s}}},
+                             {"comm", {{"bytes", comm_bytes}, {"collectives", collectives}}},
+                             {"devices", device_list},
+                             {"memory_imbalance", memory_imbalance()},
+                             {"skipped_steps", 0},
+                             {"staleness", nullptr},
+                             {"weights_hash", weights_hash}};
+  return line.dump();
+}
+
+std::string step_json(const parallel::StepNumbers& numbers, const parallel::Score& score) {
+  const ordered_json line = {{"step", numbers.step},
+                             {"epoch", numbers.epoch},
+                             {"loss", score.mean_loss()},
+                             {"learning_rate", numbers.learning_rate},
+                             {"samples", score.samples}};
+  return line.dump();
+}
+
+}  // namespace dptrain::train

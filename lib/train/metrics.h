@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/memory_purpose.h"
+#include "parallel/strategy.h"
+
+namespace dptrain::train {
+
+/// A pass over samples and how long it took.
+struct Pass {
+  parallel::Score score;
+  double seconds = 0;
+
+  double samples_per_s() const { return seconds > 0 ? static_cast<double>(score.samples) / seconds : 0; }
+};
+
+/// Where an epoch's training seconds went, the mean over the devices; the five add up to Pass::seconds.
+struct TimeShares {
+  double compute_s = 0;
+  double exposed_comm_s = 0;  ///< communication that nothing hid
+  double data_wait_s = 0;
+  double optimizer_s = 0;
+  double other_s = 0;
+};
+
+struct DeviceMetrics {
+  std::string device;
+  std::string host;
+  int rank = 0;
+  int64_t samples = 0;
+  double busy = 0;  ///< seconds computing over seconds
+  int64_t peak_bytes = 0;
+  MemoryCounts memory;  ///< by purpose, at the peak
+};
+
+/// What a line of metrics.jsonl says of an epoch.
+struct EpochMetrics {
+  std::string run;
+  std::string strategy;
+  int64_t epoch = 0;
+  int64_t step = 0;  ///< optimizer steps since the run began
+  int world_size = 1;
+  int64_t global_batch = 0;
+  double learning_rate = 0;
+  Pass train;
+  std::optional<Pass> test;
+  TimeShares time;
+  int64_t comm_bytes = 0;  ///< sent, summed over ranks, payload only
+  int64_t collectives = 0;
+  std::vector<DeviceMetrics> devices;
+  std::string weights_hash;
+
+  /// The largest peak over the smallest; 1 on one device.
+  double memory_imbalance() const;
+  /// One line of JSON; docs/metrics.schema.json is its schema.
+  std::string json() const;
+};
+
+/// One line of steps.jsonl.
+std::string step_json(const parallel::StepNumbers& numbers, const parallel::Score& score);
+
+}  // namespace dptrain::train

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "nn/model.h"
+
+namespace dptrain::train {
+
+/// Writes tensors in the safetensors format (eight bytes of header length, a JSON header, the data), as f32, in name
+/// order. The file appears whole or not at all. Throws 74.
+void write_safetensors(const std::filesystem::path& path, const std::vector<nn::NamedValues>& tensors);
+
+/// Reads such a file. Throws 66 where it is missing; 65, naming the tensor, what was expected and what was found, for
+/// anything that is not a well-formed file of f32 tensors whose data lie one after the other without holes or overlaps.
+std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path);
+
+/// SHA-256 in 64 hex digits over the tensors sorted by name: for each its name, "F32" and its shape ("[20, 1, 5, 5]"),
+/// each ended by a newline, then its bytes in little-endian order. Equal for equal bits, whatever the order of
+/// `tensors`.
+std::string weights_hash(std::vector<nn::NamedValues> tensors);
+
+}  // namespace dptrain::train

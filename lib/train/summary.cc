@@ -1,0 +1,40 @@
+#include "train/summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/sha256.h"
+#include "device/cpu_device.h"
+
+namespace dptrain::train {
+
+std::string summary_json(const Experiment& experiment, const TrainingOutcome& outcome, int exit_code,
+                         const Environment& environment, const std::string& resolved_config) {
+  using nlohmann::ordered_json;
+  std::vector<std::string> devices;
+  for (const DeviceId& device : experiment.devices) devices.push_back(device.name());
+  Sha256 config_hash;
+  config_hash.update(resolved_config);
+  const ordered_json summary = {
+      {"schema", 1},
+      {"run", experiment.name},
+      {"exit", exit_code},
+      {"seconds", outcome.seconds},
+      {"epochs", outcome.epochs},
+      {"steps", outcome.steps},
+      {"strategy", experiment.strategy.name},
+      {"weights_hash", outcome.weights_hash},
+      {"final", outcome.last_epoch ? ordered_json::parse(outcome.last_epoch->json()) : ordered_json(nullptr)},
+      {"environment",
+       {{"dptrain", environment.version},
+        {"commit", environment.commit},
+        {"libraries", environment.libraries},
+        {"cpu", cpu_model_name()},
+        {"instructions", cpu_isa_name(cpu_isa())},
+        {"cores", usable_cores()},
+        {"devices", devices},
+        {"threads", experiment.threads}}},
+      {"config_hash", config_hash.hex_digest()}};
+  return summary.dump(2);
+}
+
+}  // namespace dptrain::train

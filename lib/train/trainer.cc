@@ -1,0 +1,175 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "train/safetensors.h"
+
+namespace dptrain::train {
+namespace {
+
+using parallel::Phase;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, const ImageDataset& data) {
+  return experiment.strategy.make({.team = {.devices = experiment.devices,
+                                            .threads = experiment.threads,
+                                            .memory_limit_bytes = experiment.memory_limit_bytes},
+                                   .replica = {.model = experiment.model,
+                                               .input = {.image = data.image_shape(), .classes = data.classes()},
+                                               .convolution = experiment.convolution,
+                                               .initialization = experiment.initialization,
+                                               .optimizer = experiment.optimizer}});
+}
+
+}  // namespace
+
+/// An epoch while it runs.
+struct Trainer::Epoch {
+  int64_t number = 0;
+  Pass train;
+  std::optional<Pass> test;
+  double data_wait_s = 0;
+  bool stopped = false;
+};
+
+Trainer::Trainer(const Experiment& experiment, const Datasets& data)
+    : experiment_(experiment), data_(data), strategy_(make_strategy(experiment, *data.train)) {
+  loader_ = std::make_unique<BatchLoader>(data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
+                                                                          .seed = experiment.seed,
+                                                                          .shuffle = experiment.dataset.shuffle,
+                                                                          .devices = strategy_->batch_devices()});
+}
+
+int64_t Trainer::planned_epochs() const {
+  if (experiment_.epochs) return *experiment_.epochs;
+  const int64_t batches = loader_->batches_per_epoch();
+  return (*experiment_.steps + batches - 1) / batches;
+}
+
+bool Trainer::finished(int64_t epoch) const {
+  return experiment_.epochs ? epoch > *experiment_.epochs : step_ >= *experiment_.steps;
+}
+
+TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
+  const auto start = Clock::now();
+  TrainingOutcome outcome;
+  for (int64_t number = 1; !finished(number) && outcome.signal == 0; ++number) {
+    Epoch epoch{.number = number, .train = {}, .test = {}};
+    train_epoch(epoch, directory, observer, stop);
+    if (epoch.stopped) {
+      outcome.signal = stop.load();
+      break;
+    }
+    EpochMetrics metrics = metrics_of(epoch);
+    if (experiment_.eval_every > 0 && number % experiment_.eval_every == 0) {
+      const auto begun = Clock::now();
+      const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
+      if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
+    }
+    metrics.weights_hash = weights_hash(strategy_->state_dict());
+    directory.append_metrics(metrics.json());
+    observer.on_epoch(metrics);
+    outcome.epochs = number;
+    outcome.last_epoch = std::move(metrics);
+    outcome.signal = stop.load();
+    epoch_seconds_ += epoch.train.seconds;
+  }
+  const auto tensors = strategy_->state_dict();
+  outcome.weights_hash = weights_hash(tensors);
+  outcome.weights = directory.write_weights(step_, tensors);
+  outcome.steps = step_;
+  outcome.seconds = seconds_since(start);
+  return outcome;
+}
+
+void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
+  const int64_t samples = data_.train->samples();
+  for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
+  loader_->start_epoch(epoch.number);
+  const auto begun = Clock::now();
+  for (;;) {
+    const auto asked = Clock::now();
+    const std::unique_ptr<Batch> batch = loader_->next();
+    epoch.data_wait_s += seconds_since(asked);
+    if (batch == nullptr || (experiment_.steps && step_ == *experiment_.steps)) break;
+    const parallel::StepNumbers numbers{
+        .step = ++step_, .epoch = epoch.number, .learning_rate = experiment_.learning_rate};
+    const parallel::Score score = strategy_->train_step(*batch, numbers);
+    require_finite(score, numbers);
+    epoch.train.score += score;
+    epoch.train.seconds = seconds_since(begun);
+    if (experiment_.log_steps) directory.append_step(step_json(numbers, score));
+    const double rate = epoch.train.samples_per_s();
+    const int64_t epochs_after = planned_epochs() - epoch.number;
+    const double left = static_cast<double>(samples - epoch.train.score.samples + epochs_after * samples) / rate;
+    observer.on_step({.epoch = epoch.number,
+                      .epochs = planned_epochs(),
+                      .samples_done = epoch.train.score.samples,
+                      .samples_of_epoch = samples,
+                      .seconds = epoch.train.seconds,
+                      .mean_loss = epoch.train.score.mean_loss(),
+                      .seconds_left = left});
+    if (stop.load() != 0) {
+      epoch.stopped = true;
+      break;
+    }
+  }
+  epoch.train.seconds = seconds_since(begun);
+}
+
+void Trainer::require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const {
+  if (std::isfinite(score.loss_sum)) return;
+  throw Error(ExitCode::diverged,
+              Mistake{.where = fmt::format("step {}, epoch {}", numbers.step, numbers.epoch),
+                      .expected = "training diverged: the loss is no longer finite",
+                      .got = "",
+                      .advice = fmt::format("use a learning rate below {}", experiment_.learning_rate)});
+}
+
+EpochMetrics Trainer::metrics_of(const Epoch& epoch) {
+  EpochMetrics metrics{.run = experiment_.name,
+                       .strategy = experiment_.strategy.name,
+                       .epoch = epoch.number,
+                       .step = step_,
+                       .world_size = strategy_->ranks(),
+                       .global_batch = experiment_.batch_size,
+                       .learning_rate = experiment_.learning_rate,
+                       .train = epoch.train,
+                       .test = {},
+                       .time = {},
+                       .devices = {},
+                       .weights_hash = {}};
+  const double seconds = epoch.train.seconds, ranks = strategy_->ranks();
+  for (int rank = 0; rank < strategy_->ranks(); ++rank) {
+    const parallel::RankCosts costs = strategy_->take_costs(rank);
+    const double compute = costs.times[Phase::compute], optimizer = costs.times[Phase::optimizer];
+    metrics.time.compute_s += compute / ranks;
+    metrics.time.exposed_comm_s += costs.times[Phase::communication] / ranks;
+    metrics.time.optimizer_s += optimizer / ranks;
+    metrics.comm_bytes += costs.communication.bytes;
+    metrics.collectives = std::max(metrics.collectives, costs.communication.collectives);
+    metrics.devices.push_back({.device = strategy_->device(rank).name(),
+                               .host = host_name(),
+                               .rank = rank,
+                               .samples = costs.samples,
+                               .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,
+                               .peak_bytes = costs.peak_bytes,
+                               .memory = costs.memory_at_peak});
+  }
+  metrics.time.data_wait_s = epoch.data_wait_s;
+  metrics.time.other_s = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s -
+                         metrics.time.data_wait_s;
+  return metrics;
+}
+
+}  // namespace dptrain::train

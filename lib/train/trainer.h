@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "data/batch_loader.h"
+#include "train/experiment.h"
+#include "train/metrics.h"
+#include "train/run_directory.h"
+
+namespace dptrain::train {
+
+/// A signal that asks the training to stop after the step in hand; 0 while there is none. Set by a signal handler.
+using StopSignal = std::atomic<int>;
+
+/// What is told of a training while it runs. Called on the trainer's thread; must not block for long.
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  struct Progress {
+    int64_t epoch = 0;
+    int64_t epochs = 0;        ///< that will be run in all
+    int64_t samples_done = 0;  ///< of this epoch
+    int64_t samples_of_epoch = 0;
+    double seconds = 0;       ///< since the epoch began
+    double mean_loss = 0;     ///< of the samples done
+    double seconds_left = 0;  ///< of the whole training, as far as can be told
+  };
+  virtual void on_step(const Progress&) {}
+  virtual void on_epoch(const EpochMetrics&) {}
+};
+
+/// How a training ended.
+struct TrainingOutcome {
+  int signal = 0;  ///< that stopped it; 0: it ran to its end
+  int64_t epochs = 0;
+  int64_t steps = 0;
+  double seconds = 0;
+  std::optional<EpochMetrics> last_epoch;
+  std::string weights_hash;
+  std::filesystem::path weights;
+};
+
+/// Runs an experiment: opens data, then devices, trains epoch by epoch, evaluates, writes metrics and weights.
+class Trainer {
+ public:
+  /// Opens the data set and the devices. Throws what they throw.
+  Trainer(const Experiment& experiment, const Datasets& data);
+
+  /// Throws 79 where the loss is no longer finite; the weights of that step are not written.
+  TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+
+ private:
+  struct Epoch;
+
+  int64_t planned_epochs() const;
+  bool finished(int64_t epoch) const;
+  void train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const;
+  EpochMetrics metrics_of(const Epoch& epoch);
+
+  Experiment experiment_;
+  Datasets data_;
+  std::unique_ptr<parallel::Strategy> strategy_;
+  std::unique_ptr<BatchLoader> loader_;
+  int64_t step_ = 0;
+  double epoch_seconds_ = 0;  ///< of all epochs that have ended
+};
+
+}  // namespace dptrain::train

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Configures and builds dptrain; the release binary is build/dptrain.
+#
+# Usage: scripts/build.sh [--preset release|debug|asan|tsan|no-gpu] [--target NAME] [--jobs N] [-DNAME=VALUE ...]
+#   --preset   which of CMakePresets.json; release goes to build, each other one to build-<preset>
+#   --target   build this target alone, say dptrain without the tests
+#   --jobs     compile so many files at a time; by default as many as there are cores, and 1.5 GiB for each
+#   -D, -U, -W and --fresh are handed to CMake's configuration
+#
+# Exit codes: 0 built, 64 usage, 69 a tool is missing, otherwise CMake's own.
+set -euo pipefail
+
+fail() {
+  echo "build: $2" >&2
+  exit "$1"
+}
+
+# The files to compile at a time: one a core, but no more than the free memory, or a container's limit, has room for.
+jobs_for_this_machine() {
+  local cores kib limit jobs
+  cores=$(nproc)
+  kib=$(awk '$1 == "MemAvailable:" {print $2}' /proc/meminfo)
+  limit=$(cat /sys/fs/cgroup/memory.max 2> /dev/null || echo max)
+  if [[ $limit != max ]] && ((limit / 1024 < kib)); then
+    kib=$((limit / 1024))
+  fi
+  jobs=$((kib / (1536 * 1024)))
+  ((jobs >= 1)) || jobs=1
+  echo $((jobs < cores ? jobs : cores))
+}
+
+preset=release
+target=
+jobs=
+configure=()
+while (($# > 0)); do
+  case $1 in
+    --preset | --target | --jobs)
+      if (($# < 2)) || [[ $2 == -* ]]; then fail 64 "$1 needs a value"; fi
+      printf -v "${1#--}" '%s' "$2"
+      shift
+      ;;
+    --preset=* | --target=* | --jobs=*)
+      name=${1%%=*}
+      printf -v "${name#--}" '%s' "${1#*=}"
+      ;;
+    -D | -U)
+      (($# >= 2)) || fail 64 "$1 needs a value"
+      configure+=("$1" "$2")
+      shift
+      ;;
+    -D?* | -U?* | -W?* | --fresh) configure+=("$1") ;;
+    -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) fail 64 "unknown argument '$1'; there are --preset, --target, --jobs, and CMake's -D, -U, -W and --fresh" ;;
+  esac
+  shift
+done
+case $preset in
+  release) folder=build ;;
+  debug | asan | tsan | no-gpu) folder=build-$preset ;;
+  *) fail 64 "unknown preset '$preset'; there are release, debug, asan, tsan and no-gpu" ;;
+esac
+[[ -z $jobs || $jobs =~ ^[1-9][0-9]*$ ]] || fail 64 "--jobs needs a number of at least 1, got '$jobs'"
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+command -v cmake > /dev/null || fail 69 "cmake is missing; scripts/setup.sh installs it"
+
+# A folder keeps the generator it was first configured with, whatever the preset would take.
+generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$folder/CMakeCache.txt" 2> /dev/null || true)
+if [[ -n $generator && $generator != Ninja && " ${configure[*]} " != *" --fresh "* ]]; then
+  configure+=(-G "$generator")
+else
+  command -v ninja > /dev/null || fail 69 "ninja is missing; scripts/setup.sh installs it"
+fi
+
+cmake --preset "$preset" "${configure[@]}"
+cmake --build "$folder" --parallel "${jobs:-$(jobs_for_this_machine)}" ${target:+--target "$target"}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# A mistyped command line of our scripts is refused at once: 64 and one sentence. --help explains. What can't be installed
+# is named: 69.
+#
+# Usage: tests/checks/check_usage.sh ROOT
+# Prints a sentence for each violation; exits 1 if there is one.
+set -euo pipefail
+cd "${1:?check_usage: needs the root folder of the tree}"
+bad=0
+
+# If a mistake got through, nothing is to be installed or built.
+stubs=$(mktemp -d)
+trap 'rm -rf "$stubs"' EXIT
+for tool in apt-get cmake ctest dpkg-query sudo; do
+  printf '#!/bin/sh\nexit 99\n' > "$stubs/$tool"
+  chmod +x "$stubs/$tool"
+done
+PATH=$stubs:$PATH
+
+# refused SCRIPT ARGUMENT...: exits 64 and prints one line, which begins with the script's name.
+refused() {
+  local said status=0
+  said=$("scripts/$1.sh" "${@:2}" 2>&1) || status=$?
+  if ((status != 64)) || [[ $said != "$1: "* || $said == *$'\n'* ]]; then
+    echo "scripts/$*: is to exit 64 with one sentence, but exited $status and said: $said"
+    bad=1
+  fi
+}
+
+refused setup --with-mpl
+refused setup now
+refused build --presett debug
+refused build --preset
+refused build --preset fast
+refused build --preset=
+refused build --jobs 0
+refused build -D
+refused build debug
+refused quickstart --seeds
+refused quickstart --seeds 1,,2
+refused quickstart --seeds ''
+refused quickstart again
+refused test --preset
+refused test --preset fast
+# Where nothing can be installed, the last line names what is missing.
+status=0
+said=$(scripts/setup.sh 2>&1) || status=$?
+if ((status != 69)) || [[ ${said##*$'\n'} != "setup: "*libdnnl-dev* ]]; then
+  echo "scripts/setup.sh: is to exit 69 and name what it could not install, but exited $status and said: $said"
+  bad=1
+fi
+for script in setup build quickstart test; do
+  "scripts/$script.sh" --help | grep -q "^Usage: scripts/$script.sh" ||
+    { echo "scripts/$script.sh --help does not print its usage"; bad=1; }
+done
+exit "$bad"

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# A vendor's header stays in the files that implement for it, and conditional compilation in the floors that have vendors.
+#
+# Usage: tests/checks/check_vendor_headers.sh ROOT
+# Prints FILE:LINE: sentence for each violation; exits 1 if there is one.
+set -euo pipefail
+cd "${1:?check_vendor_headers: needs the root folder of the tree}"
+
+bad=0
+sources() {
+  local folder
+  for folder in lib apps tests; do
+    [[ ! -d $folder ]] || find "$folder" -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh'
+  done
+}
+
+# only_in HEADERS FILES WHERE: an include of HEADERS stands in FILES (both regular expressions) and nowhere else.
+only_in() {
+  local hits
+  hits=$(sources | xargs -r grep -HnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($1)" | grep -vE "^($2):" || true)
+  [[ -n $hits ]] || return 0
+  sed -E "s|^([^:]*:[0-9]+):[^<\"]*[<\"]([^>\"]*).*|\1: includes \2, which belongs in $3|" <<< "$hits"
+  bad=1
+}
+
+only_in 'yaml-cpp/' 'lib/config/[^/]*\.cc' 'one file, lib/config/*.cc'
+yaml_files=$(sources | xargs -r grep -lE 'include[[:space:]]*[<"]yaml-cpp/' | grep '^lib/config/' || true)
+if (($(wc -w <<< "$yaml_files") > 1)); then
+  echo "lib/config: ${yaml_files//$'\n'/ } include yaml-cpp; one file is to"
+  bad=1
+fi
+only_in 'nlohmann/' '(lib/(config|train)/[^/]*\.cc|(apps|tests)/.*)' 'lib/config/*.cc, lib/train/*.cc, apps and tests'
+only_in 'oneapi/dnnl/|dnnl' 'lib/ops/onednn[^/]*\.(h|cc)' 'lib/ops/onednn*'
+only_in 'omp\.h' 'lib/device/[^/]*' 'lib/device'
+only_in 'zlib\.h' '(lib/data/[^/]*gzip[^/]*\.cc|tests/.*)' 'lib/data/*gzip*.cc and tests'
+only_in '(cuda|cudnn|cublas|nccl|mpi)[A-Za-z0-9_]*\.h|cuda/|cub/' \
+  'lib/(device|ops|comm)/([^/]*_)?(cuda|cudnn|nccl|mpi)(_[^/]*)?\.(h|cc|cu|cuh)' \
+  'a file of lib/device, lib/ops or lib/comm with cuda, cudnn, nccl or mpi in its name'
+only_in 'CLI/' 'apps/.*' 'apps'
+
+conditions=$(sources | grep -E '^(lib|apps)/' | grep -vE '^lib/(device|ops|comm)/' |
+  xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif)\b' || true)
+if [[ -n $conditions ]]; then
+  sed -E 's|^([^:]*:[0-9]+):.*|\1: conditional compilation belongs in lib/device, lib/ops and lib/comm; elsewhere choose a file in CMake|' <<< "$conditions"
+  bad=1
+fi
+exit "$bad"

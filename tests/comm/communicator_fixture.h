@@ -1,0 +1,122 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/communicator.h"
+#include "comm/thread_communicator.h"
+
+namespace dptrain {
+
+/// A kind of communicator that all tests of this folder are run with.
+struct CommunicatorKind {
+  std::string name;
+  std::function<std::vector<std::unique_ptr<Communicator>>(int size, double timeout_s)> make;
+  /// Where values lie; must be readable by the test and by the ranks' devices.
+  std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
+};
+
+inline void PrintTo(const CommunicatorKind& kind, std::ostream* out) { *out << kind.name; }
+
+/// The table of kinds: a new one is a row.
+inline std::vector<CommunicatorKind> communicator_kinds() {
+  return {{.name = "threads", .make = [](int size, double timeout_s) {
+             return make_thread_communicators(size, {.timeout_s = timeout_s});
+           }}};
+}
+
+template <class T>
+using Values = std::pmr::vector<T>;
+
+template <class T>
+CommBuffer buffer_of(Values<T>& values) {
+  return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = dtype_of<T>()};
+}
+
+/// How a rank ended: "" and ok, or what it threw.
+struct Outcome {
+  ExitCode code = ExitCode::ok;
+  std::string text;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+inline void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << static_cast<int>(outcome.code) << " '" << outcome.text << "'";
+}
+
+using RankFunction = std::function<void(Communicator&)>;
+
+/// Calls `function` on a thread for each rank, and returns how they ended.
+inline std::vector<Outcome> outcomes_of(std::vector<std::unique_ptr<Communicator>>& ranks,
+                                        const RankFunction& function) {
+  std::vector<Outcome> outcomes(ranks.size());
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    threads.emplace_back([&, r] {
+      try {
+        function(*ranks[r]);
+      } catch (const Error& error) {
+        outcomes[r] = {error.code(), error.what()};
+      } catch (const std::exception& error) {
+        outcomes[r] = {ExitCode::bug, error.what()};
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+/// Parameters: the kind and the world size.
+class CommunicatorTest : public testing::TestWithParam<std::tuple<CommunicatorKind, int>> {
+ protected:
+  const CommunicatorKind& kind() const { return std::get<0>(GetParam()); }
+  int size() const { return std::get<1>(GetParam()); }
+
+  std::vector<std::unique_ptr<Communicator>> make(double timeout_s = 60) const {
+    return kind().make(size(), timeout_s);
+  }
+
+  /// `count` values, element i is value(i).
+  template <class T, class F>
+  Values<T> values(int64_t count, F value) const {
+    Values<T> result(count, kind().memory);
+    for (int64_t i = 0; i < count; ++i) result[i] = static_cast<T>(value(i));
+    return result;
+  }
+
+  /// Runs `function` on every rank; each must end without an exception.
+  void run(const RankFunction& function) const {
+    auto ranks = make();
+    for (const Outcome& outcome : outcomes_of(ranks, function)) EXPECT_EQ(outcome, Outcome{});
+  }
+
+  /// Runs `function` on every rank and expects that all end with one and the same error, which is returned.
+  Outcome common_failure(std::vector<std::unique_ptr<Communicator>>& ranks, const RankFunction& function) const {
+    const std::vector<Outcome> outcomes = outcomes_of(ranks, function);
+    for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
+    return outcomes[0];
+  }
+};
+
+inline std::string name_of(const testing::TestParamInfo<std::tuple<CommunicatorKind, int>>& info) {
+  return std::get<0>(info.param).name + "_" + std::to_string(std::get<1>(info.param));
+}
+
+/// World sizes 1 to 8 of every kind; faults need two ranks at least.
+#define DPTRAIN_EVERY_COMMUNICATOR(suite, smallest) \
+  INSTANTIATE_TEST_SUITE_P(                         \
+      Kinds, suite, testing::Combine(testing::ValuesIn(communicator_kinds()), testing::Range(smallest, 9)), name_of)
+
+}  // namespace dptrain

@@ -1,0 +1,104 @@
+// All-reduces that go on while their ranks do something else.
+#include <atomic>
+
+#include "comm/communicator_fixture.h"
+
+namespace dptrain {
+namespace {
+
+class StartedAllReduceTest : public CommunicatorTest {
+ protected:
+  int64_t sum_of_ranks() const { return size() * (size() + 1) / 2; }
+
+  /// Bucket b of rank r holds (r + 1) (b + 1) everywhere.
+  Values<float> bucket(int rank, int b, int64_t count) const {
+    return values<float>(count, [&](int64_t) { return (rank + 1) * (b + 1); });
+  }
+  bool is_summed(const Values<float>& bucket, int b) const {
+    return std::ranges::all_of(bucket,
+                               [&](float value) { return value == static_cast<float>(sum_of_ranks() * (b + 1)); });
+  }
+};
+
+TEST_P(StartedAllReduceTest, ManyMayBeStartedBeforeTheFirstIsWaitedFor) {
+  const std::vector<int64_t> counts = {7, 200'000, 0, 1, 65'536, 65'537, 1000, 131'072};
+  for (const bool backwards : {false, true}) {
+    run([&](Communicator& comm) {
+      std::vector<Values<float>> buckets;
+      for (size_t b = 0; b < counts.size(); ++b) buckets.push_back(bucket(comm.rank(), static_cast<int>(b), counts[b]));
+      std::vector<std::unique_ptr<CommWork>> works;
+      for (auto& values : buckets) works.push_back(comm.start_all_reduce(buffer_of(values)));
+      for (size_t i = 0; i < works.size(); ++i) {
+        const size_t b = backwards ? works.size() - 1 - i : i;
+        works[b]->wait();
+        EXPECT_TRUE(is_summed(buckets[b], static_cast<int>(b))) << b;
+        works[b]->wait();  // once more does nothing
+      }
+    });
+  }
+}
+
+TEST_P(StartedAllReduceTest, StartDoesntWaitForTheOthers) {
+  std::atomic<int> started = 0;
+  run([&](Communicator& comm) {
+    Values<float> values = bucket(comm.rank(), 0, 100'000);
+    // Each rank starts only after the one before it has come back from starting.
+    while (started != comm.rank()) std::this_thread::yield();
+    const auto work = comm.start_all_reduce(buffer_of(values));
+    ++started;
+    work->wait();
+    EXPECT_TRUE(is_summed(values, 0));
+  });
+}
+
+TEST_P(StartedAllReduceTest, OtherCallsMayComeBetweenStartAndWait) {
+  run([&](Communicator& comm) {
+    Values<float> first = bucket(comm.rank(), 0, 150'000), second = bucket(comm.rank(), 1, 1000);
+    const auto work = comm.start_all_reduce(buffer_of(first));
+    comm.barrier();
+    comm.all_reduce(buffer_of(second));
+    EXPECT_TRUE(is_summed(second, 1));
+    work->wait();
+    EXPECT_TRUE(is_summed(first, 0));
+  });
+}
+
+TEST_P(StartedAllReduceTest, EndedWithoutWaitItIsFinishedFirst) {
+  run([&](Communicator& comm) {
+    Values<float> values = bucket(comm.rank(), 0, 200'000);
+    comm.start_all_reduce(buffer_of(values)).reset();
+    EXPECT_TRUE(is_summed(values, 0));
+  });
+}
+
+TEST_P(StartedAllReduceTest, WorkMayOutliveItsCommunicator) {
+  auto ranks = make();
+  std::vector<Values<float>> buckets;
+  for (int r = 0; r < size(); ++r) buckets.push_back(bucket(r, 0, 100'000));
+  std::vector<std::unique_ptr<CommWork>> works(size());
+  outcomes_of(ranks,
+              [&](Communicator& comm) { works[comm.rank()] = comm.start_all_reduce(buffer_of(buckets[comm.rank()])); });
+  ranks.clear();
+  for (auto& work : works) work->wait();
+  for (const auto& values : buckets) EXPECT_TRUE(is_summed(values, 0));
+}
+
+TEST_P(StartedAllReduceTest, ManyStepsOfManyBuckets) {
+  run([&](Communicator& comm) {
+    for (int step = 0; step < 30; ++step) {
+      std::vector<Values<float>> buckets;
+      for (int b = 0; b < 6; ++b) buckets.push_back(bucket(comm.rank(), b, 3000 * b * b));
+      std::vector<std::unique_ptr<CommWork>> works;
+      for (auto& values : buckets) works.push_back(comm.start_all_reduce(buffer_of(values)));
+      for (int b = 0; b < 6; ++b) {
+        works[b]->wait();
+        EXPECT_TRUE(is_summed(buckets[b], b));
+      }
+    }
+  });
+}
+
+DPTRAIN_EVERY_COMMUNICATOR(StartedAllReduceTest, 1);
+
+}  // namespace
+}  // namespace dptrain

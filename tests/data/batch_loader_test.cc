@@ -1,0 +1,232 @@
+#include "data/batch_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "data/counting_images.h"
+#include "data/refusal.h"
+#include "data/synthetic.h"
+#include "device/cpu_device.h"
+
+namespace dptrain {
+namespace {
+
+using testing::CountingImages;
+using testing::expect_refusal;
+
+std::shared_ptr<const ImageDataset> images(int64_t samples, const Shape& shape = {1, 4, 4}) {
+  return std::make_shared<ByteImages>(make_synthetic({.samples = samples, .image_shape = shape}), Normalization{});
+}
+
+/// Some CPU workers and the options of a loader that fills their memory.
+class Workers {
+ public:
+  explicit Workers(size_t count, int64_t memory_limit_bytes = 0) {
+    for (size_t i = 0; i < count; ++i)
+      devices_.push_back(
+          open_device({DeviceKind::cpu, static_cast<int>(i)}, {.memory_limit_bytes = memory_limit_bytes}));
+  }
+  BatchLoaderOptions options(int64_t batch_size) const {
+    BatchLoaderOptions options{.batch_size = batch_size};
+    for (const auto& device : devices_) options.devices.push_back(device.get());
+    return options;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+/// All labels and pixels of the epoch that was started, in the order of the epoch.
+struct Epoch {
+  std::vector<int32_t> labels;
+  std::vector<float> pixels;
+};
+Epoch rest_of_epoch(BatchLoader& loader) {
+  Epoch epoch;
+  while (const auto batch = loader.next()) {
+    EXPECT_EQ(batch->first_position, static_cast<int64_t>(epoch.labels.size()));
+    int64_t samples = 0;
+    for (const BatchPart& part : batch->parts) {
+      samples += part.samples();
+      epoch.labels.insert(epoch.labels.end(), part.labels.begin(), part.labels.end());
+      const std::vector<float> values = part.images.values();
+      epoch.pixels.insert(epoch.pixels.end(), values.begin(), values.end());
+    }
+    EXPECT_EQ(batch->samples, samples);
+  }
+  return epoch;
+}
+
+TEST(BatchLoader, AnEpochIsTheSameForEveryNumberOfParts) {
+  const auto dataset = images(101);
+  const Workers workers(1);
+  BatchLoader one(dataset, workers.options(16));
+  one.start_epoch(1);
+  const Epoch expected = rest_of_epoch(one);
+  ASSERT_EQ(expected.labels.size(), 101u);
+  for (const size_t parts : {2u, 3u, 5u}) {
+    const Workers several(parts);
+    BatchLoader loader(dataset, several.options(16));
+    loader.start_epoch(1);
+    const Epoch epoch = rest_of_epoch(loader);
+    EXPECT_EQ(epoch.labels, expected.labels);
+    EXPECT_EQ(epoch.pixels, expected.pixels);
+  }
+}
+
+TEST(BatchLoader, PartsAreFloorsOfTheBatchOnTheirDevices) {
+  const Workers workers(3);
+  const BatchLoaderOptions options = workers.options(8);
+  BatchLoader loader(images(10), options);
+  loader.start_epoch(1);
+  const auto batch = loader.next();
+  ASSERT_EQ(batch->parts.size(), 3u);
+  const std::vector<int64_t> sizes = {2, 3, 3};  // 0, 8/3 = 2, 16/3 = 5, 8
+  for (size_t p = 0; p < 3; ++p) {
+    EXPECT_EQ(batch->parts[p].samples(), sizes[p]);
+    EXPECT_EQ(batch->parts[p].images.shape(), Shape({sizes[p], 1, 4, 4}));
+    EXPECT_EQ(&batch->parts[p].images.device(), options.devices[p]);
+  }
+}
+
+TEST(BatchLoader, LastBatchIsTheRestAndPartsOfItMayBeEmpty) {
+  const Workers workers(3);
+  BatchLoader loader(images(10), workers.options(8));
+  EXPECT_EQ(loader.batches_per_epoch(), 2);
+  loader.start_epoch(1);
+  loader.next();
+  const auto last = loader.next();
+  ASSERT_NE(last, nullptr);
+  EXPECT_EQ(last->first_position, 8);
+  EXPECT_EQ(last->samples, 2);
+  EXPECT_EQ(last->parts[0].samples(), 0);
+  EXPECT_EQ(last->parts[0].images.shape(), Shape({0, 1, 4, 4}));
+  EXPECT_EQ(last->parts[1].samples(), 1);
+  EXPECT_EQ(last->parts[2].samples(), 1);
+  EXPECT_EQ(loader.next(), nullptr);
+  EXPECT_EQ(loader.next(), nullptr);
+}
+
+TEST(BatchLoader, OrderIsTheEpochsOrder) {
+  const auto dataset = images(50);
+  const Workers workers(2);
+  BatchLoaderOptions options = workers.options(7);
+  options.seed = 5;
+  BatchLoader loader(dataset, options);
+  for (const int64_t epoch : {1, 2}) {
+    loader.start_epoch(epoch);
+    std::vector<int32_t> expected;
+    for (const int64_t sample : epoch_order(50, 5, epoch, true)) expected.push_back(dataset->label(sample));
+    EXPECT_EQ(rest_of_epoch(loader).labels, expected);
+  }
+}
+
+TEST(BatchLoader, WithoutShufflingItIsTheDataSetsOrder) {
+  const auto dataset = images(23);
+  const Workers workers(2);
+  BatchLoaderOptions options = workers.options(5);
+  options.shuffle = false;
+  BatchLoader loader(dataset, options);
+  loader.start_epoch(4);
+  const Epoch epoch = rest_of_epoch(loader);
+  EXPECT_EQ(epoch.pixels, load_block(*dataset, 0, 23, *options.devices[0]).images.values());
+}
+
+TEST(BatchLoader, StartingAgainDropsTheRest) {
+  const auto counting = std::make_shared<CountingImages>(images(40));
+  const Workers workers(2);
+  BatchLoader loader(counting, workers.options(4));
+  loader.start_epoch(2);
+  const Epoch second = rest_of_epoch(loader);
+  for (int64_t taken = 0; taken < 10; ++taken) {
+    const int64_t before = counting->total();
+    loader.start_epoch(1);
+    for (int64_t i = 0; i < taken; ++i) loader.next();
+    // At least one batch of the epoch that is dropped lies ready.
+    while (counting->total() < before + 4 * std::min<int64_t>(taken + 2, 10)) std::this_thread::yield();
+    loader.start_epoch(2);
+    EXPECT_EQ(rest_of_epoch(loader).pixels, second.pixels);
+  }
+}
+
+TEST(BatchLoader, PreparesNoMoreThanItWasAskedTo) {
+  const auto counting = std::make_shared<CountingImages>(images(40));
+  const Workers workers(1);
+  BatchLoaderOptions options = workers.options(4);
+  options.batches_ahead = 3;
+  BatchLoader loader(counting, options);
+  loader.start_epoch(1);
+  const auto first = loader.next();
+  while (counting->total() < 4 * 4) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(counting->total(), 4 * 4);  // one in use, three ahead
+}
+
+TEST(BatchLoader, ItsThreadsExceptionComesOutOfNext) {
+  const auto poisoned = std::make_shared<CountingImages>(images(20), epoch_order(20, 0, 1, true)[13]);
+  const Workers workers(2);
+  BatchLoader loader(poisoned, workers.options(5));
+  loader.start_epoch(1);
+  EXPECT_NE(loader.next(), nullptr);
+  EXPECT_NE(loader.next(), nullptr);
+  EXPECT_THROW(loader.next(), std::runtime_error);
+  EXPECT_THROW(loader.next(), std::runtime_error);
+  // Another epoch begins afresh.
+  loader.start_epoch(1);
+  EXPECT_NE(loader.next(), nullptr);
+}
+
+TEST(BatchLoader, MemoryThatRunsOutIs71) {
+  const Workers workers(1, 2048);
+  BatchLoader loader(images(100), workers.options(50));
+  loader.start_epoch(1);
+  expect_refusal(ExitCode::device, {"cpu:0", "limit of 2048"}, [&] { loader.next(); });
+}
+
+TEST(BatchLoader, NextBeforeAnEpochIsABug) {
+  const Workers workers(1);
+  BatchLoader loader(images(5), workers.options(5));
+  expect_refusal(ExitCode::bug, {"before an epoch"}, [&] { loader.next(); });
+}
+
+TEST(BatchLoader, EndsAtAnyMoment) {
+  const auto dataset = images(64);
+  const Workers workers(2);
+  for (int taken = 0; taken < 12; ++taken) {
+    BatchLoader loader(dataset, workers.options(8));
+    if (taken == 0) continue;
+    loader.start_epoch(1);
+    for (int i = 1; i < taken; ++i) loader.next();
+  }
+}
+
+TEST(BatchLoader, MemoryIsUsedAgain) {
+  const auto dataset = images(400);
+  // Room for what is in use, two ahead and one in the making, of 16 images of 64 bytes each.
+  const Workers workers(1, 4 * 16 * 64);
+  BatchLoader loader(dataset, workers.options(16));
+  loader.start_epoch(1);
+  EXPECT_EQ(rest_of_epoch(loader).labels.size(), 400u);
+}
+
+TEST(LoadBlock, TakesSamplesInTheDataSetsOrder) {
+  const auto dataset = images(9, {2, 3, 5});
+  const auto device = open_device({DeviceKind::cpu, 0});
+  const BatchPart part = load_block(*dataset, 4, 7, *device);
+  EXPECT_EQ(part.images.shape(), Shape({3, 2, 3, 5}));
+  EXPECT_EQ(part.images.layout(), Layout::plain);
+  EXPECT_EQ(part.labels, (std::vector<int32_t>{4, 5, 6}));
+  std::vector<float> image(30);
+  dataset->image(5, image);
+  const std::vector<float> values = part.images.values();
+  EXPECT_EQ(std::vector<float>(values.begin() + 30, values.begin() + 60), image);
+  EXPECT_EQ(device->allocator().in_use()[MemoryPurpose::activations], device->allocator().in_use().total_bytes());
+  EXPECT_EQ(load_block(*dataset, 9, 9, *device).samples(), 0);
+  expect_refusal(ExitCode::bug, {"samples 7 to 10 of 9"}, [&] { load_block(*dataset, 7, 10, *device); });
+}
+
+}  // namespace
+}  // namespace dptrain

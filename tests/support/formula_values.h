@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "nn/model.h"
+#include "ops/reorder.h"
+
+namespace dptrain::testing {
+
+// The weights and data of the golden files, by the formulas that tests/golden/golden.py states.
+
+inline uint64_t splitmix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+inline uint64_t formula_word(uint64_t seed, uint64_t tensor, uint64_t i) {
+  return splitmix64((seed << 56) ^ (tensor << 32) ^ i);
+}
+
+/// u(seed, tensor, i) in [-1, 1).
+inline double formula_uniform(uint64_t seed, uint64_t tensor, uint64_t i) {
+  return static_cast<double>(formula_word(seed, tensor, i) >> 40) / 0x1.0p23 - 1;
+}
+
+inline std::vector<float> formula_images(uint64_t seed, int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(formula_uniform(seed, 1000, i));
+  return values;
+}
+
+inline std::vector<int32_t> formula_labels(uint64_t seed, int64_t count, uint64_t classes) {
+  std::vector<int32_t> labels(static_cast<size_t>(count));
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(formula_word(seed, 1001, i) % classes);
+  return labels;
+}
+
+inline void fill_by_formula(nn::Model& model, uint64_t seed) {
+  for (const Parameter* parameter : model.parameters()) {
+    const Shape& shape = parameter->shape();
+    const bool matrix = shape.rank() > 1;
+    const double bound = matrix ? std::sqrt(3.0 / static_cast<double>(shape.elements() / shape[0])) : 0.1;
+    const double centre = !matrix && parameter->name().ends_with("weight") ? 1 : 0;
+    std::vector<float> values(static_cast<size_t>(shape.elements()));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] =
+          static_cast<float>(centre + bound * formula_uniform(seed, static_cast<uint64_t>(parameter->index()), i));
+    ops::reorder_into(Tensor::from(model.device(), shape, values), parameter->value());
+  }
+}
+
+}  // namespace dptrain::testing

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+#include "tensor/tensor.h"
+
+namespace dptrain::testing {
+
+/// A CPU worker for a test, entered by the calling thread.
+inline std::unique_ptr<Device> test_device(int threads = 2, int index = 0, int rank = 0) {
+  auto device = open_device({DeviceKind::cpu, index}, {.rank = rank, .threads = threads});
+  device->enter_thread();
+  return device;
+}
+
+inline Tensor labels_on(Device& device, const std::vector<int32_t>& labels) {
+  Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(labels.size())}, {.dtype = DType::i32});
+  device.copy(tensor.raw(), labels.data(), tensor.bytes());
+  return tensor;
+}
+
+}  // namespace dptrain::testing
