@@ -54,8 +54,8 @@ void make_sample(const KeyedRandom& random, const std::vector<uint8_t>& pattern,
   const int64_t height = shape[1], width = shape[2];
   const std::array<uint32_t, 4> first = random.words(0);
   // From 0 to 2 * kMostShift, around the edges: the same as from -kMostShift to kMostShift.
-  const int64_t down = (first[0] % (2 * kMostShift + 1) + height) % height;
-  const int64_t right = (first[1] % (2 * kMostShift + 1) + width) % width;
+  const int64_t down = first[0] % (2 * kMostShift + 1) % height;
+  const int64_t right = first[1] % (2 * kMostShift + 1) % width;
   const int64_t contrast = 128 + first[2] % 128;  // over 256: a half to one
 
   // A block of random words is noise for 16 pixels, a byte each; block 0 is used above.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
 #include "data/counting_images.h"
 #include "data/refusal.h"
 #include "data/synthetic.h"
@@ -58,6 +59,13 @@ Epoch rest_of_epoch(BatchLoader& loader) {
     EXPECT_EQ(batch->samples, samples);
   }
   return epoch;
+}
+
+/// Waits until the loader's thread has asked for this many images.
+void wait_for_total(const CountingImages& counting, int64_t expected) {
+  const auto deadline = deadline_in(20);
+  while (counting.total() < expected && Clock::now() < deadline) std::this_thread::yield();
+  ASSERT_GE(counting.total(), expected);
 }
 
 TEST(BatchLoader, AnEpochIsTheSameForEveryNumberOfParts) {
@@ -146,7 +154,7 @@ TEST(BatchLoader, StartingAgainDropsTheRest) {
     loader.start_epoch(1);
     for (int64_t i = 0; i < taken; ++i) loader.next();
     // At least one batch of the epoch that is dropped lies ready.
-    while (counting->total() < before + 4 * std::min<int64_t>(taken + 2, 10)) std::this_thread::yield();
+    wait_for_total(*counting, before + 4 * std::min<int64_t>(taken + 2, 10));
     loader.start_epoch(2);
     EXPECT_EQ(rest_of_epoch(loader).pixels, second.pixels);
   }
@@ -160,7 +168,7 @@ TEST(BatchLoader, PreparesNoMoreThanItWasAskedTo) {
   BatchLoader loader(counting, options);
   loader.start_epoch(1);
   const auto first = loader.next();
-  while (counting->total() < 4 * 4) std::this_thread::yield();
+  wait_for_total(*counting, 4 * 4);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(counting->total(), 4 * 4);  // one in use, three ahead
 }
