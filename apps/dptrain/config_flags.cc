@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/installation.h"
 #include "config/config_document.h"
 
 namespace dptrain::app {
@@ -16,9 +17,7 @@ namespace fs = std::filesystem;
 /// The path itself, then the configurations of the source tree and of the installation, with and without ".yaml".
 fs::path find_config(const std::string& name) {
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const std::vector<fs::path> folders = {"", DPTRAIN_SOURCE_CONFIGS,
-                                         program.parent_path().parent_path() / "share/dptrain/configs"};
+  const std::vector<fs::path> folders = {"", DPTRAIN_SOURCE_CONFIGS, installed_data() / "configs"};
   std::vector<std::string> looked;
   for (const fs::path& folder : folders) {
     for (const char* ending : {"", ".yaml"}) {
@@ -33,6 +32,9 @@ fs::path find_config(const std::string& name) {
                                               .advice = fmt::format("looked in {}", fmt::join(looked, ", "))});
 }
 
+/// An empty variable of a script is a mistake, not a wish for the default.
+const CLI::Validator not_empty([](const std::string& text) { return text.empty() ? "needs a value, got ''" : ""; }, "");
+
 }  // namespace
 
 void ConfigFlags::add_to(CLI::App& command) {
@@ -44,8 +46,10 @@ void ConfigFlags::add_to(CLI::App& command) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command.add_option("--devices", devices, "where to train: cpu:0-1, cuda:0, auto:2, ...")->type_name("LIST");
-  command.add_option("--out", out, "the run directory; runs/<name> by default")->type_name("DIR");
+  command.add_option("--devices", devices, "where to train: cpu:0-1, cuda:0, auto:2, ...")
+      ->check(not_empty)
+      ->type_name("LIST");
+  command.add_option("--out", out, "the run directory; runs/<name> by default")->check(not_empty)->type_name("DIR");
   command.add_flag("--dump-config", dump_config,
                    "print the resolved configuration and where each value came from, and stop");
   command.add_flag("--quiet", quiet, "print nothing but errors");
@@ -58,7 +62,7 @@ void ConfigFlags::add_to(CLI::App& command) {
 ConfigNode ConfigFlags::load() const {
   ConfigNode root = load_config(find_config(config));
   for (const std::string& assignment : overrides) override_config(root, assignment);
-  if (!devices.empty()) override_config(root, fmt::format("devices='{}'", devices), "--devices");
+  if (devices) override_config(root, fmt::format("devices='{}'", *devices), "--devices");
   return root;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace dptrain::app {
 struct ConfigFlags {
   std::string config;
   std::vector<std::string> overrides;
-  std::string devices;
-  std::string out;
+  std::optional<std::string> devices;
+  std::optional<std::string> out;
   bool dump_config = false;
   bool quiet = false;
   bool json = false;

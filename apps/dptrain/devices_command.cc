@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "commands.h"
 #include "device/cpu_device.h"
 #include "device/cuda_probe.h"
 #include "device/device_list.h"
+#include "output.h"
 #include "program.h"
 
 namespace dptrain::app {
@@ -15,17 +17,19 @@ namespace {
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-void print_text() {
-  fmt::print("cpu:0 to cpu:{}  logical workers on {}, {} cores to use, {}, {:.1f} GB of memory\n", kMaxCpuWorkers - 1,
-             cpu_model_name(), usable_cores(), cpu_isa_name(cpu_isa()), gigabytes(host_memory_bytes()));
+std::string as_text() {
+  std::string text = fmt::format("cpu:0 to cpu:{}  logical workers on {}, {} cores to use, {}, {:.1f} GB of memory\n",
+                                 kMaxCpuWorkers - 1, cpu_model_name(), usable_cores(), cpu_isa_name(cpu_isa()),
+                                 gigabytes(host_memory_bytes()));
   for (const auto& gpu : cuda_devices())
-    fmt::print("cuda:{}  {}, compute capability {}, {:.1f} GB of memory\n", gpu.index, gpu.name, gpu.compute_capability,
-               gigabytes(gpu.memory_bytes));
-  if (const auto reason = cuda_absence(); !reason.empty()) fmt::print("cuda    {}\n", reason);
-  fmt::print("with: {}\nwithout: {}\n", fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "));
+    text += fmt::format("cuda:{}  {}, compute capability {}, {:.1f} GB of memory\n", gpu.index, gpu.name,
+                        gpu.compute_capability, gigabytes(gpu.memory_bytes));
+  if (const auto reason = cuda_absence(); !reason.empty()) text += fmt::format("cuda    {}\n", reason);
+  return text +
+         fmt::format("with: {}\nwithout: {}\n", fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "));
 }
 
-void print_json() {
+std::string as_json() {
   using nlohmann::ordered_json;
   ordered_json gpus = ordered_json::array();
   for (const auto& gpu : cuda_devices())
@@ -43,7 +47,7 @@ void print_json() {
                                  {"cuda_absence", cuda_absence()},
                                  {"with", parts_present()},
                                  {"without", parts_absent()}};
-  fmt::print("{}\n", document.dump(2));
+  return document.dump(2) + "\n";
 }
 
 }  // namespace
@@ -52,7 +56,7 @@ Run add_devices_command(CLI::App& command) {
   auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "one JSON document");
   return [json] {
-    *json ? print_json() : print_text();
+    write_output(*json ? as_json() : as_text());
     return 0;
   };
 }

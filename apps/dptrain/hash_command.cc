@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <memory>
 #include <string>
 
 #include "commands.h"
+#include "output.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 
@@ -15,7 +14,7 @@ Run add_hash_command(CLI::App& command) {
       ->required()
       ->type_name("CHECKPOINT");
   return [checkpoint] {
-    fmt::print("{}\n", train::weights_hash(train::read_safetensors(train::find_weights(*checkpoint))));
+    write_output(train::weights_hash(train::read_safetensors(train::find_weights(*checkpoint))) + "\n");
     return 0;
   };
 }

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +13,7 @@
 #include "base/nearest_name.h"
 #include "commands.h"
 #include "openmp_restart.h"
+#include "output.h"
 #include "program.h"
 
 namespace dptrain::app {
@@ -39,8 +40,8 @@ std::string version_text() {
 
 int report(ExitCode code, const std::vector<std::string>& lines, const std::string& last) {
   if (lines.size() > 1)
-    for (const std::string& line : lines) fmt::print(stderr, "dptrain: {}\n", line);
-  fmt::print(stderr, "dptrain: {}\n", last);
+    for (const std::string& line : lines) write_message(fmt::format("dptrain: {}\n", line));
+  write_message(fmt::format("dptrain: {}\n", last));
   return static_cast<int>(code);
 }
 
@@ -77,7 +78,10 @@ int run(int count, char** values) {
   try {
     program.parse(arguments);
   } catch (const CLI::Success& success) {
-    return program.exit(success);
+    std::ostringstream text;
+    const int exit_code = program.exit(success, text, text);
+    write_output(text.str());
+    return exit_code;
   } catch (const CLI::ParseError& error) {
     return report(ExitCode::usage, {}, fmt::format("{}; dptrain --help shows the commands", error.what()));
   }
@@ -90,13 +94,11 @@ int run(int count, char** values) {
 int main(int count, char** values) {
   using dptrain::ExitCode;
   using namespace dptrain::app;
+  hold_standard_streams();
   restart_with_openmp_environment(values);
   try {
-    const int code = run(count, values);
-    if (std::fflush(stdout) == 0) return code;
-    return report(ExitCode::io, {}, "standard output: could not write; is the disk full or the reader gone?");
+    return run(count, values);
   } catch (const dptrain::Error& error) {
-    std::fflush(stdout);
     return report(error.code(), error.lines(), error.what());
   } catch (const std::bad_alloc&) {
     return report(ExitCode::device, {}, "out of host memory; use a smaller batch or model");

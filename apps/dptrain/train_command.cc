@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "base/error.h"
 #include "commands.h"
 #include "config/config_reader.h"
 #include "config_flags.h"
+#include "output.h"
 #include "program.h"
 #include "stop_signals.h"
 #include "train/run_directory.h"
@@ -29,12 +29,13 @@ int train_with(const TrainFlags& flags) {
     experiment = train::read_experiment(reader, flags.common.default_name());
   });
   if (flags.common.dump_config) {
-    fmt::print("{}", session.resolved_yaml_with_origins());
+    write_output(session.resolved_yaml_with_origins());
     return 0;
   }
   // Everything that can be refused is refused before a device allocates anything.
   const Datasets data = experiment.dataset.open();
-  const std::filesystem::path out = flags.common.out.empty() ? "runs/" + experiment.name : flags.common.out;
+  train::require_model_fits(experiment, *data.train);
+  const std::filesystem::path out = flags.common.out.value_or("runs/" + experiment.name);
   train::RunDirectory directory(out, flags.overwrite);
   directory.write_config(session.resolved_yaml());
 

@@ -5,11 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <vector>
 
-#include "base/error.h"
 #include "device/device_list.h"
+#include "output.h"
 
 namespace dptrain::app {
 namespace {
@@ -35,6 +34,16 @@ std::string grouped(double value) {
   return digits;
 }
 
+/// Ten characters wide; a loss that runs away keeps to them.
+std::string loss_text(double loss) {
+  return loss < 1e5 ? fmt::format("{:10.4f}", loss) : fmt::format("{:10.3e}", loss);
+}
+
+/// "1 epoch", "10 epochs"
+std::string counted(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
 /// As many of the fields, the most important first, as fit the width.
@@ -48,11 +57,6 @@ std::string fitted(const std::vector<std::string>& fields, int width) {
   return line;
 }
 
-void write_all(std::FILE* stream, const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
-    throw Error(ExitCode::io, "standard output: could not write; is the disk full or the reader gone?");
-}
-
 }  // namespace
 
 TrainingDisplay::TrainingDisplay(const DisplayOptions& options)
@@ -63,19 +67,17 @@ TrainingDisplay::~TrainingDisplay() { clear_line(); }
 void TrainingDisplay::say(const std::string& text) {
   if (options_.quiet) return;
   clear_line();
-  write_all(options_.json ? stderr : stdout, text + "\n");
+  options_.json ? write_message(text + "\n") : write_output(text + "\n");
 }
 
 void TrainingDisplay::show_line(const std::string& line) {
-  std::fputs(("\r\x1b[K" + line).c_str(), stderr);
-  std::fflush(stderr);
+  write_message("\r\x1b[K" + line);
   line_shown_ = true;
 }
 
 void TrainingDisplay::clear_line() {
   if (!line_shown_) return;
-  std::fputs("\r\x1b[K", stderr);
-  std::fflush(stderr);
+  write_message("\r\x1b[K");
   line_shown_ = false;
 }
 
@@ -101,17 +103,17 @@ void TrainingDisplay::on_step(const Progress& progress) {
 void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
   if (options_.json) {
     clear_line();
-    write_all(stdout, metrics.json() + "\n");
+    write_output(metrics.json() + "\n");
   }
   if (options_.quiet || options_.json) return;
   if (!header_shown_) say("  epoch  train loss  accuracy  test loss  accuracy    seconds   samples/s");
   header_shown_ = true;
   const auto& train = metrics.train;
-  const std::string test = metrics.test ? fmt::format("{:9.4f}  {:6.2f} %", metrics.test->score.mean_loss(),
+  const std::string test = metrics.test ? fmt::format("{} {:6.2f} %", loss_text(metrics.test->score.mean_loss()),
                                                       100 * metrics.test->score.accuracy())
-                                        : fmt::format("{:>9}  {:>8}", "-", "-");
-  say(fmt::format("{:>7}  {:10.4f}  {:6.2f} %  {}  {:9.2f}  {:>10}", fmt::format("{}/{}", metrics.epoch, epochs_),
-                  train.score.mean_loss(), 100 * train.score.accuracy(), test, train.seconds,
+                                        : fmt::format("{:>10} {:>8}", "-", "-");
+  say(fmt::format("{:>7}  {}  {:6.2f} %  {}  {:9.2f}  {:>10}", fmt::format("{}/{}", metrics.epoch, epochs_),
+                  loss_text(train.score.mean_loss()), 100 * train.score.accuracy(), test, train.seconds,
                   grouped(train.samples_per_s())));
 }
 
@@ -128,8 +130,9 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
         "other {:.2f} s",
         time.compute_s, time.exposed_comm_s, time.optimizer_s, time.data_wait_s, time.other_s));
   }
-  say(fmt::format("\n{} epochs, {} steps in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}", outcome.epochs,
-                  outcome.steps, outcome.seconds, outcome.weights_hash.substr(0, 16), run_directory,
+  say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}",
+                  counted(outcome.epochs, "epoch"), counted(outcome.steps, "step"), outcome.seconds,
+                  outcome.weights_hash.substr(0, 16), run_directory,
                   outcome.weights.lexically_relative(run_directory).string()));
 }
 

@@ -11,9 +11,16 @@ void Variable::add_gradient(Tensor gradient) const {
   DPTRAIN_CHECK(state_->parameter == nullptr, "a parameter's gradient goes through its sink");
   DPTRAIN_CHECK(gradient.shape() == value().shape(), "a gradient {} of a value {}", gradient.text(), value().text());
   Tensor& sum = state_->gradient;
-  // Gradients may be shared by several values (both inputs of an addition get the same one), so they are never changed
-  // in place.
-  sum = sum.defined() ? ops::add(sum, ops::reorder(gradient, sum.layout())) : std::move(gradient);
+  if (!sum.defined()) {
+    sum = std::move(gradient);
+    return;
+  }
+  const Tensor added = ops::reorder(gradient, sum.layout());
+  // A gradient may be shared: both inputs of an addition get the same one.
+  if (sum.is_unique())
+    ops::add_into(sum, added);
+  else
+    sum = ops::add(sum, added);
 }
 
 GradientSink Variable::gradient_sink() const {

@@ -50,6 +50,9 @@ class Tensor {
   /// The first element of whatever type it is.
   std::byte* raw() const { return static_cast<std::byte*>(storage_->data()) + offset_bytes_; }
 
+  /// Whether no other tensor shares the memory, so that changing it in place surprises nobody.
+  bool is_unique() const { return storage_.use_count() == 1; }
+
   /// The same memory under another shape; plain tensors only.
   Tensor reshaped(const Shape& shape) const;
   /// Samples [begin, end) of dimension 0, in any layout of images.

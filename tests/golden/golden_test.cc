@@ -28,17 +28,17 @@ struct Bounds {
   double tensor = 1e-4;  ///< of the tensor's norm
 };
 
-/// ResNet-18's trace has inputs of ReLUs in the stem and layer1 that lie nearer to zero (7e-8 and 1.2e-7 at the first
-/// step) than float32 rounding, with any algorithm, resolves (3e-7 to 6e-7 there). On which side they fall is chance:
-/// one that falls on the other moves the gradients before it by 4e-4 of their norm, and the steps after it by more.
-/// PyTorch's own float32 is off by 6e-4 in the weights and by 2e-5 in the third loss for the same reason. Everything
-/// that no such value reaches keeps the strict bounds: the first forward pass, and the first gradients behind the last
+/// ResNet-18's traces of batch 8 have inputs of ReLUs in the stem and layer1 that lie nearer to zero (7e-8 and 1.2e-7
+/// at the first step) than float32 resolves there (rounding of 3e-7 to 6e-7, PyTorch's as ours). On which side they
+/// fall is chance: the direct algorithm puts element 284,685 of layer1.0.bn1 at -1.2e-7 where double precision has
+/// +1.2e-7. One that falls on the other side moves the gradients before it by up to 4e-3 of their norm, and all steps
+/// after it; PyTorch's own float32 is off by 6e-4 in the weights and by 2e-5 in the third loss for the same reason.
+/// What no such value reaches keeps the strict bounds: the first forward pass, and the first gradients behind the last
 /// of them.
 constexpr Bounds kStrict;
-constexpr Bounds kPastAmbiguousReLU = {.loss = 1e-3, .tensor = 3e-3};
+constexpr Bounds kPastAmbiguousReLU = {.loss = 1e-3, .tensor = 1e-2};
 
-bool before_ambiguous_relu(const std::string& model, const std::string& parameter) {
-  if (model != "resnet18") return false;
+bool before_ambiguous_relu(const std::string& parameter) {
   for (const char* prefix : {"conv1.", "bn1.", "layer1.", "layer2.0.conv1.", "layer2.0.bn1.", "layer2.0.downsample."})
     if (parameter.starts_with(prefix)) return true;
   return false;
@@ -87,7 +87,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
   const auto device = testing::test_device();
   const int64_t batch = golden["batch"];
   const uint64_t seed = golden["seed"];
-  const bool resnet = golden["model"] == "resnet18";
+  const bool ambiguous = golden["model"] == "resnet18" && !std::string(GetParam().file).ends_with("margin");
   const auto model =
       models::find_model(golden["model"])
           .build({.device = *device, .convolution = GetParam().convolution}, {.image = {1, 28, 28}, .classes = 10});
@@ -107,7 +107,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
     const Variable losses = autograd::cross_entropy(logits, labels, 1.0 / static_cast<double>(batch));
     double loss = 0;
     for (int64_t i = 0; i < batch; ++i) loss += losses.value().data<double>()[i];
-    const Bounds bounds = resnet && step > 0 ? kPastAmbiguousReLU : kStrict;
+    const Bounds bounds = ambiguous && step > 0 ? kPastAmbiguousReLU : kStrict;
     EXPECT_NEAR(loss / static_cast<double>(batch), expected["loss"], bounds.loss * expected["loss"].get<double>());
     expect_tensor(expected["logits"], logits.value().values(), bounds.tensor, 0);
 
@@ -118,7 +118,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
       ASSERT_EQ(expected["gradients"].size(), model->parameters().size());
       for (const Parameter* parameter : model->parameters()) {
         SCOPED_TRACE("gradient of " + parameter->name());
-        const Bounds reached = before_ambiguous_relu(golden["model"], parameter->name()) ? kPastAmbiguousReLU : kStrict;
+        const Bounds reached = ambiguous && before_ambiguous_relu(parameter->name()) ? kPastAmbiguousReLU : kStrict;
         expect_tensor(expected["gradients"][parameter->name()],
                       ops::reorder(parameter->gradient(), Layout::plain).values(), reached.tensor, noise);
       }
@@ -129,7 +129,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
     SCOPED_TRACE(tensor.name);
     const bool state = golden["buffers"].contains(tensor.name);
     expect_tensor(golden[state ? "buffers" : "weights"][tensor.name], tensor.values,
-                  (resnet ? kPastAmbiguousReLU : kStrict).tensor, state ? 1e-6 : 0);
+                  (ambiguous ? kPastAmbiguousReLU : kStrict).tensor, state ? 1e-6 : 0);
   }
 }
 
@@ -139,8 +139,9 @@ constexpr auto kAutomatic = ops::ConvolutionAlgorithm::automatic;
 INSTANTIATE_TEST_SUITE_P(Models, Golden,
                          ::testing::Values(GoldenCase{"lenet_sgd", kDirect}, GoldenCase{"lenet_momentum", kAutomatic},
                                            GoldenCase{"lenet_nesterov", kAutomatic},
-                                           GoldenCase{"lenet_sgd", kAutomatic}, GoldenCase{"resnet18_sgd", kDirect},
-                                           GoldenCase{"resnet18_sgd", kAutomatic},
+                                           GoldenCase{"lenet_sgd", kAutomatic}, GoldenCase{"resnet18_margin", kDirect},
+                                           GoldenCase{"resnet18_margin", kAutomatic},
+                                           GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},
                                            GoldenCase{"resnet18_momentum", kDirect},
                                            GoldenCase{"resnet18_momentum", kAutomatic}),
                          [](const auto& test) {

@@ -1,0 +1,28 @@
+#include "output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace dptrain::app {
+
+void hold_standard_streams() {
+  // The lowest free number is taken, and all below it are open: an open one needs nothing.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
+}
+
+void write_output(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  throw Error(ExitCode::io, "standard output: could not write; is the disk full or the reader gone?");
+}
+
+void write_message(const std::string& text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+namespace dptrain::app {
+
+/// Opens /dev/null for each of stdin, stdout and stderr that is closed, so that no file of ours takes its number and
+/// gets what was meant for a terminal. Writing to such a stdout still fails.
+void hold_standard_streams();
+
+/// Writes `text` to stdout and flushes it. Throws 74 where it can't be written.
+void write_output(const std::string& text);
+
+/// Writes `text` to stderr; a stderr that can't be written is no reason to stop.
+void write_message(const std::string& text) noexcept;
+
+}  // namespace dptrain::app
