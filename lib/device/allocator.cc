@@ -30,6 +30,7 @@ CachingAllocator::Block CachingAllocator::take_cached(int64_t bytes) {
   const auto found = cached_.lower_bound(bytes);
   // A much larger block is left for a request of its own size.
   if (found == cached_.end() || found->first > bytes + bytes / 4) return {};
+  if (limit_bytes_ > 0 && total_in_use_ + found->first > limit_bytes_) return {};
   const Block block{found->second, found->first};
   cached_.erase(found);
   return block;

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -29,19 +31,20 @@ class HeapMemory final : public MemorySource {
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
 };
 
-bool allowed(const char* variable, std::string_view none_of_avx512, std::string_view none_of_avx2, CpuIsa isa) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr) return true;
-  const std::string_view cap(value);
-  if (cap.find(none_of_avx2) != std::string_view::npos) return isa < CpuIsa::avx2;
-  if (cap.find(none_of_avx512) != std::string_view::npos && cap.find("512") == std::string_view::npos)
-    return isa < CpuIsa::avx512;
-  return true;
+/// oneDNN reads ONEDNN_MAX_CPU_ISA, and the older DNNL_MAX_CPU_ISA only where that says nothing.
+CpuIsa cap_of_environment() {
+  for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return cpu_isa_cap(value);
+  }
+  return CpuIsa::avx512;
 }
 
-bool may_use(CpuIsa isa) {
-  // oneDNN's own variable counts too: layouts and kernels must agree on the width of a channel block.
-  return allowed("DNNL_MAX_CPU_ISA", "AVX2", "SSE41", isa) && allowed("ONEDNN_MAX_CPU_ISA", "AVX2", "SSE41", isa);
+CpuIsa isa_of_machine() {
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (has_avx512) return CpuIsa::avx512;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? CpuIsa::avx2 : CpuIsa::baseline;
 }
 
 }  // namespace
@@ -62,15 +65,16 @@ int usable_cores() {
   return CPU_COUNT(&set);
 }
 
+CpuIsa cpu_isa_cap(std::string_view value) {
+  std::string name(value);
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name == "sse41" || name == "avx") return CpuIsa::baseline;
+  if (name == "avx2" || name == "avx2_vnni" || name == "avx2_vnni_2") return CpuIsa::avx2;
+  return CpuIsa::avx512;
+}
+
 CpuIsa cpu_isa() {
-  static const CpuIsa isa = [] {
-    const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (has_avx512 && may_use(CpuIsa::avx512)) return CpuIsa::avx512;
-    if (has_avx2 && may_use(CpuIsa::avx2)) return CpuIsa::avx2;
-    return CpuIsa::baseline;
-  }();
+  static const CpuIsa isa = std::min(isa_of_machine(), cap_of_environment());
   return isa;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "device/device.h"
 
 namespace dptrain {
@@ -12,14 +15,24 @@ class CpuDevice final : public Device {
   void enter_thread() override;
   void fill_zero(void* memory, int64_t bytes) override;
   void copy(void* to, const void* from, int64_t bytes) override;
+  void upload(void* to, const void* host, int64_t bytes) override { copy(to, host, bytes); }
+  void download(void* host, const void* from, int64_t bytes) override { copy(host, from, bytes); }
+  void synchronize() override {}
 };
 
 /// Cores that this process may run on: its affinity mask, not the machine's count.
 int usable_cores();
 
-/// Vector instructions that our kernels may use, at most what DPTRAIN_MAX_CPU_ISA and DNNL_MAX_CPU_ISA allow.
+/// Vector instructions that our kernels are compiled for.
 enum class CpuIsa { baseline, avx2, avx512 };
+
+/// What our kernels use: the most that the machine has and ONEDNN_MAX_CPU_ISA allows (or, where that is unset or empty,
+/// DNNL_MAX_CPU_ISA), as oneDNN itself does: its kernels and ours must agree on the width of a channel block.
 CpuIsa cpu_isa();
+
+/// The most that a value of ONEDNN_MAX_CPU_ISA allows: "AVX2", "SSE41". Case doesn't matter, and names that aren't
+/// oneDNN's allow everything, as there.
+CpuIsa cpu_isa_cap(std::string_view value);
 const char* cpu_isa_name(CpuIsa isa);
 
 /// "Intel(R) Xeon(R) Processor", from /proc/cpuinfo; "unknown" where it doesn't say.

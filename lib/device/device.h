@@ -34,9 +34,18 @@ class Device {
 
   /// Called once by the rank thread before it computes, to take its share of the machine.
   virtual void enter_thread() {}
-  /// Fills with zero bytes / copies between two places of this device, ready for the next operation on it.
+  // Work that is given to a device runs in order, and may go on after the call has returned; what is said here of memory is
+  // true for the next operation of this device.
+
   virtual void fill_zero(void* memory, int64_t bytes) = 0;
+  /// Copies between two places of this device.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  /// Copies from host memory, which may be changed as soon as the call returns.
+  virtual void upload(void* to, const void* host, int64_t bytes) = 0;
+  /// Copies to host memory; blocks until it is there.
+  virtual void download(void* host, const void* from, int64_t bytes) = 0;
+  /// Blocks until all work given to the device is done.
+  virtual void synchronize() = 0;
 
   /// State that a higher floor keeps with the device (caches of primitives), made at first use by the rank thread.
   /// T is made from `Device&`.

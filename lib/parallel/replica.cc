@@ -8,7 +8,7 @@ namespace dptrain::parallel {
 
 Tensor labels_tensor(Device& device, std::span<const int32_t> labels) {
   Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(labels.size())}, {.dtype = DType::i32});
-  device.copy(tensor.raw(), labels.data(), tensor.bytes());
+  device.upload(tensor.raw(), labels.data(), tensor.bytes());
   return tensor;
 }
 

@@ -28,7 +28,7 @@ Tensor Tensor::from(Device& device, const Shape& shape, std::span<const float> v
   DPTRAIN_CHECK(static_cast<int64_t>(values.size()) == shape.elements(), "{} values for {}", values.size(),
                 shape.text());
   Tensor tensor = empty(device, shape, {.purpose = purpose});
-  device.copy(tensor.raw(), values.data(), tensor.bytes());
+  device.upload(tensor.raw(), values.data(), tensor.bytes());
   return tensor;
 }
 
@@ -69,8 +69,9 @@ void Tensor::copy_from(const Tensor& other) const {
 
 std::vector<float> Tensor::values() const {
   DPTRAIN_CHECK(layout_ == Layout::plain, "values of {}", text());
-  const float* first = data<float>();
-  return {first, first + elements()};
+  std::vector<float> result(static_cast<size_t>(elements()));
+  device().download(result.data(), data<float>(), bytes());
+  return result;
 }
 
 std::string Tensor::text() const {

@@ -17,7 +17,7 @@ inline std::unique_ptr<Device> test_device(int threads = 2, int index = 0, int r
 
 inline Tensor labels_on(Device& device, const std::vector<int32_t>& labels) {
   Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(labels.size())}, {.dtype = DType::i32});
-  device.copy(tensor.raw(), labels.data(), tensor.bytes());
+  device.upload(tensor.raw(), labels.data(), tensor.bytes());
   return tensor;
 }
 
