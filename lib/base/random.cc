@@ -16,6 +16,20 @@ uint64_t mixed(uint64_t x) {
 
 }  // namespace
 
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
+  constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = uint64_t{kMultiply0} * counter[0];
+    const uint64_t product1 = uint64_t{kMultiply1} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    key[0] += kWeyl0;
+    key[1] += kWeyl1;
+  }
+  return counter;
+}
+
 KeyedRandom::KeyedRandom(uint64_t seed, RandomPurpose purpose, uint32_t epoch, uint32_t subject)
     : epoch_(epoch), subject_(subject) {
   const uint64_t key = mixed(mixed(seed) ^ static_cast<uint64_t>(purpose));
@@ -23,20 +37,7 @@ KeyedRandom::KeyedRandom(uint64_t seed, RandomPurpose purpose, uint32_t epoch, u
 }
 
 std::array<uint32_t, 4> KeyedRandom::words(uint64_t block) const {
-  constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
-  std::array<uint32_t, 4> counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subject_,
-                                     epoch_};
-  uint32_t key0 = key_[0], key1 = key_[1];
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{kMultiply0} * counter[0];
-    const uint64_t product1 = uint64_t{kMultiply1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<uint32_t>(product0)};
-    key0 += kWeyl0;
-    key1 += kWeyl1;
-  }
-  return counter;
+  return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subject_, epoch_}, key_);
 }
 
 uint32_t KeyedRandom::word(uint64_t position) const { return words(position / 4)[position % 4]; }

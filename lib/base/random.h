@@ -8,8 +8,11 @@ namespace dptrain {
 /// What a random number is drawn for. The values are part of every result: never renumber.
 enum class RandomPurpose : uint32_t { shuffle = 1, initialize = 2, dropout = 3, synthetic = 4, augment = 5 };
 
-/// Random numbers that depend on their key alone, never on how many were drawn before or by which thread:
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+/// The block of random words that a counter has under a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
+/// easy as 1, 2, 3", SC 2011).
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+/// Random numbers by philox4x32 that depend on their key alone, never on how many were drawn before or by which thread.
 /// The key is (seed, purpose); the counter is (epoch, subject, position), where the subject is a sample or a parameter.
 class KeyedRandom {
  public:

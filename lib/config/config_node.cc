@@ -18,10 +18,8 @@ const ConfigNode* ConfigNode::find(const std::string& key) const {
 std::string ConfigNode::text() const {
   std::string text;
   switch (kind) {
-    case Kind::null:
-      return "null";
-    case Kind::scalar:
-      return quoted ? yaml_text(scalar) : yaml_plain(scalar);
+    case Kind::null: return "null";
+    case Kind::scalar: return quoted ? yaml_text(scalar) : yaml_plain(scalar);
     case Kind::list:
       for (const auto& item : list) text += (text.empty() ? "" : ", ") + item.text();
       return "[" + text + "]";

@@ -80,30 +80,18 @@ Json named_schema(const ReadKey& record) {
 Json value_schema(const ReadKey& record) {
   const KeyShape& shape = record.shape;
   switch (shape.kind) {
-    case KeyKind::integer:
-      return integer_schema(shape.integer);
-    case KeyKind::number:
-      return number_schema(shape.number);
-    case KeyKind::boolean:
-      return {{"type", "boolean"}};
-    case KeyKind::text:
-      return text_schema();
-    case KeyKind::path:
-      return {{"type", "string"}};
-    case KeyKind::one_of:
-      return {{"enum", shape.names}};
-    case KeyKind::integers:
-      return one_or_list(integer_schema(shape.integer));
-    case KeyKind::numbers:
-      return one_or_list(number_schema(shape.number));
-    case KeyKind::texts:
-      return one_or_list(text_schema());
-    case KeyKind::named:
-      return named_schema(record);
-    case KeyKind::section:
-      return mapping_schema(*record.inner.front());
-    case KeyKind::sections:
-      return {{"type", "array"}, {"items", mapping_schema(*record.inner.front())}};
+    case KeyKind::integer: return integer_schema(shape.integer);
+    case KeyKind::number: return number_schema(shape.number);
+    case KeyKind::boolean: return {{"type", "boolean"}};
+    case KeyKind::text: return text_schema();
+    case KeyKind::path: return {{"type", "string"}};
+    case KeyKind::one_of: return {{"enum", shape.names}};
+    case KeyKind::integers: return one_or_list(integer_schema(shape.integer));
+    case KeyKind::numbers: return one_or_list(number_schema(shape.number));
+    case KeyKind::texts: return one_or_list(text_schema());
+    case KeyKind::named: return named_schema(record);
+    case KeyKind::section: return mapping_schema(*record.inner.front());
+    case KeyKind::sections: return {{"type", "array"}, {"items", mapping_schema(*record.inner.front())}};
   }
   return {};
 }

@@ -73,20 +73,15 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
       if (value && number_in(ConfigNode{.kind = Kind::scalar, .scalar = node.scalar}, shape.number)) return node.scalar;
       return has_default ? yaml_value(shape.otherwise) : yaml_number(allowed_number(shape.number, 0.1));
     }
-    case KeyKind::boolean:
-      return has_default ? yaml_value(shape.otherwise) : "true";
+    case KeyKind::boolean: return has_default ? yaml_value(shape.otherwise) : "true";
     case KeyKind::one_of:
-    case KeyKind::named:
-      return has_default ? yaml_value(shape.otherwise) : yaml_text(shape.names.front());
+    case KeyKind::named: return has_default ? yaml_value(shape.otherwise) : yaml_text(shape.names.front());
     case KeyKind::texts:
       return has_default && yaml_value(shape.otherwise) != "[]" ? yaml_value(shape.otherwise) : "[a, b]";
-    case KeyKind::section:
-      return "{key: value}";
-    case KeyKind::sections:
-      return "[{key: value}]";
+    case KeyKind::section: return "{key: value}";
+    case KeyKind::sections: return "[{key: value}]";
     case KeyKind::text:
-    case KeyKind::path:
-      break;
+    case KeyKind::path: break;
   }
   return "'...'";
 }
@@ -130,30 +125,18 @@ double allowed_number(const NumberRule& rule, double wish) {
 std::string expected_words(const KeyShape& shape) {
   const auto base = [&]() -> std::string {
     switch (shape.kind) {
-      case KeyKind::integer:
-        return integer_words(shape.integer);
-      case KeyKind::number:
-        return number_words(shape.number);
-      case KeyKind::boolean:
-        return "true or false";
-      case KeyKind::text:
-        return "a text";
-      case KeyKind::path:
-        return "a path";
-      case KeyKind::one_of:
-        return fmt::format("one of {}", fmt::join(shape.names, ", "));
-      case KeyKind::integers:
-        return integer_words(shape.integer) + ", or a list of them";
-      case KeyKind::numbers:
-        return number_words(shape.number) + ", or a list of them";
-      case KeyKind::texts:
-        return "a list of texts, or one with commas";
-      case KeyKind::named:
-        return fmt::format("one of {}, or a mapping with such a name", fmt::join(shape.names, ", "));
-      case KeyKind::section:
-        return "a mapping";
-      case KeyKind::sections:
-        return "a list of mappings";
+      case KeyKind::integer: return integer_words(shape.integer);
+      case KeyKind::number: return number_words(shape.number);
+      case KeyKind::boolean: return "true or false";
+      case KeyKind::text: return "a text";
+      case KeyKind::path: return "a path";
+      case KeyKind::one_of: return fmt::format("one of {}", fmt::join(shape.names, ", "));
+      case KeyKind::integers: return integer_words(shape.integer) + ", or a list of them";
+      case KeyKind::numbers: return number_words(shape.number) + ", or a list of them";
+      case KeyKind::texts: return "a list of texts, or one with commas";
+      case KeyKind::named: return fmt::format("one of {}, or a mapping with such a name", fmt::join(shape.names, ", "));
+      case KeyKind::section: return "a mapping";
+      case KeyKind::sections: return "a list of mappings";
     }
     return {};
   };
@@ -162,14 +145,10 @@ std::string expected_words(const KeyShape& shape) {
 
 std::string got_words(const ConfigNode& node) {
   switch (node.kind) {
-    case Kind::null:
-      return "nothing";
-    case Kind::list:
-      return "the list " + cut(node.text());
-    case Kind::map:
-      return "the mapping " + cut(node.text());
-    case Kind::scalar:
-      break;
+    case Kind::null: return "nothing";
+    case Kind::list: return "the list " + cut(node.text());
+    case Kind::map: return "the mapping " + cut(node.text());
+    case Kind::scalar: break;
   }
   const bool looks_typed = plain_number(node.scalar) || plain_boolean(node.scalar);
   if (looks_typed) return (node.quoted ? "the text '" : "") + cut(node.scalar) + (node.quoted ? "'" : "");

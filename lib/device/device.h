@@ -34,8 +34,8 @@ class Device {
 
   /// Called once by the rank thread before it computes, to take its share of the machine.
   virtual void enter_thread() {}
-  // Work that is given to a device runs in order, and may go on after the call has returned; what is said here of memory is
-  // true for the next operation of this device.
+  // Work that is given to a device runs in order, and may go on after the call has returned; what is said here of
+  // memory is true for the next operation of this device.
 
   virtual void fill_zero(void* memory, int64_t bytes) = 0;
   /// Copies between two places of this device.

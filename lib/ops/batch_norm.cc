@@ -22,6 +22,11 @@ Device& checked(const BatchNormInputs& in) {
 
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
   Device& device = checked(in);
+  // Without samples there is nothing to normalize, and the running statistics have nothing to learn.
+  if (in.x.elements() == 0)
+    return {.y = Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}),
+            .mean = Tensor::zeros(device, in.gamma.shape()),
+            .inverse_deviation = Tensor::zeros(device, in.gamma.shape())};
   switch (device.kind()) {
     case DeviceKind::cpu: return cpu::batch_norm_training(in, options);
     default: no_implementation("batch_norm", device);
@@ -39,6 +44,8 @@ Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
                                        const Tensor& output_gradient, const BatchNormOptions& options) {
   Device& device = checked(in);
+  common_device("batch_norm backward",
+                {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation, &output_gradient});
   require_shape("batch_norm backward", "output gradient", output_gradient.shape(), in.x.shape());
   switch (device.kind()) {
     case DeviceKind::cpu: return cpu::batch_norm_backward(in, forward, output_gradient, options);

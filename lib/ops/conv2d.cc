@@ -10,13 +10,11 @@ namespace {
 Shape output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   DPTRAIN_CHECK(x.rank() == 4 && weight.rank() == 4 && x[1] == weight[1], "conv2d: input {} and weight {}", x.text(),
                 weight.text());
-  const auto size = [&](int dimension) {
-    return (x[dimension] + 2 * options.padding - weight[dimension]) / options.stride + 1;
-  };
-  const Shape shape = {x[0], weight[0], size(2), size(3)};
-  DPTRAIN_CHECK(options.stride > 0 && shape[2] > 0 && shape[3] > 0, "conv2d: input {} is smaller than weight {}",
-                x.text(), weight.text());
-  return shape;
+  DPTRAIN_CHECK(options.stride > 0, "conv2d: stride {}", options.stride);
+  // How far the window can move.
+  const auto span = [&](int dimension) { return x[dimension] + 2 * options.padding - weight[dimension]; };
+  DPTRAIN_CHECK(span(2) >= 0 && span(3) >= 0, "conv2d: input {} is smaller than weight {}", x.text(), weight.text());
+  return {x[0], weight[0], span(2) / options.stride + 1, span(3) / options.stride + 1};
 }
 
 }  // namespace

@@ -50,9 +50,11 @@ struct Problem {
 };
 
 /// The rule, from measurements of direct and Winograd F(4x3, 3x3) on AVX-512: Winograd is about twice as fast in all
-/// three passes for 3x3 convolutions of stride 1 with at least a block of channels on both sides.
+/// three passes for 3x3 convolutions of stride 1 with at least a block of channels on both sides. oneDNN has it for
+/// padding up to 1.
 bool winograd_fits(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
-  return has_winograd() && weight[2] == 3 && weight[3] == 3 && options.stride == 1 && x[1] >= 16 && weight[0] >= 16;
+  return has_winograd() && weight[2] == 3 && weight[3] == 3 && options.stride == 1 && options.padding <= 1 &&
+         x[1] >= 16 && weight[0] >= 16;
 }
 
 Problem problem_of(const Shape& x, const Shape& weight, const Shape& y, bool bias, const Conv2dOptions& options) {

@@ -22,6 +22,8 @@ dnnl::primitive_attr attributes(bool relu = false) {
 
 memory::dims twice(int64_t size) { return {size, size}; }
 
+memory::dims after(const PoolingDescs& d) { return {d.padding_bottom, d.padding_right}; }
+
 }  // namespace
 
 // The kinds of propagation that every training step needs; evaluation runs the training forms too, so that a model's
@@ -63,16 +65,14 @@ dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weig
 }
 
 dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine& engine, const PoolingDescs& d) {
-  return {engine,          kForward,        d.algorithm, d.source,         d.destination,
-          twice(d.stride), twice(d.kernel), twice(0),    twice(d.padding), twice(d.padding_after),
-          attributes()};
+  return {engine,          kForward, d.algorithm,      d.source, d.destination, twice(d.stride),
+          twice(d.kernel), twice(0), twice(d.padding), after(d), attributes()};
 }
 
 dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine& engine, const PoolingDescs& d,
                                                         const dnnl::pooling_forward::primitive_desc& hint) {
-  return {engine,          d.algorithm, d.source,         d.destination,          twice(d.stride),
-          twice(d.kernel), twice(0),    twice(d.padding), twice(d.padding_after), hint,
-          attributes()};
+  return {engine,   d.algorithm,      d.source, d.destination, twice(d.stride), twice(d.kernel),
+          twice(0), twice(d.padding), after(d), hint,          attributes()};
 }
 
 #else
@@ -124,14 +124,14 @@ dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weig
 
 dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine& engine, const PoolingDescs& d) {
   const dnnl::pooling_forward::desc desc(kForward, d.algorithm, d.source, d.destination, twice(d.stride),
-                                         twice(d.kernel), twice(d.padding), twice(d.padding_after));
+                                         twice(d.kernel), twice(d.padding), after(d));
   return {desc, attributes(), engine};
 }
 
 dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine& engine, const PoolingDescs& d,
                                                         const dnnl::pooling_forward::primitive_desc& hint) {
   const dnnl::pooling_backward::desc desc(d.algorithm, d.source, d.destination, twice(d.stride), twice(d.kernel),
-                                          twice(d.padding), twice(d.padding_after));
+                                          twice(d.padding), after(d));
   return {desc, attributes(), engine, hint};
 }
 

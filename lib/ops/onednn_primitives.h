@@ -38,7 +38,8 @@ struct PoolingDescs {
   int64_t kernel = 2;
   int64_t stride = 2;
   int64_t padding = 0;
-  int64_t padding_after = 0;  ///< at the bottom and the right, where a ceiling makes it differ
+  int64_t padding_bottom = 0;  ///< as far as the last windows reach: more or less than at the top
+  int64_t padding_right = 0;
 };
 
 dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine&, const PoolingDescs&);

@@ -11,4 +11,14 @@ std::string onednn_version() {
   return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
+CpuIsa onednn_isa() {
+  // The values of dnnl::cpu_isa are sets of bits: each holds those of the instruction sets that it includes.
+  const auto has = [used = static_cast<unsigned>(dnnl::get_effective_cpu_isa())](dnnl::cpu_isa isa) {
+    const auto bits = static_cast<unsigned>(isa);
+    return (used & bits) == bits;
+  };
+  if (has(dnnl::cpu_isa::avx512_core)) return CpuIsa::avx512;
+  return has(dnnl::cpu_isa::avx2) ? CpuIsa::avx2 : CpuIsa::baseline;
+}
+
 }  // namespace dptrain::ops

@@ -12,16 +12,15 @@ Shape output_shape(const Shape& x, Pooling pooling, const Pool2dOptions& options
   DPTRAIN_CHECK(pooling == Pooling::max || options.padding == 0 || !options.ceil,
                 "pool2d: an average with padding {} and a ceiling", options.padding);
   const auto size = [&](int dimension) {
-    const int64_t span = x[dimension] + 2 * options.padding - options.kernel;
-    int64_t windows = (span + (options.ceil ? options.stride - 1 : 0)) / options.stride + 1;
+    // How far the window can move.
+    const int64_t span = x[dimension] + 2 * options.padding - options.kernel + (options.ceil ? options.stride - 1 : 0);
+    DPTRAIN_CHECK(span >= 0, "pool2d: input {} is smaller than the window {}", x.text(), options.kernel);
+    int64_t windows = span / options.stride + 1;
     // A window that would begin past the input and its padding is dropped, as in PyTorch.
     if (options.ceil && (windows - 1) * options.stride >= x[dimension] + options.padding) --windows;
     return windows;
   };
-  const Shape shape = {x[0], x[1], size(2), size(3)};
-  DPTRAIN_CHECK(shape[2] > 0 && shape[3] > 0, "pool2d: input {} is smaller than the window {}", x.text(),
-                options.kernel);
-  return shape;
+  return {x[0], x[1], size(2), size(3)};
 }
 
 }  // namespace

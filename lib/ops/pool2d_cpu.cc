@@ -31,13 +31,17 @@ PrimitiveKey key_of(int64_t primitive, const Tensor& x, Pooling pooling, const P
 }
 
 PoolingDescs descs_of(const Tensor& x, const Shape& y, Pooling pooling, const Pool2dOptions& o) {
+  const auto padding_after = [&](int dimension) {
+    return (y[dimension] - 1) * o.stride + o.kernel - x.shape()[dimension] - o.padding;
+  };
   return {.algorithm = algorithm_of(pooling, o),
           .source = onednn_desc(x),
           .destination = onednn_desc(y, x.layout()),
           .kernel = o.kernel,
           .stride = o.stride,
           .padding = o.padding,
-          .padding_after = (y[2] - 1) * o.stride + o.kernel - x.shape()[2] - o.padding};
+          .padding_bottom = padding_after(2),
+          .padding_right = padding_after(3)};
 }
 
 Forward& forward_of(OneDnn& onednn, const Tensor& x, const Shape& y, Pooling pooling, const Pool2dOptions& options) {

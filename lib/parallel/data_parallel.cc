@@ -79,9 +79,7 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     else
       own.model().gradients().fill_zero();
     communicate([&] { communicator.reduce(comm_buffer(own.model().gradients()), 0); });
-    if (rank != 0) return;
-    const InPhase updating(own.clock(), Phase::optimizer);
-    own.optimizer().step(own.model(), numbers.learning_rate);
+    if (rank == 0) update(rank, numbers.learning_rate);
   });
   for (int rank = 0; rank < ranks(); ++rank)
     count_samples(rank, (rank + 1) * batch.samples / ranks() - rank * batch.samples / ranks());

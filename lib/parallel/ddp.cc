@@ -34,8 +34,7 @@ Score Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       const InPhase communicating(own.clock(), Phase::communication);
       buckets.finish();
     }
-    const InPhase updating(own.clock(), Phase::optimizer);
-    own.optimizer().step(own.model(), numbers.learning_rate);
+    update(rank, numbers.learning_rate);
   });
   for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, batch.parts[static_cast<size_t>(rank)].samples());
   return total(results);

@@ -2,13 +2,26 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstdint>
 
 namespace dptrain::parallel {
 namespace {
 
 /// Samples that are evaluated in one call, numbered over the data set, so that a sample's bits don't depend on the
-/// devices.
-constexpr int64_t kBlock = 256;
+/// devices. As many as a usual training step has, so that evaluation takes no more memory than training, and a signal
+/// waits for no more than a step's forward pass.
+constexpr int64_t kBlock = 64;
+
+/// Whether no value is an infinity or NaN: those have all bits of the exponent set.
+bool all_finite(const Tensor& flat) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  const float* values = flat.data<float>();
+  uint32_t found = 0;
+  for (int64_t i = 0; i < flat.elements(); ++i)
+    found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1 : 0;
+  return found == 0;
+}
 
 }  // namespace
 
@@ -61,6 +74,13 @@ std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, c
   });
   if (incomplete) return std::nullopt;
   return total(results);
+}
+
+void ReplicatedStrategy::update(int rank, double learning_rate) {
+  Replica& own = replica(rank);
+  const InPhase updating(own.clock(), Phase::optimizer);
+  own.optimizer().step(own.model(), learning_rate);
+  if (rank == 0) weights_finite_ = all_finite(own.model().weights()) && all_finite(own.model().running_states());
 }
 
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {

@@ -9,6 +9,7 @@ class ReplicatedStrategy : public Strategy {
  public:
   std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
+  bool weights_finite() const override { return weights_finite_; }
   int ranks() const override { return team_.size(); }
   const Device& device(int rank) const override { return team_.device(rank); }
   RankCosts take_costs(int rank) override;
@@ -19,6 +20,8 @@ class ReplicatedStrategy : public Strategy {
 
   RankTeam& team() { return team_; }
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
+  /// The optimizer's step on a rank that has one.
+  void update(int rank, double learning_rate);
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
 
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
@@ -35,6 +38,7 @@ class ReplicatedStrategy : public Strategy {
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
+  bool weights_finite_ = true;  ///< rank 0's and its running statistics, after the last update
 };
 
 /// A tensor's memory as a collective sees it.

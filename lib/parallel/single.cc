@@ -11,8 +11,7 @@ Score Single::train_step(const Batch& batch, const StepNumbers& numbers) {
     const InPhase computing(own.clock(), Phase::compute);
     results[0] = own.forward_backward(batch.parts[0], 1.0 / static_cast<double>(batch.samples),
                                       static_cast<uint32_t>(numbers.epoch), {});
-    const InPhase updating(own.clock(), Phase::optimizer);
-    own.optimizer().step(own.model(), numbers.learning_rate);
+    update(0, numbers.learning_rate);
   });
   count_samples(0, batch.samples);
   return total(results);

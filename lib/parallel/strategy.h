@@ -53,10 +53,13 @@ class Strategy {
   virtual std::vector<Device*> batch_devices() = 0;
   /// Forward, backward and update on all devices. Blocks until it is done.
   virtual Score train_step(const Batch& batch, const StepNumbers& numbers) = 0;
-  /// The whole data set by the first device's weights and running statistics, in fixed blocks of 256 samples that are
+  /// The whole data set by the first device's weights and running statistics, in fixed blocks of 64 samples that are
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes.
   virtual std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) = 0;
+  /// Whether no weight or running statistic is an infinity or NaN after the last update. A ReLU may turn NaN into 0, so
+  /// that a loss alone doesn't show it.
+  virtual bool weights_finite() const = 0;
   /// What checkpoints and hashes hold.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
 

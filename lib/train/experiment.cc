@@ -20,8 +20,11 @@ std::vector<DeviceId> read_devices(ConfigReader& config) {
   const auto devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where("devices"));
   std::vector<std::string> names;
   for (const auto& device : devices) names.push_back("'" + device.name() + "'");
-  config.resolve("devices", fmt::format("[{}]", fmt::join(names, ", ")),
-                 config.has("devices") ? "as written" : "default");
+  // "a.yaml:4:1: devices" -> "a.yaml:4", as other values say where they come from; "--devices: devices" -> "--devices".
+  std::string where = config.where("devices");
+  where.resize(where.rfind(": "));
+  where.resize(std::min(where.rfind(':'), where.size()));
+  config.resolve("devices", fmt::format("[{}]", fmt::join(names, ", ")), config.has("devices") ? where : "default");
   return devices;
 }
 

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -20,33 +21,75 @@ static_assert(std::endian::native == std::endian::little, "tensors are written a
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kLargestHeader = 100'000'000;  // the format's own limit
+constexpr int kDeepestHeader = 3;                 // {"a name": {"shape": [20]}}
 
 void sort_by_name(std::vector<nn::NamedValues>& tensors) { std::ranges::sort(tensors, {}, &nn::NamedValues::name); }
 
+/// A name or value of the file as a message may show it: on one line, not too long.
+std::string shown(const json& value) {
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', true);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text.size() > 80 ? text.substr(0, 80) + "..." : text;
+}
+
+/// What a JSON object would not keep: a name that stands twice. Ends the parse where brackets go deeper than a
+/// header's, before they cost memory.
+class HeaderScan final : public nlohmann::json_sax<json> {
+ public:
+  std::vector<std::string> names;
+
+  bool key(string_t& name) override {
+    if (depth_ == 1) names.push_back(name);
+    return true;
+  }
+  bool start_object(size_t) override { return ++depth_ <= kDeepestHeader; }
+  bool start_array(size_t) override { return ++depth_ <= kDeepestHeader; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  int depth_ = 0;
+};
+
+/// Where a tensor lies in the file.
+struct Entry {
+  std::string name;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;  ///< bytes of the data
+};
+
+/// Reads the header and checks all of it against the file's size before anything is taken for the data.
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path)
-      : path_(path.string()), bytes_(read_file(path, uint64_t{1} << 36)) {}
+  explicit Reader(const std::filesystem::path& path) : path_(path.string()), file_(path, std::ios::binary) {
+    std::error_code error;
+    file_bytes_ = std::filesystem::file_size(path, error);
+    if (error || !file_)
+      throw Error(std::filesystem::exists(path, error) ? ExitCode::io : ExitCode::missing_file,
+                  path_ + ": could not be read");
+  }
 
   std::vector<nn::NamedValues> tensors() {
     const json header = parsed_header();
+    std::vector<Entry> entries;
+    for (const auto& [name, entry] : header.items())
+      if (name != "__metadata__") entries.push_back(entry_of(name, entry));
+    check_data_is_covered(entries);
     std::vector<nn::NamedValues> tensors;
-    std::vector<std::pair<uint64_t, uint64_t>> ranges;
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") continue;
-      ranges.push_back({});
-      tensors.push_back(tensor(name, entry, ranges.back()));
+    for (const Entry& entry : entries) {
+      std::vector<float> values((entry.end - entry.begin) / sizeof(float));
+      read(kLengthBytes + header_bytes_ + entry.begin, values.data(), entry.end - entry.begin);
+      tensors.push_back({entry.name, Shape(entry.shape), std::move(values)});
     }
-    std::ranges::sort(ranges);
-    uint64_t end = 0;
-    for (const auto& [first, last] : ranges) {
-      if (first != end)
-        refuse("the data", fmt::format("expected tensors one after the other, the next at byte {}", end),
-               fmt::format("{}", first));
-      end = last;
-    }
-    if (end != data_bytes())
-      refuse("the data", fmt::format("expected {} bytes of tensors", end), fmt::format("{}", data_bytes()));
     sort_by_name(tensors);
     return tensors;
   }
@@ -59,65 +102,79 @@ class Reader {
                                             .advice = "the file is damaged or no checkpoint; use another one"});
   }
 
-  uint64_t data_bytes() const { return bytes_.size() - kLengthBytes - header_bytes_; }
+  uint64_t data_bytes() const { return file_bytes_ - kLengthBytes - header_bytes_; }
+
+  void read(uint64_t from, void* to, uint64_t bytes) {
+    file_.seekg(static_cast<std::streamoff>(from));
+    if (!file_.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes)))
+      throw Error(ExitCode::io, fmt::format("{}: could not read {} bytes at {}", path_, bytes, from));
+  }
 
   json parsed_header() {
-    if (bytes_.size() < kLengthBytes)
-      refuse("the header", "expected at least 8 bytes", fmt::format("{}", bytes_.size()));
-    std::memcpy(&header_bytes_, bytes_.data(), kLengthBytes);
-    if (header_bytes_ > kLargestHeader || header_bytes_ > bytes_.size() - kLengthBytes)
-      refuse("the header", fmt::format("expected a length of at most {}", bytes_.size() - kLengthBytes),
-             fmt::format("{}", header_bytes_));
-    // A name that stands twice would be lost in a JSON object, so that names are counted while they are read.
-    std::vector<std::string> names;
-    const auto collect = [&names](int depth, json::parse_event_t event, json& value) {
-      if (depth == 1 && event == json::parse_event_t::key) names.push_back(value.get<std::string>());
-      return true;
-    };
-    const std::string_view text = std::string_view(bytes_).substr(kLengthBytes, header_bytes_);
-    const json header = json::parse(text, collect, false);
-    if (!header.is_object()) refuse("the header", "expected a JSON object", "something else");
-    std::ranges::sort(names);
-    if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-      refuse(*twice, "expected each name once", "two");
+    if (file_bytes_ < kLengthBytes) refuse("the header", "expected at least 8 bytes", fmt::format("{}", file_bytes_));
+    read(0, &header_bytes_, kLengthBytes);
+    const uint64_t most = std::min(kLargestHeader, file_bytes_ - kLengthBytes);
+    if (header_bytes_ > most)
+      refuse("the header", fmt::format("expected a length of at most {}", most), fmt::format("{}", header_bytes_));
+    std::string text(header_bytes_, ' ');
+    read(kLengthBytes, text.data(), header_bytes_);
+    HeaderScan scan;
+    const json header = json::sax_parse(text, &scan) ? json::parse(text) : json();
+    if (!header.is_object())
+      refuse("the header", fmt::format("expected a JSON object of at most {} levels", kDeepestHeader),
+             "something else");
+    std::ranges::sort(scan.names);
+    if (const auto twice = std::ranges::adjacent_find(scan.names); twice != scan.names.end())
+      refuse(shown(*twice), "expected each name once", "two");
     return header;
   }
 
-  nn::NamedValues tensor(const std::string& name, const json& entry, std::pair<uint64_t, uint64_t>& range) {
+  Entry entry_of(const std::string& name, const json& entry) const {
+    const std::string what = shown(name);
     const auto has = [&](const char* key) { return entry.is_object() && entry.contains(key); };
     if (!has("dtype") || !has("shape") || !has("data_offsets") || !entry["shape"].is_array() ||
         !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
-      refuse(name, "expected dtype, shape and two data_offsets", entry.dump(-1, ' ', true).substr(0, 80));
-    if (entry["dtype"] != "F32") refuse(name, "expected dtype F32", entry["dtype"].dump());
-    if (entry["shape"].size() > static_cast<size_t>(Shape::kMaxRank))
-      refuse(name, fmt::format("expected at most {} dimensions", Shape::kMaxRank),
-             fmt::format("{}", entry["shape"].size()));
-    std::vector<int64_t> sizes;
+      refuse(what, "expected dtype, shape and two data_offsets", shown(entry));
+    const json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
+    if (dtype != "F32") refuse(what, "expected dtype F32", shown(dtype));
+    if (shape.size() > static_cast<size_t>(Shape::kMaxRank))
+      refuse(what, fmt::format("expected at most {} dimensions", Shape::kMaxRank), fmt::format("{}", shape.size()));
+    const auto whole = [](const json& number) { return number.is_number_unsigned(); };
+    if (!std::ranges::all_of(shape, whole)) refuse(what, "expected a shape of whole numbers", shown(shape));
+    if (!std::ranges::all_of(offsets, whole)) refuse(what, "expected data_offsets of whole numbers", shown(offsets));
+
+    Entry result{.name = name, .shape = {}, .begin = offsets[0], .end = offsets[1]};
+    const uint64_t most = data_bytes() / sizeof(float);
     uint64_t elements = 1;
-    for (const json& size : entry["shape"]) {
-      if (!size.is_number_unsigned()) refuse(name, "expected a shape of whole numbers", entry["shape"].dump());
-      sizes.push_back(size.get<int64_t>());
-      if (sizes.back() < 0 || __builtin_mul_overflow(elements, size.get<uint64_t>(), &elements) ||
-          elements > data_bytes() / sizeof(float))
-        refuse(name, fmt::format("expected a shape of at most {} values", data_bytes() / sizeof(float)),
-               entry["shape"].dump());
+    for (const json& size : shape) {
+      result.shape.push_back(size.get<int64_t>());
+      if (result.shape.back() < 0 || __builtin_mul_overflow(elements, size.get<uint64_t>(), &elements) ||
+          elements > most)
+        refuse(what, fmt::format("expected a shape of at most {} values", most), shown(shape));
     }
-    for (const json& offset : entry["data_offsets"])
-      if (!offset.is_number_unsigned())
-        refuse(name, "expected data_offsets of whole numbers", entry["data_offsets"].dump());
-    range = {entry["data_offsets"][0].get<uint64_t>(), entry["data_offsets"][1].get<uint64_t>()};
-    if (range.second < range.first || range.second > data_bytes() ||
-        range.second - range.first != elements * sizeof(float))
-      refuse(name, fmt::format("expected data_offsets of {} bytes within {}", elements * sizeof(float), data_bytes()),
-             entry["data_offsets"].dump());
-    nn::NamedValues values{name, Shape(sizes), std::vector<float>(elements)};
-    std::memcpy(values.values.data(), bytes_.data() + kLengthBytes + header_bytes_ + range.first,
-                elements * sizeof(float));
-    return values;
+    if (result.end < result.begin || result.end > data_bytes() || result.end - result.begin != elements * sizeof(float))
+      refuse(what, fmt::format("expected data_offsets of {} bytes within {}", elements * sizeof(float), data_bytes()),
+             shown(offsets));
+    return result;
+  }
+
+  /// The tensors must lie one after the other, from the first byte to the last: no holes, no overlaps.
+  void check_data_is_covered(std::vector<Entry>& entries) const {
+    std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
+    uint64_t end = 0;
+    for (const Entry& entry : entries) {
+      if (entry.begin != end)
+        refuse(shown(entry.name), fmt::format("expected it to begin at byte {}, where the one before ends", end),
+               fmt::format("{}", entry.begin));
+      end = entry.end;
+    }
+    if (end != data_bytes())
+      refuse("the data", fmt::format("expected {} bytes of tensors", end), fmt::format("{}", data_bytes()));
   }
 
   std::string path_;
-  std::string bytes_;
+  std::ifstream file_;
+  uint64_t file_bytes_ = 0;
   uint64_t header_bytes_ = 0;
 };
 

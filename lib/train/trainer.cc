@@ -42,6 +42,14 @@ struct Trainer::Epoch {
   bool stopped = false;
 };
 
+void require_model_fits(const Experiment& experiment, const ImageDataset& data) {
+  for (const DeviceId& id : experiment.devices) {
+    const auto device = open_device(id);
+    experiment.model.build({.device = *device, .convolution = experiment.convolution},
+                           {.image = data.image_shape(), .classes = data.classes()});
+  }
+}
+
 Trainer::Trainer(const Experiment& experiment, const Datasets& data)
     : experiment_(experiment), data_(data), strategy_(make_strategy(experiment, *data.train)) {
   loader_ = std::make_unique<BatchLoader>(data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
@@ -74,6 +82,7 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
     if (experiment_.eval_every > 0 && number % experiment_.eval_every == 0) {
       const auto begun = Clock::now();
       const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
+      if (score) require_finite(*score, {.step = step_, .epoch = number});
       if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
     metrics.weights_hash = weights_hash(strategy_->state_dict());
@@ -99,7 +108,7 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
   const auto begun = Clock::now();
   for (;;) {
     const auto asked = Clock::now();
-    const std::unique_ptr<Batch> batch = loader_->next();
+    const std::unique_ptr<Batch> batch = next_batch();
     epoch.data_wait_s += seconds_since(asked);
     if (batch == nullptr || (experiment_.steps && step_ == *experiment_.steps)) break;
     const parallel::StepNumbers numbers{
@@ -127,11 +136,21 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
   epoch.train.seconds = seconds_since(begun);
 }
 
+std::unique_ptr<Batch> Trainer::next_batch() {
+  try {
+    return loader_->next();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("step {}, loading its batch: {}", step_ + 1, error.what()));
+  }
+}
+
 void Trainer::require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const {
-  if (std::isfinite(score.loss_sum)) return;
+  const bool loss_finite = std::isfinite(score.loss_sum);
+  if (loss_finite && strategy_->weights_finite()) return;
   throw Error(ExitCode::diverged,
               Mistake{.where = fmt::format("step {}, epoch {}", numbers.step, numbers.epoch),
-                      .expected = "training diverged: the loss is no longer finite",
+                      .expected = fmt::format("training diverged: the {} no longer finite",
+                                              loss_finite ? "weights are" : "loss is"),
                       .got = "",
                       .advice = fmt::format("use a learning rate below {}", experiment_.learning_rate)});
 }

@@ -42,13 +42,17 @@ struct TrainingOutcome {
   std::filesystem::path weights;
 };
 
+/// Throws 78 where the model can't take the data set's images, 71 where a device can't be opened. Nothing is allocated
+/// on them.
+void require_model_fits(const Experiment& experiment, const ImageDataset& data);
+
 /// Runs an experiment: opens data, then devices, trains epoch by epoch, evaluates, writes metrics and weights.
 class Trainer {
  public:
   /// Opens the data set and the devices. Throws what they throw.
   Trainer(const Experiment& experiment, const Datasets& data);
 
-  /// Throws 79 where the loss is no longer finite; the weights of that step are not written.
+  /// Throws 79 where the loss or a weight is no longer finite; the weights of that step are not written.
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
 
  private:
@@ -57,6 +61,8 @@ class Trainer {
   int64_t planned_epochs() const;
   bool finished(int64_t epoch) const;
   void train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  /// The loader's next batch; an error of the loader names the step.
+  std::unique_ptr<Batch> next_batch();
   void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const;
   EpochMetrics metrics_of(const Epoch& epoch);
 

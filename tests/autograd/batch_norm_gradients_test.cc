@@ -1,0 +1,74 @@
+// Batch normalization against central differences. It is no linear function, so that steps are small and the bounds
+// wider; betas and residuals of +10 and -10 keep every output of a ReLU on its side.
+
+#include "autograd/batch_norm.h"
+#include "autograd/gradient_check.h"
+#include "support/expect_error.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+struct Case {
+  const char* name;
+  Shape x;
+  bool relu, residual;
+};
+
+const std::vector<Case> kCases = {
+    {"bare", {3, 5, 3, 2}, false, false},       {"relu", {2, 5, 3, 3}, true, false},
+    {"residual", {2, 5, 3, 2}, false, true},    {"relu_residual", {2, 5, 2, 3}, true, true},
+    {"one_sample", {1, 20, 3, 3}, true, false}, {"one_position", {6, 20, 1, 1}, false, false},
+    {"whole_blocks", {2, 16, 3, 2}, true, true}};
+
+class BatchNormGradients : public ::testing::TestWithParam<std::tuple<DeviceRow, Case>> {};
+
+TEST_P(BatchNormGradients, AreDifferences) {
+  const auto& [row, c] = GetParam();
+  const auto device = row.open(1);
+  const int64_t channels = c.x[1];
+  std::vector<float> beta(static_cast<size_t>(channels)), residual = Formula{.tensor = 3}.values(c.x.elements());
+  for (size_t i = 0; i < beta.size(); ++i) beta[i] = c.residual ? 0.5f : (i % 2 == 0 ? 10.f : -10.f);
+  for (size_t i = 0; i < residual.size(); ++i) residual[i] += i % 3 == 0 ? 10.f : -10.f;
+  for (const Layout layout : row.image_layouts) {
+    SCOPED_TRACE(layout_name(layout));
+    std::vector<Leaf> leaves = {
+        {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = layout},
+        {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
+        {.shape = {channels}, .values = beta, .parameter = true}};
+    if (c.residual) leaves.push_back({.shape = c.x, .values = residual, .layout = Layout::nhwc});
+    check_gradients(*device, leaves,
+                    [&, relu = c.relu](Tape&, const std::vector<Variable>& v) {
+                      return autograd::batch_norm(v[0],
+                                                  {.gamma = v[1],
+                                                   .beta = v[2],
+                                                   .running_mean = Tensor::zeros(*device, {channels}),
+                                                   .running_variance = Tensor::zeros(*device, {channels}),
+                                                   .residual = v.size() > 3 ? v[3] : Variable(),
+                                                   .training = true},
+                                                  {.relu = relu});
+                    },
+                    {.step = 0.01, .tolerance = 3e-3});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, BatchNormGradients,
+                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kCases)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
+                         });
+
+TEST(BatchNormByRunningStatistics, HasNoGradient) {
+  const auto device = device_rows().front().open();
+  Tape tape(Tape::Mode::record);
+  const Tensor channels = Tensor::zeros(*device, {3});
+  const Variable x = tape.input(Tensor::zeros(*device, {1, 3, 2, 2}), true), gamma = tape.input(channels);
+  expect_error(ExitCode::bug, {"running statistics has no gradient"}, [&] {
+    autograd::batch_norm(
+        x, {.gamma = gamma, .beta = gamma, .running_mean = channels, .running_variance = channels, .residual = {}}, {});
+  });
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,177 @@
+// Every differentiable operation against central differences. Inputs keep their distance from the kinks of ReLU and of
+// the maximum, so that no step crosses one.
+
+#include <algorithm>
+
+#include "autograd/conv2d.h"
+#include "autograd/cross_entropy.h"
+#include "autograd/dropout.h"
+#include "autograd/elementwise.h"
+#include "autograd/flatten.h"
+#include "autograd/gradient_check.h"
+#include "autograd/linear.h"
+#include "autograd/pool2d.h"
+#include "autograd/reduce.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+Leaf leaf(const Shape& shape, uint64_t tensor, Layout layout = Layout::plain) {
+  return {.shape = shape, .values = Formula{.tensor = tensor}.values(shape.elements()), .layout = layout};
+}
+
+Leaf parameter(const Shape& shape, uint64_t tensor, Layout layout = Layout::plain) {
+  Leaf result = leaf(shape, tensor, layout);
+  result.parameter = true;
+  return result;
+}
+
+/// A bias of +100, -100, ...: it alone decides on which side of zero the outputs of a channel lie.
+Leaf deciding_bias(int64_t channels) {
+  Leaf bias = parameter({channels}, 2);
+  for (size_t c = 0; c < bias.values.size(); ++c) bias.values[c] = c % 2 == 0 ? 100.f : -100.f;
+  return bias;
+}
+
+/// Elements at least 0.6 from zero and, each of its own value, 0.1 from each other.
+Leaf far_apart(const Shape& shape, Layout layout) {
+  Leaf result = leaf(shape, 0, layout);
+  std::vector<size_t> order(result.values.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, {}, [&](size_t i) { return result.values[i]; });
+  for (size_t rank = 0; rank < order.size(); ++rank) {
+    const float distance = 0.6f + 0.1f * static_cast<float>(rank / 2);
+    result.values[order[rank]] = rank % 2 == 0 ? distance : -distance;
+  }
+  return result;
+}
+
+class Gradients : public ::testing::TestWithParam<DeviceRow> {
+ protected:
+  template <class Check>
+  void for_each_layout(const Check& check) const {
+    for (const Layout layout : GetParam().image_layouts) {
+      SCOPED_TRACE(layout_name(layout));
+      check(layout);
+    }
+  }
+  std::unique_ptr<Device> device_ = GetParam().open(1);
+};
+
+TEST_P(Gradients, Conv2d) {
+  struct Case {
+    Shape x, weight;
+    ops::Conv2dOptions options;
+  };
+  for (const Case& c :
+       {Case{{2, 3, 5, 4}, {4, 3, 3, 3}, {.padding = 1}}, Case{{1, 1, 7, 6}, {20, 1, 5, 5}, {}},
+        Case{{1, 16, 5, 5}, {16, 16, 3, 3}, {.padding = 1}},
+        Case{{1, 16, 5, 6}, {32, 16, 3, 3}, {.stride = 2, .padding = 1}},
+        Case{{2, 16, 4, 4}, {20, 16, 1, 1}, {.stride = 2}}, Case{{1, 20, 4, 4}, {16, 20, 5, 5}, {.padding = 2}}}) {
+    SCOPED_TRACE(c.weight.text());
+    ops::Conv2dOptions options = c.options;
+    const std::vector<Leaf> with_bias = {leaf(c.x, 0),
+                                         parameter(c.weight, 1, ops::conv2d_weight_layout(*device_, c.weight)),
+                                         deciding_bias(c.weight[0])};
+    const auto convolve = [&](Tape&, const std::vector<Variable>& v) {
+      return autograd::conv2d(v[0], v[1], v.size() > 2 ? v[2] : Variable(), options);
+    };
+    for (const auto algorithm : {ops::ConvolutionAlgorithm::direct, ops::ConvolutionAlgorithm::automatic}) {
+      options.algorithm = algorithm;
+      options.relu = true;
+      check_gradients(*device_, with_bias, convolve, {.tolerance = 1e-3});
+      options.relu = false;
+      check_gradients(*device_, {with_bias[0], with_bias[1]}, convolve);
+    }
+  }
+}
+
+TEST_P(Gradients, Linear) {
+  const std::vector<Leaf> leaves = {leaf({3, 7}, 0), parameter({5, 7}, 1), deciding_bias(5)};
+  check_gradients(*device_, leaves,
+                  [](Tape&, const std::vector<Variable>& v) { return autograd::linear(v[0], v[1], v[2], true); },
+                  {.tolerance = 1e-3});
+  check_gradients(*device_, {leaves[0], leaves[1]},
+                  [](Tape&, const std::vector<Variable>& v) { return autograd::linear(v[0], v[1], Variable()); });
+}
+
+TEST_P(Gradients, Pools) {
+  for_each_layout([&](Layout layout) {
+    for (const ops::Pool2dOptions& options : {ops::Pool2dOptions{}, ops::Pool2dOptions{.ceil = true},
+                                              ops::Pool2dOptions{.kernel = 3, .stride = 1, .padding = 1}}) {
+      check_gradients(*device_, {far_apart({1, 5, 5, 4}, layout)},
+                      [&](Tape&, const std::vector<Variable>& v) { return autograd::max_pool2d(v[0], options); },
+                      {.step = 0.04});
+      check_gradients(*device_, {leaf({1, 5, 5, 4}, 0, layout)},
+                      [&](Tape&, const std::vector<Variable>& v) { return autograd::average_pool2d(v[0], options); });
+    }
+    check_gradients(*device_, {leaf({2, 5, 3, 4}, 0, layout)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::global_average_pool(v[0]); });
+  });
+}
+
+TEST_P(Gradients, ElementwiseAndShape) {
+  for_each_layout([&](Layout layout) {
+    check_gradients(*device_, {far_apart({2, 5, 2, 3}, layout)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::relu(v[0]); });
+    check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout), leaf({2, 5, 2, 3}, 1, Layout::nhwc)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::add(v[0], v[1]); });
+    check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::flatten(v[0]); });
+    check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::sum(v[0]); });
+    check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::mean(v[0]); });
+  });
+}
+
+TEST_P(Gradients, Dropout) {
+  const std::vector<int64_t> samples = {4, 5};
+  for_each_layout([&](Layout layout) {
+    check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)}, [&](Tape&, const std::vector<Variable>& v) {
+      return autograd::dropout(v[0], 0.4f, {.seed = 1, .sample_ids = samples});
+    });
+  });
+}
+
+TEST_P(Gradients, AValueThatIsUsedTwice) {
+  for_each_layout([&](Layout layout) {
+    check_gradients(*device_, {leaf({2, 5, 4, 4}, 0, layout)}, [](Tape&, const std::vector<Variable>& v) {
+      const Variable pooled = autograd::average_pool2d(v[0], {});
+      return autograd::add(autograd::flatten(pooled), autograd::flatten(autograd::add(pooled, pooled)));
+    });
+  });
+}
+
+TEST_P(Gradients, CrossEntropy) {
+  // The loss is summed inside, in double precision, so that small steps resolve.
+  constexpr double kScale = 1.0 / 3, kStep = 1e-3;
+  const Leaf logits{.shape = {3, 5}, .values = Formula{.scale = 3}.values(15)};
+  const Tensor labels = labels_on(*device_, {0, 4, 2});
+  const auto loss = [&](const std::vector<float>& values) {
+    Tape tape(Tape::Mode::forget);
+    const Variable losses = autograd::cross_entropy(tape.input(tensor_of(*device_, {3, 5}, values)), labels, kScale);
+    double total = 0;
+    for (const double value : stored_values<double>(losses.value())) total += value;
+    return kScale * total;
+  };
+  Tape tape(Tape::Mode::record);
+  const Variable x = tape.input(tensor_of(*device_, logits.shape, logits.values), true);
+  const Variable losses = autograd::cross_entropy(x, labels, kScale);
+  tape.backward(losses, losses.value());
+  for (size_t i = 0; i < logits.values.size(); ++i) {
+    std::vector<float> above = logits.values, below = logits.values;
+    above[i] += static_cast<float>(kStep);
+    below[i] -= static_cast<float>(kStep);
+    const double slope = (loss(above) - loss(below)) / (double{above[i]} - below[i]);
+    EXPECT_NEAR(values_of(x.gradient())[i], slope, 1e-6) << "element " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Gradients, ::testing::ValuesIn(device_rows()), RowName());
+
+}  // namespace
+}  // namespace dptrain

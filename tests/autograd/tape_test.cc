@@ -1,0 +1,189 @@
+// The order of backward, the moment a parameter's gradient is complete, and what a tape keeps.
+
+#include "autograd/tape.h"
+
+#include <deque>
+
+#include "autograd/elementwise.h"
+#include "autograd/linear.h"
+#include "autograd/reduce.h"
+#include "support/expect_error.h"
+#include "support/test_device.h"
+#include "support/test_parameter.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+class Tapes : public ::testing::Test {
+ protected:
+  /// A 2 x 2 weight whose elements are `value`.
+  Parameter& weight(const std::string& name, float value = 1) {
+    parameters_.push_back(test_parameter(*device_, {2, 2}, std::vector<float>(4, value), Layout::plain, name));
+    return parameters_.back();
+  }
+  Variable ones(Tape& tape, bool requires_gradient = false) const {
+    return tape.input(tensor_of(*device_, {1, 2}, {1, 1}), requires_gradient);
+  }
+  static Variable times(const Variable& x, Parameter& parameter) {
+    return autograd::linear(x, x.tape().use(parameter), Variable());
+  }
+  Tensor one() const { return tensor_of(*device_, {1}, {1}); }
+  /// Runs backward and returns the names of parameters in the order in which they were ready.
+  std::vector<std::string> ready_order(Tape& tape, const Variable& output) const {
+    std::vector<std::string> order;
+    tape.backward(output, one(), [&](Parameter& parameter) { order.push_back(parameter.name()); });
+    return order;
+  }
+
+  std::unique_ptr<Device> device_ = test_device(1);
+  std::deque<Parameter> parameters_;
+};
+
+TEST_F(Tapes, GradientsAreReadyFromTheEnd) {
+  Parameter &a = weight("a"), &b = weight("b"), &c = weight("c");
+  Tape tape(Tape::Mode::record);
+  const Variable output = autograd::sum(times(times(times(ones(tape), a), b), c));
+  EXPECT_EQ(ready_order(tape, output), (std::vector<std::string>{"c", "b", "a"}));
+  EXPECT_EQ(values_of(a.gradient()), std::vector<float>(4, 4));
+}
+
+TEST_F(Tapes, AParameterIsReadyOnceAfterItsFirstUseHasContributed) {
+  Parameter &shared = weight("shared"), &between = weight("between");
+  Tape tape(Tape::Mode::record);
+  const Variable output = autograd::sum(times(times(times(ones(tape), shared), between), shared));
+  std::vector<float> seen;
+  std::vector<std::string> order;
+  tape.backward(output, one(), [&](Parameter& parameter) {
+    order.push_back(parameter.name());
+    if (&parameter == &shared) seen = values_of(parameter.gradient());
+  });
+  EXPECT_EQ(order, (std::vector<std::string>{"between", "shared"}));
+  // The later use contributes 4 to each element, the earlier one 4: both were in at the call.
+  EXPECT_EQ(seen, std::vector<float>(4, 8));
+}
+
+TEST_F(Tapes, ABranchThatLeadsNowhereDoesNotHoldBackItsParameter) {
+  Parameter &a = weight("a"), &unused = weight("unused");
+  Tape tape(Tape::Mode::record);
+  const Variable inner = times(ones(tape), a);
+  times(inner, unused);  // no output depends on it
+  times(inner, a);
+  const Variable output = autograd::sum(inner);
+  EXPECT_EQ(ready_order(tape, output), std::vector<std::string>{"a"});
+  EXPECT_EQ(values_of(a.gradient()), std::vector<float>(4, 1));
+  EXPECT_FALSE(unused.has_gradient());
+}
+
+TEST_F(Tapes, BackwardMayStartInTheMiddle) {
+  Parameter &a = weight("a"), &b = weight("b");
+  Tape tape(Tape::Mode::record);
+  const Variable middle = autograd::sum(times(ones(tape), a));
+  autograd::sum(times(ones(tape), b));
+  EXPECT_EQ(ready_order(tape, middle), std::vector<std::string>{"a"});
+  EXPECT_FALSE(b.has_gradient());
+}
+
+TEST_F(Tapes, GradientsOfTwoTapesAddUpUntilTheyAreForgotten) {
+  Parameter& a = weight("a");
+  const auto step = [&] {
+    Tape tape(Tape::Mode::record);
+    const Variable output = autograd::sum(times(ones(tape), a));
+    EXPECT_EQ(ready_order(tape, output), std::vector<std::string>{"a"});
+  };
+  step();
+  EXPECT_EQ(values_of(a.gradient()), std::vector<float>(4, 1));
+  step();
+  EXPECT_EQ(values_of(a.gradient()), std::vector<float>(4, 2));
+  a.forget_gradient();
+  step();
+  EXPECT_EQ(values_of(a.gradient()), std::vector<float>(4, 1));
+}
+
+TEST_F(Tapes, SumsOfGradientsLeaveSharedOnesAlone) {
+  Tape tape(Tape::Mode::record);
+  const Variable x = ones(tape, true), y = ones(tape, true);
+  // x + y passes one gradient to both, and to x three more are added.
+  const Variable output = autograd::add(autograd::add(autograd::add(x, y), x), autograd::add(x, x));
+  const Tensor gradient = tensor_of(*device_, {1, 2}, {1, 2});
+  tape.backward(output, gradient);
+  EXPECT_EQ(values_of(x.gradient()), (std::vector<float>{4, 8}));
+  EXPECT_EQ(values_of(y.gradient()), (std::vector<float>{1, 2}));
+  EXPECT_EQ(values_of(gradient), (std::vector<float>{1, 2}));
+}
+
+TEST_F(Tapes, InputsGetGradientsWhereAsked) {
+  Parameter& a = weight("a", 3);
+  Tape tape(Tape::Mode::record);
+  const Variable x = ones(tape, true), constant = ones(tape);
+  const Variable output = autograd::sum(times(autograd::add(x, constant), a));
+  tape.backward(output, one());
+  EXPECT_EQ(values_of(x.gradient()), std::vector<float>(2, 6));
+  EXPECT_FALSE(constant.gradient().defined());
+}
+
+TEST_F(Tapes, SavedValuesAreReleasedOnTheWay) {
+  constexpr int64_t kBytes = int64_t{1} << 20;
+  const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };
+  const int64_t before = activations();
+  Tape tape(Tape::Mode::record);
+  Variable output = tape.input(Tensor::zeros(*device_, {kBytes / 4}), true);
+  std::vector<int64_t> in_use;
+  for (int layer = 0; layer < 4; ++layer) {
+    output = autograd::relu(output);
+    const Variable same = output;
+    // A marker between the layers that notes what is in use when backward comes by.
+    output = tape.record(output.value(), {same}, [&in_use, &activations, same](const Tensor& gradient) {
+      in_use.push_back(activations());
+      same.add_gradient(gradient);
+    });
+  }
+  output = autograd::sum(output);
+  EXPECT_GE(activations() - before, 5 * kBytes);
+  const Tensor gradient = one();
+  tape.backward(output, gradient);
+  ASSERT_EQ(in_use.size(), 4u);
+  for (size_t i = 1; i < in_use.size(); ++i) EXPECT_LE(in_use[i], in_use[i - 1] - kBytes + 4096);
+  output = Variable();
+  EXPECT_LE(activations() - before, 4096);
+}
+
+TEST_F(Tapes, ThatForgetKeepNothing) {
+  constexpr int64_t kElements = int64_t{1} << 18;
+  Parameter& a = weight("a");
+  Tape tape(Tape::Mode::forget);
+  EXPECT_FALSE(tape.recording());
+  const int64_t before = device_->allocator().in_use().total_bytes();
+  {
+    Variable value = tape.input(Tensor::zeros(*device_, {kElements}), true);
+    EXPECT_FALSE(value.requires_gradient());
+    device_->allocator().reset_peak();
+    for (int layer = 0; layer < 8; ++layer) value = autograd::relu(value);
+    // Two at a time: what a layer reads and what it makes.
+    EXPECT_LE(device_->allocator().peak_bytes() - before, 2 * kElements * 4 + 4096);
+    times(ones(tape), a);
+  }
+  EXPECT_EQ(device_->allocator().in_use().total_bytes(), before);
+  EXPECT_FALSE(a.has_gradient());
+  const Variable output = times(ones(tape), a);
+  expect_error(ExitCode::bug, {"no gradient flows"}, [&] { tape.backward(output, one()); });
+}
+
+TEST_F(Tapes, DoNotMix) {
+  Tape first(Tape::Mode::record), second(Tape::Mode::record);
+  const Variable a = ones(first, true), b = ones(second, true);
+  expect_error(ExitCode::bug, {"another tape"}, [&] { autograd::add(a, b); });
+}
+
+TEST_F(Tapes, RefuseGradientsThatDoNotFit) {
+  Parameter& a = weight("a");
+  Tape tape(Tape::Mode::record);
+  const Variable output = times(ones(tape), a);
+  expect_error(ExitCode::bug, {"a gradient f32 [1]", "[1, 2]"}, [&] { tape.backward(output, one()); });
+  expect_error(ExitCode::bug, {"no parameter"}, [&] { output.gradient_sink(); });
+  expect_error(ExitCode::bug, {"through its sink"}, [&] { tape.use(a).add_gradient(a.value()); });
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,175 @@
+// What the caching allocator counts, keeps and refuses.
+
+#include "device/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "support/expect_error.h"
+
+namespace dptrain {
+namespace {
+
+using enum MemoryPurpose;
+
+/// Heap memory that counts what is out, and has no more than `capacity` bytes.
+class CountedHeap final : public MemorySource {
+ public:
+  void* take(int64_t bytes) override {
+    if (out_bytes + bytes > capacity) return nullptr;
+    out_bytes += bytes;
+    ++takes;
+    return std::aligned_alloc(64, static_cast<size_t>(bytes));
+  }
+  void give_back(void* memory, int64_t bytes) noexcept override {
+    out_bytes -= bytes;
+    std::free(memory);
+  }
+  int64_t capacity = int64_t{1} << 40;
+  int64_t out_bytes = 0;
+  int takes = 0;
+};
+
+class Allocator : public ::testing::Test {
+ protected:
+  CountedHeap heap_;
+  CachingAllocator allocator_{"cpu:3", heap_};
+};
+
+TEST_F(Allocator, CountsByPurpose) {
+  const auto weights = allocator_.allocate(1024, MemoryPurpose::weights);
+  const auto first = allocator_.allocate(64, activations);
+  const auto second = allocator_.allocate(128, activations);
+  EXPECT_EQ(allocator_.in_use()[MemoryPurpose::weights], 1024);
+  EXPECT_EQ(allocator_.in_use()[activations], 192);
+  EXPECT_EQ(allocator_.in_use()[communication], 0);
+  EXPECT_EQ(allocator_.in_use().total_bytes(), 1216);
+  allocator_.free(first, activations);
+  EXPECT_EQ(allocator_.in_use()[activations], 128);
+  allocator_.free(second, activations);
+  allocator_.free(weights, MemoryPurpose::weights);
+  EXPECT_EQ(allocator_.in_use().total_bytes(), 0);
+}
+
+TEST_F(Allocator, BlocksAreAlignedAndLargeEnough) {
+  for (const int64_t bytes : {0, 1, 63, 64, 65, 1000, 1025, 100'001}) {
+    const auto block = allocator_.allocate(bytes, workspace);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block.memory) % 64, 0u);
+    EXPECT_EQ(block.bytes % 64, 0);
+    EXPECT_GE(block.bytes, std::max<int64_t>(bytes, 64));
+    // Rounding wastes an eighth at the most, once a block is more than a few lines.
+    EXPECT_LE(block.bytes, std::max<int64_t>(bytes + 64, bytes + bytes / 8));
+    allocator_.free(block, workspace);
+  }
+}
+
+TEST_F(Allocator, RemembersThePeakAndWhatItHeld) {
+  const auto weights = allocator_.allocate(1024, MemoryPurpose::weights);
+  const auto scratch = allocator_.allocate(2048, workspace);
+  allocator_.free(scratch, workspace);
+  const auto gradient = allocator_.allocate(512, gradients);
+  EXPECT_EQ(allocator_.peak_bytes(), 3072);
+  EXPECT_EQ(allocator_.at_peak()[workspace], 2048);
+  EXPECT_EQ(allocator_.at_peak()[gradients], 0);
+  allocator_.reset_peak();
+  EXPECT_EQ(allocator_.peak_bytes(), 1536);
+  EXPECT_EQ(allocator_.at_peak()[workspace], 0);
+  EXPECT_EQ(allocator_.at_peak()[gradients], 512);
+  allocator_.free(gradient, gradients);
+  allocator_.free(weights, MemoryPurpose::weights);
+  EXPECT_EQ(allocator_.peak_bytes(), 1536);
+}
+
+TEST_F(Allocator, UsesFreedBlocksAgain) {
+  const auto block = allocator_.allocate(1000, activations);
+  allocator_.free(block, activations);
+  const auto again = allocator_.allocate(990, gradients);
+  EXPECT_EQ(again.memory, block.memory);
+  EXPECT_EQ(heap_.takes, 1);
+  EXPECT_EQ(allocator_.in_use()[gradients], again.bytes);
+  // Much too large for this one: it stays for a request of its own size.
+  allocator_.free(again, gradients);
+  const auto small = allocator_.allocate(64, activations);
+  EXPECT_NE(small.memory, block.memory);
+  allocator_.free(small, activations);
+}
+
+TEST_F(Allocator, ReturnsEverythingToItsSource) {
+  allocator_.free(allocator_.allocate(1000, activations), activations);
+  EXPECT_GT(heap_.out_bytes, 0);
+  allocator_.release_cached();
+  EXPECT_EQ(heap_.out_bytes, 0);
+  {
+    CachingAllocator other("cpu:4", heap_);
+    other.free(other.allocate(1000, activations), activations);
+  }
+  EXPECT_EQ(heap_.out_bytes, 0);
+}
+
+TEST_F(Allocator, GivesUpItsCacheBeforeItRefuses) {
+  heap_.capacity = 4096;
+  allocator_.free(allocator_.allocate(2048, activations), activations);
+  const auto block = allocator_.allocate(4096, activations);
+  EXPECT_EQ(heap_.out_bytes, 4096);
+  testing::expect_error(ExitCode::device, {"cpu:3", "out of memory", "1024 bytes", "gradients", "4096 bytes in use"},
+                        [&] { allocator_.allocate(1024, gradients); });
+  allocator_.free(block, activations);
+  EXPECT_NO_THROW(allocator_.free(allocator_.allocate(1024, gradients), gradients));
+}
+
+TEST_F(Allocator, KeepsItsLimit) {
+  CachingAllocator limited("cpu:3", heap_, 4096);
+  const auto weights = limited.allocate(3072, MemoryPurpose::weights);
+  testing::expect_error(ExitCode::device,
+                        {"cpu:3", "2048 bytes", "activations", "3072 in use", "limit of 4096", "smaller batch"},
+                        [&] { limited.allocate(2048, activations); });
+  EXPECT_EQ(limited.in_use().total_bytes(), 3072);
+  const auto rest = limited.allocate(1024, activations);
+  limited.free(rest, activations);
+  limited.free(weights, MemoryPurpose::weights);
+}
+
+TEST_F(Allocator, KeepsItsLimitWithLargerCachedBlocks) {
+  CachingAllocator limited("cpu:3", heap_, 1600);
+  limited.free(limited.allocate(1280, activations), activations);
+  const auto first = limited.allocate(512, activations);
+  const auto second = limited.allocate(1024, activations);
+  EXPECT_LE(limited.in_use().total_bytes(), 1600);
+  limited.free(second, activations);
+  limited.free(first, activations);
+}
+
+TEST_F(Allocator, ServesManyThreads) {
+  constexpr int kThreads = 4, kRounds = 500;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < kRounds; ++round) {
+        const auto block = allocator_.allocate(64 * (1 + (round + t) % 7), activations);
+        auto* words = static_cast<int*>(block.memory);
+        words[0] = t, words[1] = round;
+        std::this_thread::yield();
+        // Another thread's numbers here would mean that two held one block.
+        EXPECT_TRUE(words[0] == t && words[1] == round);
+        allocator_.free(block, activations);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(allocator_.in_use().total_bytes(), 0);
+  EXPECT_LE(allocator_.peak_bytes(), kThreads * 7 * 64 * 5 / 4);
+}
+
+TEST(MemoryPurpose, NamesAreTheKeysOfTheMetrics) {
+  std::set<std::string_view> names;
+  for (const MemoryPurpose purpose : kMemoryPurposes) names.insert(memory_purpose_name(purpose));
+  EXPECT_EQ(names, (std::set<std::string_view>{"weights", "gradients", "optimizer", "activations", "workspace",
+                                               "communication"}));
+}
+
+}  // namespace
+}  // namespace dptrain

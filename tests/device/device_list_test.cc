@@ -1,0 +1,68 @@
+// How a device list is read, and what a user is told where it can't be.
+
+#include "device/device_list.h"
+
+#include <gtest/gtest.h>
+
+#include "device/cuda_probe.h"
+#include "support/expect_error.h"
+
+namespace dptrain {
+namespace {
+
+std::string parsed(std::string_view text) { return device_names(parse_device_list(text, "--devices")); }
+
+TEST(DeviceList, TakesCommasRangesAndSpaces) {
+  EXPECT_EQ(parsed("cpu:0"), "cpu:0");
+  EXPECT_EQ(parsed("cpu:0,cpu:1"), "cpu:0, cpu:1");
+  EXPECT_EQ(parsed("cpu:0-3"), "cpu:0, cpu:1, cpu:2, cpu:3");
+  EXPECT_EQ(parsed(" cpu:2-2 , cpu:0"), "cpu:2, cpu:0");
+  EXPECT_EQ(parse_device_list("cpu:0-63", "--devices").size(), 64u);
+}
+
+TEST(DeviceList, ADeviceMayStandTwice) {
+  EXPECT_EQ(parsed("cpu:0,cpu:0"), "cpu:0, cpu:0");
+  EXPECT_EQ(parsed("cpu:0-1,cpu:1"), "cpu:0, cpu:1, cpu:1");
+}
+
+// Operators exist for CPU workers only so far, so that `auto` never chooses a GPU.
+TEST(DeviceList, AutoChoosesWhatCanTrain) {
+  EXPECT_EQ(parsed("auto"), "cpu:0");
+  EXPECT_EQ(parsed("auto:1"), "cpu:0");
+  EXPECT_EQ(parsed("auto:3"), "cpu:0, cpu:1, cpu:2");
+}
+
+TEST(DeviceList, RefusesWhatItCannotRead) {
+  for (const char* text :
+       {"",          " ",       "cpu",    "cpu:",   "cpu:x",  "cpu:-1", "cpu:1-",      "cpu:3-1",
+        "cpu:0-1-2", "cpu:0:1", "gpu:0",  "CPU:0",  "cpu:0,", ",cpu:0", "cpu:0;cpu:1", "cpu:99999999999",
+        "auto:0",    "auto:",   "auto:x", "meta:0", "cpu: 0"}) {
+    SCOPED_TRACE(text);
+    testing::expect_error(ExitCode::config, {"--devices: expected a device list, got '", "write for instance cpu:0-1"},
+                          [&] { parse_device_list(text, "--devices"); });
+  }
+  testing::expect_error(ExitCode::config, {"got 'gpu:0'"},
+                        [] { parse_device_list("cpu:0,gpu:0", "x.yaml:3: devices"); });
+}
+
+TEST(DeviceList, RefusesWorkersPastTheLast) {
+  testing::expect_error(ExitCode::device, {"--devices: cpu:64 is not on this machine", "cpu:0 to cpu:63"},
+                        [] { parse_device_list("cpu:63-64", "--devices"); });
+}
+
+TEST(DeviceList, RefusesGpusThatAreNotThereAndShowsAWayOn) {
+  if (!cuda_devices().empty()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_FALSE(cuda_absence().empty());
+  testing::expect_error(ExitCode::device,
+                        {"configs/a.yaml:4: devices: cuda:0 is not on this machine", cuda_absence(),
+                         "there are cpu:0 to cpu:63", "--devices cpu:0-1"},
+                        [] { parse_device_list("cpu:0,cuda:0", "configs/a.yaml:4: devices"); });
+}
+
+TEST(DeviceList, RefusesGpusPastTheLast) {
+  testing::expect_error(ExitCode::device, {"cuda:4096 is not on this machine"},
+                        [] { parse_device_list("cuda:4096", "--devices"); });
+}
+
+}  // namespace
+}  // namespace dptrain

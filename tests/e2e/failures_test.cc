@@ -1,0 +1,55 @@
+// Trainings that fail on their way: the root cause in one sentence, in time, and no weights that aren't worth keeping.
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Finished;
+
+class FailuresTest : public testing::CommandTest {};
+
+TEST_F(FailuresTest, DivergenceIs79WithoutWeights) {
+  for (const char* strategy : {"single", "data_parallel", "ddp"}) {
+    SCOPED_TRACE(strategy);
+    const Finished finished =
+        run(training(strategy, {std::string("strategy=") + strategy, "learning_rate=1e10", "epochs=10",
+                                strategy == std::string("single") ? "devices=cpu:0" : "devices=cpu:0-1"}));
+    expect_failed(finished, 79, {"step ", "epoch 1", "training diverged", "no longer finite", "below 10000000000"});
+    EXPECT_EQ(testing::lines_of(finished.err).size(), 1u) << finished.err;
+    EXPECT_FALSE(exists(std::string(strategy) + "/checkpoints"));
+    EXPECT_FALSE(exists(std::string(strategy) + "/summary.json"));
+  }
+}
+
+// The first device of data_parallel holds more than the others.
+TEST_F(FailuresTest, TheRankThatRunsOutOfMemoryIsNamed) {
+  train("free", {"strategy=data_parallel", "eval_every=0"});
+  const auto devices = last_metrics("free")["devices"];
+  const int64_t first = devices[0]["peak_bytes"], second = devices[1]["peak_bytes"];
+  ASSERT_GT(first, second + 200'000);
+  // The loader may hold a batch or two more or less at the moment, 200 kB each, all of them on the first device.
+  const std::string limit = std::to_string(second + 100'000);
+  const Finished finished = run(training("run", {"strategy=data_parallel", "eval_every=0", "memory_limit=" + limit}));
+  expect_failed(finished, 71, {"bytes", limit, "use a smaller batch"});
+  const std::string sentence = finished.last_error();
+  const auto begins = [&](const char* words) { return sentence.starts_with(words); };
+  EXPECT_TRUE(begins("dptrain: rank 0 (cpu:0), step 1: ") || begins("dptrain: step 1, loading its batch: cpu:0: "))
+      << sentence;
+  EXPECT_EQ(testing::lines_of(finished.err).size(), 1u) << finished.err;
+  EXPECT_FALSE(exists("run/checkpoints"));
+}
+
+TEST_F(FailuresTest, EveryRankOutOfMemoryIsStillOneSentence) {
+  const Finished finished = run(training("run", {"devices=cpu:0-3", "memory_limit=600000"}));
+  expect_failed(finished, 71, {"rank ", "(cpu:", "start", "bytes", "gradients", "limit of 600000"});
+  EXPECT_EQ(testing::lines_of(finished.err).size(), 1u) << finished.err;
+}
+
+TEST_F(FailuresTest, ALimitThatIsEnoughChangesNothing) {
+  train("free");
+  train("limited", {"memory_limit=100000000"});
+  EXPECT_EQ(hash("free"), hash("limited"));
+}
+
+}  // namespace
+}  // namespace dptrain

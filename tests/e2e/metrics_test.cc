@@ -1,0 +1,144 @@
+// metrics.jsonl, steps.jsonl and summary.json: what other programs read.
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+
+class MetricsTest : public testing::CommandTest {
+ protected:
+  static void expect_consistent(const json& line) {
+    EXPECT_EQ(violations("metrics.schema.json", line), std::vector<std::string>());
+    const double seconds = line["train"]["seconds"];
+    double sum = 0;
+    for (const auto& [key, share] : line["time"].items()) {
+      sum += share.get<double>();
+      EXPECT_GE(share.get<double>(), -1e-6) << key;
+    }
+    EXPECT_NEAR(sum, seconds, 1e-6);
+    EXPECT_NEAR(line["train"]["samples_per_s"].get<double>(), line["train"]["samples"].get<double>() / seconds, 1e-6);
+    int64_t samples = 0;
+    double least = 1e300, most = 0;
+    for (const auto& device : line["devices"]) {
+      samples += device["samples"].get<int64_t>();
+      const double peak = device["peak_bytes"];
+      least = std::min(least, peak);
+      most = std::max(most, peak);
+      double held = 0;
+      for (const auto& [purpose, bytes] : device["memory"].items()) held += bytes.get<double>();
+      EXPECT_EQ(held, peak);
+      EXPECT_LE(device["busy"], 1.0);
+    }
+    EXPECT_EQ(samples, line["train"]["samples"]);
+    EXPECT_EQ(line["devices"].size(), line["world_size"]);
+    EXPECT_DOUBLE_EQ(line["memory_imbalance"], most / least);
+  }
+};
+
+TEST_F(MetricsTest, EveryLineFitsTheSchemaAndAddsUp) {
+  for (const char* strategy : {"ddp", "data_parallel"}) {
+    SCOPED_TRACE(strategy);
+    train(strategy,
+          {std::string("strategy=") + strategy, "epochs=3", "eval_every=2", "devices=cpu:0-2", "batch_size=50"});
+    const auto lines = json_lines(std::string(strategy) + "/metrics.jsonl");
+    ASSERT_EQ(lines.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      expect_consistent(lines[i]);
+      EXPECT_EQ(lines[i]["epoch"], i + 1);
+      EXPECT_EQ(lines[i]["step"], 7 * (i + 1));
+      EXPECT_EQ(lines[i]["strategy"], strategy);
+      EXPECT_EQ(lines[i]["test"].is_null(), i != 1) << "every second epoch is evaluated";
+    }
+  }
+}
+
+TEST_F(MetricsTest, DevicesThatAreNotListedUseNothing) {
+  train("run", {"devices=[cpu:2, cpu:5]"});
+  const auto devices = last_metrics("run")["devices"];
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0]["device"], "cpu:2");
+  EXPECT_EQ(devices[1]["device"], "cpu:5");
+  for (const auto& device : devices) EXPECT_GT(device["peak_bytes"], 0);
+}
+
+TEST_F(MetricsTest, CommunicationIsCounted) {
+  train("run", {"devices=cpu:0-2"});
+  const auto metrics = last_metrics("run");
+  // An all-reduce of S bytes over N ranks sends 2 (N - 1) S; S has a little padding.
+  const double bytes = 129'388.0 * 4 * 2 * 2 * metrics["step"].get<double>();
+  EXPECT_GE(metrics["comm"]["bytes"], bytes);
+  EXPECT_LE(metrics["comm"]["bytes"], 1.01 * bytes);
+  EXPECT_GT(metrics["time"]["exposed_comm_s"], 0.0);
+  train("single", {"devices=cpu:0", "strategy=single"});
+  const auto alone = last_metrics("single");
+  expect_consistent(alone);
+  EXPECT_EQ(alone["comm"], json({{"bytes", 0}, {"collectives", 0}}));
+  EXPECT_EQ(alone["memory_imbalance"], 1.0);
+}
+
+TEST_F(MetricsTest, DataParallelLoadsTheFirstDevice) {
+  const auto memory_of = [&](const std::string& out, const testing::Arguments& overrides) {
+    train(out, overrides);
+    const auto metrics = last_metrics(out);
+    EXPECT_GT(metrics["memory_imbalance"], 1.0);
+    return metrics["devices"];
+  };
+  const auto devices = memory_of("run", {"strategy=data_parallel", "devices=cpu:0-2"});
+  EXPECT_GT(devices[0]["memory"]["optimizer"], 0);
+  EXPECT_EQ(devices[1]["memory"]["optimizer"], 0);
+  EXPECT_EQ(devices[2]["memory"]["optimizer"], 0);
+  EXPECT_GT(devices[0]["peak_bytes"], devices[1]["peak_bytes"]);
+  train("ddp", {"devices=cpu:0-2"});
+  for (const auto& device : last_metrics("ddp")["devices"]) EXPECT_GT(device["memory"]["optimizer"], 0);
+}
+
+TEST_F(MetricsTest, OutputDeviceMovesTheGatheredOutputs) {
+  // So many classes that the outputs of a batch are the largest thing there is.
+  const auto activations = [&](int output_device) {
+    const std::string out = "run" + std::to_string(output_device);
+    train(out,
+          {"strategy={name: data_parallel, output_device: " + std::to_string(output_device) + "}", "batch_size=256",
+           "dataset={name: synthetic, samples: 256, test_samples: 8, classes: 10000, shape: [1, 16, 16]}"});
+    const auto devices = last_metrics(out)["devices"];
+    return std::pair(devices[0]["memory"]["activations"].get<double>(),
+                     devices[1]["memory"]["activations"].get<double>());
+  };
+  const double outputs = 256 * 10000 * 4;
+  const auto [first_has, second_lacks] = activations(0);
+  const auto [first_lacks, second_has] = activations(1);
+  EXPECT_GT(first_has - first_lacks, 0.9 * outputs);
+  EXPECT_GT(second_has - second_lacks, 0.9 * outputs);
+}
+
+TEST_F(MetricsTest, TheSummaryFitsItsSchema) {
+  train("run", {"epochs=2"});
+  const auto summary = json_of("run/summary.json");
+  EXPECT_EQ(violations("summary.schema.json", summary), std::vector<std::string>());
+  EXPECT_EQ(summary["exit"], 0);
+  EXPECT_EQ(summary["epochs"], 2);
+  EXPECT_EQ(summary["steps"], 10);
+  EXPECT_EQ(summary["final"], last_metrics("run"));
+  EXPECT_EQ(summary["weights_hash"], hash("run"));
+  EXPECT_EQ(summary["environment"]["devices"], json({"cpu:0", "cpu:1"}));
+}
+
+TEST_F(MetricsTest, StepsAreLoggedWhenAskedFor) {
+  train("run", {"log_steps=true", "epochs=2"});
+  const auto steps = json_lines("run/steps.jsonl");
+  ASSERT_EQ(steps.size(), 10u);
+  double loss = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i]["step"], i + 1);
+    EXPECT_EQ(steps[i]["epoch"], 1 + i / 5);
+    EXPECT_EQ(steps[i]["samples"], 64);
+    EXPECT_EQ(steps[i]["learning_rate"], 0.05);
+    if (i < 5) loss += steps[i]["loss"].get<double>() / 5;
+  }
+  EXPECT_NEAR(json_lines("run/metrics.jsonl")[0]["train"]["loss"], loss, 1e-9);
+  train("quiet");
+  EXPECT_FALSE(exists("quiet/steps.jsonl"));
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,152 @@
+// What goes to stdout and stderr, and what happens where they can't be written.
+#include "config/config_document.h"
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+using testing::Finished;
+using testing::lines_of;
+
+class OutputTest : public testing::CommandTest {
+ protected:
+  static Arguments with(Arguments arguments, const Arguments& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  /// Runs with stdout or stderr going elsewhere: a file such as /dev/full, or "closed".
+  Finished run_into(const Arguments& arguments, const char* out, const char* err) const {
+    testing::ProcessOptions options = program(arguments);
+    options.out = out;
+    options.err = err;
+    return testing::Process(options).wait();
+  }
+};
+
+TEST_F(OutputTest, JsonIsTheMetricsAndNothingElse) {
+  const Finished finished = run(with(training("run", {"epochs=2"}), {"--json"}));
+  EXPECT_EQ(finished.exit, 0);
+  EXPECT_EQ(finished.out, text("run/metrics.jsonl"));
+  EXPECT_EQ(lines_of(finished.out).size(), 2u);
+  EXPECT_NE(finished.err.find("lenet on mnist"), std::string::npos) << "the rest is on stderr";
+  const Finished quiet = run(with(training("quiet"), {"--json", "--quiet"}));
+  EXPECT_EQ(quiet.out, text("quiet/metrics.jsonl"));
+  EXPECT_EQ(quiet.err, "");
+}
+
+TEST_F(OutputTest, QuietSaysNothing) {
+  const Finished finished = run(with(training("run"), {"--quiet"}));
+  EXPECT_EQ(finished.exit, 0);
+  EXPECT_EQ(finished.out + finished.err, "");
+  const Finished refused = run(with(training("run"), {"--quiet"}));
+  expect_failed(refused, 74, {"--overwrite"});
+}
+
+TEST_F(OutputTest, ATableIsForPeople) {
+  const Finished finished = train("run", {"epochs=2"});
+  for (const char* words : {"lenet on mnist, ddp over cpu:0, cpu:1", "1/2", "2/2", "peak memory",
+                            "exposed communication", "2 epochs, 10 steps", "run: metrics.jsonl"})
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << "\n" << finished.out;
+  EXPECT_EQ(finished.out.find('\x1b'), std::string::npos) << "no escape sequences outside a terminal";
+}
+
+TEST_F(OutputTest, DumpConfigShowsWhereValuesComeFromAndStops) {
+  const Finished finished = run(with(training("run", {"batch_size=30"}), {"--dump-config", "--devices", "cpu:0-2"}));
+  EXPECT_EQ(finished.exit, 0);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_FALSE(exists("run"));
+  const auto expect_line = [&](const std::string& value, const std::string& origin) {
+    for (const auto& line : lines_of(finished.out))
+      if (line.starts_with(value)) {
+        EXPECT_TRUE(line.ends_with("# " + origin)) << line;
+        return;
+      }
+    ADD_FAILURE() << "no " << value << " in\n" << finished.out;
+  };
+  expect_line("model: lenet", "digits.yaml:1");
+  expect_line("  limit: 320", "digits.yaml:2");
+  expect_line("batch_size: 30", "--set");
+  expect_line("devices: [cpu:0, cpu:1, cpu:2]", "--devices");
+  expect_line("seed: 0", "default");
+  expect_line("  overlap: true", "default");
+}
+
+TEST_F(OutputTest, WhatIsDumpedIsAConfiguration) {
+  const Finished finished = run(with(training("run"), {"--dump-config"}));
+  folder_.write("dumped.yaml", finished.out);
+  const Finished again = run({"--config", "dumped.yaml", "--out", "again"});
+  EXPECT_EQ(again.exit, 0) << again.err;
+  train("run");
+  EXPECT_EQ(hash("run"), hash("again"));
+}
+
+TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DPTRAIN_SOURCE_DIR "/configs")) {
+    SCOPED_TRACE(entry.path().string());
+    ++count;
+    // By name, as a user would; with CPU workers for the GPUs that it may want.
+    const ConfigNode* devices = nullptr;
+    const ConfigNode root = load_config(entry.path());
+    devices = root.find("devices");
+    Arguments arguments = {"--config", entry.path().stem(), "--dump-config"};
+    if (devices != nullptr && !devices->list.empty())
+      arguments = with(arguments, {"--devices", "cpu:0-" + std::to_string(devices->list.size() - 1)});
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+  }
+  EXPECT_GE(count, 1);
+}
+
+TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {
+  const Finished version = run({"--version"});
+  EXPECT_EQ(version.exit, 0);
+  const auto lines = lines_of(version.out);
+  ASSERT_EQ(lines.size(), 3u) << version.out;
+  EXPECT_TRUE(lines[0].starts_with("dptrain 0."));
+  EXPECT_TRUE(lines[1].starts_with("with: oneDNN "));
+  EXPECT_TRUE(lines[2].starts_with("without: "));
+
+  const auto devices = nlohmann::json::parse(run({"devices", "--json"}).out);
+  EXPECT_GE(devices["cpu"]["cores"], 1);
+  EXPECT_EQ(devices["cpu"]["workers"], 64);
+  EXPECT_GT(devices["cpu"]["memory_bytes"], 0);
+  EXPECT_TRUE(devices["cuda"].is_array());
+  EXPECT_NE(run({"devices"}).out.find("cpu:0 to cpu:63"), std::string::npos);
+
+  const auto schema = nlohmann::json::parse(run({"schema"}).out);
+  EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+  for (const char* key : {"model", "dataset", "learning_rate"})
+    EXPECT_NE(std::ranges::find(schema["required"], key), schema["required"].end()) << key;
+  EXPECT_NE(run({"--help"}).out.find("dptrain --config lenet_ddp_2cpu"), std::string::npos);
+}
+
+TEST_F(OutputTest, AStdoutThatCannotBeWrittenIs74) {
+  for (const Arguments& arguments : {Arguments{"--version"}, Arguments{"--help"}, Arguments{"schema"},
+                                     Arguments{"devices"}, with(training("run"), {"--dump-config"})}) {
+    SCOPED_TRACE(arguments[0]);
+    expect_failed(run_into(arguments, "/dev/full", ""), 74, {"standard output"});
+    expect_failed(run_into(arguments, "closed", ""), 74, {"standard output"});
+  }
+  expect_failed(run_into(training("run"), "/dev/full", ""), 74, {"standard output"});
+}
+
+TEST_F(OutputTest, AStderrThatCannotBeWrittenStopsNothing) {
+  for (const char* err : {"/dev/full", "closed"}) {
+    SCOPED_TRACE(err);
+    const Finished finished = run_into(with(training("run"), {"--json", "--overwrite"}), "", err);
+    EXPECT_EQ(finished.exit, 0);
+    EXPECT_EQ(finished.out, text("run/metrics.jsonl"));
+    EXPECT_EQ(run_into({"trian"}, "", err).exit, 64);
+  }
+}
+
+TEST_F(OutputTest, ClosedStreamsGetIntoNoFile) {
+  EXPECT_EQ(run_into(with(training("run"), {"--quiet"}), "closed", "closed").exit, 0);
+  EXPECT_EQ(violations("metrics.schema.json", last_metrics("run")), std::vector<std::string>());
+  EXPECT_EQ(text("run/.lock"), "");
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,151 @@
+// What a user gets wrong is refused before anything is begun: an exit code for scripts, and one sentence that says
+// where, what was expected, what is there and what to do.
+#include <fmt/format.h>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+
+class RefusalsTest : public testing::CommandTest {
+ protected:
+  /// A configuration with `line` in place of the line of digits.yaml that has its key, on line 5.
+  void expect_line_refused(const std::string& line, int code, Arguments words) const {
+    SCOPED_TRACE(line);
+    const std::string key = line.substr(0, line.find(':'));
+    std::string others;
+    for (const auto& own : testing::lines_of(text("digits.yaml")))
+      if (!own.starts_with(key + ":")) others += own + "\n";
+    auto lines = testing::lines_of(others);
+    lines.insert(lines.begin() + 4, line);
+    folder_.write("a.yaml", fmt::format("{}\n", fmt::join(lines, "\n")));
+    words.insert(words.begin(), "a.yaml:5");
+    expect_refused({"--config", "a.yaml", "--out", "run"}, code, words);
+  }
+  void expect_text_refused(const std::string& yaml, const Arguments& words) const {
+    folder_.write("a.yaml", yaml);
+    expect_refused({"--config", "a.yaml", "--out", "run"}, 78, words);
+  }
+  /// The digits of a folder with four small files of which some are then damaged.
+  void expect_data_refused(int code, const Arguments& words) const {
+    expect_refused(training("run", {"dataset={name: mnist, dir: .}"}), code, words);
+  }
+};
+
+TEST_F(RefusalsTest, UnknownKeys) {
+  expect_line_refused("epoch: 3", 78, {"epoch", "unknown key", "did you mean 'epochs'?"});
+  expect_line_refused("strategy: {name: ddp, bucket_md: 3}", 78, {"strategy.bucket_md", "did you mean 'bucket_mb'?"});
+}
+
+TEST_F(RefusalsTest, WrongTypes) {
+  expect_line_refused("batch_size: many", 78, {"batch_size", "expected an integer", "got 'many'", "batch_size: "});
+  expect_line_refused("learning_rate: [1, 2]", 78, {"learning_rate", "expected a number", "got the list [1, 2]"});
+  expect_line_refused("model: 5", 78, {"model", "lenet, resnet18"});
+}
+
+TEST_F(RefusalsTest, ValuesOutOfRange) {
+  expect_line_refused("batch_size: 0", 78, {"batch_size", "expected an integer from 1", "got 0"});
+  expect_line_refused("learning_rate: -0.1", 78, {"learning_rate", "over 0", "got -0.1"});
+  expect_line_refused("seed: -1", 78, {"seed", "got -1"});
+}
+
+TEST_F(RefusalsTest, DuplicateKeys) {
+  expect_text_refused("model: lenet\nmodel: lenet\n", {"a.yaml:2", "model once", "line 1", "line 2", "keep one"});
+}
+
+TEST_F(RefusalsTest, AliasesAndBombs) {
+  expect_text_refused("model: &m lenet\nname: *m\n", {"a.yaml:1", "plain values", "anchor", "write the value out"});
+  expect_text_refused("a: " + std::string(100'000, '[') + "\n", {"a.yaml:1", "brackets"});
+  expect_text_refused("a: " + std::string(40, '[') + std::string(40, ']') + "\n", {"a.yaml:1", "levels"});
+  expect_text_refused("", {"a.yaml:1", "empty file", "model: lenet"});
+}
+
+TEST_F(RefusalsTest, SeveralMistakesAreALineEach) {
+  folder_.write("a.yaml", "model: lenet\ndataset: mnist\nbatch_size: 0\nlearning_rate: 0\nepochs: 0\n");
+  const testing::Finished finished = run({"--config", "a.yaml", "--out", "run"});
+  expect_failed(finished, 78, {"a.yaml:3", "batch_size", "(and 2 more)"});
+  EXPECT_EQ(testing::lines_of(finished.err).size(), 4u) << finished.err;
+  EXPECT_FALSE(exists("run"));
+}
+
+TEST_F(RefusalsTest, DevicesThatAreNotThere) {
+  for (const char* device : {"cpu:64", "cuda:99"})
+    expect_line_refused(fmt::format("devices: ['{}']", device), 71,
+                        {device, "not on this machine", "there are", "cpu:0 to cpu:63", "--devices cpu:0-1"});
+  Arguments arguments = training("run");
+  arguments.insert(arguments.end(), {"--devices", "cuda:99"});
+  expect_refused(arguments, 71, {"--devices", "cuda:99", "--devices cpu:0-1"});
+  arguments.back() = "gpu";
+  expect_refused(arguments, 78, {"--devices", "expected a device list", "got 'gpu'"});
+}
+
+TEST_F(RefusalsTest, BatchesSmallerThanTheDevices) {
+  expect_line_refused("batch_size: 1", 78, {"batch_size", "at least one sample for each of the 2 devices", "got 1"});
+}
+
+TEST_F(RefusalsTest, StrategiesThatDoNotFitTheDevices) {
+  expect_line_refused("strategy: single", 78, {"strategy", "exactly one device", "got 2"});
+}
+
+TEST_F(RefusalsTest, ModelsThatDoNotFitTheImages) {
+  expect_refused(training("run", {"dataset={name: synthetic, shape: [1, 8, 8]}"}), 78,
+                 {"lenet", "16 x 16", "got 8 x 8", "choose another"});
+}
+
+TEST_F(RefusalsTest, MissingFiles) {
+  expect_refused({"--config", "nothing.yaml", "--out", "run"}, 66,
+                 {"nothing.yaml", "no such configuration", "looked in"});
+  expect_data_refused(66, {"train-images-idx3-ubyte", "expected", "got neither", "dir:"});
+}
+
+TEST_F(RefusalsTest, WrongMagicNumbers) {
+  testing::write_idx_dataset(folder_, 8, 8, 28);
+  folder_.write("train-images-idx3-ubyte", testing::idx_labels(8));
+  expect_data_refused(65, {"train-images-idx3-ubyte", "magic number", "expected 0x00000803", "got 0x00000801"});
+}
+
+TEST_F(RefusalsTest, TruncatedGzip) {
+  testing::write_idx_dataset(folder_, 8, 8, 28);
+  std::filesystem::remove(path("t10k-images-idx3-ubyte"));
+  const std::string packed = testing::gzip(testing::idx_images(8, 28, 28));
+  folder_.write("t10k-images-idx3-ubyte.gz", packed.substr(0, packed.size() / 2));
+  expect_data_refused(65, {"t10k-images-idx3-ubyte.gz", "gzip"});
+}
+
+TEST_F(RefusalsTest, CountsThatDiffer) {
+  testing::write_idx_dataset(folder_, 8, 8, 28);
+  folder_.write("train-labels-idx1-ubyte", testing::idx_labels(7));
+  expect_data_refused(65, {"train-labels-idx1-ubyte", "expected 8", "got 7", "same data set"});
+}
+
+TEST_F(RefusalsTest, LabelsOutOfRange) {
+  testing::write_idx_dataset(folder_, 8, 8, 28);
+  std::string labels = testing::idx_labels(8);
+  labels.back() = 11;
+  folder_.write("t10k-labels-idx1-ubyte", labels);
+  expect_data_refused(65, {"t10k-labels-idx1-ubyte", "label 7", "expected 0 to 9", "got 11"});
+}
+
+TEST_F(RefusalsTest, CommandLines) {
+  const auto refused = [&](const Arguments& arguments, const Arguments& words) {
+    expect_refused(arguments, 64, words);
+  };
+  refused({"trian"}, {"'trian' is no command", "did you mean 'train'?"});
+  refused({"train"}, {"--config is required", "--help"});
+  refused({"--config"}, {"--config", "--help"});
+  refused({"--config", "digits.yaml", "--batch"}, {"--batch", "--help"});
+  refused({"--config", "digits.yaml", "--progress", "wild"}, {"--progress", "wild", "plain"});
+  refused({"--config", "digits.yaml", "--out", ""}, {"--out", "needs a value"});
+  refused({"--config", "digits.yaml", "--devices", ""}, {"--devices", "needs a value"});
+  refused({"hash"}, {"checkpoint is required"});
+}
+
+TEST_F(RefusalsTest, OverridesThatAreNoAssignments) {
+  expect_refused(training("run", {"epochs"}), 78, {"--set", "expected KEY=VALUE", "got 'epochs'"});
+  expect_refused(training("run", {"epochs=x"}), 78, {"--set: epochs", "got 'x'", "--set epochs="});
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,106 @@
+// Ctrl-C and SIGTERM: the step in hand is finished, the weights are written, the exit code says which it was.
+#include <signal.h>
+
+#include "base/clock.h"
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Finished;
+using testing::Process;
+
+/// A quiet machine needs some milliseconds. What is held against is a training that goes on, which takes minutes.
+constexpr double kDeadline_s = 20;
+
+class SignalsTest : public testing::CommandTest {
+ protected:
+  static testing::Arguments endless(const testing::Arguments& more = {}) {
+    testing::Arguments overrides = {"epochs=100000", "log_steps=true"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return training("run", overrides);
+  }
+  size_t lines(const char* file) const { return testing::lines_of(text(std::string("run/") + file)).size(); }
+
+  Finished stop(Process& process, int number) const {
+    const auto begun = Clock::now();
+    process.signal(number);
+    Finished finished = process.wait();
+    EXPECT_LT(seconds_since(begun), kDeadline_s);
+    return finished;
+  }
+
+  void expect_whole(int exit) const {
+    const auto summary = json_of("run/summary.json");
+    EXPECT_EQ(violations("summary.schema.json", summary), std::vector<std::string>());
+    EXPECT_EQ(summary["exit"], exit);
+    EXPECT_EQ(summary["weights_hash"], hash("run"));
+    const auto metrics = json_lines("run/metrics.jsonl");
+    EXPECT_EQ(metrics.size(), summary["epochs"]);
+    for (const auto& line : metrics) EXPECT_EQ(violations("metrics.schema.json", line), std::vector<std::string>());
+    EXPECT_EQ(json_lines("run/steps.jsonl").size(), summary["steps"]);
+  }
+
+  void expect_stops(int number, int exit, const char* name) {
+    Process process(program(endless()));
+    process.wait_until([&] { return lines("metrics.jsonl") >= 1; });
+    const size_t steps = lines("steps.jsonl");
+    const Finished finished = stop(process, number);
+    expect_failed(finished, exit, {"stopped by", name, "after step", "the weights are in", "model.safetensors"});
+    EXPECT_GE(lines("steps.jsonl"), steps);
+    expect_whole(exit);
+  }
+};
+
+TEST_F(SignalsTest, SigintEndsAfterTheStepInHand) { expect_stops(SIGINT, 130, "SIGINT"); }
+
+TEST_F(SignalsTest, SigtermEndsAfterTheStepInHand) { expect_stops(SIGTERM, 143, "SIGTERM"); }
+
+TEST_F(SignalsTest, TheWeightsAreThoseOfTheStepsThatWereMade) {
+  Process process(program(endless({"strategy=data_parallel"})));
+  process.wait_until([&] { return lines("steps.jsonl") >= 3; });
+  stop(process, SIGINT);
+  const auto summary = json_of("run/summary.json");
+  const int64_t steps = summary["steps"];
+  train("same", {"epochs=", "steps=" + std::to_string(steps)});
+  EXPECT_EQ(hash("same"), summary["weights_hash"]);
+}
+
+TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddle) {
+  // ResNet-18 has one little step to make and minutes of images to evaluate.
+  Process process(program(endless({"model=resnet18", "batch_size=2",
+                                   "dataset={name: synthetic, samples: 2, "
+                                   "test_samples: 40000, shape: [1, 28, 28]}"})));
+  process.wait_until([&] { return lines("steps.jsonl") == 1; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const Finished finished = stop(process, SIGINT);
+  expect_failed(finished, 130, {"SIGINT", "after step 1"});
+  expect_whole(130);
+  EXPECT_TRUE(last_metrics("run")["test"].is_null());
+}
+
+TEST_F(SignalsTest, ASecondSigintLeavesAtOnce) {
+  // A step of several seconds, so that the second signal comes while the first waits for its end.
+  Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=160",
+                                   "dataset={name: synthetic, samples: 160, shape: [1, 28, 28]}"})));
+  process.wait_until([&] { return exists("run/config.yaml"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  process.signal(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const Finished finished = stop(process, SIGINT);
+  EXPECT_EQ(finished.exit, 130);
+  EXPECT_FALSE(exists("run/summary.json"));
+  EXPECT_FALSE(exists("run/checkpoints"));
+}
+
+TEST_F(SignalsTest, AKilledRunLeavesWholeLines) {
+  Process process(program(endless()));
+  process.wait_until([&] { return lines("metrics.jsonl") >= 2; });
+  EXPECT_EQ(stop(process, SIGKILL).exit, 137);
+  for (const auto& line : json_lines("run/metrics.jsonl"))
+    EXPECT_EQ(violations("metrics.schema.json", line), std::vector<std::string>());
+  EXPECT_FALSE(json_lines("run/steps.jsonl").empty());
+}
+
+}  // namespace
+}  // namespace dptrain

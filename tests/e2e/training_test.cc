@@ -1,0 +1,124 @@
+// Strategies through the program: equal weights, equal scores, every sample once, whatever the devices.
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+class TrainingTest : public testing::CommandTest {};
+
+TEST_F(TrainingTest, StrategiesAndRepeatsEndWithTheSameWeights) {
+  for (const char* devices : {"cpu:0-1", "cpu:0-2", "[cpu:0, cpu:0]"}) {
+    SCOPED_TRACE(devices);
+    const std::string list = std::string("devices=") + devices;
+    train("ddp", {list});
+    const std::string hash = last_metrics("ddp")["weights_hash"];
+    EXPECT_EQ(this->hash("ddp"), hash);
+    train("data_parallel", {list, "strategy=data_parallel"});
+    EXPECT_EQ(last_metrics("data_parallel")["weights_hash"], hash);
+    train("again", {list});
+    EXPECT_EQ(last_metrics("again")["weights_hash"], hash);
+    EXPECT_EQ(last_metrics("again")["test"]["loss"], last_metrics("ddp")["test"]["loss"]);
+    train("other", {list, "seed=1"});
+    EXPECT_NE(last_metrics("other")["weights_hash"], hash);
+    for (const char* run : {"ddp", "data_parallel", "again", "other"}) std::filesystem::remove_all(path(run));
+  }
+}
+
+TEST_F(TrainingTest, SingleIsDdpOnOneDevice) {
+  train("single", {"devices=cpu:0", "strategy=single"});
+  train("ddp", {"devices=cpu:0", "strategy=ddp"});
+  EXPECT_EQ(hash("single"), hash("ddp"));
+}
+
+TEST_F(TrainingTest, AnEpochHasEverySampleOnce) {
+  struct Case {
+    const char* devices;
+    const char* batch;
+  };
+  for (const Case& one :
+       {Case{"cpu:0", "512"}, Case{"cpu:0-1", "97"}, Case{"cpu:0-2", "64"}, Case{"cpu:0-2", "8000"}}) {
+    SCOPED_TRACE(::testing::Message() << one.devices << ", batch " << one.batch);
+    const std::string out = std::string("run") + one.devices + one.batch;
+    train(out, {"dataset={name: mnist}", std::string("devices=") + one.devices,
+                "strategy=", std::string("batch_size=") + one.batch});
+    const auto metrics = last_metrics(out);
+    EXPECT_EQ(metrics["train"]["samples"], 8000);
+    EXPECT_EQ(metrics["test"]["samples"], 2000);
+    int64_t samples = 0;
+    for (const auto& device : metrics["devices"]) samples += device["samples"].get<int64_t>();
+    EXPECT_EQ(samples, 8000);
+    EXPECT_EQ(metrics["step"], (8000 + std::stoi(one.batch) - 1) / std::stoi(one.batch));
+  }
+}
+
+TEST_F(TrainingTest, FashionMnistHasSixtyThousand) {
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
+    GTEST_SKIP() << "Debian's package dataset-fashion-mnist is not installed";
+  train("run", {"dataset={name: fashion_mnist, test_limit: 500}", "devices=cpu:0-2", "batch_size=250"});
+  const auto metrics = last_metrics("run");
+  EXPECT_EQ(metrics["train"]["samples"], 60000);
+  EXPECT_EQ(metrics["step"], 240);
+  for (const auto& device : metrics["devices"]) EXPECT_NEAR(device["samples"].get<double>(), 20000, 240);
+  EXPECT_GT(metrics["test"]["accuracy"], 0.5);
+}
+
+TEST_F(TrainingTest, ResNetTrainsWithTheSameWeightsUnderBothStrategies) {
+  const testing::Arguments small = {"model=resnet18", "dataset={name: mnist, limit: 12, test_limit: 70}",
+                                    "batch_size=6"};
+  const auto with = [&](const char* strategy) {
+    testing::Arguments overrides = small;
+    overrides.push_back(std::string("strategy=") + strategy);
+    train(strategy, overrides);
+    return last_metrics(strategy);
+  };
+  const auto ddp = with("ddp"), data_parallel = with("data_parallel");
+  EXPECT_EQ(ddp["test"]["loss"], data_parallel["test"]["loss"]);
+  EXPECT_EQ(ddp["weights_hash"], data_parallel["weights_hash"]);
+}
+
+TEST_F(TrainingTest, ItsOwnConfigurationGivesTheSameRun) {
+  train("run", {"strategy.bucket_mb=0.1", "dataset.limit=100", "threads=", "seed=7"});
+  const testing::Finished again = run({"--config", "run/config.yaml", "--out", "again"});
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_EQ(text("run/config.yaml"), text("again/config.yaml"));
+  EXPECT_EQ(hash("run"), hash("again"));
+  EXPECT_EQ(json_of("run/summary.json")["config_hash"], json_of("again/summary.json")["config_hash"]);
+}
+
+TEST_F(TrainingTest, FlagsOverrideTheFile) {
+  const testing::Finished finished = run({"train", "--config", "digits.yaml", "--set", "dataset.limit=90", "--set",
+                                          "batch_size=30", "--devices", "cpu:4-5,cpu:4", "--set", "name=mine"});
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  const auto metrics = last_metrics("runs/mine");
+  EXPECT_EQ(metrics["run"], "mine");
+  EXPECT_EQ(metrics["step"], 3);
+  EXPECT_EQ(metrics["world_size"], 3);
+  EXPECT_EQ(metrics["global_batch"], 30);
+  EXPECT_EQ(metrics["devices"][2]["device"], "cpu:4");
+}
+
+TEST_F(TrainingTest, TheRunIsNamedAfterTheFile) {
+  ASSERT_EQ(run({"--config", "digits.yaml", "--set", "dataset.limit=64"}).exit, 0);
+  EXPECT_EQ(last_metrics("runs/digits")["run"], "digits");
+}
+
+/// What the quick start promises. Runs alone: it takes the machine for half a minute.
+TEST(LongTrainingTest, TwoWorkersLearnTheDigitsWithAnySeed) {
+  const testing::ScratchFolder folder;
+  for (const char* seed : {"0", "1", "2"}) {
+    const testing::Finished finished =
+        testing::Process({.command = {DPTRAIN_BINARY, "--config", DPTRAIN_SOURCE_DIR "/configs/lenet_ddp_2cpu.yaml",
+                                      "--out", seed, "--json", "--set", std::string("seed=") + seed},
+                          .folder = folder.path(),
+                          .out = {},
+                          .err = {}})
+            .wait();
+    ASSERT_EQ(finished.exit, 0) << finished.err;
+    const auto lines = testing::lines_of(finished.out);
+    ASSERT_EQ(lines.size(), 10u);
+    EXPECT_GE(nlohmann::json::parse(lines.back())["test"]["accuracy"], 0.97) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Writes state_names.json: names and shapes of every tensor in the state of the models of tests/golden/models.py.
+
+    tests/models/state_names.py
+
+Parameters first, then running statistics, each in PyTorch's order of registration. Needs torch; the tests read only the
+JSON.
+"""
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "golden"))
+from models import MODELS
+
+
+def tensors(model):
+    named = list(model.named_parameters()) + [(n, b) for n, b in model.named_buffers() if b.is_floating_point()]
+    return {name: list(tensor.shape) for name, tensor in named}
+
+
+def main():
+    models = {name: MODELS[name]() for name in ("lenet", "resnet18")}
+    lines = []
+    for name, model in models.items():
+        entries = ",\n".join(f'   "{key}": {json.dumps(shape)}' for key, shape in tensors(model).items())
+        lines.append(f' "{name}": {{\n  "parameters": {sum(p.numel() for p in model.parameters())},\n'
+                     f'  "tensors": {{\n{entries}\n  }}\n }}')
+    (HERE / "state_names.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+// Modules, and the memory of a whole model: two flat buffers in the order of registration.
+
+#include "nn/model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nn/layers.h"
+#include "support/expect_error.h"
+#include "support/formula_tensor.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+/// A convolution with batch norm, and a linear layer: a parameter of every kind of layout.
+class Stage final : public nn::Module {
+ public:
+  explicit Stage(const nn::LayerOptions& options)
+      : convolution_(add_child<nn::Conv2d>(
+            "conv", options,
+            nn::Conv2dSizes{.in_channels = 16, .out_channels = 20, .kernel = 3, .padding = 1, .bias = false})),
+        norm_(add_child<nn::BatchNorm2d>("bn", 20, true)) {}
+  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
+    return norm_.forward(convolution_.forward(x, context), context);
+  }
+
+ private:
+  nn::Conv2d& convolution_;
+  nn::BatchNorm2d& norm_;
+};
+
+class Models : public ::testing::Test {
+ protected:
+  std::unique_ptr<nn::Model> model(const nn::InitializationOptions& options = {}) const {
+    auto model = std::make_unique<nn::Model>();
+    model->add_stage(std::make_unique<Stage>(nn::LayerOptions{.device = *device_}), "first.");
+    model->add_stage(std::make_unique<Stage>(nn::LayerOptions{.device = *device_}));
+    model->add_stage(std::make_unique<nn::Linear>(3, 5));
+    model->place(*device_, options);
+    return model;
+  }
+  std::unique_ptr<Device> device_ = test_device();
+};
+
+TEST_F(Models, NameTheirTensorsInOrder) {
+  std::vector<std::string> names;
+  for (const auto& tensor : nn::state_dict(*model())) names.push_back(tensor.name + " " + tensor.shape.text());
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"first.conv.weight [20, 16, 3, 3]", "first.bn.weight [20]", "first.bn.bias [20]",
+                                      "conv.weight [20, 16, 3, 3]", "bn.weight [20]", "bn.bias [20]", "weight [5, 3]",
+                                      "bias [5]", "first.bn.running_mean [20]", "first.bn.running_var [20]",
+                                      "bn.running_mean [20]", "bn.running_var [20]"}));
+}
+
+TEST_F(Models, KeepWeightsAndGradientsInFlatBuffers) {
+  const auto placed = model();
+  const Tensor &weights = placed->weights(), &gradients = placed->gradients();
+  EXPECT_EQ(weights.shape(), gradients.shape());
+  int64_t end = 0, elements = 0;
+  for (const Parameter* parameter : placed->parameters()) {
+    const int64_t offset = placed->offset(*parameter);
+    EXPECT_GE(offset, end) << parameter->name();
+    EXPECT_LT(offset, end + 16) << parameter->name();
+    EXPECT_EQ(offset % 16, 0) << "a cache line";
+    EXPECT_EQ(parameter->value().raw() - weights.raw(), 4 * offset);
+    EXPECT_EQ(parameter->gradient().raw() - gradients.raw(), 4 * offset);
+    end = offset + parameter->value().storage_elements();
+    elements += parameter->shape().elements();
+  }
+  EXPECT_EQ(weights.elements(), (end + 15) / 16 * 16);
+  EXPECT_EQ(placed->parameter_elements(), elements);
+}
+
+TEST_F(Models, KeepPaddingZero) {
+  // Norms of the flat buffers, and sums over ranks, count on it. Memory that comes back from another model isn't zero.
+  {
+    const auto earlier = model();
+    for (const Tensor& tensor : {earlier->weights(), earlier->gradients()})
+      std::fill_n(tensor.data<float>(), tensor.elements(), 9.f);
+  }
+  const auto placed = model({.weights = nn::Initializer::constant(1)});
+  double total = 0, expected = 0;
+  for (const float value : placed->weights().values()) total += value;
+  for (const Parameter* parameter : placed->parameters())
+    for (const float value : values_of(parameter->value())) expected += value;
+  EXPECT_EQ(total, expected);
+  EXPECT_EQ(placed->gradients().values(), std::vector<float>(static_cast<size_t>(placed->gradients().elements())));
+}
+
+TEST_F(Models, CountTheirMemoryByPurpose) {
+  const auto placed = model();
+  const MemoryCounts counts = device_->allocator().in_use();
+  EXPECT_GE(counts[MemoryPurpose::weights], placed->weights().bytes() + placed->running_states().bytes());
+  EXPECT_GE(counts[MemoryPurpose::gradients], placed->gradients().bytes());
+  EXPECT_EQ(counts[MemoryPurpose::activations], 0);
+  EXPECT_EQ(counts[MemoryPurpose::workspace], 0);
+}
+
+TEST_F(Models, TakeAnotherInitializerForWeightsAlone) {
+  const auto placed = model({.weights = nn::Initializer::constant(0.25)});
+  for (const Parameter* parameter : placed->parameters()) {
+    const std::vector<float> values = values_of(parameter->value());
+    const bool all = std::ranges::all_of(values, [](float value) { return value == 0.25f; });
+    EXPECT_EQ(all, parameter->shape().rank() > 1) << parameter->name();
+  }
+}
+
+TEST_F(Models, ForgetGradientsAtOnce) {
+  const auto placed = model();
+  for (Parameter* parameter : placed->parameters()) parameter->mark_gradient();
+  placed->forget_gradients();
+  for (const Parameter* parameter : placed->parameters()) EXPECT_FALSE(parameter->has_gradient());
+}
+
+TEST_F(Models, ArePlacedOnce) {
+  const auto placed = model();
+  expect_error(ExitCode::bug, {"placed once"}, [&] { placed->place(*device_, {}); });
+  EXPECT_EQ(placed->stage_count(), 3);
+  EXPECT_EQ(&placed->device(), device_.get());
+}
+
+TEST_F(Models, NormalizeByTheBatchInTrainingOnly) {
+  const auto norm = [&] {
+    auto alone = std::make_unique<nn::Model>();
+    alone->add_stage(std::make_unique<nn::BatchNorm2d>(3));
+    alone->place(*device_, {});
+    return alone;
+  }();
+  Tape tape(Tape::Mode::forget);
+  const Variable x = tape.input(formula_tensor(*device_, {2, 3, 4, 4}, {.centre = 5}));
+  norm->forward(x, {.tape = tape});
+  EXPECT_EQ(norm->states()[0]->value.values(), std::vector<float>(3, 0));
+  norm->forward(x, {.tape = tape, .training = true});
+  for (const float mean : norm->states()[0]->value.values()) EXPECT_NEAR(mean, 0.5, 0.05);
+}
+
+TEST_F(Models, DropInTrainingOnlyAndByLayer) {
+  nn::Dropout first(0.5f, 1), second(0.5f, 2), none(0.f, 3);
+  std::vector<int64_t> samples(4);
+  std::iota(samples.begin(), samples.end(), 0);
+  Tape tape(Tape::Mode::forget);
+  const Variable x = tape.input(formula_tensor(*device_, {4, 100}, {.centre = 3}));
+  const nn::ForwardContext training{.tape = tape, .training = true, .seed = 1, .sample_ids = samples};
+  const auto values = [](const Variable& variable) { return values_of(variable.value()); };
+  EXPECT_EQ(values(first.forward(x, {.tape = tape})), values(x));
+  EXPECT_EQ(values(none.forward(x, training)), values(x));
+  EXPECT_NE(values(first.forward(x, training)), values(x));
+  EXPECT_EQ(values(first.forward(x, training)), values(first.forward(x, training)));
+  EXPECT_NE(values(first.forward(x, training)), values(second.forward(x, training)));
+}
+
+}  // namespace
+}  // namespace dptrain

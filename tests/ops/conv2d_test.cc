@@ -1,0 +1,160 @@
+// Convolutions against PyTorch: every algorithm, layout of input and weights, fused ReLU, and gradients that are
+// written or added.
+
+#include "ops/conv2d.h"
+
+#include "ops/pytorch_cases.h"
+#include "support/expect_error.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+using ops::ConvolutionAlgorithm;
+
+class Conv2d : public ::testing::TestWithParam<PyTorchCase> {
+ protected:
+  /// Calls `check` with the case's options for each algorithm.
+  template <class Check>
+  void for_each_algorithm(const Check& check) const {
+    for (const auto& [algorithm, name] :
+         {std::pair(ConvolutionAlgorithm::direct, "direct"), std::pair(ConvolutionAlgorithm::automatic, "automatic"),
+          std::pair(ConvolutionAlgorithm::winograd, "winograd")}) {
+      SCOPED_TRACE(name);
+      check(ops::Conv2dOptions{.stride = values_["stride"], .padding = values_["padding"], .algorithm = algorithm});
+    }
+  }
+
+  std::vector<Layout> weight_layouts() const {
+    const Layout best = ops::conv2d_weight_layout(*device_, weight_shape_);
+    return best == Layout::plain ? std::vector{best} : std::vector{Layout::plain, best};
+  }
+  Tensor weight(Layout layout) const { return formula_tensor(*device_, weight_shape_, {.tensor = kWeight}, layout); }
+  Tensor bias() const {
+    return values_["bias"] ? formula_tensor(*device_, {weight_shape_[0]}, {.tensor = kBias}) : Tensor();
+  }
+  Tensor x(Layout layout) const { return formula_tensor(*device_, x_shape_, {.tensor = kX}, layout); }
+  Tensor output_gradient(const ops::Conv2dOptions& options) const {
+    const Tensor y = ops::conv2d_forward(x(Layout::plain), weight(Layout::plain), bias(), options);
+    return formula_tensor(*device_, y.shape(), {.tensor = kOutputGradient});
+  }
+
+  const nlohmann::json& values_ = GetParam().values;
+  Shape x_shape_ = GetParam().shape("x"), weight_shape_ = GetParam().shape("weight");
+  std::unique_ptr<Device> device_ = GetParam().row.open();
+  /// Winograd's transforms of F(4x3, 3x3) lose a digit.
+  double tolerance_ = 3 * GetParam().row.tolerance;
+};
+
+TEST_P(Conv2d, Forward) {
+  for_each_algorithm([&](ops::Conv2dOptions options) {
+    for (const Layout layout : GetParam().row.image_layouts) {
+      for (const Layout weights : weight_layouts()) {
+        SCOPED_TRACE(std::string(layout_name(layout)) + ", weights " + std::string(layout_name(weights)));
+        options.relu = false;
+        const Tensor y = ops::conv2d_forward(x(layout), weight(weights), bias(), options);
+        EXPECT_EQ(y.layout(), ops::conv2d_output_layout(*device_, x_shape_[1], weight_shape_[0]));
+        expect_pytorch(values_["y"], y, tolerance_);
+        expect_zero_padding(y);
+        options.relu = true;
+        const Tensor positive = ops::conv2d_forward(x(layout), weight(weights), bias(), options);
+        expect_pytorch(values_["y_relu"], positive, tolerance_);
+        expect_zero_padding(positive);
+      }
+    }
+  });
+}
+
+TEST_P(Conv2d, BackwardData) {
+  for_each_algorithm([&](const ops::Conv2dOptions& options) {
+    const Tensor incoming = output_gradient(options);
+    for (const Layout layout : GetParam().row.image_layouts) {
+      for (const Layout weights : weight_layouts()) {
+        SCOPED_TRACE(std::string(layout_name(layout)) + ", weights " + std::string(layout_name(weights)));
+        const Tensor gradient =
+            ops::conv2d_backward_data(x(layout), weight(weights), ops::reorder(incoming, layout), options);
+        EXPECT_EQ(gradient.layout(), layout);
+        expect_pytorch(values_["dx"], gradient, tolerance_);
+        expect_zero_padding(gradient);
+      }
+    }
+  });
+}
+
+TEST_P(Conv2d, BackwardWeights) {
+  for_each_algorithm([&](const ops::Conv2dOptions& options) {
+    const Tensor incoming = output_gradient(options);
+    for (const Layout layout : GetParam().row.image_layouts) {
+      for (const Layout weights : weight_layouts()) {
+        SCOPED_TRACE(std::string(layout_name(layout)) + ", weights " + std::string(layout_name(weights)));
+        const Tensor gradient =
+            tensor_of(*device_, weight_shape_, std::vector<float>(weight_shape_.elements(), 7.f), weights);
+        const Tensor of_bias = values_["bias"]
+                                   ? tensor_of(*device_, {weight_shape_[0]}, std::vector<float>(weight_shape_[0], 7.f))
+                                   : Tensor();
+        ops::conv2d_backward_weights(x(layout), ops::reorder(incoming, layout), {.weight = gradient, .bias = of_bias},
+                                     options);
+        expect_pytorch(values_["dweight"], gradient, tolerance_);
+        if (of_bias.defined()) expect_pytorch(values_["dbias"], of_bias, tolerance_);
+      }
+    }
+  });
+}
+
+TEST_P(Conv2d, BackwardWeightsAddsToWhatIsThere) {
+  for_each_algorithm([&](const ops::Conv2dOptions& options) {
+    const Tensor incoming = output_gradient(options);
+    for (const Layout weights : weight_layouts()) {
+      const ops::Conv2dWeightGradients sums{
+          .weight = tensor_of(*device_, weight_shape_, std::vector<float>(weight_shape_.elements(), 2.f), weights),
+          .bias = values_["bias"] ? tensor_of(*device_, {weight_shape_[0]}, std::vector<float>(weight_shape_[0], 3.f))
+                                  : Tensor(),
+          .accumulate_weight = true,
+          .accumulate_bias = true};
+      ops::conv2d_backward_weights(x(Layout::nhwc), incoming, sums, options);
+      const auto without = [](const Tensor& tensor, float start) {
+        std::vector<float> values = values_of(tensor);
+        for (float& value : values) value -= start;
+        return tensor_of(tensor.device(), tensor.shape(), values);
+      };
+      expect_pytorch(values_["dweight"], without(sums.weight, 2), tolerance_);
+      if (sums.bias.defined()) expect_pytorch(values_["dbias"], without(sums.bias, 3), tolerance_);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, Conv2d, ::testing::ValuesIn(pytorch_cases("conv2d")), CaseName());
+
+TEST(Conv2dRefuses, WhatDoesNotFit) {
+  const auto device = test_device();
+  const auto zeros = [&](const Shape& shape) { return Tensor::zeros(*device, shape); };
+  expect_error(ExitCode::bug, {"conv2d", "[1, 2, 5, 5]", "[4, 3, 3, 3]"}, [&] {
+    ops::conv2d_forward(zeros({1, 2, 5, 5}), zeros({4, 3, 3, 3}), {}, {});
+  });
+  expect_error(ExitCode::bug, {"conv2d", "bias", "[5]", "[4]"}, [&] {
+    ops::conv2d_forward(zeros({1, 3, 5, 5}), zeros({4, 3, 3, 3}), zeros({5}), {});
+  });
+  for (const int64_t stride : {1, 2, 4})
+    expect_error(ExitCode::bug, {"[1, 3, 2, 5]", "smaller than weight [4, 3, 3, 3]"}, [&] {
+      ops::conv2d_forward(zeros({1, 3, 2, 5}), zeros({4, 3, 3, 3}), {}, {.stride = stride});
+    });
+  expect_error(ExitCode::bug, {"conv2d backward", "output gradient"}, [&] {
+    ops::conv2d_backward_data(zeros({1, 3, 5, 5}), zeros({4, 3, 3, 3}), zeros({1, 4, 4, 3}), {});
+  });
+}
+
+TEST(Conv2dLayouts, AvoidWastedLanes) {
+  const auto device = test_device();
+  // Blocks where they fill, whatever their width; images of up to three channels feed blocks directly.
+  for (const auto& [in, out] : {std::pair(16, 16), std::pair(64, 64), std::pair(1, 16), std::pair(3, 64)})
+    EXPECT_GT(layout_block(ops::conv2d_output_layout(*device, in, out)), 1) << in << " to " << out;
+  // Of 16 lanes 11 empty, of 8 lanes 3 or more.
+  EXPECT_EQ(ops::conv2d_output_layout(*device, 16, 5), Layout::nhwc);
+  EXPECT_EQ(ops::conv2d_output_layout(*device, 5, 16), Layout::nhwc);
+  EXPECT_EQ(ops::conv2d_weight_layout(*device, {16, 5, 3, 3}), Layout::plain);
+  EXPECT_GT(layout_block(ops::conv2d_weight_layout(*device, {64, 64, 3, 3})), 1);
+}
+
+}  // namespace
+}  // namespace dptrain

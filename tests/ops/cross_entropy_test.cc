@@ -1,0 +1,93 @@
+// Softmax and cross-entropy against PyTorch, and what they make of logits that overflow an exponential.
+
+#include "ops/cross_entropy.h"
+
+#include <limits>
+
+#include "ops/pytorch_cases.h"
+#include "support/expect_error.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+class CrossEntropy : public ::testing::TestWithParam<PyTorchCase> {
+ protected:
+  const nlohmann::json& values_ = GetParam().values;
+  std::unique_ptr<Device> device_ = GetParam().row.open();
+  Shape shape_ = GetParam().shape("logits");
+  Tensor logits_ = formula_tensor(*device_, shape_, {.tensor = kX, .scale = values_["scale"]});
+  Tensor labels_ = labels_on(*device_, labels());
+
+ private:
+  std::vector<int32_t> labels() const {
+    std::vector<int32_t> result;
+    for (int64_t n = 0; n < shape_[0]; ++n)
+      result.push_back(static_cast<int32_t>(formula_word(11, kLabels, n) % static_cast<uint64_t>(shape_[1])));
+    return result;
+  }
+};
+
+TEST_P(CrossEntropy, LossesAreDoubles) {
+  const Tensor losses = ops::cross_entropy_forward(logits_, labels_);
+  ASSERT_EQ(losses.dtype(), DType::f64);
+  const auto expected = values_["losses"]["values"].get<std::vector<double>>();
+  ASSERT_EQ(losses.elements(), static_cast<int64_t>(expected.size()));
+  // Eight digits are stored; the computation has all of them.
+  for (size_t n = 0; n < expected.size(); ++n)
+    EXPECT_NEAR(stored_values<double>(losses)[n], expected[n], 1e-7 * std::abs(expected[n]));
+}
+
+TEST_P(CrossEntropy, Backward) {
+  expect_pytorch(values_["dlogits"], ops::cross_entropy_backward(logits_, labels_, 1.0 / 7), GetParam().row.tolerance);
+}
+
+TEST_P(CrossEntropy, CountsCorrectSamples) {
+  EXPECT_EQ(ops::count_correct(logits_, labels_), values_["correct"].get<int64_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, CrossEntropy, ::testing::ValuesIn(pytorch_cases("cross_entropy")), CaseName());
+
+class CrossEntropyOnDevice : public ::testing::TestWithParam<DeviceRow> {
+ protected:
+  std::unique_ptr<Device> device_ = GetParam().open();
+};
+
+TEST_P(CrossEntropyOnDevice, StaysFiniteAtTheEndsOfFloat) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const Tensor logits = tensor_of(*device_, {3, 2}, {kLargest, -kLargest, 1000, 1000, -1000, -1000});
+  const Tensor labels = labels_on(*device_, {0, 1, 0});
+  const Tensor losses = ops::cross_entropy_forward(logits, labels);
+  EXPECT_EQ(stored_values<double>(losses)[0], 0);
+  EXPECT_DOUBLE_EQ(stored_values<double>(losses)[1], std::log(2.0));
+  EXPECT_DOUBLE_EQ(stored_values<double>(losses)[2], std::log(2.0));
+  EXPECT_EQ(values_of(ops::cross_entropy_backward(logits, labels, 1)),
+            (std::vector<float>{0, 0, 0.5, -0.5, -0.5, 0.5}));
+}
+
+TEST_P(CrossEntropyOnDevice, KeepsDigitsOfALossNearZero) {
+  // log(1 + exp(-30)) is 9.4e-14, far below the rounding of float32 and well above that of a double.
+  const Tensor logits = tensor_of(*device_, {1, 2}, {30, 0});
+  const Tensor losses = ops::cross_entropy_forward(logits, labels_on(*device_, {0}));
+  EXPECT_NEAR(stored_values<double>(losses)[0], std::exp(-30.0), 1e-2 * std::exp(-30.0));
+}
+
+TEST_P(CrossEntropyOnDevice, TheFirstOfEqualLogitsCounts) {
+  const Tensor logits = tensor_of(*device_, {3, 3}, {1, 1, 0, 1, 1, 0, 0, 2, 2});
+  EXPECT_EQ(ops::count_correct(logits, labels_on(*device_, {0, 1, 1})), 2);
+}
+
+TEST_P(CrossEntropyOnDevice, RefusesLabelsOfAnotherBatch) {
+  const Tensor logits = Tensor::zeros(*device_, {3, 10});
+  expect_error(ExitCode::bug, {"cross_entropy", "f32 [3, 10]", "i32 [2]"}, [&] {
+    ops::cross_entropy_forward(logits, labels_on(*device_, {0, 1}));
+  });
+  expect_error(ExitCode::bug, {"count_correct"}, [&] { ops::count_correct(logits, labels_on(*device_, {0, 1})); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropyOnDevice, ::testing::ValuesIn(device_rows()), RowName());
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,84 @@
+// Pooling against PyTorch, in every layout.
+
+#include "ops/pool2d.h"
+
+#include "ops/pytorch_cases.h"
+#include "support/expect_error.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+using ops::Pooling;
+
+class Pool2d : public ::testing::TestWithParam<PyTorchCase> {};
+
+TEST_P(Pool2d, ForwardAndBackward) {
+  const auto& values = GetParam().values;
+  const auto device = GetParam().row.open();
+  const Pooling pooling = values["kind"] == "max" ? Pooling::max : Pooling::average;
+  const ops::Pool2dOptions options{
+      .kernel = values["kernel"], .stride = values["stride"], .padding = values["padding"], .ceil = values["ceil"]};
+  for (const Layout layout : GetParam().row.image_layouts) {
+    SCOPED_TRACE(layout_name(layout));
+    const Tensor x = formula_tensor(*device, GetParam().shape("x"), {.tensor = kX}, layout);
+    const ops::Pool2dResult result = ops::pool2d_forward(x, pooling, options);
+    ASSERT_EQ(result.y.shape(), GetParam().shape("output"));
+    EXPECT_EQ(result.y.layout(), layout);
+    expect_pytorch(values["y"], result.y, GetParam().row.tolerance);
+    expect_zero_padding(result.y);
+    // The gradient may come in any layout: that of a flatten is plain.
+    for (const Layout of_gradient : {Layout::plain, layout}) {
+      const Tensor incoming = formula_tensor(*device, result.y.shape(), {.tensor = kOutputGradient}, of_gradient);
+      const Tensor gradient = ops::pool2d_backward(x, result, incoming, pooling, options);
+      EXPECT_EQ(gradient.layout(), layout);
+      expect_pytorch(values["dx"], gradient, GetParam().row.tolerance);
+      expect_zero_padding(gradient);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, Pool2d, ::testing::ValuesIn(pytorch_cases("pool2d")), CaseName());
+
+class GlobalAveragePool : public ::testing::TestWithParam<PyTorchCase> {};
+
+TEST_P(GlobalAveragePool, ForwardAndBackward) {
+  const auto device = GetParam().row.open();
+  for (const Layout layout : GetParam().row.image_layouts) {
+    SCOPED_TRACE(layout_name(layout));
+    const Tensor x = formula_tensor(*device, GetParam().shape("x"), {.tensor = kX}, layout);
+    const Tensor y = ops::global_average_pool_forward(x);
+    expect_pytorch(GetParam().values["y"], y, GetParam().row.tolerance);
+    const Tensor incoming = formula_tensor(*device, y.shape(), {.tensor = kOutputGradient});
+    const Tensor gradient = ops::global_average_pool_backward(x, incoming);
+    EXPECT_EQ(gradient.layout(), layout);
+    expect_pytorch(GetParam().values["dx"], gradient, GetParam().row.tolerance);
+    expect_zero_padding(gradient);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(PyTorch, GlobalAveragePool, ::testing::ValuesIn(pytorch_cases("global_average_pool")),
+                         CaseName());
+
+TEST(Pool2dRefuses, WhatDoesNotFit) {
+  const auto device = test_device();
+  const auto pooled = [&](const Shape& shape, Pooling pooling, const ops::Pool2dOptions& options) {
+    return ops::pool2d_forward(Tensor::zeros(*device, shape), pooling, options).y.shape();
+  };
+  expect_error(ExitCode::bug, {"[1, 3, 4, 1]", "smaller than the window 2"}, [&] {
+    pooled({1, 3, 4, 1}, Pooling::max, {});
+  });
+  expect_error(ExitCode::bug, {"[1, 3, 2, 8]", "smaller than the window 5"}, [&] {
+    pooled({1, 3, 2, 8}, Pooling::max, {.kernel = 5, .stride = 4});
+  });
+  // With a ceiling one window may hang over both edges, as in PyTorch.
+  EXPECT_EQ(pooled({1, 3, 1, 1}, Pooling::max, {.ceil = true}), (Shape{1, 3, 1, 1}));
+  expect_error(ExitCode::bug, {"an average with padding 1 and a ceiling"}, [&] {
+    pooled({1, 3, 8, 8}, Pooling::average, {.kernel = 3, .padding = 1, .ceil = true});
+  });
+  expect_error(ExitCode::bug, {"pool2d: input [4, 4]"}, [&] { pooled({4, 4}, Pooling::max, {}); });
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,176 @@
+// The same bits from every run, and from one, two and three threads where convolutions go forward and where the kernels
+// are ours. oneDNN's matrix products and weight gradients are summed in an order that depends on the number of threads:
+// of them only the runs must agree.
+
+#include <functional>
+
+#include "ops/add.h"
+#include "ops/batch_norm.h"
+#include "ops/conv2d.h"
+#include "ops/cross_entropy.h"
+#include "ops/linear.h"
+#include "ops/pool2d.h"
+#include "ops/reduce.h"
+#include "ops/relu.h"
+#include "ops/sgd.h"
+#include "support/device_rows.h"
+#include "support/formula_tensor.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+/// A computation whose results are to have the same bits, in runs of equal threads or in all.
+struct Computation {
+  std::string name;
+  bool any_threads;
+  std::function<std::vector<Tensor>(Device&, const std::vector<Layout>&)> run;
+
+  friend std::ostream& operator<<(std::ostream& out, const Computation& c) { return out << c.name; }
+};
+
+ops::Conv2dOptions options_of(int64_t stride, int64_t padding, ops::ConvolutionAlgorithm algorithm) {
+  return {.stride = stride, .padding = padding, .algorithm = algorithm};
+}
+
+Tensor convolution(Device& device, const Shape& x, const Shape& weight, const ops::Conv2dOptions& options) {
+  return ops::conv2d_forward(formula_tensor(device, x, {.tensor = 0}), formula_tensor(device, weight, {.tensor = 1}),
+                             formula_tensor(device, {weight[0]}, {.tensor = 2}), options);
+}
+
+std::vector<Tensor> convolutions(Device& device, const std::vector<Layout>&) {
+  using enum ops::ConvolutionAlgorithm;
+  return {convolution(device, {5, 1, 28, 28}, {20, 1, 5, 5}, {}),
+          convolution(device, {5, 20, 12, 12}, {50, 20, 5, 5}, {}),
+          convolution(device, {5, 64, 14, 14}, {64, 64, 3, 3}, options_of(1, 1, direct)),
+          convolution(device, {5, 64, 14, 14}, {64, 64, 3, 3}, options_of(1, 1, winograd)),
+          convolution(device, {1, 128, 7, 7}, {64, 128, 3, 3}, options_of(2, 1, direct)),
+          convolution(device, {3, 128, 7, 7}, {128, 128, 1, 1}, options_of(1, 0, direct))};
+}
+
+std::vector<Tensor> linear_layers(Device& device, const std::vector<Layout>&) {
+  const auto forward = [&](int64_t n, int64_t in, int64_t out) {
+    return ops::linear_forward(formula_tensor(device, {n, in}, {.tensor = 0}),
+                               formula_tensor(device, {out, in}, {.tensor = 1}),
+                               formula_tensor(device, {out}, {.tensor = 2}));
+  };
+  return {forward(64, 800, 128), forward(7, 128, 10), forward(1, 512, 10), forward(33, 512, 100)};
+}
+
+std::vector<Tensor> batch_norms(Device& device, const std::vector<Layout>& layouts) {
+  std::vector<Tensor> results;
+  for (const Layout layout : layouts) {
+    for (const bool residual : {false, true}) {
+      const Shape shape = {7, 40, 9, 9}, channels = {40};
+      const ops::BatchNormInputs in{
+          .x = formula_tensor(device, shape, {.tensor = 0}, layout),
+          .gamma = formula_tensor(device, channels, {.tensor = 1}),
+          .beta = formula_tensor(device, channels, {.tensor = 2}),
+          .running_mean = Tensor::zeros(device, channels),
+          .running_variance = Tensor::zeros(device, channels),
+          .residual = residual ? formula_tensor(device, shape, {.tensor = 3}, layout) : Tensor()};
+      const auto forward = ops::batch_norm_training(in, {.relu = true});
+      const auto gradients =
+          ops::batch_norm_backward(in, forward, formula_tensor(device, shape, {.tensor = 4}, layout), {.relu = true});
+      for (const Tensor& tensor : {forward.y, forward.mean, forward.inverse_deviation, in.running_mean,
+                                   in.running_variance, gradients.x, gradients.gamma, gradients.beta})
+        results.push_back(tensor);
+      results.push_back(ops::batch_norm_evaluation(in, {}));
+      if (residual) results.push_back(gradients.residual);
+    }
+  }
+  return results;
+}
+
+std::vector<Tensor> pools(Device& device, const std::vector<Layout>& layouts) {
+  std::vector<Tensor> results;
+  for (const Layout layout : layouts) {
+    const Tensor x = formula_tensor(device, {7, 40, 10, 10}, {.tensor = 0}, layout);
+    for (const ops::Pooling pooling : {ops::Pooling::max, ops::Pooling::average}) {
+      const auto result = ops::pool2d_forward(x, pooling, {});
+      results.push_back(result.y);
+      results.push_back(ops::pool2d_backward(x, result, result.y, pooling, {}));
+    }
+    results.push_back(ops::global_average_pool_forward(x));
+    results.push_back(ops::global_average_pool_backward(x, results.back()));
+  }
+  return results;
+}
+
+std::vector<Tensor> elementwise(Device& device, const std::vector<Layout>&) {
+  const Shape shape = {100'001};
+  const Tensor x = formula_tensor(device, shape, {.tensor = 0}), y = formula_tensor(device, shape, {.tensor = 1});
+  const Tensor weights = formula_tensor(device, shape, {.tensor = 2}), velocity = Tensor::zeros(device, shape);
+  ops::sgd_step(weights, x, velocity, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
+  return {ops::add(x, y), ops::relu_backward(ops::relu_forward(x), y), ops::reduce_forward(x, ops::Reduction::sum),
+          weights, velocity};
+}
+
+std::vector<Tensor> losses(Device& device, const std::vector<Layout>&) {
+  const Tensor logits = formula_tensor(device, {65, 10}, {.scale = 9});
+  return {ops::cross_entropy_backward(logits, labels_on(device, formula_labels(1, 65, 10)), 0.1)};
+}
+
+std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&) {
+  const Tensor x = formula_tensor(device, {5, 64, 14, 14}, {.tensor = 0});
+  const Tensor y = formula_tensor(device, {5, 64, 14, 14}, {.tensor = 1});
+  const Tensor weight = Tensor::zeros(device, {64, 64, 3, 3}), bias = Tensor::zeros(device, {64});
+  ops::conv2d_backward_weights(x, y, {.weight = weight, .bias = bias}, {.padding = 1});
+  const Tensor features = formula_tensor(device, {64, 800}, {.tensor = 2});
+  const Tensor hidden = formula_tensor(device, {64, 128}, {.tensor = 3});
+  const Tensor of_linear = Tensor::zeros(device, {128, 800}), of_bias = Tensor::zeros(device, {128});
+  ops::linear_backward_weights(features, hidden, {.weight = of_linear, .bias = of_bias});
+  return {weight,
+          bias,
+          of_linear,
+          of_bias,
+          ops::conv2d_backward_data(x, weight, y, {.padding = 1}),
+          ops::linear_backward_data(of_linear, hidden)};
+}
+
+const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
+                                                {"batch_norms", true, batch_norms},
+                                                {"pools", true, pools},
+                                                {"elementwise", true, elementwise},
+                                                {"losses", true, losses},
+                                                {"linear_layers", false, linear_layers},
+                                                {"weight_gradients", false, weight_gradients}};
+
+class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
+ protected:
+  static std::vector<std::vector<float>> run(int threads) {
+    const auto& [row, computation] = GetParam();
+    const auto device = row.open(threads);
+    std::vector<std::vector<float>> results;
+    for (const Tensor& tensor : computation.run(*device, row.image_layouts)) results.push_back(values_of(tensor));
+    return results;
+  }
+  static void expect_same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i] == b[i]) << "result " << i;
+  }
+};
+
+TEST_P(SameBits, FromEveryRun) {
+  const auto first = run(2);
+  for (int again = 0; again < 3; ++again) expect_same(run(2), first);
+}
+
+TEST_P(SameBits, FromAnyThreads) {
+  if (!std::get<1>(GetParam()).any_threads) return;
+  const auto expected = run(1);
+  for (const int threads : {2, 3}) {
+    SCOPED_TRACE(threads);
+    expect_same(run(threads), expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Computations, SameBits,
+                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kComputations)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
+                         });
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,94 @@
+// Optimizers over the flat buffers of a model, and how a configuration names them.
+
+#include "optim/optimizer.h"
+
+#include <algorithm>
+
+#include "config/config_document.h"
+#include "nn/layers.h"
+#include "optim/sgd.h"
+#include "support/expect_error.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+/// A linear layer of three weights and a bias, all 1, with gradients that are all 2.
+std::unique_ptr<nn::Model> little_model(Device& device) {
+  auto model = std::make_unique<nn::Model>();
+  model->add_stage(std::make_unique<nn::Linear>(3, 1));
+  model->place(device, {});
+  std::fill_n(model->weights().data<float>(), model->weights().elements(), 1.f);
+  std::fill_n(model->gradients().data<float>(), model->gradients().elements(), 2.f);
+  return model;
+}
+
+class Optimizers : public ::testing::Test {
+ protected:
+  /// Every element after two steps at a rate of 0.5.
+  float after_two_steps(const optim::SgdSettings& settings) const {
+    const auto model = little_model(*device_);
+    optim::Sgd sgd(*model, settings);
+    for (int step = 0; step < 2; ++step) sgd.step(*model, 0.5);
+    const std::vector<float> values = model->weights().values();
+    EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
+    return values[0];
+  }
+  /// The optimizer that the text names, on a little model.
+  std::pair<std::string, float> read(const std::string& text) const {
+    optim::OptimizerSpec spec;
+    const ConfigSession session(parse_config(text, "a.yaml"),
+                                [&](ConfigReader& config) { spec = optim::read_optimizer(config); });
+    const auto model = little_model(*device_);
+    const auto optimizer = spec.make(*model);
+    for (int step = 0; step < 2; ++step) optimizer->step(*model, 0.5);
+    return {spec.name, model->weights().values()[0]};
+  }
+  std::unique_ptr<Device> device_ = test_device();
+};
+
+TEST_F(Optimizers, SgdGoesDownTheGradient) { EXPECT_EQ(after_two_steps({}), 1 - 0.5f * 2 * 2); }
+
+TEST_F(Optimizers, MomentumKeepsWhatItHad) {
+  // Velocities 2 and 0.5 * 2 + 2.
+  EXPECT_EQ(after_two_steps({.momentum = 0.5}), 1 - 0.5f * (2 + 3));
+  // Nesterov: 2 + 0.5 * 2, then 2 + 0.5 * 3.
+  EXPECT_EQ(after_two_steps({.momentum = 0.5, .nesterov = true}), 1 - 0.5f * (3 + 3.5f));
+}
+
+TEST_F(Optimizers, WeightDecayJoinsTheGradient) {
+  // From 1: 1 - 0.5 * (2 + 0.5 * 1) = -0.25; then -0.25 - 0.5 * (2 - 0.5 * 0.25).
+  EXPECT_EQ(after_two_steps({.weight_decay = 0.5}), -0.25f - 0.5f * (2 - 0.125f));
+}
+
+TEST_F(Optimizers, KeepAVelocityOnlyForMomentum) {
+  const auto model = little_model(*device_);
+  const auto bytes = [&] { return device_->allocator().in_use()[MemoryPurpose::optimizer]; };
+  const optim::Sgd plain(*model, {.weight_decay = 0.1});
+  EXPECT_EQ(bytes(), 0);
+  {
+    const optim::Sgd heavy(*model, {.momentum = 0.9});
+    EXPECT_GE(bytes(), model->weights().bytes());
+  }
+  EXPECT_EQ(bytes(), 0);
+}
+
+TEST_F(Optimizers, AreReadFromTheConfiguration) {
+  EXPECT_EQ(read("{}"), std::pair(std::string("sgd"), after_two_steps({})));
+  EXPECT_EQ(read("optimizer: sgd\n").second, after_two_steps({}));
+  EXPECT_EQ(read("optimizer: {name: sgd, momentum: 0.5, nesterov: true, weight_decay: 0.25}\n").second,
+            after_two_steps({.momentum = 0.5, .weight_decay = 0.25, .nesterov = true}));
+}
+
+TEST_F(Optimizers, RefuseWhatMakesNoSense) {
+  expect_error(ExitCode::config, {"a.yaml:1", "optimizer", "adamm"}, [&] { read("optimizer: adamm\n"); });
+  expect_error(ExitCode::config, {"momentum"}, [&] { read("optimizer: {name: sgd, momentum: 1}\n"); });
+  expect_error(ExitCode::config, {"weight_decay"}, [&] { read("optimizer: {name: sgd, weight_decay: -1}\n"); });
+  expect_error(ExitCode::config, {"nesterov needs a momentum", "momentum: 0.9"},
+               [&] { read("optimizer: {name: sgd, nesterov: true}\n"); });
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/batch_loader.h"
+#include "data/idx_dataset.h"
+#include "optim/sgd.h"
+#include "parallel/data_parallel.h"
+#include "parallel/ddp.h"
+#include "parallel/single.h"
+
+namespace dptrain::parallel {
+
+/// The first so many of the real digits.
+inline Datasets digits(int64_t train, int64_t test) {
+  return read_idx_dataset(DPTRAIN_SOURCE_DIR "/datasets/mnist-10k", {.limit = train, .test_limit = test});
+}
+
+struct StrategyOptions {
+  std::string name = "ddp";
+  std::string model = "lenet";
+  int devices = 2;
+  int output_rank = 0;  ///< of data_parallel
+  BucketOptions buckets = {};
+  optim::SgdSettings sgd = {};
+  uint64_t seed = 0;
+  int64_t memory_limit_bytes = 0;
+};
+
+inline StrategyContext context_of(const StrategyOptions& options) {
+  StrategyContext context{.team = {.devices = {},
+                                   .threads = std::vector<int>(static_cast<size_t>(options.devices), 1),
+                                   .memory_limit_bytes = options.memory_limit_bytes},
+                          .replica = {.model = models::find_model(options.model),
+                                      .input = {.image = {1, 28, 28}, .classes = 10},
+                                      .initialization = {.seed = options.seed, .weights = {}},
+                                      .optimizer = {.name = "sgd", .make = [sgd = options.sgd](nn::Model& model) {
+                                                      return std::make_unique<optim::Sgd>(model, sgd);
+                                                    }}}};
+  for (int i = 0; i < options.devices; ++i) context.team.devices.push_back({DeviceKind::cpu, i});
+  return context;
+}
+
+inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
+  const StrategyContext context = context_of(options);
+  if (options.name == "single") return std::make_unique<Single>(context);
+  if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
+  return std::make_unique<Ddp>(context, options.buckets);
+}
+
+/// Trains for `steps` steps of `batch` samples; returns each step's mean loss.
+inline std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch,
+                                 double learning_rate) {
+  BatchLoader loader(data.train, {.batch_size = batch, .seed = 5, .devices = strategy.batch_devices()});
+  loader.start_epoch(1);
+  std::vector<double> losses;
+  for (int64_t step = 1; step <= steps; ++step) {
+    const auto loaded = loader.next();
+    losses.push_back(
+        strategy.train_step(*loaded, {.step = step, .epoch = 1, .learning_rate = learning_rate}).mean_loss());
+  }
+  return losses;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,101 @@
+// Loss and accuracy of given weights are the same numbers on any device count, by the first device's running
+// statistics.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "ops/reorder.h"
+#include "parallel/digits.h"
+#include "support/test_device.h"
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr int64_t kBlock = 64;
+
+Score evaluated(Strategy& strategy, const ImageDataset& dataset) {
+  const auto score = strategy.evaluate(dataset, [] { return false; });
+  EXPECT_TRUE(score.has_value());
+  return score.value_or(Score());
+}
+
+void expect_same(const Score& a, const Score& b) {
+  EXPECT_EQ(a.loss_sum, b.loss_sum);
+  EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.samples, b.samples);
+}
+
+/// The score of this state by one replica of its own, block after block.
+Score score_of(const std::vector<nn::NamedValues>& state, const std::string& model_name, const ImageDataset& dataset) {
+  const auto device = testing::test_device(1);
+  Replica replica(*device, context_of({.model = model_name, .devices = 1}).replica, false);
+  const auto values_of = [&](const std::string& name) {
+    return std::ranges::find(state, name, &nn::NamedValues::name)->values;
+  };
+  for (const Parameter* parameter : replica.model().parameters())
+    ops::reorder_into(Tensor::from(*device, parameter->shape(), values_of(parameter->name())), parameter->value());
+  for (const nn::RunningState* running : replica.model().states())
+    ops::reorder_into(Tensor::from(*device, running->shape, values_of(running->name)), running->value);
+  Score score;
+  for (int64_t begin = 0; begin < dataset.samples(); begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, dataset.samples());
+    const SampleResults results = replica.evaluate(load_block(dataset, begin, end, *device));
+    for (const double loss : results.losses) score.loss_sum += loss;
+    score.correct += results.correct;
+    score.samples += end - begin;
+  }
+  return score;
+}
+
+TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
+  const Datasets data = digits(10, 333);  // the last block is smaller
+  for (const uint64_t seed : {0u, 1u}) {
+    const auto single = make_strategy({.name = "single", .devices = 1, .seed = seed});
+    const Score reference = evaluated(*single, *data.test);
+    EXPECT_EQ(reference.samples, 333);
+    EXPECT_GT(reference.loss_sum, 0);
+    for (const char* name : {"data_parallel", "ddp"})
+      for (const int devices : {1, 2, 3, 4, 7}) {
+        SCOPED_TRACE(::testing::Message() << name << " on " << devices);
+        const auto strategy = make_strategy({.name = name, .devices = devices, .seed = seed});
+        expect_same(evaluated(*strategy, *data.test), reference);
+      }
+  }
+}
+
+TEST(Evaluation, TrainedWeightsAreSharedWithAllDevicesFirst) {
+  const Datasets data = digits(60, 200);
+  for (const char* name : {"data_parallel", "ddp"}) {
+    SCOPED_TRACE(name);
+    const auto strategy = make_strategy({.name = name, .devices = 3});
+    train(*strategy, data, 3, 20, 0.05);
+    expect_same(evaluated(*strategy, *data.test), score_of(strategy->state_dict(), "lenet", *data.test));
+  }
+}
+
+TEST(Evaluation, GoesByTheFirstDevicesRunningStatistics) {
+  const Datasets data = digits(12, 130);
+  for (const char* name : {"data_parallel", "ddp"}) {
+    SCOPED_TRACE(name);
+    const auto strategy = make_strategy({.name = name, .model = "resnet18", .devices = 2});
+    train(*strategy, data, 2, 6, 0.05);
+    const auto state = strategy->state_dict();
+    expect_same(evaluated(*strategy, *data.test), score_of(state, "resnet18", *data.test));
+    EXPECT_TRUE(
+        std::ranges::equal(state, strategy->state_dict(), {}, &nn::NamedValues::values, &nn::NamedValues::values))
+        << "evaluating changes nothing";
+  }
+}
+
+TEST(Evaluation, StopsBetweenBlocks) {
+  const Datasets data = digits(10, 2000);
+  const auto strategy = make_strategy({});
+  std::atomic<int> asked = 0;
+  EXPECT_FALSE(strategy->evaluate(*data.test, [&] { return ++asked > 4; }).has_value());
+  EXPECT_LE(asked, 7) << "each device stops the first time it is told to";
+  EXPECT_TRUE(strategy->evaluate(*data.test, [] { return false; }).has_value()) << "it can be asked again";
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

@@ -1,0 +1,174 @@
+// Every strategy computes what one device with the whole batch computes: against `single` within rounding, and among
+// themselves bit for bit. On LeNet and real digits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "parallel/digits.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using State = std::vector<nn::NamedValues>;
+
+constexpr optim::SgdSettings kMomentum = {.momentum = 0.9};
+
+/// The two vectors of all values, the first minus the second: its norm, and that of the second.
+struct Difference {
+  double norm = 0;
+  double of = 0;
+};
+
+/// The gradients that made `before` into `after` by one step of plain SGD, against those of `other`. A learning rate of
+/// 2^16 leaves so little of the weights that the gradients come back to float32's own precision.
+Difference gradient_difference(const State& before, const State& after, const State& other) {
+  Difference sum;
+  for (size_t t = 0; t < before.size(); ++t)
+    for (size_t i = 0; i < before[t].values.size(); ++i) {
+      const double start = before[t].values[i];
+      const double gradient = (start - after[t].values[i]) / 65536, reference = (start - other[t].values[i]) / 65536;
+      sum.norm += (gradient - reference) * (gradient - reference);
+      sum.of += reference * reference;
+    }
+  return {.norm = std::sqrt(sum.norm), .of = std::sqrt(sum.of)};
+}
+
+void expect_same_bits(const State& a, const State& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].name, b[t].name);
+    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
+  }
+}
+
+/// Weights after so many steps, and the losses on the way.
+struct Trained {
+  State state;
+  std::vector<double> losses;
+};
+
+Trained trained(const StrategyOptions& options, int64_t steps = 5, int64_t batch = 64, double learning_rate = 0.05) {
+  const auto strategy = make_strategy(options);
+  const Datasets data = digits(steps * batch, 10);
+  auto losses = train(*strategy, data, steps, batch, learning_rate);
+  return {.state = strategy->state_dict(), .losses = std::move(losses)};
+}
+
+/// Parameters: strategy and devices. A batch of 64 is uneven on 3.
+class StrategiesTest : public ::testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  StrategyOptions options() const {
+    return {.name = std::get<0>(GetParam()), .devices = std::get<1>(GetParam()), .sgd = {}};
+  }
+};
+
+TEST_P(StrategiesTest, FirstGradientsAreThoseOfOneDevice) {
+  const StrategyOptions single{.name = "single", .devices = 1};
+  const State before = make_strategy(single)->state_dict();
+  const Trained one = trained(single, 1, 64, 65536), several = trained(options(), 1, 64, 65536);
+  const Difference difference = gradient_difference(before, several.state, one.state);
+  EXPECT_GT(difference.of, 0.1) << "the gradients' norm";
+  EXPECT_LE(difference.norm, 1e-6 * difference.of);
+}
+
+TEST_P(StrategiesTest, TwentyLossesAreThoseOfOneDevice) {
+  StrategyOptions several = options();
+  several.sgd = kMomentum;
+  const auto reference = trained({.name = "single", .devices = 1, .sgd = kMomentum}, 20).losses;
+  const auto losses = trained(several, 20).losses;
+  ASSERT_EQ(losses.size(), 20u);
+  for (size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(losses[i], reference[i], 1e-3 * reference[i]) << "step " << i + 1;
+  EXPECT_LT(losses.back(), 0.98 * losses.front()) << "it learns";
+}
+
+TEST_P(StrategiesTest, ARunCanBeRepeatedBitForBit) {
+  StrategyOptions several = options();
+  several.sgd = kMomentum;
+  expect_same_bits(trained(several).state, trained(several).state);
+}
+
+TEST_P(StrategiesTest, BatchesSmallerThanTheDevicesLeaveSomeWithoutSamples) {
+  // As the last batch of an epoch may be.
+  StrategyOptions several = options();
+  const State before = make_strategy(several)->state_dict();
+  const Trained one = trained({.name = "single", .devices = 1}, 1, 1, 65536), two = trained(several, 1, 1, 65536);
+  const Difference difference = gradient_difference(before, two.state, one.state);
+  EXPECT_LE(difference.norm, 1e-6 * difference.of);
+  EXPECT_NEAR(one.losses[0], two.losses[0], 1e-6);
+}
+
+std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int>>& info) {
+  return std::string(std::get<0>(info.param)) + "_" + std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Single, StrategiesTest, ::testing::Values(std::tuple{"single", 1}), case_name);
+INSTANTIATE_TEST_SUITE_P(Several, StrategiesTest,
+                         ::testing::Combine(::testing::Values("data_parallel", "ddp"), ::testing::Values(1, 2, 3, 4)),
+                         case_name);
+
+TEST(Strategies, OnOneDeviceAllEndInTheSameBits) {
+  const State single = trained({.name = "single", .devices = 1, .sgd = kMomentum}).state;
+  for (const char* name : {"data_parallel", "ddp"})
+    expect_same_bits(trained({.name = name, .devices = 1, .sgd = kMomentum}).state, single);
+}
+
+TEST(Strategies, DataParallelAndDdpEndInTheSameBits) {
+  for (const int devices : {2, 3, 4}) {
+    SCOPED_TRACE(devices);
+    const State ddp = trained({.devices = devices, .sgd = kMomentum}, 8, 50).state;
+    for (const int output_rank : {0, devices - 1})
+      expect_same_bits(
+          trained({.name = "data_parallel", .devices = devices, .output_rank = output_rank, .sgd = kMomentum}, 8, 50)
+              .state,
+          ddp);
+  }
+}
+
+TEST(Strategies, BucketsAndOverlapChangeNoBit) {
+  const State reference = trained({.devices = 3, .sgd = kMomentum}).state;
+  for (const BucketOptions& buckets :
+       {BucketOptions{.overlap = false}, BucketOptions{.bucket_mb = 1e-6, .first_bucket_mb = 1e-6},
+        BucketOptions{.bucket_mb = 0.1, .first_bucket_mb = 0.01},
+        BucketOptions{.bucket_mb = 1e3, .first_bucket_mb = 1e3, .overlap = false}}) {
+    SCOPED_TRACE(buckets.bucket_mb);
+    expect_same_bits(trained({.devices = 3, .buckets = buckets, .sgd = kMomentum}).state, reference);
+  }
+}
+
+TEST(Strategies, SamplesAndTimesAreCountedOnEachDevice) {
+  const Datasets data = digits(100, 10);
+  for (const char* name : {"data_parallel", "ddp"}) {
+    SCOPED_TRACE(name);
+    const auto strategy = make_strategy({.name = name, .devices = 3});
+    train(*strategy, data, 2, 50, 0.05);
+    int64_t samples = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      const RankCosts costs = strategy->take_costs(rank);
+      EXPECT_EQ(costs.samples, rank == 0 ? 32 : 34) << "16 + 17 + 17 of 50, twice";
+      EXPECT_GT(costs.times[Phase::compute], 0);
+      EXPECT_GT(costs.times[Phase::communication], 0);
+      EXPECT_GT(costs.peak_bytes, 0);
+      EXPECT_EQ(costs.memory_at_peak.total_bytes(), costs.peak_bytes);
+      EXPECT_EQ(costs.times[Phase::optimizer] > 0, name == std::string("ddp") || rank == 0);
+      EXPECT_EQ(strategy->take_costs(rank).samples, 0) << "taken";
+      samples += costs.samples;
+    }
+    EXPECT_EQ(samples, 100);
+  }
+}
+
+TEST(Strategies, NonFiniteWeightsAreSeen) {
+  const Datasets data = digits(64, 10);
+  for (const char* name : {"data_parallel", "ddp"}) {
+    const auto strategy = make_strategy({.name = name});
+    EXPECT_TRUE(strategy->weights_finite());
+    train(*strategy, data, 1, 64, 0.05);
+    EXPECT_TRUE(strategy->weights_finite());
+    train(*strategy, data, 1, 64, 1e300);
+    EXPECT_FALSE(strategy->weights_finite()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "tensor/layout.h"
+
+namespace dptrain::testing {
+
+/// A device and a precision that every operator test runs on, by name. One more of them is one more row.
+struct DeviceRow {
+  std::string name;
+  DeviceId device;
+  /// How far a result may be from double precision, relative to the norm of its tensor.
+  double tolerance;
+  /// Layouts of images that its operators take.
+  std::vector<Layout> image_layouts;
+
+  std::unique_ptr<Device> open(int threads = 2) const {
+    auto opened = open_device(device, {.threads = threads});
+    opened->enter_thread();
+    return opened;
+  }
+};
+
+inline const std::vector<DeviceRow>& device_rows() {
+  static const std::vector<DeviceRow> rows = {
+      {"cpu_f32", {DeviceKind::cpu, 0}, 5e-6, {Layout::plain, Layout::nhwc, Layout::nchw8c, Layout::nchw16c}},
+  };
+  return rows;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const DeviceRow& row) { return out << row.name; }
+
+/// A test's name from its row.
+struct RowName {
+  template <class Info>
+  std::string operator()(const Info& info) const {
+    return info.param.name;
+  }
+};
+
+/// The layouts of a row that a tensor of this shape can have: images in all of them, anything else plain.
+inline std::vector<Layout> layouts_of(const DeviceRow& row, const Shape& shape) {
+  return shape.rank() == 4 ? row.image_layouts : std::vector<Layout>{Layout::plain};
+}
+
+}  // namespace dptrain::testing

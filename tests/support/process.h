@@ -1,0 +1,143 @@
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "support/idx_files.h"
+
+namespace dptrain::testing {
+
+/// The whole of a file; "" where there is none.
+inline std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// How a program ended, and what it wrote.
+struct Finished {
+  int exit = -1;  ///< 128 + signal where one killed it, as a shell says it
+  std::string out;
+  std::string err;
+
+  std::string last_error() const {
+    const auto lines = lines_of(err);
+    return lines.empty() ? std::string() : lines.back();
+  }
+};
+
+struct ProcessOptions {
+  std::vector<std::string> command;
+  std::filesystem::path folder;  ///< that it works in
+  double timeout_s = 240;        ///< after which it is killed, which fails the test
+  /// Where stdout goes: "" is captured, "closed" is not open at all, anything else is a file, such as /dev/full.
+  std::string out;
+  std::string err;
+};
+
+/// A program that runs beside the test; killed where the test leaves it running.
+class Process {
+ public:
+  explicit Process(const ProcessOptions& options) : timeout_s_(options.timeout_s) {
+    std::vector<char*> arguments;
+    for (const auto& argument : options.command) arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    // As a user's shell starts it: what ctest says of OpenMP is meant for the test programs.
+    std::vector<char*> environment;
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      if (!std::string_view(*variable).starts_with("OMP_")) environment.push_back(*variable);
+    environment.push_back(nullptr);
+    const std::string out = target(options.out, "out"), err = target(options.err, "err");
+    pid_ = ::fork();
+    if (pid_ > 0) return;
+    // In the child nothing but system calls, as other threads may have held the C library's locks.
+    redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+    redirect(STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+    redirect(STDERR_FILENO, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+    if (::chdir(options.folder.c_str()) == 0) ::execve(arguments[0], arguments.data(), environment.data());
+    ::_exit(127);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  void signal(int number) const { ::kill(pid_, number); }
+
+  /// Blocks until `condition` holds; fails the test where the program ends before that.
+  void wait_until(const std::function<bool()>& condition) {
+    while (!condition()) {
+      ASSERT_FALSE(ended()) << "it ended before it was where the test wants it: " << text_of(capture_.path() / "err");
+      ASSERT_TRUE(in_time());
+      pause();
+    }
+  }
+
+  /// Blocks until it has ended.
+  Finished wait() {
+    while (!ended() && in_time()) pause();
+    if (pid_ > 0) {
+      ADD_FAILURE() << "killed after " << timeout_s_ << " s";
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, &status_, 0);
+      pid_ = 0;
+    }
+    return {.exit = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_),
+            .out = text_of(capture_.path() / "out"),
+            .err = text_of(capture_.path() / "err")};
+  }
+
+ private:
+  std::string target(const std::string& wanted, const char* name) const {
+    return wanted.empty() ? (capture_.path() / name).string() : wanted;
+  }
+  static void redirect(int stream, const char* path, int flags) {
+    ::close(stream);
+    if (std::string_view(path) == "closed") return;
+    const int opened = ::open(path, flags, 0644);
+    if (opened == stream) return;
+    ::dup2(opened, stream);
+    ::close(opened);
+  }
+  bool ended() {
+    if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = 0;
+    return pid_ == 0;
+  }
+  bool in_time() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count() < timeout_s_;
+  }
+  static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
+
+  double timeout_s_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  ScratchFolder capture_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+};
+
+}  // namespace dptrain::testing

@@ -1,0 +1,74 @@
+// What a configuration means, and what is refused: the keys that lib/train reads itself.
+#include "train/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include "device/cpu_device.h"
+#include "support/expect_error.h"
+#include "train/experiment_of.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::expect_error;
+
+TEST(Experiment, DefaultsAreTheDocumentedOnes) {
+  const Experiment experiment = experiment_of();
+  EXPECT_EQ(experiment.name, "test");
+  EXPECT_EQ(experiment.strategy.name, "ddp");
+  EXPECT_EQ(experiment.seed, 0u);
+  EXPECT_EQ(experiment.eval_every, 1);
+  EXPECT_FALSE(experiment.log_steps);
+  EXPECT_EQ(experiment.memory_limit_bytes, 0);
+  EXPECT_EQ(experiment_of({"devices=cpu:3"}).strategy.name, "single");
+}
+
+TEST(Experiment, ThreadsAreSharedOutOrGiven) {
+  const int share = std::max(1, usable_cores() / 2);
+  EXPECT_EQ(experiment_of({"threads="}).threads, std::vector<int>({share, share}));
+  EXPECT_EQ(experiment_of({"threads=3"}).threads, std::vector<int>({3, 3}));
+  EXPECT_EQ(experiment_of({"threads=[1, 3]"}).threads, std::vector<int>({1, 3}));
+}
+
+TEST(Experiment, BatchesAreOfTheWholeOrOfEachDevice) {
+  EXPECT_EQ(experiment_of({"batch_size=", "per_device_batch_size=5"}).batch_size, 10);
+  EXPECT_EQ(experiment_of({"batch_size=10", "per_device_batch_size=5"}).batch_size, 10);
+  EXPECT_EQ(experiment_of({"batch_size=2"}).batch_size, 2);
+}
+
+TEST(Experiment, DevicesMayStandTwice) {
+  const auto devices = experiment_of({"devices=[cpu:0, cpu:0, cpu:2]"}).devices;
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_EQ(devices[1].name(), "cpu:0");
+  EXPECT_EQ(devices[2].name(), "cpu:2");
+}
+
+TEST(Experiment, MistakesAreNamed) {
+  const auto refused = [](ExitCode code, const std::vector<std::string>& overrides,
+                          std::initializer_list<std::string_view> words) {
+    SCOPED_TRACE(overrides[0]);
+    expect_error(code, words, [&] { experiment_of(overrides); });
+  };
+  const auto config = ExitCode::config;
+  refused(config, {"batch_size=1"}, {"--set: batch_size", "2 devices", "got 1"});
+  refused(config, {"batch_size=", "per_device_batch_size="}, {"batch_size", "required"});
+  refused(config, {"batch_size=10", "per_device_batch_size=4"}, {"per_device_batch_size", "5 each", "got 4"});
+  refused(config, {"threads=[1, 2, 3]"}, {"threads", "2 devices", "got 3"});
+  refused(config, {"steps=3"}, {"steps", "epochs or steps", "both"});
+  refused(config, {"epochs="}, {"epochs", "required"});
+  refused(config, {"epochs=0"}, {"epochs", "from 1", "got 0"});
+  refused(config, {"learning_rate=0"}, {"learning_rate", "over 0"});
+  refused(config, {"learning_rate="}, {"learning_rate", "required"});
+  refused(config, {"strategy=single"}, {"single", "exactly one device", "got 2"});
+  refused(config, {"strategy={name: data_parallel, output_device: 2}"}, {"output_device", "0 to 1", "got 2"});
+  refused(config, {"strategy=ddq"}, {"strategy", "ddp"});
+  refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
+  refused(config, {"name=a/b"}, {"name", "without slashes"});
+  refused(config, {"precision=bf16"}, {"precision", "fp32"});
+  refused(config, {"memory_limit=0"}, {"memory_limit"});
+  refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
+  refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
+}
+
+}  // namespace
+}  // namespace dptrain::train
