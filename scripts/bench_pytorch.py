@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Usage: scripts/bench_pytorch.py --model lenet|resnet18 [--batch N] [--fast]
 """The PyTorch peer of dptrain: the reference models, trained the way a careful PyTorch user would.
 
 Prints one JSON line: samples/s on data already in memory, after warm-up. Needs torch (and a C++ compiler for --fast).

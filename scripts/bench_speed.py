@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Usage: scripts/bench_speed.py --python PYTHON [--rounds 5] [-o docs/results/cpu-speed]
 """Speed of dptrain against PyTorch on this machine's CPU: whole training steps, fp32, measured in turns in one run.
 
     bench_speed.py --python PYTHON [--rounds 5] [-o docs/results/cpu-speed]
