@@ -104,9 +104,12 @@ def main():
             rounds.append(dict(dptrain=round(ours, 1), pytorch=eager["samples_per_s"], pytorch_fast=fast["samples_per_s"],
                                others=max(others, others_eager, others_fast)))
             print(json.dumps(dict(model=model, **rounds[-1])), file=sys.stderr, flush=True)
-        row = {key: statistics.median(r[key] for r in rounds) for key in ("dptrain", "pytorch", "pytorch_fast")}
-        row["ratio"] = round(statistics.median(r["dptrain"] / max(r["pytorch"], r["pytorch_fast"]) for r in rounds), 3)
-        rows.append(dict(model=model, batch=case["batch"], **row, rounds=rounds))
+        quiet = [r for r in rounds if r["others"] <= a.disturbed]
+        if not quiet:
+            sys.exit(f"bench_speed: {model}: other processes disturbed every round; run it on a quiet machine")
+        row = {key: statistics.median(r[key] for r in quiet) for key in ("dptrain", "pytorch", "pytorch_fast")}
+        row["ratio"] = round(statistics.median(r["dptrain"] / max(r["pytorch"], r["pytorch_fast"]) for r in quiet), 3)
+        rows.append(dict(model=model, batch=case["batch"], **row, quiet_rounds=len(quiet), rounds=rounds))
     version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[0]
     report = dict(cpu=cpu_name(), cores=len(os.sched_getaffinity(0)), peer=peer, dptrain=version, unit="samples/s, fp32",
                   date=datetime.date.today().isoformat(), rows=rows)

@@ -54,7 +54,10 @@ void ConfigFlags::add_to(CLI::App& command) {
                    "print the resolved configuration and where each value came from, and stop");
   command.add_flag("--quiet", quiet, "print nothing but errors");
   command.add_flag("--json", json, "print the metrics as JSON lines on stdout; everything else goes to stderr");
-  command.add_option("--progress", progress, "a progress line: auto (on a terminal), plain, none")
+  command
+      .add_option("--progress", progress,
+                  "within an epoch: auto (a line that is written over on a terminal, else plain), plain (a line every "
+                  "ten seconds), none")
       ->check(CLI::IsMember({"auto", "plain", "none"}))
       ->type_name("KIND");
 }

@@ -7,6 +7,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/error.h"
@@ -100,6 +101,10 @@ int main(int count, char** values) {
     return run(count, values);
   } catch (const dptrain::Error& error) {
     return report(error.code(), error.lines(), error.what());
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return report(ExitCode::device, {}, "the system refused a thread; is there a limit on processes, ulimit -u?");
+    return report(ExitCode::io, {}, error.what());
   } catch (const std::bad_alloc&) {
     return report(ExitCode::device, {}, "out of host memory; use a smaller batch or model");
   } catch (const std::exception& error) {

@@ -1,7 +1,13 @@
 #include "stop_signals.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <string_view>
 
 namespace dptrain::app {
 namespace {
@@ -10,9 +16,30 @@ namespace {
 train::StopSignal stop_signal = 0;
 static_assert(train::StopSignal::is_always_lock_free);
 
+std::atomic<int64_t> first_at_ms = 0;
+
+int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+/// What a signal handler may do: one system call.
+void say(std::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
 extern "C" void note_signal(int signal) {
+  const int error_before = errno;
   int none = 0;
-  if (!stop_signal.compare_exchange_strong(none, signal) && signal == SIGINT) ::_exit(130);
+  if (stop_signal.compare_exchange_strong(none, signal)) {
+    first_at_ms = now_ms();
+    say("\ndptrain: stopping after the step in hand; Ctrl-C again leaves at once, without weights\n");
+  } else if (signal == SIGINT && now_ms() - first_at_ms > 300) {
+    say("\ndptrain: left at once by a second SIGINT; no weights were written\n");
+    ::_exit(130);
+  }
+  errno = error_before;
 }
 
 }  // namespace
@@ -24,11 +51,20 @@ train::StopSignal& watch_stop_signals() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGHUP, &action, nullptr);
   // A reader of our output that went away is an error of the write, not the end of a training.
   ::signal(SIGPIPE, SIG_IGN);
+  // So is a file that grew over a limit.
+  ::signal(SIGXFSZ, SIG_IGN);
   return stop_signal;
 }
 
-const char* signal_name(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+const char* signal_name(int signal) {
+  switch (signal) {
+    case SIGINT: return "SIGINT";
+    case SIGHUP: return "SIGHUP";
+    default: return "SIGTERM";
+  }
+}
 
 }  // namespace dptrain::app

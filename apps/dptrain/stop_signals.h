@@ -4,8 +4,9 @@
 
 namespace dptrain::app {
 
-/// Installs handlers for SIGINT and SIGTERM. The first signal is noted, so that training stops after the step in hand;
-/// a second SIGINT ends the process at once. Returns the note.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP. The first signal is noted, and said on stderr, so that training
+/// stops after the step in hand; a second SIGINT ends the process at once. One within 0.3 s of the first is the same: a
+/// launcher's copy of one Ctrl-C. Returns the note.
 train::StopSignal& watch_stop_signals();
 
 /// "SIGINT"

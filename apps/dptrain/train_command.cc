@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <memory>
 
@@ -39,15 +40,23 @@ int train_with(const TrainFlags& flags) {
   train::RunDirectory directory(out, flags.overwrite);
   directory.write_config(session.resolved_yaml());
 
-  TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress});
+  TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress},
+                          stop);
   display.on_start(experiment, out.string());
   train::Trainer trainer(experiment, data);
   const train::TrainingOutcome outcome = trainer.run(directory, display, stop);
-  const int code = outcome.signal == 0 ? 0 : 128 + outcome.signal;
+  // A last row that could not be shown ends a run that was trained to its end, too.
+  const bool unwritten = stop.load() == SIGPIPE;
+  const int code = unwritten ? static_cast<int>(ExitCode::io) : outcome.signal == 0 ? 0 : 128 + outcome.signal;
   directory.write_summary(train::summary_json(
       experiment, outcome, code, {.version = version(), .commit = git_commit(), .libraries = parts_present()},
       session.resolved_yaml()));
   display.on_finish(outcome, out.string());
+  if (stop.load() == SIGPIPE)
+    throw Error(ExitCode::io,
+                fmt::format("standard output: could not write, is the disk full or the reader gone? Stopped "
+                            "after step {}; the weights are in {}",
+                            outcome.steps, outcome.weights.string()));
   if (outcome.signal != 0)
     throw Error(static_cast<ExitCode>(code),
                 fmt::format("stopped by {} after step {}; the weights are in {}", signal_name(outcome.signal),

@@ -1,19 +1,23 @@
 #include "training_display.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "base/error.h"
 #include "device/device_list.h"
 #include "output.h"
 
 namespace dptrain::app {
 namespace {
 
-constexpr double kSecondsBetweenLines = 0.1;
+constexpr double kSecondsBetweenLiveLines = 0.1;
+constexpr double kSecondsBetweenPlainLines = 10;
+constexpr int kPlainWidth = 200;
 
 int terminal_width() {
   winsize size{};
@@ -59,15 +63,31 @@ std::string fitted(const std::vector<std::string>& fields, int width) {
 
 }  // namespace
 
-TrainingDisplay::TrainingDisplay(const DisplayOptions& options)
-    : options_(options), live_line_(!options.quiet && options.progress == "auto" && ::isatty(STDERR_FILENO) == 1) {}
+TrainingDisplay::TrainingDisplay(const DisplayOptions& options, train::StopSignal& stop)
+    : options_(options), stop_(stop), lines_(Lines::plain) {
+  if (options.quiet || options.progress == "none")
+    lines_ = Lines::none;
+  else if (options.progress == "auto" && ::isatty(STDERR_FILENO) == 1)
+    lines_ = Lines::live;
+  last_shown_ = Clock::now();
+}
 
 TrainingDisplay::~TrainingDisplay() { clear_line(); }
 
 void TrainingDisplay::say(const std::string& text) {
   if (options_.quiet) return;
   clear_line();
-  options_.json ? write_message(text + "\n") : write_output(text + "\n");
+  options_.json ? write_message(text + "\n") : write_or_stop(text + "\n");
+}
+
+void TrainingDisplay::write_or_stop(const std::string& text) {
+  if (stop_.load() == SIGPIPE) return;
+  try {
+    write_output(text);
+  } catch (const Error&) {
+    int none = 0;
+    stop_.compare_exchange_strong(none, SIGPIPE);
+  }
 }
 
 void TrainingDisplay::show_line(const std::string& line) {
@@ -89,21 +109,24 @@ void TrainingDisplay::on_start(const train::Experiment& experiment, const std::s
 
 void TrainingDisplay::on_step(const Progress& progress) {
   epochs_ = progress.epochs;
-  if (!live_line_ || seconds_since(last_shown_) < kSecondsBetweenLines) return;
+  if (lines_ == Lines::none) return;
+  const bool live = lines_ == Lines::live;
+  if (seconds_since(last_shown_) < (live ? kSecondsBetweenLiveLines : kSecondsBetweenPlainLines)) return;
   last_shown_ = Clock::now();
   const double share = static_cast<double>(progress.samples_done) / static_cast<double>(progress.samples_of_epoch);
   const double rate = static_cast<double>(progress.samples_done) / std::max(progress.seconds, 1e-9);
-  show_line(
+  const std::string line =
       fitted({fmt::format("epoch {}/{}", progress.epoch, progress.epochs), fmt::format("{:3.0f} %", 100 * share),
               fmt::format("loss {:.4f}", progress.mean_loss), fmt::format("{} left", clock_text(progress.seconds_left)),
               fmt::format("{} samples/s", grouped(rate))},
-             terminal_width()));
+             live ? terminal_width() : kPlainWidth);
+  live ? show_line(line) : write_message(line + "\n");
 }
 
 void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
   if (options_.json) {
     clear_line();
-    write_output(metrics.json() + "\n");
+    write_or_stop(metrics.json() + "\n");
   }
   if (options_.quiet || options_.json) return;
   if (!header_shown_) say("  epoch  train loss  accuracy  test loss  accuracy    seconds   samples/s");

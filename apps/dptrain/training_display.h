@@ -17,7 +17,9 @@ struct DisplayOptions {
 /// table of the devices at the end.
 class TrainingDisplay final : public train::TrainingObserver {
  public:
-  explicit TrainingDisplay(const DisplayOptions& options);
+  /// `stop` is set to SIGPIPE where standard output can't be written any more: the training then ends as by a signal,
+  /// with its weights written, and nothing more is shown.
+  TrainingDisplay(const DisplayOptions& options, train::StopSignal& stop);
   ~TrainingDisplay() override;
 
   void on_start(const train::Experiment& experiment, const std::string& run_directory);
@@ -27,11 +29,14 @@ class TrainingDisplay final : public train::TrainingObserver {
 
  private:
   void say(const std::string& text);
+  void write_or_stop(const std::string& text);
   void show_line(const std::string& line);
   void clear_line();
 
   DisplayOptions options_;
-  bool live_line_;  ///< a progress line on a terminal
+  train::StopSignal& stop_;
+  enum class Lines { none, plain, live };
+  Lines lines_;  ///< of progress within an epoch: none, one now and then, or one that is written over and over
   bool line_shown_ = false;
   bool header_shown_ = false;
   int64_t epochs_ = 0;

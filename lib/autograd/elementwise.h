@@ -4,6 +4,7 @@
 
 namespace dptrain::autograd {
 
+/// max(0, x), of any shape and layout.
 Variable relu(const Variable& x);
 /// a + b, of one shape; b is brought to the layout of a.
 Variable add(const Variable& a, const Variable& b);

@@ -40,8 +40,8 @@ class CommWork {
 /// in the same bits. For a size that is no power of two the tree of n ranks is that of its first half (the largest
 /// power of two below n) plus that of the rest: 3 is (0+1)+2, 5 is ((0+1)+(2+3))+4.
 ///
-/// Every wait has a deadline. A rank that fails calls `abort`; all others then throw its cause from the call they are
-/// in.
+/// Every wait for another rank has a deadline. A rank that fails calls `abort`; all others then throw its cause from
+/// the call they are in.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -3,11 +3,13 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace dptrain {
 
 BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device) {
-  DPTRAIN_CHECK(device.kind() == DeviceKind::cpu, "images are decoded into CPU memory, not into {}", device.name());
+  if (device.kind() != DeviceKind::cpu)
+    throw Error(ExitCode::device, device.name() + ": images are decoded into CPU memory only; use --devices cpu:0-1");
   const Shape image = dataset.image_shape();
   const auto elements = static_cast<size_t>(image.elements());
   const auto count = static_cast<int64_t>(samples.size());

@@ -1,7 +1,9 @@
 #include "data/dataset_registry.h"
 
 #include <array>
+#include <utility>
 
+#include "base/error.h"
 #include "data/mnist_datasets.h"
 #include "data/synthetic.h"
 
@@ -30,6 +32,14 @@ DatasetSpec read_dataset(ConfigReader& config, uint64_t seed) {
     choices.push_back(
         {row.name, row.help, [&spec, &row, seed](ConfigReader& options) { spec = row.read(options, seed); }});
   spec.name = config.named("dataset", choices, std::nullopt, "what to train on");
+  // A file that is missing or wrong is traced back to the line that asked for it.
+  spec.open = [open = spec.open, where = config.where("dataset")] {
+    try {
+      return open();
+    } catch (const Error& error) {
+      throw Error(error.code(), where + ": " + error.what());
+    }
+  };
   return spec;
 }
 

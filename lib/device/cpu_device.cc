@@ -56,7 +56,10 @@ void CpuDevice::enter_thread() { omp_set_num_threads(threads()); }
 
 void CpuDevice::fill_zero(void* memory, int64_t bytes) { std::memset(memory, 0, static_cast<size_t>(bytes)); }
 
-void CpuDevice::copy(void* to, const void* from, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+void CpuDevice::copy(void* to, const void* from, int64_t bytes) {
+  // An empty vector on the host has no address, which memcpy insists on even for nothing.
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
 
 int usable_cores() {
   cpu_set_t set;

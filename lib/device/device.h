@@ -74,7 +74,7 @@ struct DeviceOptions {
   int64_t memory_limit_bytes = 0;  ///< 0: none
 };
 
-/// Opens a device. Throws 71 where it isn't there, with what is there and how to go on.
+/// Opens a device that `require_devices` has found on this machine. Throws 71 where this version can't compute on it.
 std::unique_ptr<Device> open_device(const DeviceId& id, const DeviceOptions& options = {});
 
 }  // namespace dptrain

@@ -24,8 +24,8 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options);
 
-/// The gradients with respect to weight and bias, written to `weight_gradient` (any layout of weights) and, where it is
-/// defined, `bias_gradient`; with `accumulate` they are added to what stands there.
+/// Where the gradients with respect to weight (any layout of weights) and, where it is defined, bias are written; with
+/// `accumulate_*` they are added to what stands there.
 struct Conv2dWeightGradients {
   Tensor weight;
   Tensor bias;

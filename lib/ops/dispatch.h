@@ -7,14 +7,14 @@
 
 namespace dptrain::ops {
 
-/// The device that all defined tensors of a call lie on. Throws, naming both, where two lie on different ones: an
+/// The device that all defined tensors of a call lie on. Throws 70, naming both, where two lie on different ones: an
 /// operator never copies between devices by itself.
 Device& common_device(std::string_view op, std::initializer_list<const Tensor*> tensors);
 
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);
 
-/// Throws, naming operator and both shapes, unless they are equal.
+/// Throws 70, naming operator and both shapes, unless they are equal. So do all operators, for tensors that don't fit.
 void require_shape(std::string_view op, std::string_view what, const Shape& got, const Shape& expected);
 
 }  // namespace dptrain::ops

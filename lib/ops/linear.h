@@ -11,7 +11,8 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 /// The gradient with respect to x: [N, I].
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient);
 
-/// The gradients with respect to weight and, where defined, bias; with `accumulate` added to what stands there.
+/// Where the gradients with respect to weight and, where it is defined, bias are written; with `accumulate_*` they are
+/// added to what stands there.
 struct LinearWeightGradients {
   Tensor weight;
   Tensor bias;

@@ -31,7 +31,7 @@ dnnl::memory::format_tag tag_of(const Shape& shape, Layout layout) {
 
 }  // namespace
 
-OneDnn::OneDnn(Device& device) : device_(device), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
+OneDnn::OneDnn(Device& device) : device_(device), engine_(dnnl::engine::kind::cpu, 0) {}
 
 Tensor OneDnn::opaque(const dnnl::memory::desc& desc, MemoryPurpose purpose) const {
   return Tensor::empty(device_, {static_cast<int64_t>(desc.get_size())}, {.dtype = DType::u8, .purpose = purpose});
@@ -44,8 +44,10 @@ void OneDnn::execute(const dnnl::primitive& primitive, const dnnl::memory::desc&
     scratch = opaque(scratchpad);
     arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(scratchpad, scratch));
   }
-  primitive.execute(stream_, arguments);
-  stream_.wait();
+  // A stream of its own: parts of an operator may be executed by several threads at once.
+  dnnl::stream stream(engine_);
+  primitive.execute(stream, arguments);
+  stream.wait();
 }
 
 void OneDnn::reorder(const dnnl::memory& from, const dnnl::memory& to) {

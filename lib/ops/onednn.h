@@ -50,7 +50,6 @@ class OneDnn {
  private:
   Device& device_;
   dnnl::engine engine_;
-  dnnl::stream stream_;
   std::map<PrimitiveKey, std::shared_ptr<void>> cache_;
 };
 

@@ -32,9 +32,10 @@ class RankTeam {
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
   Communicator& communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
 
-  /// Calls work(rank) on every rank's thread and blocks until all have returned. Where ranks throw, throws the root
-  /// cause: the first failure, as an Error that begins with its rank, its device and `what` ("step 12"). The team can't
-  /// be used after.
+  /// Calls work(rank) on every rank's thread and blocks until all have returned: computing takes as long as it takes,
+  /// and a rank that waits for another has the communicator's deadline. Where ranks throw, throws the root cause: the
+  /// first failure, as an Error that begins with its rank, its device and `what` ("step 12"). The team can't be used
+  /// after.
   void run(const std::string& what, const std::function<void(int rank)>& work);
 
  private:

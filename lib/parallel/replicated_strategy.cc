@@ -2,29 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
 namespace dptrain::parallel {
-namespace {
-
-/// Samples that are evaluated in one call, numbered over the data set, so that a sample's bits don't depend on the
-/// devices. As many as a usual training step has, so that evaluation takes no more memory than training, and a signal
-/// waits for no more than a step's forward pass.
-constexpr int64_t kBlock = 64;
-
-/// Whether no value is an infinity or NaN: those have all bits of the exponent set.
-bool all_finite(const Tensor& flat) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  const float* values = flat.data<float>();
-  uint32_t found = 0;
-  for (int64_t i = 0; i < flat.elements(); ++i)
-    found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1 : 0;
-  return found == 0;
-}
-
-}  // namespace
-
 CommBuffer comm_buffer(const Tensor& tensor) {
   return {.data = tensor.raw(), .elements = tensor.storage_elements(), .dtype = tensor.dtype()};
 }
@@ -58,7 +38,7 @@ Score ReplicatedStrategy::total(const std::vector<SampleResults>& results) {
 }
 
 std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) {
-  const int64_t blocks = (dataset.samples() + kBlock - 1) / kBlock;
+  const int64_t blocks = (dataset.samples() + kEvaluationBlock - 1) / kEvaluationBlock;
   std::vector<SampleResults> results(static_cast<size_t>(blocks));
   std::atomic<bool> incomplete = false;
   team_.run("evaluation", [&](int rank) {
@@ -68,7 +48,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, c
         incomplete = true;
         return;
       }
-      const int64_t begin = block * kBlock, end = std::min(begin + kBlock, dataset.samples());
+      const int64_t begin = block * kEvaluationBlock, end = std::min(begin + kEvaluationBlock, dataset.samples());
       results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
     }
   });
@@ -80,7 +60,6 @@ void ReplicatedStrategy::update(int rank, double learning_rate) {
   Replica& own = replica(rank);
   const InPhase updating(own.clock(), Phase::optimizer);
   own.optimizer().step(own.model(), learning_rate);
-  if (rank == 0) weights_finite_ = all_finite(own.model().weights()) && all_finite(own.model().running_states());
 }
 
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {

@@ -9,7 +9,6 @@ class ReplicatedStrategy : public Strategy {
  public:
   std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
-  bool weights_finite() const override { return weights_finite_; }
   int ranks() const override { return team_.size(); }
   const Device& device(int rank) const override { return team_.device(rank); }
   RankCosts take_costs(int rank) override;
@@ -38,7 +37,6 @@ class ReplicatedStrategy : public Strategy {
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
-  bool weights_finite_ = true;  ///< rank 0's and its running statistics, after the last update
 };
 
 /// A tensor's memory as a collective sees it.

@@ -27,6 +27,10 @@ struct Score {
   Score& operator+=(const Score& other);
 };
 
+/// Samples that are evaluated in one call. As many as a usual training step has, so that evaluation takes no more
+/// memory than training, and a signal waits for no more than a step's forward pass.
+inline constexpr int64_t kEvaluationBlock = 64;
+
 /// What a rank has cost since it was last asked.
 struct RankCosts {
   PhaseTimes times;
@@ -53,13 +57,10 @@ class Strategy {
   virtual std::vector<Device*> batch_devices() = 0;
   /// Forward, backward and update on all devices. Blocks until it is done.
   virtual Score train_step(const Batch& batch, const StepNumbers& numbers) = 0;
-  /// The whole data set by the first device's weights and running statistics, in fixed blocks of 64 samples that are
+  /// The whole data set by the first device's weights and running statistics, in fixed blocks that are
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes.
   virtual std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) = 0;
-  /// Whether no weight or running statistic is an infinity or NaN after the last update. A ReLU may turn NaN into 0, so
-  /// that a loss alone doesn't show it.
-  virtual bool weights_finite() const = 0;
   /// What checkpoints and hashes hold.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
 

@@ -22,7 +22,7 @@ std::vector<DeviceId> read_devices(ConfigReader& config) {
   for (const auto& device : devices) names.push_back("'" + device.name() + "'");
   // "a.yaml:4:1: devices" -> "a.yaml:4", as other values say where they come from; "--devices: devices" -> "--devices".
   std::string where = config.where("devices");
-  where.resize(where.rfind(": "));
+  where.resize(std::min(where.rfind(": "), where.size()));
   where.resize(std::min(where.rfind(':'), where.size()));
   config.resolve("devices", fmt::format("[{}]", fmt::join(names, ", ")), config.has("devices") ? where : "default");
   return devices;
@@ -107,15 +107,20 @@ void read_length(ConfigReader& config, Experiment& experiment) {
     config.mistake("epochs", "required, but absent", "", "write epochs: <number>, or steps: <number>");
 }
 
+bool names_a_folder(const std::string& name) {
+  const auto forbidden = [](unsigned char c) { return c == '/' || c < 0x20 || c == 0x7f; };
+  return !name.empty() && name != "." && name != ".." && std::ranges::none_of(name, forbidden);
+}
+
 }  // namespace
 
 Experiment read_experiment(ConfigReader& config, const std::string& default_name) {
   Experiment experiment;
   experiment.name =
       config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
-  if (!config.describing() && (experiment.name.empty() || experiment.name.find('/') != std::string::npos))
-    config.mistake("name", "expected a name without slashes", fmt::format("'{}'", experiment.name),
-                   "use --out for a directory elsewhere");
+  if (!config.describing() && !names_a_folder(experiment.name))
+    config.mistake("name", "expected the name of a folder: no slash, no control character, not '.' or '..'",
+                   fmt::format("'{}'", experiment.name), "use --out for a directory elsewhere");
   experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
   experiment.model = models::read_model(config);
   experiment.dataset = read_dataset(config, experiment.seed);

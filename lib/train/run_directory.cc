@@ -19,15 +19,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<const char*, 5> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json",
-                                               "checkpoints"};
 constexpr const char* kWeights = "model.safetensors";
+/// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
+constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
+constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};
+
+/// Removes what an earlier run wrote, and nothing else: somebody's own files in `checkpoints` stay.
+void remove_results(const fs::path& run, std::error_code& error) {
+  for (const char* file : kFiles) {
+    if (fs::is_regular_file(run / file, error)) fs::remove(run / file, error);
+    if (error && error != std::errc::no_such_file_or_directory) return;
+  }
+  error.clear();
+  if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
+    if (!entry.path().filename().string().starts_with("step-")) continue;
+    fs::remove(entry.path() / kWeights, error);
+    if (error) return;
+    std::error_code not_empty;
+    fs::remove(entry.path(), not_empty);
+  }
+  std::error_code not_empty;
+  fs::remove(run / "checkpoints", not_empty);
+}
 
 }  // namespace
 
 RunDirectory::RunDirectory(const fs::path& path, bool overwrite) : path_(path) {
   make_folder(path);
   const fs::path lock = path / ".lock";
+  std::error_code error;
+  const bool has_lock = fs::exists(lock, error);
   lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_ < 0)
     throw Error(ExitCode::io, fmt::format("{}: could not create: {}", lock.string(), std::strerror(errno)));
@@ -37,14 +59,16 @@ RunDirectory::RunDirectory(const fs::path& path, bool overwrite) : path_(path) {
   };
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
     refuse("another process is writing this run directory", "wait for it, or choose another with --out");
-  std::error_code error;
-  if (!overwrite && fs::exists(path / "metrics.jsonl", error))
-    refuse("the run directory already has metrics", "--overwrite replaces them, --out DIR chooses another directory");
-  for (const char* file : kFiles) {
-    fs::remove_all(path / file, error);
-    if (error)
-      refuse(fmt::format("could not remove {}: {}", file, error.message()), "choose another directory with --out");
+  for (const char* result : kResults) {
+    if (overwrite || !fs::exists(path / result, error)) continue;
+    const std::string what = result == std::string("metrics.jsonl") ? "metrics" : result;
+    refuse(fmt::format("the run directory already has {}", what),
+           "--overwrite replaces them, --out DIR chooses another directory");
   }
+  if (!overwrite && !has_lock && fs::exists(path / "config.yaml", error))
+    refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
+  remove_results(path, error);
+  if (error) refuse(fmt::format("could not remove an earlier run: {}", error.message()), "choose another with --out");
 }
 
 RunDirectory::~RunDirectory() { ::close(lock_); }

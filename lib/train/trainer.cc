@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -85,15 +86,14 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
       if (score) require_finite(*score, {.step = step_, .epoch = number});
       if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
-    metrics.weights_hash = weights_hash(strategy_->state_dict());
+    metrics.weights_hash = weights_hash(finite_weights({.step = step_, .epoch = number}));
     directory.append_metrics(metrics.json());
     observer.on_epoch(metrics);
     outcome.epochs = number;
     outcome.last_epoch = std::move(metrics);
     outcome.signal = stop.load();
-    epoch_seconds_ += epoch.train.seconds;
   }
-  const auto tensors = strategy_->state_dict();
+  const auto tensors = finite_weights({.step = step_, .epoch = outcome.epochs});
   outcome.weights_hash = weights_hash(tensors);
   outcome.weights = directory.write_weights(step_, tensors);
   outcome.steps = step_;
@@ -106,11 +106,11 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
   for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
   loader_->start_epoch(epoch.number);
   const auto begun = Clock::now();
-  for (;;) {
+  while (!experiment_.steps || step_ < *experiment_.steps) {
     const auto asked = Clock::now();
     const std::unique_ptr<Batch> batch = next_batch();
     epoch.data_wait_s += seconds_since(asked);
-    if (batch == nullptr || (experiment_.steps && step_ == *experiment_.steps)) break;
+    if (batch == nullptr) break;
     const parallel::StepNumbers numbers{
         .step = ++step_, .epoch = epoch.number, .learning_rate = experiment_.learning_rate};
     const parallel::Score score = strategy_->train_step(*batch, numbers);
@@ -118,9 +118,10 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
     epoch.train.score += score;
     epoch.train.seconds = seconds_since(begun);
     if (experiment_.log_steps) directory.append_step(step_json(numbers, score));
-    const double rate = epoch.train.samples_per_s();
     const int64_t epochs_after = planned_epochs() - epoch.number;
-    const double left = static_cast<double>(samples - epoch.train.score.samples + epochs_after * samples) / rate;
+    int64_t samples_left = samples - epoch.train.score.samples + epochs_after * samples;
+    if (experiment_.steps) samples_left = std::min(samples_left, (*experiment_.steps - step_) * experiment_.batch_size);
+    const double left = static_cast<double>(samples_left) / epoch.train.samples_per_s();
     observer.on_step({.epoch = epoch.number,
                       .epochs = planned_epochs(),
                       .samples_done = epoch.train.score.samples,
@@ -144,15 +145,24 @@ std::unique_ptr<Batch> Trainer::next_batch() {
   }
 }
 
-void Trainer::require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const {
-  const bool loss_finite = std::isfinite(score.loss_sum);
-  if (loss_finite && strategy_->weights_finite()) return;
+void Trainer::report_divergence(const char* what, const parallel::StepNumbers& numbers) const {
   throw Error(ExitCode::diverged,
               Mistake{.where = fmt::format("step {}, epoch {}", numbers.step, numbers.epoch),
-                      .expected = fmt::format("training diverged: the {} no longer finite",
-                                              loss_finite ? "weights are" : "loss is"),
+                      .expected = fmt::format("training diverged: {} no longer finite", what),
                       .got = "",
                       .advice = fmt::format("use a learning rate below {}", experiment_.learning_rate)});
+}
+
+void Trainer::require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const {
+  if (!std::isfinite(score.loss_sum)) report_divergence("the loss is", numbers);
+}
+
+std::vector<nn::NamedValues> Trainer::finite_weights(const parallel::StepNumbers& numbers) {
+  auto tensors = strategy_->state_dict();
+  for (const auto& tensor : tensors)
+    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }))
+      report_divergence("the weights are", numbers);
+  return tensors;
 }
 
 EpochMetrics Trainer::metrics_of(const Epoch& epoch) {

@@ -46,10 +46,11 @@ struct TrainingOutcome {
 /// on them.
 void require_model_fits(const Experiment& experiment, const ImageDataset& data);
 
-/// Runs an experiment: opens data, then devices, trains epoch by epoch, evaluates, writes metrics and weights.
+/// Runs an experiment on opened data: opens the devices, trains epoch by epoch, evaluates, writes metrics and weights.
 class Trainer {
  public:
-  /// Opens the data set and the devices. Throws what they throw.
+  /// Opens the devices and makes the replicas. Throws 71 for a device or its memory, 78 for a model that the data
+  /// doesn't fit.
   Trainer(const Experiment& experiment, const Datasets& data);
 
   /// Throws 79 where the loss or a weight is no longer finite; the weights of that step are not written.
@@ -63,7 +64,10 @@ class Trainer {
   void train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
   /// The loader's next batch; an error of the loader names the step.
   std::unique_ptr<Batch> next_batch();
+  [[noreturn]] void report_divergence(const char* what, const parallel::StepNumbers& numbers) const;
   void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const;
+  /// The weights as they are to be hashed or written. Throws 79 where one of them is no longer finite.
+  std::vector<nn::NamedValues> finite_weights(const parallel::StepNumbers& numbers);
   EpochMetrics metrics_of(const Epoch& epoch);
 
   Experiment experiment_;
@@ -71,7 +75,6 @@ class Trainer {
   std::unique_ptr<parallel::Strategy> strategy_;
   std::unique_ptr<BatchLoader> loader_;
   int64_t step_ = 0;
-  double epoch_seconds_ = 0;  ///< of all epochs that have ended
 };
 
 }  // namespace dptrain::train

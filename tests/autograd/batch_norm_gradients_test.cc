@@ -59,6 +59,30 @@ INSTANTIATE_TEST_SUITE_P(Devices, BatchNormGradients,
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });
 
+TEST(BatchNormParameters, GatherGradientsOverTapes) {
+  const auto device = device_rows().front().open();
+  Parameter gamma = test_parameter(*device, {3}, {1, 2, 3}), beta = test_parameter(*device, {3}, {1, 1, 1});
+  std::vector<float> once_gamma, once_beta;
+  for (int pass = 1; pass <= 2; ++pass) {
+    Tape tape(Tape::Mode::record);
+    const Variable y = autograd::batch_norm(tape.input(formula_tensor(*device, {2, 3, 2, 2}, {})),
+                                            {.gamma = tape.use(gamma),
+                                             .beta = tape.use(beta),
+                                             .running_mean = Tensor::zeros(*device, {3}),
+                                             .running_variance = Tensor::zeros(*device, {3}),
+                                             .residual = {},
+                                             .training = true},
+                                            {});
+    tape.backward(y, formula_tensor(*device, {2, 3, 2, 2}, {.tensor = 1}));
+    std::vector<float> of_gamma = values_of(gamma.gradient()), of_beta = values_of(beta.gradient());
+    if (pass == 1) once_gamma = of_gamma, once_beta = of_beta;
+    for (size_t c = 0; c < 3; ++c) {
+      EXPECT_EQ(of_gamma[c], static_cast<float>(pass) * once_gamma[c]);
+      EXPECT_EQ(of_beta[c], static_cast<float>(pass) * once_beta[c]);
+    }
+  }
+}
+
 TEST(BatchNormByRunningStatistics, HasNoGradient) {
   const auto device = device_rows().front().open();
   Tape tape(Tape::Mode::record);

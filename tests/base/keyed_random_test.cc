@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -44,6 +45,15 @@ TEST(KeyedRandom, EveryPartOfTheKeyMatters) {
   EXPECT_NE(KeyedRandom(1, RandomPurpose::shuffle, 2, 3).words(4 + (uint64_t{1} << 32)), base);
 }
 
+// The key is splitmix64(splitmix64(seed) ^ purpose), the counter (block, subject, epoch): part of every result.
+TEST(KeyedRandom, NeverChanges) {
+  using Words = std::array<uint32_t, 4>;
+  EXPECT_EQ(KeyedRandom(1, RandomPurpose::shuffle, 2, 3).words(4),
+            (Words{0x8ff29dbb, 0x8114b967, 0xfbd68c46, 0x97a61ca2}));
+  EXPECT_EQ(KeyedRandom(42, RandomPurpose::dropout, 0, 7).words((uint64_t{1} << 40) + 5),
+            (Words{0x4cfee717, 0xebe8d578, 0x7461736, 0x15df9d}));
+}
+
 TEST(KeyedRandom, WordsComeFromTheirBlocks) {
   const KeyedRandom random(7, RandomPurpose::synthetic, 0, 9);
   for (uint64_t position = 0; position < 20; ++position)
@@ -51,7 +61,7 @@ TEST(KeyedRandom, WordsComeFromTheirBlocks) {
 }
 
 TEST(KeyedRandom, UniformsFillTheUnitInterval) {
-  const KeyedRandom random(0, RandomPurpose::augment, 0, 0);
+  const KeyedRandom random(0, RandomPurpose::synthetic, 0, 0);
   double least = 1, most = 0;
   const Moments moments = moments_of([&](uint64_t i) {
     const double value = random.uniform(i);
@@ -74,6 +84,9 @@ TEST(KeyedRandom, NormalsHaveTheMomentsOfTheBell) {
   EXPECT_NEAR(moments.mean, 0, 3 * std::sqrt(1.0 / kDraws));
   EXPECT_NEAR(moments.variance, 1, 3 * std::sqrt(2.0 / kDraws));
   EXPECT_NEAR(moments.fourth, 3, 3 * std::sqrt(24.0 / kDraws));
+  double neighbours = 0;
+  for (uint64_t i = 0; i < kDraws; ++i) neighbours += double{random.normal(i)} * random.normal(i + 1);
+  EXPECT_NEAR(neighbours / kDraws, 0, 3 / std::sqrt(kDraws));
 }
 
 TEST(KeyedRandom, NeighbouringKeysAreUncorrelated) {

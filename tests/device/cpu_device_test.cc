@@ -58,6 +58,7 @@ TEST(CpuDevice, ExchangesWithTheHost) {
   device->download(received.data(), buffer.data(), 16);
   device->synchronize();
   EXPECT_EQ(received, sent);
+  device->upload(buffer.data(), std::vector<int>().data(), 0);  // the batch without samples
 }
 
 TEST(CpuDevice, KeepsOneAttachedStateOfAType) {

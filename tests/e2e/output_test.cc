@@ -87,9 +87,8 @@ TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
     SCOPED_TRACE(entry.path().string());
     ++count;
     // By name, as a user would; with CPU workers for the GPUs that it may want.
-    const ConfigNode* devices = nullptr;
     const ConfigNode root = load_config(entry.path());
-    devices = root.find("devices");
+    const ConfigNode* devices = root.find("devices");
     Arguments arguments = {"--config", entry.path().stem(), "--dump-config"};
     if (devices != nullptr && !devices->list.empty())
       arguments = with(arguments, {"--devices", "cpu:0-" + std::to_string(devices->list.size() - 1)});
@@ -143,9 +142,12 @@ TEST_F(OutputTest, AStderrThatCannotBeWrittenStopsNothing) {
 }
 
 TEST_F(OutputTest, ClosedStreamsGetIntoNoFile) {
-  EXPECT_EQ(run_into(with(training("run"), {"--quiet"}), "closed", "closed").exit, 0);
-  EXPECT_EQ(violations("metrics.schema.json", last_metrics("run")), std::vector<std::string>());
-  EXPECT_EQ(text("run/.lock"), "");
+  // The lock is the first file that a training keeps open: it would take the number of what is closed.
+  expect_failed(run_into(training("out"), "closed", ""), 74, {"standard output"});
+  EXPECT_EQ(text("out/.lock"), "");
+  EXPECT_EQ(run_into(with(training("err"), {"--json"}), "", "closed").exit, 0);
+  EXPECT_EQ(text("err/.lock"), "");
+  EXPECT_EQ(violations("metrics.schema.json", last_metrics("err")), std::vector<std::string>());
 }
 
 }  // namespace

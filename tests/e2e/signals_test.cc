@@ -81,12 +81,13 @@ TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddle) {
 
 TEST_F(SignalsTest, ASecondSigintLeavesAtOnce) {
   // A step of several seconds, so that the second signal comes while the first waits for its end.
-  Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=160",
-                                   "dataset={name: synthetic, samples: 160, shape: [1, 28, 28]}"})));
+  Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=1600",
+                                   "dataset={name: synthetic, samples: 1600, shape: [1, 28, 28]}"})));
   process.wait_until([&] { return exists("run/config.yaml"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   process.signal(SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Later than a launcher's copy of the first would come.
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   const Finished finished = stop(process, SIGINT);
   EXPECT_EQ(finished.exit, 130);
   EXPECT_FALSE(exists("run/summary.json"));

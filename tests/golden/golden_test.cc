@@ -67,9 +67,9 @@ void expect_tensor(const json& golden, const std::vector<float>& values, double 
   for (size_t k = 0; k < golden["dots"].size(); ++k) {
     double dot = 0;
     for (size_t i = 0; i < values.size(); ++i) dot += values[i] * testing::formula_uniform(7, k, i);
-    // Rounding of single elements adds up along the product.
-    const double along = noise * std::sqrt(static_cast<double>(values.size()));
-    EXPECT_NEAR(dot, golden["dots"][k].get<double>(), bound * norm + along) << "product " << k;
+    // What is zero in exact arithmetic holds only noise, which adds up along the product.
+    const double along = norm < 10 * noise ? noise * std::sqrt(static_cast<double>(values.size())) : 0;
+    EXPECT_NEAR(dot, golden["dots"][k].get<double>(), tolerance + along) << "product " << k;
   }
 }
 
@@ -136,19 +136,19 @@ TEST_P(Golden, ThreeOptimizerSteps) {
 constexpr auto kDirect = ops::ConvolutionAlgorithm::direct;
 constexpr auto kAutomatic = ops::ConvolutionAlgorithm::automatic;
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden,
-                         ::testing::Values(GoldenCase{"lenet_sgd", kDirect}, GoldenCase{"lenet_momentum", kAutomatic},
-                                           GoldenCase{"lenet_nesterov", kAutomatic},
-                                           GoldenCase{"lenet_sgd", kAutomatic}, GoldenCase{"resnet18_margin", kDirect},
-                                           GoldenCase{"resnet18_margin", kAutomatic},
-                                           GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},
-                                           GoldenCase{"resnet18_momentum", kDirect},
-                                           GoldenCase{"resnet18_momentum", kAutomatic}),
-                         [](const auto& test) {
-                           std::ostringstream name;
-                           name << test.param;
-                           return name.str();
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Golden,
+    ::testing::Values(GoldenCase{"lenet_sgd", kDirect}, GoldenCase{"lenet_momentum", kDirect},
+                      GoldenCase{"lenet_nesterov", kDirect}, GoldenCase{"lenet_momentum", kAutomatic},
+                      GoldenCase{"lenet_nesterov", kAutomatic}, GoldenCase{"lenet_sgd", kAutomatic},
+                      GoldenCase{"resnet18_margin", kDirect}, GoldenCase{"resnet18_margin", kAutomatic},
+                      GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},
+                      GoldenCase{"resnet18_momentum", kDirect}, GoldenCase{"resnet18_momentum", kAutomatic}),
+    [](const auto& test) {
+      std::ostringstream name;
+      name << test.param;
+      return name.str();
+    });
 
 }  // namespace
 }  // namespace dptrain

@@ -12,8 +12,6 @@
 namespace dptrain::parallel {
 namespace {
 
-constexpr int64_t kBlock = 64;
-
 Score evaluated(Strategy& strategy, const ImageDataset& dataset) {
   const auto score = strategy.evaluate(dataset, [] { return false; });
   EXPECT_TRUE(score.has_value());
@@ -38,8 +36,8 @@ Score score_of(const std::vector<nn::NamedValues>& state, const std::string& mod
   for (const nn::RunningState* running : replica.model().states())
     ops::reorder_into(Tensor::from(*device, running->shape, values_of(running->name)), running->value);
   Score score;
-  for (int64_t begin = 0; begin < dataset.samples(); begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, dataset.samples());
+  for (int64_t begin = 0; begin < dataset.samples(); begin += kEvaluationBlock) {
+    const int64_t end = std::min(begin + kEvaluationBlock, dataset.samples());
     const SampleResults results = replica.evaluate(load_block(dataset, begin, end, *device));
     for (const double loss : results.losses) score.loss_sum += loss;
     score.correct += results.correct;

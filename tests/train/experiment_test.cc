@@ -63,7 +63,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: data_parallel, output_device: 2}"}, {"output_device", "0 to 1", "got 2"});
   refused(config, {"strategy=ddq"}, {"strategy", "ddp"});
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
-  refused(config, {"name=a/b"}, {"name", "without slashes"});
+  refused(config, {"name=a/b"}, {"name", "no slash"});
   refused(config, {"precision=bf16"}, {"precision", "fp32"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});

@@ -40,11 +40,33 @@ TEST(RunDirectory, OneThatHasMetricsIsNotTouched) {
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{}\n");
 }
 
-TEST(RunDirectory, OneWithoutMetricsBeginsAgain) {
+TEST(RunDirectory, OneThatNeverTrainedBeginsAgain) {
+  const ScratchFolder scratch;
+  { RunDirectory(scratch.path(), false).write_config("old"); }
+  const RunDirectory directory(scratch.path(), false);
+  EXPECT_FALSE(fs::exists(scratch.path() / "config.yaml"));
+}
+
+TEST(RunDirectory, WeightsOfAStoppedFirstEpochAreKept) {
   const ScratchFolder scratch;
   { RunDirectory(scratch.path(), false).write_weights(1, kTensors); }
-  const RunDirectory directory(scratch.path(), false);
-  EXPECT_FALSE(fs::exists(scratch.path() / "checkpoints"));
+  expect_error(ExitCode::io, {"checkpoints", "--overwrite"}, [&] { RunDirectory(scratch.path(), false); });
+  EXPECT_TRUE(fs::exists(scratch.path() / "checkpoints/step-000001/model.safetensors"));
+}
+
+TEST(RunDirectory, WhatNoRunWroteIsNeverTouched) {
+  const ScratchFolder scratch;
+  fs::create_directories(scratch.path() / "checkpoints/mine");
+  scratch.write("checkpoints/mine/w.pt", "precious");
+  scratch.write("config.yaml", "mine");
+  expect_error(ExitCode::io, {"checkpoints"}, [&] { RunDirectory(scratch.path(), false); });
+  { const RunDirectory directory(scratch.path(), true); }
+  EXPECT_EQ(text_of(scratch.path() / "checkpoints/mine/w.pt"), "precious");
+
+  const ScratchFolder other;
+  other.write("config.yaml", "mine");
+  expect_error(ExitCode::io, {"config.yaml", "--out"}, [&] { RunDirectory(other.path(), false); });
+  EXPECT_EQ(text_of(other.path() / "config.yaml"), "mine");
 }
 
 TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {

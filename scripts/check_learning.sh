@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# What the example configurations must learn, run in full on CPU workers: LeNet on the digits to 97 % for three seeds in under 60
+# seconds of training each, also while another process keeps one core busy; ResNet-18 on the first 6,000 images of Fashion-MNIST,
+# one worker with a training loss under 0.7 in the third epoch, two workers with a loss that falls every epoch. About 5 minutes
+# on two cores.
+#
+# Usage: scripts/check_learning.sh [BINARY]      build/dptrain by default; needs the package dataset-fashion-mnist
+# Prints a line a run; exits 1 if one of them falls short.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+binary=${1:-$root/build/dptrain}
+runs=$(mktemp -d)
+spinner=
+trap '[[ -z $spinner ]] || kill "$spinner" 2> /dev/null; rm -rf "$runs"' EXIT
+failed=0
+
+# field KEY LINE: a number of a line of metrics.jsonl, by the last part of its dotted name within train or test.
+train() { sed -n "s/.*\"train\":{[^}]*\"$1\":\([-0-9.e+]*\).*/\1/p"; }
+test_accuracy() { sed -n 's/.*"test":{[^}]*"accuracy":\([-0-9.e+]*\).*/\1/p'; }
+holds() { awk "BEGIN {exit !($1)}"; }
+
+verdict() {
+  if holds "$2"; then echo "ok      $1"; else
+    echo "FAILED  $1 (expected $3)"
+    failed=1
+  fi
+}
+
+lenet() {
+  local name=$1 seed=$2 accuracy seconds
+  "$binary" --config "$root/configs/lenet_ddp_2cpu.yaml" --set "seed=$seed" --out "$runs/$name" --quiet
+  accuracy=$(tail -1 "$runs/$name/metrics.jsonl" | test_accuracy)
+  seconds=$(train seconds < "$runs/$name/metrics.jsonl" | awk '{sum += $1} END {printf "%.1f", sum}')
+  verdict "$name: test accuracy $accuracy, $seconds s of training" "$accuracy >= 0.97 && $seconds < 60" "0.97 in under 60 s"
+}
+
+for seed in 0 1 2; do lenet "lenet_ddp_2cpu, seed $seed" "$seed"; done
+(while :; do :; done) &
+spinner=$!
+lenet "lenet_ddp_2cpu, seed 0, beside a process that keeps a core busy" 0
+kill "$spinner"
+spinner=
+
+resnet() {
+  "$binary" --config "$root/configs/$1.yaml" --devices "$2" --set dataset.limit=6000 --set epochs=3 --set eval_every=0 \
+    --out "$runs/$1" --quiet
+  train loss < "$runs/$1/metrics.jsonl" | tr '\n' ' '
+}
+
+read -r first second third <<< "$(resnet resnet18_1gpu cpu:0)"
+verdict "resnet18_1gpu on cpu:0: training loss $first $second $third" "$third < 0.7" "under 0.7 in epoch 3"
+read -r first second third <<< "$(resnet resnet18_2gpu cpu:0-1)"
+verdict "resnet18_2gpu on cpu:0-1: training loss $first $second $third" "$first > $second && $second > $third" "a loss that falls"
+exit "$failed"

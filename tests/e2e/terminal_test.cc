@@ -1,0 +1,107 @@
+// What a user sees on a terminal, and what the program makes of OpenMP's environment before it trains.
+
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <stdlib.h>
+
+#include <regex>
+
+#include "support/process.h"
+
+namespace dptrain {
+namespace {
+
+/// Runs the binary on a terminal of that many columns and returns all that was written to it.
+std::string shown_on_terminal(int columns, const std::vector<std::string>& arguments) {
+  winsize size{};
+  size.ws_col = static_cast<unsigned short>(columns);
+  size.ws_row = 24;
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    std::vector<char*> argv = {const_cast<char*>(DPTRAIN_BINARY)};
+    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    ::execv(DPTRAIN_BINARY, argv.data());
+    ::_exit(127);
+  }
+  std::string shown;
+  char block[4096];
+  for (ssize_t got; (got = ::read(terminal, block, sizeof block)) > 0;) shown.append(block, static_cast<size_t>(got));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << shown;
+  return shown;
+}
+
+std::vector<std::string> short_run(const std::string& out) {
+  return {"--config",   DPTRAIN_SOURCE_DIR "/configs/lenet_1cpu.yaml",
+          "--set",      "epochs=1",
+          "--set",      "threads=1",
+          "--out",      out,
+          "--overwrite"};
+}
+
+TEST(Terminal, ProgressLineHasEpochRateTimeLeftAndLoss) {
+  const std::string out = ::testing::TempDir() + "dptrain_terminal_wide";
+  const std::string shown = shown_on_terminal(100, short_run(out));
+  const std::regex line("\r\x1b\\[Kepoch 1/1 +[0-9]+ %  loss [0-9.]+  [0-9:]+ left  [0-9,]+ samples/s");
+  EXPECT_TRUE(std::regex_search(shown, line)) << shown;
+  EXPECT_NE(shown.find("  epoch  train loss"), std::string::npos) << "the table at the end";
+}
+
+TEST(Terminal, NarrowTerminalGetsWhatFits) {
+  const std::string out = ::testing::TempDir() + "dptrain_terminal_narrow";
+  const std::string shown = shown_on_terminal(30, short_run(out));
+  const std::regex line("\r\x1b\\[K([^\r\n]*)");
+  int lines = 0;
+  for (std::sregex_iterator match(shown.begin(), shown.end(), line), end; match != end; ++match) {
+    const std::string text = (*match)[1];
+    if (!text.starts_with("epoch 1/1 ")) continue;
+    ++lines;
+    EXPECT_LT(text.size(), 30u) << text;
+  }
+  EXPECT_GT(lines, 0) << shown;
+}
+
+/// The value of a variable in the environment that a process runs with; "unset" where it has none.
+std::string variable_of(const testing::Finished& finished, const std::string& name) {
+  for (const std::string& entry : testing::lines_of(finished.out))
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  return "unset";
+}
+
+/// What the training process's own environment says once it has started, run under `env` with these settings.
+testing::Finished environment_with(const std::vector<std::string>& settings) {
+  const std::string out = ::testing::TempDir() + "dptrain_openmp";
+  std::string command = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT -u OMP_PROC_BIND -u DPTRAIN_OPENMP_RESTARTED";
+  for (const std::string& setting : settings) command += " " + setting;
+  command += std::string(" " DPTRAIN_BINARY " --config " DPTRAIN_SOURCE_DIR
+                         "/configs/lenet_1cpu.yaml --quiet --overwrite --out ") +
+             out + " & child=$!; for i in $(seq 200); do [ -e " + out +
+             "/metrics.jsonl ] && break; sleep 0.05; done; tr '\\0' '\\n' < /proc/$child/environ; kill -KILL $child; "
+             "wait $child 2> /dev/null; exit 0";
+  std::filesystem::remove_all(out);
+  const testing::ProcessOptions options{
+      .command = {"/bin/sh", "-c", command}, .folder = ::testing::TempDir(), .out = {}, .err = {}};
+  return testing::Process(options).wait();
+}
+
+TEST(OpenMpEnvironment, IdleThreadsDontSpinUnlessTheUserSaysSo) {
+  const auto plain = environment_with({});
+  EXPECT_EQ(variable_of(plain, "OMP_WAIT_POLICY"), "passive");
+  EXPECT_EQ(variable_of(plain, "DPTRAIN_OPENMP_RESTARTED"), "1");
+
+  const auto chosen = environment_with({"OMP_WAIT_POLICY=active"});
+  EXPECT_EQ(variable_of(chosen, "OMP_WAIT_POLICY"), "active");
+  EXPECT_EQ(variable_of(chosen, "DPTRAIN_OPENMP_RESTARTED"), "unset") << "nothing to change, no second start";
+
+  const auto bound = environment_with({"OMP_PROC_BIND=true", "GOMP_SPINCOUNT=100"});
+  EXPECT_EQ(variable_of(bound, "OMP_PROC_BIND"), "false");
+  EXPECT_EQ(variable_of(bound, "GOMP_SPINCOUNT"), "100");
+  EXPECT_EQ(variable_of(bound, "OMP_WAIT_POLICY"), "unset");
+}
+
+}  // namespace
+}  // namespace dptrain
