@@ -1,7 +1,6 @@
 #include "autograd/batch_norm.h"
 
 #include "autograd/tape.h"
-#include "base/check.h"
 #include "ops/add.h"
 
 namespace dptrain::autograd {
@@ -23,16 +22,15 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
                                 .running_mean = a.running_mean,
                                 .running_variance = a.running_variance,
                                 .residual = a.residual.defined() ? a.residual.value() : Tensor()};
-  if (!a.training) {
-    DPTRAIN_CHECK(!x.tape().recording(), "a batch norm by running statistics has no gradient here");
-    return x.tape().record(ops::batch_norm_evaluation(in, options), {x}, {});
-  }
-  ops::BatchNormTraining forward = ops::batch_norm_training(in, options);
+  ops::BatchNormTraining forward =
+      a.training ? ops::batch_norm_training(in, options) : ops::batch_norm_by_running(in, options);
+  ops::BatchNormOptions backward_options = options;
+  backward_options.constant_statistics = !a.training;
   const Tensor y = forward.y;
   // Only a residual's backward reads the output; without one, it isn't kept alive for it.
   if (!a.residual.defined()) forward.y = Tensor();
   return x.tape().record(y, {x, a.gamma, a.beta, a.residual}, [=](const Tensor& output_gradient) {
-    const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, output_gradient, options);
+    const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, output_gradient, backward_options);
     deliver(gradients.gamma, a.gamma.gradient_sink());
     deliver(gradients.beta, a.beta.gradient_sink());
     if (a.residual.defined()) a.residual.add_gradient(gradients.residual);

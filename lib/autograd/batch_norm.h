@@ -14,7 +14,7 @@ struct BatchNormArguments {
   bool training = false;  ///< the batch's statistics, or the running ones
 };
 
-/// ops::batch_norm with gradients in training.
+/// ops::batch_norm with gradients, by the batch's statistics or the running ones.
 Variable batch_norm(const Variable& x, const BatchNormArguments& arguments, const ops::BatchNormOptions& options);
 
 }  // namespace dptrain::autograd

@@ -33,12 +33,16 @@ BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNorm
   }
 }
 
-Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
+BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options) {
   Device& device = checked(in);
   switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::batch_norm_evaluation(in, options);
+    case DeviceKind::cpu: return cpu::batch_norm_by_running(in, options);
     default: no_implementation("batch_norm", device);
   }
+}
+
+Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
+  return batch_norm_by_running(in, options).y;
 }
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,

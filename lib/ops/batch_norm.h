@@ -22,12 +22,14 @@ struct BatchNormOptions {
   float epsilon = 1e-5f;
   /// running = (1 - momentum) * running + momentum * batch; the variance without bias (divided by count - 1).
   float momentum = 0.1f;
+  /// Backward only: the statistics were the running ones, which don't depend on x.
+  bool constant_statistics = false;
 };
 
-/// What training keeps for backward.
+/// What a forward pass keeps for backward.
 struct BatchNormTraining {
   Tensor y;
-  Tensor mean;               ///< [C], of the batch
+  Tensor mean;               ///< [C], of the batch, or the running one
   Tensor inverse_deviation;  ///< [C], 1 / sqrt(variance + epsilon)
 };
 
@@ -35,7 +37,10 @@ struct BatchNormTraining {
 /// whatever the number of threads.
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options);
 
-/// Normalizes by the running statistics.
+/// Normalizes by the running statistics, keeping what backward with `constant_statistics` reads.
+BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options);
+
+/// Its output alone.
 Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options);
 
 struct BatchNormGradients {

@@ -122,15 +122,17 @@ BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNorm
   return result;
 }
 
-Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
+BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options) {
   const Chunks chunks(in.x);
-  std::vector<float> inverse_deviation(static_cast<size_t>(chunks.channels));
+  BatchNormTraining result{
+      .y = {}, .mean = in.running_mean, .inverse_deviation = Tensor::empty(in.x.device(), {chunks.channels})};
+  float* inverse_deviation = result.inverse_deviation.data<float>();
   const float* variance = in.running_variance.data<float>();
-  for (size_t c = 0; c < inverse_deviation.size(); ++c)
-    inverse_deviation[c] = 1.f / std::sqrt(variance[c] + options.epsilon);
+  for (int64_t c = 0; c < chunks.channels; ++c) inverse_deviation[c] = 1.f / std::sqrt(variance[c] + options.epsilon);
   PerLane scale(chunks), shift(chunks);
-  affine(in, chunks, in.running_mean.data<float>(), inverse_deviation.data(), scale, shift);
-  return normalized(in, in_layout_of(in.x, in.residual), chunks, scale, shift, options.relu);
+  affine(in, chunks, in.running_mean.data<float>(), inverse_deviation, scale, shift);
+  result.y = normalized(in, in_layout_of(in.x, in.residual), chunks, scale, shift, options.relu);
+  return result;
 }
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
@@ -174,6 +176,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     const double deviation = inverse_deviation[c];
     gradients.beta.data<float>()[c] = static_cast<float>(sum);
     gradients.gamma.data<float>()[c] = static_cast<float>(dot * deviation);
+    if (options.constant_statistics) continue;  // dx = scale * g
     // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), with xhat = (x - mean) * deviation.
     *mean_gradient.at(c) = static_cast<float>(sum / count);
     *slope.at(c) = static_cast<float>(-*scale.at(c) * dot * deviation * deviation / count);

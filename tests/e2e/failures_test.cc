@@ -21,6 +21,15 @@ TEST_F(FailuresTest, DivergenceIs79WithoutWeights) {
   }
 }
 
+TEST_F(FailuresTest, WeightsThatAreNotFiniteAreNeverWritten) {
+  // After three such steps most weights are NaN, but ReLUs make 0 of that, and the loss remains a number.
+  const Finished finished = run(training(
+      "run", {"dataset={name: mnist, test_limit: 200}", "learning_rate=1e10", "epochs=", "steps=3", "eval_every=0"}));
+  expect_failed(finished, 79, {"step 3", "training diverged", "no longer finite"});
+  EXPECT_FALSE(exists("run/checkpoints"));
+  EXPECT_FALSE(exists("run/metrics.jsonl"));
+}
+
 // The first device of data_parallel holds more than the others.
 TEST_F(FailuresTest, TheRankThatRunsOutOfMemoryIsNamed) {
   train("free", {"strategy=data_parallel", "eval_every=0"});
