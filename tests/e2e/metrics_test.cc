@@ -53,7 +53,7 @@ TEST_F(MetricsTest, EveryLineFitsTheSchemaAndAddsUp) {
   }
 }
 
-TEST_F(MetricsTest, DevicesThatAreNotListedUseNothing) {
+TEST_F(MetricsTest, OnlyListedDevicesAppear) {
   train("run", {"devices=[cpu:2, cpu:5]"});
   const auto devices = last_metrics("run")["devices"];
   ASSERT_EQ(devices.size(), 2u);

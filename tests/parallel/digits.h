@@ -22,6 +22,7 @@ struct StrategyOptions {
   std::string name = "ddp";
   std::string model = "lenet";
   int devices = 2;
+  int threads = 1;      ///< of each device
   int output_rank = 0;  ///< of data_parallel
   BucketOptions buckets = {};
   optim::SgdSettings sgd = {};
@@ -31,7 +32,7 @@ struct StrategyOptions {
 
 inline StrategyContext context_of(const StrategyOptions& options) {
   StrategyContext context{.team = {.devices = {},
-                                   .threads = std::vector<int>(static_cast<size_t>(options.devices), 1),
+                                   .threads = std::vector<int>(static_cast<size_t>(options.devices), options.threads),
                                    .memory_limit_bytes = options.memory_limit_bytes},
                           .replica = {.model = models::find_model(options.model),
                                       .input = {.image = {1, 28, 28}, .classes = 10},

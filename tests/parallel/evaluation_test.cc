@@ -62,6 +62,17 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
   }
 }
 
+/// LeNet's, that is: oneDNN's Winograd convolutions plan their sums by the number of threads, so that ResNet-18's
+/// scores hold for equal threads.
+TEST(Evaluation, TheScoreDoesntDependOnTheThreadsOfADevice) {
+  const Datasets data = digits(10, 100);  // the last block is smaller
+  const Score reference = evaluated(*make_strategy({.name = "single", .devices = 1, .threads = 1}), *data.test);
+  for (const int threads : {2, 3}) {
+    SCOPED_TRACE(threads);
+    expect_same(evaluated(*make_strategy({.name = "single", .devices = 1, .threads = threads}), *data.test), reference);
+  }
+}
+
 TEST(Evaluation, TrainedWeightsAreSharedWithAllDevicesFirst) {
   const Datasets data = digits(60, 200);
   for (const char* name : {"data_parallel", "ddp"}) {

@@ -14,7 +14,10 @@
 namespace dptrain::parallel {
 namespace {
 
-RankTeam::Options team_of(int ranks, double timeout_s = 60) {
+/// Of every wait for another rank. A failure that the others are told of ends them long before.
+constexpr double kDeadline_s = 30;
+
+RankTeam::Options team_of(int ranks, double timeout_s = kDeadline_s) {
   RankTeam::Options options{
       .devices = {}, .threads = std::vector<int>(static_cast<size_t>(ranks), 1), .timeout_s = timeout_s};
   for (int i = 0; i < ranks; ++i) options.devices.push_back({DeviceKind::cpu, i + 3});
@@ -23,7 +26,7 @@ RankTeam::Options team_of(int ranks, double timeout_s = 60) {
 
 /// What running `work` on so many ranks throws.
 Error failure_of(int ranks, const std::string& what, const std::function<void(RankTeam&, int)>& work,
-                 double timeout_s = 60) {
+                 double timeout_s = kDeadline_s) {
   RankTeam team(team_of(ranks, timeout_s));
   try {
     team.run(what, [&](int rank) { work(team, rank); });
@@ -56,10 +59,12 @@ TEST(RankTeam, ADeviceMayStandTwice) {
 
 TEST(RankTeam, AFailureIsTheCauseOfAll) {
   for (const int failing : {0, 1, 2}) {
+    const auto begun = Clock::now();
     const Error error = failure_of(3, "step 12", [&](RankTeam& team, int rank) {
       if (rank == failing) throw Error(ExitCode::bad_data, "a.gz: label 3: expected 0 to 9, got 11");
       wait_for_others(team, rank);
     });
+    EXPECT_LT(seconds_since(begun), kDeadline_s / 2) << "the others waited for their deadline";
     EXPECT_EQ(error.code(), ExitCode::bad_data);
     EXPECT_EQ(std::string(error.what()), "rank " + std::to_string(failing) + " (cpu:" + std::to_string(failing + 3) +
                                              "), step 12: a.gz: label 3: expected 0 to 9, got 11");

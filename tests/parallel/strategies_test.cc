@@ -158,5 +158,18 @@ TEST(Strategies, SamplesAndTimesAreCountedOnEachDevice) {
   }
 }
 
+TEST(Strategies, MemoryOfADeviceThatIsNotListedStaysZero) {
+  const Datasets data = digits(64, 70);
+  const auto beside = open_device({DeviceKind::cpu, 5});
+  for (const char* name : {"single", "data_parallel", "ddp"}) {
+    SCOPED_TRACE(name);
+    const auto strategy = make_strategy({.name = name});
+    train(*strategy, data, 2, 32, 0.05);
+    strategy->evaluate(*data.test, [] { return false; });
+    EXPECT_GT(strategy->take_costs(0).peak_bytes, 0);
+    EXPECT_EQ(beside->allocator().peak_bytes(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace dptrain::parallel
