@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/check.h"
 #include "parallel/replicated_strategy.h"
 
 namespace dptrain::parallel {
@@ -7,7 +8,9 @@ namespace dptrain::parallel {
 /// One device computes the whole batch.
 class Single final : public ReplicatedStrategy {
  public:
-  explicit Single(const StrategyContext& context) : ReplicatedStrategy(context, [](int) { return true; }) {}
+  explicit Single(const StrategyContext& context) : ReplicatedStrategy(context, [](int) { return true; }) {
+    DPTRAIN_CHECK(ranks() == 1, "single on {} devices", ranks());
+  }
 
   std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
   Score train_step(const Batch& batch, const StepNumbers& numbers) override;

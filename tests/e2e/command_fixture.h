@@ -34,9 +34,10 @@ class CommandTest : public ::testing::Test {
   }
   Finished run(const Arguments& arguments) const { return Process(program(arguments)).wait(); }
 
-  /// `dptrain --config digits.yaml --out <out>` with these overrides as --set.
+  /// `dptrain --config digits.yaml --out <out>` with these overrides as --set. No progress lines, which come after ten
+  /// seconds: on a busy machine that is soon.
   static Arguments training(const std::string& out, const Arguments& overrides = {}) {
-    Arguments arguments = {"--config", "digits.yaml", "--out", out};
+    Arguments arguments = {"--config", "digits.yaml", "--out", out, "--progress", "none"};
     for (const auto& assignment : overrides) {
       arguments.emplace_back("--set");
       arguments.push_back(assignment);

@@ -163,7 +163,7 @@ TEST(Strategies, MemoryOfADeviceThatIsNotListedStaysZero) {
   const auto beside = open_device({DeviceKind::cpu, 5});
   for (const char* name : {"single", "data_parallel", "ddp"}) {
     SCOPED_TRACE(name);
-    const auto strategy = make_strategy({.name = name});
+    const auto strategy = make_strategy({.name = name, .devices = name == std::string("single") ? 1 : 2});
     train(*strategy, data, 2, 32, 0.05);
     strategy->evaluate(*data.test, [] { return false; });
     EXPECT_GT(strategy->take_costs(0).peak_bytes, 0);

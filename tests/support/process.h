@@ -71,7 +71,8 @@ class Process {
     environment.push_back(nullptr);
     const std::string out = target(options.out, "out"), err = target(options.err, "err");
     pid_ = ::fork();
-    if (pid_ > 0) return;
+    if (pid_ < 0) ADD_FAILURE() << "could not fork";
+    if (pid_ != 0) return;
     // In the child nothing but system calls, as other threads may have held the C library's locks.
     redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
     redirect(STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
@@ -87,7 +88,10 @@ class Process {
     ::waitpid(pid_, nullptr, 0);
   }
 
-  void signal(int number) const { ::kill(pid_, number); }
+  /// Nothing where it has ended: its number may be another's by now, and 0 would be our own group.
+  void signal(int number) const {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
 
   /// Blocks until `condition` holds; fails the test where the program ends before that.
   void wait_until(const std::function<bool()>& condition) {
@@ -126,7 +130,7 @@ class Process {
   }
   bool ended() {
     if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = 0;
-    return pid_ == 0;
+    return pid_ <= 0;
   }
   bool in_time() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count() < timeout_s_;
