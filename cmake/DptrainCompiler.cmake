@@ -2,17 +2,27 @@
 find_program(DPTRAIN_CCACHE ccache)
 if(DPTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${DPTRAIN_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${DPTRAIN_CCACHE}")
 endif()
 
+# Flags for the C++ compiler; nvcc hands those that it needs to its host compiler by itself.
+function(dptrain_cxx_options)
+  foreach(option ${ARGN})
+    target_compile_options(dptrain_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${option}>)
+  endforeach()
+endfunction()
+
 add_library(dptrain_compiler INTERFACE)
-target_compile_options(dptrain_compiler INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+dptrain_cxx_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+# Sums keep the order and the contraction that the source gives them on every build.
+dptrain_cxx_options(-ffp-contract=fast -fno-fast-math)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overlaps in std::string's inlined operator+ that aren't there (GCC bug 105651).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  # Sums keep the order and the contraction that the source gives them on every build.
-  -ffp-contract=fast -fno-fast-math)
+  dptrain_cxx_options(-Wno-restrict)
+endif()
 if(DPTRAIN_WARNINGS_AS_ERRORS)
-  target_compile_options(dptrain_compiler INTERFACE -Werror)
+  dptrain_cxx_options(-Werror)
+  target_compile_options(dptrain_compiler INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(DPTRAIN_SANITIZE)
   target_compile_options(dptrain_compiler INTERFACE -fsanitize=${DPTRAIN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,9 +1,15 @@
-# What a user may switch. AUTO takes a part where the machine has it; ON insists on it; OFF leaves it out.
+# What a user may switch. AUTO takes a part where the machine has it; ON insists on it; OFF leaves it out. CUDA may be
+# SIMULATED too: the CUDA sources compiled for a GPU in software, so that tests run them without one.
 foreach(part CUDA NCCL MPI)
-  set(DPTRAIN_${part} AUTO CACHE STRING "Build with ${part}: AUTO, ON or OFF")
-  set_property(CACHE DPTRAIN_${part} PROPERTY STRINGS AUTO ON OFF)
-  if(NOT DPTRAIN_${part} MATCHES "^(AUTO|ON|OFF)$")
-    message(FATAL_ERROR "DPTRAIN_${part} is one of AUTO, ON and OFF, got '${DPTRAIN_${part}}'")
+  set(values AUTO ON OFF)
+  if(part STREQUAL "CUDA")
+    list(APPEND values SIMULATED)
+  endif()
+  set(DPTRAIN_${part} AUTO CACHE STRING "Build with ${part}: one of ${values}")
+  set_property(CACHE DPTRAIN_${part} PROPERTY STRINGS ${values})
+  if(NOT DPTRAIN_${part} IN_LIST values)
+    list(JOIN values ", " values)
+    message(FATAL_ERROR "DPTRAIN_${part} is one of ${values}, got '${DPTRAIN_${part}}'")
   endif()
 endforeach()
 option(DPTRAIN_TESTS "Build the tests" ON)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Configures and builds dptrain; the release binary is build/dptrain.
 #
-# Usage: scripts/build.sh [--preset release|debug|asan|tsan|no-gpu] [--target NAME] [--jobs N] [-DNAME=VALUE ...]
+# Usage: scripts/build.sh [--preset release|debug|asan|tsan|cuda-sim|no-gpu] [--target NAME] [--jobs N] [-DNAME=VALUE ...]
 #   --preset   which of CMakePresets.json; release goes to build, each other one to build-<preset>
 #   --target   build this target alone, say dptrain without the tests
 #   --jobs     compile so many files at a time; by default as many as there are cores, and 1.5 GiB for each
@@ -57,8 +57,8 @@ while (($# > 0)); do
 done
 case $preset in
   release) folder=build ;;
-  debug | asan | tsan | no-gpu) folder=build-$preset ;;
-  *) fail 64 "unknown preset '$preset'; there are release, debug, asan, tsan and no-gpu" ;;
+  debug | asan | tsan | cuda-sim | no-gpu) folder=build-$preset ;;
+  *) fail 64 "unknown preset '$preset'; there are release, debug, asan, tsan, cuda-sim and no-gpu" ;;
 esac
 [[ -z $jobs || $jobs =~ ^[1-9][0-9]*$ ]] || fail 64 "--jobs needs a number of at least 1, got '$jobs'"
 

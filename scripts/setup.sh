@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what dptrain needs to be built, on Debian and Ubuntu; does nothing where everything is there.
+# Installs what dptrain needs to be built, on Debian and Ubuntu; does nothing where everything is there. Where the CUDA
+# Toolkit is, also the headers of cuDNN's frontend, from PyPI into .deps; the toolkit and cuDNN themselves it leaves to you.
 #
 # Usage: scripts/setup.sh [--with-mpi] [--with-fashion-mnist] [--dev]
 #   --with-mpi             also Open MPI, for training on several hosts
@@ -31,12 +32,41 @@ if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
   fail 69 "this system has no apt-get; install what these Debian packages hold, then use --no-setup with the other scripts: ${packages[*]}"
 fi
 
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+has_cuda() { command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; }
+if has_cuda; then
+  packages+=(python3-pip unzip)
+fi
+
+# The header-only library by which we talk to cuDNN 9: one version, one file, known by its checksum.
+install_cudnn_frontend() {
+  local version=1.32.0 platform=manylinux_2_28_x86_64
+  local sum=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0
+  local target=$root/.deps/cudnn-frontend-$version
+  [[ ! -d $target/include ]] || return 0
+  local work
+  work=$(mktemp -d)
+  echo "setup: fetching the headers of nvidia-cudnn-frontend $version"
+  python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.11 --implementation cp \
+    --platform "$platform" --dest "$work" "nvidia-cudnn-frontend==$version" < /dev/null ||
+    fail 69 "pip could not fetch nvidia-cudnn-frontend $version from PyPI; is there a network?"
+  echo "$sum  $(echo "$work"/*.whl)" | sha256sum --check --quiet ||
+    fail 69 "the file that PyPI gave for nvidia-cudnn-frontend $version isn't the one this version was tested with"
+  mkdir -p "$root/.deps"
+  unzip -q "$work"/*.whl 'include/*' -d "$work/unpacked"
+  rm -rf "$target.part"
+  mv "$work/unpacked" "$target.part"
+  mv "$target.part" "$target"
+  rm -rf "$work"
+}
+
 missing=()
 for package in "${packages[@]}"; do
   state=$(dpkg-query --show --showformat '${db:Status-Abbrev}' "$package" 2> /dev/null || true)
   [[ $state == ?i* ]] || missing+=("$package")
 done
 if ((${#missing[@]} == 0)); then
+  if has_cuda; then install_cudnn_frontend; fi
   echo "setup: all ${#packages[@]} packages are there"
   exit 0
 fi
@@ -55,3 +85,4 @@ apt update || fail 69 "apt-get update failed, so ${missing[*]} could not be inst
 apt install --yes --no-install-recommends "${missing[@]}" ||
   fail 69 "apt-get could not install ${missing[*]}; its own message stands above"
 echo "setup: installed ${missing[*]}"
+if has_cuda; then install_cudnn_frontend; fi

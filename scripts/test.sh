@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test; ends with the skipped tests, their reasons, and ctest's verdict.
 #
-# Usage: scripts/test.sh [--no-setup] [--preset release|debug|asan|tsan|no-gpu] [ctest arguments, such as -R comm]
+# Usage: scripts/test.sh [--no-setup] [--preset release|debug|asan|tsan|cuda-sim|no-gpu] [ctest arguments, such as -R comm]
 #   --no-setup   install nothing
 #   --preset     test this build; release by default
 #
@@ -32,8 +32,8 @@ done
 
 case $preset in
   release) folder=build ;;
-  debug | asan | tsan | no-gpu) folder=build-$preset ;;
-  *) fail 64 "unknown preset '$preset'; there are release, debug, asan, tsan and no-gpu" ;;
+  debug | asan | tsan | cuda-sim | no-gpu) folder=build-$preset ;;
+  *) fail 64 "unknown preset '$preset'; there are release, debug, asan, tsan, cuda-sim and no-gpu" ;;
 esac
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

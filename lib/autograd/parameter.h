@@ -7,11 +7,15 @@
 
 namespace dptrain {
 
+/// What operators compute with in half precision: a copy of the parameter in it, or the f32 value itself (batch norms).
+enum class Operand { copy, value };
+
 /// A trainable tensor of a model: its value and its gradient, both views of one flat buffer each once the model has
 /// been put on a device. Belongs to the rank thread of its replica.
 class Parameter {
  public:
-  Parameter(Shape shape, Layout layout) : shape_(shape), layout_(layout) {}
+  Parameter(Shape shape, Layout layout, Operand operand = Operand::copy)
+      : shape_(shape), layout_(layout), operand_kind_(operand) {}
 
   const Shape& shape() const { return shape_; }
   /// How value and gradient lie in memory.
@@ -22,6 +26,8 @@ class Parameter {
   int index() const { return index_; }
 
   const Tensor& value() const { return value_; }
+  /// What operators read: the value, or its copy in half precision.
+  const Tensor& operand() const { return copy_.defined() ? copy_ : value_; }
   const Tensor& gradient() const { return gradient_; }
   /// Whether a backward pass has written the gradient since `forget_gradient`.
   bool has_gradient() const { return has_gradient_; }
@@ -37,14 +43,20 @@ class Parameter {
     value_ = std::move(value);
     gradient_ = std::move(gradient);
   }
+  /// A copy in half precision, which whoever changes the value keeps up to date.
+  void bind_copy(Tensor copy) {
+    if (operand_kind_ == Operand::copy) copy_ = std::move(copy);
+  }
 
  private:
   Shape shape_;
   Layout layout_;
+  Operand operand_kind_;
   std::string name_;
   int index_ = -1;
   Tensor value_;
   Tensor gradient_;
+  Tensor copy_;
   bool has_gradient_ = false;
 };
 

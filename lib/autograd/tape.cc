@@ -15,7 +15,7 @@ Variable Tape::input(Tensor value, bool requires_gradient) {
 }
 
 Variable Tape::use(Parameter& parameter) {
-  Variable variable = input(parameter.value(), true);
+  Variable variable = input(parameter.operand(), true);
   variable.state_->parameter = &parameter;
   return variable;
 }

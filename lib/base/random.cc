@@ -4,42 +4,6 @@
 #include <numbers>
 
 namespace dptrain {
-namespace {
-
-/// Spreads (seed, purpose) over the 64 bits of the key: splitmix64's finalizer.
-uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{kMultiply0} * counter[0];
-    const uint64_t product1 = uint64_t{kMultiply1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
-  }
-  return counter;
-}
-
-KeyedRandom::KeyedRandom(uint64_t seed, RandomPurpose purpose, uint32_t epoch, uint32_t subject)
-    : epoch_(epoch), subject_(subject) {
-  const uint64_t key = mixed(mixed(seed) ^ static_cast<uint64_t>(purpose));
-  key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
-}
-
-std::array<uint32_t, 4> KeyedRandom::words(uint64_t block) const {
-  return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subject_, epoch_}, key_);
-}
-
 uint32_t KeyedRandom::word(uint64_t position) const { return words(position / 4)[position % 4]; }
 
 float KeyedRandom::uniform(uint64_t position) const { return static_cast<float>(word(position) >> 8) * 0x1.0p-24f; }

@@ -10,16 +10,34 @@ enum class RandomPurpose : uint32_t { shuffle = 1, initialize = 2, dropout = 3, 
 
 /// The block of random words that a counter has under a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
 /// easy as 1, 2, 3", SC 2011).
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
+  constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = uint64_t{kMultiply0} * counter[0];
+    const uint64_t product1 = uint64_t{kMultiply1} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    key[0] += kWeyl0;
+    key[1] += kWeyl1;
+  }
+  return counter;
+}
 
 /// Random numbers by philox4x32 that depend on their key alone, never on how many were drawn before or by which thread.
 /// The key is (seed, purpose); the counter is (epoch, subject, position), where the subject is a sample or a parameter.
 class KeyedRandom {
  public:
-  KeyedRandom(uint64_t seed, RandomPurpose purpose, uint32_t epoch, uint32_t subject);
+  constexpr KeyedRandom(uint64_t seed, RandomPurpose purpose, uint32_t epoch, uint32_t subject)
+      : epoch_(epoch), subject_(subject) {
+    const uint64_t key = mixed(mixed(seed) ^ static_cast<uint64_t>(purpose));
+    key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+  }
 
   /// The four words of block number `block`.
-  std::array<uint32_t, 4> words(uint64_t block) const;
+  constexpr std::array<uint32_t, 4> words(uint64_t block) const {
+    return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subject_, epoch_}, key_);
+  }
   /// Word number `position`: the same as words(position / 4)[position % 4].
   uint32_t word(uint64_t position) const;
   /// Uniform in [0, 1), 24 bits.
@@ -30,7 +48,15 @@ class KeyedRandom {
   uint32_t below(uint64_t position, uint32_t bound) const;
 
  private:
-  std::array<uint32_t, 2> key_;
+  /// Spreads (seed, purpose) over the 64 bits of the key: splitmix64's finalizer.
+  static constexpr uint64_t mixed(uint64_t x) {
+    x += 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+  }
+
+  std::array<uint32_t, 2> key_{};
   uint32_t epoch_;
   uint32_t subject_;
 };

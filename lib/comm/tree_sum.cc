@@ -74,7 +74,7 @@ void copy_range(const TreeSum& sum, int64_t begin, int64_t end) {
 
 int tree_left_ranks(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1))); }
 
-bool can_sum(DType dtype) { return dtype != DType::u8; }
+bool can_sum(DType dtype) { return dtype != DType::u8 && dtype != DType::bf16 && dtype != DType::f16; }
 
 void TreeSum::run(int64_t begin, int64_t end) const noexcept {
   assert(!inputs.empty() && inputs.size() <= kMaxTreeInputs);
@@ -86,7 +86,9 @@ void TreeSum::run(int64_t begin, int64_t end) const noexcept {
     // Unsigned, for a defined result where an integer sum overflows.
     case DType::i32: return sum_range<uint32_t>(*this, begin, end);
     case DType::i64: return sum_range<uint64_t>(*this, begin, end);
-    case DType::u8: assert(false && "u8 can't be summed");
+    case DType::bf16:
+    case DType::f16:
+    case DType::u8: assert(false && "a type that can't be summed");
   }
 }
 

@@ -3,25 +3,24 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "base/error.h"
 
 namespace dptrain {
 
 BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device) {
-  if (device.kind() != DeviceKind::cpu)
-    throw Error(ExitCode::device, device.name() + ": images are decoded into CPU memory only; use --devices cpu:0-1");
   const Shape image = dataset.image_shape();
   const auto elements = static_cast<size_t>(image.elements());
   const auto count = static_cast<int64_t>(samples.size());
 
   BatchPart part;
-  part.images = Tensor::empty(device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
+  part.dataset = &dataset;
   part.labels.reserve(samples.size());
   part.sample_ids.assign(samples.begin(), samples.end());
+  for (const int64_t sample : samples) part.labels.push_back(dataset.label(sample));
+  if (device.kind() != DeviceKind::cpu) return part;
+  part.images = Tensor::empty(device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
   float* out = part.images.data<float>();
   for (const int64_t sample : samples) {
     dataset.image(sample, {out, elements});
-    part.labels.push_back(dataset.label(sample));
     out += elements;
   }
   return part;

@@ -11,14 +11,18 @@ namespace dptrain {
 
 /// The samples of one part of a batch: those of one device.
 struct BatchPart {
-  Tensor images;                ///< f32 [n, C, H, W], plain, on the part's device
+  /// f32 [n, C, H, W], plain, on the part's CPU worker. Undefined for a GPU, which decodes its images itself from
+  /// `dataset` (see images_on_device.h).
+  Tensor images;
+  const ImageDataset* dataset = nullptr;
   std::vector<int32_t> labels;  ///< n
   /// n: their numbers in the data set, which random draws are keyed by.
   std::vector<int64_t> sample_ids;
   int64_t samples() const { return static_cast<int64_t>(labels.size()); }
 };
 
-/// Puts these samples, in this order, into memory of `device`; there may be none. Complete when it returns.
+/// Puts these samples, in this order, into memory of `device`; there may be none. Complete when it returns; for a GPU
+/// only their numbers and labels are put together. `dataset` must outlive the part.
 /// Throws 71 where the device has no memory left.
 BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device);
 

@@ -26,6 +26,7 @@ class ByteImages final : public ImageDataset {
   int64_t classes() const override { return data_.classes; }
   void image(int64_t index, std::span<float> out) const override;
   int32_t label(int64_t index) const override;
+  ImageBytes bytes() const override { return {.pixels = data_.pixels, .labels = data_.labels, .table = table_}; }
 
  private:
   LabelledBytes data_;

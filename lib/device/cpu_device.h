@@ -7,11 +7,15 @@
 
 namespace dptrain {
 
+/// Bytes of memory of this machine.
+int64_t host_memory_bytes();
+
 /// A logical CPU worker: `threads` OpenMP threads of the rank thread that enters it, and an allocator of its own.
 class CpuDevice final : public Device {
  public:
   CpuDevice(DeviceId id, const DeviceOptions& options);
 
+  int64_t free_bytes() const override { return host_memory_bytes(); }
   void enter_thread() override;
   void fill_zero(void* memory, int64_t bytes) override;
   void copy(void* to, const void* from, int64_t bytes) override;
@@ -37,8 +41,5 @@ const char* cpu_isa_name(CpuIsa isa);
 
 /// "Intel(R) Xeon(R) Processor", from /proc/cpuinfo; "unknown" where it doesn't say.
 std::string cpu_model_name();
-
-/// Bytes of memory of this machine.
-int64_t host_memory_bytes();
 
 }  // namespace dptrain

@@ -32,6 +32,9 @@ class Device {
   CachingAllocator& allocator() { return *allocator_; }
   const CachingAllocator& allocator() const { return *allocator_; }
 
+  /// Bytes that can still be allocated, as far as can be told.
+  virtual int64_t free_bytes() const = 0;
+
   /// Called once by the rank thread before it computes, to take its share of the machine.
   virtual void enter_thread() {}
   // Work that is given to a device runs in order, and may go on after the call has returned; what is said here of
@@ -57,6 +60,8 @@ class Device {
   }
 
  protected:
+  /// Ends what is attached, for devices whose own members it uses.
+  void forget_attached() { attached_.clear(); }
   Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes);
 
  private:
@@ -72,6 +77,10 @@ struct DeviceOptions {
   int rank = 0;
   int threads = 1;                 ///< CPU threads that compute for it
   int64_t memory_limit_bytes = 0;  ///< 0: none
+  /// Of GPUs: only algorithms that end in the same bits on every run.
+  bool deterministic = false;
+  /// Of GPUs: products of f32 may round their inputs to TF32 (10 bits of mantissa).
+  bool tf32 = false;
 };
 
 /// Opens a device that `require_devices` has found on this machine. Throws 71 where this version can't compute on it.

@@ -36,12 +36,8 @@ std::optional<int> small_number(std::string_view digits) {
   return value;
 }
 
-/// GPUs that `auto` may choose. None yet: operators exist for CPU workers only, and `auto` never chooses what can't
-/// train.
-std::vector<CudaDeviceInfo> trainable_gpus() { return {}; }
-
 std::vector<DeviceId> automatic(int count) {
-  const auto gpus = trainable_gpus();
+  const auto gpus = cuda_devices();
   if (count == 0) count = std::max(1, static_cast<int>(gpus.size()));
   std::vector<DeviceId> devices;
   for (int i = 0; i < count; ++i) {

@@ -37,8 +37,8 @@ Variable Linear::forward(const Variable& x, const ForwardContext& context) {
 
 BatchNorm2d::BatchNorm2d(int64_t channels, bool relu)
     : relu_(relu),
-      gamma_(add_parameter("weight", {channels}, Initializer::constant(1))),
-      beta_(add_parameter("bias", {channels}, Initializer::constant(0))),
+      gamma_(add_parameter("weight", {channels}, Initializer::constant(1), Layout::plain, Operand::value)),
+      beta_(add_parameter("bias", {channels}, Initializer::constant(0), Layout::plain, Operand::value)),
       running_mean_(add_state("running_mean", {channels}, 0)),
       running_variance_(add_state("running_var", {channels}, 1)) {}
 

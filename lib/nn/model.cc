@@ -23,7 +23,7 @@ void Model::add_stage(std::unique_ptr<Module> stage, std::string prefix) {
   stages_.push_back({std::move(prefix), std::move(stage)});
 }
 
-void Model::place(Device& device, const InitializationOptions& options) {
+void Model::place(Device& device, const InitializationOptions& options, DType compute) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
   std::vector<Initializer> initializers;
   int64_t elements = 0;
@@ -46,13 +46,18 @@ void Model::place(Device& device, const InitializationOptions& options) {
   }
   weights_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::weights});
   gradients_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients});
+  if (compute != DType::f32)
+    weight_copies_ = Tensor::zeros(device, {elements}, {.dtype = compute, .purpose = MemoryPurpose::weights});
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = *parameters_[i];
     parameter.bind(weights_.window(offsets_[i], parameter.shape(), parameter.layout()),
                    gradients_.window(offsets_[i], parameter.shape(), parameter.layout()));
+    if (weight_copies_.defined())
+      parameter.bind_copy(weight_copies_.window(offsets_[i], parameter.shape(), parameter.layout()));
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, static_cast<uint32_t>(i));
     write_values(parameter.value(), initial_values(initializers[i], parameter.shape(), random));
   }
+  refresh_copies();
 
   int64_t state_elements = 0;
   for (const RunningState* state : states_) state_elements += aligned(state->shape.elements());
@@ -69,6 +74,10 @@ Variable Model::forward(const Variable& x, const ForwardContext& context) {
   Variable value = x;
   for (auto& stage : stages_) value = stage.module->forward(value, context);
   return value;
+}
+
+void Model::refresh_copies() {
+  if (weight_copies_.defined()) ops::reorder_into(weights_, weight_copies_);
 }
 
 int64_t Model::parameter_elements() const {

@@ -12,7 +12,7 @@ namespace dptrain::nn {
 /// What overrides the initializers of a model's own: those of tensors of two or more dimensions.
 struct InitializationOptions {
   uint64_t seed = 0;
-  std::optional<Initializer> weights;
+  std::optional<Initializer> weights = {};
 };
 
 /// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
@@ -22,9 +22,9 @@ class Model {
   /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
   void add_stage(std::unique_ptr<Module> stage, std::string prefix = {});
 
-  /// Gives every parameter and running state memory on `device` and its first values. Called once, after the last
-  /// stage.
-  void place(Device& device, const InitializationOptions& options);
+  /// Gives every parameter and running state memory on `device` and its first values, and operands of type `compute`.
+  /// Called once, after the last stage.
+  void place(Device& device, const InitializationOptions& options, DType compute = DType::f32);
 
   /// The logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
   Variable forward(const Variable& x, const ForwardContext& context);
@@ -42,6 +42,10 @@ class Model {
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
   const Tensor& running_states() const { return state_values_; }
+  /// The weights in half precision, for operators to read; undefined where they compute in f32.
+  const Tensor& weight_copies() const { return weight_copies_; }
+  /// Makes the copies anew; after all changes of the weights but the optimizer's, which writes them itself.
+  void refresh_copies();
   /// Where a parameter begins in the flat buffers, in elements.
   int64_t offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index())]; }
 
@@ -59,6 +63,7 @@ class Model {
   std::vector<RunningState*> states_;
   std::vector<int64_t> offsets_;
   Tensor weights_;
+  Tensor weight_copies_;
   Tensor gradients_;
   Tensor state_values_;
 };

@@ -2,8 +2,9 @@
 
 namespace dptrain::nn {
 
-Parameter& Module::add_parameter(std::string name, const Shape& shape, const Initializer& initializer, Layout layout) {
-  parameters_.push_back({std::move(name), std::make_unique<Parameter>(shape, layout), initializer});
+Parameter& Module::add_parameter(std::string name, const Shape& shape, const Initializer& initializer, Layout layout,
+                                 Operand operand) {
+  parameters_.push_back({std::move(name), std::make_unique<Parameter>(shape, layout, operand), initializer});
   return *parameters_.back().parameter;
 }
 

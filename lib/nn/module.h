@@ -55,7 +55,7 @@ class Module {
   Module() = default;
 
   Parameter& add_parameter(std::string name, const Shape& shape, const Initializer& initializer,
-                           Layout layout = Layout::plain);
+                           Layout layout = Layout::plain, Operand operand = Operand::copy);
   RunningState& add_state(std::string name, const Shape& shape, float initial);
   template <class M, class... Arguments>
   M& add_child(std::string name, Arguments&&... arguments) {

@@ -1,17 +1,16 @@
 #include "ops/add.h"
 
 #include "base/check.h"
-#include "device/parallel_for.h"
 #include "ops/dispatch.h"
-#include "ops/elementwise_kernels.h"
+#include "ops/elementwise_cpu.h"
+#include "ops/elementwise_cuda.h"
 
 namespace dptrain::ops {
 namespace {
 
-constexpr int64_t kGrain = 16384;
-
 void require_alike(const Tensor& a, const Tensor& b) {
-  DPTRAIN_CHECK(a.shape() == b.shape() && a.layout() == b.layout(), "add: {} and {}", a.text(), b.text());
+  DPTRAIN_CHECK(a.shape() == b.shape() && a.layout() == b.layout() && a.dtype() == b.dtype(), "add: {} and {}",
+                a.text(), b.text());
 }
 
 }  // namespace
@@ -19,21 +18,17 @@ void require_alike(const Tensor& a, const Tensor& b) {
 Tensor add(const Tensor& a, const Tensor& b) {
   Device& device = common_device("add", {&a, &b});
   require_alike(a, b);
-  if (device.kind() != DeviceKind::cpu) no_implementation("add", device);
-  Tensor sum = Tensor::empty(device, a.shape(), {.layout = a.layout()});
-  parallel_ranges(device, a.storage_elements(), kGrain, [&](int64_t begin, int64_t end) {
-    elementwise_kernels().add(a.data<float>() + begin, b.data<float>() + begin, sum.data<float>() + begin, end - begin);
-  });
+  Tensor sum = Tensor::empty(device, a.shape(), {.dtype = a.dtype(), .layout = a.layout()});
+  on_device(
+      "add", device, [&] { cpu::add(a, b, sum); }, [&] { cuda::add(a, b, sum); });
   return sum;
 }
 
 void add_into(const Tensor& to, const Tensor& from) {
   Device& device = common_device("add", {&to, &from});
   require_alike(to, from);
-  if (device.kind() != DeviceKind::cpu) no_implementation("add", device);
-  parallel_ranges(device, to.storage_elements(), kGrain, [&](int64_t begin, int64_t end) {
-    elementwise_kernels().add_into(to.data<float>() + begin, from.data<float>() + begin, end - begin);
-  });
+  return on_device(
+      "add", device, [&] { return cpu::add_into(to, from); }, [&] { return cuda::add_into(to, from); });
 }
 
 }  // namespace dptrain::ops

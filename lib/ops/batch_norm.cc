@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "ops/batch_norm_cpu.h"
+#include "ops/batch_norm_cuda.h"
 #include "ops/dispatch.h"
 
 namespace dptrain::ops {
@@ -27,18 +28,16 @@ BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNorm
     return {.y = Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}),
             .mean = Tensor::zeros(device, in.gamma.shape()),
             .inverse_deviation = Tensor::zeros(device, in.gamma.shape())};
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::batch_norm_training(in, options);
-    default: no_implementation("batch_norm", device);
-  }
+  return on_device(
+      "batch_norm", device, [&] { return cpu::batch_norm_training(in, options); },
+      [&] { return cuda::batch_norm_training(in, options); });
 }
 
 BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options) {
   Device& device = checked(in);
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::batch_norm_by_running(in, options);
-    default: no_implementation("batch_norm", device);
-  }
+  return on_device(
+      "batch_norm", device, [&] { return cpu::batch_norm_by_running(in, options); },
+      [&] { return cuda::batch_norm_by_running(in, options); });
 }
 
 Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
@@ -51,10 +50,9 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
   common_device("batch_norm backward",
                 {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation, &output_gradient});
   require_shape("batch_norm backward", "output gradient", output_gradient.shape(), in.x.shape());
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::batch_norm_backward(in, forward, output_gradient, options);
-    default: no_implementation("batch_norm backward", device);
-  }
+  return on_device(
+      "batch_norm backward", device, [&] { return cpu::batch_norm_backward(in, forward, output_gradient, options); },
+      [&] { return cuda::batch_norm_backward(in, forward, output_gradient, options); });
 }
 
 }  // namespace dptrain::ops

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "ops/conv2d_cpu.h"
+#include "ops/conv2d_cuda.h"
 #include "ops/dispatch.h"
 
 namespace dptrain::ops {
@@ -23,10 +24,9 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   Device& device = common_device("conv2d", {&x, &weight, &bias});
   const Shape shape = output_shape(x.shape(), weight.shape(), options);
   if (bias.defined()) require_shape("conv2d", "bias", bias.shape(), {weight.shape()[0]});
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::conv2d_forward(x, weight, bias, shape, options);
-    default: no_implementation("conv2d", device);
-  }
+  return on_device(
+      "conv2d", device, [&] { return cpu::conv2d_forward(x, weight, bias, shape, options); },
+      [&] { return cuda::conv2d_forward(x, weight, bias, shape, options); });
 }
 
 Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
@@ -34,10 +34,9 @@ Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor&
   Device& device = common_device("conv2d backward", {&x, &weight, &output_gradient});
   require_shape("conv2d backward", "output gradient", output_gradient.shape(),
                 output_shape(x.shape(), weight.shape(), options));
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::conv2d_backward_data(x, weight, output_gradient, options);
-    default: no_implementation("conv2d backward", device);
-  }
+  return on_device(
+      "conv2d backward", device, [&] { return cpu::conv2d_backward_data(x, weight, output_gradient, options); },
+      [&] { return cuda::conv2d_backward_data(x, weight, output_gradient, options); });
 }
 
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
@@ -45,10 +44,9 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   Device& device = common_device("conv2d backward", {&x, &output_gradient, &gradients.weight, &gradients.bias});
   require_shape("conv2d backward", "output gradient", output_gradient.shape(),
                 output_shape(x.shape(), gradients.weight.shape(), options));
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::conv2d_backward_weights(x, output_gradient, gradients, options);
-    default: no_implementation("conv2d backward", device);
-  }
+  return on_device(
+      "conv2d backward", device, [&] { return cpu::conv2d_backward_weights(x, output_gradient, gradients, options); },
+      [&] { return cuda::conv2d_backward_weights(x, output_gradient, gradients, options); });
 }
 
 Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t out_channels) {
@@ -61,7 +59,7 @@ Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t o
 Layout conv2d_weight_layout(const Device& device, const Shape& weight) {
   switch (device.kind()) {
     case DeviceKind::cpu: return cpu::conv2d_weight_layout(weight);
-    default: return Layout::plain;
+    default: return Layout::nhwc;
   }
 }
 

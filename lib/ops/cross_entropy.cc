@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "ops/cross_entropy_cpu.h"
+#include "ops/cross_entropy_cuda.h"
 #include "ops/dispatch.h"
 
 namespace dptrain::ops {
@@ -18,26 +19,23 @@ Device& checked(const char* op, const Tensor& logits, const Tensor& labels) {
 
 Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
   Device& device = checked("cross_entropy", logits, labels);
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::cross_entropy_forward(logits, labels);
-    default: no_implementation("cross_entropy", device);
-  }
+  return on_device(
+      "cross_entropy", device, [&] { return cpu::cross_entropy_forward(logits, labels); },
+      [&] { return cuda::cross_entropy_forward(logits, labels); });
 }
 
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale) {
   Device& device = checked("cross_entropy backward", logits, labels);
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::cross_entropy_backward(logits, labels, scale);
-    default: no_implementation("cross_entropy backward", device);
-  }
+  return on_device(
+      "cross_entropy backward", device, [&] { return cpu::cross_entropy_backward(logits, labels, scale); },
+      [&] { return cuda::cross_entropy_backward(logits, labels, scale); });
 }
 
-int64_t count_correct(const Tensor& logits, const Tensor& labels) {
-  Device& device = checked("count_correct", logits, labels);
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::count_correct(logits, labels);
-    default: no_implementation("count_correct", device);
-  }
+Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
+  Device& device = checked("correct_samples", logits, labels);
+  return on_device(
+      "correct_samples", device, [&] { return cpu::correct_samples(logits, labels); },
+      [&] { return cuda::correct_samples(logits, labels); });
 }
 
 }  // namespace dptrain::ops

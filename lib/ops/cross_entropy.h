@@ -12,7 +12,7 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels);
 /// The gradient of `scale` * (sum of all losses) with respect to the logits: scale * (softmax - one-hot).
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale);
 
-/// How many samples have their largest logit (the first of equals) at their label.
-int64_t count_correct(const Tensor& logits, const Tensor& labels);
+/// Which samples have their largest logit (the first of equals) at their label: i32 [N], 1 or 0.
+Tensor correct_samples(const Tensor& logits, const Tensor& labels);
 
 }  // namespace dptrain::ops

@@ -51,11 +51,11 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double
   return gradient;
 }
 
-int64_t count_correct(const Tensor& logits, const Tensor& labels) {
-  int64_t correct = 0;
+Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
+  Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
   for (int64_t n = 0; n < logits.shape()[0]; ++n) {
     const auto row = row_of(logits, n);
-    correct += std::ranges::max_element(row) - row.begin() == labels.data<int32_t>()[n];
+    correct.data<int32_t>()[n] = std::ranges::max_element(row) - row.begin() == labels.data<int32_t>()[n];
   }
   return correct;
 }

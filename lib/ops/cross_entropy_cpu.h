@@ -6,6 +6,6 @@ namespace dptrain::ops::cpu {
 
 Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels);
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale);
-int64_t count_correct(const Tensor& logits, const Tensor& labels);
+Tensor correct_samples(const Tensor& logits, const Tensor& labels);
 
 }  // namespace dptrain::ops::cpu

@@ -7,12 +7,26 @@
 
 namespace dptrain::ops {
 
+/// Whether the CUDA implementations are part of this build. Where they are not, no device of that kind can be opened.
+inline constexpr bool kWithCuda = DPTRAIN_WITH_CUDA;
+
 /// The device that all defined tensors of a call lie on. Throws 70, naming both, where two lie on different ones: an
 /// operator never copies between devices by itself.
 Device& common_device(std::string_view op, std::initializer_list<const Tensor*> tensors);
 
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);
+
+/// The implementation for the device's kind: what `on_cpu` or `on_cuda` returns. Without CUDA in the build the second
+/// is not called anywhere, so that what it names needn't exist.
+template <class OnCpu, class OnCuda>
+auto on_device(std::string_view op, const Device& device, const OnCpu& on_cpu, const OnCuda& on_cuda) {
+  if (device.kind() == DeviceKind::cpu) return on_cpu();
+  if constexpr (kWithCuda) {
+    if (device.kind() == DeviceKind::cuda) return on_cuda();
+  }
+  no_implementation(op, device);
+}
 
 /// Throws 70, naming operator and both shapes, unless they are equal. So do all operators, for tensors that don't fit.
 void require_shape(std::string_view op, std::string_view what, const Shape& got, const Shape& expected);

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "ops/dispatch.h"
 #include "ops/linear_cpu.h"
+#include "ops/linear_cuda.h"
 
 namespace dptrain::ops {
 
@@ -11,20 +12,18 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   DPTRAIN_CHECK(x.shape().rank() == 2 && weight.shape().rank() == 2 && x.shape()[1] == weight.shape()[1],
                 "linear: input {} and weight {}", x.shape().text(), weight.shape().text());
   if (bias.defined()) require_shape("linear", "bias", bias.shape(), {weight.shape()[0]});
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::linear_forward(x, weight, bias, relu);
-    default: no_implementation("linear", device);
-  }
+  return on_device(
+      "linear", device, [&] { return cpu::linear_forward(x, weight, bias, relu); },
+      [&] { return cuda::linear_forward(x, weight, bias, relu); });
 }
 
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient) {
   Device& device = common_device("linear backward", {&weight, &output_gradient});
   require_shape("linear backward", "output gradient", output_gradient.shape(),
                 {output_gradient.shape()[0], weight.shape()[0]});
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::linear_backward_data(weight, output_gradient);
-    default: no_implementation("linear backward", device);
-  }
+  return on_device(
+      "linear backward", device, [&] { return cpu::linear_backward_data(weight, output_gradient); },
+      [&] { return cuda::linear_backward_data(weight, output_gradient); });
 }
 
 void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, const LinearWeightGradients& gradients) {
@@ -33,10 +32,9 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
                 {output_gradient.shape()[1], x.shape()[1]});
   require_shape("linear backward", "output gradient", output_gradient.shape(),
                 {x.shape()[0], gradients.weight.shape()[0]});
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::linear_backward_weights(x, output_gradient, gradients);
-    default: no_implementation("linear backward", device);
-  }
+  return on_device(
+      "linear backward", device, [&] { return cpu::linear_backward_weights(x, output_gradient, gradients); },
+      [&] { return cuda::linear_backward_weights(x, output_gradient, gradients); });
 }
 
 }  // namespace dptrain::ops

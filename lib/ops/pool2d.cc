@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "ops/dispatch.h"
 #include "ops/pool2d_cpu.h"
+#include "ops/pool2d_cuda.h"
 
 namespace dptrain::ops {
 namespace {
@@ -28,39 +29,38 @@ Shape output_shape(const Shape& x, Pooling pooling, const Pool2dOptions& options
 Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOptions& options) {
   Device& device = common_device("pool2d", {&x});
   const Shape shape = output_shape(x.shape(), pooling, options);
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::pool2d_forward(x, shape, pooling, options);
-    default: no_implementation("pool2d", device);
-  }
+  // A maximum's place in its window is a byte on a GPU.
+  DPTRAIN_CHECK(device.kind() == DeviceKind::cpu || pooling == Pooling::average || options.kernel <= 16,
+                "pool2d: a window of {} on a GPU, of 16 at most", options.kernel);
+  return on_device(
+      "pool2d", device, [&] { return cpu::pool2d_forward(x, shape, pooling, options); },
+      [&] { return cuda::pool2d_forward(x, shape, pooling, options); });
 }
 
 Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
                        const Pool2dOptions& options) {
   Device& device = common_device("pool2d backward", {&x, &result.y, &output_gradient});
   require_shape("pool2d backward", "output gradient", output_gradient.shape(), result.y.shape());
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::pool2d_backward(x, result, output_gradient, pooling, options);
-    default: no_implementation("pool2d backward", device);
-  }
+  return on_device(
+      "pool2d backward", device, [&] { return cpu::pool2d_backward(x, result, output_gradient, pooling, options); },
+      [&] { return cuda::pool2d_backward(x, result, output_gradient, pooling, options); });
 }
 
 Tensor global_average_pool_forward(const Tensor& x) {
   Device& device = common_device("global_average_pool", {&x});
   DPTRAIN_CHECK(x.shape().rank() == 4, "global_average_pool: input {}", x.shape().text());
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::global_average_pool_forward(x);
-    default: no_implementation("global_average_pool", device);
-  }
+  return on_device(
+      "global_average_pool", device, [&] { return cpu::global_average_pool_forward(x); },
+      [&] { return cuda::global_average_pool_forward(x); });
 }
 
 Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
   Device& device = common_device("global_average_pool backward", {&x, &output_gradient});
   require_shape("global_average_pool backward", "output gradient", output_gradient.shape(),
                 {x.shape()[0], x.shape()[1]});
-  switch (device.kind()) {
-    case DeviceKind::cpu: return cpu::global_average_pool_backward(x, output_gradient);
-    default: no_implementation("global_average_pool backward", device);
-  }
+  return on_device(
+      "global_average_pool backward", device, [&] { return cpu::global_average_pool_backward(x, output_gradient); },
+      [&] { return cuda::global_average_pool_backward(x, output_gradient); });
 }
 
 }  // namespace dptrain::ops

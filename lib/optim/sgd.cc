@@ -14,7 +14,8 @@ void Sgd::step(nn::Model& model, double learning_rate) {
                 {.learning_rate = learning_rate,
                  .momentum = settings_.momentum,
                  .weight_decay = settings_.weight_decay,
-                 .nesterov = settings_.nesterov});
+                 .nesterov = settings_.nesterov,
+                 .copy = model.weight_copies()});
 }
 
 }  // namespace dptrain::optim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "autograd/cross_entropy.h"
+#include "ops/reorder.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -17,6 +18,7 @@ DataParallel::DataParallel(const StrategyContext& context, int output_rank)
 void DataParallel::share_weights(int rank) {
   const nn::Model& model = replica(rank).model();
   broadcast_from_first(rank, model.weights());
+  replica(rank).model().refresh_copies();
   broadcast_from_first(rank, model.running_states());
 }
 
@@ -33,7 +35,6 @@ SampleResults DataParallel::loss_of(const Tensor& logits, std::span<const int32_
 
 Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
   const BatchPart& whole = batch.parts[0];
-  const Shape& images = whole.images.shape();
   std::vector<SampleResults> results(1);
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
     Replica& own = replica(rank);
@@ -47,8 +48,11 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
 
     communicate([&] { share_weights(rank); });
     const int64_t begin = rank * batch.samples / ranks(), end = (rank + 1) * batch.samples / ranks();
-    const Tensor part = Tensor::empty(device, images.with_first(end - begin));
-    communicate([&] { communicator.scatter(rank == 0 ? comm_buffer(whole.images) : nothing(), comm_buffer(part), 0); });
+    // Plain, so that devices of all kinds can exchange them.
+    const Tensor images = rank == 0 ? ops::reorder(own.samples_of(whole).images, Layout::plain) : Tensor();
+    const Shape& image = whole.dataset->image_shape();
+    const Tensor part = Tensor::empty(device, {end - begin, image[0], image[1], image[2]}, {.dtype = own.dtype()});
+    communicate([&] { communicator.scatter(rank == 0 ? comm_buffer(images) : nothing(), comm_buffer(part), 0); });
 
     Tape tape(Tape::Mode::record);
     const std::span<const int64_t> ids(whole.sample_ids);
@@ -60,14 +64,14 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     const int64_t classes = own.classes();
     const bool output = rank == output_rank_;
     Tensor gathered, gathered_gradient;
-    if (output) gathered = Tensor::empty(device, {batch.samples, classes});
+    if (output) gathered = Tensor::empty(device, {batch.samples, classes}, {.dtype = own.dtype()});
     communicate([&] {
       communicator.gather(logits.defined() ? comm_buffer(logits.value()) : nothing(),
                           output ? comm_buffer(gathered) : nothing(), output_rank_);
     });
     if (output)
       results[0] = loss_of(gathered, whole.labels, 1.0 / static_cast<double>(batch.samples), gathered_gradient);
-    const Tensor gradient = Tensor::empty(device, {end - begin, classes});
+    const Tensor gradient = Tensor::empty(device, {end - begin, classes}, {.dtype = own.dtype()});
     communicate([&] {
       communicator.scatter(output ? comm_buffer(gathered_gradient) : nothing(), comm_buffer(gradient), output_rank_);
     });

@@ -33,9 +33,11 @@ RankTeam::RankTeam(const Options& options) {
                 options.threads.size());
   for (int rank = 0; rank < size; ++rank) {
     const auto at = static_cast<size_t>(rank);
-    devices_.push_back(
-        open_device(options.devices[at],
-                    {.rank = rank, .threads = options.threads[at], .memory_limit_bytes = options.memory_limit_bytes}));
+    devices_.push_back(open_device(options.devices[at], {.rank = rank,
+                                                         .threads = options.threads[at],
+                                                         .memory_limit_bytes = options.memory_limit_bytes,
+                                                         .deterministic = options.deterministic,
+                                                         .tf32 = options.tf32}));
   }
   communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });

@@ -22,6 +22,8 @@ class RankTeam {
     std::vector<int> threads;        ///< CPU threads by rank
     int64_t memory_limit_bytes = 0;  ///< of each device; 0: none
     double timeout_s = 300;          ///< of every wait for another rank
+    bool deterministic = false;      ///< of GPUs; see DeviceOptions
+    bool tf32 = false;
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened.
   explicit RankTeam(const Options& options);

@@ -1,7 +1,10 @@
 #include "parallel/replica.h"
 
+#include <numeric>
+
 #include "autograd/cross_entropy.h"
 #include "base/check.h"
+#include "data/images_on_device.h"
 #include "ops/cross_entropy.h"
 
 namespace dptrain::parallel {
@@ -13,17 +16,31 @@ Tensor labels_tensor(Device& device, std::span<const int32_t> labels) {
 }
 
 SampleResults results_of(const Tensor& losses, const Tensor& logits, const Tensor& labels) {
-  const double* first = losses.data<double>();
-  return {.losses = {first, first + losses.elements()}, .correct = ops::count_correct(logits, labels)};
+  const Tensor correct = ops::correct_samples(logits, labels);
+  SampleResults results{.losses = std::vector<double>(static_cast<size_t>(losses.elements()))};
+  std::vector<int32_t> flags(results.losses.size());
+  losses.device().download(results.losses.data(), losses.data<double>(), losses.bytes());
+  correct.device().download(flags.data(), correct.data<int32_t>(), correct.bytes());
+  results.correct = std::accumulate(flags.begin(), flags.end(), int64_t{0});
+  return results;
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, bool with_optimizer)
     : device_(device),
       seed_(spec.initialization.seed),
       classes_(spec.input.classes),
+      precision_(spec.precision),
       model_(spec.model.build({.device = device, .convolution = spec.convolution}, spec.input)) {
-  model_->place(device, spec.initialization);
+  model_->place(device, spec.initialization, compute_dtype(spec.precision));
   if (with_optimizer) optimizer_ = spec.optimizer.make(*model_);
+}
+
+Replica::Samples Replica::samples_of(const BatchPart& part) {
+  if (part.images.defined()) return {.images = part.images, .labels = labels_tensor(device_, part.labels)};
+  const Tensor ids = Tensor::empty(device_, {part.samples()}, {.dtype = DType::i64});
+  device_.upload(ids.raw(), part.sample_ids.data(), ids.bytes());
+  const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, dtype());
+  return {.images = batch.images, .labels = batch.labels};
 }
 
 Variable Replica::forward(Tape& tape, const Tensor& images, std::span<const int64_t> sample_ids, uint32_t epoch) {
@@ -43,8 +60,8 @@ SampleResults Replica::forward_backward(const BatchPart& part, double scale, uin
     return {};
   }
   Tape tape(Tape::Mode::record);
-  const Variable logits = forward(tape, part.images, part.sample_ids, epoch);
-  const Tensor labels = labels_tensor(device_, part.labels);
+  const auto [images, labels] = samples_of(part);
+  const Variable logits = forward(tape, images, part.sample_ids, epoch);
   const Variable losses = autograd::cross_entropy(logits, labels, scale);
   SampleResults results = results_of(losses.value(), logits.value(), labels);
   tape.backward(losses, losses.value(), ready);
@@ -55,8 +72,8 @@ SampleResults Replica::forward_backward(const BatchPart& part, double scale, uin
 
 SampleResults Replica::evaluate(const BatchPart& block) {
   Tape tape(Tape::Mode::forget);
-  const Variable logits = model_->forward(tape.input(block.images), {.tape = tape});
-  const Tensor labels = labels_tensor(device_, block.labels);
+  const auto [images, labels] = samples_of(block);
+  const Variable logits = model_->forward(tape.input(images), {.tape = tape});
   return results_of(ops::cross_entropy_forward(logits.value(), labels), logits.value(), labels);
 }
 

@@ -7,6 +7,7 @@
 #include "nn/model.h"
 #include "optim/optimizer.h"
 #include "parallel/phase_clock.h"
+#include "tensor/precision.h"
 
 namespace dptrain::parallel {
 
@@ -17,6 +18,7 @@ struct ReplicaSpec {
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
   nn::InitializationOptions initialization;
   optim::OptimizerSpec optimizer;
+  Precision precision = Precision::fp32;
 };
 
 /// What a step has shown of some samples: the loss of each, in order, and how many were classified rightly.
@@ -36,6 +38,15 @@ class Replica {
   optim::Optimizer& optimizer() { return *optimizer_; }
   PhaseClock& clock() { return clock_; }
   int64_t classes() const { return classes_; }
+  /// Of activations.
+  DType dtype() const { return compute_dtype(precision_); }
+
+  /// Images of the model's input type and labels, on the device.
+  struct Samples {
+    Tensor images;
+    Tensor labels;  ///< i32 [N]
+  };
+  Samples samples_of(const BatchPart& part);
 
   /// A forward pass that records on `tape`; returns the logits.
   Variable forward(Tape& tape, const Tensor& images, std::span<const int64_t> sample_ids, uint32_t epoch);
@@ -51,6 +62,7 @@ class Replica {
   Device& device_;
   uint64_t seed_;
   int64_t classes_;
+  Precision precision_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   PhaseClock clock_;

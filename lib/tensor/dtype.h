@@ -5,7 +5,8 @@
 
 namespace dptrain {
 
-enum class DType : uint8_t { f32, f64, i32, i64, u8 };
+/// bf16 and f16 are computed with on GPUs only.
+enum class DType : uint8_t { f32, f64, bf16, f16, i32, i64, u8 };
 
 int64_t dtype_bytes(DType dtype);
 /// "f32", as messages and collectives name it.

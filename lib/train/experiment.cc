@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "device/cpu_device.h"
@@ -63,6 +65,25 @@ int64_t read_batch_size(ConfigReader& config, int64_t devices) {
     config.mistake("batch_size", fmt::format("a batch needs at least one sample for each of the {} devices", devices),
                    fmt::format("{}", batch), "use a larger batch or fewer devices");
   return batch;
+}
+
+bool lists(const std::vector<DeviceId>& devices, DeviceKind kind) {
+  return std::ranges::any_of(devices, [kind](const DeviceId& id) { return id.kind == kind; });
+}
+
+Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devices) {
+  constexpr std::array kPrecisions = {std::pair{"fp32", Precision::fp32}, std::pair{"tf32", Precision::tf32},
+                                      std::pair{"bf16", Precision::bf16}, std::pair{"fp16", Precision::fp16}};
+  std::vector<std::string> names;
+  for (const auto& [name, precision] : kPrecisions) names.emplace_back(name);
+  const std::string name = config.one_of("precision", names, "fp32",
+                                         "of activations and products; weights and sums are f32 in all. CPU workers "
+                                         "compute in fp32");
+  const auto found = std::ranges::find(kPrecisions, name, [](const auto& row) { return std::string(row.first); });
+  if (config.describing() || found == kPrecisions.end() || found->second == Precision::fp32) return Precision::fp32;
+  if (lists(devices, DeviceKind::cpu))
+    config.mistake("precision", "CPU workers compute in fp32", name, "write precision: fp32, or list GPUs alone");
+  return found->second;
 }
 
 ops::ConvolutionAlgorithm read_convolution(ConfigReader& config) {
@@ -133,8 +154,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
       config.number("learning_rate", std::nullopt, {.min = 0, .exclusive_min = true, .help = "of the optimizer"});
   read_length(config, experiment);
   experiment.optimizer = optim::read_optimizer(config);
-  const std::vector<std::string> precisions = {"fp32"};
-  config.one_of("precision", precisions, "fp32", "of activations and gradients");
+  experiment.precision = read_precision(config, experiment.devices);
+  experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
+                                            "runs end in the same bits: always on CPU workers, at a price on GPUs");
   experiment.convolution = read_convolution(config);
   experiment.initialization = {.seed = experiment.seed, .weights = read_initializer(config)};
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});

@@ -8,6 +8,7 @@
 #include "data/dataset_registry.h"
 #include "models/model_registry.h"
 #include "parallel/strategy.h"
+#include "tensor/precision.h"
 
 namespace dptrain::train {
 
@@ -22,7 +23,9 @@ struct Experiment {
   optim::OptimizerSpec optimizer;
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
   nn::InitializationOptions initialization;
-  int64_t batch_size = 0;  ///< samples of one optimizer step over all devices
+  Precision precision = Precision::fp32;
+  bool deterministic = true;  ///< runs end in the same bits; CPU workers always do
+  int64_t batch_size = 0;     ///< samples of one optimizer step over all devices
   double learning_rate = 0;
   std::optional<int64_t> epochs;  ///< one of epochs and steps is given
   std::optional<int64_t> steps;

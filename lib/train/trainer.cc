@@ -24,12 +24,15 @@ std::string host_name() {
 std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, const ImageDataset& data) {
   return experiment.strategy.make({.team = {.devices = experiment.devices,
                                             .threads = experiment.threads,
-                                            .memory_limit_bytes = experiment.memory_limit_bytes},
+                                            .memory_limit_bytes = experiment.memory_limit_bytes,
+                                            .deterministic = experiment.deterministic,
+                                            .tf32 = experiment.precision == Precision::tf32},
                                    .replica = {.model = experiment.model,
                                                .input = {.image = data.image_shape(), .classes = data.classes()},
                                                .convolution = experiment.convolution,
                                                .initialization = experiment.initialization,
-                                               .optimizer = experiment.optimizer}});
+                                               .optimizer = experiment.optimizer,
+                                               .precision = experiment.precision}});
 }
 
 }  // namespace

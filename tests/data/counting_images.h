@@ -20,6 +20,7 @@ class CountingImages final : public ImageDataset {
   Shape image_shape() const override { return inner_->image_shape(); }
   int64_t classes() const override { return inner_->classes(); }
   int32_t label(int64_t index) const override { return inner_->label(index); }
+  ImageBytes bytes() const override { return inner_->bytes(); }
   void image(int64_t index, std::span<float> out) const override {
     if (index == poisoned_) throw std::runtime_error("poisoned image");
     ++counts_[static_cast<size_t>(index)];

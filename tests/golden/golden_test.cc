@@ -9,6 +9,8 @@
 #include "autograd/cross_entropy.h"
 #include "models/model_registry.h"
 #include "optim/sgd.h"
+#include "support/device_rows.h"
+#include "support/formula_tensor.h"
 #include "support/formula_values.h"
 #include "support/test_device.h"
 
@@ -20,6 +22,7 @@ using nlohmann::json;
 struct GoldenCase {
   const char* file;
   ops::ConvolutionAlgorithm convolution;
+  testing::DeviceRow device = testing::device_rows()[0];
 };
 
 /// How far float32 may be from the double-precision trace.
@@ -45,6 +48,7 @@ bool before_ambiguous_relu(const std::string& parameter) {
 }
 
 std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
+  if (c.device.device.kind == DeviceKind::cuda) return out << c.file << "_cuda";
   return out << c.file << (c.convolution == ops::ConvolutionAlgorithm::direct ? "_direct" : "_auto");
 }
 
@@ -84,7 +88,7 @@ class Golden : public ::testing::TestWithParam<GoldenCase> {};
 TEST_P(Golden, ThreeOptimizerSteps) {
   std::ifstream stream(std::string(DPTRAIN_SOURCE_DIR "/tests/golden/values/") + GetParam().file + ".json");
   const json golden = json::parse(stream);
-  const auto device = testing::test_device();
+  const auto device = GetParam().device.open();
   const int64_t batch = golden["batch"];
   const uint64_t seed = golden["seed"];
   const bool ambiguous = golden["model"] == "resnet18" && !std::string(GetParam().file).ends_with("margin");
@@ -106,7 +110,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
         {.tape = tape, .training = true});
     const Variable losses = autograd::cross_entropy(logits, labels, 1.0 / static_cast<double>(batch));
     double loss = 0;
-    for (int64_t i = 0; i < batch; ++i) loss += losses.value().data<double>()[i];
+    for (const double one : testing::stored_values<double>(losses.value())) loss += one;
     const Bounds bounds = ambiguous && step > 0 ? kPastAmbiguousReLU : kStrict;
     EXPECT_NEAR(loss / static_cast<double>(batch), expected["loss"], bounds.loss * expected["loss"].get<double>());
     expect_tensor(expected["logits"], logits.value().values(), bounds.tensor, 0);
@@ -135,6 +139,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
 
 constexpr auto kDirect = ops::ConvolutionAlgorithm::direct;
 constexpr auto kAutomatic = ops::ConvolutionAlgorithm::automatic;
+const testing::DeviceRow kCuda = testing::device_rows()[1];
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Golden,
@@ -143,7 +148,10 @@ INSTANTIATE_TEST_SUITE_P(
                       GoldenCase{"lenet_nesterov", kAutomatic}, GoldenCase{"lenet_sgd", kAutomatic},
                       GoldenCase{"resnet18_margin", kDirect}, GoldenCase{"resnet18_margin", kAutomatic},
                       GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},
-                      GoldenCase{"resnet18_momentum", kDirect}, GoldenCase{"resnet18_momentum", kAutomatic}),
+                      GoldenCase{"resnet18_momentum", kDirect}, GoldenCase{"resnet18_momentum", kAutomatic},
+                      GoldenCase{"lenet_sgd", kAutomatic, kCuda}, GoldenCase{"lenet_momentum", kAutomatic, kCuda},
+                      GoldenCase{"lenet_nesterov", kAutomatic, kCuda},
+                      GoldenCase{"resnet18_margin", kAutomatic, kCuda}),
     [](const auto& test) {
       std::ostringstream name;
       name << test.param;

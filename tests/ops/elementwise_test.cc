@@ -112,11 +112,12 @@ TEST_P(Elementwise, ReorderGoesBetweenAnyTwoLayoutsAndBack) {
   }
 }
 
-TEST_P(Elementwise, ReorderTakesWeightsToBlocksAndBack) {
+TEST(BlockedLayouts, TakeWeightsAndGiveThemBack) {
+  const auto device = test_device();
   for (const Shape& shape : {Shape{20, 9, 3, 3}, Shape{16, 16, 1, 1}, Shape{64, 32, 2, 3}}) {
     const std::vector<float> values = Formula{}.values(shape.elements());
     for (const Layout layout : {Layout::oihw8i8o, Layout::oihw16i16o}) {
-      const Tensor blocked = tensor_of(*device_, shape, values, layout);
+      const Tensor blocked = tensor_of(*device, shape, values, layout);
       EXPECT_EQ(values_of(blocked), values);
       double stored = 0, logical = 0;
       for (const float value : stored_values(blocked)) stored += std::abs(value);
@@ -126,23 +127,31 @@ TEST_P(Elementwise, ReorderTakesWeightsToBlocksAndBack) {
   }
 }
 
-TEST_P(Elementwise, ReorderLaysElementsOutAsDocumented) {
-  // [1, 9, 1, 2]: element (c, w) is 10 * c + w.
+/// [1, 9, 1, 2]: element (c, w) is 10 * c + w.
+Tensor numbered_channels(Device& device) {
   std::vector<float> values;
   for (int c = 0; c < 9; ++c)
     for (int w = 0; w < 2; ++w) values.push_back(static_cast<float>(10 * c + w));
-  const Tensor x = Tensor::from(*device_, {1, 9, 1, 2}, values);
+  return Tensor::from(device, {1, 9, 1, 2}, values);
+}
+
+TEST_P(Elementwise, ReorderPutsChannelsInnermost) {
+  const Tensor x = numbered_channels(*device_);
   EXPECT_EQ(stored_values(ops::reorder(x, Layout::nhwc)),
             (std::vector<float>{0, 10, 20, 30, 40, 50, 60, 70, 80, 1, 11, 21, 31, 41, 51, 61, 71, 81}));
-  EXPECT_EQ(stored_values(ops::reorder(x, Layout::nchw8c)),
+  EXPECT_EQ(ops::reorder(x, Layout::plain).raw(), x.raw());
+}
+
+TEST(BlockedLayouts, LieAsDocumented) {
+  const auto device = test_device();
+  EXPECT_EQ(stored_values(ops::reorder(numbered_channels(*device), Layout::nchw8c)),
             (std::vector<float>{0,  10, 20, 30, 40, 50, 60, 70, 1,  11, 21, 31, 41, 51, 61, 71,
                                 80, 0,  0,  0,  0,  0,  0,  0,  81, 0,  0,  0,  0,  0,  0,  0}));
   // Output channels are innermost in blocked weights: [2, 1, 1, 1] begins with both of them.
   const std::vector<float> weights =
-      stored_values(ops::reorder(Tensor::from(*device_, {2, 1, 1, 1}, {{5, 6}}), Layout::oihw8i8o));
+      stored_values(ops::reorder(Tensor::from(*device, {2, 1, 1, 1}, {{5, 6}}), Layout::oihw8i8o));
   EXPECT_EQ(weights[0], 5);
   EXPECT_EQ(weights[1], 6);
-  EXPECT_EQ(ops::reorder(x, Layout::plain).raw(), x.raw());
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Elementwise, ::testing::ValuesIn(device_rows()), RowName());

@@ -86,7 +86,7 @@ TEST_F(TwoDevices, AreRefusedByEverythingElse) {
   const Tensor logits = here({1, 2}), labels = there({1}, DType::i32);
   expect_refused("cross_entropy", [&] { ops::cross_entropy_forward(logits, labels); });
   expect_refused("cross_entropy backward", [&] { ops::cross_entropy_backward(logits, labels, 1); });
-  expect_refused("count_correct", [&] { ops::count_correct(logits, labels); });
+  expect_refused("correct_samples", [&] { ops::correct_samples(logits, labels); });
   const Tensor mask = here({1, 2}, DType::u8);
   expect_refused("dropout backward", [&] { ops::dropout_backward(mask, there({1, 2}), 0.5f); });
 }

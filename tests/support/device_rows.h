@@ -1,10 +1,13 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "device/cuda_probe.h"
 #include "device/device.h"
 #include "tensor/layout.h"
 
@@ -19,8 +22,13 @@ struct DeviceRow {
   /// Layouts of images that its operators take.
   std::vector<Layout> image_layouts;
 
+  /// Where the device isn't on this machine the test is marked as skipped, with the reason, and what is left of it runs
+  /// on a CPU worker: a fixture's test isn't run at all.
   std::unique_ptr<Device> open(int threads = 2) const {
-    auto opened = open_device(device, {.threads = threads});
+    const bool absent = device.kind == DeviceKind::cuda && cuda_devices().empty();
+    if (absent) GTEST_MESSAGE_(("no row " + name + ": " + cuda_absence()).c_str(), ::testing::TestPartResult::kSkip);
+    auto opened =
+        open_device(absent ? DeviceId{DeviceKind::cpu, 0} : device, {.threads = threads, .deterministic = true});
     opened->enter_thread();
     return opened;
   }
@@ -29,6 +37,7 @@ struct DeviceRow {
 inline const std::vector<DeviceRow>& device_rows() {
   static const std::vector<DeviceRow> rows = {
       {"cpu_f32", {DeviceKind::cpu, 0}, 5e-6, {Layout::plain, Layout::nhwc, Layout::nchw8c, Layout::nchw16c}},
+      {"cuda_f32", {DeviceKind::cuda, 0}, 5e-6, {Layout::plain, Layout::nhwc}},
   };
   return rows;
 }

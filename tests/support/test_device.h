@@ -21,4 +21,11 @@ inline Tensor labels_on(Device& device, const std::vector<int32_t>& labels) {
   return tensor;
 }
 
+/// A tensor of whole numbers, on the host.
+inline std::vector<int32_t> integers_of(const Tensor& tensor) {
+  std::vector<int32_t> values(static_cast<size_t>(tensor.elements()));
+  tensor.device().download(values.data(), tensor.data<int32_t>(), tensor.bytes());
+  return values;
+}
+
 }  // namespace dptrain::testing

@@ -1,0 +1,97 @@
+#include "device/cuda_device.h"
+
+#include <memory>
+
+#include "device/cuda_check.h"
+#include "device/open_cuda_device.h"
+
+namespace dptrain {
+namespace {
+
+/// cudaMalloc's memory of one GPU, aligned to 256 bytes. A failure is told by null: the allocator frees what it caches
+/// and asks again before it gives up.
+class CudaMemory final : public MemorySource {
+ public:
+  explicit CudaMemory(int index) : index_(index) {}
+
+  void* take(int64_t bytes) override {
+    cuda_check(cudaSetDevice(index_), "cudaSetDevice");
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // not an error of the next call
+      return nullptr;
+    }
+    cuda_check(status, "cudaMalloc");
+    return memory;
+  }
+
+  void give_back(void* memory, int64_t) noexcept override { cudaFree(memory); }
+
+ private:
+  int index_;
+};
+
+/// Makes the GPU current before members are made on it.
+std::unique_ptr<MemorySource> memory_of(int index) {
+  cuda_check(cudaSetDevice(index), "cudaSetDevice");
+  return std::make_unique<CudaMemory>(index);
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(DeviceId id, const DeviceOptions& options)
+    : Device(id, options.rank, options.threads, memory_of(id.index), options.memory_limit_bytes),
+      deterministic_(options.deterministic),
+      tf32_(options.tf32) {
+  cuda_check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, id.index),
+             "cudaDeviceGetAttribute");
+}
+
+CudaDevice::~CudaDevice() {
+  // Freed memory may still be read by work in flight, and handles of libraries still use the streams.
+  cudaSetDevice(id().index);
+  cudaStreamSynchronize(compute_.get());
+  cudaStreamSynchronize(communication_.get());
+  forget_attached();
+}
+
+int64_t CudaDevice::free_bytes() const {
+  size_t free = 0, total = 0;
+  cuda_check(cudaSetDevice(id().index), "cudaSetDevice");
+  cuda_check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<int64_t>(free);
+}
+
+void CudaDevice::enter_thread() { cuda_check(cudaSetDevice(id().index), "cudaSetDevice"); }
+
+void CudaDevice::fill_zero(void* memory, int64_t bytes) {
+  cuda_check(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream()), "cudaMemsetAsync");
+}
+
+void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
+  cuda_check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream()),
+             "cudaMemcpyAsync");
+}
+
+void CudaDevice::upload(void* to, const void* host, int64_t bytes) {
+  // From pageable memory the runtime returns once the bytes are staged; from pinned memory only the wait makes them
+  // free.
+  cuda_check(cudaMemcpyAsync(to, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()),
+             "cudaMemcpyAsync");
+  synchronize();
+}
+
+void CudaDevice::download(void* host, const void* from, int64_t bytes) {
+  cuda_check(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
+             "cudaMemcpyAsync");
+  synchronize();
+}
+
+void CudaDevice::synchronize() { cuda_check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); }
+
+std::unique_ptr<Device> open_cuda_device(const DeviceId& id, const DeviceOptions& options) {
+  return std::make_unique<CudaDevice>(id, options);
+}
+
+}  // namespace dptrain

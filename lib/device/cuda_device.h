@@ -1,0 +1,43 @@
+#pragma once
+
+#include "device/cuda_handles.h"
+#include "device/device.h"
+
+namespace dptrain {
+
+/// One entry of the device list on a GPU. A GPU that stands there twice is two of these, with streams and an allocator
+/// each.
+///
+/// All operators run on one stream, so that a block of memory that is freed and taken again is written only after what
+/// read it. Work on another stream (communication) is tied to it by events.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(DeviceId id, const DeviceOptions& options);
+  ~CudaDevice() override;
+
+  /// The device that a tensor of kind `cuda` lies on.
+  static CudaDevice& of(Device& device) { return static_cast<CudaDevice&>(device); }
+
+  cudaStream_t stream() const { return compute_.get(); }
+  cudaStream_t communication_stream() const { return communication_.get(); }
+  int multiprocessors() const { return multiprocessors_; }
+  bool deterministic() const { return deterministic_; }
+  bool tf32() const { return tf32_; }
+
+  int64_t free_bytes() const override;
+  void enter_thread() override;
+  void fill_zero(void* memory, int64_t bytes) override;
+  void copy(void* to, const void* from, int64_t bytes) override;
+  void upload(void* to, const void* host, int64_t bytes) override;
+  void download(void* host, const void* from, int64_t bytes) override;
+  void synchronize() override;
+
+ private:
+  CudaStream compute_;
+  CudaStream communication_;
+  int multiprocessors_ = 0;
+  bool deterministic_;
+  bool tf32_;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+namespace dptrain {
+
+/// A point in a stream's work. Move-only; made on the current device; its destructor doesn't throw.
+class CudaEvent {
+ public:
+  CudaEvent();
+  ~CudaEvent();
+  CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  CudaEvent& operator=(CudaEvent&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+
+  void record(cudaStream_t stream);
+  /// What is given to `stream` from here on waits for the recorded point; the host doesn't.
+  void block(cudaStream_t stream) const;
+  bool done() const;
+  /// Blocks the host.
+  void synchronize() const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Measures the time that a stream takes between two points. Made on the current device.
+class CudaTimer {
+ public:
+  CudaTimer();
+  ~CudaTimer();
+  CudaTimer(const CudaTimer&) = delete;
+  CudaTimer& operator=(const CudaTimer&) = delete;
+
+  void start(cudaStream_t stream);
+  void stop(cudaStream_t stream);
+  /// Between the two. Blocks until both are reached.
+  float milliseconds() const;
+
+ private:
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+/// A queue of work that doesn't wait for the default stream. Move-only, made on the current device.
+class CudaStream {
+ public:
+  CudaStream();
+  ~CudaStream();
+  CudaStream(CudaStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  CudaStream& operator=(CudaStream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,350 @@
+#include "ops/batch_norm_cuda.h"
+#include "ops/channel_rows_cuda.h"
+#include "ops/reorder.h"
+
+// Elements read and written for each of x:
+//   training    statistics read 1; normalization reads 1 (2 with a residual) and writes 1
+//   backward    sums read 2 (3: a residual's output says where the ReLU cut); gradients read 2 (3) and write 1 (2)
+// About 10 operations an element, so that all of it is bound by memory.
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// Sums over a part's rows of x - shift and of its square. The shift, the first row, keeps a large mean from cancelling
+/// the variance; it is the same for all parts, so that their sums can be added.
+template <class T, int V>
+__global__ void statistics_kernel(ChannelRows m, const T* x, float* sums, float* squares) {
+  const int64_t c = m.first_channel<V>();
+  float own[2][V] = {};
+  if (c < m.channels) {
+    const auto shift = Pack<T, V>::load(x + c);
+    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+      const auto value = Pack<T, V>::load(x + row * m.channels + c);
+      for (int i = 0; i < V; ++i) {
+        const float distance = value.get(i) - shift.get(i);
+        own[0][i] += distance;
+        own[1][i] = fmaf(distance, distance, own[1][i]);
+      }
+    }
+  }
+  float* const to[2] = {sums, squares};
+  write_part_sums<V, 2>(m, own, to);
+}
+
+struct Statistics {
+  const float* gamma;
+  const float* beta;
+  float* running_mean;
+  float* running_variance;
+  float* mean;
+  float* inverse_deviation;
+  float* scale;
+  float* shift;
+  float epsilon;
+  float momentum;
+};
+
+/// Folds the parts of a channel and derives all that depends on them. A warp a channel.
+template <class T>
+__global__ void finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares,
+                                         Statistics s) {
+  const int64_t c = int64_t{blockIdx.x} * kFoldWarps + threadIdx.y;
+  if (c >= m.channels) return;
+  const double sum = fold_parts(sums, m.parts, m.channels, c), square = fold_parts(squares, m.parts, m.channels, c);
+  if (threadIdx.x != 0) return;
+  const auto count = static_cast<double>(m.rows);
+  const double distance = sum / count, spread = fmax(square - sum * distance, 0.0);
+  s.mean[c] = static_cast<float>(to_float(x[c]) + distance);
+  s.inverse_deviation[c] = static_cast<float>(1.0 / sqrt(spread / count + s.epsilon));
+  s.scale[c] = s.gamma[c] * s.inverse_deviation[c];
+  s.shift[c] = static_cast<float>(s.beta[c] - static_cast<double>(s.mean[c]) * s.scale[c]);
+  s.running_mean[c] += s.momentum * (s.mean[c] - s.running_mean[c]);
+  s.running_variance[c] += s.momentum * (static_cast<float>(spread / fmax(1.0, count - 1)) - s.running_variance[c]);
+}
+
+/// The same from the running statistics.
+__global__ void running_statistics_kernel(int64_t channels, Statistics s) {
+  const int64_t c = global_thread();
+  if (c >= channels) return;
+  s.mean[c] = s.running_mean[c];
+  s.inverse_deviation[c] = 1.f / sqrtf(s.running_variance[c] + s.epsilon);
+  s.scale[c] = s.gamma[c] * s.inverse_deviation[c];
+  s.shift[c] = static_cast<float>(s.beta[c] - static_cast<double>(s.mean[c]) * s.scale[c]);
+}
+
+/// y = x * scale + shift, then + residual, then max(0, .)
+template <class T, int V>
+__global__ void normalize_kernel(ChannelRows m, const T* x, const T* residual, const float* scale, const float* shift,
+                                 bool relu, T* y) {
+  const int64_t c = m.first_channel<V>();
+  if (c >= m.channels) return;
+  float by[V], plus[V];
+  for (int i = 0; i < V; ++i) by[i] = scale[c + i], plus[i] = shift[c + i];
+  for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+    const int64_t at = row * m.channels + c;
+    auto value = Pack<T, V>::load(x + at);
+    Pack<T, V> other;
+    if (residual != nullptr) other = Pack<T, V>::load(residual + at);
+    for (int i = 0; i < V; ++i) {
+      float normal = fmaf(value.get(i), by[i], plus[i]);
+      if (residual != nullptr) normal += other.get(i);
+      value.set(i, relu && !(normal > 0.f) ? 0.f : normal);
+    }
+    value.store(y + at);
+  }
+}
+
+template <class T>
+struct BackwardInputs {
+  const T* x;
+  const T* y;  ///< null: whether the ReLU cut is computed again from x
+  const T* incoming;
+  const float* scale;
+  const float* shift;
+  const float* mean;
+  bool relu;
+};
+
+/// V channels of a thread, all of one row at a time.
+template <class T, int V>
+struct BackwardChannels {
+  float scale[V], shift[V], mean[V];
+
+  __device__ BackwardChannels(const BackwardInputs<T>& b, int64_t c) {
+    for (int i = 0; i < V; ++i) scale[i] = b.scale[c + i], shift[i] = b.shift[c + i], mean[i] = b.mean[c + i];
+  }
+
+  /// The gradient before the ReLU, and the distance of x from its mean.
+  __device__ void load(const BackwardInputs<T>& b, int64_t at, float (&gradient)[V], float (&distance)[V]) const {
+    const auto x = Pack<T, V>::load(b.x + at), incoming = Pack<T, V>::load(b.incoming + at);
+    Pack<T, V> y;
+    if (b.relu && b.y != nullptr) y = Pack<T, V>::load(b.y + at);
+    for (int i = 0; i < V; ++i) {
+      distance[i] = x.get(i) - mean[i];
+      const float output = b.y != nullptr && b.relu ? y.get(i) : fmaf(x.get(i), scale[i], shift[i]);
+      gradient[i] = b.relu && !(output > 0.f) ? 0.f : incoming.get(i);
+    }
+  }
+};
+
+/// Sums over a part's rows of the gradient, and of gradient * (x - mean).
+template <class T, int V>
+__global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots) {
+  const int64_t c = m.first_channel<V>();
+  float own[2][V] = {};
+  if (c < m.channels) {
+    const BackwardChannels<T, V> channels(b, c);
+    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+      float gradient[V], distance[V];
+      channels.load(b, row * m.channels + c, gradient, distance);
+      for (int i = 0; i < V; ++i) {
+        own[0][i] += gradient[i];
+        own[1][i] = fmaf(gradient[i], distance[i], own[1][i]);
+      }
+    }
+  }
+  float* const to[2] = {sums, dots};
+  write_part_sums<V, 2>(m, own, to);
+}
+
+struct Gradients {
+  float* gamma;
+  float* beta;
+  float* mean;   ///< what the gradient of x loses: the mean of the gradient
+  float* slope;  ///< and this times (x - mean)
+};
+
+/// A warp a channel.
+__global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
+                                        const float* inverse_deviation, const float* scale, bool constant_statistics,
+                                        Gradients g) {
+  const int64_t c = int64_t{blockIdx.x} * kFoldWarps + threadIdx.y;
+  if (c >= m.channels) return;
+  const double sum = fold_parts(sums, m.parts, m.channels, c), dot = fold_parts(dots, m.parts, m.channels, c);
+  if (threadIdx.x != 0) return;
+  const double deviation = inverse_deviation[c], count = static_cast<double>(m.rows);
+  g.beta[c] = static_cast<float>(sum);
+  g.gamma[c] = static_cast<float>(dot * deviation);
+  g.mean[c] = constant_statistics ? 0.f : static_cast<float>(sum / count);
+  g.slope[c] = constant_statistics ? 0.f : static_cast<float>(-scale[c] * dot * deviation * deviation / count);
+}
+
+template <class T, int V>
+__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradients g, T* out, T* residual_out) {
+  const int64_t c = m.first_channel<V>();
+  if (c >= m.channels) return;
+  const BackwardChannels<T, V> channels(b, c);
+  float lost[V], slope[V];
+  for (int i = 0; i < V; ++i) lost[i] = g.mean[c + i], slope[i] = g.slope[c + i];
+  for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+    const int64_t at = row * m.channels + c;
+    float gradient[V], distance[V];
+    channels.load(b, at, gradient, distance);
+    Pack<T, V> result, residual;
+    for (int i = 0; i < V; ++i) {
+      result.set(i, fmaf(slope[i], distance[i], channels.scale[i] * (gradient[i] - lost[i])));
+      residual.set(i, gradient[i]);
+    }
+    result.store(out + at);
+    if (residual_out != nullptr) residual.store(residual_out + at);
+  }
+}
+
+/// scale = gamma * inverse deviation; shift = beta - mean * scale
+__global__ void affine_kernel(int64_t channels, const float* gamma, const float* beta, const float* mean,
+                              const float* inverse_deviation, float* scale, float* shift) {
+  const int64_t c = global_thread();
+  if (c >= channels) return;
+  scale[c] = gamma[c] * inverse_deviation[c];
+  shift[c] = static_cast<float>(beta[c] - static_cast<double>(mean[c]) * scale[c]);
+}
+
+Tensor scratch(const Tensor& like, int64_t elements) {
+  return Tensor::empty(like.device(), {elements}, {.purpose = MemoryPurpose::workspace});
+}
+
+Tensor in_nhwc(const Tensor& tensor) { return tensor.defined() ? reorder(tensor, Layout::nhwc) : Tensor(); }
+
+template <class T>
+T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+Tensor images_like(const Tensor& x) {
+  return Tensor::empty(x.device(), x.shape(), {.dtype = x.dtype(), .layout = Layout::nhwc});
+}
+
+int64_t rows_of(const Tensor& x) { return x.shape()[0] * x.shape()[2] * x.shape()[3]; }
+
+/// Calls f(ElementType<T>(), std::integral_constant<int, V>()) for the type of `x` and a pack that divides its
+/// channels.
+template <class F>
+void with_pack(const Tensor& x, const F& f) {
+  with_element_type(x, [&]<class T>(ElementType<T> type) {
+    if (channels_in_packs<T>(x.shape()[1], {x.raw()}))
+      f(type, std::integral_constant<int, kPackOf<T>>());
+    else
+      f(type, std::integral_constant<int, 1>());
+  });
+}
+
+/// One forward pass over tensors in nhwc.
+struct Forward {
+  const BatchNormInputs& in;
+  const BatchNormOptions& options;
+  Tensor x = in_nhwc(in.x), residual = in_nhwc(in.residual);
+  int64_t channels = x.shape()[1];
+  Tensor scale = scratch(x, channels), shift = scratch(x, channels);
+  BatchNormTraining result{.y = images_like(x),
+                           .mean = Tensor::empty(x.device(), {channels}),
+                           .inverse_deviation = Tensor::empty(x.device(), {channels})};
+
+  Statistics statistics() const {
+    return {.gamma = in.gamma.data<float>(),
+            .beta = in.beta.data<float>(),
+            .running_mean = in.running_mean.data<float>(),
+            .running_variance = in.running_variance.data<float>(),
+            .mean = result.mean.data<float>(),
+            .inverse_deviation = result.inverse_deviation.data<float>(),
+            .scale = scale.data<float>(),
+            .shift = shift.data<float>(),
+            .epsilon = options.epsilon,
+            .momentum = options.momentum};
+  }
+
+  BatchNormTraining in_layout_of_x() const {
+    BatchNormTraining as_x = result;
+    as_x.y = reorder(result.y, in.x.layout());
+    return as_x;
+  }
+
+  template <class T, int V>
+  void of_the_batch() const {
+    const ChannelRows m(rows_of(x), channels, V);
+    const Tensor sums = scratch(x, m.parts * channels), squares = scratch(x, m.parts * channels);
+    launch("batch_norm statistics", x, m.grid(), m.block(), statistics_kernel<T, V>, m, x.data<T>(), sums.data<float>(),
+           squares.data<float>());
+    launch("batch_norm finish", x, fold_blocks(channels), fold_block(), finish_statistics_kernel<T>, m, x.data<T>(),
+           sums.data<float>(), squares.data<float>(), statistics());
+  }
+
+  void of_the_past() const {
+    launch("batch_norm running", x, blocks_of_all(channels), kThreads, running_statistics_kernel, channels,
+           statistics());
+  }
+
+  template <class T, int V>
+  void normalize() const {
+    const ChannelRows m(rows_of(x), channels, V);
+    launch("batch_norm normalize", x, m.grid(), m.block(), normalize_kernel<T, V>, m, x.data<T>(),
+           data_or_null<T>(residual), scale.data<float>(), shift.data<float>(), options.relu, result.y.data<T>());
+  }
+};
+
+}  // namespace
+
+BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
+  const Forward forward{.in = in, .options = options};
+  with_pack(forward.x, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    forward.of_the_batch<T, V>();
+    forward.normalize<T, V>();
+  });
+  return forward.in_layout_of_x();
+}
+
+BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options) {
+  const Forward forward{.in = in, .options = options};
+  forward.of_the_past();
+  if (forward.x.elements() == 0) return forward.result;
+  with_pack(forward.x,
+            [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) { forward.normalize<T, V>(); });
+  return forward.in_layout_of_x();
+}
+
+BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                       const Tensor& output_gradient, const BatchNormOptions& options) {
+  const Tensor x = in_nhwc(in.x), incoming = in_nhwc(output_gradient);
+  const Tensor y = in.residual.defined() ? in_nhwc(forward.y) : Tensor();
+  const int64_t channels = x.shape()[1];
+  BatchNormGradients result{.x = images_like(x),
+                            .residual = in.residual.defined() ? images_like(x) : Tensor(),
+                            .gamma = Tensor::empty(x.device(), {channels}),
+                            .beta = Tensor::empty(x.device(), {channels})};
+  if (x.elements() == 0) {
+    result.gamma.fill_zero();
+    result.beta.fill_zero();
+    return result;
+  }
+  const Tensor scale = scratch(x, channels), shift = scratch(x, channels);
+  const Tensor lost = scratch(x, channels), slope = scratch(x, channels);
+  launch("batch_norm affine", x, blocks_of_all(channels), kThreads, affine_kernel, channels, in.gamma.data<float>(),
+         in.beta.data<float>(), forward.mean.data<float>(), forward.inverse_deviation.data<float>(),
+         scale.data<float>(), shift.data<float>());
+  const Gradients gradients{.gamma = result.gamma.data<float>(),
+                            .beta = result.beta.data<float>(),
+                            .mean = lost.data<float>(),
+                            .slope = slope.data<float>()};
+  with_pack(x, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    const ChannelRows m(rows_of(x), channels, V);
+    const Tensor sums = scratch(x, m.parts * channels), dots = scratch(x, m.parts * channels);
+    const BackwardInputs<T> inputs{.x = x.data<T>(),
+                                   .y = data_or_null<T>(y),
+                                   .incoming = incoming.data<T>(),
+                                   .scale = scale.data<float>(),
+                                   .shift = shift.data<float>(),
+                                   .mean = forward.mean.data<float>(),
+                                   .relu = options.relu};
+    launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs, sums.data<float>(),
+           dots.data<float>());
+    launch("batch_norm fold", x, fold_blocks(channels), fold_block(), finish_gradients_kernel, m, sums.data<float>(),
+           dots.data<float>(), forward.inverse_deviation.data<float>(), scale.data<float>(),
+           options.constant_statistics, gradients);
+    launch("batch_norm gradients", x, m.grid(), m.block(), input_gradient_kernel<T, V>, m, inputs, gradients,
+           result.x.data<T>(), data_or_null<T>(result.residual));
+  });
+  result.x = reorder(result.x, in.x.layout());
+  if (result.residual.defined()) result.residual = reorder(result.residual, in.x.layout());
+  return result;
+}
+
+}  // namespace dptrain::ops::cuda

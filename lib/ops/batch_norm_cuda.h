@@ -1,0 +1,15 @@
+#pragma once
+
+#include "ops/batch_norm.h"
+
+namespace dptrain::ops::cuda {
+
+// x, residual, y and their gradients: f32, bf16 or f16 in nhwc, converted where they come otherwise. Parameters,
+// statistics and their gradients: f32.
+
+BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options);
+BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options);
+BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                       const Tensor& output_gradient, const BatchNormOptions& options);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,81 @@
+#include "ops/bias_cuda.h"
+#include "ops/channel_rows_cuda.h"
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// Reads and writes each element once.
+template <class T, int V>
+__global__ void add_bias_kernel(ChannelRows m, T* y, const T* bias, bool relu) {
+  const int64_t c = m.first_channel<V>();
+  if (c >= m.channels) return;
+  const auto b = Pack<T, V>::load(bias + c);
+  for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+    auto value = Pack<T, V>::load(y + row * m.channels + c);
+    for (int i = 0; i < V; ++i) {
+      const float sum = value.get(i) + b.get(i);
+      value.set(i, relu && !(sum > 0.f) ? 0.f : sum);
+    }
+    value.store(y + row * m.channels + c);
+  }
+}
+
+/// Reads each element once.
+template <class T, int V>
+__global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
+  const int64_t c = m.first_channel<V>();
+  float own[1][V] = {};
+  if (c < m.channels) {
+    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+      const auto value = Pack<T, V>::load(x + row * m.channels + c);
+      for (int i = 0; i < V; ++i) own[0][i] += value.get(i);
+    }
+  }
+  float* const to[1] = {parts};
+  write_part_sums<V, 1>(m, own, to);
+}
+
+__global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t channels, float* bias,
+                                 bool accumulate) {
+  const int64_t c = int64_t{blockIdx.x} * kFoldWarps + threadIdx.y;
+  if (c >= channels) return;
+  const double sum = fold_parts(parts, part_count, channels, c);
+  if (threadIdx.x == 0) bias[c] = static_cast<float>(accumulate ? bias[c] + sum : sum);
+}
+
+template <class T, int V>
+void add_bias_of(const Tensor& y, const Tensor& bias, bool relu) {
+  const ChannelRows m(y.elements() / bias.elements(), bias.elements(), V);
+  launch("add_bias", y, m.grid(), m.block(), add_bias_kernel<T, V>, m, y.data<T>(), bias.data<T>(), relu);
+}
+
+template <class T, int V>
+void bias_gradient_of(const Tensor& gradient, const Tensor& bias, bool accumulate) {
+  const ChannelRows m(gradient.elements() / bias.elements(), bias.elements(), V);
+  const Tensor parts = Tensor::empty(bias.device(), {m.parts * m.channels}, {.purpose = MemoryPurpose::workspace});
+  launch("row_sums", bias, m.grid(), m.block(), row_sums_kernel<T, V>, m, gradient.data<T>(), parts.data<float>());
+  launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.parts,
+         m.channels, bias.data<float>(), accumulate);
+}
+
+}  // namespace
+
+void add_bias(const Tensor& y, const Tensor& bias, bool relu) {
+  with_element_type(y, [&]<class T>(ElementType<T>) {
+    if (channels_in_packs<T>(bias.elements(), {y.raw(), bias.raw()}))
+      add_bias_of<T, kPackOf<T>>(y, bias, relu);
+    else
+      add_bias_of<T, 1>(y, bias, relu);
+  });
+}
+
+void bias_gradient(const Tensor& gradient, const Tensor& bias, bool accumulate) {
+  with_element_type(gradient, [&]<class T>(ElementType<T>) {
+    if (channels_in_packs<T>(bias.elements(), {gradient.raw()}))
+      bias_gradient_of<T, kPackOf<T>>(gradient, bias, accumulate);
+    else
+      bias_gradient_of<T, 1>(gradient, bias, accumulate);
+  });
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,126 @@
+#include "ops/conv2d_cuda.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "base/check.h"
+#include "ops/add.h"
+#include "ops/bias_cuda.h"
+#include "ops/convolution_plan_cuda.h"
+#include "ops/relu.h"
+#include "ops/reorder.h"
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// The plans of one device, made as their shapes come.
+class Convolutions {
+ public:
+  explicit Convolutions(Device& device) : device_(device) {}
+
+  /// Null where there is none.
+  ConvolutionPlan* plan(const ConvolutionProblem& problem) {
+    const auto [found, added] = plans_.try_emplace(problem.key());
+    if (added) found->second = make_convolution_plan(device_, problem);
+    return found->second.get();
+  }
+
+ private:
+  Device& device_;
+  std::map<decltype(std::declval<ConvolutionProblem>().key()), std::unique_ptr<ConvolutionPlan>> plans_;
+};
+
+/// Whether the library had the problem and computes it.
+bool try_run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
+  ConvolutionPlan* plan = operands.out.device().attached<Convolutions>().plan(problem);
+  if (plan != nullptr) plan->run(operands);
+  return plan != nullptr;
+}
+
+void run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
+  const Device& device = operands.out.device();
+  if (!try_run(problem, operands))
+    throw Error(ExitCode::device,
+                fmt::format("{}: cuDNN has no {} convolution of {} with {} that the settings allow; try another "
+                            "precision, or deterministic: false",
+                            device.name(), dtype_name(problem.dtype), problem.x.text(), problem.weight.text()));
+}
+
+Tensor images(const Tensor& like, const Shape& shape) {
+  return Tensor::empty(like.device(), shape, {.dtype = like.dtype(), .layout = Layout::nhwc});
+}
+
+}  // namespace
+
+Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
+                      const Conv2dOptions& options) {
+  Tensor y = images(x, output);
+  if (y.elements() == 0) return y;
+  ConvolutionProblem problem{.pass = ConvolutionPass::forward,
+                             .dtype = x.dtype(),
+                             .x = x.shape(),
+                             .weight = weight.shape(),
+                             .y = output,
+                             .stride = options.stride,
+                             .padding = options.padding,
+                             .bias = bias.defined(),
+                             .relu = options.relu};
+  ConvolutionOperands operands{
+      .first = reorder(x, Layout::nhwc), .second = reorder(weight, Layout::nhwc), .bias = bias, .out = y};
+  const bool fused = problem.bias || problem.relu;
+  if (fused && try_run(problem, operands)) return y;
+  problem.bias = problem.relu = false;
+  operands.bias = Tensor();
+  run(problem, operands);
+  if (bias.defined()) add_bias(y, bias, options.relu);
+  return options.relu && !bias.defined() ? relu_forward(y) : y;
+}
+
+Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+                            const Conv2dOptions& options) {
+  const Tensor gradient = images(x, x.shape());
+  if (gradient.elements() == 0) return reorder(gradient, x.layout());
+  run({.pass = ConvolutionPass::data_gradient,
+       .dtype = x.dtype(),
+       .x = x.shape(),
+       .weight = weight.shape(),
+       .y = output_gradient.shape(),
+       .stride = options.stride,
+       .padding = options.padding},
+      {.first = reorder(output_gradient, Layout::nhwc), .second = reorder(weight, Layout::nhwc), .out = gradient});
+  return reorder(gradient, x.layout());
+}
+
+void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
+                             const Conv2dOptions& options) {
+  const Tensor& weight = gradients.weight;
+  if (x.elements() == 0) {
+    if (!gradients.accumulate_weight) weight.fill_zero();
+    if (gradients.bias.defined() && !gradients.accumulate_bias) gradients.bias.fill_zero();
+    return;
+  }
+  const Tensor incoming = reorder(output_gradient, Layout::nhwc);
+  const bool in_place = weight.layout() == Layout::nhwc && weight.dtype() == x.dtype() && !gradients.accumulate_weight;
+  const TensorOptions as_computed{.dtype = x.dtype(), .layout = Layout::nhwc, .purpose = MemoryPurpose::workspace};
+  const Tensor target = in_place ? weight : Tensor::empty(x.device(), weight.shape(), as_computed);
+  run({.pass = ConvolutionPass::weight_gradient,
+       .dtype = x.dtype(),
+       .x = x.shape(),
+       .weight = weight.shape(),
+       .y = output_gradient.shape(),
+       .stride = options.stride,
+       .padding = options.padding},
+      {.first = reorder(x, Layout::nhwc), .second = incoming, .out = target});
+  if (gradients.accumulate_weight) {
+    const TensorOptions as_kept{
+        .dtype = weight.dtype(), .layout = weight.layout(), .purpose = MemoryPurpose::workspace};
+    add_into(weight, converted(target, as_kept));
+  } else if (!in_place) {
+    reorder_into(target, weight);
+  }
+  if (gradients.bias.defined()) bias_gradient(incoming, gradients.bias, gradients.accumulate_bias);
+}
+
+}  // namespace dptrain::ops::cuda

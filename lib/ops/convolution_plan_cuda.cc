@@ -1,0 +1,199 @@
+#include "ops/convolution_plan_cuda.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+#include "base/check.h"
+#include "device/cuda_check.h"
+#include "device/cuda_device.h"
+#include "ops/cudnn_handle_cuda.h"
+
+// The frontend's header takes long to compile; no other file includes it.
+#define CUDNN_FRONTEND_SKIP_JSON_LIB
+#include <cudnn_frontend.h>
+
+namespace dptrain::ops::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+/// Algorithms that are timed before one is chosen.
+constexpr int kMeasured = 6;
+/// cuDNN offers some that want ten times what the images take; those within this are as fast.
+constexpr int64_t kMostWorkspaceBytes = int64_t{64} << 20;
+
+/// The places of operands in a variant pack.
+enum Uid : int64_t { kFirst = 1, kSecond, kBias, kOut };
+
+fe::DataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return fe::DataType_t::BFLOAT16;
+    case DType::f16: return fe::DataType_t::HALF;
+    default: return fe::DataType_t::FLOAT;
+  }
+}
+
+std::vector<int64_t> dimensions(const Shape& s) { return {s[0], s[1], s[2], s[3]}; }
+std::vector<int64_t> nhwc_strides(const Shape& s) { return {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]}; }
+
+GraphTensor input(fe::graph::Graph& graph, Uid uid, const char* name, const Shape& shape) {
+  return graph.tensor(fe::graph::Tensor_attributes()
+                          .set_name(name)
+                          .set_uid(uid)
+                          .set_dim(dimensions(shape))
+                          .set_stride(nhwc_strides(shape)));
+}
+
+template <class Attributes>
+Attributes windows(const ConvolutionProblem& p) {
+  return Attributes()
+      .set_padding({p.padding, p.padding})
+      .set_stride({p.stride, p.stride})
+      .set_dilation({1, 1})
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+}
+
+GraphTensor forward(fe::graph::Graph& graph, const ConvolutionProblem& p) {
+  const auto pointwise = [](fe::PointwiseMode_t mode) {
+    return fe::graph::Pointwise_attributes().set_mode(mode).set_compute_data_type(fe::DataType_t::FLOAT);
+  };
+  GraphTensor y = graph.conv_fprop(input(graph, kFirst, "x", p.x), input(graph, kSecond, "weight", p.weight),
+                                   windows<fe::graph::Conv_fprop_attributes>(p));
+  if (p.bias)
+    y = graph.pointwise(y, input(graph, kBias, "bias", {1, p.weight[0], 1, 1}), pointwise(fe::PointwiseMode_t::ADD));
+  return p.relu ? graph.pointwise(y, pointwise(fe::PointwiseMode_t::RELU_FWD)) : y;
+}
+
+/// Describes the problem's pass to cuDNN.
+void describe(fe::graph::Graph& graph, const ConvolutionProblem& p) {
+  graph.set_io_data_type(type_of(p.dtype))
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  GraphTensor out;
+  Shape shape;
+  switch (p.pass) {
+    case ConvolutionPass::forward:
+      out = forward(graph, p);
+      shape = p.y;
+      break;
+    case ConvolutionPass::data_gradient:
+      out = graph.conv_dgrad(input(graph, kFirst, "dy", p.y), input(graph, kSecond, "weight", p.weight),
+                             windows<fe::graph::Conv_dgrad_attributes>(p));
+      shape = p.x;
+      break;
+    case ConvolutionPass::weight_gradient:
+      out = graph.conv_wgrad(input(graph, kSecond, "dy", p.y), input(graph, kFirst, "x", p.x),
+                             windows<fe::graph::Conv_wgrad_attributes>(p));
+      shape = p.weight;
+      break;
+  }
+  out->set_output(true)
+      .set_uid(kOut)
+      .set_dim(dimensions(shape))
+      .set_stride(nhwc_strides(shape))
+      .set_data_type(type_of(p.dtype));
+}
+
+/// Asks cuDNN's heuristics, best first, and strikes out what the rules forbid. False where it knows nothing. The
+/// graph's operations are built.
+bool ask(fe::graph::Graph& graph, const ConvolutionProblem& problem, const ConvolutionRules& rules) {
+  if (graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad()) return false;
+  std::vector<fe::NumericalNote_t> unwanted;
+  if (rules.deterministic) unwanted.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  if (problem.dtype == DType::f32 && !rules.tf32)
+    unwanted.insert(unwanted.end(), {fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS});
+  graph.deselect_numeric_notes(unwanted);
+  // Compiling at run time takes up to two seconds a plan.
+  graph.deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION});
+  graph.deselect_workspace_greater_than(kMostWorkspaceBytes);
+  return true;
+}
+
+/// The first `most` plans that can be built, by their position in the graph's list.
+std::vector<int64_t> build_first(fe::graph::Graph& graph, int most) {
+  std::vector<int64_t> built;
+  const int64_t offered = graph.get_execution_plan_count();
+  for (int64_t at = 0; at < offered && static_cast<int>(built.size()) < most; ++at)
+    if (graph.build_plan_at_index(at).is_good()) built.push_back(at);
+  return built;
+}
+
+class CudnnPlan final : public ConvolutionPlan {
+ public:
+  CudnnPlan(Device& device, std::unique_ptr<fe::graph::Graph> graph, std::vector<int64_t> candidates)
+      : device_(CudaDevice::of(device)), graph_(std::move(graph)), candidates_(std::move(candidates)) {}
+
+  void run(const ConvolutionOperands& operands) override {
+    if (candidates_.size() > 1) choose(operands);
+    execute(operands, candidates_[0]);
+  }
+
+ private:
+  void execute(const ConvolutionOperands& operands, int64_t plan) {
+    std::unordered_map<int64_t, void*> pack = {
+        {kFirst, operands.first.raw()}, {kSecond, operands.second.raw()}, {kOut, operands.out.raw()}};
+    if (operands.bias.defined()) pack.emplace(kBias, operands.bias.raw());
+    const Tensor workspace = Tensor::empty(device_, {graph_->get_workspace_size_plan_at_index(plan)},
+                                           {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
+    auto status = graph_->execute_plan_at_index(cudnn_handle(device_), pack, workspace.raw(), plan);
+    if (status.is_bad())
+      throw Error(ExitCode::device,
+                  fmt::format("{}: cuDNN's convolution failed: {}", device_.name(), status.get_message()));
+  }
+
+  /// Times the candidates on the operands of the first call, which all of them compute alike, and keeps the fastest.
+  void choose(const ConvolutionOperands& operands) {
+    constexpr int kRuns = 3;
+    int64_t fastest = candidates_[0];
+    float least_ms = std::numeric_limits<float>::max();
+    CudaTimer timer;
+    for (const int64_t plan : candidates_) {
+      execute(operands, plan);  // loads its kernels
+      timer.start(device_.stream());
+      for (int run = 0; run < kRuns; ++run) execute(operands, plan);
+      timer.stop(device_.stream());
+      const float ms = timer.milliseconds();
+      if (ms < least_ms) least_ms = ms, fastest = plan;
+    }
+    candidates_ = {fastest};
+  }
+
+  CudaDevice& device_;
+  std::unique_ptr<fe::graph::Graph> graph_;
+  std::vector<int64_t> candidates_;  ///< more than one until the first run
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionPlan> make_convolution_plan(Device& device, const ConvolutionProblem& problem) {
+  const CudaDevice& gpu = CudaDevice::of(device);
+  const ConvolutionRules rules{.deterministic = gpu.deterministic(), .tf32 = gpu.tf32()};
+  auto graph = std::make_unique<fe::graph::Graph>();
+  describe(*graph, problem);
+  if (graph->validate().is_bad() || graph->build_operation_graph(cudnn_handle(device)).is_bad()) return nullptr;
+  if (!ask(*graph, problem, rules)) return nullptr;
+  std::vector<int64_t> candidates = build_first(*graph, rules.deterministic ? 1 : kMeasured);
+  if (candidates.empty()) return nullptr;
+  return std::make_unique<CudnnPlan>(device, std::move(graph), std::move(candidates));
+}
+
+int count_convolution_algorithms(const ConvolutionProblem& problem, const ConvolutionRules& rules,
+                                 std::string_view gpu) {
+  auto properties = std::make_shared<fe::DeviceProperties>();
+  std::vector<uint8_t> json(gpu.begin(), gpu.end());
+  json.push_back(0);  // cuDNN reads a C string
+  auto status = properties->deserialize(json);
+  if (status.is_bad()) throw Error(ExitCode::device, fmt::format("cuDNN: {}", status.get_message()));
+  fe::graph::Graph graph;
+  graph.set_device_properties(properties);
+  describe(graph, problem);
+  if (graph.validate().is_bad() || graph.build_operation_graph().is_bad()) return 0;
+  if (!ask(graph, problem, rules)) return 0;
+  return static_cast<int>(build_first(graph, std::numeric_limits<int>::max()).size());
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,182 @@
+#include "ops/cublaslt_product_cuda.h"
+
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "base/check.h"
+#include "device/cuda_device.h"
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// What NVIDIA advises for Hopper.
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+void cublas_check(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(ExitCode::device, fmt::format("cuBLASLt: {} failed: {}", call, cublasLtGetStatusString(status)));
+}
+
+cudaDataType_t cuda_type(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f16: return CUDA_R_16F;
+    default: return CUDA_R_32F;
+  }
+}
+
+// cuBLASLt's matrices are column-major: a row-major matrix is its own transpose there. out = a * b in rows is
+// out^T = b^T * a^T in columns, so that our b is its A, our a its B, and its rows are our columns.
+
+cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
+  switch (epilogue) {
+    case ProductEpilogue::none: return CUBLASLT_EPILOGUE_DEFAULT;
+    case ProductEpilogue::bias: return CUBLASLT_EPILOGUE_BIAS;
+    case ProductEpilogue::relu: return CUBLASLT_EPILOGUE_RELU;
+    case ProductEpilogue::bias_relu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case ProductEpilogue::bias_gradient: return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+/// All that an algorithm is chosen by.
+struct Problem {
+  int64_t m, n, k;
+  bool transpose_a, transpose_b;
+  DType in, out;
+  ProductEpilogue epilogue;
+  DType bias;
+
+  explicit Problem(const Product& p)
+      : m(p.out.shape()[0]),
+        n(p.out.shape()[1]),
+        k(p.a.shape()[p.transpose_a ? 0 : 1]),
+        transpose_a(p.transpose_a),
+        transpose_b(p.transpose_b),
+        in(p.a.dtype()),
+        out(p.out.dtype()),
+        epilogue(p.epilogue),
+        bias(p.bias.defined() ? p.bias.dtype() : DType::f32) {}
+
+  auto key() const { return std::tuple(m, n, k, transpose_a, transpose_b, in, out, epilogue, bias); }
+};
+
+class Plan {
+ public:
+  Plan(cublasLtHandle_t handle, const Problem& p, bool tf32) {
+    const cublasComputeType_t compute = tf32 && p.in == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublas_check(cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p.epilogue));
+    if (p.epilogue != ProductEpilogue::none && p.epilogue != ProductEpilogue::relu)
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(cuda_type(p.bias)));
+    a_ = p.transpose_b ? matrix(p.in, p.k, p.n) : matrix(p.in, p.n, p.k);
+    b_ = p.transpose_a ? matrix(p.in, p.m, p.k) : matrix(p.in, p.k, p.m);
+    out_ = matrix(p.out, p.n, p.m);
+    choose(handle);
+  }
+  ~Plan() {
+    cublasLtMatrixLayoutDestroy(out_);
+    cublasLtMatrixLayoutDestroy(b_);
+    cublasLtMatrixLayoutDestroy(a_);
+    cublasLtMatmulDescDestroy(operation_);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  bool exists() const { return exists_; }
+
+  void run(cublasLtHandle_t handle, const Product& p) {
+    if (p.bias.defined()) {
+      const void* bias = p.bias.raw();
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    }
+    const Tensor workspace = Tensor::empty(p.out.device(), {static_cast<int64_t>(choice_.workspaceSize)},
+                                           {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
+    const float alpha = 1, beta = p.accumulate ? 1.f : 0.f;
+    cublas_check(cublasLtMatmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
+                                p.out.raw(), out_, &choice_.algo, workspace.raw(), choice_.workspaceSize,
+                                CudaDevice::of(p.out.device()).stream()),
+                 "cublasLtMatmul");
+  }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    cublas_check(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
+                 "cublasLtMatmulDescSetAttribute");
+  }
+  static cublasLtMatrixLayout_t matrix(DType dtype, int64_t rows, int64_t columns) {
+    cublasLtMatrixLayout_t layout = nullptr;
+    cublas_check(cublasLtMatrixLayoutCreate(&layout, cuda_type(dtype), static_cast<uint64_t>(rows),
+                                            static_cast<uint64_t>(columns), rows),
+                 "cublasLtMatrixLayoutCreate");
+    return layout;
+  }
+
+  void choose(cublasLtHandle_t handle) {
+    cublasLtMatmulPreference_t preference = nullptr;
+    cublas_check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
+                                         sizeof kWorkspaceBytes);
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    exists_ = status == CUBLAS_STATUS_SUCCESS && found == 1 && choice_.state == CUBLAS_STATUS_SUCCESS;
+  }
+
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, out_ = nullptr;
+  cublasLtMatmulHeuristicResult_t choice_{};
+  bool exists_ = false;
+};
+
+/// cuBLASLt as one device uses it. Used by the device's rank thread only.
+class Products {
+ public:
+  explicit Products(Device& device) : tf32_(CudaDevice::of(device).tf32()) {
+    cublas_check(cublasLtCreate(&handle_), "cublasLtCreate");
+  }
+  ~Products() {
+    plans_.clear();
+    if (handle_ != nullptr) cublasLtDestroy(handle_);
+  }
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  cublasLtHandle_t handle() const { return handle_; }
+
+  Plan& plan_of(const Product& product) {
+    const Problem problem(product);
+    auto& plan = plans_[problem.key()];
+    if (!plan) plan = std::make_unique<Plan>(handle_, problem, tf32_);
+    return *plan;
+  }
+
+ private:
+  bool tf32_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<decltype(std::declval<Problem>().key()), std::unique_ptr<Plan>> plans_;
+};
+
+Products& products_of(const Product& product) { return product.out.device().attached<Products>(); }
+
+}  // namespace
+
+bool has_product(const Product& product) { return products_of(product).plan_of(product).exists(); }
+
+void multiply(const Product& product) {
+  Products& products = products_of(product);
+  Plan& plan = products.plan_of(product);
+  const Problem p(product);
+  DPTRAIN_CHECK(plan.exists(), "cuBLASLt has no product of {} x {} x {} in {}", p.m, p.k, p.n, dtype_name(p.in));
+  plan.run(products.handle(), product);
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cuda {
+
+/// What a product does beside multiplying.
+enum class ProductEpilogue {
+  none,
+  bias,           ///< adds bias[column]
+  relu,           ///< max(0, .)
+  bias_relu,      ///< both
+  bias_gradient,  ///< writes the sums of a's columns as it is read transposed: bias[i] = sum over k of a[k, i]
+};
+
+/// out [m, n] = a * b, matrices in row-major order: a is [m, k], or [k, m] read transposed; b is [k, n], or [n, k] read
+/// transposed. a and b of one type, f32, bf16 or f16; out of that type or f32. Sums are in f32.
+struct Product {
+  Tensor a;
+  Tensor b;
+  Tensor out;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;  ///< out += a * b
+  ProductEpilogue epilogue = ProductEpilogue::none;
+  Tensor bias = {};  ///< read, of out's type and [n]; or written by `bias_gradient`, f32 and [m]
+};
+
+/// Whether cuBLASLt has this product with its epilogue. Planned once for each device, shape and type.
+bool has_product(const Product& product);
+
+/// Gives the product to the device's stream, with the algorithm that cuBLASLt's heuristic puts first: the same for the
+/// same shapes, GPU and version; all of cuBLASLt's ways to split a sum keep its order. Throws 71 where cuBLASLt
+/// refuses.
+void multiply(const Product& product);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,31 @@
+#include "ops/decode_images_cpu.h"
+
+#include "base/check.h"
+#include "device/parallel_for.h"
+
+namespace dptrain::ops::cpu {
+
+Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, DType dtype) {
+  DPTRAIN_CHECK(dtype == DType::f32, "decode_images into {} on {}", dtype_name(dtype), bytes.device().name());
+  const int64_t samples = ids.defined() ? ids.elements() : bytes.shape()[0];
+  const Shape shape = bytes.shape().with_first(samples);
+  const int64_t channels = shape[1], plane = shape[2] * shape[3];
+  Tensor images = Tensor::empty(bytes.device(), shape);
+  parallel_for(bytes.device(), samples * channels, [&](int64_t i) {
+    const int64_t n = i / channels, c = i % channels;
+    const int64_t sample = ids.defined() ? ids.data<int64_t>()[n] : n;
+    const uint8_t* in = bytes.data<uint8_t>() + (sample * channels + c) * plane;
+    float* out = images.data<float>() + i * plane;
+    for (int64_t p = 0; p < plane; ++p) out[p] = table.data<float>()[c * 256 + in[p]];
+  });
+  return images;
+}
+
+Tensor gather_labels(const Tensor& values, const Tensor& ids) {
+  Tensor labels = Tensor::empty(ids.device(), ids.shape(), {.dtype = DType::i32});
+  for (int64_t n = 0; n < ids.elements(); ++n)
+    labels.data<int32_t>()[n] = values.data<int32_t>()[ids.data<int64_t>()[n]];
+  return labels;
+}
+
+}  // namespace dptrain::ops::cpu

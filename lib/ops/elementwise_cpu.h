@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ops/sgd.h"
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cpu {
+
+// Over storage elements, shared out over the device's threads: elementwise_kernels.h says what each computes.
+
+void add(const Tensor& a, const Tensor& b, const Tensor& out);
+void add_into(const Tensor& to, const Tensor& from);
+void relu_forward(const Tensor& x, const Tensor& y);
+void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient);
+void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out);
+void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
+
+}  // namespace dptrain::ops::cpu

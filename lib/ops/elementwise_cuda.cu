@@ -1,0 +1,75 @@
+#include "ops/cuda_kernels.h"
+#include "ops/elementwise_cuda.h"
+
+// Bound by memory: add and relu_backward move 3 elements for each they make, relu_forward 2, masked_scale 2 and a byte.
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// out[i] = op(a[i], b[i]), by packs of V.
+template <int V, class A, class B, class T, class Op>
+__global__ void map_kernel(int64_t packs, const A* a, const B* b, T* out, Op op) {
+  for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {
+    const auto x = Pack<A, V>::load(a + pack * V);
+    const auto y = Pack<B, V>::load(b + pack * V);
+    Pack<T, V> result;
+    for (int i = 0; i < V; ++i) result.at[i] = op(x.at[i], y.at[i]);
+    result.store(out + pack * V);
+  }
+}
+
+template <class A, class B, class T, class Op>
+void map(const char* name, const Tensor& where, const A* a, const B* b, T* out, const Op& op) {
+  const int64_t count = where.storage_elements();
+  if (count == 0) return;
+  constexpr int kPack = kPackOf<T>;
+  if (in_packs(count, kPack, {a, b, out}))
+    launch(name, where, blocks_for(where, count / kPack), kThreads, map_kernel<kPack, A, B, T, Op>, count / kPack, a, b,
+           out, op);
+  else
+    launch(name, where, blocks_for(where, count), kThreads, map_kernel<1, A, B, T, Op>, count, a, b, out, op);
+}
+
+template <class T>
+struct Sum {
+  __device__ T operator()(T a, T b) const { return from_float<T>(to_float(a) + to_float(b)); }
+};
+template <class T>
+struct Positive {
+  __device__ T operator()(T x, T) const { return to_float(x) > 0.f ? x : from_float<T>(0.f); }
+};
+template <class T>
+struct WherePositive {
+  __device__ T operator()(T y, T incoming) const { return to_float(y) > 0.f ? incoming : from_float<T>(0.f); }
+};
+template <class T>
+struct MaskedScale {
+  float scale;
+  __device__ T operator()(T x, uint8_t mask) const { return from_float<T>(mask != 0 ? to_float(x) * scale : 0.f); }
+};
+
+template <template <class> class Op>
+void map_alike(const char* name, const Tensor& a, const Tensor& b, const Tensor& out) {
+  with_element_type(out,
+                    [&]<class T>(ElementType<T>) { map(name, out, a.data<T>(), b.data<T>(), out.data<T>(), Op<T>{}); });
+}
+
+}  // namespace
+
+void add(const Tensor& a, const Tensor& b, const Tensor& out) { map_alike<Sum>("add", a, b, out); }
+
+void add_into(const Tensor& to, const Tensor& from) { map_alike<Sum>("add_into", to, from, to); }
+
+void relu_forward(const Tensor& x, const Tensor& y) { map_alike<Positive>("relu", x, x, y); }
+
+void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
+  map_alike<WherePositive>("relu backward", y, incoming, gradient);
+}
+
+void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out) {
+  with_element_type(out, [&]<class T>(ElementType<T>) {
+    map("masked_scale", out, x.data<T>(), mask.data<uint8_t>(), out.data<T>(), MaskedScale<T>{scale});
+  });
+}
+
+}  // namespace dptrain::ops::cuda

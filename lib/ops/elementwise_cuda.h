@@ -1,0 +1,16 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cuda {
+
+// Over storage elements, f32, bf16 or f16; all tensors of a call have one type, shape and layout.
+
+void add(const Tensor& a, const Tensor& b, const Tensor& out);
+void add_into(const Tensor& to, const Tensor& from);
+void relu_forward(const Tensor& x, const Tensor& y);
+void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient);
+/// out = mask != 0 ? x * scale : 0; mask: u8
+void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out);
+
+}  // namespace dptrain::ops::cuda

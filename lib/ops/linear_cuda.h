@@ -1,0 +1,11 @@
+#pragma once
+
+#include "ops/linear.h"
+
+namespace dptrain::ops::cuda {
+
+Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu);
+Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient);
+void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, const LinearWeightGradients& gradients);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,193 @@
+#include "ops/cuda_kernels.h"
+#include "ops/pool2d_cuda.h"
+#include "ops/reorder.h"
+
+// A maximum's place in its window is a byte: pool2d.cc refuses windows over 16 x 16.
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// Sizes of a pooling, as kernels take them.
+struct Windows {
+  int64_t samples, channels, height, width, out_height, out_width;
+  int kernel, stride, padding;
+
+  __host__ __device__ int64_t outputs() const { return samples * out_height * out_width * channels; }
+  __host__ __device__ int64_t inputs() const { return samples * height * width * channels; }
+  __device__ bool inside(int64_t h, int64_t w) const { return h >= 0 && h < height && w >= 0 && w < width; }
+};
+
+/// Where an element of an nhwc tensor is.
+struct Place {
+  int64_t n, h, w, c;
+  __device__ Place(int64_t index, int64_t height, int64_t width, int64_t channels)
+      : n(index / (channels * width * height)),
+        h(index / (channels * width) % height),
+        w(index / channels % width),
+        c(index % channels) {}
+};
+
+__device__ int64_t offset(const Windows& p, int64_t n, int64_t h, int64_t w, int64_t c) {
+  return ((n * p.height + h) * p.width + w) * p.channels + c;
+}
+
+/// How many cells an average divides by: all of the window with padding, those inside the image where a ceiling may
+/// overhang.
+__device__ float divisor(const Windows& p, int64_t h0, int64_t w0) {
+  if (p.padding > 0) return static_cast<float>(p.kernel * p.kernel);
+  const int64_t rows = min(h0 + p.kernel, p.height) - h0, columns = min(w0 + p.kernel, p.width) - w0;
+  return static_cast<float>(rows * columns);
+}
+
+template <class T>
+__global__ void max_forward_kernel(Windows p, const T* x, T* y, uint8_t* places) {
+  for (int64_t i = global_thread(); i < p.outputs(); i += global_threads()) {
+    const Place out(i, p.out_height, p.out_width, p.channels);
+    float best = -INFINITY;
+    int place = 0;
+    for (int u = 0; u < p.kernel; ++u) {
+      for (int v = 0; v < p.kernel; ++v) {
+        const int64_t h = out.h * p.stride - p.padding + u, w = out.w * p.stride - p.padding + v;
+        if (!p.inside(h, w)) continue;
+        const float value = to_float(x[offset(p, out.n, h, w, out.c)]);
+        // A NaN is the largest of all, so that it isn't lost.
+        if (value > best || value != value) best = value, place = u * p.kernel + v;
+      }
+    }
+    y[i] = from_float<T>(best);
+    places[i] = static_cast<uint8_t>(place);
+  }
+}
+
+template <class T>
+__global__ void average_forward_kernel(Windows p, const T* x, T* y) {
+  for (int64_t i = global_thread(); i < p.outputs(); i += global_threads()) {
+    const Place out(i, p.out_height, p.out_width, p.channels);
+    const int64_t h0 = out.h * p.stride - p.padding, w0 = out.w * p.stride - p.padding;
+    float sum = 0;
+    for (int u = 0; u < p.kernel; ++u)
+      for (int v = 0; v < p.kernel; ++v)
+        if (p.inside(h0 + u, w0 + v)) sum += to_float(x[offset(p, out.n, h0 + u, w0 + v, out.c)]);
+    y[i] = from_float<T>(sum / divisor(p, h0, w0));
+  }
+}
+
+/// An input gathers from the windows that it lies in, row by row: no atomics, one order of sums. `places` is null for
+/// averages.
+template <class T>
+__global__ void backward_kernel(Windows p, const T* incoming, const uint8_t* places, T* gradient) {
+  for (int64_t i = global_thread(); i < p.inputs(); i += global_threads()) {
+    const Place in(i, p.height, p.width, p.channels);
+    const int64_t bottom = (in.h + p.padding) / p.stride, right = (in.w + p.padding) / p.stride;
+    float sum = 0;
+    for (int64_t oh = max(int64_t{0}, (in.h + p.padding - p.kernel + p.stride) / p.stride); oh <= bottom; ++oh) {
+      for (int64_t ow = max(int64_t{0}, (in.w + p.padding - p.kernel + p.stride) / p.stride); ow <= right; ++ow) {
+        if (oh >= p.out_height || ow >= p.out_width) continue;
+        const int64_t h0 = oh * p.stride - p.padding, w0 = ow * p.stride - p.padding;
+        const int64_t o = ((in.n * p.out_height + oh) * p.out_width + ow) * p.channels + in.c;
+        if (places == nullptr)
+          sum += to_float(incoming[o]) / divisor(p, h0, w0);
+        else if (places[o] == (in.h - h0) * p.kernel + (in.w - w0))
+          sum += to_float(incoming[o]);
+      }
+    }
+    gradient[i] = from_float<T>(sum);
+  }
+}
+
+/// A thread a channel of a sample; neighbours are neighbouring channels, so that reads are coalesced.
+template <class T>
+__global__ void global_average_kernel(const T* x, T* y, int64_t samples, int64_t channels, int64_t positions) {
+  const int64_t i = global_thread();
+  if (i >= samples * channels) return;
+  const T* first = x + i / channels * positions * channels + i % channels;
+  float sum = 0;
+  for (int64_t p = 0; p < positions; ++p) sum += to_float(first[p * channels]);
+  y[i] = from_float<T>(sum / static_cast<float>(positions));
+}
+
+template <class T>
+__global__ void global_average_backward_kernel(const T* incoming, T* gradient, int64_t count, int64_t channels,
+                                               int64_t positions) {
+  for (int64_t i = global_thread(); i < count; i += global_threads())
+    gradient[i] = from_float<T>(to_float(incoming[i / (positions * channels) * channels + i % channels]) /
+                                static_cast<float>(positions));
+}
+
+Windows windows_of(const Shape& x, const Shape& y, const Pool2dOptions& o) {
+  return {x[0],
+          x[1],
+          x[2],
+          x[3],
+          y[2],
+          y[3],
+          static_cast<int>(o.kernel),
+          static_cast<int>(o.stride),
+          static_cast<int>(o.padding)};
+}
+
+/// Images in nhwc of x's type.
+Tensor images(const Tensor& x, const Shape& shape) {
+  return Tensor::empty(x.device(), shape, {.dtype = x.dtype(), .layout = Layout::nhwc});
+}
+
+}  // namespace
+
+Pool2dResult pool2d_forward(const Tensor& any, const Shape& output, Pooling pooling, const Pool2dOptions& options) {
+  const Tensor x = reorder(any, Layout::nhwc);
+  Pool2dResult result{.y = images(x, output), .workspace = {}};
+  if (output.elements() == 0) return result;
+  const Windows windows = windows_of(x.shape(), output, options);
+  const unsigned blocks = blocks_for(x, windows.outputs());
+  with_element_type(x, [&]<class T>(ElementType<T>) {
+    if (pooling == Pooling::max) {
+      result.workspace = Tensor::empty(x.device(), output, {.dtype = DType::u8, .layout = Layout::nhwc});
+      launch("max_pool2d", x, blocks, kThreads, max_forward_kernel<T>, windows, x.data<T>(), result.y.data<T>(),
+             result.workspace.data<uint8_t>());
+    } else {
+      launch("average_pool2d", x, blocks, kThreads, average_forward_kernel<T>, windows, x.data<T>(),
+             result.y.data<T>());
+    }
+  });
+  result.y = reorder(result.y, any.layout());
+  return result;
+}
+
+Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
+                       const Pool2dOptions& options) {
+  const Tensor gradient = images(x, x.shape());
+  if (gradient.elements() == 0) return reorder(gradient, x.layout());
+  const Tensor incoming = reorder(output_gradient, Layout::nhwc);
+  const Windows windows = windows_of(x.shape(), result.y.shape(), options);
+  with_element_type(x, [&]<class T>(ElementType<T>) {
+    launch("pool2d backward", x, blocks_for(x, windows.inputs()), kThreads, backward_kernel<T>, windows,
+           incoming.data<T>(), pooling == Pooling::max ? result.workspace.data<uint8_t>() : nullptr,
+           gradient.data<T>());
+  });
+  return reorder(gradient, x.layout());
+}
+
+Tensor global_average_pool_forward(const Tensor& any) {
+  const Tensor x = reorder(any, Layout::nhwc);
+  const int64_t samples = x.shape()[0], channels = x.shape()[1];
+  Tensor y = Tensor::empty(x.device(), {samples, channels}, {.dtype = x.dtype()});
+  if (y.elements() == 0) return y;
+  with_element_type(x, [&]<class T>(ElementType<T>) {
+    launch("global_average_pool", x, blocks_of_all(y.elements()), kThreads, global_average_kernel<T>, x.data<T>(),
+           y.data<T>(), samples, channels, x.shape()[2] * x.shape()[3]);
+  });
+  return y;
+}
+
+Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
+  const Tensor gradient = images(x, x.shape());
+  if (gradient.elements() == 0) return reorder(gradient, x.layout());
+  with_element_type(x, [&]<class T>(ElementType<T>) {
+    launch("global_average_pool backward", x, blocks_for(x, gradient.elements()), kThreads,
+           global_average_backward_kernel<T>, output_gradient.data<T>(), gradient.data<T>(), gradient.elements(),
+           x.shape()[1], x.shape()[2] * x.shape()[3]);
+  });
+  return reorder(gradient, x.layout());
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cuda {
+
+/// factor * (the sum of all elements), f32 [1].
+Tensor scaled_sum(const Tensor& x, double factor);
+/// factor * value[0] at every element; type, shape and layout of `like`.
+Tensor spread(const Tensor& value, double factor, const Tensor& like);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,64 @@
+// Communicators: ranks that find each other by their unique id, and calls that find each other by their order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nccl_call.h"
+#include "runtime.h"
+
+namespace dptrain::cuda_sim {
+
+struct Rank;
+
+// Calls of several ranks that belong together.
+struct Meeting {
+  std::shared_ptr<Rendezvous> rendezvous;
+  std::vector<Call> calls;  // by rank, or the sender's and the receiver's
+};
+
+struct World {
+  std::vector<std::shared_ptr<Rank>> ranks;  // null: not there yet, or gone
+  std::size_t present = 0;
+  ncclResult_t error = ncclSuccess;
+  bool aborted = false;
+  // Not complete; by number, transfers by sender and receiver first.
+  std::map<std::size_t, Meeting> collectives;
+  std::map<std::pair<int, int>, std::map<std::size_t, Meeting>> transfers;
+  bool complete() const { return present == ranks.size(); }
+};
+
+struct Rank {
+  std::shared_ptr<World> world;
+  int rank = 0;
+  int device = 0;
+  bool blocking = true;
+  bool polled = false;  // a non-blocking communicator is "in progress" the first time one asks
+  ncclResult_t error = ncclSuccess;
+  std::string last_error;
+  std::size_t collectives = 0;
+  std::map<int, std::size_t> sends, receives;  // by peer
+  std::vector<std::weak_ptr<Op>> work;
+  int ranks() const { return static_cast<int>(world->ranks.size()); }
+};
+
+// All with the lock held.
+// Enters `rank` into the world of `id`; ncclInvalidUsage where another of its ranks has the device.
+ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr<Rank>& rank);
+// The communicator is gone: world and rank own each other no longer.
+void leave_world(const Rank& rank);
+// ncclInProgress until everyone is there; an error where that will never be.
+ncclResult_t world_state(const World& world);
+// Makes `op` this rank's part of the call that is its next.
+void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op);
+// Lets pending calls of every rank end without running; the other ranks learn of it by their async error.
+void abort_world(const std::shared_ptr<Rank>& by);
+
+}  // namespace dptrain::cuda_sim
+
+struct ncclComm {
+  std::shared_ptr<dptrain::cuda_sim::Rank> rank;
+};

@@ -1,0 +1,207 @@
+// Operators in bf16 and f16 against the CPU worker's f32, from inputs that both hold exactly.
+
+#include <array>
+#include <cmath>
+
+#include "ops/add.h"
+#include "ops/batch_norm.h"
+#include "ops/conv2d.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/linear.h"
+#include "ops/pool2d.h"
+#include "ops/relu.h"
+#include "ops/reorder.h"
+#include "ops/sgd.h"
+#include "support/device_rows.h"
+#include "support/formula_tensor.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+struct HalfRow {
+  DeviceRow device;
+  DType dtype;
+  double rounding;  ///< half a unit in the last place, relative
+};
+
+std::ostream& operator<<(std::ostream& out, const HalfRow& row) { return out << dtype_name(row.dtype); }
+
+/// The GPU in half precision beside the CPU worker that says what is right.
+class HalfPrecision : public ::testing::TestWithParam<HalfRow> {
+ protected:
+  /// Values that half precision holds: multiples of 1/16 up to 1, so that inputs aren't rounded.
+  static std::vector<float> sixteenths(int64_t count, uint64_t tensor) {
+    std::vector<float> values = Formula{.tensor = tensor}.values(count);
+    for (float& value : values) value = std::round(value * 16) / 16;
+    return values;
+  }
+  Tensor expected(const Shape& shape, uint64_t tensor, Layout layout = Layout::plain) const {
+    return tensor_of(*cpu_, shape, sixteenths(shape.elements(), tensor), layout);
+  }
+  Tensor given(const Shape& shape, uint64_t tensor) const {
+    return ops::converted(Tensor::from(*gpu_, shape, sixteenths(shape.elements(), tensor)),
+                          {.dtype = GetParam().dtype, .layout = shape.rank() == 4 ? Layout::nhwc : Layout::plain});
+  }
+  Tensor given_f32(const Shape& shape, uint64_t tensor) const {
+    return Tensor::from(*gpu_, shape, sixteenths(shape.elements(), tensor));
+  }
+  /// Equal but for the rounding of the result, and of what was rounded on the way.
+  void expect_near(const Tensor& got, const Tensor& right, double roundings = 1) const {
+    ASSERT_EQ(got.shape(), right.shape());
+    const auto g = ops::converted(got, {.dtype = DType::f32}).values();
+    const auto e = values_of(right);
+    double largest = 0;
+    for (const float value : e) largest = std::max(largest, double{std::abs(value)});
+    for (size_t i = 0; i < e.size(); ++i)
+      EXPECT_NEAR(g[i], e[i], roundings * GetParam().rounding * largest + 1e-7) << "element " << i;
+  }
+
+  std::unique_ptr<Device> gpu_ = GetParam().device.open();
+  std::unique_ptr<Device> cpu_ = test_device();
+};
+
+TEST_P(HalfPrecision, ConversionsRoundToNearestEven) {
+  const bool bf16 = GetParam().dtype == DType::bf16;
+  const float unit = bf16 ? 0x1p-7f : 0x1p-10f;
+  const Tensor x = Tensor::from(*gpu_, {4}, {{1 + unit / 2, 1 + unit * 1.5f, 1 + unit * 0.51f, -1 - unit * 0.49f}});
+  const Tensor there = ops::converted(x, {.dtype = GetParam().dtype});
+  EXPECT_EQ(ops::converted(there, {.dtype = DType::f32}).values(), (std::vector<float>{1, 1 + 2 * unit, 1 + unit, -1}));
+}
+
+TEST_P(HalfPrecision, Elementwise) {
+  for (const Shape& shape : {Shape{64}, Shape{37}}) {
+    const Tensor a = given(shape, 0), b = given(shape, 1), x = expected(shape, 0), y = expected(shape, 1);
+    expect_near(ops::add(a, b), ops::add(x, y));
+    expect_near(ops::relu_forward(a), ops::relu_forward(x), 0);
+    expect_near(ops::relu_backward(a, b), ops::relu_backward(x, y), 0);
+    EXPECT_EQ(ops::add(a, b).dtype(), GetParam().dtype);
+  }
+}
+
+TEST_P(HalfPrecision, Convolution) {
+  // Channels of whole packs of 16 bytes, and not.
+  for (const int64_t channels : {int64_t{16}, int64_t{5}}) {
+    const Shape image = {2, channels, 5, 6}, weight = {channels + 3, channels, 3, 3}, bias = {channels + 3};
+    const ops::Conv2dOptions options{.padding = 1, .relu = true};
+    const Tensor y = ops::conv2d_forward(given(image, 0), given(weight, 1), given(bias, 2), options);
+    const Tensor right = ops::conv2d_forward(expected(image, 0), expected(weight, 1), expected(bias, 2), options);
+    EXPECT_EQ(y.dtype(), GetParam().dtype);
+    expect_near(y, right, 2);
+    const Shape out = y.shape();
+    expect_near(ops::conv2d_backward_data(given(image, 0), given(weight, 1), given(out, 3), {.padding = 1}),
+                ops::conv2d_backward_data(expected(image, 0), expected(weight, 1), expected(out, 3), {.padding = 1}),
+                2);
+    const ops::Conv2dWeightGradients gradients{
+        .weight = given_f32(weight, 4), .bias = given_f32(bias, 5), .accumulate_weight = true, .accumulate_bias = true};
+    const ops::Conv2dWeightGradients right_gradients{
+        .weight = expected(weight, 4), .bias = expected(bias, 5), .accumulate_weight = true, .accumulate_bias = true};
+    ops::conv2d_backward_weights(given(image, 0), given(out, 3), gradients, {.padding = 1});
+    ops::conv2d_backward_weights(expected(image, 0), expected(out, 3), right_gradients, {.padding = 1});
+    expect_near(gradients.weight, right_gradients.weight, 2);
+    expect_near(gradients.bias, right_gradients.bias);
+  }
+}
+
+TEST_P(HalfPrecision, Linear) {
+  const Shape x = {7, 24}, weight = {10, 24}, bias = {10}, out = {7, 10};
+  expect_near(ops::linear_forward(given(x, 0), given(weight, 1), given(bias, 2), true),
+              ops::linear_forward(expected(x, 0), expected(weight, 1), expected(bias, 2), true), 2);
+  expect_near(ops::linear_backward_data(given(weight, 1), given(out, 3)),
+              ops::linear_backward_data(expected(weight, 1), expected(out, 3)), 2);
+  for (const bool accumulate : {false, true}) {
+    const ops::LinearWeightGradients got{given_f32(weight, 4), given_f32(bias, 5), accumulate, accumulate};
+    const ops::LinearWeightGradients right{expected(weight, 4), expected(bias, 5), accumulate, accumulate};
+    ops::linear_backward_weights(given(x, 0), given(out, 3), got);
+    ops::linear_backward_weights(expected(x, 0), expected(out, 3), right);
+    expect_near(got.weight, right.weight, 1e-2);  // kept in f32
+    expect_near(got.bias, right.bias, 1e-2);
+  }
+}
+
+TEST_P(HalfPrecision, BatchNorm) {
+  for (const int64_t channels : {int64_t{16}, int64_t{5}}) {
+    const Shape image = {3, channels, 4, 5}, per_channel = {channels};
+    const auto inputs = [&](const auto& images, const auto& numbers) {
+      return ops::BatchNormInputs{.x = images(image, 0),
+                                  .gamma = numbers(per_channel, 1),
+                                  .beta = numbers(per_channel, 2),
+                                  .running_mean = numbers(per_channel, 3),
+                                  .running_variance = numbers(per_channel, 4),
+                                  .residual = images(image, 5)};
+    };
+    const auto here = [&](const Shape& s, uint64_t t) { return given(s, t); };
+    const auto here_f32 = [&](const Shape& s, uint64_t t) { return given_f32(s, t); };
+    const auto there = [&](const Shape& s, uint64_t t) { return expected(s, t); };
+    const auto got_in = inputs(here, here_f32), right_in = inputs(there, there);
+    const auto got = ops::batch_norm_training(got_in, {.relu = true});
+    const auto right = ops::batch_norm_training(right_in, {.relu = true});
+    expect_near(got.y, right.y, 2);
+    expect_near(got.mean, right.mean, 1e-2);
+    expect_near(got_in.running_variance, right_in.running_variance, 1e-2);
+    const auto gradients = ops::batch_norm_backward(got_in, got, given(image, 6), {.relu = true});
+    const auto right_gradients = ops::batch_norm_backward(right_in, right, expected(image, 6), {.relu = true});
+    expect_near(gradients.x, right_gradients.x, 2);
+    expect_near(gradients.residual, right_gradients.residual, 0);
+    expect_near(gradients.gamma, right_gradients.gamma, 1e-2);
+    expect_near(gradients.beta, right_gradients.beta, 1e-2);
+  }
+}
+
+TEST_P(HalfPrecision, Pooling) {
+  const Shape image = {2, 6, 6, 4};
+  for (const ops::Pooling pooling : {ops::Pooling::max, ops::Pooling::average}) {
+    const auto got = ops::pool2d_forward(given(image, 0), pooling, {});
+    const auto right = ops::pool2d_forward(expected(image, 0), pooling, {});
+    expect_near(got.y, right.y);
+    expect_near(ops::pool2d_backward(given(image, 0), got, given(got.y.shape(), 1), pooling, {}),
+                ops::pool2d_backward(expected(image, 0), right, expected(got.y.shape(), 1), pooling, {}));
+  }
+  expect_near(ops::global_average_pool_forward(given(image, 0)), ops::global_average_pool_forward(expected(image, 0)));
+  expect_near(ops::global_average_pool_backward(given(image, 0), given({2, 6}, 1)),
+              ops::global_average_pool_backward(expected(image, 0), expected({2, 6}, 1)));
+}
+
+TEST_P(HalfPrecision, CrossEntropy) {
+  const auto labels = formula_labels(3, 9, 10);
+  const Tensor here = labels_on(*gpu_, labels), there = labels_on(*cpu_, labels);
+  const auto got = stored_values<double>(ops::cross_entropy_forward(given({9, 10}, 0), here));
+  const auto right = stored_values<double>(ops::cross_entropy_forward(expected({9, 10}, 0), there));
+  for (size_t n = 0; n < right.size(); ++n) EXPECT_NEAR(got[n], right[n], 1e-12);
+  expect_near(ops::cross_entropy_backward(given({9, 10}, 0), here, 0.5),
+              ops::cross_entropy_backward(expected({9, 10}, 0), there, 0.5));
+  EXPECT_EQ(integers_of(ops::correct_samples(given({9, 10}, 0), here)),
+            integers_of(ops::correct_samples(expected({9, 10}, 0), there)));
+}
+
+TEST_P(HalfPrecision, DropoutDropsTheSameElements) {
+  const std::array<int64_t, 3> ids = {4, 0, 9};
+  const Shape image = {3, 5, 2, 3};
+  const ops::DropoutKey key{.seed = 3, .epoch = 2, .layer = 1, .sample_ids = ids};
+  expect_near(ops::dropout_forward(given(image, 0), 0.5f, key).y, ops::dropout_forward(expected(image, 0), 0.5f, key).y,
+              0);
+}
+
+TEST_P(HalfPrecision, TheOptimizerWritesTheCopy) {
+  for (const Shape& shape : {Shape{64}, Shape{37}}) {
+    const Tensor weights = given_f32(shape, 0), copy = given(shape, 1), right = expected(shape, 0);
+    const ops::SgdOptions options{.learning_rate = 0.1, .weight_decay = 0.1};
+    ops::SgdOptions with_copy = options;
+    with_copy.copy = copy;
+    ops::sgd_step(weights, given_f32(shape, 2), {}, with_copy);
+    ops::sgd_step(right, expected(shape, 2), {}, options);
+    expect_near(weights, right, 1e-3);
+    expect_near(copy, right);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, HalfPrecision,
+                         ::testing::Values(HalfRow{{"cuda_bf16", {DeviceKind::cuda, 0}, 0, {}}, DType::bf16, 0x1p-8},
+                                           HalfRow{{"cuda_f16", {DeviceKind::cuda, 0}, 0, {}}, DType::f16, 0x1p-11}),
+                         [](const auto& test) { return test.param.device.name; });
+
+}  // namespace
+}  // namespace dptrain
