@@ -40,6 +40,9 @@ class CommWork {
 /// in the same bits. For a size that is no power of two the tree of n ranks is that of its first half (the largest
 /// power of two below n) plus that of the rest: 3 is (0+1)+2, 5 is ((0+1)+(2+3))+4.
 ///
+/// Over buffers of a GPU a call "blocks" the device rather than the host: its result is there for whatever the device
+/// is given next, and the call returns when the work has been given.
+///
 /// Every wait for another rank has a deadline. A rank that fails calls `abort`; all others then throw its cause from
 /// the call they are in.
 class Communicator {

@@ -9,6 +9,9 @@ namespace dptrain {
 
 struct ThreadGroupOptions {
   double timeout_s = 300;  ///< the deadline of every wait
+  /// Calls end when all ranks have made them and agree, and touch no buffer: how ranks meet whose devices then do the
+  /// work.
+  bool meet_only = false;
 };
 
 /// Communicators for `size` ranks that are threads of this process; element r is rank r's, to be used by one thread at

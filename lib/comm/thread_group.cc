@@ -16,7 +16,8 @@ constexpr double kSpin_s = 5e-6;
 
 }  // namespace
 
-ThreadGroup::ThreadGroup(int size, const ThreadGroupOptions& options) : size_(size), timeout_s_(options.timeout_s) {
+ThreadGroup::ThreadGroup(int size, const ThreadGroupOptions& options)
+    : size_(size), timeout_s_(options.timeout_s), meet_only_(options.meet_only) {
   DPTRAIN_CHECK(size >= 1 && size <= kMaxTreeInputs, "a group of {} ranks, 1 to {} can be", size, kMaxTreeInputs);
 }
 
@@ -42,7 +43,7 @@ void ThreadGroup::make_ready(const std::shared_ptr<Operation>& operation) {
     fail_locked(ExitCode::ranks_disagree, *why);
     throw_failure();
   }
-  operation->make_ready();
+  operation->make_ready(meet_only_);
   if (operation->pieces == 0) {
     operation->done = true;
     changed_.notify_all();

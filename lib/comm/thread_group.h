@@ -82,6 +82,7 @@ class ThreadGroup {
 
   const int size_;
   const double timeout_s_;
+  const bool meet_only_;
 
   // One mutex for all that follows: it is held for a few assignments, never during a piece.
   std::mutex mutex_;

@@ -71,12 +71,13 @@ std::string ThreadGroup::Operation::overdue(int rank, double waited_s) const {
                      key_.number, size, missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
 }
 
-void ThreadGroup::Operation::make_ready() {
+void ThreadGroup::Operation::make_ready(bool meet_only) {
+  ready = true;
+  if (meet_only) return;
   std::vector<CommCall> calls;
   for (const auto& call : calls_) calls.push_back(*call);
   sums_ = sums_of(calls);
   for (const TreeSum& sum : sums_) pieces += pieces_of(sum);
-  ready = true;
 }
 
 int64_t ThreadGroup::Operation::take_and_run_pieces(const std::atomic<bool>& stop) noexcept {

@@ -30,8 +30,8 @@ class ThreadGroup::Operation {
   /// "rank 0 waited 300 s in all_reduce #12 f32[1024] (4096 bytes) for rank 1".
   std::string overdue(int rank, double waited_s) const;
 
-  /// Cuts the operation into pieces. All have arrived.
-  void make_ready();
+  /// Cuts the operation into pieces, none where ranks only meet. All have arrived.
+  void make_ready(bool meet_only);
   /// Runs pieces until all are taken or `stop` is set, each to its end. Returns how many.
   int64_t take_and_run_pieces(const std::atomic<bool>& stop) noexcept;
 

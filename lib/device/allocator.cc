@@ -24,15 +24,19 @@ int64_t rounded(int64_t bytes) {
 CachingAllocator::CachingAllocator(std::string name, MemorySource& source, int64_t limit_bytes)
     : name_(std::move(name)), source_(source), limit_bytes_(limit_bytes) {}
 
-CachingAllocator::~CachingAllocator() { release_cached(); }
+CachingAllocator::~CachingAllocator() {
+  keep_recorded_ = false;
+  release_cached();
+}
 
 CachingAllocator::Block CachingAllocator::take_cached(int64_t bytes) {
-  const auto found = cached_.lower_bound(bytes);
+  auto& cached = cached_[static_cast<size_t>(pool_)];
+  const auto found = cached.lower_bound(bytes);
   // A much larger block is left for a request of its own size.
-  if (found == cached_.end() || found->first > bytes + bytes / 4) return {};
+  if (found == cached.end() || found->first > bytes + bytes / 4) return {};
   if (limit_bytes_ > 0 && total_in_use_ + found->first > limit_bytes_) return {};
-  const Block block{found->second, found->first};
-  cached_.erase(found);
+  const Block block{found->second, found->first, pool_};
+  cached.erase(found);
   return block;
 }
 
@@ -48,7 +52,7 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
                         .advice = "use a smaller batch, more devices or a strategy that splits the model"});
   Block block = take_cached(wanted);
   if (block.memory == nullptr) {
-    block = {source_.take(wanted), wanted};
+    block = {source_.take(wanted), wanted, pool_};
     if (block.memory == nullptr) {
       release_cached_locked();
       block.memory = source_.take(wanted);
@@ -63,10 +67,8 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
   }
   in_use_[purpose] += block.bytes;
   total_in_use_ += block.bytes;
-  if (total_in_use_ > peak_bytes_) {
-    peak_bytes_ = total_in_use_;
-    at_peak_ = in_use_;
-  }
+  raise_peak(in_use_);
+  if (window_peak_ && total_in_use_ > window_peak_->total_bytes()) window_peak_ = in_use_;
   return block;
 }
 
@@ -74,7 +76,38 @@ void CachingAllocator::free(Block block, MemoryPurpose purpose) noexcept {
   const std::lock_guard lock(mutex_);
   in_use_[purpose] -= block.bytes;
   total_in_use_ -= block.bytes;
-  cached_.emplace(block.bytes, block.memory);
+  cached_[static_cast<size_t>(block.pool)].emplace(block.bytes, block.memory);
+}
+
+void CachingAllocator::use(MemoryPool pool) {
+  const std::lock_guard lock(mutex_);
+  pool_ = pool;
+}
+
+void CachingAllocator::keep_recorded() {
+  const std::lock_guard lock(mutex_);
+  keep_recorded_ = true;
+}
+
+MemoryCounts CachingAllocator::peak_during(const std::function<void()>& body) {
+  {
+    const std::lock_guard lock(mutex_);
+    window_peak_ = in_use_;
+  }
+  body();
+  const std::lock_guard lock(mutex_);
+  return *std::exchange(window_peak_, std::nullopt);
+}
+
+void CachingAllocator::note_use(const MemoryCounts& counts) {
+  const std::lock_guard lock(mutex_);
+  raise_peak(counts);
+}
+
+void CachingAllocator::raise_peak(const MemoryCounts& counts) {
+  if (counts.total_bytes() <= peak_bytes_) return;
+  peak_bytes_ = counts.total_bytes();
+  at_peak_ = counts;
 }
 
 MemoryCounts CachingAllocator::in_use() const {
@@ -104,8 +137,12 @@ void CachingAllocator::release_cached() noexcept {
 }
 
 void CachingAllocator::release_cached_locked() noexcept {
-  for (const auto& [bytes, memory] : cached_) source_.give_back(memory, bytes);
-  cached_.clear();
+  for (const MemoryPool pool : {MemoryPool::common, MemoryPool::recorded}) {
+    if (pool == MemoryPool::recorded && keep_recorded_) continue;
+    auto& cached = cached_[static_cast<size_t>(pool)];
+    for (const auto& [bytes, memory] : cached) source_.give_back(memory, bytes);
+    cached.clear();
+  }
 }
 
 }  // namespace dptrain

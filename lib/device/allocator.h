@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "device/memory_purpose.h"
@@ -18,6 +21,9 @@ class MemorySource {
   virtual void give_back(void* memory, int64_t bytes) noexcept = 0;
 };
 
+/// Memory that never changes sides: a recorded step goes on using what it was recorded with, free or not.
+enum class MemoryPool { common, recorded };
+
 /// Keeps what is freed for the next request of about that size: a training step asks for the same sizes again and
 /// again. Counts bytes in use by purpose and remembers their peaks. Safe to call from every thread.
 class CachingAllocator {
@@ -31,12 +37,23 @@ class CachingAllocator {
   struct Block {
     void* memory = nullptr;
     int64_t bytes = 0;
+    MemoryPool pool = MemoryPool::common;
   };
 
   /// A block of at least `bytes` bytes, aligned to 64. Throws 71, naming what is wanted and held, where memory runs
   /// out.
   Block allocate(int64_t bytes, MemoryPurpose purpose);
   void free(Block block, MemoryPurpose purpose) noexcept;
+
+  /// From here on blocks come from this pool. One thread allocates while it is the pool of recorded work.
+  void use(MemoryPool pool);
+  /// Keeps the blocks of recorded work for good: work that uses them has been recorded.
+  void keep_recorded();
+
+  /// The most in use at once while `body` runs, by purpose.
+  MemoryCounts peak_during(const std::function<void()>& body);
+  /// As if this much had been in use: recorded work uses memory without allocating it.
+  void note_use(const MemoryCounts& counts);
 
   /// Bytes in use now.
   MemoryCounts in_use() const;
@@ -52,16 +69,20 @@ class CachingAllocator {
  private:
   Block take_cached(int64_t bytes);
   void release_cached_locked() noexcept;
+  void raise_peak(const MemoryCounts& counts);
 
   mutable std::mutex mutex_;
   std::string name_;
   MemorySource& source_;
   int64_t limit_bytes_;
-  std::multimap<int64_t, void*> cached_;
+  MemoryPool pool_ = MemoryPool::common;
+  bool keep_recorded_ = false;
+  std::array<std::multimap<int64_t, void*>, 2> cached_;  ///< by pool
   int64_t total_in_use_ = 0;
   MemoryCounts in_use_;
   int64_t peak_bytes_ = 0;
   MemoryCounts at_peak_;
+  std::optional<MemoryCounts> window_peak_;  ///< while peak_during runs
 };
 
 }  // namespace dptrain

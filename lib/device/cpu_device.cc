@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dptrain {
 namespace {
@@ -29,6 +30,23 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
+};
+
+class PlainHostMemory final : public HostMemory {
+ public:
+  explicit PlainHostMemory(int64_t bytes) : HostMemory(nullptr), bytes_(static_cast<size_t>(bytes)) {
+    data_ = bytes_.data();
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// A worker's work is done when the call returns.
+class NoMark final : public DeviceMark {
+ public:
+  void set() override {}
+  void wait() override {}
 };
 
 /// oneDNN reads ONEDNN_MAX_CPU_ISA, and the older DNNL_MAX_CPU_ISA only where that says nothing.
@@ -60,6 +78,10 @@ void CpuDevice::copy(void* to, const void* from, int64_t bytes) {
   // An empty vector on the host has no address, which memcpy insists on even for nothing.
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
+
+std::unique_ptr<HostMemory> CpuDevice::host_memory(int64_t bytes) { return std::make_unique<PlainHostMemory>(bytes); }
+
+std::unique_ptr<DeviceMark> CpuDevice::make_mark() { return std::make_unique<NoMark>(); }
 
 int usable_cores() {
   cpu_set_t set;

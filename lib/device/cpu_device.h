@@ -22,6 +22,9 @@ class CpuDevice final : public Device {
   void upload(void* to, const void* host, int64_t bytes) override { copy(to, host, bytes); }
   void download(void* host, const void* from, int64_t bytes) override { copy(host, from, bytes); }
   void synchronize() override {}
+  std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
+  void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override { copy(to, from.data(), bytes); }
+  std::unique_ptr<DeviceMark> make_mark() override;
 };
 
 /// Cores that this process may run on: its affinity mask, not the machine's count.

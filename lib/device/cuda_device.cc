@@ -1,8 +1,14 @@
 #include "device/cuda_device.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 
+#include "base/error.h"
 #include "device/cuda_check.h"
+#include "device/cuda_graph.h"
+#include "device/cuda_probe.h"
 #include "device/open_cuda_device.h"
 
 namespace dptrain {
@@ -16,6 +22,7 @@ class CudaMemory final : public MemorySource {
 
   void* take(int64_t bytes) override {
     cuda_check(cudaSetDevice(index_), "cudaSetDevice");
+    const OutsideCapture outside;
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
     if (status == cudaErrorMemoryAllocation) {
@@ -30,6 +37,17 @@ class CudaMemory final : public MemorySource {
 
  private:
   int index_;
+};
+
+class StreamMark final : public DeviceMark {
+ public:
+  explicit StreamMark(cudaStream_t stream) : stream_(stream) {}
+  void set() override { event_.record(stream_); }
+  void wait() override { event_.synchronize(); }
+
+ private:
+  cudaStream_t stream_;
+  CudaEvent event_;
 };
 
 /// Makes the GPU current before members are made on it.
@@ -70,27 +88,52 @@ void CudaDevice::fill_zero(void* memory, int64_t bytes) {
 }
 
 void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
-  cuda_check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream()),
-             "cudaMemcpyAsync");
+  cuda_check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
 }
 
 void CudaDevice::upload(void* to, const void* host, int64_t bytes) {
+  if (bytes <= UploadRing::kSlotBytes) return uploads_.upload(to, host, bytes, stream());
   // From pageable memory the runtime returns once the bytes are staged; from pinned memory only the wait makes them
   // free.
-  cuda_check(cudaMemcpyAsync(to, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()),
-             "cudaMemcpyAsync");
+  cuda_check(cudaMemcpyAsync(to, host, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
   synchronize();
 }
 
 void CudaDevice::download(void* host, const void* from, int64_t bytes) {
-  cuda_check(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
-             "cudaMemcpyAsync");
+  cuda_check(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
   synchronize();
 }
 
 void CudaDevice::synchronize() { cuda_check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); }
 
+std::unique_ptr<HostMemory> CudaDevice::host_memory(int64_t bytes) {
+  enter_thread();
+  return std::make_unique<PinnedMemory>(bytes);
+}
+
+void CudaDevice::copy_from_host(void* to, const HostMemory& from, int64_t bytes) {
+  cuda_check(cudaMemcpyAsync(to, from.data(), static_cast<size_t>(bytes), cudaMemcpyDefault, stream()),
+             "cudaMemcpyAsync");
+}
+
+std::unique_ptr<DeviceMark> CudaDevice::make_mark() {
+  enter_thread();
+  return std::make_unique<StreamMark>(stream());
+}
+
+std::unique_ptr<RecordedWork> CudaDevice::record(const std::function<void()>& give) {
+  return capture_cuda_graph(stream(), give);
+}
+
 std::unique_ptr<Device> open_cuda_device(const DeviceId& id, const DeviceOptions& options) {
+  const auto gpus = cuda_devices();
+  if (std::ranges::none_of(gpus, [&](const CudaDeviceInfo& gpu) { return gpu.index == id.index; }))
+    throw Error(
+        ExitCode::device,
+        Mistake{.where = id.name(),
+                .expected = gpus.empty() ? cuda_absence() : fmt::format("this machine has {} GPUs", gpus.size()),
+                .got = "",
+                .advice = "use --devices cpu:0-1"});
   return std::make_unique<CudaDevice>(id, options);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/cuda_handles.h"
+#include "device/cuda_host_memory.h"
 #include "device/device.h"
 
 namespace dptrain {
@@ -31,10 +32,16 @@ class CudaDevice final : public Device {
   void upload(void* to, const void* host, int64_t bytes) override;
   void download(void* host, const void* from, int64_t bytes) override;
   void synchronize() override;
+  std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
+  void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override;
+  std::unique_ptr<DeviceMark> make_mark() override;
+  bool can_record() const override { return true; }
+  std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
 
  private:
   CudaStream compute_;
   CudaStream communication_;
+  UploadRing uploads_;
   int multiprocessors_ = 0;
   bool deterministic_;
   bool tf32_;

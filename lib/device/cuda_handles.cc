@@ -5,7 +5,8 @@
 namespace dptrain {
 
 CudaEvent::CudaEvent() {
-  cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
+             "cudaEventCreateWithFlags");
 }
 
 CudaEvent::~CudaEvent() {

@@ -21,7 +21,7 @@ class CudaEvent {
   /// What is given to `stream` from here on waits for the recorded point; the host doesn't.
   void block(cudaStream_t stream) const;
   bool done() const;
-  /// Blocks the host.
+  /// Blocks the host, without spinning.
   void synchronize() const;
 
  private:

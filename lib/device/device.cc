@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace dptrain {
 
 Device::Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes)
@@ -12,6 +14,10 @@ Device::Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource>
       threads_(threads),
       source_(std::move(source)),
       allocator_(std::make_unique<CachingAllocator>(name(), *source_, memory_limit_bytes)) {}
+
+std::unique_ptr<RecordedWork> Device::record(const std::function<void()>&) {
+  report_bug(__FILE__, __LINE__, "can_record()", name() + " can't record work");
+}
 
 std::string Device::name_with_rank() const { return fmt::format("{} (rank {})", name(), rank_); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <typeindex>
@@ -10,6 +11,36 @@
 #include "device/device_id.h"
 
 namespace dptrain {
+
+/// Host memory that a device reads and writes while the host goes on.
+class HostMemory {
+ public:
+  virtual ~HostMemory() = default;
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  void* data() const { return data_; }
+
+ protected:
+  explicit HostMemory(void* data) : data_(data) {}
+  void* data_;
+};
+
+/// A point in the work given to a device, set again and again.
+class DeviceMark {
+ public:
+  virtual ~DeviceMark() = default;
+  /// After all work given so far.
+  virtual void set() = 0;
+  /// Blocks until the work before the point is done; at once where it was never set.
+  virtual void wait() = 0;
+};
+
+/// Work that was recorded instead of being done, to be given to the device as a whole, again and again.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual void run() = 0;
+};
 
 /// One entry of a device list: the place where a replica computes and keeps its memory. A device that stands twice in
 /// the list is two of these. One thread computes on a device, its rank thread; allocation is safe from every thread.
@@ -43,12 +74,21 @@ class Device {
   virtual void fill_zero(void* memory, int64_t bytes) = 0;
   /// Copies between two places of this device.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
-  /// Copies from host memory, which may be changed as soon as the call returns.
+  /// Copies from host memory, which may be changed as soon as the call returns. Not while work is recorded.
   virtual void upload(void* to, const void* host, int64_t bytes) = 0;
   /// Copies to host memory; blocks until it is there.
   virtual void download(void* host, const void* from, int64_t bytes) = 0;
   /// Blocks until all work given to the device is done.
   virtual void synchronize() = 0;
+
+  virtual std::unique_ptr<HostMemory> host_memory(int64_t bytes) = 0;
+  /// Copies from its host memory, which must be left alone until the work is done.
+  virtual void copy_from_host(void* to, const HostMemory& from, int64_t bytes) = 0;
+  virtual std::unique_ptr<DeviceMark> make_mark() = 0;
+  /// Whether `record` works on this kind of device.
+  virtual bool can_record() const { return false; }
+  /// Records what `give` would give to the device. All memory that it allocates comes from the pool of recorded work.
+  virtual std::unique_ptr<RecordedWork> record(const std::function<void()>& give);
 
   /// State that a higher floor keeps with the device (caches of primitives), made at first use by the rank thread.
   /// T is made from `Device&`.

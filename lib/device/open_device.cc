@@ -1,4 +1,4 @@
-#include "base/check.h"
+#include "base/error.h"
 #include "device/cpu_device.h"
 #include "device/device.h"
 #include "device/open_cuda_device.h"
@@ -11,7 +11,7 @@ std::unique_ptr<Device> open_device(const DeviceId& id, const DeviceOptions& opt
     case DeviceKind::cuda: return open_cuda_device(id, options);
     case DeviceKind::meta: break;
   }
-  report_bug(__FILE__, __LINE__, "a device that computes", id.name() + " can't be opened");
+  throw Error(ExitCode::device, id.name() + ": only counts, it can't compute; use --devices cpu:0-1");
 }
 
 }  // namespace dptrain

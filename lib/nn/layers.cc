@@ -61,7 +61,7 @@ Variable Dropout::forward(const Variable& x, const ForwardContext& context) {
   if (!context.training || probability_ == 0.f) return x;
   return autograd::dropout(
       x, probability_,
-      {.seed = context.seed, .epoch = context.epoch, .layer = layer_, .sample_ids = context.sample_ids});
+      {.seed = context.seed, .layer = layer_, .epoch = context.epoch, .sample_ids = context.sample_ids});
 }
 
 }  // namespace dptrain::nn

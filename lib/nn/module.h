@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +17,10 @@ struct ForwardContext {
   Tape& tape;
   bool training = false;
   uint64_t seed = 0;
-  uint32_t epoch = 0;
-  /// The samples of the batch by their numbers in the data set: what random draws are keyed by.
-  std::span<const int64_t> sample_ids = {};
+  /// What random draws are keyed by beside the seed, on the device: i32 [1], and i64 [N], the samples of the batch by
+  /// their numbers in the data set.
+  Tensor epoch = {};
+  Tensor sample_ids = {};
 };
 
 /// A tensor of a model that is saved with it but not trained: running statistics.

@@ -2,14 +2,13 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_runtime.h>
 
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
 
-#include "device/cuda_check.h"
 #include "device/cuda_device.h"
+#include "device/cuda_launch.h"
 #include "tensor/tensor.h"
 
 // What our kernels share: element types, loads of 16 bytes, launches. For .cu files only.
@@ -93,11 +92,7 @@ inline cudaStream_t stream_of(const Tensor& tensor) { return CudaDevice::of(tens
 template <class... Parameters, class... Arguments>
 void launch(const char* name, const Tensor& where, dim3 grid, dim3 block, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = stream_of(where);
-  cuda_check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...), name);
+  launch_kernel(name, stream_of(where), grid, block, kernel, std::forward<Arguments>(arguments)...);
 }
 
 inline constexpr int kThreads = 256;

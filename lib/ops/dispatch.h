@@ -3,12 +3,10 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "device/with_cuda.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops {
-
-/// Whether the CUDA implementations are part of this build. Where they are not, no device of that kind can be opened.
-inline constexpr bool kWithCuda = DPTRAIN_WITH_CUDA;
 
 /// The device that all defined tensors of a call lie on. Throws 70, naming both, where two lie on different ones: an
 /// operator never copies between devices by itself.

@@ -10,13 +10,12 @@
 namespace dptrain::ops {
 namespace {
 
-Tensor scaled(const Tensor& x, const Tensor& mask, float probability) {
-  Device& device = common_device("dropout", {&x, &mask});
+Tensor scaled(const char* op, const Tensor& x, const Tensor& mask, float probability) {
+  Device& device = common_device(op, {&x, &mask});
   Tensor out = Tensor::empty(device, x.shape(), {.dtype = x.dtype(), .layout = x.layout()});
   const float scale = 1.f / (1.f - probability);
   on_device(
-      "dropout", device, [&] { cpu::masked_scale(x, mask, scale, out); },
-      [&] { cuda::masked_scale(x, mask, scale, out); });
+      op, device, [&] { cpu::masked_scale(x, mask, scale, out); }, [&] { cuda::masked_scale(x, mask, scale, out); });
   return out;
 }
 
@@ -30,17 +29,19 @@ void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
 
 DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key) {
   DPTRAIN_CHECK(probability >= 0.f && probability < 1.f, "dropout: probability {}", probability);
-  DPTRAIN_CHECK(static_cast<int64_t>(key.sample_ids.size()) == x.shape()[0], "dropout: {} sample ids for {}",
-                key.sample_ids.size(), x.text());
+  common_device("dropout", {&x, &key.epoch, &key.sample_ids});
+  DPTRAIN_CHECK(key.sample_ids.defined() && key.sample_ids.elements() == x.shape()[0], "dropout: {} sample ids for {}",
+                key.sample_ids.defined() ? key.sample_ids.elements() : 0, x.text());
+  DPTRAIN_CHECK(key.epoch.defined(), "dropout: no epoch for {}", x.text());
   const Tensor mask = Tensor::zeros(x.device(), x.shape(), {.dtype = DType::u8, .layout = x.layout()});
   draw_mask(mask, static_cast<uint32_t>(static_cast<double>(probability) * 0x1.0p32), key);
-  return {.y = scaled(x, mask, probability), .mask = mask};
+  return {.y = scaled("dropout", x, mask, probability), .mask = mask};
 }
 
 Tensor dropout_backward(const Tensor& mask, const Tensor& output_gradient, float probability) {
   DPTRAIN_CHECK(mask.layout() == output_gradient.layout() && mask.shape() == output_gradient.shape(),
                 "dropout backward: mask {} and gradient {}", mask.text(), output_gradient.text());
-  return scaled(output_gradient, mask, probability);
+  return scaled("dropout backward", output_gradient, mask, probability);
 }
 
 }  // namespace dptrain::ops

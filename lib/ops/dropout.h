@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "tensor/tensor.h"
 
@@ -11,9 +10,10 @@ namespace dptrain::ops {
 /// device, not the batch, not the layout.
 struct DropoutKey {
   uint64_t seed = 0;
-  uint32_t epoch = 0;
   uint32_t layer = 0;
-  std::span<const int64_t> sample_ids;  ///< one for each sample of the tensor
+  // On the tensor's device, where they are read when the mask is drawn: a recorded step is run again with others.
+  Tensor epoch = {};       ///< i32 [1]
+  Tensor sample_ids = {};  ///< i64, one for each sample of the tensor
 };
 
 struct DropoutResult {

@@ -15,7 +15,8 @@ void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
   const int64_t positions = images ? mask.shape()[2] * mask.shape()[3] : elements;
   auto* out = mask.data<uint8_t>();
   parallel_for(mask.device(), samples, [&](int64_t n) {
-    const KeyedRandom random(key.seed, RandomPurpose::dropout, key.epoch, static_cast<uint32_t>(key.sample_ids[n]));
+    const KeyedRandom random(key.seed, RandomPurpose::dropout, static_cast<uint32_t>(key.epoch.data<int32_t>()[0]),
+                             static_cast<uint32_t>(key.sample_ids.data<int64_t>()[n]));
     const uint64_t layer = uint64_t{key.layer} << 40;
     for (int64_t block = 0; 4 * block < elements; ++block) {
       const auto words = random.words(layer + static_cast<uint64_t>(block));

@@ -9,13 +9,14 @@ Sgd::Sgd(nn::Model& model, const SgdSettings& settings) : settings_(settings) {
     velocity_ = Tensor::zeros(model.device(), model.weights().shape(), {.purpose = MemoryPurpose::optimizer});
 }
 
-void Sgd::step(nn::Model& model, double learning_rate) {
+void Sgd::step(nn::Model& model, const OptimizerStep& step) {
   ops::sgd_step(model.weights(), model.gradients(), velocity_,
-                {.learning_rate = learning_rate,
+                {.learning_rate = step.learning_rate,
                  .momentum = settings_.momentum,
                  .weight_decay = settings_.weight_decay,
                  .nesterov = settings_.nesterov,
-                 .copy = model.weight_copies()});
+                 .copy = model.weight_copies(),
+                 .control = step.control});
 }
 
 }  // namespace dptrain::optim

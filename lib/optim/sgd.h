@@ -14,7 +14,8 @@ struct SgdSettings {
 class Sgd final : public Optimizer {
  public:
   Sgd(nn::Model& model, const SgdSettings& settings);
-  void step(nn::Model& model, double learning_rate) override;
+  using Optimizer::step;
+  void step(nn::Model& model, const OptimizerStep& step) override;
 
  private:
   SgdSettings settings_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "autograd/cross_entropy.h"
+#include "ops/cross_entropy.h"
 #include "ops/reorder.h"
 
 namespace dptrain::parallel {
@@ -22,22 +23,20 @@ void DataParallel::share_weights(int rank) {
   broadcast_from_first(rank, model.running_states());
 }
 
-SampleResults DataParallel::loss_of(const Tensor& logits, std::span<const int32_t> labels, double scale,
-                                    Tensor& gradient) {
-  const Tensor targets = labels_tensor(logits.device(), labels);
+Tensor DataParallel::loss_of(const Tensor& logits, const Tensor& labels, double scale) {
   Tape tape(Tape::Mode::record);
   const Variable gathered = tape.input(logits, true);
-  const Variable losses = autograd::cross_entropy(gathered, targets, scale);
+  const Variable losses = autograd::cross_entropy(gathered, labels, scale);
+  replica(output_rank_).exchange().keep(losses.value(), ops::correct_samples(logits, labels));
   tape.backward(losses, losses.value());
-  gradient = gathered.gradient();
-  return results_of(losses.value(), logits, targets);
+  return gathered.gradient();
 }
 
-Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
+void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
   const BatchPart& whole = batch.parts[0];
-  std::vector<SampleResults> results(1);
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
     Replica& own = replica(rank);
+    StepExchange& exchange = own.exchange();
     Communicator& communicator = team().communicator(rank);
     Device& device = own.device();
     const InPhase computing(own.clock(), Phase::compute);
@@ -46,6 +45,8 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
       transfer();
     };
 
+    own.begin_step(whole, numbers, rank == output_rank_);
+    exchange.stamp(StepExchange::Point::begun);
     communicate([&] { share_weights(rank); });
     const int64_t begin = rank * batch.samples / ranks(), end = (rank + 1) * batch.samples / ranks();
     // Plain, so that devices of all kinds can exchange them.
@@ -55,12 +56,8 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     communicate([&] { communicator.scatter(rank == 0 ? comm_buffer(images) : nothing(), comm_buffer(part), 0); });
 
     Tape tape(Tape::Mode::record);
-    const std::span<const int64_t> ids(whole.sample_ids);
     Variable logits;
-    if (end > begin) {
-      logits = own.forward(tape, part, ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
-                           static_cast<uint32_t>(numbers.epoch));
-    }
+    if (end > begin) logits = own.forward(tape, part, exchange.sample_ids().samples(begin, end));
     const int64_t classes = own.classes();
     const bool output = rank == output_rank_;
     Tensor gathered, gathered_gradient;
@@ -69,8 +66,10 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
       communicator.gather(logits.defined() ? comm_buffer(logits.value()) : nothing(),
                           output ? comm_buffer(gathered) : nothing(), output_rank_);
     });
-    if (output)
-      results[0] = loss_of(gathered, whole.labels, 1.0 / static_cast<double>(batch.samples), gathered_gradient);
+    if (output) {
+      const Tensor labels = labels_tensor(device, whole.labels);
+      gathered_gradient = loss_of(gathered, labels, 1.0 / static_cast<double>(batch.samples));
+    }
     const Tensor gradient = Tensor::empty(device, {end - begin, classes}, {.dtype = own.dtype()});
     communicate([&] {
       communicator.scatter(output ? comm_buffer(gathered_gradient) : nothing(), comm_buffer(gradient), output_rank_);
@@ -82,12 +81,16 @@ Score DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
       tape.backward(logits, gradient);
     else
       own.model().gradients().fill_zero();
+    exchange.stamp(StepExchange::Point::computed);
     communicate([&] { communicator.reduce(comm_buffer(own.model().gradients()), 0); });
-    if (rank == 0) update(rank, numbers.learning_rate);
+    exchange.stamp(StepExchange::Point::reduced);
+    if (rank == 0) own.update(numbers.learning_rate);
+    exchange.stamp(StepExchange::Point::updated);
+    exchange.publish();
+    end_step(rank);
   });
   for (int rank = 0; rank < ranks(); ++rank)
     count_samples(rank, (rank + 1) * batch.samples / ranks() - rank * batch.samples / ranks());
-  return total(results);
 }
 
 }  // namespace dptrain::parallel

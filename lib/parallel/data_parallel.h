@@ -15,12 +15,12 @@ class DataParallel final : public ReplicatedStrategy {
   DataParallel(const StrategyContext& context, int output_rank);
 
   std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
-  Score train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
-  /// The loss of all gathered logits on the output device; their gradient is left in `gradient`.
-  SampleResults loss_of(const Tensor& logits, std::span<const int32_t> labels, double scale, Tensor& gradient);
+  /// The loss of all gathered logits on the output device, whose results are kept there; returns their gradient.
+  Tensor loss_of(const Tensor& logits, const Tensor& labels, double scale);
 
   int output_rank_;
 };

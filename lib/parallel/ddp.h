@@ -13,10 +13,12 @@ class Ddp final : public ReplicatedStrategy {
   Ddp(const StrategyContext& context, const BucketOptions& buckets);
 
   std::vector<Device*> batch_devices() override;
-  Score train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
+  /// Forward and backward, with buckets of gradients reduced as they are completed.
+  void reduce_in_buckets(int rank, const BatchPart& part, double scale);
 
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
 };

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "comm/thread_communicator.h"
+#include "comm/communicators.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -39,7 +39,9 @@ RankTeam::RankTeam(const Options& options) {
                                                          .deterministic = options.deterministic,
                                                          .tf32 = options.tf32}));
   }
-  communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  std::vector<Device*> devices;
+  for (const auto& device : devices_) devices.push_back(device.get());
+  communicators_ = make_communicators(devices, {.timeout_s = options.timeout_s});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 

@@ -8,6 +8,16 @@
 #include "ops/cross_entropy.h"
 
 namespace dptrain::parallel {
+namespace {
+
+template <class T>
+std::vector<T> downloaded(const Tensor& tensor) {
+  std::vector<T> values(static_cast<size_t>(tensor.elements()));
+  tensor.device().download(values.data(), tensor.data<T>(), tensor.bytes());
+  return values;
+}
+
+}  // namespace
 
 Tensor labels_tensor(Device& device, std::span<const int32_t> labels) {
   Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(labels.size())}, {.dtype = DType::i32});
@@ -15,41 +25,51 @@ Tensor labels_tensor(Device& device, std::span<const int32_t> labels) {
   return tensor;
 }
 
-SampleResults results_of(const Tensor& losses, const Tensor& logits, const Tensor& labels) {
-  const Tensor correct = ops::correct_samples(logits, labels);
-  SampleResults results{.losses = std::vector<double>(static_cast<size_t>(losses.elements()))};
-  std::vector<int32_t> flags(results.losses.size());
-  losses.device().download(results.losses.data(), losses.data<double>(), losses.bytes());
-  correct.device().download(flags.data(), correct.data<int32_t>(), correct.bytes());
-  results.correct = std::accumulate(flags.begin(), flags.end(), int64_t{0});
-  return results;
-}
-
 Replica::Replica(Device& device, const ReplicaSpec& spec, bool with_optimizer)
     : device_(device),
       seed_(spec.initialization.seed),
       classes_(spec.input.classes),
       precision_(spec.precision),
-      model_(spec.model.build({.device = device, .convolution = spec.convolution}, spec.input)) {
+      model_(spec.model.build({.device = device, .convolution = spec.convolution}, spec.input)),
+      exchange_(device, spec.steps_in_flight),
+      recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));
   if (with_optimizer) optimizer_ = spec.optimizer.make(*model_);
 }
 
-Replica::Samples Replica::samples_of(const BatchPart& part) {
+void Replica::begin_step(const BatchPart& part, const StepNumbers& numbers, bool keeps_results) {
+  exchange_.begin({.learning_rate = numbers.learning_rate,
+                   .epoch = numbers.epoch,
+                   .sample_ids = part.sample_ids,
+                   .keeps_results = keeps_results});
+  // The data set is copied to a GPU before anything is recorded.
+  if (!part.images.defined() && part.samples() > 0)
+    resident_ = device_.attached<DeviceDatasets>().of(*part.dataset).resident();
+}
+
+void Replica::run_part(int part, StepRecorder::Signature signature, const std::function<void()>& give) {
+  if (!resident_) return give();
+  signature.push_back(exchange_.sample_ids().elements());
+  signature.push_back(exchange_.generation());
+  recorder_.run(part, signature, give);
+}
+
+Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {
   if (part.images.defined()) return {.images = part.images, .labels = labels_tensor(device_, part.labels)};
-  const Tensor ids = Tensor::empty(device_, {part.samples()}, {.dtype = DType::i64});
-  device_.upload(ids.raw(), part.sample_ids.data(), ids.bytes());
   const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, dtype());
   return {.images = batch.images, .labels = batch.labels};
 }
 
-Variable Replica::forward(Tape& tape, const Tensor& images, std::span<const int64_t> sample_ids, uint32_t epoch) {
-  return model_->forward(tape.input(images),
-                         {.tape = tape, .training = true, .seed = seed_, .epoch = epoch, .sample_ids = sample_ids});
+Replica::Samples Replica::samples_of(const BatchPart& part) { return decoded(part, exchange_.sample_ids()); }
+
+Variable Replica::forward(Tape& tape, const Tensor& images, const Tensor& sample_ids) {
+  return model_->forward(
+      tape.input(images),
+      {.tape = tape, .training = true, .seed = seed_, .epoch = exchange_.epoch(), .sample_ids = sample_ids});
 }
 
-SampleResults Replica::forward_backward(const BatchPart& part, double scale, uint32_t epoch,
-                                        const GradientReadyHook& ready) {
+void Replica::forward_backward(const BatchPart& part, double scale, const GradientReadyHook& ready) {
+  exchange_.stamp(StepExchange::Point::begun);
   model_->forget_gradients();
   if (part.samples() == 0) {
     model_->gradients().fill_zero();
@@ -57,24 +77,36 @@ SampleResults Replica::forward_backward(const BatchPart& part, double scale, uin
       (*parameter)->mark_gradient();
       if (ready) ready(**parameter);
     }
-    return {};
+  } else {
+    Tape tape(Tape::Mode::record);
+    const auto [images, labels] = samples_of(part);
+    const Variable logits = forward(tape, images, exchange_.sample_ids());
+    const Variable losses = autograd::cross_entropy(logits, labels, scale);
+    exchange_.keep(losses.value(), ops::correct_samples(logits.value(), labels));
+    tape.backward(losses, losses.value(), ready);
+    for (const Parameter* parameter : model_->parameters())
+      DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
   }
-  Tape tape(Tape::Mode::record);
-  const auto [images, labels] = samples_of(part);
-  const Variable logits = forward(tape, images, part.sample_ids, epoch);
-  const Variable losses = autograd::cross_entropy(logits, labels, scale);
-  SampleResults results = results_of(losses.value(), logits.value(), labels);
-  tape.backward(losses, losses.value(), ready);
-  for (const Parameter* parameter : model_->parameters())
-    DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
-  return results;
+  exchange_.stamp(StepExchange::Point::computed);
+}
+
+void Replica::update(double learning_rate) {
+  const InPhase updating(clock_, Phase::optimizer);
+  optimizer_->step(*model_, {.learning_rate = learning_rate, .control = {.learning_rate = exchange_.learning_rate()}});
 }
 
 SampleResults Replica::evaluate(const BatchPart& block) {
   Tape tape(Tape::Mode::forget);
-  const auto [images, labels] = samples_of(block);
+  Tensor ids;
+  if (!block.images.defined()) {
+    ids = Tensor::empty(device_, {block.samples()}, {.dtype = DType::i64});
+    device_.upload(ids.raw(), block.sample_ids.data(), ids.bytes());
+  }
+  const auto [images, labels] = decoded(block, ids);
   const Variable logits = model_->forward(tape.input(images), {.tape = tape});
-  return results_of(ops::cross_entropy_forward(logits.value(), labels), logits.value(), labels);
+  const Tensor losses = ops::cross_entropy_forward(logits.value(), labels);
+  const auto correct = downloaded<int32_t>(ops::correct_samples(logits.value(), labels));
+  return {.losses = downloaded<double>(losses), .correct = std::accumulate(correct.begin(), correct.end(), int64_t{0})};
 }
 
 }  // namespace dptrain::parallel

@@ -7,6 +7,8 @@
 #include "nn/model.h"
 #include "optim/optimizer.h"
 #include "parallel/phase_clock.h"
+#include "parallel/step_exchange.h"
+#include "parallel/step_recorder.h"
 #include "tensor/precision.h"
 
 namespace dptrain::parallel {
@@ -19,15 +21,19 @@ struct ReplicaSpec {
   nn::InitializationOptions initialization;
   optim::OptimizerSpec optimizer;
   Precision precision = Precision::fp32;
+  int steps_in_flight = 2;  ///< that a GPU is given ahead
 };
 
-/// What a step has shown of some samples: the loss of each, in order, and how many were classified rightly.
-struct SampleResults {
-  std::vector<double> losses;
-  int64_t correct = 0;
+struct StepNumbers {
+  int64_t step = 0;   ///< from 1
+  int64_t epoch = 0;  ///< from 1
+  double learning_rate = 0;
 };
 
 /// A model with its optimizer on one device. Used by the device's rank thread.
+///
+/// A step is begun with a part of a batch, does some of what follows on the device, and is ended; its results come out
+/// of the exchange once the device is done.
 class Replica {
  public:
   Replica(Device& device, const ReplicaSpec& spec, bool with_optimizer);
@@ -35,30 +41,43 @@ class Replica {
   Device& device() const { return device_; }
   nn::Model& model() { return *model_; }
   const nn::Model& model() const { return *model_; }
-  optim::Optimizer& optimizer() { return *optimizer_; }
   PhaseClock& clock() { return clock_; }
+  StepExchange& exchange() { return exchange_; }
   int64_t classes() const { return classes_; }
   /// Of activations.
   DType dtype() const { return compute_dtype(precision_); }
+
+  /// Begins a step on these samples, whose results it keeps, or another rank does.
+  void begin_step(const BatchPart& part, const StepNumbers& numbers, bool keeps_results = true);
+  /// Does `give`, or runs what was recorded of it: see StepRecorder. `signature`: whatever it depends on beside the
+  /// number of samples of the step.
+  void run_part(int part, StepRecorder::Signature signature, const std::function<void()>& give);
 
   /// Images of the model's input type and labels, on the device.
   struct Samples {
     Tensor images;
     Tensor labels;  ///< i32 [N]
   };
+  /// Those of the step that was begun with `part`.
   Samples samples_of(const BatchPart& part);
 
-  /// A forward pass that records on `tape`; returns the logits.
-  Variable forward(Tape& tape, const Tensor& images, std::span<const int64_t> sample_ids, uint32_t epoch);
+  /// A forward pass in training over some of the step's samples; records on `tape` and returns the logits.
+  Variable forward(Tape& tape, const Tensor& images, const Tensor& sample_ids);
 
-  /// Loss and gradients of a part of a batch whose losses count `scale` each. `ready` is called for each parameter as
-  /// its gradient is completed. With no samples the gradients are zero and `ready` is called all the same.
-  SampleResults forward_backward(const BatchPart& part, double scale, uint32_t epoch, const GradientReadyHook& ready);
+  /// Loss and gradients of the step's samples, whose losses count `scale` each; keeps their results. `ready` is called
+  /// for each parameter as its gradient is completed. With no samples the gradients are zero and `ready` is called all
+  /// the same.
+  void forward_backward(const BatchPart& part, double scale, const GradientReadyHook& ready);
 
-  /// Loss and hits of a block of test samples, by the running statistics.
+  /// The optimizer's step, at the learning rate of the step.
+  void update(double learning_rate);
+
+  /// Loss and hits of a block of test samples, by the running statistics. Blocks.
   SampleResults evaluate(const BatchPart& block);
 
  private:
+  Samples decoded(const BatchPart& part, const Tensor& ids);
+
   Device& device_;
   uint64_t seed_;
   int64_t classes_;
@@ -66,12 +85,12 @@ class Replica {
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   PhaseClock clock_;
+  StepExchange exchange_;
+  StepRecorder recorder_;
+  bool resident_ = true;  ///< the step's data set lies on the device
 };
 
 /// Labels as a tensor of the device.
 Tensor labels_tensor(Device& device, std::span<const int32_t> labels);
-
-/// Losses [N] and hits of logits [N, K].
-SampleResults results_of(const Tensor& losses, const Tensor& logits, const Tensor& labels);
 
 }  // namespace dptrain::parallel

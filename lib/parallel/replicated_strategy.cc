@@ -20,7 +20,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     : team_(context.team),
       replicas_(static_cast<size_t>(team_.size())),
       samples_(replicas_.size()),
-      reported_(replicas_.size()) {
+      reported_(replicas_.size()),
+      results_(replicas_.size()) {
   team_.run("start", [&](int rank) {
     replicas_[static_cast<size_t>(rank)] =
         std::make_unique<Replica>(team_.device(rank), context.replica, optimizer_on(rank));
@@ -56,10 +57,30 @@ std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, c
   return total(results);
 }
 
-void ReplicatedStrategy::update(int rank, double learning_rate) {
-  Replica& own = replica(rank);
-  const InPhase updating(own.clock(), Phase::optimizer);
-  own.optimizer().step(own.model(), learning_rate);
+void ReplicatedStrategy::end_step(int rank) {
+  StepExchange& exchange = replica(rank).exchange();
+  exchange.end();
+  auto& results = results_[static_cast<size_t>(rank)];
+  for (SampleResults& done : exchange.take(false)) results.push_back(std::move(done));
+}
+
+std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
+  if (all) {
+    team_.run("finishing the steps under way", [&](int rank) {
+      for (SampleResults& done : replica(rank).exchange().take(true))
+        results_[static_cast<size_t>(rank)].push_back(std::move(done));
+    });
+  }
+  std::vector<Score> scores;
+  while (std::ranges::none_of(results_, [](const auto& results) { return results.empty(); })) {
+    std::vector<SampleResults> of_ranks;
+    for (auto& results : results_) {
+      of_ranks.push_back(std::move(results.front()));
+      results.pop_front();
+    }
+    scores.push_back(total(of_ranks));
+  }
+  return scores;
 }
 
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
@@ -74,7 +95,10 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   const auto at = static_cast<size_t>(rank);
   CachingAllocator& allocator = team_.device(rank).allocator();
   const CommCounts counts = team_.communicator(rank).counts();
-  RankCosts costs{.times = replica(rank).clock().take(),
+  // A GPU works on while its rank thread goes on: its own clock tells.
+  const PhaseTimes of_thread = replica(rank).clock().take(), of_device = replica(rank).exchange().take_device_times();
+  const bool on_gpu = team_.device(rank).can_record();
+  RankCosts costs{.times = on_gpu ? of_device : of_thread,
                   .samples = std::exchange(samples_[at], 0),
                   .peak_bytes = allocator.peak_bytes(),
                   .memory_at_peak = allocator.at_peak(),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <deque>
+
 #include "parallel/strategy.h"
 
 namespace dptrain::parallel {
@@ -9,6 +11,7 @@ class ReplicatedStrategy : public Strategy {
  public:
   std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
+  std::vector<Score> take_scores(bool all) override;
   int ranks() const override { return team_.size(); }
   const Device& device(int rank) const override { return team_.device(rank); }
   RankCosts take_costs(int rank) override;
@@ -19,8 +22,8 @@ class ReplicatedStrategy : public Strategy {
 
   RankTeam& team() { return team_; }
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
-  /// The optimizer's step on a rank that has one.
-  void update(int rank, double learning_rate);
+  /// The end of a step on a rank: all that it does there has been given to the device, results published last.
+  void end_step(int rank);
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
 
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
@@ -37,6 +40,7 @@ class ReplicatedStrategy : public Strategy {
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
+  std::vector<std::deque<SampleResults>> results_;  ///< by rank, of steps whose score isn't taken yet
 };
 
 /// A tensor's memory as a collective sees it.

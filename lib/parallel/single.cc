@@ -4,17 +4,22 @@
 
 namespace dptrain::parallel {
 
-Score Single::train_step(const Batch& batch, const StepNumbers& numbers) {
-  std::vector<SampleResults> results(1);
+void Single::train_step(const Batch& batch, const StepNumbers& numbers) {
+  const BatchPart& part = batch.parts[0];
   team().run(fmt::format("step {}", numbers.step), [&](int) {
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);
-    results[0] = own.forward_backward(batch.parts[0], 1.0 / static_cast<double>(batch.samples),
-                                      static_cast<uint32_t>(numbers.epoch), {});
-    update(0, numbers.learning_rate);
+    own.begin_step(part, numbers);
+    own.run_part(0, {}, [&] {
+      own.forward_backward(part, 1.0 / static_cast<double>(batch.samples), {});
+      own.exchange().stamp(StepExchange::Point::reduced);
+      own.update(numbers.learning_rate);
+      own.exchange().stamp(StepExchange::Point::updated);
+      own.exchange().publish();
+    });
+    end_step(0);
   });
   count_samples(0, batch.samples);
-  return total(results);
 }
 
 }  // namespace dptrain::parallel

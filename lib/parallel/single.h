@@ -13,7 +13,7 @@ class Single final : public ReplicatedStrategy {
   }
 
   std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
-  Score train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int) override {}

@@ -40,12 +40,6 @@ struct RankCosts {
   CommCounts communication;
 };
 
-struct StepNumbers {
-  int64_t step = 0;   ///< from 1
-  int64_t epoch = 0;  ///< from 1
-  double learning_rate = 0;
-};
-
 /// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,
 /// batch statistics apart: a loss is a sum that is divided once, by the samples of the whole step; gradients are only
 /// ever added, in one fixed order.
@@ -55,8 +49,11 @@ class Strategy {
 
   /// The device of each part that a batch is loaded in.
   virtual std::vector<Device*> batch_devices() = 0;
-  /// Forward, backward and update on all devices. Blocks until it is done.
-  virtual Score train_step(const Batch& batch, const StepNumbers& numbers) = 0;
+  /// Forward, backward and update on all devices. CPU workers are done when it returns; GPUs may have some steps under
+  /// way, and only what `take_scores` has given is certain to have been done.
+  virtual void train_step(const Batch& batch, const StepNumbers& numbers) = 0;
+  /// The scores of steps that are done, oldest first, each once. With `all` it waits for the steps under way.
+  virtual std::vector<Score> take_scores(bool all) = 0;
   /// The whole data set by the first device's weights and running statistics, in fixed blocks that are
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes.

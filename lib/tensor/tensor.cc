@@ -59,6 +59,17 @@ Tensor Tensor::window(int64_t offset_elements, const Shape& shape, Layout layout
   return view;
 }
 
+Tensor Tensor::part(int64_t offset_bytes, DType dtype, const Shape& shape) const {
+  Tensor view = *this;
+  view.dtype_ = dtype;
+  view.shape_ = shape;
+  view.offset_bytes_ += offset_bytes;
+  DPTRAIN_CHECK(dtype_ == DType::u8 && layout_ == Layout::plain && offset_bytes >= 0 &&
+                    offset_bytes % dtype_bytes(dtype) == 0 && offset_bytes + view.bytes() <= bytes(),
+                "{} {} at byte {} of {}", dtype_name(dtype), shape.text(), offset_bytes, text());
+  return view;
+}
+
 void Tensor::fill_zero() const { device().fill_zero(raw(), bytes()); }
 
 void Tensor::copy_from(const Tensor& other) const {

@@ -60,6 +60,9 @@ class Tensor {
   /// `shape` elements of a flat plain tensor from element `offset` on, in `layout`: how parameters lie in one buffer.
   Tensor window(int64_t offset_elements, const Shape& shape, Layout layout) const;
 
+  /// `shape` elements of another type from byte `offset` on of a plain u8 tensor: how unlike values lie in one block.
+  Tensor part(int64_t offset_bytes, DType dtype, const Shape& shape) const;
+
   void fill_zero() const;
   /// Copies all bytes from a tensor of the same type, shape and layout, on this device or another CPU device.
   void copy_from(const Tensor& other) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -41,6 +42,7 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
 struct Trainer::Epoch {
   int64_t number = 0;
   Pass train;
+  std::deque<parallel::StepNumbers> under_way = {};  ///< steps whose score hasn't come yet
   std::optional<Pass> test;
   double data_wait_s = 0;
   bool stopped = false;
@@ -116,11 +118,10 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
     if (batch == nullptr) break;
     const parallel::StepNumbers numbers{
         .step = ++step_, .epoch = epoch.number, .learning_rate = experiment_.learning_rate};
-    const parallel::Score score = strategy_->train_step(*batch, numbers);
-    require_finite(score, numbers);
-    epoch.train.score += score;
+    strategy_->train_step(*batch, numbers);
+    epoch.under_way.push_back(numbers);
+    take_scores(epoch, directory, false);
     epoch.train.seconds = seconds_since(begun);
-    if (experiment_.log_steps) directory.append_step(step_json(numbers, score));
     const int64_t epochs_after = planned_epochs() - epoch.number;
     int64_t samples_left = samples - epoch.train.score.samples + epochs_after * samples;
     if (experiment_.steps) samples_left = std::min(samples_left, (*experiment_.steps - step_) * experiment_.batch_size);
@@ -137,7 +138,18 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
       break;
     }
   }
+  take_scores(epoch, directory, true);
   epoch.train.seconds = seconds_since(begun);
+}
+
+void Trainer::take_scores(Epoch& epoch, RunDirectory& directory, bool all) {
+  for (const parallel::Score& score : strategy_->take_scores(all)) {
+    const parallel::StepNumbers numbers = epoch.under_way.front();
+    epoch.under_way.pop_front();
+    require_finite(score, numbers);
+    epoch.train.score += score;
+    if (experiment_.log_steps) directory.append_step(step_json(numbers, score));
+  }
 }
 
 std::unique_ptr<Batch> Trainer::next_batch() {
@@ -198,9 +210,10 @@ EpochMetrics Trainer::metrics_of(const Epoch& epoch) {
                                .peak_bytes = costs.peak_bytes,
                                .memory = costs.memory_at_peak});
   }
-  metrics.time.data_wait_s = epoch.data_wait_s;
-  metrics.time.other_s = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s -
-                         metrics.time.data_wait_s;
+  // While the host waits for data a GPU may be at work on the steps before.
+  const double idle = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s;
+  metrics.time.data_wait_s = std::clamp(epoch.data_wait_s, 0.0, std::max(idle, 0.0));
+  metrics.time.other_s = idle - metrics.time.data_wait_s;
   return metrics;
 }
 

@@ -62,6 +62,8 @@ class Trainer {
   int64_t planned_epochs() const;
   bool finished(int64_t epoch) const;
   void train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  /// Counts the scores of the steps that are done; with `all` waits for those under way.
+  void take_scores(Epoch& epoch, RunDirectory& directory, bool all);
   /// The loader's next batch; an error of the loader names the step.
   std::unique_ptr<Batch> next_batch();
   [[noreturn]] void report_divergence(const char* what, const parallel::StepNumbers& numbers) const;

@@ -129,10 +129,10 @@ TEST_P(Gradients, ElementwiseAndShape) {
 }
 
 TEST_P(Gradients, Dropout) {
-  const std::vector<int64_t> samples = {4, 5};
+  const Tensor samples = sample_ids_on(*device_, 4, 6), epoch = epoch_on(*device_, 0);
   for_each_layout([&](Layout layout) {
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)}, [&](Tape&, const std::vector<Variable>& v) {
-      return autograd::dropout(v[0], 0.4f, {.seed = 1, .sample_ids = samples});
+      return autograd::dropout(v[0], 0.4f, {.seed = 1, .epoch = epoch, .sample_ids = samples});
     });
   });
 }

@@ -15,25 +15,18 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "comm/gpu_communicators.h"
 #include "comm/thread_communicator.h"
 
 namespace dptrain {
 
-/// A kind of communicator that all tests of this folder are run with.
-struct CommunicatorKind {
-  std::string name;
-  std::function<std::vector<std::unique_ptr<Communicator>>(int size, double timeout_s)> make;
-  /// Where values lie; must be readable by the test and by the ranks' devices.
-  std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
-};
-
-inline void PrintTo(const CommunicatorKind& kind, std::ostream* out) { *out << kind.name; }
-
 /// The table of kinds: a new one is a row.
 inline std::vector<CommunicatorKind> communicator_kinds() {
-  return {{.name = "threads", .make = [](int size, double timeout_s) {
-             return make_thread_communicators(size, {.timeout_s = timeout_s});
-           }}};
+  return {
+      {.name = "threads",
+       .make = [](int size, double timeout_s) { return make_thread_communicators(size, {.timeout_s = timeout_s}); }},
+      gpu_communicators("cuda", [](int) { return DeviceKind::cuda; }),
+      gpu_communicators("cuda_and_cpu", [](int rank) { return rank % 2 == 0 ? DeviceKind::cuda : DeviceKind::cpu; })};
 }
 
 template <class T>
@@ -83,6 +76,10 @@ class CommunicatorTest : public testing::TestWithParam<std::tuple<CommunicatorKi
  protected:
   const CommunicatorKind& kind() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
+
+  void SetUp() override {
+    if (!kind().absence.empty()) GTEST_SKIP() << kind().absence;
+  }
 
   std::vector<std::unique_ptr<Communicator>> make(double timeout_s = 60) const {
     return kind().make(size(), timeout_s);

@@ -25,11 +25,17 @@ TEST(DeviceList, ADeviceMayStandTwice) {
   EXPECT_EQ(parsed("cpu:0-1,cpu:1"), "cpu:0, cpu:1, cpu:1");
 }
 
-// Operators exist for CPU workers only so far, so that `auto` never chooses a GPU.
-TEST(DeviceList, AutoChoosesWhatCanTrain) {
-  EXPECT_EQ(parsed("auto"), "cpu:0");
-  EXPECT_EQ(parsed("auto:1"), "cpu:0");
-  EXPECT_EQ(parsed("auto:3"), "cpu:0, cpu:1, cpu:2");
+TEST(DeviceList, AutoTakesGpusInTurnAndElseCpuWorkers) {
+  const auto gpus = cuda_devices();
+  std::vector<DeviceId> all, three;
+  for (const auto& gpu : gpus) all.push_back({DeviceKind::cuda, gpu.index});
+  if (gpus.empty()) all.push_back({DeviceKind::cpu, 0});
+  for (int i = 0; i < 3; ++i)
+    three.push_back(gpus.empty() ? DeviceId{DeviceKind::cpu, i}
+                                 : DeviceId{DeviceKind::cuda, gpus[static_cast<size_t>(i) % gpus.size()].index});
+  EXPECT_EQ(parsed("auto"), device_names(all));
+  EXPECT_EQ(parsed("auto:1"), device_names({all[0]}));
+  EXPECT_EQ(parsed("auto:3"), device_names(three));
 }
 
 TEST(DeviceList, RefusesWhatItCannotRead) {

@@ -139,11 +139,13 @@ TEST_F(Models, NormalizeByTheBatchInTrainingOnly) {
 
 TEST_F(Models, DropInTrainingOnlyAndByLayer) {
   nn::Dropout first(0.5f, 1), second(0.5f, 2), none(0.f, 3);
-  std::vector<int64_t> samples(4);
-  std::iota(samples.begin(), samples.end(), 0);
   Tape tape(Tape::Mode::forget);
   const Variable x = tape.input(formula_tensor(*device_, {4, 100}, {.centre = 3}));
-  const nn::ForwardContext training{.tape = tape, .training = true, .seed = 1, .sample_ids = samples};
+  const nn::ForwardContext training{.tape = tape,
+                                    .training = true,
+                                    .seed = 1,
+                                    .epoch = epoch_on(*device_, 0),
+                                    .sample_ids = sample_ids_on(*device_, 0, 4)};
   const auto values = [](const Variable& variable) { return values_of(variable.value()); };
   EXPECT_EQ(values(first.forward(x, {.tape = tape})), values(x));
   EXPECT_EQ(values(none.forward(x, training)), values(x));

@@ -21,6 +21,16 @@ inline Tensor labels_on(Device& device, const std::vector<int32_t>& labels) {
   return tensor;
 }
 
+/// What keys the draws of a step: sample numbers [begin, end), and the epoch.
+inline Tensor sample_ids_on(Device& device, int64_t begin, int64_t end) {
+  std::vector<int64_t> ids;
+  for (int64_t id = begin; id < end; ++id) ids.push_back(id);
+  Tensor tensor = Tensor::empty(device, {end - begin}, {.dtype = DType::i64});
+  device.upload(tensor.raw(), ids.data(), tensor.bytes());
+  return tensor;
+}
+inline Tensor epoch_on(Device& device, int32_t epoch) { return labels_on(device, {epoch}); }
+
 /// A tensor of whole numbers, on the host.
 inline std::vector<int32_t> integers_of(const Tensor& tensor) {
   std::vector<int32_t> values(static_cast<size_t>(tensor.elements()));

@@ -1,0 +1,217 @@
+#include "comm/cuda_communicator.h"
+
+#include <map>
+#include <utility>
+
+#include "comm/comm_call.h"
+#include "comm/thread_communicator.h"
+#include "comm/tree_sum_cuda.h"
+#include "device/cuda_check.h"
+#include "device/cuda_device.h"
+
+namespace dptrain {
+namespace {
+
+/// What a rank shows the others while their threads meet.
+struct Shown {
+  CommCall call;
+  CudaEvent ready;                         ///< its buffers hold what the call reads
+  CudaEvent done;                          ///< its share of the work is done
+  std::map<int, struct Message*> message;  ///< by receiver, on its way from this rank
+};
+
+/// Lies on the sender's stack until the receiver has answered.
+struct Message {
+  CommBuffer buffer;
+  const CudaEvent* ready;
+  std::shared_ptr<const CudaEvent> received = {};  ///< set by the receiver, whose GPU it belongs to
+};
+
+/// Work that the rank's next work on its device waits for.
+class CudaWork final : public CommWork {
+ public:
+  explicit CudaWork(CudaDevice& device) : device_(device) { finished_.record(device.communication_stream()); }
+  CudaWork(const CudaWork&) = delete;
+  CudaWork& operator=(const CudaWork&) = delete;
+  /// Ended without `wait`, it is waited for all the same: its buffers may be used for something else.
+  ~CudaWork() override {
+    try {
+      finished_.block(device_.stream());
+    } catch (const std::exception&) {
+      // The device has failed: the next call says so.
+    }
+  }
+  void wait() override { finished_.block(device_.stream()); }
+
+ private:
+  CudaDevice& device_;
+  CudaEvent finished_;
+};
+
+/// `meeting` compares the ranks' calls, counts them and has the deadline; the GPUs do the work.
+class CudaCommunicator final : public Communicator {
+ public:
+  CudaCommunicator(CudaDevice& device, std::unique_ptr<Communicator> meeting, std::shared_ptr<std::vector<Shown>> shown)
+      : device_(device), meeting_(std::move(meeting)), shown_(std::move(shown)) {}
+
+  int rank() const override { return meeting_->rank(); }
+  int size() const override { return meeting_->size(); }
+
+  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
+    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer}, [&] { meeting_->all_reduce(buffer); });
+  }
+  void reduce(const CommBuffer& buffer, int root) override {
+    run({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root},
+        [&] { meeting_->reduce(buffer, root); });
+  }
+  void broadcast(const CommBuffer& buffer, int root) override {
+    run({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root},
+        [&] { meeting_->broadcast(buffer, root); });
+  }
+  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+    run({.kind = CommKind::reduce_scatter, .in = in, .out = out}, [&] { meeting_->reduce_scatter(in, out); });
+  }
+  void all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    run({.kind = CommKind::all_gather, .in = in, .out = out}, [&] { meeting_->all_gather(in, out); });
+  }
+  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
+    run({.kind = CommKind::gather, .in = in, .out = rank() == root ? out : CommBuffer{}, .other = root},
+        [&] { meeting_->gather(in, out, root); });
+  }
+  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
+    run({.kind = CommKind::scatter, .in = rank() == root ? in : CommBuffer{}, .out = out, .other = root},
+        [&] { meeting_->scatter(in, out, root); });
+  }
+  void send(const CommBuffer& buffer, int peer) override;
+  void receive(const CommBuffer& buffer, int peer) override;
+  void barrier() override { meeting_->barrier(); }
+
+  void abort(const std::string& cause) override { meeting_->abort(cause); }
+  CommCounts counts() const override { return meeting_->counts(); }
+
+ private:
+  Shown& shown(int rank) { return (*shown_)[static_cast<size_t>(rank)]; }
+  template <class Meet>
+  std::unique_ptr<CommWork> start(const CommCall& call, const Meet& meet);
+  template <class Meet>
+  void run(const CommCall& call, const Meet& meet) {
+    start(call, meet)->wait();
+  }
+
+  CudaDevice& device_;
+  std::unique_ptr<Communicator> meeting_;
+  std::shared_ptr<std::vector<Shown>> shown_;  ///< by rank; each rank writes its own
+};
+
+template <class Meet>
+std::unique_ptr<CommWork> CudaCommunicator::start(const CommCall& call, const Meet& meet) {
+  check_call(call, rank(), size());
+  Shown& own = shown(rank());
+  own.call = call;
+  own.ready.record(device_.stream());
+  meet();
+  const cudaStream_t stream = device_.communication_stream();
+  std::vector<CommCall> calls;
+  for (int r = 0; r < size(); ++r) {
+    calls.push_back(shown(r).call);
+    shown(r).ready.block(stream);
+  }
+  for (const TreeSum& sum : sums_of(calls))
+    run_tree_sum(device_, sum, rank() * sum.elements / size(), (rank() + 1) * sum.elements / size());
+  own.done.record(stream);
+  meeting_->barrier();
+  for (int r = 0; r < size(); ++r) shown(r).done.block(stream);
+  auto work = std::make_unique<CudaWork>(device_);
+  // Now all wait for these events, and they may be recorded anew.
+  meeting_->barrier();
+  return work;
+}
+
+void CudaCommunicator::send(const CommBuffer& buffer, int peer) {
+  check_call({.kind = CommKind::send, .in = buffer, .other = peer}, rank(), size());
+  CudaEvent ready;
+  ready.record(device_.stream());
+  Message message{.buffer = buffer, .ready = &ready};
+  shown(rank()).message[peer] = &message;
+  meeting_->send(buffer, peer);
+  meeting_->receive({}, peer);
+  message.received->block(device_.stream());
+}
+
+void CudaCommunicator::receive(const CommBuffer& buffer, int peer) {
+  meeting_->receive(buffer, peer);
+  Message& message = *shown(peer).message.at(rank());
+  message.ready->block(device_.stream());
+  if (buffer.elements > 0)
+    cuda_check(cudaMemcpyAsync(buffer.data, message.buffer.data, static_cast<size_t>(buffer.bytes()), cudaMemcpyDefault,
+                               device_.stream()),
+               "cudaMemcpyAsync");
+  auto received = std::make_shared<CudaEvent>();
+  received->record(device_.stream());
+  message.received = std::move(received);
+  meeting_->send({}, peer);
+}
+
+/// Whether GPU `to` gets what GPU `from` holds: 1 MiB, compared on the host.
+bool link_carries(CudaDevice& from, CudaDevice& to) {
+  constexpr int64_t kBytes = int64_t{1} << 20;
+  std::vector<uint8_t> pattern(kBytes), received(kBytes);
+  for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<uint8_t>(i * 31 + i / 256);
+  const auto there = from.allocator().allocate(kBytes, MemoryPurpose::communication);
+  const auto here = to.allocator().allocate(kBytes, MemoryPurpose::communication);
+  from.enter_thread();
+  from.upload(there.memory, pattern.data(), kBytes);
+  from.synchronize();
+  to.enter_thread();
+  to.copy(here.memory, there.memory, kBytes);
+  to.download(received.data(), here.memory, kBytes);
+  from.allocator().free(there, MemoryPurpose::communication);
+  to.allocator().free(here, MemoryPurpose::communication);
+  return received == pattern;
+}
+
+bool reaches(CudaDevice& reader, CudaDevice& owner) {
+  int possible = 0;
+  cuda_check(cudaDeviceCanAccessPeer(&possible, reader.id().index, owner.id().index), "cudaDeviceCanAccessPeer");
+  if (possible == 0) return false;
+  reader.enter_thread();
+  const cudaError_t status = cudaDeviceEnablePeerAccess(owner.id().index, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled)
+    cudaGetLastError();
+  else
+    cuda_check(status, "cudaDeviceEnablePeerAccess");
+  return link_carries(owner, reader);
+}
+
+}  // namespace
+
+bool cuda_peers_reach(const std::vector<Device*>& devices) {
+  std::map<std::pair<int, int>, bool> tried;
+  for (Device* reader : devices)
+    for (Device* owner : devices) {
+      const std::pair link{reader->id().index, owner->id().index};
+      if (link.first == link.second || tried.contains(link)) continue;
+      if (!(tried[link] = reaches(CudaDevice::of(*reader), CudaDevice::of(*owner)))) return false;
+    }
+  return true;
+}
+
+std::vector<std::unique_ptr<Communicator>> make_cuda_communicators(const std::vector<Device*>& devices,
+                                                                   double timeout_s) {
+  const auto size = static_cast<int>(devices.size());
+  auto meetings = make_thread_communicators(size, {.timeout_s = timeout_s, .meet_only = true});
+  auto shown = std::make_shared<std::vector<Shown>>();
+  for (Device* device : devices) {
+    device->enter_thread();  // an event belongs to the GPU that records it
+    // Every receiver has its place before any thread looks for it.
+    for (Shown& made = shown->emplace_back(); static_cast<int>(made.message.size()) < size;)
+      made.message.emplace(static_cast<int>(made.message.size()), nullptr);
+  }
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (size_t rank = 0; rank < devices.size(); ++rank)
+    ranks.push_back(
+        std::make_unique<CudaCommunicator>(CudaDevice::of(*devices[rank]), std::move(meetings[rank]), shown));
+  return ranks;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,118 @@
+#include "comm/staged_communicator.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "comm/comm_call.h"
+
+namespace dptrain {
+namespace {
+
+/// A copy of a buffer on the host, for as long as a call needs it.
+class Staged {
+ public:
+  Staged(Device& device, const CommBuffer& buffer) : device_(device), buffer_(buffer) {
+    bytes_.resize(static_cast<size_t>(buffer.bytes()));
+  }
+  CommBuffer on_host() { return {.data = bytes_.data(), .elements = buffer_.elements, .dtype = buffer_.dtype}; }
+  void fetch() {
+    if (!bytes_.empty()) device_.download(bytes_.data(), buffer_.data, buffer_.bytes());
+  }
+  void bring_back() {
+    if (!bytes_.empty()) device_.upload(buffer_.data, bytes_.data(), buffer_.bytes());
+  }
+
+ private:
+  Device& device_;
+  CommBuffer buffer_;
+  std::vector<std::byte> bytes_;
+};
+
+class Done final : public CommWork {
+ public:
+  void wait() override {}
+};
+
+class StagedCommunicator final : public Communicator {
+ public:
+  StagedCommunicator(Device& device, std::unique_ptr<Communicator> host) : device_(device), host_(std::move(host)) {}
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+
+  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
+    in_place({.kind = CommKind::all_reduce, .in = buffer, .out = buffer},
+             [&](const CommBuffer& staged) { host_->all_reduce(staged); });
+    return std::make_unique<Done>();
+  }
+  void reduce(const CommBuffer& buffer, int root) override {
+    in_place({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root},
+             [&](const CommBuffer& staged) { host_->reduce(staged, root); });
+  }
+  void broadcast(const CommBuffer& buffer, int root) override {
+    in_place({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root},
+             [&](const CommBuffer& staged) { host_->broadcast(staged, root); });
+  }
+  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+    from_to({.kind = CommKind::reduce_scatter, .in = in, .out = out},
+            [&](const CommBuffer& from, const CommBuffer& to) { host_->reduce_scatter(from, to); });
+  }
+  void all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    from_to({.kind = CommKind::all_gather, .in = in, .out = out},
+            [&](const CommBuffer& from, const CommBuffer& to) { host_->all_gather(from, to); });
+  }
+  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
+    from_to({.kind = CommKind::gather, .in = in, .out = rank() == root ? out : CommBuffer{}, .other = root},
+            [&](const CommBuffer& from, const CommBuffer& to) { host_->gather(from, to, root); });
+  }
+  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
+    from_to({.kind = CommKind::scatter, .in = rank() == root ? in : CommBuffer{}, .out = out, .other = root},
+            [&](const CommBuffer& from, const CommBuffer& to) { host_->scatter(from, to, root); });
+  }
+  void send(const CommBuffer& buffer, int peer) override {
+    check_call({.kind = CommKind::send, .in = buffer, .other = peer}, rank(), size());
+    Staged staged(device_, buffer);
+    staged.fetch();
+    host_->send(staged.on_host(), peer);
+  }
+  void receive(const CommBuffer& buffer, int peer) override {
+    check_call({.kind = CommKind::receive, .out = buffer, .other = peer}, rank(), size());
+    Staged staged(device_, buffer);
+    host_->receive(staged.on_host(), peer);
+    staged.bring_back();
+  }
+  void barrier() override { host_->barrier(); }
+
+  void abort(const std::string& cause) override { host_->abort(cause); }
+  CommCounts counts() const override { return host_->counts(); }
+
+ private:
+  template <class Call>
+  void in_place(const CommCall& checked, const Call& call) {
+    check_call(checked, rank(), size());
+    Staged staged(device_, checked.in);
+    staged.fetch();
+    call(staged.on_host());
+    staged.bring_back();
+  }
+  template <class Call>
+  void from_to(const CommCall& checked, const Call& call) {
+    check_call(checked, rank(), size());
+    Staged from(device_, checked.in), to(device_, checked.out);
+    from.fetch();
+    call(from.on_host(), to.on_host());
+    to.bring_back();
+  }
+
+  Device& device_;
+  std::unique_ptr<Communicator> host_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_staged_communicator(Device& device, std::unique_ptr<Communicator> host) {
+  return std::make_unique<StagedCommunicator>(device, std::move(host));
+}
+
+}  // namespace dptrain

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "device/device.h"
+
+namespace dptrain {
+
+/// Buffers in `device`'s memory over a communicator of host memory: each is copied to the host before and from it
+/// after. For lists of unlike devices, and for GPUs that don't reach each other. Every call blocks; nothing overlaps.
+std::unique_ptr<Communicator> make_staged_communicator(Device& device, std::unique_ptr<Communicator> host);
+
+}  // namespace dptrain

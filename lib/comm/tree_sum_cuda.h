@@ -1,0 +1,15 @@
+#pragma once
+
+#include "comm/tree_sum.h"
+#include "device/cuda_device.h"
+
+namespace dptrain {
+
+/// The most inputs and outputs of a sum on a GPU.
+constexpr int kMaxCudaTreeInputs = 64;
+
+/// Gives elements begin to end - 1 of the sum to the device's communication stream. Inputs and outputs lie on GPUs that
+/// this one reaches. The same bits as TreeSum::run.
+void run_tree_sum(CudaDevice& device, const TreeSum& sum, int64_t begin, int64_t end);
+
+}  // namespace dptrain

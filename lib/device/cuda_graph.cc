@@ -1,0 +1,53 @@
+#include "device/cuda_graph.h"
+
+#include <utility>
+
+#include "device/cuda_check.h"
+
+namespace dptrain {
+namespace {
+
+class CudaGraph final : public RecordedWork {
+ public:
+  CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    cuda_check(status, "cudaGraphInstantiate");
+    cuda_check(cudaGraphUpload(executable_, stream), "cudaGraphUpload");
+  }
+  ~CudaGraph() override {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+  }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void run() override { cuda_check(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordedWork> capture_cuda_graph(cudaStream_t stream, const std::function<void()>& give) {
+  cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    give();
+  } catch (...) {
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();  // a capture that was spoilt isn't an error of the next call
+    throw;
+  }
+  cuda_check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  return std::make_unique<CudaGraph>(graph, stream);
+}
+
+OutsideCapture::OutsideCapture() {
+  cuda_check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode");
+}
+
+OutsideCapture::~OutsideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+
+}  // namespace dptrain

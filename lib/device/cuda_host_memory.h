@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "device/cuda_handles.h"
+#include "device/device.h"
+
+namespace dptrain {
+
+/// Pinned memory, which the GPU reads and writes by itself.
+class PinnedMemory final : public HostMemory {
+ public:
+  explicit PinnedMemory(int64_t bytes);
+  ~PinnedMemory() override;
+};
+
+/// Small copies to a GPU for which nobody waits: the bytes go through one of a few pinned slots, which is used again
+/// once its copy is done. Used by the device's rank thread.
+class UploadRing {
+ public:
+  static constexpr int64_t kSlotBytes = int64_t{256} << 10;
+
+  /// `bytes`: at most kSlotBytes. Blocks only where all slots are in use.
+  void upload(void* to, const void* host, int64_t bytes, cudaStream_t stream);
+
+ private:
+  struct Slot {
+    PinnedMemory memory{kSlotBytes};
+    CudaEvent copied;
+  };
+  std::array<Slot, 4> slots_;
+  size_t next_ = 0;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,35 @@
+#include <cuda/ptx>
+
+#include "ops/cuda_kernels.h"
+#include "ops/step_results_cuda.h"
+
+namespace dptrain::ops::cuda {
+namespace {
+
+__global__ void stamp_time_kernel(int64_t* stamp) {
+  *stamp = static_cast<int64_t>(::cuda::ptx::get_sreg_globaltimer());
+}
+
+/// Over the bus: a few kilobytes, of which the host reads nothing before the stream's mark.
+__global__ void publish_kernel(const uint8_t* bytes, int64_t count, const int64_t* address) {
+  auto* to = reinterpret_cast<uint8_t*>(*address);
+  const int64_t words = count / 8;
+  for (int64_t i = global_thread(); i < words; i += global_threads())
+    reinterpret_cast<uint64_t*>(to)[i] = reinterpret_cast<const uint64_t*>(bytes)[i];
+  for (int64_t i = 8 * words + global_thread(); i < count; i += global_threads()) to[i] = bytes[i];
+}
+
+}  // namespace
+
+void stamp_time(const Tensor& stamps, int64_t at) {
+  launch("stamp_time", stamps, 1, 1, stamp_time_kernel, stamps.data<int64_t>() + at);
+}
+
+void publish(const Tensor& bytes, const Tensor& address) {
+  const int64_t count = bytes.bytes();
+  if (count == 0) return;
+  launch("publish", bytes, blocks_for(bytes, count / 8), kThreads, publish_kernel, bytes.data<uint8_t>(), count,
+         address.data<int64_t>());
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+
+namespace dptrain::parallel {
+
+/// Parts of a step whose work is the same each time but for values on the device. Where the device can record, a part
+/// is done as it is the first time that its signature comes (which takes the memory, and lets libraries choose),
+/// recorded the second time, and run as a whole from then on. Used by the device's rank thread.
+class StepRecorder {
+ public:
+  explicit StepRecorder(Device& device) : device_(device) {}
+
+  /// All that decides what work `part` gives to the device: sizes of batches, and where its values lie. On ranks that
+  /// record together it must be equal, so that all of them record at once.
+  using Signature = std::vector<int64_t>;
+  void run(int part, const Signature& signature, const std::function<void()>& give);
+
+  /// Parts that have been recorded so far.
+  int recorded() const { return recorded_; }
+
+ private:
+  struct Entry {
+    bool seen = false;
+    std::unique_ptr<RecordedWork> work;
+    MemoryCounts peak;  ///< bytes in use while it runs
+  };
+
+  Device& device_;
+  std::map<std::pair<int, Signature>, Entry> entries_;
+  int recorded_ = 0;
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "comm/communicator_kind.h"
+#include "comm/communicators.h"
+#include "device/cuda_probe.h"
+#include "device/device.h"
+
+namespace dptrain {
+
+/// Pinned host memory: the test reads and writes it, and so do GPUs.
+class PinnedValues final : public std::pmr::memory_resource {
+ public:
+  static PinnedValues& instance() {
+    static PinnedValues values;
+    return values;
+  }
+
+ private:
+  void* do_allocate(size_t bytes, size_t) override {
+    auto memory = device_->host_memory(static_cast<int64_t>(bytes > 0 ? bytes : 1));
+    void* data = memory->data();
+    const std::lock_guard lock(mutex_);
+    blocks_[data] = std::move(memory);
+    return data;
+  }
+  void do_deallocate(void* data, size_t, size_t) override {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(data);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::unique_ptr<Device> device_ = open_device({DeviceKind::cuda, 0});
+  std::mutex mutex_;
+  std::map<void*, std::unique_ptr<HostMemory>> blocks_;
+};
+
+/// A rank of a list of devices whose calls return when the device is done, so that the test can look at once.
+class FinishedCommunicator final : public Communicator {
+ public:
+  FinishedCommunicator(std::shared_ptr<std::vector<std::unique_ptr<Device>>> devices,
+                       std::unique_ptr<Communicator> inner)
+      : devices_(std::move(devices)), inner_(std::move(inner)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
+    enter();
+    return std::make_unique<Work>(device(), inner_->start_all_reduce(buffer));
+  }
+  void reduce(const CommBuffer& b, int root) override {
+    finish([&] { inner_->reduce(b, root); });
+  }
+  void broadcast(const CommBuffer& b, int root) override {
+    finish([&] { inner_->broadcast(b, root); });
+  }
+  void reduce_scatter(const CommBuffer& i, const CommBuffer& o) override {
+    finish([&] { inner_->reduce_scatter(i, o); });
+  }
+  void all_gather(const CommBuffer& i, const CommBuffer& o) override {
+    finish([&] { inner_->all_gather(i, o); });
+  }
+  void gather(const CommBuffer& i, const CommBuffer& o, int r) override {
+    finish([&] { inner_->gather(i, o, r); });
+  }
+  void scatter(const CommBuffer& i, const CommBuffer& o, int r) override {
+    finish([&] { inner_->scatter(i, o, r); });
+  }
+  void send(const CommBuffer& b, int peer) override {
+    finish([&] { inner_->send(b, peer); });
+  }
+  void receive(const CommBuffer& b, int peer) override {
+    finish([&] { inner_->receive(b, peer); });
+  }
+  void barrier() override { inner_->barrier(); }
+  void abort(const std::string& cause) override { inner_->abort(cause); }
+  CommCounts counts() const override { return inner_->counts(); }
+
+ private:
+  class Work final : public CommWork {
+   public:
+    Work(Device& device, std::unique_ptr<CommWork> inner) : device_(device), inner_(std::move(inner)) {}
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+    ~Work() override {
+      inner_.reset();
+      device_.synchronize();
+    }
+    void wait() override {
+      inner_->wait();
+      device_.synchronize();
+    }
+
+   private:
+    Device& device_;
+    std::unique_ptr<CommWork> inner_;
+  };
+
+  Device& device() const { return *(*devices_)[static_cast<size_t>(rank())]; }
+  void enter() const { device().enter_thread(); }
+  template <class Call>
+  void finish(const Call& call) {
+    enter();
+    call();
+    device().synchronize();
+  }
+
+  std::shared_ptr<std::vector<std::unique_ptr<Device>>> devices_;
+  std::unique_ptr<Communicator> inner_;
+};
+
+/// Replicas on the machine's GPUs, in turn, or on CPU workers between them.
+inline CommunicatorKind gpu_communicators(const std::string& name, const std::function<DeviceKind(int rank)>& kind_of) {
+  if (cuda_devices().empty())
+    return {.name = name, .absence = "no communicators of GPUs: " + cuda_absence(), .make = {}};
+  return {
+      .name = name,
+      .meets_at_start = true,
+      .make =
+          [kind_of](int size, double timeout_s) {
+            const int gpus = static_cast<int>(cuda_devices().size());
+            auto devices = std::make_shared<std::vector<std::unique_ptr<Device>>>();
+            std::vector<Device*> pointers;
+            for (int rank = 0; rank < size; ++rank) {
+              const DeviceKind kind = kind_of(rank);
+              devices->push_back(open_device({kind, kind == DeviceKind::cuda ? rank % gpus : rank}, {.rank = rank}));
+              pointers.push_back(devices->back().get());
+            }
+            std::vector<std::unique_ptr<Communicator>> ranks;
+            for (auto& inner : make_communicators(pointers, {.timeout_s = timeout_s}))
+              ranks.push_back(std::make_unique<FinishedCommunicator>(devices, std::move(inner)));
+            return ranks;
+          },
+      .memory = &PinnedValues::instance()};
+}
+
+}  // namespace dptrain
