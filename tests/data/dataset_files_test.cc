@@ -5,12 +5,13 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "support/source_tree.h"
 
 namespace dptrain {
 namespace {
 
 TEST(DatasetFiles, DigitsAreThoseOfTheirSums) {
-  const std::filesystem::path folder = DPTRAIN_SOURCE_DIR "/datasets/mnist-10k";
+  const std::filesystem::path folder = testing::source_file("datasets/mnist-10k");
   std::istringstream sums(read_file(folder / "SHA256SUMS"));
   int files = 0;
   for (std::string sum, name; sums >> sum >> name; ++files) {

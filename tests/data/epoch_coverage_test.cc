@@ -4,6 +4,7 @@
 #include "data/batch_loader.h"
 #include "data/counting_images.h"
 #include "data/idx_dataset.h"
+#include "support/source_tree.h"
 
 namespace dptrain {
 namespace {
@@ -45,7 +46,7 @@ void expect_every_sample_once(const std::shared_ptr<const ImageDataset>& dataset
 }
 
 TEST(EpochCoverage, Mnist) {
-  const Datasets mnist = read_idx_dataset(DPTRAIN_SOURCE_DIR "/datasets/mnist-10k", {});
+  const Datasets mnist = read_idx_dataset(testing::source_file("datasets/mnist-10k"), {});
   ASSERT_EQ(mnist.train->samples(), 8000);
   ASSERT_EQ(mnist.test->samples(), 2000);
   EXPECT_EQ(mnist.train->image_shape(), Shape({1, 28, 28}));

@@ -7,6 +7,7 @@
 
 #include "support/json_schema.h"
 #include "support/process.h"
+#include "support/source_tree.h"
 
 namespace dptrain::testing {
 
@@ -29,7 +30,7 @@ class CommandTest : public ::testing::Test {
   }
 
   ProcessOptions program(Arguments arguments) const {
-    arguments.insert(arguments.begin(), DPTRAIN_BINARY);
+    arguments.insert(arguments.begin(), dptrain_binary());
     return {.command = std::move(arguments), .folder = folder_.path(), .out = {}, .err = {}};
   }
   Finished run(const Arguments& arguments) const { return Process(program(arguments)).wait(); }
@@ -75,7 +76,7 @@ class CommandTest : public ::testing::Test {
     return finished.out.substr(0, 64);
   }
   static std::vector<std::string> violations(const std::string& schema, const nlohmann::json& value) {
-    return JsonSchema(nlohmann::json::parse(text_of(DPTRAIN_SOURCE_DIR "/docs/" + schema))).violations(value);
+    return JsonSchema(nlohmann::json::parse(text_of(source_file("docs/") + schema))).violations(value);
   }
 
   /// Expects this exit code, nothing on stdout, and as the last line on stderr one sentence with all of `words`.

@@ -1,6 +1,7 @@
 // What goes to stdout and stderr, and what happens where they can't be written.
 #include "config/config_document.h"
 #include "e2e/command_fixture.h"
+#include "support/source_tree.h"
 
 namespace dptrain {
 namespace {
@@ -83,7 +84,7 @@ TEST_F(OutputTest, WhatIsDumpedIsAConfiguration) {
 
 TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(DPTRAIN_SOURCE_DIR "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing::source_file("configs"))) {
     SCOPED_TRACE(entry.path().string());
     ++count;
     // By name, as a user would; with CPU workers for the GPUs that it may want.

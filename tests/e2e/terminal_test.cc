@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "support/process.h"
+#include "support/source_tree.h"
 
 namespace dptrain {
 namespace {
@@ -17,12 +18,13 @@ std::string shown_on_terminal(int columns, const std::vector<std::string>& argum
   size.ws_col = static_cast<unsigned short>(columns);
   size.ws_row = 24;
   int terminal = -1;
+  std::string binary = testing::dptrain_binary();
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (child == 0) {
-    std::vector<char*> argv = {const_cast<char*>(DPTRAIN_BINARY)};
+    std::vector<char*> argv = {binary.data()};
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    ::execv(DPTRAIN_BINARY, argv.data());
+    ::execv(argv[0], argv.data());
     ::_exit(127);
   }
   std::string shown;
@@ -36,7 +38,7 @@ std::string shown_on_terminal(int columns, const std::vector<std::string>& argum
 }
 
 std::vector<std::string> short_run(const std::string& out) {
-  return {"--config",   DPTRAIN_SOURCE_DIR "/configs/lenet_1cpu.yaml",
+  return {"--config",   testing::source_file("configs/lenet_1cpu.yaml"),
           "--set",      "epochs=1",
           "--set",      "threads=1",
           "--out",      out,
@@ -77,9 +79,8 @@ testing::Finished environment_with(const std::vector<std::string>& settings) {
   const std::string out = ::testing::TempDir() + "dptrain_openmp";
   std::string command = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT -u OMP_PROC_BIND -u DPTRAIN_OPENMP_RESTARTED";
   for (const std::string& setting : settings) command += " " + setting;
-  command += std::string(" " DPTRAIN_BINARY " --config " DPTRAIN_SOURCE_DIR
-                         "/configs/lenet_1cpu.yaml --quiet --overwrite --out ") +
-             out + " & child=$!; for i in $(seq 200); do [ -e " + out +
+  command += " " + testing::dptrain_binary() + " --config " + testing::source_file("configs/lenet_1cpu.yaml") +
+             " --quiet --overwrite --out " + out + " & child=$!; for i in $(seq 200); do [ -e " + out +
              "/metrics.jsonl ] && break; sleep 0.05; done; tr '\\0' '\\n' < /proc/$child/environ; kill -KILL $child; "
              "wait $child 2> /dev/null; exit 0";
   std::filesystem::remove_all(out);

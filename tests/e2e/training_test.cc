@@ -1,5 +1,6 @@
 // Strategies through the program: equal weights, equal scores, every sample once, whatever the devices.
 #include "e2e/command_fixture.h"
+#include "support/source_tree.h"
 
 namespace dptrain {
 namespace {
@@ -107,11 +108,12 @@ TEST(LongTrainingTest, TwoWorkersLearnTheDigitsWithAnySeed) {
   const testing::ScratchFolder folder;
   for (const char* seed : {"0", "1", "2"}) {
     const testing::Finished finished =
-        testing::Process({.command = {DPTRAIN_BINARY, "--config", DPTRAIN_SOURCE_DIR "/configs/lenet_ddp_2cpu.yaml",
-                                      "--out", seed, "--json", "--set", std::string("seed=") + seed},
-                          .folder = folder.path(),
-                          .out = {},
-                          .err = {}})
+        testing::Process(
+            {.command = {testing::dptrain_binary(), "--config", testing::source_file("configs/lenet_ddp_2cpu.yaml"),
+                         "--out", seed, "--json", "--set", std::string("seed=") + seed},
+             .folder = folder.path(),
+             .out = {},
+             .err = {}})
             .wait();
     ASSERT_EQ(finished.exit, 0) << finished.err;
     const auto lines = testing::lines_of(finished.out);

@@ -12,6 +12,7 @@
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/formula_values.h"
+#include "support/source_tree.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -86,7 +87,7 @@ double norm_of_all(const json& tensors) {
 class Golden : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(Golden, ThreeOptimizerSteps) {
-  std::ifstream stream(std::string(DPTRAIN_SOURCE_DIR "/tests/golden/values/") + GetParam().file + ".json");
+  std::ifstream stream(testing::source_file("tests/golden/values/") + GetParam().file + ".json");
   const json golden = json::parse(stream);
   const auto device = GetParam().device.open();
   const int64_t batch = golden["batch"];

@@ -9,6 +9,7 @@
 #include "config/config_document.h"
 #include "models/model_registry.h"
 #include "support/expect_error.h"
+#include "support/source_tree.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -30,7 +31,7 @@ class Models : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Models, HaveTheStateOfPyTorchs) {
-  std::ifstream file(DPTRAIN_SOURCE_DIR "/tests/models/state_names.json");
+  std::ifstream file(testing::source_file("tests/models/state_names.json"));
   // The order of the file counts.
   const auto expected = nlohmann::ordered_json::parse(file).at(GetParam());
   const auto model = placed(GetParam(), *device_);

@@ -10,6 +10,7 @@
 
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
+#include "support/source_tree.h"
 
 namespace dptrain::testing {
 
@@ -27,7 +28,7 @@ inline std::ostream& operator<<(std::ostream& out, const PyTorchCase& c) {
 
 /// Every case of an operator on every device.
 inline std::vector<PyTorchCase> pytorch_cases(const char* op) {
-  std::ifstream file(DPTRAIN_SOURCE_DIR "/tests/ops/pytorch_values.json");
+  std::ifstream file(source_file("tests/ops/pytorch_values.json"));
   const nlohmann::json all = nlohmann::json::parse(file);
   std::vector<PyTorchCase> cases;
   for (const DeviceRow& row : device_rows())

@@ -10,12 +10,13 @@
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/single.h"
+#include "support/source_tree.h"
 
 namespace dptrain::parallel {
 
 /// The first so many of the real digits.
 inline Datasets digits(int64_t train, int64_t test) {
-  return read_idx_dataset(DPTRAIN_SOURCE_DIR "/datasets/mnist-10k", {.limit = train, .test_limit = test});
+  return read_idx_dataset(testing::source_file("datasets/mnist-10k"), {.limit = train, .test_limit = test});
 }
 
 struct StrategyOptions {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/json_schema.h"
+#include "support/source_tree.h"
 
 namespace dptrain::train {
 namespace {
@@ -70,7 +71,7 @@ class MetricsSchemaTest : public ::testing::Test {
   json line_ = json::parse(sample_metrics().json());
 
  private:
-  testing::JsonSchema schema_{json::parse(std::ifstream(DPTRAIN_SOURCE_DIR "/docs/metrics.schema.json"))};
+  testing::JsonSchema schema_{json::parse(std::ifstream(testing::source_file("docs/metrics.schema.json")))};
 };
 
 TEST_F(MetricsSchemaTest, ALineFits) {

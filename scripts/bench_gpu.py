@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# Usage: scripts/bench_gpu.py lenet|resnet18 --binary BINARY --result FILE [--library-path PATH] [--rounds 3] [--limit-s 540]
+"""Speed, memory and start of dptrain against PyTorch on one GPU, in turns in one run. scripts/gpu_check.sh calls it.
+
+Every round runs, for each precision, dptrain, PyTorch eager and PyTorch channels-last + compile; the figures are medians over the
+rounds. dptrain trains whole epochs of 60,000 synthetic images, its loader included; PyTorch steps on one batch that is in the
+GPU's memory already. Without torch the rows have dptrain's figures alone. Exits 1 if dptrain failed or no round ended in time.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Of a step as small as LeNet's most is launching kernels: PyTorch at its best replays a CUDA graph.
+CASES = {
+    "lenet": dict(config="lenet_1cpu", batch=256, precisions=("fp32",), epochs=6, compile_mode="reduce-overhead"),
+    "resnet18": dict(config="resnet18_1gpu", batch=512, precisions=("fp32", "tf32", "bf16"), epochs=3, compile_mode="default"),
+}
+
+
+class Failed(Exception):
+    pass
+
+
+class OutOfTime(Exception):
+    pass
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.a, self.case = arguments, CASES[arguments.model]
+        self.batch = arguments.batch or self.case["batch"]
+        self.deadline = time.monotonic() + arguments.limit_s - 5
+        self.our_environment = dict(os.environ)
+        if arguments.library_path:
+            self.our_environment["LD_LIBRARY_PATH"] = arguments.library_path
+        self.longest = {}
+
+    def run(self, name, command, environment, watch=None):
+        """What the command printed, and the seconds until the file `watch` had a line. No start that can't end in time."""
+        left = self.deadline - time.monotonic()
+        if left < self.longest.get(name, 1):
+            raise OutOfTime
+        start, seen = time.monotonic(), None
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            process = subprocess.Popen(command, stdout=out, stderr=err, env=environment, start_new_session=True)
+            while process.poll() is None:
+                if watch and seen is None and watch.exists() and watch.stat().st_size:
+                    seen = time.monotonic() - start
+                if time.monotonic() > self.deadline:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+                    raise OutOfTime
+                time.sleep(0.002 if watch and seen is None else 0.05)
+            if watch and seen is None:
+                seen = time.monotonic() - start
+            self.longest[name] = max(self.longest.get(name, 0), time.monotonic() - start)
+            out.seek(0), err.seek(0)
+            said, wrong = out.read(), err.read().strip().splitlines()
+        if process.returncode != 0:
+            raise Failed(wrong[-1][:300] if wrong else f"ended with {process.returncode}")
+        return said, seen
+
+    def dptrain(self, precision):
+        def command(folder, *settings):
+            words = [self.a.binary, "--config", str(ROOT / "configs" / (self.case["config"] + ".yaml")), "--devices", "cuda:0",
+                     "--json", "--progress", "none", "--out", folder]
+            dataset = f"dataset={{name: synthetic, samples: {self.a.samples}, test_samples: 16}}"
+            for setting in (dataset, f"batch_size={self.batch}", f"precision={precision}", "eval_every=0",
+                            "optimizer={name: sgd, momentum: 0.9}", "learning_rate=0.01", *settings):
+                words += ["--set", setting]
+            return words
+
+        with tempfile.TemporaryDirectory() as folder:
+            said, _ = self.run(f"dptrain {precision}", command(folder + "/run", f"epochs={self.case['epochs']}"), self.our_environment)
+            epochs = [json.loads(line) for line in said.splitlines()]
+            # A run of its own: a line a step costs a wait for the GPU.
+            _, start = self.run("start", command(folder + "/start", "epochs=", "steps=1", "log_steps=true"), self.our_environment,
+                                watch=pathlib.Path(folder) / "start" / "steps.jsonl")
+        # The first epoch makes plans and touches the memory for the first time.
+        seconds = statistics.median(e["train"]["seconds"] for e in epochs[1:])
+        return dict(epoch_s=seconds, samples_per_s=epochs[0]["train"]["samples"] / seconds, start_s=start,
+                    peak_bytes=max(e["devices"][0]["peak_bytes"] for e in epochs))
+
+    def pytorch(self, precision, fast):
+        command = [self.a.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--model", self.a.model, "--batch", str(self.batch),
+                   "--device", self.a.peer_device, "--seconds", str(self.a.seconds), "--started", repr(time.time())]
+        if self.a.peer_device == "cuda":
+            command += ["--precision", precision]
+        if fast:
+            command += ["--fast"] + ["--compile-mode", self.case["compile_mode"]] * (self.a.peer_device == "cuda")
+        said, _ = self.run(f"pytorch {fast}", command, dict(os.environ))
+        return json.loads(said.splitlines()[-1])
+
+
+def median_of(rounds, who):
+    """Of the figures that are numbers; None where this one never ran."""
+    ran = [r[who] for r in rounds if "failed" not in r.get(who, {"failed": ""})]
+    if not ran:
+        return next((r[who] for r in rounds if who in r), None)
+    numbers = {key for key, value in ran[0].items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    return {key: round(statistics.median(r[key] for r in ran), 6) for key in sorted(numbers)}
+
+
+def row_of(bench, precision, rounds):
+    row = dict(model=bench.a.model, batch=bench.batch, precision=precision, samples=bench.a.samples, rounds=len(rounds))
+    for who in ("dptrain", "pytorch", "pytorch_fast"):
+        row[who] = median_of(rounds, who)
+
+    def best(key, choose):
+        values = [row[who][key] for who in ("pytorch", "pytorch_fast") if row[who] and key in row[who]]
+        return choose(values) if values and "failed" not in row["dptrain"] else None
+
+    speed, memory = best("samples_per_s", max), best("peak_bytes", min)
+    row["speed_ratio"] = round(row["dptrain"]["samples_per_s"] / speed, 3) if speed else None
+    row["memory_ratio"] = round(row["dptrain"]["peak_bytes"] / memory, 3) if memory else None
+    return row
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("model", choices=CASES)
+    p.add_argument("--binary", required=True)
+    p.add_argument("--result", required=True, type=pathlib.Path)
+    p.add_argument("--library-path", default="", help="where dptrain finds its libraries; PyTorch finds its own")
+    p.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--limit-s", type=float, default=540)
+    p.add_argument("--samples", type=int, default=60000, help="of an epoch")
+    p.add_argument("--batch", type=int, help="instead of the model's")
+    p.add_argument("--seconds", type=float, default=3, help="that PyTorch is measured for")
+    p.add_argument("--peer-device", choices=("cuda", "cpu"), default="cuda", help="cpu, to try this script without a GPU")
+    a = p.parse_args()
+    bench, start = Bench(a), time.monotonic()
+    has_torch = subprocess.run([a.python, "-c", "import torch"], capture_output=True).returncode == 0
+    if not has_torch:
+        print(f"  {a.python} has no torch: PyTorch's figures are not measured", flush=True)
+    rounds = {precision: [] for precision in bench.case["precisions"]}
+    peer, out_of_time = None, False
+    try:
+        for _ in range(a.rounds):
+            for precision in rounds:
+                turn = {}
+                for who in ("dptrain",) + ("pytorch", "pytorch_fast") * has_torch:
+                    try:
+                        turn[who] = bench.dptrain(precision) if who == "dptrain" else bench.pytorch(precision, who != "pytorch")
+                    except Failed as error:
+                        turn[who] = dict(failed=str(error))
+                    peer = turn[who] if "peer" in turn[who] else peer
+                    print("  " + json.dumps({"precision": precision, who: turn[who]}), flush=True)
+                rounds[precision].append(turn)
+    except OutOfTime:
+        out_of_time = True
+        print(f"  out of time after {', '.join(f'{len(r)} rounds of {p}' for p, r in rounds.items())}", flush=True)
+    rows = {f"{a.model} {p}": row_of(bench, p, r) for p, r in rounds.items() if r}
+    passed = len(rows) == len(rounds) and not any("failed" in row["dptrain"] for row in rows.values())
+    for row in rows.values():
+        if peer:
+            row["peer"] = f"{peer['peer']}, CUDA {peer.get('cuda')}, cuDNN {peer.get('cudnn')}"
+        if out_of_time and row["rounds"] < a.rounds:
+            row["note"] = f"{row['rounds']} of {a.rounds} rounds ended in time"
+    a.result.write_text(json.dumps(dict(stage="bench", passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()

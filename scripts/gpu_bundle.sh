@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Makes what scripts/gpu_check.sh needs on a machine that has a GPU but no network and not our packages: the binary and the test
+# programs, stripped, and the small libraries that a stock Ubuntu 24.04 lacks. cuDNN, cuBLAS and NVRTC are that machine's own, and
+# its checkout of this repository, of the same commit, has the data.
+#
+# Usage: scripts/gpu_bundle.sh [--architectures LIST] [--build DIR] [--out DIR]
+#   --architectures   CUDA architectures to build for; 90a, Hopper, by default
+#   --build DIR       bundle this finished build, and build nothing
+#   --out DIR         build-gpu-bundle by default; replaced
+#
+# Exit codes: 0 made, 64 usage, 66 the build is not finished, 69 a library is missing, 74 it is over 60 MiB, or that of the build.
+set -euo pipefail
+
+fail() {
+  echo "gpu_bundle: $2" >&2
+  exit "$1"
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+architectures=90a
+build=
+out=$root/build-gpu-bundle
+while (($# > 0)); do
+  case $1 in
+    --architectures | --build | --out)
+      if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then fail 64 "$1 needs a value"; fi
+      printf -v "${1#--}" '%s' "$2"
+      shift
+      ;;
+    -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) fail 64 "unknown argument '$1'; there are --architectures, --build and --out" ;;
+  esac
+  shift
+done
+if [[ -e $out && ! -e $out/VERSION ]]; then fail 64 "$out is there and no bundle; choose another folder with --out"; fi
+
+if [[ -z $build ]]; then
+  "$root/scripts/build.sh" -DDPTRAIN_CUDA=ON "-DDPTRAIN_CUDA_ARCHITECTURES=$architectures"
+  build=$root/build
+fi
+shopt -s nullglob
+programs=("$build"/tests/*_test)
+if [[ ! -x $build/dptrain ]] || ((${#programs[@]} == 0)); then
+  fail 66 "$build has no dptrain or no tests; finish it, or leave out --build"
+fi
+version=$("$build/dptrain" --version)
+[[ $version =~ with:[^$'\n']*CUDA ]] || fail 66 "$build is built without CUDA: ${version%%$'\n'*}"
+
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/tests" "$out/lib" "$out/share/dptrain"
+# Where an installed dptrain looks.
+cp -r "$root/configs" "$root/datasets" "$out/share/dptrain"
+strip -o "$out/bin/dptrain" "$build/dptrain"
+for program in "${programs[@]}"; do strip -o "$out/tests/$(basename "$program")" "$program"; done
+
+# Theirs: what every Ubuntu has, the driver's and NVIDIA's libraries. All others come along.
+theirs='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|libcu.*|libnv.*|libnccl)\.so'
+while read -r name path; do
+  [[ ! $name =~ $theirs ]] || continue
+  [[ -e $path ]] || fail 69 "$name, which the programs need, is not on this machine"
+  cp -L "$path" "$out/lib/$name"
+  # gpu_check.sh unpacks it.
+  (($(stat -c %s "$out/lib/$name") < 8 << 20)) || gzip -9 "$out/lib/$name"
+done < <(ldd "$build/dptrain" "${programs[@]}" | sed -n 's/^[[:space:]]*\([^ ]*\) => \([^(]*[^ (]\).*/\1 \2/p' | sort -u)
+printf '%s\n' "$version" > "$out/VERSION"
+
+mib=$(du -sm --apparent-size "$out" | cut -f 1)
+echo "gpu_bundle: $out, $mib MiB: $(ls "$out/tests" | wc -l) test programs and $(ls "$out/lib" | tr '\n' ' ')"
+((mib <= 60)) || fail 74 "$out is over the 60 MiB that it is to fit into; build for one architecture"
+echo "gpu_bundle: on the machine with the GPU, in a checkout of this commit: scripts/gpu_check.sh --build $(basename "$out") test"

@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# The checks that need a GPU, on a machine that has one; no network is needed. Uses a build, or what scripts/gpu_bundle.sh made
+# on another machine, and writes what it found into gpu-<name of the GPU>.json and .md, row by row: a later call adds to it.
+#
+# Usage: scripts/gpu_check.sh [OPTION ...] STAGE ...
+#        scripts/gpu_check.sh [--build DIR] run PROGRAM [ARGUMENT ...]
+# Stages, one after the other:
+#   test            every test program; a test of a GPU that is skipped has failed
+#   sanitize        compute-sanitizer's memcheck, racecheck and synccheck on the operators' tests of a GPU
+#   bench MODEL     lenet or resnet18 against PyTorch, where --python has it
+# Options:
+#   --build DIR     a bundle or a build; by default build-gpu-bundle, or else build
+#   --out DIR       for the results; docs/results by default
+#   --limit-s N     seconds of each stage, 540 by default; what isn't done by then counts as failed
+#   --jobs N        test programs at a time
+#   --rounds N      of a bench, 3 by default
+#   --python P      an interpreter that may have torch; python3 by default
+# run starts a program with the libraries that the stages would have, say run build-gpu-bundle/bin/dptrain devices.
+#
+# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, 69 a tool or a library is missing, 71 there is no GPU.
+set -euo pipefail
+
+fail() {
+  echo "gpu_check: $2" >&2
+  exit "$1"
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=
+out=
+limit_s=540
+jobs=
+rounds=3
+python=python3
+stages=()
+command=()
+while (($# > 0)); do
+  case $1 in
+    --build | --out | --limit-s | --jobs | --rounds | --python)
+      if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then fail 64 "$1 needs a value"; fi
+      name=${1#--}
+      printf -v "${name//-/_}" '%s' "$2"
+      shift
+      ;;
+    test | sanitize) stages+=("$1") ;;
+    bench)
+      [[ ${2:-} == lenet || ${2:-} == resnet18 ]] || fail 64 "bench needs a model, lenet or resnet18, got '${2:-}'"
+      stages+=("bench $2")
+      shift
+      ;;
+    run)
+      command=("${@:2}")
+      ((${#command[@]} > 0)) || fail 64 "run needs a program"
+      break
+      ;;
+    -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) fail 64 "unknown argument '$1'; there are the stages test, sanitize and bench MODEL, and --help" ;;
+  esac
+  shift
+done
+((${#stages[@]} + ${#command[@]} > 0)) || fail 64 "name what to check: test, sanitize, bench lenet, bench resnet18"
+for number in limit-s jobs rounds; do
+  value=${number//-/_}
+  [[ -z ${!value} || ${!value} =~ ^[1-9][0-9]*$ ]] || fail 64 "--$number needs a number of at least 1, got '${!value}'"
+done
+command -v python3 > /dev/null || fail 69 "python3 is missing; the stages are run by it"
+
+# The build: a bundle has its binary in bin/, a build folder at its top.
+if [[ -z $build ]]; then
+  build=$root/build-gpu-bundle
+  [[ -d $build ]] || build=$root/build
+fi
+binary=$build/dptrain
+[[ ! -x $build/bin/dptrain ]] || binary=$build/bin/dptrain
+[[ -x $binary ]] ||
+  fail 66 "there is no dptrain in $build; bring a bundle (scripts/gpu_bundle.sh makes one), build here (scripts/build.sh), or name a build with --build"
+build=$(cd "$build" && pwd)
+binary=$(cd "$(dirname "$binary")" && pwd)/dptrain
+
+# What the bundle keeps packed.
+for packed in "$build"/lib/*.gz; do
+  [[ ! -e $packed ]] || gzip --decompress --force "$packed"
+done
+
+# The libraries that the loader doesn't find by itself, searched in NVIDIA's Python packages and the toolkit's folders.
+missing_libraries() {
+  { LD_LIBRARY_PATH=$1 ldd "$binary" "$build"/tests/*_test 2> /dev/null || true; } | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/\1/p' | sort -u
+}
+python_folders() {
+  python3 -c 'import glob, site, sys
+folders = [f for f in sys.path if f.endswith("-packages")] + site.getsitepackages() + [site.getusersitepackages()]
+for folder in dict.fromkeys(folders):
+    print(*sorted(glob.glob(folder + "/nvidia/*/lib")), sep="\n")' 2> /dev/null || true
+}
+path=$build/lib
+[[ -d $path ]] || path=
+path=$path${LD_LIBRARY_PATH:+${path:+:}$LD_LIBRARY_PATH}
+missing=$(missing_libraries "$path")
+if [[ -n $missing ]]; then
+  mapfile -t folders < <(python_folders | sed '/^$/d'; printf '%s\n' /usr/local/cuda/lib64 /usr/local/cuda/lib)
+  for library in $missing; do
+    for folder in "${folders[@]}"; do
+      [[ -e $folder/$library ]] || continue
+      echo "gpu_check: $library is in $folder" >&2
+      [[ :$path: == *":$folder:"* ]] || path=${path:+$path:}$folder
+      break
+    done
+  done
+  missing=$(missing_libraries "$path" | tr '\n' ' ')
+  [[ -z $missing ]] ||
+    fail 69 "no ${missing% } in ${folders[*]}; cuDNN, cuBLAS and NVRTC come with the CUDA Toolkit and cuDNN, or as the Python packages nvidia-cudnn-cu13, nvidia-cublas and nvidia-cuda-nvrtc"
+fi
+export DPTRAIN_SOURCE_DIR=$root DPTRAIN_BINARY=$binary
+with_libraries=(env ${path:+"LD_LIBRARY_PATH=$path"})
+if ((${#command[@]} > 0)); then exec "${with_libraries[@]}" "${command[@]}"; fi
+
+# The GPU, by the name that the binary gives it.
+devices=$("${with_libraries[@]}" "$binary" devices --json 2>&1) || fail 71 "$binary can't list this machine's devices: ${devices##*$'\n'}"
+field() { python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$1"')' <<< "$devices"; }
+gpu=$(field 'd["cuda"][0]["name"] if d["cuda"] else ""')
+[[ -n $gpu ]] ||
+  fail 71 "no GPU: $(field 'd["cuda_absence"]'); run this where nvidia-smi lists one, or try it with a build of the preset cuda-sim (--build build-cuda-sim --out DIR)"
+simulated=false
+[[ $gpu != "Simulated GPU" ]] || simulated=true
+if [[ $simulated == true && -z $out ]]; then
+  fail 64 "$binary has a simulated GPU, whose results don't belong into docs/results; name another folder with --out"
+fi
+driver=
+if [[ $simulated == false ]] && command -v nvidia-smi > /dev/null; then
+  IFS=, read -r gpu driver < <(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) || true
+  driver=${driver# }
+fi
+if [[ $simulated == false ]]; then echo "gpu_check: $gpu"; else echo "gpu_check: a simulated GPU, so bench is a trial of a few images"; fi
+
+sanitizer=
+if [[ " ${stages[*]} " == *" sanitize "* ]]; then
+  [[ $simulated == false ]] || fail 69 "compute-sanitizer looks at a GPU's machine code, and a simulated GPU has none; leave out sanitize"
+  for candidate in "$(command -v compute-sanitizer || true)" /usr/local/cuda/{bin,compute-sanitizer}/compute-sanitizer; do
+    [[ -x $candidate ]] && sanitizer=$candidate && break
+  done
+  [[ -n $sanitizer ]] || fail 69 "compute-sanitizer is neither on PATH nor in /usr/local/cuda; it comes with the CUDA Toolkit"
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+results=()
+for stage in "${stages[@]}"; do
+  result=$work/${stage// /-}.json
+  echo "$stage"
+  case $stage in
+    bench*)
+      trial=()
+      [[ $simulated == false ]] || trial=(--samples 8 --batch 4 --rounds 1 --seconds 0.1 --peer-device cpu)
+      python3 "$root/scripts/bench_gpu.py" "${stage#bench }" --binary "$binary" --result "$result" --library-path "$path" \
+        --python "$python" --rounds "$rounds" --limit-s "$limit_s" "${trial[@]}" || failed=1
+      ;;
+    *)
+      "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" "$stage" --programs "$build/tests" --result "$result" \
+        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${sanitizer:+--sanitizer "$sanitizer"} || failed=1
+      ;;
+  esac
+  [[ ! -e $result ]] || results+=("$result")
+done
+((${#results[@]} > 0)) || exit 1
+cudnn=$({ LD_LIBRARY_PATH=$path ldd "$binary" 2> /dev/null || true; } | sed -n 's/^[[:space:]]*libcudnn\.so[^ ]* => \([^ ]*\).*/\1/p')
+written=$("${with_libraries[@]}" python3 "$root/scripts/gpu_results.py" --out "${out:-$root/docs/results}" --name "$gpu" \
+  --version "$("${with_libraries[@]}" "$binary" --version)" --driver "$driver" --cudnn "$cudnn" "${results[@]}")
+echo "gpu_check: $( ((failed == 0)) && echo passed || echo FAILED); wrote $written"
+exit "$failed"
