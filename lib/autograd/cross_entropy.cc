@@ -5,9 +5,9 @@
 
 namespace dptrain::autograd {
 
-Variable cross_entropy(const Variable& logits, const Tensor& labels, double scale) {
+Variable cross_entropy(const Variable& logits, const Tensor& labels, double scale, const Tensor& factor) {
   return logits.tape().record(ops::cross_entropy_forward(logits.value(), labels), {logits}, [=](const Tensor&) {
-    logits.add_gradient(ops::cross_entropy_backward(logits.value(), labels, scale));
+    logits.add_gradient(ops::cross_entropy_backward(logits.value(), labels, scale, factor));
   });
 }
 

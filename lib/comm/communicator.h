@@ -81,6 +81,11 @@ class Communicator {
   virtual void abort(const std::string& cause) = 0;
 
   virtual CommCounts counts() const = 0;
+
+  /// Whether its all-reduces may be recorded with a device's work. Ranks then record and replay together.
+  virtual bool can_be_recorded() const { return false; }
+  /// Counts what a replay of recorded work sends.
+  virtual void count_replay(const CommCounts&) {}
 };
 
 }  // namespace dptrain

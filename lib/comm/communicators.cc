@@ -1,20 +1,38 @@
 #include "comm/communicators.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "comm/cuda_communicator.h"
+#include "comm/nccl_communicator.h"
 #include "comm/staged_communicator.h"
 #include "comm/thread_communicator.h"
 #include "device/with_cuda.h"
 
 namespace dptrain {
+namespace {
+
+bool all_different(const std::vector<Device*>& devices) {
+  std::set<int> gpus;
+  for (const Device* device : devices) gpus.insert(device->id().index);
+  return gpus.size() == devices.size();
+}
+
+}  // namespace
 
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,
                                                               const CommunicatorOptions& options) {
   const auto of_kind = [](DeviceKind kind) { return [kind](const Device* device) { return device->kind() == kind; }; };
   if constexpr (kWithCuda) {
-    if (std::ranges::all_of(devices, of_kind(DeviceKind::cuda)) && cuda_peers_reach(devices))
-      return make_cuda_communicators(devices, options.timeout_s);
+    if (std::ranges::all_of(devices, of_kind(DeviceKind::cuda)) && cuda_peers_reach(devices)) {
+      auto direct = make_cuda_communicators(devices, options.timeout_s);
+      if constexpr (kWithNccl) {
+        if (!options.deterministic && devices.size() > 1 && all_different(devices))
+          return make_nccl_communicators(devices, std::move(direct), options.timeout_s);
+      }
+      return direct;
+    }
   }
   auto host = make_thread_communicators(static_cast<int>(devices.size()), {.timeout_s = options.timeout_s});
   if (std::ranges::all_of(devices, of_kind(DeviceKind::cpu))) return host;

@@ -10,13 +10,16 @@ namespace dptrain {
 
 struct CommunicatorOptions {
   double timeout_s = 300;  ///< the deadline of every wait for another rank
+  /// All sums in the tree's order; otherwise different GPUs leave all-reduces to NCCL, where it is built in.
+  bool deterministic = true;
 };
 
 /// Communicators for ranks that are threads of this process, one for each device in the order of the list, for buffers
-/// in the devices' memory. All sum in the tree's order, so that the kind changes no bit:
+/// in the devices' memory. All but NCCL sum in the tree's order, so that the kind changes no bit:
 ///   CPU workers                             read and write each other's memory (thread_communicator.h)
 ///   GPUs that reach each other's memory,    read and write it by kernels and copies (cuda_communicator.h)
 ///   and replicas on one GPU
+///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
 ///   anything else                           through host memory (staged_communicator.h)
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,
                                                               const CommunicatorOptions& options = {});

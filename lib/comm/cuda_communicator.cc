@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/comm_call.h"
+#include "comm/cuda_work.h"
 #include "comm/thread_communicator.h"
 #include "comm/tree_sum_cuda.h"
 #include "device/cuda_check.h"
@@ -25,27 +26,6 @@ struct Message {
   CommBuffer buffer;
   const CudaEvent* ready;
   std::shared_ptr<const CudaEvent> received = {};  ///< set by the receiver, whose GPU it belongs to
-};
-
-/// Work that the rank's next work on its device waits for.
-class CudaWork final : public CommWork {
- public:
-  explicit CudaWork(CudaDevice& device) : device_(device) { finished_.record(device.communication_stream()); }
-  CudaWork(const CudaWork&) = delete;
-  CudaWork& operator=(const CudaWork&) = delete;
-  /// Ended without `wait`, it is waited for all the same: its buffers may be used for something else.
-  ~CudaWork() override {
-    try {
-      finished_.block(device_.stream());
-    } catch (const std::exception&) {
-      // The device has failed: the next call says so.
-    }
-  }
-  void wait() override { finished_.block(device_.stream()); }
-
- private:
-  CudaDevice& device_;
-  CudaEvent finished_;
 };
 
 /// `meeting` compares the ranks' calls, counts them and has the deadline; the GPUs do the work.

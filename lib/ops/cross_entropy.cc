@@ -24,11 +24,15 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
       [&] { return cuda::cross_entropy_forward(logits, labels); });
 }
 
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale) {
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale, const Tensor& factor) {
   Device& device = checked("cross_entropy backward", logits, labels);
   return on_device(
-      "cross_entropy backward", device, [&] { return cpu::cross_entropy_backward(logits, labels, scale); },
-      [&] { return cuda::cross_entropy_backward(logits, labels, scale); });
+      "cross_entropy backward", device,
+      [&] {
+        DPTRAIN_CHECK(!factor.defined(), "cross_entropy backward: a loss scale on {}", device.name());
+        return cpu::cross_entropy_backward(logits, labels, scale);
+      },
+      [&] { return cuda::cross_entropy_backward(logits, labels, scale, factor); });
 }
 
 Tensor correct_samples(const Tensor& logits, const Tensor& labels) {

@@ -9,8 +9,9 @@ namespace dptrain::ops {
 /// order.
 Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels);
 
-/// The gradient of `scale` * (sum of all losses) with respect to the logits: scale * (softmax - one-hot).
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale);
+/// The gradient of `scale` * (sum of all losses) with respect to the logits: scale * (softmax - one-hot). `factor`, f32
+/// [1] or undefined, multiplies the scale too: of a GPU, read when the work is done.
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale, const Tensor& factor = {});
 
 /// Which samples have their largest logit (the first of equals) at their label: i32 [N], 1 or 0.
 Tensor correct_samples(const Tensor& logits, const Tensor& labels);

@@ -53,13 +53,14 @@ __global__ void losses_kernel(const T* logits, const int32_t* labels, int64_t sa
 
 template <class T>
 __global__ void gradient_kernel(const T* logits, const int32_t* labels, int64_t samples, int64_t classes, double scale,
-                                T* gradient) {
+                                const float* factor, T* gradient) {
   const int64_t n = int64_t{blockIdx.x} * kWarps + threadIdx.y;
   if (n >= samples) return;
   const Row<T> row{logits + n * classes, classes, static_cast<int>(threadIdx.x)};
   float largest;
   int64_t place;
   row.largest(largest, place);
+  if (factor != nullptr) scale *= *factor;
   const double share = scale / row.exponentials(largest);
   for (int64_t k = threadIdx.x; k < classes; k += 32) {
     const double softmax = share * exp(static_cast<double>(to_float(row.logits[k])) - largest);
@@ -94,13 +95,14 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
   return losses;
 }
 
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale) {
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale, const Tensor& factor) {
   const int64_t samples = logits.shape()[0];
   Tensor gradient = Tensor::empty(logits.device(), logits.shape(), {.dtype = logits.dtype()});
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
     launch("cross_entropy backward", logits, blocks_of(samples), dim3(32, kWarps), gradient_kernel<T>, logits.data<T>(),
-           labels.data<int32_t>(), samples, logits.shape()[1], scale, gradient.data<T>());
+           labels.data<int32_t>(), samples, logits.shape()[1], scale, factor.defined() ? factor.data<float>() : nullptr,
+           gradient.data<T>());
   });
   return gradient;
 }

@@ -20,13 +20,14 @@ void DataParallel::share_weights(int rank) {
   const nn::Model& model = replica(rank).model();
   broadcast_from_first(rank, model.weights());
   replica(rank).model().refresh_copies();
+  if (const Tensor scale = replica(rank).loss_scale_block(); scale.defined()) broadcast_from_first(rank, scale);
   broadcast_from_first(rank, model.running_states());
 }
 
 Tensor DataParallel::loss_of(const Tensor& logits, const Tensor& labels, double scale) {
   Tape tape(Tape::Mode::record);
   const Variable gathered = tape.input(logits, true);
-  const Variable losses = autograd::cross_entropy(gathered, labels, scale);
+  const Variable losses = autograd::cross_entropy(gathered, labels, scale, replica(output_rank_).loss_factor());
   replica(output_rank_).exchange().keep(losses.value(), ops::correct_samples(logits, labels));
   tape.backward(losses, losses.value());
   return gathered.gradient();

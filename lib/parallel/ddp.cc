@@ -6,6 +6,7 @@ namespace dptrain::parallel {
 
 Ddp::Ddp(const StrategyContext& context, const BucketOptions& buckets)
     : ReplicatedStrategy(context, [](int) { return true; }) {
+  recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), buckets));
 }
@@ -33,11 +34,14 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       own.exchange().publish();
     };
     own.begin_step(part, numbers);
-    if (own.device().can_record()) {
+    Communicator& communicator = team().communicator(rank);
+    if (communicator.can_be_recorded()) {
+      step_with_recorded_sums(rank, part, scale, signature, update);
+    } else if (own.device().can_record()) {
       // Ranks meet between two recorded parts.
-      own.run_part(0, signature, [&] { own.forward_backward(part, scale, {}); });
-      team().communicator(rank).all_reduce(comm_buffer(own.model().gradients()));
-      own.run_part(1, signature, update);
+      own.run_part(0, signature, [&](StepRecorder::How) { own.forward_backward(part, scale, {}); });
+      communicator.all_reduce(comm_buffer(own.model().gradients()));
+      own.run_part(1, signature, [&](StepRecorder::How) { update(); });
     } else {
       reduce_in_buckets(rank, part, scale);
       update();
@@ -45,6 +49,36 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
     end_step(rank);
   });
   for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, batch.parts[static_cast<size_t>(rank)].samples());
+}
+
+void Ddp::step_with_recorded_sums(int rank, const BatchPart& part, double scale,
+                                  const StepRecorder::Signature& signature, const std::function<void()>& update) {
+  Replica& own = replica(rank);
+  Communicator& communicator = team().communicator(rank);
+  const CommCounts before = communicator.counts();
+  const auto how = own.run_part(0, signature, [&](StepRecorder::How giving) {
+    if (giving == StepRecorder::How::recorded) {
+      // All ranks record at once: the sums go into the graphs of all of them.
+      communicator.barrier();
+      reduce_in_buckets(rank, part, scale);
+      communicator.barrier();
+    } else {
+      // The first time kernels are loaded, which may wait for the device; no collective may be under way then.
+      own.forward_backward(part, scale, {});
+      own.device().synchronize();
+      communicator.barrier();
+      communicator.all_reduce(comm_buffer(own.model().gradients()));
+    }
+    update();
+  });
+  const auto at = static_cast<size_t>(rank);
+  if (how == StepRecorder::How::recorded) {
+    const CommCounts after = communicator.counts();
+    recorded_counts_[at][signature] = {.bytes = after.bytes - before.bytes,
+                                       .collectives = after.collectives - before.collectives};
+  } else if (how == StepRecorder::How::replayed) {
+    communicator.count_replay(recorded_counts_[at][signature]);
+  }
 }
 
 void Ddp::reduce_in_buckets(int rank, const BatchPart& part, double scale) {

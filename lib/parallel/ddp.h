@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "parallel/gradient_buckets.h"
 #include "parallel/replicated_strategy.h"
 
@@ -17,10 +19,14 @@ class Ddp final : public ReplicatedStrategy {
 
  private:
   void share_weights(int rank) override;
+  /// A step whose sums are part of what is recorded.
+  void step_with_recorded_sums(int rank, const BatchPart& part, double scale, const StepRecorder::Signature& signature,
+                               const std::function<void()>& update);
   /// Forward and backward, with buckets of gradients reduced as they are completed.
   void reduce_in_buckets(int rank, const BatchPart& part, double scale);
 
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
+  std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay
 };
 
 }  // namespace dptrain::parallel

@@ -41,7 +41,8 @@ RankTeam::RankTeam(const Options& options) {
   }
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
-  communicators_ = make_communicators(devices, {.timeout_s = options.timeout_s});
+  communicators_ =
+      make_communicators(devices, {.timeout_s = options.timeout_s, .deterministic = options.deterministic});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 

@@ -35,6 +35,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, bool with_optimizer)
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));
   if (with_optimizer) optimizer_ = spec.optimizer.make(*model_);
+  if (precision_ == Precision::fp16) loss_scale_.emplace(device);
 }
 
 void Replica::begin_step(const BatchPart& part, const StepNumbers& numbers, bool keeps_results) {
@@ -47,11 +48,16 @@ void Replica::begin_step(const BatchPart& part, const StepNumbers& numbers, bool
     resident_ = device_.attached<DeviceDatasets>().of(*part.dataset).resident();
 }
 
-void Replica::run_part(int part, StepRecorder::Signature signature, const std::function<void()>& give) {
-  if (!resident_) return give();
+StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature,
+                                    const std::function<void(StepRecorder::How)>& give) {
+  if (!resident_) {
+    give(StepRecorder::How::done);
+    return StepRecorder::How::done;
+  }
   signature.push_back(exchange_.sample_ids().elements());
   signature.push_back(exchange_.generation());
-  recorder_.run(part, signature, give);
+  const StepRecorder::How how = recorder_.next(part, signature);
+  return recorder_.run(part, signature, [&] { give(how); });
 }
 
 Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {
@@ -81,7 +87,7 @@ void Replica::forward_backward(const BatchPart& part, double scale, const Gradie
     Tape tape(Tape::Mode::record);
     const auto [images, labels] = samples_of(part);
     const Variable logits = forward(tape, images, exchange_.sample_ids());
-    const Variable losses = autograd::cross_entropy(logits, labels, scale);
+    const Variable losses = autograd::cross_entropy(logits, labels, scale, loss_factor());
     exchange_.keep(losses.value(), ops::correct_samples(logits.value(), labels));
     tape.backward(losses, losses.value(), ready);
     for (const Parameter* parameter : model_->parameters())
@@ -92,7 +98,13 @@ void Replica::forward_backward(const BatchPart& part, double scale, const Gradie
 
 void Replica::update(double learning_rate) {
   const InPhase updating(clock_, Phase::optimizer);
-  optimizer_->step(*model_, {.learning_rate = learning_rate, .control = {.learning_rate = exchange_.learning_rate()}});
+  optim::OptimizerStep step{.learning_rate = learning_rate, .control = {.learning_rate = exchange_.learning_rate()}};
+  if (loss_scale_) {
+    loss_scale_->look_at(model_->gradients());
+    loss_scale_->fill(step.control);
+  }
+  optimizer_->step(*model_, step);
+  if (loss_scale_) loss_scale_->adapt();
 }
 
 SampleResults Replica::evaluate(const BatchPart& block) {

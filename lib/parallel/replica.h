@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "data/batch_loader.h"
 #include "models/model_registry.h"
 #include "nn/model.h"
+#include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "parallel/phase_clock.h"
 #include "parallel/step_exchange.h"
@@ -49,9 +51,10 @@ class Replica {
 
   /// Begins a step on these samples, whose results it keeps, or another rank does.
   void begin_step(const BatchPart& part, const StepNumbers& numbers, bool keeps_results = true);
-  /// Does `give`, or runs what was recorded of it: see StepRecorder. `signature`: whatever it depends on beside the
-  /// number of samples of the step.
-  void run_part(int part, StepRecorder::Signature signature, const std::function<void()>& give);
+  /// Does `give`, which is told whether it is being recorded, or runs what was recorded of it: see StepRecorder.
+  /// `signature`: whatever it depends on beside the number of samples of the step.
+  StepRecorder::How run_part(int part, StepRecorder::Signature signature,
+                             const std::function<void(StepRecorder::How)>& give);
 
   /// Images of the model's input type and labels, on the device.
   struct Samples {
@@ -69,8 +72,14 @@ class Replica {
   /// the same.
   void forward_backward(const BatchPart& part, double scale, const GradientReadyHook& ready);
 
-  /// The optimizer's step, at the learning rate of the step.
+  /// The optimizer's step, at the learning rate of the step, from complete gradients. In fp16 a step whose gradients
+  /// overflow changes nothing but the loss scale.
   void update(double learning_rate);
+  /// fp16's, undefined in other precisions: what losses are multiplied by, and all of it.
+  Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : Tensor(); }
+  Tensor loss_scale_block() const { return loss_scale_ ? loss_scale_->block() : Tensor(); }
+  /// Steps that fp16 skipped so far. Blocks.
+  int64_t skipped_steps() const { return loss_scale_ ? loss_scale_->skipped() : 0; }
 
   /// Loss and hits of a block of test samples, by the running statistics. Blocks.
   SampleResults evaluate(const BatchPart& block);
@@ -84,6 +93,7 @@ class Replica {
   Precision precision_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<optim::LossScale> loss_scale_;
   PhaseClock clock_;
   StepExchange exchange_;
   StepRecorder recorder_;

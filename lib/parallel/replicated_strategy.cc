@@ -21,7 +21,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       replicas_(static_cast<size_t>(team_.size())),
       samples_(replicas_.size()),
       reported_(replicas_.size()),
-      results_(replicas_.size()) {
+      results_(replicas_.size()),
+      reported_skipped_(replicas_.size()) {
   team_.run("start", [&](int rank) {
     replicas_[static_cast<size_t>(rank)] =
         std::make_unique<Replica>(team_.device(rank), context.replica, optimizer_on(rank));
@@ -69,6 +70,7 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
     team_.run("finishing the steps under way", [&](int rank) {
       for (SampleResults& done : replica(rank).exchange().take(true))
         results_[static_cast<size_t>(rank)].push_back(std::move(done));
+      if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
     });
   }
   std::vector<Score> scores;
@@ -100,6 +102,7 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   const bool on_gpu = team_.device(rank).can_record();
   RankCosts costs{.times = on_gpu ? of_device : of_thread,
                   .samples = std::exchange(samples_[at], 0),
+                  .skipped_steps = skipped_steps_ - std::exchange(reported_skipped_[at], skipped_steps_),
                   .peak_bytes = allocator.peak_bytes(),
                   .memory_at_peak = allocator.at_peak(),
                   .communication = {.bytes = counts.bytes - reported_[at].bytes,

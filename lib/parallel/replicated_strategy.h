@@ -41,6 +41,8 @@ class ReplicatedStrategy : public Strategy {
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
   std::vector<std::deque<SampleResults>> results_;  ///< by rank, of steps whose score isn't taken yet
+  int64_t skipped_steps_ = 0;                       ///< as of the last `take_scores(true)`
+  std::vector<int64_t> reported_skipped_;
 };
 
 /// A tensor's memory as a collective sees it.

@@ -17,17 +17,27 @@ class InRecordedPool {
 
 }  // namespace
 
-void StepRecorder::run(int part, const Signature& signature, const std::function<void()>& give) {
-  if (!device_.can_record()) return give();
-  Entry& entry = entries_[{part, signature}];
+StepRecorder::How StepRecorder::next(int part, const Signature& signature) const {
+  const auto entry = entries_.find({part, signature});
+  if (!device_.can_record() || entry == entries_.end()) return How::done;
+  return entry->second.work == nullptr ? How::recorded : How::replayed;
+}
+
+StepRecorder::How StepRecorder::run(int part, const Signature& signature, const std::function<void()>& give) {
+  const How how = next(part, signature);
+  if (!device_.can_record()) {
+    give();
+    return how;
+  }
   CachingAllocator& allocator = device_.allocator();
-  if (!entry.seen) {
+  if (how == How::done) {
     const InRecordedPool pool(allocator);
     give();
-    entry.seen = true;
-    return;
+    entries_.try_emplace({part, signature});
+    return how;
   }
-  if (entry.work == nullptr) {
+  Entry& entry = entries_.at({part, signature});
+  if (how == How::recorded) {
     const InRecordedPool pool(allocator);
     allocator.keep_recorded();
     entry.peak = allocator.peak_during([&] { entry.work = device_.record(give); });
@@ -35,6 +45,7 @@ void StepRecorder::run(int part, const Signature& signature, const std::function
   }
   allocator.note_use(entry.peak);
   entry.work->run();
+  return how;
 }
 
 }  // namespace dptrain::parallel

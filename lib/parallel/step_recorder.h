@@ -20,14 +20,16 @@ class StepRecorder {
   /// All that decides what work `part` gives to the device: sizes of batches, and where its values lie. On ranks that
   /// record together it must be equal, so that all of them record at once.
   using Signature = std::vector<int64_t>;
-  void run(int part, const Signature& signature, const std::function<void()>& give);
+  enum class How { done, recorded, replayed };
+  /// What `run` will do next with this part and signature.
+  How next(int part, const Signature& signature) const;
+  How run(int part, const Signature& signature, const std::function<void()>& give);
 
   /// Parts that have been recorded so far.
   int recorded() const { return recorded_; }
 
  private:
   struct Entry {
-    bool seen = false;
     std::unique_ptr<RecordedWork> work;
     MemoryCounts peak;  ///< bytes in use while it runs
   };

@@ -35,6 +35,7 @@ inline constexpr int64_t kEvaluationBlock = 64;
 struct RankCosts {
   PhaseTimes times;
   int64_t samples = 0;
+  int64_t skipped_steps = 0;  ///< that fp16's loss scale skipped, as far as scores were waited for
   int64_t peak_bytes = 0;
   MemoryCounts memory_at_peak;
   CommCounts communication;

@@ -56,7 +56,7 @@ std::string EpochMetrics::json() const {
                              {"comm", {{"bytes", comm_bytes}, {"collectives", collectives}}},
                              {"devices", device_list},
                              {"memory_imbalance", memory_imbalance()},
-                             {"skipped_steps", 0},
+                             {"skipped_steps", skipped_steps},
                              {"staleness", nullptr},
                              {"weights_hash", weights_hash}};
   return line.dump();

@@ -49,7 +49,8 @@ struct EpochMetrics {
   Pass train;
   std::optional<Pass> test;
   TimeShares time;
-  int64_t comm_bytes = 0;  ///< sent, summed over ranks, payload only
+  int64_t skipped_steps = 0;  ///< whose gradients overflowed in fp16
+  int64_t comm_bytes = 0;     ///< sent, summed over ranks, payload only
   int64_t collectives = 0;
   std::vector<DeviceMetrics> devices;
   std::string weights_hash;

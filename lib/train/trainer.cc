@@ -200,6 +200,7 @@ EpochMetrics Trainer::metrics_of(const Epoch& epoch) {
     metrics.time.compute_s += compute / ranks;
     metrics.time.exposed_comm_s += costs.times[Phase::communication] / ranks;
     metrics.time.optimizer_s += optimizer / ranks;
+    metrics.skipped_steps = std::max(metrics.skipped_steps, costs.skipped_steps);
     metrics.comm_bytes += costs.communication.bytes;
     metrics.collectives = std::max(metrics.collectives, costs.communication.collectives);
     metrics.devices.push_back({.device = strategy_->device(rank).name(),

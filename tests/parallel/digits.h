@@ -29,6 +29,10 @@ struct StrategyOptions {
   optim::SgdSettings sgd = {};
   uint64_t seed = 0;
   int64_t memory_limit_bytes = 0;
+  /// In place of CPU workers 0 to devices - 1; with `deterministic`.
+  std::vector<DeviceId> list = {};
+  Precision precision = Precision::fp32;
+  bool deterministic = true;
 };
 
 inline StrategyContext context_of(const StrategyOptions& options) {
@@ -42,6 +46,13 @@ inline StrategyContext context_of(const StrategyOptions& options) {
                                                       return std::make_unique<optim::Sgd>(model, sgd);
                                                     }}}};
   for (int i = 0; i < options.devices; ++i) context.team.devices.push_back({DeviceKind::cpu, i});
+  context.replica.precision = options.precision;
+  if (!options.list.empty()) {
+    context.team.devices = options.list;
+    context.team.threads.assign(options.list.size(), options.threads);
+    context.team.deterministic = options.deterministic;
+    context.team.tf32 = options.precision == Precision::tf32;
+  }
   return context;
 }
 

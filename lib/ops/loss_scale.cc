@@ -1,0 +1,22 @@
+#include "ops/loss_scale.h"
+
+#include "ops/dispatch.h"
+#include "ops/loss_scale_cuda.h"
+
+namespace dptrain::ops {
+
+void find_nonfinite(const Tensor& gradients, const Tensor& found) {
+  Device& device = common_device("find_nonfinite", {&gradients, &found});
+  on_device(
+      "find_nonfinite", device, [&] { no_implementation("find_nonfinite", device); },
+      [&] { cuda::find_nonfinite(gradients, found); });
+}
+
+void update_loss_scale(const LossScaleState& state, int growth_interval) {
+  Device& device = state.scale.device();
+  on_device(
+      "update_loss_scale", device, [&] { no_implementation("update_loss_scale", device); },
+      [&] { cuda::update_loss_scale(state, growth_interval); });
+}
+
+}  // namespace dptrain::ops

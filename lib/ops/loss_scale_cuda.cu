@@ -1,0 +1,44 @@
+#include "ops/cuda_kernels.h"
+#include "ops/loss_scale_cuda.h"
+
+namespace dptrain::ops::cuda {
+namespace {
+
+constexpr float kSmallest = 1.f;
+constexpr float kLargest = 16777216.f;
+
+/// Reads 4 bytes a gradient. Whoever finds one writes the same number, so that no atomics are needed.
+__global__ void find_nonfinite_kernel(const float* gradients, int64_t count, int32_t* found) {
+  for (int64_t i = global_thread(); i < count; i += global_threads())
+    if (!isfinite(gradients[i])) *found = 1;
+}
+
+__global__ void update_kernel(float* scale, float* inverse, int32_t* found, int32_t* good, int64_t* skipped,
+                              int growth_interval) {
+  if (*found != 0) {
+    *scale = *scale * 0.5f > kSmallest ? *scale * 0.5f : kSmallest;
+    *good = 0;
+    ++*skipped;
+  } else if (++*good >= growth_interval) {
+    *scale = *scale * 2.f < kLargest ? *scale * 2.f : kLargest;
+    *good = 0;
+  }
+  *inverse = 1.f / *scale;
+  *found = 0;
+}
+
+}  // namespace
+
+void find_nonfinite(const Tensor& gradients, const Tensor& found) {
+  const int64_t count = gradients.storage_elements();
+  if (count == 0) return;
+  launch("find_nonfinite", gradients, blocks_for(gradients, count), kThreads, find_nonfinite_kernel,
+         gradients.data<float>(), count, found.data<int32_t>());
+}
+
+void update_loss_scale(const LossScaleState& state, int growth_interval) {
+  launch("update_loss_scale", state.scale, 1, 1, update_kernel, state.scale.data<float>(), state.inverse.data<float>(),
+         state.found.data<int32_t>(), state.good.data<int32_t>(), state.skipped.data<int64_t>(), growth_interval);
+}
+
+}  // namespace dptrain::ops::cuda

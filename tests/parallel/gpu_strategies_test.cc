@@ -1,0 +1,133 @@
+// Strategies on GPUs: replicas on one GPU and on several end in the same bits, recorded steps in those of steps that
+// aren't, and a GPU learns what a CPU worker does.
+
+#include <gtest/gtest.h>
+
+#include "device/cuda_probe.h"
+#include "device/with_cuda.h"
+#include "parallel/digits.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using State = std::vector<nn::NamedValues>;
+
+constexpr DeviceId kGpu = {DeviceKind::cuda, 0};
+
+class CudaStrategies : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  }
+  struct Trained {
+    State state;
+    std::vector<double> losses;
+  };
+  static Trained trained(const StrategyOptions& options, int64_t steps, int64_t batch, int64_t samples) {
+    const auto strategy = make_strategy(options);
+    auto losses = train(*strategy, digits(samples, 10), steps, batch, 0.05);
+    return {strategy->state_dict(), std::move(losses)};
+  }
+  static void expect_same_bits(const State& a, const State& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t t = 0; t < a.size(); ++t) EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
+  }
+};
+
+TEST_F(CudaStrategies, AGpuLearnsWhatACpuWorkerDoes) {
+  const auto cpu = trained({.name = "single", .devices = 1, .sgd = {.momentum = 0.9}}, 6, 16, 96);
+  const auto gpu = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 96);
+  ASSERT_EQ(gpu.losses.size(), cpu.losses.size());
+  for (size_t step = 0; step < cpu.losses.size(); ++step)
+    EXPECT_NEAR(gpu.losses[step], cpu.losses[step], 1e-4 * cpu.losses[step]) << "step " << step + 1;
+}
+
+TEST_F(CudaStrategies, RecordedStepsEndInTheBitsOfOthers) {
+  // data_parallel records nothing. Of these steps of 16 samples `single` replays the last three; the last batch has 8.
+  const auto recorded = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
+  const auto done = trained({.name = "data_parallel", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
+  EXPECT_EQ(recorded.losses, done.losses);
+  expect_same_bits(recorded.state, done.state);
+}
+
+TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
+  const auto gpus = cuda_devices();
+  std::vector<DeviceId> apart;
+  for (int rank = 0; rank < 3; ++rank)
+    apart.push_back({DeviceKind::cuda, gpus[static_cast<size_t>(rank) % gpus.size()].index});
+  const std::vector<DeviceId> together = {kGpu, kGpu, kGpu};
+  // 16 is uneven on 3, and the last batch of 56 samples has 8.
+  const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = together}, 4, 16, 56);
+  expect_same_bits(trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = apart}, 4, 16, 56).state, ddp.state);
+  for (const int output_rank : {0, 2})
+    expect_same_bits(
+        trained({.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = together}, 4,
+                16, 56)
+            .state,
+        ddp.state);
+  const auto single = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 4, 16, 56);
+  for (size_t step = 0; step < 4; ++step)
+    EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-5 * single.losses[step]);
+}
+
+TEST_F(CudaStrategies, NcclOverDifferentGpusLearnsAlike) {
+  if (cuda_devices().size() < 2 || !kWithNccl)
+    GTEST_SKIP() << "needs NCCL and two GPUs, there is " << cuda_devices().size();
+  const std::vector<DeviceId> two = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};
+  const BucketOptions small{.bucket_mb = 0.1, .first_bucket_mb = 0.01};
+  const auto tree = make_strategy({.buckets = small, .list = two});
+  const auto nccl = make_strategy({.buckets = small, .list = two, .deterministic = false});
+  const Datasets data = digits(96, 10);
+  const auto expected = train(*tree, data, 6, 16, 0.05), losses = train(*nccl, data, 6, 16, 0.05);
+  for (size_t step = 0; step < 6; ++step) EXPECT_NEAR(losses[step], expected[step], 1e-5 * expected[step]);
+  // The first step sums all gradients at once, the five recorded ones bucket by bucket.
+  const CommCounts counts = nccl->take_costs(0).communication;
+  EXPECT_EQ((counts.collectives - 1) % 5, 0);
+  EXPECT_GT(counts.collectives, 6);
+  EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
+}
+
+TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
+  const auto full = trained({.name = "single", .list = {kGpu}}, 6, 16, 96);
+  for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
+    SCOPED_TRACE(static_cast<int>(precision));
+    for (const char* name : {"single", "ddp", "data_parallel"}) {
+      const std::vector<DeviceId> list(name == std::string("single") ? 1 : 2, kGpu);
+      const auto half = trained({.name = name, .list = list, .precision = precision}, 6, 16, 96);
+      for (size_t step = 0; step < full.losses.size(); ++step)
+        EXPECT_NEAR(half.losses[step], full.losses[step], 0.02 * full.losses[step]) << name << ", step " << step + 1;
+    }
+  }
+}
+
+TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
+  const auto strategy = make_strategy({.name = "single", .list = {kGpu}});
+  const Datasets data = digits(96, 10);
+  train(*strategy, data, 1, 32, 0.05);
+  const RankCosts first = strategy->take_costs(0);
+  train(*strategy, data, 3, 32, 0.05);
+  const RankCosts recorded = strategy->take_costs(0);
+  EXPECT_EQ(recorded.samples, 96);
+  EXPECT_GT(recorded.times[Phase::compute], 0);
+  EXPECT_GT(recorded.times[Phase::optimizer], 0);
+  EXPECT_GT(recorded.memory_at_peak[MemoryPurpose::activations], 0);
+  EXPECT_NEAR(static_cast<double>(recorded.peak_bytes), static_cast<double>(first.peak_bytes),
+              0.1 * static_cast<double>(first.peak_bytes));
+}
+
+TEST_F(CudaStrategies, GradientsThatOverflowSkipTheStepAndHalveTheScale) {
+  // Large weights drive gradients past f16's range at the first scale, 2^16.
+  StrategyContext context = context_of({.name = "single", .list = {kGpu}, .precision = Precision::fp16});
+  context.replica.initialization.weights = nn::Initializer::normal(3.0);
+  Single strategy(context);
+  const State before = strategy.state_dict();
+  BatchLoader loader(digits(16, 10).train, {.batch_size = 16, .devices = strategy.batch_devices()});
+  loader.start_epoch(1);
+  strategy.train_step(*loader.next(), {.step = 1, .epoch = 1, .learning_rate = 0.05});
+  strategy.take_scores(true);
+  EXPECT_EQ(strategy.take_costs(0).skipped_steps, 1);
+  expect_same_bits(strategy.state_dict(), before);
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

@@ -1,0 +1,76 @@
+// A part of a step is done, then recorded, then replayed; on devices that can't record it is done each time.
+
+#include "parallel/step_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/add.h"
+#include "support/device_rows.h"
+#include "support/formula_tensor.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using namespace testing;
+
+class StepRecording : public ::testing::TestWithParam<DeviceRow> {
+ protected:
+  std::unique_ptr<Device> device_ = GetParam().open();
+};
+
+TEST_P(StepRecording, EveryRunDoesTheWork) {
+  const Tensor sum = Tensor::zeros(*device_, {5}), step = tensor_of(*device_, {5}, {1, 2, 3, 4, 5});
+  StepRecorder recorder(*device_);
+  int given = 0;
+  for (int run = 0; run < 5; ++run) {
+    recorder.run(0, {7}, [&] {
+      ++given;
+      ops::add_into(sum, ops::add(step, step));
+    });
+  }
+  EXPECT_EQ(sum.values(), (std::vector<float>{10, 20, 30, 40, 50}));
+  EXPECT_EQ(given, device_->can_record() ? 2 : 5);
+  EXPECT_EQ(recorder.recorded(), device_->can_record() ? 1 : 0);
+}
+
+TEST_P(StepRecording, OtherSignaturesAndPartsAreRecordedApart) {
+  const Tensor sum = Tensor::zeros(*device_, {1}), one = tensor_of(*device_, {1}, {1}),
+               ten = tensor_of(*device_, {1}, {10});
+  StepRecorder recorder(*device_);
+  for (int run = 0; run < 4; ++run) {
+    recorder.run(0, {1}, [&] { ops::add_into(sum, one); });
+    recorder.run(0, {2}, [&] { ops::add_into(sum, ten); });
+    recorder.run(1, {1}, [&] { ops::add_into(sum, ten); });
+  }
+  EXPECT_EQ(sum.values(), (std::vector<float>{84}));
+}
+
+TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
+  const Tensor out = Tensor::zeros(*device_, {1000}), x = tensor_of(*device_, {1000}, std::vector<float>(1000, 1.f));
+  StepRecorder recorder(*device_);
+  const auto twice = [&] { ops::add_into(out, ops::add(x, x)); };
+  for (int run = 0; run < 3; ++run) recorder.run(0, {}, twice);
+  // The recorded temporary is free, as far as its tensor goes; nobody else may get its memory.
+  const Tensor kept = tensor_of(*device_, {1000}, std::vector<float>(1000, 5.f));
+  recorder.run(0, {}, twice);
+  EXPECT_EQ(kept.values(), std::vector<float>(1000, 5.f));
+  EXPECT_EQ(out.values(), std::vector<float>(1000, 8.f));
+}
+
+TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
+  const Tensor x = tensor_of(*device_, {3}, {1, 2, 3});
+  StepRecorder recorder(*device_);
+  int runs = 0;
+  const auto failing = [&] {
+    ops::add(x, x);
+    if (++runs == 2) throw std::runtime_error("second");
+  };
+  recorder.run(0, {}, failing);
+  EXPECT_THROW(recorder.run(0, {}, failing), std::runtime_error);
+  EXPECT_EQ(ops::add(x, x).values(), (std::vector<float>{2, 4, 6}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, StepRecording, ::testing::ValuesIn(device_rows()), RowName());
+
+}  // namespace
+}  // namespace dptrain::parallel
