@@ -1,6 +1,8 @@
 #include "program.h"
 
+#include "comm/communicators.h"
 #include "device/cuda_probe.h"
+#include "ops/gpu_libraries.h"
 #include "ops/onednn_version.h"
 
 namespace dptrain::app {
@@ -12,13 +14,16 @@ std::string git_commit() { return DPTRAIN_GIT_COMMIT; }
 std::vector<std::string> parts_present() {
   std::vector<std::string> parts = {"oneDNN " + ops::onednn_version()};
   if (const auto cuda = cuda_version(); !cuda.empty()) parts.push_back("CUDA " + cuda);
+  for (const auto& library : ops::gpu_libraries()) parts.push_back(library.text());
+  for (const auto& library : comm_libraries()) parts.push_back(library.text());
   return parts;
 }
 
 std::vector<std::string> parts_absent() {
   std::vector<std::string> parts;
-  if (cuda_version().empty()) parts.emplace_back("CUDA");
-  for (const char* part : {"cuDNN", "NCCL", "MPI"}) parts.emplace_back(part);
+  if (cuda_version().empty()) parts.insert(parts.end(), {"CUDA", "cuDNN"});
+  if (comm_libraries().empty()) parts.emplace_back("NCCL");
+  parts.emplace_back("MPI");
   return parts;
 }
 

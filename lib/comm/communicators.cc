@@ -21,6 +21,11 @@ bool all_different(const std::vector<Device*>& devices) {
 
 }  // namespace
 
+std::vector<LibraryVersion> comm_libraries() {
+  if constexpr (kWithNccl) return {nccl_library()};
+  return {};
+}
+
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,
                                                               const CommunicatorOptions& options) {
   const auto of_kind = [](DeviceKind kind) { return [kind](const Device* device) { return device->kind() == kind; }; };

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/library_version.h"
 #include "comm/communicator.h"
 #include "device/device.h"
 
@@ -13,6 +14,9 @@ struct CommunicatorOptions {
   /// All sums in the tree's order; otherwise different GPUs leave all-reduces to NCCL, where it is built in.
   bool deterministic = true;
 };
+
+/// The libraries that carry sums between GPUs; none where NCCL isn't built in.
+std::vector<LibraryVersion> comm_libraries();
 
 /// Communicators for ranks that are threads of this process, one for each device in the order of the list, for buffers
 /// in the devices' memory. All but NCCL sum in the tree's order, so that the kind changes no bit:

@@ -147,6 +147,7 @@ class NcclCommunicator final : public Communicator {
 std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::vector<Device*>& devices,
                                                                    std::vector<std::unique_ptr<Communicator>> others,
                                                                    double timeout_s) {
+  nccl_library().require_fit();
   auto group = std::make_shared<NcclGroup>(timeout_s);
   group->form(devices);
   auto meetings =
@@ -160,10 +161,14 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
   return ranks;
 }
 
-std::string nccl_version() {
-  int version = 0;
-  if (ncclGetVersion(&version) != ncclSuccess) return "";
-  return fmt::format("{}.{}", version / 10000, version / 100 % 100);
+LibraryVersion nccl_library() {
+  int loaded = 0;
+  NcclGroup::check(ncclGetVersion(&loaded), "ncclGetVersion");  // 22800
+  return {.name = "NCCL",
+          .built_major = NCCL_MAJOR,
+          .built_minor = NCCL_MINOR,
+          .loaded_major = loaded / 10000,
+          .loaded_minor = loaded / 100 % 100};
 }
 
 }  // namespace dptrain

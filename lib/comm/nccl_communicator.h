@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/library_version.h"
 #include "comm/communicator.h"
 #include "device/device.h"
 
@@ -17,7 +18,6 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
                                                                    std::vector<std::unique_ptr<Communicator>> others,
                                                                    double timeout_s);
 
-/// "2.28", of the library that is loaded.
-std::string nccl_version();
+LibraryVersion nccl_library();
 
 }  // namespace dptrain

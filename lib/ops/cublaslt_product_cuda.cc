@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "device/cuda_device.h"
+#include "ops/gpu_libraries_cuda.h"
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -141,6 +142,7 @@ class Plan {
 class Products {
  public:
   explicit Products(Device& device) : tf32_(CudaDevice::of(device).tf32()) {
+    cublaslt_library().require_fit();
     cublas_check(cublasLtCreate(&handle_), "cublasLtCreate");
   }
   ~Products() {
@@ -168,6 +170,15 @@ class Products {
 Products& products_of(const Product& product) { return product.out.device().attached<Products>(); }
 
 }  // namespace
+
+LibraryVersion cublaslt_library() {
+  const auto loaded = static_cast<int>(cublasLtGetVersion());  // 130100
+  return {.name = "cuBLASLt",
+          .built_major = CUBLAS_VER_MAJOR,
+          .built_minor = CUBLAS_VER_MINOR,
+          .loaded_major = loaded / 10000,
+          .loaded_minor = loaded / 100 % 100};
+}
 
 bool has_product(const Product& product) { return products_of(product).plan_of(product).exists(); }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "device/cuda_device.h"
+#include "ops/gpu_libraries_cuda.h"
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -16,6 +17,7 @@ void cudnn_check(cudnnStatus_t status, const char* call) {
 class Handle {
  public:
   explicit Handle(Device& device) {
+    cudnn_library().require_fit();
     cudnn_check(cudnnCreate(&handle_), "cudnnCreate");
     cudnn_check(cudnnSetStream(handle_, CudaDevice::of(device).stream()), "cudnnSetStream");
   }
@@ -32,6 +34,15 @@ class Handle {
 };
 
 }  // namespace
+
+LibraryVersion cudnn_library() {
+  const auto loaded = static_cast<int>(cudnnGetVersion());  // 91900
+  return {.name = "cuDNN",
+          .built_major = CUDNN_MAJOR,
+          .built_minor = CUDNN_MINOR,
+          .loaded_major = loaded / 10000,
+          .loaded_minor = loaded / 100 % 100};
+}
 
 cudnnHandle_t cudnn_handle(Device& device) { return device.attached<Handle>().get(); }
 

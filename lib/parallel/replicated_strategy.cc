@@ -40,7 +40,8 @@ Score ReplicatedStrategy::total(const std::vector<SampleResults>& results) {
 }
 
 std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) {
-  const int64_t blocks = (dataset.samples() + kEvaluationBlock - 1) / kEvaluationBlock;
+  const int64_t size = team_.device(0).kind() == DeviceKind::cuda ? kGpuEvaluationBlock : kEvaluationBlock;
+  const int64_t blocks = (dataset.samples() + size - 1) / size;
   std::vector<SampleResults> results(static_cast<size_t>(blocks));
   std::atomic<bool> incomplete = false;
   team_.run("evaluation", [&](int rank) {
@@ -50,7 +51,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, c
         incomplete = true;
         return;
       }
-      const int64_t begin = block * kEvaluationBlock, end = std::min(begin + kEvaluationBlock, dataset.samples());
+      const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
       results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
     }
   });

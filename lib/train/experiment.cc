@@ -163,6 +163,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.convolution = read_convolution(config);
   experiment.initialization = {.seed = experiment.seed, .weights = read_initializer(config)};
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
+  experiment.steps_in_flight = static_cast<int>(config.integer(
+      "steps_in_flight", 2,
+      {.min = 1, .max = 64, .help = "steps that a GPU is given ahead of the one that it works on, that one included"}));
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.memory_limit_bytes =
       config.optional_integer("memory_limit", {.min = 1, .help = "bytes that each CPU worker may hold"}).value_or(0);

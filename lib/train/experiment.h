@@ -32,6 +32,7 @@ struct Experiment {
   uint64_t seed = 0;
   int64_t eval_every = 1;  ///< epochs; 0: never
   bool log_steps = false;
+  int steps_in_flight = 2;
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
 };
 

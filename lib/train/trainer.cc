@@ -33,7 +33,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .convolution = experiment.convolution,
                                                .initialization = experiment.initialization,
                                                .optimizer = experiment.optimizer,
-                                               .precision = experiment.precision}});
+                                               .precision = experiment.precision,
+                                               .steps_in_flight = experiment.steps_in_flight}});
 }
 
 }  // namespace

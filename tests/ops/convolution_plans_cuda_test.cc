@@ -61,6 +61,12 @@ TEST_P(CudaConvolutionPlans, ExistForEveryLayerOfTheModels) {
   }
 }
 
+std::string rules_name(const ::testing::TestParamInfo<std::pair<DType, ConvolutionRules>>& info) {
+  const ConvolutionRules& rules = info.param.second;
+  return std::string(dtype_name(info.param.first)) + (rules.tf32 ? "_tf32" : "") +
+         (rules.deterministic ? "_deterministic" : "");
+}
+
 INSTANTIATE_TEST_SUITE_P(H200, CudaConvolutionPlans,
                          ::testing::Values(std::pair{DType::bf16, ConvolutionRules{}},
                                            std::pair{DType::bf16, ConvolutionRules{.deterministic = true}},
@@ -68,11 +74,7 @@ INSTANTIATE_TEST_SUITE_P(H200, CudaConvolutionPlans,
                                            std::pair{DType::f32, ConvolutionRules{.tf32 = true}},
                                            std::pair{DType::f32, ConvolutionRules{}},
                                            std::pair{DType::f32, ConvolutionRules{.deterministic = true}}),
-                         [](const auto& test) {
-                           const auto& [dtype, rules] = test.param;
-                           return std::string(dtype_name(dtype)) + (rules.tf32 ? "_tf32" : "") +
-                                  (rules.deterministic ? "_deterministic" : "");
-                         });
+                         rules_name);
 
 }  // namespace
 }  // namespace dptrain::ops::cuda

@@ -12,6 +12,7 @@
 #include "device/cuda_check.h"
 #include "device/cuda_device.h"
 #include "ops/convolution_plan_cuda.h"
+#include "ops/gpu_libraries_cuda.h"
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -120,6 +121,8 @@ class SimulatedPlan final : public ConvolutionPlan {
 };
 
 }  // namespace
+
+LibraryVersion cudnn_library() { return {.name = "simulated cuDNN"}; }
 
 std::unique_ptr<ConvolutionPlan> make_convolution_plan(Device&, const ConvolutionProblem& problem) {
   return std::make_unique<SimulatedPlan>(problem);

@@ -1,0 +1,21 @@
+#include "base/library_version.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dptrain {
+
+std::string LibraryVersion::text() const { return fmt::format("{} {}.{}", name, loaded_major, loaded_minor); }
+
+void LibraryVersion::require_fit() const {
+  if (loaded_major == built_major) return;
+  throw Error(
+      ExitCode::device,
+      Mistake{.where = name,
+              .expected = fmt::format("this program was built with version {}.{}", built_major, built_minor),
+              .got = fmt::format("version {}.{} was loaded", loaded_major, loaded_minor),
+              .advice = fmt::format("put a version {} before it on LD_LIBRARY_PATH, or build again", built_major)});
+}
+
+}  // namespace dptrain

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace dptrain {
+
+/// A shared library, as it was when this program was built and as it was loaded.
+struct LibraryVersion {
+  std::string name;
+  int built_major = 0;
+  int built_minor = 0;
+  int loaded_major = 0;
+  int loaded_minor = 0;
+
+  /// "cuDNN 9.19"
+  std::string text() const;
+  /// Throws 71, naming both versions, where the major ones differ: their interfaces do.
+  void require_fit() const;
+};
+
+}  // namespace dptrain
