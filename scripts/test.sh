@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test; ends with the skipped tests, their reasons, and ctest's verdict.
+# Installs what is missing, builds, and runs every test; ends with the skipped tests by their reasons, and ctest's verdict.
 #
 # Usage: scripts/test.sh [--no-setup] [--preset release|debug|asan|tsan|cuda-sim|no-gpu] [ctest arguments, such as -R comm]
 #   --no-setup   install nothing
@@ -63,9 +63,18 @@ if [[ -n $skipped ]]; then
   reasons=$(skip_reasons)
   echo
   echo "Skipped: $(wc -l <<< "$skipped")"
-  while read -r name; do
-    echo "  $name: $(awk -F '\t' -v name="$name" '$1 == name {print $2; exit}' <<< "$reasons")"
-  done <<< "$skipped"
+  # One line a reason: how many, and the first of them.
+  awk -F '\t' '
+    NR == FNR { reason[$1] = $2; next }
+    { why = reason[$0]; if (!(why in count)) { order[++kinds] = why; first[why] = $0 } ++count[why] }
+    END {
+      for (i = 1; i <= kinds; ++i) {
+        why = order[i]
+        more = ""
+        if (count[why] > 1) more = " and " (count[why] - 1) " more"
+        print "  " first[why] more ": " why
+      }
+    }' <(echo "$reasons") <(echo "$skipped")
 fi
 if failed=$(sed -n '/^The following tests FAILED:/,/^Errors while/p' "$output") && [[ -n $failed ]]; then
   echo

@@ -33,7 +33,10 @@ class CudaMemory final : public MemorySource {
     return memory;
   }
 
-  void give_back(void* memory, int64_t) noexcept override { cudaFree(memory); }
+  void give_back(void* memory, int64_t) noexcept override {
+    const OutsideCapture outside;
+    cudaFree(memory);
+  }
 
  private:
   int index_;

@@ -17,7 +17,7 @@ std::unique_ptr<RecordedWork> capture_cuda_graph(cudaStream_t stream, const std:
 /// kept, and what it does isn't part of the capture.
 class OutsideCapture {
  public:
-  OutsideCapture();
+  OutsideCapture() noexcept;
   ~OutsideCapture();
   OutsideCapture(const OutsideCapture&) = delete;
   OutsideCapture& operator=(const OutsideCapture&) = delete;

@@ -13,11 +13,12 @@ namespace {
 /// Sums over a part's rows of x - shift and of its square. The shift, the first row, keeps a large mean from cancelling
 /// the variance; it is the same for all parts, so that their sums can be added.
 template <class T, int V>
-__global__ void statistics_kernel(ChannelRows m, const T* x, float* sums, float* squares) {
+__global__ void statistics_kernel(ChannelRows m, const T* __restrict__ x, float* sums, float* squares) {
   const int64_t c = m.first_channel<V>();
   float own[2][V] = {};
   if (c < m.channels) {
     const auto shift = Pack<T, V>::load(x + c);
+#pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
       const auto value = Pack<T, V>::load(x + row * m.channels + c);
       for (int i = 0; i < V; ++i) {
@@ -74,12 +75,14 @@ __global__ void running_statistics_kernel(int64_t channels, Statistics s) {
 
 /// y = x * scale + shift, then + residual, then max(0, .)
 template <class T, int V>
-__global__ void normalize_kernel(ChannelRows m, const T* x, const T* residual, const float* scale, const float* shift,
-                                 bool relu, T* y) {
+__global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T* __restrict__ residual,
+                                 const float* __restrict__ scale, const float* __restrict__ shift, bool relu,
+                                 T* __restrict__ y) {
   const int64_t c = m.first_channel<V>();
   if (c >= m.channels) return;
   float by[V], plus[V];
   for (int i = 0; i < V; ++i) by[i] = scale[c + i], plus[i] = shift[c + i];
+#pragma unroll 4
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
     const int64_t at = row * m.channels + c;
     auto value = Pack<T, V>::load(x + at);
@@ -96,9 +99,9 @@ __global__ void normalize_kernel(ChannelRows m, const T* x, const T* residual, c
 
 template <class T>
 struct BackwardInputs {
-  const T* x;
-  const T* y;  ///< null: whether the ReLU cut is computed again from x
-  const T* incoming;
+  const T* __restrict__ x;
+  const T* __restrict__ y;  ///< null: whether the ReLU cut is computed again from x
+  const T* __restrict__ incoming;
   const float* scale;
   const float* shift;
   const float* mean;
@@ -134,6 +137,7 @@ __global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* 
   float own[2][V] = {};
   if (c < m.channels) {
     const BackwardChannels<T, V> channels(b, c);
+#pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
       float gradient[V], distance[V];
       channels.load(b, row * m.channels + c, gradient, distance);
@@ -170,7 +174,8 @@ __global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const 
 }
 
 template <class T, int V>
-__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradients g, T* out, T* residual_out) {
+__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradients g, T* __restrict__ out,
+                                      T* __restrict__ residual_out) {
   const int64_t c = m.first_channel<V>();
   if (c >= m.channels) return;
   const BackwardChannels<T, V> channels(b, c);
@@ -275,8 +280,8 @@ struct Forward {
 
   template <class T, int V>
   void normalize() const {
-    const ChannelRows m(rows_of(x), channels, V);
-    launch("batch_norm normalize", x, m.grid(), m.block(), normalize_kernel<T, V>, m, x.data<T>(),
+    const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
+    launch("batch_norm normalize", x, wide.grid(), wide.block(), normalize_kernel<T, V>, wide, x.data<T>(),
            data_or_null<T>(residual), scale.data<float>(), shift.data<float>(), options.relu, result.y.data<T>());
   }
 };
@@ -339,7 +344,8 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     launch("batch_norm fold", x, fold_blocks(channels), fold_block(), finish_gradients_kernel, m, sums.data<float>(),
            dots.data<float>(), forward.inverse_deviation.data<float>(), scale.data<float>(),
            options.constant_statistics, gradients);
-    launch("batch_norm gradients", x, m.grid(), m.block(), input_gradient_kernel<T, V>, m, inputs, gradients,
+    const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
+    launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide, inputs, gradients,
            result.x.data<T>(), data_or_null<T>(result.residual));
   });
   result.x = reorder(result.x, in.x.layout());

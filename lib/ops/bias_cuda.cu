@@ -26,6 +26,7 @@ __global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
   const int64_t c = m.first_channel<V>();
   float own[1][V] = {};
   if (c < m.channels) {
+#pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
       const auto value = Pack<T, V>::load(x + row * m.channels + c);
       for (int i = 0; i < V; ++i) own[0][i] += value.get(i);
@@ -45,7 +46,7 @@ __global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t
 
 template <class T, int V>
 void add_bias_of(const Tensor& y, const Tensor& bias, bool relu) {
-  const ChannelRows m(y.elements() / bias.elements(), bias.elements(), V);
+  const ChannelRows m(y.elements() / bias.elements(), bias.elements(), V, ChannelRows::kForMaps);
   launch("add_bias", y, m.grid(), m.block(), add_bias_kernel<T, V>, m, y.data<T>(), bias.data<T>(), relu);
 }
 

@@ -18,14 +18,17 @@ struct ChannelRows {
   unsigned lanes = 1;
   unsigned tiles = 1;
 
-  /// With packs of `pack` channels, which divides `channels`.
-  ChannelRows(int64_t row_count, int64_t channel_count, int pack) : rows(row_count), channels(channel_count) {
+  /// With packs of `pack` channels, which divides `channels`. By default parts enough for four blocks on each of 132
+  /// multiprocessors: each part is a number to be folded later. What sums nothing takes more of them.
+  static constexpr int64_t kForSums = 528;
+  static constexpr int64_t kForMaps = 4224;
+  ChannelRows(int64_t row_count, int64_t channel_count, int pack, int64_t most_blocks = kForSums)
+      : rows(row_count), channels(channel_count) {
     const int64_t packs = channels / pack;
     while (lanes < 32 && lanes < packs) lanes *= 2;
     tiles = static_cast<unsigned>((packs + lanes - 1) / lanes);
-    // Parts enough for four blocks on each of 132 multiprocessors, and of four rows a thread at least.
-    constexpr int64_t kMostBlocks = 528;
-    const int64_t most_parts = kMostBlocks / tiles > 0 ? kMostBlocks / tiles : 1;
+    const int64_t most_parts = most_blocks / tiles > 0 ? most_blocks / tiles : 1;
+    // Four rows a thread at least.
     const int64_t fewest_rows = int64_t{4} * row_threads();
     part_rows = (rows + most_parts - 1) / most_parts;
     if (part_rows < fewest_rows) part_rows = fewest_rows;

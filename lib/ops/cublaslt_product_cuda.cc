@@ -16,6 +16,8 @@ namespace {
 
 /// What NVIDIA advises for Hopper.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+/// What all operands keep; the library would take them to be aligned to 256.
+constexpr uint32_t kAlignmentBytes = 16;
 
 void cublas_check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -68,7 +70,7 @@ struct Problem {
 
 class Plan {
  public:
-  Plan(cublasLtHandle_t handle, const Problem& p, bool tf32) {
+  Plan(cublasLtHandle_t handle, const Problem& p, const void* bias, bool tf32) {
     const cublasComputeType_t compute = tf32 && p.in == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublas_check(cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -76,6 +78,7 @@ class Plan {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p.epilogue));
     if (p.epilogue != ProductEpilogue::none && p.epilogue != ProductEpilogue::relu)
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(cuda_type(p.bias)));
+    if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristic reads its alignment
     a_ = p.transpose_b ? matrix(p.in, p.k, p.n) : matrix(p.in, p.n, p.k);
     b_ = p.transpose_a ? matrix(p.in, p.m, p.k) : matrix(p.in, p.k, p.m);
     out_ = matrix(p.out, p.n, p.m);
@@ -125,6 +128,9 @@ class Plan {
     cublas_check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
                                          sizeof kWorkspaceBytes);
+    for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      cublasLtMatmulPreferenceSetAttribute(preference, matrix, &kAlignmentBytes, sizeof kAlignmentBytes);
     int found = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
@@ -142,7 +148,6 @@ class Plan {
 class Products {
  public:
   explicit Products(Device& device) : tf32_(CudaDevice::of(device).tf32()) {
-    cublaslt_library().require_fit();
     cublas_check(cublasLtCreate(&handle_), "cublasLtCreate");
   }
   ~Products() {
@@ -157,7 +162,8 @@ class Products {
   Plan& plan_of(const Product& product) {
     const Problem problem(product);
     auto& plan = plans_[problem.key()];
-    if (!plan) plan = std::make_unique<Plan>(handle_, problem, tf32_);
+    if (!plan)
+      plan = std::make_unique<Plan>(handle_, problem, product.bias.defined() ? product.bias.raw() : nullptr, tf32_);
     return *plan;
   }
 

@@ -17,7 +17,6 @@ void cudnn_check(cudnnStatus_t status, const char* call) {
 class Handle {
  public:
   explicit Handle(Device& device) {
-    cudnn_library().require_fit();
     cudnn_check(cudnnCreate(&handle_), "cudnnCreate");
     cudnn_check(cudnnSetStream(handle_, CudaDevice::of(device).stream()), "cudnnSetStream");
   }
@@ -42,6 +41,11 @@ LibraryVersion cudnn_library() {
           .built_minor = CUDNN_MINOR,
           .loaded_major = loaded / 10000,
           .loaded_minor = loaded / 100 % 100};
+}
+
+void require_whole_cudnn() {
+  cudnn_check(cudnnGraphVersionCheck(), "cudnnGraphVersionCheck (its parts are of different versions)");
+  cudnn_check(cudnnCnnVersionCheck(), "cudnnCnnVersionCheck (its parts are of different versions)");
 }
 
 cudnnHandle_t cudnn_handle(Device& device) { return device.attached<Handle>().get(); }

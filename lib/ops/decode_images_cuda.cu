@@ -8,10 +8,12 @@ namespace {
 /// stays in the cache.
 template <class T>
 __global__ void decode_kernel(const uint8_t* bytes, const float* table, const int64_t* ids, int64_t samples,
-                              int64_t channels, int64_t plane, T* images) {
-  const int64_t elements = channels * plane;
+                              int channels, int plane, T* images) {
+  // 32 bits, in which dividing is cheap, for all but the sample.
+  const int elements = channels * plane;
   for (int64_t i = global_thread(); i < samples * elements; i += global_threads()) {
-    const int64_t n = i / elements, position = i % elements / channels, c = i % channels;
+    const int64_t n = i / elements;
+    const int inside = static_cast<int>(i - n * elements), position = inside / channels, c = inside % channels;
     const int64_t sample = ids != nullptr ? ids[n] : n;
     images[i] = from_float<T>(table[c * 256 + bytes[sample * elements + c * plane + position]]);
   }
@@ -30,8 +32,8 @@ Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids
   if (images.elements() == 0) return images;
   with_element_type(images, [&]<class T>(ElementType<T>) {
     launch("decode_images", images, blocks_for(images, images.elements()), kThreads, decode_kernel<T>,
-           bytes.data<uint8_t>(), table.data<float>(), ids.defined() ? ids.data<int64_t>() : nullptr, samples, shape[1],
-           shape[2] * shape[3], images.data<T>());
+           bytes.data<uint8_t>(), table.data<float>(), ids.defined() ? ids.data<int64_t>() : nullptr, samples,
+           static_cast<int>(shape[1]), static_cast<int>(shape[2] * shape[3]), images.data<T>());
   });
   return images;
 }

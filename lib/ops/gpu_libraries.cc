@@ -10,4 +10,9 @@ std::vector<LibraryVersion> gpu_libraries() {
   return {};
 }
 
+void require_gpu_libraries() {
+  for (const LibraryVersion& library : gpu_libraries()) library.require_fit();
+  if constexpr (kWithCuda) cuda::require_whole_cudnn();
+}
+
 }  // namespace dptrain::ops

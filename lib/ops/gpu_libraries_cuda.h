@@ -6,5 +6,7 @@ namespace dptrain::ops::cuda {
 
 LibraryVersion cudnn_library();
 LibraryVersion cublaslt_library();
+/// Throws 71 where cuDNN's parts are of different versions.
+void require_whole_cudnn();
 
 }  // namespace dptrain::ops::cuda

@@ -17,13 +17,21 @@ ProductEpilogue forward_epilogue(bool bias, bool relu) {
 Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
   Tensor y = Tensor::empty(x.device(), {x.shape()[0], weight.shape()[0]}, {.dtype = x.dtype()});
   if (y.elements() == 0) return y;
-  multiply({.a = x,
-            .b = weight,
-            .out = y,
-            .transpose_b = true,
-            .epilogue = forward_epilogue(bias.defined(), relu),
-            .bias = bias});
-  return y;
+  Product product{.a = x,
+                  .b = weight,
+                  .out = y,
+                  .transpose_b = true,
+                  .epilogue = forward_epilogue(bias.defined(), relu),
+                  .bias = bias};
+  if (has_product(product)) {
+    multiply(product);
+    return y;
+  }
+  product.epilogue = ProductEpilogue::none;
+  product.bias = Tensor();
+  multiply(product);
+  if (bias.defined()) add_bias(y, bias, relu);
+  return relu && !bias.defined() ? relu_forward(y) : y;
 }
 
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient) {

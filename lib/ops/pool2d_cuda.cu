@@ -7,47 +7,52 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Sizes of a pooling, as kernels take them.
+/// Sizes of a pooling, as kernels take them. I counts elements: 32 bits where they suffice, since a kernel divides by
+/// sizes for each element, and 64 bits cost several times as much.
+template <class I>
 struct Windows {
-  int64_t samples, channels, height, width, out_height, out_width;
+  I samples, channels, height, width, out_height, out_width;
   int kernel, stride, padding;
 
-  __host__ __device__ int64_t outputs() const { return samples * out_height * out_width * channels; }
-  __host__ __device__ int64_t inputs() const { return samples * height * width * channels; }
-  __device__ bool inside(int64_t h, int64_t w) const { return h >= 0 && h < height && w >= 0 && w < width; }
+  __host__ __device__ I outputs() const { return samples * out_height * out_width * channels; }
+  __host__ __device__ I inputs() const { return samples * height * width * channels; }
+  __device__ bool inside(I h, I w) const { return h >= 0 && h < height && w >= 0 && w < width; }
 };
 
 /// Where an element of an nhwc tensor is.
+template <class I>
 struct Place {
-  int64_t n, h, w, c;
-  __device__ Place(int64_t index, int64_t height, int64_t width, int64_t channels)
+  I n, h, w, c;
+  __device__ Place(I index, I height, I width, I channels)
       : n(index / (channels * width * height)),
         h(index / (channels * width) % height),
         w(index / channels % width),
         c(index % channels) {}
 };
 
-__device__ int64_t offset(const Windows& p, int64_t n, int64_t h, int64_t w, int64_t c) {
+template <class I>
+__device__ I offset(const Windows<I>& p, I n, I h, I w, I c) {
   return ((n * p.height + h) * p.width + w) * p.channels + c;
 }
 
 /// How many cells an average divides by: all of the window with padding, those inside the image where a ceiling may
 /// overhang.
-__device__ float divisor(const Windows& p, int64_t h0, int64_t w0) {
+template <class I>
+__device__ float divisor(const Windows<I>& p, I h0, I w0) {
   if (p.padding > 0) return static_cast<float>(p.kernel * p.kernel);
-  const int64_t rows = min(h0 + p.kernel, p.height) - h0, columns = min(w0 + p.kernel, p.width) - w0;
+  const I rows = min(h0 + p.kernel, p.height) - h0, columns = min(w0 + p.kernel, p.width) - w0;
   return static_cast<float>(rows * columns);
 }
 
-template <class T>
-__global__ void max_forward_kernel(Windows p, const T* x, T* y, uint8_t* places) {
-  for (int64_t i = global_thread(); i < p.outputs(); i += global_threads()) {
-    const Place out(i, p.out_height, p.out_width, p.channels);
+template <class T, class I>
+__global__ void max_forward_kernel(Windows<I> p, const T* x, T* y, uint8_t* places) {
+  for (I i = static_cast<I>(global_thread()); i < p.outputs(); i += static_cast<I>(global_threads())) {
+    const Place<I> out(i, p.out_height, p.out_width, p.channels);
     float best = -INFINITY;
     int place = 0;
     for (int u = 0; u < p.kernel; ++u) {
       for (int v = 0; v < p.kernel; ++v) {
-        const int64_t h = out.h * p.stride - p.padding + u, w = out.w * p.stride - p.padding + v;
+        const I h = out.h * p.stride - p.padding + u, w = out.w * p.stride - p.padding + v;
         if (!p.inside(h, w)) continue;
         const float value = to_float(x[offset(p, out.n, h, w, out.c)]);
         // A NaN is the largest of all, so that it isn't lost.
@@ -59,11 +64,11 @@ __global__ void max_forward_kernel(Windows p, const T* x, T* y, uint8_t* places)
   }
 }
 
-template <class T>
-__global__ void average_forward_kernel(Windows p, const T* x, T* y) {
-  for (int64_t i = global_thread(); i < p.outputs(); i += global_threads()) {
-    const Place out(i, p.out_height, p.out_width, p.channels);
-    const int64_t h0 = out.h * p.stride - p.padding, w0 = out.w * p.stride - p.padding;
+template <class T, class I>
+__global__ void average_forward_kernel(Windows<I> p, const T* x, T* y) {
+  for (I i = static_cast<I>(global_thread()); i < p.outputs(); i += static_cast<I>(global_threads())) {
+    const Place<I> out(i, p.out_height, p.out_width, p.channels);
+    const I h0 = out.h * p.stride - p.padding, w0 = out.w * p.stride - p.padding;
     float sum = 0;
     for (int u = 0; u < p.kernel; ++u)
       for (int v = 0; v < p.kernel; ++v)
@@ -74,17 +79,17 @@ __global__ void average_forward_kernel(Windows p, const T* x, T* y) {
 
 /// An input gathers from the windows that it lies in, row by row: no atomics, one order of sums. `places` is null for
 /// averages.
-template <class T>
-__global__ void backward_kernel(Windows p, const T* incoming, const uint8_t* places, T* gradient) {
-  for (int64_t i = global_thread(); i < p.inputs(); i += global_threads()) {
-    const Place in(i, p.height, p.width, p.channels);
-    const int64_t bottom = (in.h + p.padding) / p.stride, right = (in.w + p.padding) / p.stride;
+template <class T, class I>
+__global__ void backward_kernel(Windows<I> p, const T* incoming, const uint8_t* places, T* gradient) {
+  for (I i = static_cast<I>(global_thread()); i < p.inputs(); i += static_cast<I>(global_threads())) {
+    const Place<I> in(i, p.height, p.width, p.channels);
+    const I bottom = (in.h + p.padding) / p.stride, right = (in.w + p.padding) / p.stride;
     float sum = 0;
-    for (int64_t oh = max(int64_t{0}, (in.h + p.padding - p.kernel + p.stride) / p.stride); oh <= bottom; ++oh) {
-      for (int64_t ow = max(int64_t{0}, (in.w + p.padding - p.kernel + p.stride) / p.stride); ow <= right; ++ow) {
+    for (I oh = max(I{0}, (in.h + p.padding - p.kernel + p.stride) / p.stride); oh <= bottom; ++oh) {
+      for (I ow = max(I{0}, (in.w + p.padding - p.kernel + p.stride) / p.stride); ow <= right; ++ow) {
         if (oh >= p.out_height || ow >= p.out_width) continue;
-        const int64_t h0 = oh * p.stride - p.padding, w0 = ow * p.stride - p.padding;
-        const int64_t o = ((in.n * p.out_height + oh) * p.out_width + ow) * p.channels + in.c;
+        const I h0 = oh * p.stride - p.padding, w0 = ow * p.stride - p.padding;
+        const I o = ((in.n * p.out_height + oh) * p.out_width + ow) * p.channels + in.c;
         if (places == nullptr)
           sum += to_float(incoming[o]) / divisor(p, h0, w0);
         else if (places[o] == (in.h - h0) * p.kernel + (in.w - w0))
@@ -114,16 +119,30 @@ __global__ void global_average_backward_kernel(const T* incoming, T* gradient, i
                                 static_cast<float>(positions));
 }
 
-Windows windows_of(const Shape& x, const Shape& y, const Pool2dOptions& o) {
-  return {x[0],
-          x[1],
-          x[2],
-          x[3],
-          y[2],
-          y[3],
+template <class I>
+Windows<I> windows_of(const Shape& x, const Shape& y, const Pool2dOptions& o) {
+  const auto size = [](int64_t value) { return static_cast<I>(value); };
+  return {size(x[0]),
+          size(x[1]),
+          size(x[2]),
+          size(x[3]),
+          size(y[2]),
+          size(y[3]),
           static_cast<int>(o.kernel),
           static_cast<int>(o.stride),
           static_cast<int>(o.padding)};
+}
+
+/// Calls f(ElementType<T>(), ElementType<I>()) with the tensor's element type and the index for its pooling.
+template <class F>
+void with_types(const Tensor& x, const F& f) {
+  with_element_type(x, [&]<class T>(ElementType<T> type) {
+    // A grid's stride past the last element must fit, too.
+    if (x.elements() < (int64_t{1} << 30))
+      f(type, ElementType<int32_t>());
+    else
+      f(type, ElementType<int64_t>());
+  });
 }
 
 /// Images in nhwc of x's type.
@@ -137,15 +156,15 @@ Pool2dResult pool2d_forward(const Tensor& any, const Shape& output, Pooling pool
   const Tensor x = reorder(any, Layout::nhwc);
   Pool2dResult result{.y = images(x, output), .workspace = {}};
   if (output.elements() == 0) return result;
-  const Windows windows = windows_of(x.shape(), output, options);
-  const unsigned blocks = blocks_for(x, windows.outputs());
-  with_element_type(x, [&]<class T>(ElementType<T>) {
+  with_types(x, [&]<class T, class I>(ElementType<T>, ElementType<I>) {
+    const Windows<I> windows = windows_of<I>(x.shape(), output, options);
+    const unsigned blocks = blocks_for(x, output.elements());
     if (pooling == Pooling::max) {
       result.workspace = Tensor::empty(x.device(), output, {.dtype = DType::u8, .layout = Layout::nhwc});
-      launch("max_pool2d", x, blocks, kThreads, max_forward_kernel<T>, windows, x.data<T>(), result.y.data<T>(),
+      launch("max_pool2d", x, blocks, kThreads, max_forward_kernel<T, I>, windows, x.data<T>(), result.y.data<T>(),
              result.workspace.data<uint8_t>());
     } else {
-      launch("average_pool2d", x, blocks, kThreads, average_forward_kernel<T>, windows, x.data<T>(),
+      launch("average_pool2d", x, blocks, kThreads, average_forward_kernel<T, I>, windows, x.data<T>(),
              result.y.data<T>());
     }
   });
@@ -158,9 +177,9 @@ Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor
   const Tensor gradient = images(x, x.shape());
   if (gradient.elements() == 0) return reorder(gradient, x.layout());
   const Tensor incoming = reorder(output_gradient, Layout::nhwc);
-  const Windows windows = windows_of(x.shape(), result.y.shape(), options);
-  with_element_type(x, [&]<class T>(ElementType<T>) {
-    launch("pool2d backward", x, blocks_for(x, windows.inputs()), kThreads, backward_kernel<T>, windows,
+  with_types(x, [&]<class T, class I>(ElementType<T>, ElementType<I>) {
+    const Windows<I> windows = windows_of<I>(x.shape(), result.y.shape(), options);
+    launch("pool2d backward", x, blocks_for(x, x.elements()), kThreads, backward_kernel<T, I>, windows,
            incoming.data<T>(), pooling == Pooling::max ? result.workspace.data<uint8_t>() : nullptr,
            gradient.data<T>());
   });

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 #include "base/check.h"
 #include "comm/communicators.h"
+#include "ops/gpu_libraries.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -39,6 +41,8 @@ RankTeam::RankTeam(const Options& options) {
                                                          .deterministic = options.deterministic,
                                                          .tf32 = options.tf32}));
   }
+  const auto on_gpu = [](const auto& device) { return device->kind() == DeviceKind::cuda; };
+  if (std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
   communicators_ =

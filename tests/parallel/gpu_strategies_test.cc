@@ -70,7 +70,10 @@ TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
     EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-5 * single.losses[step]);
 }
 
-TEST_F(CudaStrategies, NcclOverDifferentGpusLearnsAlike) {
+/// Of machines with several GPUs: a machine with one is whole without it.
+class NcclStrategies : public CudaStrategies {};
+
+TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
   if (cuda_devices().size() < 2 || !kWithNccl)
     GTEST_SKIP() << "needs NCCL and two GPUs, there is " << cuda_devices().size();
   const std::vector<DeviceId> two = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};

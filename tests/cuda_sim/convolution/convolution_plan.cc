@@ -124,6 +124,8 @@ class SimulatedPlan final : public ConvolutionPlan {
 
 LibraryVersion cudnn_library() { return {.name = "simulated cuDNN"}; }
 
+void require_whole_cudnn() {}
+
 std::unique_ptr<ConvolutionPlan> make_convolution_plan(Device&, const ConvolutionProblem& problem) {
   return std::make_unique<SimulatedPlan>(problem);
 }
