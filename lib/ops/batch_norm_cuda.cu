@@ -45,14 +45,16 @@ struct Statistics {
   float momentum;
 };
 
-/// Folds the parts of a channel and derives all that depends on them. A warp a channel.
+/// Folds the parts of each channel and derives all that depends on them.
 template <class T>
 __global__ void finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares,
                                          Statistics s) {
-  const int64_t c = int64_t{blockIdx.x} * kFoldWarps + threadIdx.y;
-  if (c >= m.channels) return;
-  const double sum = fold_parts(sums, m.parts, m.channels, c), square = fold_parts(squares, m.parts, m.channels, c);
-  if (threadIdx.x != 0) return;
+  double folded[2];
+  const float* const parts[2] = {sums, squares};
+  fold_parts<2>(parts, m.parts, m.channels, folded);
+  const int64_t c = fold_channel();
+  if (threadIdx.y != 0 || c >= m.channels) return;
+  const double sum = folded[0], square = folded[1];
   const auto count = static_cast<double>(m.rows);
   const double distance = sum / count, spread = fmax(square - sum * distance, 0.0);
   s.mean[c] = static_cast<float>(to_float(x[c]) + distance);
@@ -158,14 +160,15 @@ struct Gradients {
   float* slope;  ///< and this times (x - mean)
 };
 
-/// A warp a channel.
 __global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
                                         const float* inverse_deviation, const float* scale, bool constant_statistics,
                                         Gradients g) {
-  const int64_t c = int64_t{blockIdx.x} * kFoldWarps + threadIdx.y;
-  if (c >= m.channels) return;
-  const double sum = fold_parts(sums, m.parts, m.channels, c), dot = fold_parts(dots, m.parts, m.channels, c);
-  if (threadIdx.x != 0) return;
+  double folded[2];
+  const float* const parts[2] = {sums, dots};
+  fold_parts<2>(parts, m.parts, m.channels, folded);
+  const int64_t c = fold_channel();
+  if (threadIdx.y != 0 || c >= m.channels) return;
+  const double sum = folded[0], dot = folded[1];
   const double deviation = inverse_deviation[c], count = static_cast<double>(m.rows);
   g.beta[c] = static_cast<float>(sum);
   g.gamma[c] = static_cast<float>(dot * deviation);
@@ -181,6 +184,7 @@ __global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradie
   const BackwardChannels<T, V> channels(b, c);
   float lost[V], slope[V];
   for (int i = 0; i < V; ++i) lost[i] = g.mean[c + i], slope[i] = g.slope[c + i];
+#pragma unroll 2
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
     const int64_t at = row * m.channels + c;
     float gradient[V], distance[V];

@@ -38,10 +38,11 @@ __global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
 
 __global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t channels, float* bias,
                                  bool accumulate) {
-  const int64_t c = int64_t{blockIdx.x} * kFoldWarps + threadIdx.y;
-  if (c >= channels) return;
-  const double sum = fold_parts(parts, part_count, channels, c);
-  if (threadIdx.x == 0) bias[c] = static_cast<float>(accumulate ? bias[c] + sum : sum);
+  double sum[1];
+  const float* const of[1] = {parts};
+  fold_parts<1>(of, part_count, channels, sum);
+  const int64_t c = fold_channel();
+  if (threadIdx.y == 0 && c < channels) bias[c] = static_cast<float>(accumulate ? bias[c] + sum[0] : sum[0]);
 }
 
 template <class T, int V>

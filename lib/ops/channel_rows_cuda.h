@@ -81,20 +81,36 @@ __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], 
   }
 }
 
-/// The sum over parts of `parts[part][channel]`, in double, by the 32 lanes of a warp: each adds every 32nd part, and
-/// their sums are folded as a tree. All lanes get it.
-__device__ inline double fold_parts(const float* parts, int64_t part_count, int64_t channels, int64_t channel) {
-  double sum = 0;
-  for (int64_t part = threadIdx.x; part < part_count; part += 32) sum += parts[part * channels + channel];
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  return sum;
-}
-
-/// Grid and block for kernels that give each channel a warp: 8 channels a block.
-inline constexpr int kFoldWarps = 8;
+/// A grid for folding: a block takes 32 channels side by side, and as many parts at a time.
+inline constexpr int kFoldLanes = 32;
+inline constexpr int kFoldRows = 32;
 inline unsigned fold_blocks(int64_t channels) {
-  return static_cast<unsigned>((channels + kFoldWarps - 1) / kFoldWarps);
+  return static_cast<unsigned>((channels + kFoldLanes - 1) / kFoldLanes);
 }
-inline dim3 fold_block() { return dim3(32, kFoldWarps); }
+inline dim3 fold_block() { return dim3(kFoldLanes, kFoldRows); }
+__device__ inline int64_t fold_channel() { return int64_t{blockIdx.x} * kFoldLanes + threadIdx.x; }
+
+/// sums[k] = the sum over parts of parts[k][part][channel], in double, of the thread's fold_channel(): each row of
+/// threads adds every 32nd part, and the rows are folded as a tree. Called by all threads of the block; those of row 0
+/// get the sums. Reads of neighbouring channels are one access.
+template <int K>
+__device__ void fold_parts(const float* const (&parts)[K], int64_t part_count, int64_t channels, double (&sums)[K]) {
+  __shared__ double shared[kFoldRows][kFoldLanes];
+  const int64_t channel = fold_channel();
+  for (int k = 0; k < K; ++k) {
+    double own = 0;
+    if (channel < channels) {
+#pragma unroll 4
+      for (int64_t part = threadIdx.y; part < part_count; part += kFoldRows) own += parts[k][part * channels + channel];
+    }
+    shared[threadIdx.y][threadIdx.x] = own;
+    for (unsigned step = kFoldRows / 2; step > 0; step /= 2) {
+      __syncthreads();
+      if (threadIdx.y < step) shared[threadIdx.y][threadIdx.x] += shared[threadIdx.y + step][threadIdx.x];
+    }
+    sums[k] = shared[0][threadIdx.x];
+    __syncthreads();
+  }
+}
 
 }  // namespace dptrain::ops::cuda

@@ -1,6 +1,7 @@
 #include "ops/linear_cpu.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "device/one_thread.h"
 #include "device/parallel_for.h"
@@ -74,16 +75,22 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const int64_t blocks = (samples + kBlockSamples - 1) / kBlockSamples;
   Forward& last = forward_of_block(samples - (blocks - 1) * kBlockSamples);
   Forward& whole = blocks > 1 ? forward_of_block(kBlockSamples) : last;
+  const auto of_block = [&](int64_t block) -> Forward& { return block + 1 < blocks ? whole : last; };
+  // Memory is taken here: where there is none left, the exception couldn't leave the threads below.
+  std::vector<Tensor> scratch;
+  for (int64_t block = 0; block < blocks; ++block)
+    scratch.push_back(onednn.opaque(of_block(block).desc.scratchpad_desc()));
   parallel_for(x.device(), blocks, [&](int64_t block) {
     const OneThread alone;
     const int64_t begin = block * kBlockSamples, end = std::min(begin + kBlockSamples, samples);
-    const Forward& forward = block + 1 < blocks ? whole : last;
+    const Forward& forward = of_block(block);
     std::unordered_map<int, dnnl::memory> arguments = {
         {DNNL_ARG_SRC, onednn.memory(forward.desc.src_desc(), x.samples(begin, end))},
         {DNNL_ARG_WEIGHTS, onednn.memory(forward.desc.weights_desc(), weight)},
-        {DNNL_ARG_DST, onednn.memory(forward.desc.dst_desc(), y.samples(begin, end))}};
+        {DNNL_ARG_DST, onednn.memory(forward.desc.dst_desc(), y.samples(begin, end))},
+        {DNNL_ARG_SCRATCHPAD, onednn.memory(forward.desc.scratchpad_desc(), scratch[static_cast<size_t>(block)])}};
     if (bias.defined()) arguments.emplace(DNNL_ARG_BIAS, onednn.memory(forward.desc.bias_desc(), bias));
-    onednn.execute(forward.primitive, forward.desc.scratchpad_desc(), arguments);
+    onednn.execute(forward.primitive, dnnl::memory::desc(), arguments);
   });
   return y;
 }

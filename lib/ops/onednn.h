@@ -37,7 +37,8 @@ class OneDnn {
     return dnnl::memory(desc, engine_, tensor.raw());
   }
 
-  /// Runs the primitive with its scratch memory and waits for it.
+  /// Runs the primitive with its scratch memory and waits for it. An empty `scratchpad`: the arguments have it, or it
+  /// needs none.
   void execute(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                std::unordered_map<int, dnnl::memory> arguments);
 

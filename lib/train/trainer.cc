@@ -78,8 +78,10 @@ bool Trainer::finished(int64_t epoch) const {
 TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
   const auto start = Clock::now();
   TrainingOutcome outcome;
+  std::vector<nn::NamedValues> tensors;  // of the last whole epoch, until training goes on
   for (int64_t number = 1; !finished(number) && outcome.signal == 0; ++number) {
     Epoch epoch{.number = number, .train = {}, .test = {}};
+    tensors.clear();
     train_epoch(epoch, directory, observer, stop);
     if (epoch.stopped) {
       outcome.signal = stop.load();
@@ -92,15 +94,18 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
       if (score) require_finite(*score, {.step = step_, .epoch = number});
       if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
-    metrics.weights_hash = weights_hash(finite_weights({.step = step_, .epoch = number}));
+    tensors = finite_weights({.step = step_, .epoch = number});
+    metrics.weights_hash = outcome.weights_hash = weights_hash(tensors);
     directory.append_metrics(metrics.json());
     observer.on_epoch(metrics);
     outcome.epochs = number;
     outcome.last_epoch = std::move(metrics);
     outcome.signal = stop.load();
   }
-  const auto tensors = finite_weights({.step = step_, .epoch = outcome.epochs});
-  outcome.weights_hash = weights_hash(tensors);
+  if (tensors.empty()) {
+    tensors = finite_weights({.step = step_, .epoch = outcome.epochs});
+    outcome.weights_hash = weights_hash(tensors);
+  }
   outcome.weights = directory.write_weights(step_, tensors);
   outcome.steps = step_;
   outcome.seconds = seconds_since(start);
@@ -126,7 +131,9 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
     const int64_t epochs_after = planned_epochs() - epoch.number;
     int64_t samples_left = samples - epoch.train.score.samples + epochs_after * samples;
     if (experiment_.steps) samples_left = std::min(samples_left, (*experiment_.steps - step_) * experiment_.batch_size);
-    const double left = static_cast<double>(samples_left) / epoch.train.samples_per_s();
+    // A GPU's first scores come a few steps later.
+    const double speed = epoch.train.samples_per_s();
+    const double left = speed > 0 ? static_cast<double>(samples_left) / speed : 0;
     observer.on_step({.epoch = epoch.number,
                       .epochs = planned_epochs(),
                       .samples_done = epoch.train.score.samples,
