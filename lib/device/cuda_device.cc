@@ -1,6 +1,7 @@
 #include "device/cuda_device.h"
 
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <memory>
@@ -95,6 +96,7 @@ void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
 }
 
 void CudaDevice::upload(void* to, const void* host, int64_t bytes) {
+  if (bytes == 0) return;  // an empty vector on the host has no address
   if (bytes <= UploadRing::kSlotBytes) return uploads_.upload(to, host, bytes, stream());
   // From pageable memory the runtime returns once the bytes are staged; from pinned memory only the wait makes them
   // free.
@@ -108,6 +110,10 @@ void CudaDevice::download(void* host, const void* from, int64_t bytes) {
 }
 
 void CudaDevice::synchronize() { cuda_check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); }
+
+void CudaDevice::begin_range(const char* name) { nvtxRangePushA(name); }
+
+void CudaDevice::end_range() { nvtxRangePop(); }
 
 std::unique_ptr<HostMemory> CudaDevice::host_memory(int64_t bytes) {
   enter_thread();

@@ -32,6 +32,9 @@ class CudaDevice final : public Device {
   void upload(void* to, const void* host, int64_t bytes) override;
   void download(void* host, const void* from, int64_t bytes) override;
   void synchronize() override;
+  /// Ranges of NVTX, as Nsight Systems shows them.
+  void begin_range(const char* name) override;
+  void end_range() override;
   std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
   void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override;
   std::unique_ptr<DeviceMark> make_mark() override;

@@ -81,6 +81,10 @@ class Device {
   /// Blocks until all work given to the device is done.
   virtual void synchronize() = 0;
 
+  /// A named range of the rank thread's time, for profilers.
+  virtual void begin_range(const char*) {}
+  virtual void end_range() {}
+
   virtual std::unique_ptr<HostMemory> host_memory(int64_t bytes) = 0;
   /// Copies from its host memory, which must be left alone until the work is done.
   virtual void copy_from_host(void* to, const HostMemory& from, int64_t bytes) = 0;

@@ -3,6 +3,18 @@
 namespace dptrain::parallel {
 namespace {
 
+/// A range in a profiler's timeline, as long as it lives.
+class InRange {
+ public:
+  InRange(Device& device, const char* name) : device_(device) { device_.begin_range(name); }
+  ~InRange() { device_.end_range(); }
+  InRange(const InRange&) = delete;
+  InRange& operator=(const InRange&) = delete;
+
+ private:
+  Device& device_;
+};
+
 /// Memory comes from the pool of recorded work as long as it lives.
 class InRecordedPool {
  public:
@@ -29,6 +41,8 @@ StepRecorder::How StepRecorder::run(int part, const Signature& signature, const 
     give();
     return how;
   }
+  constexpr const char* kNames[] = {"step: operators", "step: record", "step: replay"};
+  const InRange range(device_, kNames[static_cast<size_t>(how)]);
   CachingAllocator& allocator = device_.allocator();
   if (how == How::done) {
     const InRecordedPool pool(allocator);
