@@ -51,9 +51,10 @@ TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
   const auto twice = [&] { ops::add_into(out, ops::add(x, x)); };
   for (int run = 0; run < 3; ++run) recorder.run(0, {}, twice);
   // The recorded temporary is free, as far as its tensor goes; nobody else may get its memory.
-  const Tensor kept = tensor_of(*device_, {1000}, std::vector<float>(1000, 5.f));
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 4; ++i) kept.push_back(tensor_of(*device_, {1000}, std::vector<float>(1000, 5.f)));
   recorder.run(0, {}, twice);
-  EXPECT_EQ(kept.values(), std::vector<float>(1000, 5.f));
+  for (const Tensor& tensor : kept) EXPECT_EQ(tensor.values(), std::vector<float>(1000, 5.f));
   EXPECT_EQ(out.values(), std::vector<float>(1000, 8.f));
 }
 
