@@ -10,13 +10,17 @@ namespace {
 
 Shape weight_shape(const Conv2dSizes& s) { return {s.out_channels, s.in_channels, s.kernel, s.kernel}; }
 
+Layout weight_layout(const LayerOptions& options, const Shape& weight) {
+  return options.plain_weights ? Layout::plain : ops::conv2d_weight_layout(options.device, weight);
+}
+
 }  // namespace
 
 Conv2d::Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight)
     : options_{.stride = sizes.stride, .padding = sizes.padding, .relu = sizes.relu, .algorithm = options.convolution},
       weight_(add_parameter("weight", weight_shape(sizes),
                             weight.value_or(Initializer::by_fan_in(sizes.in_channels * sizes.kernel * sizes.kernel)),
-                            ops::conv2d_weight_layout(options.device, weight_shape(sizes)))),
+                            weight_layout(options, weight_shape(sizes)))),
       bias_(sizes.bias ? &add_parameter("bias", {sizes.out_channels},
                                         Initializer::by_fan_in(sizes.in_channels * sizes.kernel * sizes.kernel))
                        : nullptr) {}

@@ -12,6 +12,9 @@ struct LayerOptions {
   /// The device that the model will be placed on: it says in which layout weights are best kept.
   const Device& device;
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
+  /// Weights as they come, which every step converts: for replicas on devices of several kinds, whose gradients must
+  /// lie alike to be summed.
+  bool plain_weights = false;
 };
 
 struct Conv2dSizes {

@@ -7,6 +7,7 @@ namespace dptrain::parallel {
 Ddp::Ddp(const StrategyContext& context, const BucketOptions& buckets)
     : ReplicatedStrategy(context, [](int) { return true; }) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
+  for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), buckets));
 }
@@ -37,8 +38,8 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
     Communicator& communicator = team().communicator(rank);
     if (communicator.can_be_recorded()) {
       step_with_recorded_sums(rank, part, scale, signature, update);
-    } else if (own.device().can_record()) {
-      // Ranks meet between two recorded parts.
+    } else if (sums_between_parts_) {
+      // Ranks meet between two parts, which GPUs record.
       own.run_part(0, signature, [&](StepRecorder::How) { own.forward_backward(part, scale, {}); });
       communicator.all_reduce(comm_buffer(own.model().gradients()));
       own.run_part(1, signature, [&](StepRecorder::How) { update(); });

@@ -26,6 +26,8 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_in_buckets(int rank, const BatchPart& part, double scale);
 
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
+  /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
+  bool sums_between_parts_ = false;
   std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay
 };
 

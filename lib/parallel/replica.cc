@@ -30,7 +30,8 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, bool with_optimizer)
       seed_(spec.initialization.seed),
       classes_(spec.input.classes),
       precision_(spec.precision),
-      model_(spec.model.build({.device = device, .convolution = spec.convolution}, spec.input)),
+      model_(spec.model.build({.device = device, .convolution = spec.convolution, .plain_weights = spec.mixed_devices},
+                              spec.input)),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));

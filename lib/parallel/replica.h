@@ -24,6 +24,8 @@ struct ReplicaSpec {
   optim::OptimizerSpec optimizer;
   Precision precision = Precision::fp32;
   int steps_in_flight = 2;  ///< that a GPU is given ahead
+  /// Devices of several kinds have replicas: their weights and gradients lie alike.
+  bool mixed_devices = false;
 };
 
 struct StepNumbers {

@@ -23,9 +23,10 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       reported_(replicas_.size()),
       results_(replicas_.size()),
       reported_skipped_(replicas_.size()) {
+  ReplicaSpec spec = context.replica;
+  for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   team_.run("start", [&](int rank) {
-    replicas_[static_cast<size_t>(rank)] =
-        std::make_unique<Replica>(team_.device(rank), context.replica, optimizer_on(rank));
+    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), spec, optimizer_on(rank));
   });
 }
 

@@ -147,9 +147,6 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.dataset = read_dataset(config, experiment.seed);
   experiment.devices = read_devices(config);
   const auto devices = static_cast<int>(experiment.devices.size());
-  if (!config.describing() && lists(experiment.devices, DeviceKind::cpu) && lists(experiment.devices, DeviceKind::cuda))
-    config.mistake("devices", "expected CPU workers or GPUs, since they keep weights in different layouts",
-                   "both in one list", "list devices of one kind");
   experiment.threads = read_threads(config, experiment.devices.size());
   experiment.strategy = parallel::read_strategy(config, devices);
   experiment.batch_size = read_batch_size(config, devices);

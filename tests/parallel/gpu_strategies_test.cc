@@ -90,6 +90,20 @@ TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
   EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
 }
 
+TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStep) {
+  const std::vector<DeviceId> both = {kGpu, {DeviceKind::cpu, 0}};
+  const auto alone = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 4, 16, 56);
+  const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
+  for (size_t step = 0; step < 4; ++step)
+    EXPECT_NEAR(ddp.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
+  for (const int output_rank : {0, 1})
+    expect_same_bits(
+        trained({.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16,
+                56)
+            .state,
+        ddp.state);
+}
+
 TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
   const auto full = trained({.name = "single", .list = {kGpu}}, 6, 16, 96);
   for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
