@@ -52,6 +52,7 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
                         .advice = "use a smaller batch, more devices or a strategy that splits the model"});
   Block block = take_cached(wanted);
   if (block.memory == nullptr) {
+    ++source_calls_;
     block = {source_.take(wanted), wanted, pool_};
     if (block.memory == nullptr) {
       release_cached_locked();
@@ -108,6 +109,11 @@ void CachingAllocator::raise_peak(const MemoryCounts& counts) {
   if (counts.total_bytes() <= peak_bytes_) return;
   peak_bytes_ = counts.total_bytes();
   at_peak_ = counts;
+}
+
+int64_t CachingAllocator::source_calls() const {
+  const std::lock_guard lock(mutex_);
+  return source_calls_;
 }
 
 MemoryCounts CachingAllocator::in_use() const {

@@ -55,6 +55,8 @@ class CachingAllocator {
   /// As if this much had been in use: recorded work uses memory without allocating it.
   void note_use(const MemoryCounts& counts);
 
+  /// How often memory was taken from the source: what steps of known sizes no longer do.
+  int64_t source_calls() const;
   /// Bytes in use now.
   MemoryCounts in_use() const;
   /// The most bytes in use at once since the last reset.
@@ -78,6 +80,7 @@ class CachingAllocator {
   MemoryPool pool_ = MemoryPool::common;
   bool keep_recorded_ = false;
   std::array<std::multimap<int64_t, void*>, 2> cached_;  ///< by pool
+  int64_t source_calls_ = 0;
   int64_t total_in_use_ = 0;
   MemoryCounts in_use_;
   int64_t peak_bytes_ = 0;

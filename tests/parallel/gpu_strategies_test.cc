@@ -132,6 +132,19 @@ TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
               0.1 * static_cast<double>(first.peak_bytes));
 }
 
+TEST_F(CudaStrategies, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
+  const Datasets data = digits(88, 10);  // batches of 16, and one of 8
+  for (const char* name : {"single", "ddp"}) {
+    SCOPED_TRACE(name);
+    const auto strategy = make_strategy({.name = name, .list = std::vector<DeviceId>(name[0] == 's' ? 1 : 2, kGpu)});
+    // An epoch in which every size is done, and one in which all are recorded.
+    for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05);
+    const int64_t taken = strategy->device(0).allocator().source_calls();
+    for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05);
+    EXPECT_EQ(strategy->device(0).allocator().source_calls(), taken);
+  }
+}
+
 TEST_F(CudaStrategies, GradientsThatOverflowSkipTheStepAndHalveTheScale) {
   // Large weights drive gradients past f16's range at the first scale, 2^16.
   StrategyContext context = context_of({.name = "single", .list = {kGpu}, .precision = Precision::fp16});
