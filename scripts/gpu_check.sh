@@ -78,7 +78,7 @@ build=$(cd "$build" && pwd)
 binary=$(cd "$(dirname "$binary")" && pwd)/dptrain
 
 # What the bundle keeps packed.
-for packed in "$build"/lib/*.gz; do
+for packed in "$build"/lib/*.gz "$build"/tests/*.gz; do
   [[ ! -e $packed ]] || gzip --decompress --force "$packed"
 done
 
