@@ -40,9 +40,12 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       step_with_recorded_sums(rank, part, scale, signature, update);
     } else if (sums_between_parts_) {
       // Ranks meet between two parts, which GPUs record.
-      own.run_part(0, signature, [&](StepRecorder::How) { own.forward_backward(part, scale, {}); });
-      communicator.all_reduce(comm_buffer(own.model().gradients()));
-      own.run_part(1, signature, [&](StepRecorder::How) { update(); });
+      own.run_part(0, signature, part, [&](StepRecorder::How) { own.forward_backward(part, scale, {}); });
+      {
+        const InPhase communicating(own.clock(), Phase::communication);
+        communicator.all_reduce(comm_buffer(own.model().gradients()));
+      }
+      own.run_part(1, signature, part, [&](StepRecorder::How) { update(); });
     } else {
       reduce_in_buckets(rank, part, scale);
       update();
@@ -57,7 +60,7 @@ void Ddp::step_with_recorded_sums(int rank, const BatchPart& part, double scale,
   Replica& own = replica(rank);
   Communicator& communicator = team().communicator(rank);
   const CommCounts before = communicator.counts();
-  const auto how = own.run_part(0, signature, [&](StepRecorder::How giving) {
+  const auto how = own.run_part(0, signature, part, [&](StepRecorder::How giving) {
     if (giving == StepRecorder::How::recorded) {
       // All ranks record at once: the sums go into the graphs of all of them.
       communicator.barrier();

@@ -44,21 +44,19 @@ void Replica::begin_step(const BatchPart& part, const StepNumbers& numbers, bool
                    .epoch = numbers.epoch,
                    .sample_ids = part.sample_ids,
                    .keeps_results = keeps_results});
-  // The data set is copied to a GPU before anything is recorded.
-  if (!part.images.defined() && part.samples() > 0)
-    resident_ = device_.attached<DeviceDatasets>().of(*part.dataset).resident();
 }
 
-StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature,
-                                    const std::function<void(StepRecorder::How)>& give) {
-  if (!resident_) {
+StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const BatchPart& samples,
+                                    const StepRecorder::Give& give) {
+  // The data set is copied to a GPU before anything is recorded.
+  if (!samples.images.defined() && samples.samples() > 0 &&
+      !device_.attached<DeviceDatasets>().of(*samples.dataset).resident()) {
     give(StepRecorder::How::done);
     return StepRecorder::How::done;
   }
   signature.push_back(exchange_.sample_ids().elements());
   signature.push_back(exchange_.generation());
-  const StepRecorder::How how = recorder_.next(part, signature);
-  return recorder_.run(part, signature, [&] { give(how); });
+  return recorder_.run(part, signature, give);
 }
 
 Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {

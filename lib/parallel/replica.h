@@ -53,10 +53,11 @@ class Replica {
 
   /// Begins a step on these samples, whose results it keeps, or another rank does.
   void begin_step(const BatchPart& part, const StepNumbers& numbers, bool keeps_results = true);
-  /// Does `give`, which is told whether it is being recorded, or runs what was recorded of it: see StepRecorder.
-  /// `signature`: whatever it depends on beside the number of samples of the step.
-  StepRecorder::How run_part(int part, StepRecorder::Signature signature,
-                             const std::function<void(StepRecorder::How)>& give);
+  /// Does `give`, or runs what was recorded of it: see StepRecorder. `samples` are those the step was begun with; where
+  /// their data set doesn't lie on the device nothing is recorded. `signature`: whatever the work depends on beside
+  /// their number.
+  StepRecorder::How run_part(int part, StepRecorder::Signature signature, const BatchPart& samples,
+                             const StepRecorder::Give& give);
 
   /// Images of the model's input type and labels, on the device.
   struct Samples {
@@ -99,7 +100,6 @@ class Replica {
   PhaseClock clock_;
   StepExchange exchange_;
   StepRecorder recorder_;
-  bool resident_ = true;  ///< the step's data set lies on the device
 };
 
 /// Labels as a tensor of the device.

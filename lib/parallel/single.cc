@@ -10,7 +10,7 @@ void Single::train_step(const Batch& batch, const StepNumbers& numbers) {
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);
     own.begin_step(part, numbers);
-    own.run_part(0, {}, [&](StepRecorder::How) {
+    own.run_part(0, {}, part, [&](StepRecorder::How) {
       own.forward_backward(part, 1.0 / static_cast<double>(batch.samples), {});
       own.exchange().stamp(StepExchange::Point::reduced);
       own.update(numbers.learning_rate);

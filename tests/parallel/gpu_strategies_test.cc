@@ -132,6 +132,19 @@ TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
               0.1 * static_cast<double>(first.peak_bytes));
 }
 
+TEST_F(CudaStrategies, OnlyGpusThatReadTheDataSetHoldIt) {
+  const Datasets data = digits(2000, 10);
+  const auto bytes = static_cast<int64_t>(data.train->bytes().pixels.size());
+  const auto held = [&](const char* name, int rank) {
+    const auto strategy = make_strategy({.name = name, .list = {kGpu, kGpu}});
+    train(*strategy, data, 1, 16, 0.05);
+    return strategy->take_costs(rank).memory_at_peak[MemoryPurpose::workspace];
+  };
+  EXPECT_GT(held("data_parallel", 0), bytes);
+  EXPECT_LT(held("data_parallel", 1), bytes);
+  EXPECT_GT(held("ddp", 1), bytes);
+}
+
 TEST_F(CudaStrategies, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
   const Datasets data = digits(88, 10);  // batches of 16, and one of 8
   for (const char* name : {"single", "ddp"}) {
