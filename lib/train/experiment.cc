@@ -86,15 +86,26 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
   return found->second;
 }
 
-ops::ConvolutionAlgorithm read_convolution(ConfigReader& config) {
-  const std::vector<std::string> names = {"auto", "direct", "winograd"};
+/// Which of the two kinds of convolutions may be asked for by name depends on the devices.
+ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
+  const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
   const std::string name = config.one_of("convolution", names, "auto",
-                                         "how convolutions are computed; auto is a fixed rule of shape and machine");
+                                         "how convolutions are computed; auto is a fixed rule of shape and machine on "
+                                         "CPU workers, and what measuring chooses on GPUs unless deterministic");
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    config.mistake("convolution", expected, got, "write convolution: auto");
+  };
+  if (config.describing() || name == "auto") return ops::ConvolutionAlgorithm::automatic;
+  if (name == "measured") {
+    if (lists(experiment.devices, DeviceKind::cpu))
+      refuse("CPU workers compute by a fixed rule", name);
+    else if (experiment.deterministic)
+      refuse("what measuring chooses can differ from run to run", "measured with deterministic: true");
+    return ops::ConvolutionAlgorithm::automatic;
+  }
+  if (lists(experiment.devices, DeviceKind::cuda)) refuse("a GPU's convolutions are cuDNN's to choose", name);
   if (name == "direct") return ops::ConvolutionAlgorithm::direct;
-  if (name == "auto") return ops::ConvolutionAlgorithm::automatic;
-  if (!config.describing() && cpu_isa() != CpuIsa::avx512)
-    config.mistake("convolution", "winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()),
-                   "write convolution: auto");
+  if (cpu_isa() != CpuIsa::avx512) refuse("winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()));
   return ops::ConvolutionAlgorithm::winograd;
 }
 
@@ -157,7 +168,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.precision = read_precision(config, experiment.devices);
   experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
-  experiment.convolution = read_convolution(config);
+  experiment.convolution = read_convolution(config, experiment);
   experiment.initialization = {.seed = experiment.seed, .weights = read_initializer(config)};
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.steps_in_flight = static_cast<int>(config.integer(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/cpu_device.h"
+#include "device/cuda_probe.h"
 #include "support/expect_error.h"
 #include "train/experiment_of.h"
 
@@ -65,9 +66,21 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
   refused(config, {"precision=bf16"}, {"precision", "fp32"});
+  refused(config, {"convolution=measured"}, {"convolution", "CPU workers", "measured", "auto"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
+}
+
+TEST(CudaExperiment, ConvolutionsOfGpusAreMeasuredUnlessDeterministic) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  const auto refused = [](const std::vector<std::string>& overrides, std::initializer_list<std::string_view> words) {
+    expect_error(ExitCode::config, words, [&] { experiment_of(overrides); });
+  };
+  EXPECT_NO_THROW(experiment_of({"devices=[cuda:0]", "convolution=measured"}));
+  refused({"devices=[cuda:0]", "convolution=measured", "deterministic=true"}, {"measured with deterministic: true"});
+  refused({"devices=[cuda:0]", "convolution=direct"}, {"cuDNN", "direct"});
+  refused({"devices=[cuda:0, cpu:0]", "convolution=winograd"}, {"cuDNN", "winograd"});
 }
 
 }  // namespace
