@@ -1,6 +1,5 @@
 #pragma once
 
-#include "ops/sgd.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops::cpu {
@@ -12,6 +11,6 @@ void add_into(const Tensor& to, const Tensor& from);
 void relu_forward(const Tensor& x, const Tensor& y);
 void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient);
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out);
-void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
+void approach(const Tensor& to, const Tensor& from, float share);
 
 }  // namespace dptrain::ops::cpu
