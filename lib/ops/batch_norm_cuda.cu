@@ -1,5 +1,6 @@
 #include "ops/batch_norm_cuda.h"
 #include "ops/channel_rows_cuda.h"
+#include "ops/nhwc_cuda.h"
 #include "ops/reorder.h"
 
 // Elements read and written for each of x:
@@ -208,43 +209,14 @@ __global__ void affine_kernel(int64_t channels, const float* gamma, const float*
   shift[c] = static_cast<float>(beta[c] - static_cast<double>(mean[c]) * scale[c]);
 }
 
-Tensor scratch(const Tensor& like, int64_t elements) {
-  return Tensor::empty(like.device(), {elements}, {.purpose = MemoryPurpose::workspace});
-}
-
-Tensor in_nhwc(const Tensor& tensor) { return tensor.defined() ? reorder(tensor, Layout::nhwc) : Tensor(); }
-
-template <class T>
-T* data_or_null(const Tensor& tensor) {
-  return tensor.defined() ? tensor.data<T>() : nullptr;
-}
-
-Tensor images_like(const Tensor& x) {
-  return Tensor::empty(x.device(), x.shape(), {.dtype = x.dtype(), .layout = Layout::nhwc});
-}
-
-int64_t rows_of(const Tensor& x) { return x.shape()[0] * x.shape()[2] * x.shape()[3]; }
-
-/// Calls f(ElementType<T>(), std::integral_constant<int, V>()) for the type of `x` and a pack that divides its
-/// channels.
-template <class F>
-void with_pack(const Tensor& x, const F& f) {
-  with_element_type(x, [&]<class T>(ElementType<T> type) {
-    if (channels_in_packs<T>(x.shape()[1], {x.raw()}))
-      f(type, std::integral_constant<int, kPackOf<T>>());
-    else
-      f(type, std::integral_constant<int, 1>());
-  });
-}
-
 /// One forward pass over tensors in nhwc.
 struct Forward {
   const BatchNormInputs& in;
   const BatchNormOptions& options;
   Tensor x = in_nhwc(in.x), residual = in_nhwc(in.residual);
   int64_t channels = x.shape()[1];
-  Tensor scale = scratch(x, channels), shift = scratch(x, channels);
-  BatchNormTraining result{.y = images_like(x),
+  Tensor scale = scratch(x.device(), channels), shift = scratch(x.device(), channels);
+  BatchNormTraining result{.y = empty_nhwc(x, x.shape()),
                            .mean = Tensor::empty(x.device(), {channels}),
                            .inverse_deviation = Tensor::empty(x.device(), {channels})};
 
@@ -270,7 +242,7 @@ struct Forward {
   template <class T, int V>
   void of_the_batch() const {
     const ChannelRows m(rows_of(x), channels, V);
-    const Tensor sums = scratch(x, m.parts * channels), squares = scratch(x, m.parts * channels);
+    const Tensor sums = scratch(x.device(), m.parts * channels), squares = scratch(x.device(), m.parts * channels);
     launch("batch_norm statistics", x, m.grid(), m.block(), statistics_kernel<T, V>, m, x.data<T>(), sums.data<float>(),
            squares.data<float>());
     launch("batch_norm finish", x, fold_blocks(channels), fold_block(), finish_statistics_kernel<T>, m, x.data<T>(),
@@ -294,7 +266,7 @@ struct Forward {
 
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
   const Forward forward{.in = in, .options = options};
-  with_pack(forward.x, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+  with_pack(forward.x, {forward.x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
     forward.of_the_batch<T, V>();
     forward.normalize<T, V>();
   });
@@ -305,7 +277,7 @@ BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNo
   const Forward forward{.in = in, .options = options};
   forward.of_the_past();
   if (forward.x.elements() == 0) return forward.result;
-  with_pack(forward.x,
+  with_pack(forward.x, {forward.x.raw()},
             [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) { forward.normalize<T, V>(); });
   return forward.in_layout_of_x();
 }
@@ -315,8 +287,8 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
   const Tensor x = in_nhwc(in.x), incoming = in_nhwc(output_gradient);
   const Tensor y = in.residual.defined() ? in_nhwc(forward.y) : Tensor();
   const int64_t channels = x.shape()[1];
-  BatchNormGradients result{.x = images_like(x),
-                            .residual = in.residual.defined() ? images_like(x) : Tensor(),
+  BatchNormGradients result{.x = empty_nhwc(x, x.shape()),
+                            .residual = in.residual.defined() ? empty_nhwc(x, x.shape()) : Tensor(),
                             .gamma = Tensor::empty(x.device(), {channels}),
                             .beta = Tensor::empty(x.device(), {channels})};
   if (x.elements() == 0) {
@@ -324,8 +296,8 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     result.beta.fill_zero();
     return result;
   }
-  const Tensor scale = scratch(x, channels), shift = scratch(x, channels);
-  const Tensor lost = scratch(x, channels), slope = scratch(x, channels);
+  const Tensor scale = scratch(x.device(), channels), shift = scratch(x.device(), channels);
+  const Tensor lost = scratch(x.device(), channels), slope = scratch(x.device(), channels);
   launch("batch_norm affine", x, blocks_of_all(channels), kThreads, affine_kernel, channels, in.gamma.data<float>(),
          in.beta.data<float>(), forward.mean.data<float>(), forward.inverse_deviation.data<float>(),
          scale.data<float>(), shift.data<float>());
@@ -333,9 +305,9 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
                             .beta = result.beta.data<float>(),
                             .mean = lost.data<float>(),
                             .slope = slope.data<float>()};
-  with_pack(x, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+  with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
     const ChannelRows m(rows_of(x), channels, V);
-    const Tensor sums = scratch(x, m.parts * channels), dots = scratch(x, m.parts * channels);
+    const Tensor sums = scratch(x.device(), m.parts * channels), dots = scratch(x.device(), m.parts * channels);
     const BackwardInputs<T> inputs{.x = x.data<T>(),
                                    .y = data_or_null<T>(y),
                                    .incoming = incoming.data<T>(),

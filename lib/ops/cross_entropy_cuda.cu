@@ -121,7 +121,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
     launch("cross_entropy backward", logits, blocks_of(samples), dim3(32, kWarps), gradient_kernel<T>,
-           batch_of<T>(logits, labels), scale, factor.defined() ? factor.data<float>() : nullptr, gradient.data<T>());
+           batch_of<T>(logits, labels), scale, data_or_null<float>(factor), gradient.data<T>());
   });
   return gradient;
 }

@@ -53,17 +53,12 @@ __global__ void sgd_kernel(int64_t packs, float* weights, const float* gradients
   }
 }
 
-template <class T>
-const T* data_or_null(const Tensor& tensor) {
-  return tensor.defined() ? tensor.data<T>() : nullptr;
-}
-
 }  // namespace
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
   const int64_t count = weights.storage_elements();
   if (count == 0) return;
-  float* velocities = velocity.defined() ? velocity.data<float>() : nullptr;
+  float* velocities = data_or_null<float>(velocity);
   const Step step{.learning_rate = static_cast<float>(options.learning_rate),
                   .momentum = static_cast<float>(options.momentum),
                   .decay = static_cast<float>(options.weight_decay),
@@ -73,7 +68,7 @@ void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velo
                   .skip = data_or_null<int32_t>(options.control.skip)};
   const Tensor& copied = options.copy.defined() ? options.copy : weights;
   with_element_type(copied, [&]<class Copy>(ElementType<Copy>) {
-    Copy* copies = options.copy.defined() ? options.copy.data<Copy>() : nullptr;
+    Copy* copies = data_or_null<Copy>(options.copy);
     const auto launch_with = [&]<int V>(std::integral_constant<int, V>) {
       launch("sgd", weights, blocks_for(weights, count / V), kThreads, sgd_kernel<V, Copy>, count / V,
              weights.data<float>(), gradients.data<float>(), velocities, copies, step);
