@@ -11,6 +11,27 @@
 namespace dptrain::ops::cuda {
 namespace {
 
+/// What normalizes a channel: y = x * scale + shift.
+struct Affine {
+  float scale;
+  float shift;
+};
+
+/// What the normalization of each channel follows from.
+struct Normalization {
+  const float* gamma;
+  const float* beta;
+  const float* mean;
+  const float* inverse_deviation;
+
+  /// Forward and backward compute it alike, so that they agree to the last bit on where a ReLU cut. The product is in
+  /// double: of a mean far from zero, its rounding would be seen in all of y.
+  __device__ Affine of(int64_t c) const {
+    const float scale = gamma[c] * inverse_deviation[c];
+    return {scale, static_cast<float>(beta[c] - static_cast<double>(mean[c]) * scale)};
+  }
+};
+
 /// Sums over a part's rows of x - shift and of its square. The shift, the first row, keeps a large mean from cancelling
 /// the variance; it is the same for all parts, so that their sums can be added.
 template <class T, int V>
@@ -34,14 +55,10 @@ __global__ void statistics_kernel(ChannelRows m, const T* __restrict__ x, float*
 }
 
 struct Statistics {
-  const float* gamma;
-  const float* beta;
   float* running_mean;
   float* running_variance;
   float* mean;
   float* inverse_deviation;
-  float* scale;
-  float* shift;
   float epsilon;
   float momentum;
 };
@@ -60,8 +77,6 @@ __global__ void finish_statistics_kernel(ChannelRows m, const T* x, const float*
   const double distance = sum / count, spread = fmax(square - sum * distance, 0.0);
   s.mean[c] = static_cast<float>(to_float(x[c]) + distance);
   s.inverse_deviation[c] = static_cast<float>(1.0 / sqrt(spread / count + s.epsilon));
-  s.scale[c] = s.gamma[c] * s.inverse_deviation[c];
-  s.shift[c] = static_cast<float>(s.beta[c] - static_cast<double>(s.mean[c]) * s.scale[c]);
   s.running_mean[c] += s.momentum * (s.mean[c] - s.running_mean[c]);
   s.running_variance[c] += s.momentum * (static_cast<float>(spread / fmax(1.0, count - 1)) - s.running_variance[c]);
 }
@@ -72,19 +87,16 @@ __global__ void running_statistics_kernel(int64_t channels, Statistics s) {
   if (c >= channels) return;
   s.mean[c] = s.running_mean[c];
   s.inverse_deviation[c] = 1.f / sqrtf(s.running_variance[c] + s.epsilon);
-  s.scale[c] = s.gamma[c] * s.inverse_deviation[c];
-  s.shift[c] = static_cast<float>(s.beta[c] - static_cast<double>(s.mean[c]) * s.scale[c]);
 }
 
 /// y = x * scale + shift, then + residual, then max(0, .)
 template <class T, int V>
 __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T* __restrict__ residual,
-                                 const float* __restrict__ scale, const float* __restrict__ shift, bool relu,
-                                 T* __restrict__ y) {
+                                 Normalization normalization, bool relu, T* __restrict__ y) {
   const int64_t c = m.first_channel<V>();
   if (c >= m.channels) return;
-  float by[V], plus[V];
-  for (int i = 0; i < V; ++i) by[i] = scale[c + i], plus[i] = shift[c + i];
+  Affine affine[V];
+  for (int i = 0; i < V; ++i) affine[i] = normalization.of(c + i);
 #pragma unroll 4
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
     const int64_t at = row * m.channels + c;
@@ -92,7 +104,7 @@ __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T
     Pack<T, V> other;
     if (residual != nullptr) other = Pack<T, V>::load(residual + at);
     for (int i = 0; i < V; ++i) {
-      float normal = fmaf(value.get(i), by[i], plus[i]);
+      float normal = fmaf(value.get(i), affine[i].scale, affine[i].shift);
       if (residual != nullptr) normal += other.get(i);
       value.set(i, relu && !(normal > 0.f) ? 0.f : normal);
     }
@@ -105,19 +117,18 @@ struct BackwardInputs {
   const T* __restrict__ x;
   const T* __restrict__ y;  ///< null: whether the ReLU cut is computed again from x
   const T* __restrict__ incoming;
-  const float* scale;
-  const float* shift;
-  const float* mean;
+  Normalization normalization;
   bool relu;
 };
 
 /// V channels of a thread, all of one row at a time.
 template <class T, int V>
 struct BackwardChannels {
-  float scale[V], shift[V], mean[V];
+  Affine affine[V];
+  float mean[V];
 
   __device__ BackwardChannels(const BackwardInputs<T>& b, int64_t c) {
-    for (int i = 0; i < V; ++i) scale[i] = b.scale[c + i], shift[i] = b.shift[c + i], mean[i] = b.mean[c + i];
+    for (int i = 0; i < V; ++i) affine[i] = b.normalization.of(c + i), mean[i] = b.normalization.mean[c + i];
   }
 
   /// The gradient before the ReLU, and the distance of x from its mean.
@@ -127,7 +138,7 @@ struct BackwardChannels {
     if (b.relu && b.y != nullptr) y = Pack<T, V>::load(b.y + at);
     for (int i = 0; i < V; ++i) {
       distance[i] = x.get(i) - mean[i];
-      const float output = b.y != nullptr && b.relu ? y.get(i) : fmaf(x.get(i), scale[i], shift[i]);
+      const float output = b.y != nullptr && b.relu ? y.get(i) : fmaf(x.get(i), affine[i].scale, affine[i].shift);
       gradient[i] = b.relu && !(output > 0.f) ? 0.f : incoming.get(i);
     }
   }
@@ -162,19 +173,19 @@ struct Gradients {
 };
 
 __global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
-                                        const float* inverse_deviation, const float* scale, bool constant_statistics,
-                                        Gradients g) {
+                                        Normalization normalization, bool constant_statistics, Gradients g) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
   fold_parts<2>(parts, m.parts, m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
   const double sum = folded[0], dot = folded[1];
-  const double deviation = inverse_deviation[c], count = static_cast<double>(m.rows);
+  const double deviation = normalization.inverse_deviation[c], count = static_cast<double>(m.rows);
   g.beta[c] = static_cast<float>(sum);
   g.gamma[c] = static_cast<float>(dot * deviation);
   g.mean[c] = constant_statistics ? 0.f : static_cast<float>(sum / count);
-  g.slope[c] = constant_statistics ? 0.f : static_cast<float>(-scale[c] * dot * deviation * deviation / count);
+  g.slope[c] =
+      constant_statistics ? 0.f : static_cast<float>(-normalization.of(c).scale * dot * deviation * deviation / count);
 }
 
 template <class T, int V>
@@ -192,7 +203,7 @@ __global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradie
     channels.load(b, at, gradient, distance);
     Pack<T, V> result, residual;
     for (int i = 0; i < V; ++i) {
-      result.set(i, fmaf(slope[i], distance[i], channels.scale[i] * (gradient[i] - lost[i])));
+      result.set(i, fmaf(slope[i], distance[i], channels.affine[i].scale * (gradient[i] - lost[i])));
       residual.set(i, gradient[i]);
     }
     result.store(out + at);
@@ -200,13 +211,11 @@ __global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradie
   }
 }
 
-/// scale = gamma * inverse deviation; shift = beta - mean * scale
-__global__ void affine_kernel(int64_t channels, const float* gamma, const float* beta, const float* mean,
-                              const float* inverse_deviation, float* scale, float* shift) {
-  const int64_t c = global_thread();
-  if (c >= channels) return;
-  scale[c] = gamma[c] * inverse_deviation[c];
-  shift[c] = static_cast<float>(beta[c] - static_cast<double>(mean[c]) * scale[c]);
+Normalization normalization_of(const BatchNormInputs& in, const BatchNormTraining& forward) {
+  return {.gamma = in.gamma.data<float>(),
+          .beta = in.beta.data<float>(),
+          .mean = forward.mean.data<float>(),
+          .inverse_deviation = forward.inverse_deviation.data<float>()};
 }
 
 /// One forward pass over tensors in nhwc.
@@ -215,20 +224,15 @@ struct Forward {
   const BatchNormOptions& options;
   Tensor x = in_nhwc(in.x), residual = in_nhwc(in.residual);
   int64_t channels = x.shape()[1];
-  Tensor scale = scratch(x.device(), channels), shift = scratch(x.device(), channels);
   BatchNormTraining result{.y = empty_nhwc(x, x.shape()),
                            .mean = Tensor::empty(x.device(), {channels}),
                            .inverse_deviation = Tensor::empty(x.device(), {channels})};
 
   Statistics statistics() const {
-    return {.gamma = in.gamma.data<float>(),
-            .beta = in.beta.data<float>(),
-            .running_mean = in.running_mean.data<float>(),
+    return {.running_mean = in.running_mean.data<float>(),
             .running_variance = in.running_variance.data<float>(),
             .mean = result.mean.data<float>(),
             .inverse_deviation = result.inverse_deviation.data<float>(),
-            .scale = scale.data<float>(),
-            .shift = shift.data<float>(),
             .epsilon = options.epsilon,
             .momentum = options.momentum};
   }
@@ -258,7 +262,7 @@ struct Forward {
   void normalize() const {
     const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
     launch("batch_norm normalize", x, wide.grid(), wide.block(), normalize_kernel<T, V>, wide, x.data<T>(),
-           data_or_null<T>(residual), scale.data<float>(), shift.data<float>(), options.relu, result.y.data<T>());
+           data_or_null<T>(residual), normalization_of(in, result), options.relu, result.y.data<T>());
   }
 };
 
@@ -296,11 +300,8 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     result.beta.fill_zero();
     return result;
   }
-  const Tensor scale = scratch(x.device(), channels), shift = scratch(x.device(), channels);
   const Tensor lost = scratch(x.device(), channels), slope = scratch(x.device(), channels);
-  launch("batch_norm affine", x, blocks_of_all(channels), kThreads, affine_kernel, channels, in.gamma.data<float>(),
-         in.beta.data<float>(), forward.mean.data<float>(), forward.inverse_deviation.data<float>(),
-         scale.data<float>(), shift.data<float>());
+  const Normalization normalization = normalization_of(in, forward);
   const Gradients gradients{.gamma = result.gamma.data<float>(),
                             .beta = result.beta.data<float>(),
                             .mean = lost.data<float>(),
@@ -311,15 +312,12 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     const BackwardInputs<T> inputs{.x = x.data<T>(),
                                    .y = data_or_null<T>(y),
                                    .incoming = incoming.data<T>(),
-                                   .scale = scale.data<float>(),
-                                   .shift = shift.data<float>(),
-                                   .mean = forward.mean.data<float>(),
+                                   .normalization = normalization,
                                    .relu = options.relu};
     launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs, sums.data<float>(),
            dots.data<float>());
     launch("batch_norm fold", x, fold_blocks(channels), fold_block(), finish_gradients_kernel, m, sums.data<float>(),
-           dots.data<float>(), forward.inverse_deviation.data<float>(), scale.data<float>(),
-           options.constant_statistics, gradients);
+           dots.data<float>(), normalization, options.constant_statistics, gradients);
     const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
     launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide, inputs, gradients,
            result.x.data<T>(), data_or_null<T>(result.residual));
