@@ -33,6 +33,17 @@ class Convolutions {
   std::map<decltype(std::declval<ConvolutionProblem>().key()), std::unique_ptr<ConvolutionPlan>> plans_;
 };
 
+/// The forward pass over x, with neither bias nor ReLU; the other passes are of the same sizes.
+ConvolutionProblem problem_of(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options) {
+  return {.pass = ConvolutionPass::forward,
+          .dtype = x.dtype(),
+          .x = x.shape(),
+          .weight = weight,
+          .y = y,
+          .stride = options.stride,
+          .padding = options.padding};
+}
+
 /// Whether the library had the problem and computes it.
 bool try_run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
   ConvolutionPlan* plan = operands.out.device().attached<Convolutions>().plan(problem);
@@ -55,15 +66,9 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const Conv2dOptions& options) {
   Tensor y = empty_nhwc(x, output);
   if (y.elements() == 0) return y;
-  ConvolutionProblem problem{.pass = ConvolutionPass::forward,
-                             .dtype = x.dtype(),
-                             .x = x.shape(),
-                             .weight = weight.shape(),
-                             .y = output,
-                             .stride = options.stride,
-                             .padding = options.padding,
-                             .bias = bias.defined(),
-                             .relu = options.relu};
+  ConvolutionProblem problem = problem_of(x, weight.shape(), output, options);
+  problem.bias = bias.defined();
+  problem.relu = options.relu;
   ConvolutionOperands operands{.first = in_nhwc(x), .second = in_nhwc(weight), .bias = bias, .out = y};
   const bool fused = problem.bias || problem.relu;
   if (fused && try_run(problem, operands)) return y;
@@ -78,14 +83,9 @@ Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor&
                             const Conv2dOptions& options) {
   const Tensor gradient = empty_nhwc(x, x.shape());
   if (gradient.elements() == 0) return reorder(gradient, x.layout());
-  run({.pass = ConvolutionPass::data_gradient,
-       .dtype = x.dtype(),
-       .x = x.shape(),
-       .weight = weight.shape(),
-       .y = output_gradient.shape(),
-       .stride = options.stride,
-       .padding = options.padding},
-      {.first = in_nhwc(output_gradient), .second = in_nhwc(weight), .out = gradient});
+  ConvolutionProblem problem = problem_of(x, weight.shape(), output_gradient.shape(), options);
+  problem.pass = ConvolutionPass::data_gradient;
+  run(problem, {.first = in_nhwc(output_gradient), .second = in_nhwc(weight), .out = gradient});
   return reorder(gradient, x.layout());
 }
 
@@ -101,14 +101,9 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   const bool in_place = weight.layout() == Layout::nhwc && weight.dtype() == x.dtype() && !gradients.accumulate_weight;
   const TensorOptions as_computed{.dtype = x.dtype(), .layout = Layout::nhwc, .purpose = MemoryPurpose::workspace};
   const Tensor target = in_place ? weight : Tensor::empty(x.device(), weight.shape(), as_computed);
-  run({.pass = ConvolutionPass::weight_gradient,
-       .dtype = x.dtype(),
-       .x = x.shape(),
-       .weight = weight.shape(),
-       .y = output_gradient.shape(),
-       .stride = options.stride,
-       .padding = options.padding},
-      {.first = in_nhwc(x), .second = incoming, .out = target});
+  ConvolutionProblem problem = problem_of(x, weight.shape(), output_gradient.shape(), options);
+  problem.pass = ConvolutionPass::weight_gradient;
+  run(problem, {.first = in_nhwc(x), .second = incoming, .out = target});
   if (gradients.accumulate_weight) {
     const TensorOptions as_kept{
         .dtype = weight.dtype(), .layout = weight.layout(), .purpose = MemoryPurpose::workspace};
