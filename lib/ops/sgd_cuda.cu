@@ -55,7 +55,7 @@ __global__ void sgd_kernel(int64_t packs, float* weights, const float* gradients
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
   const int64_t count = weights.storage_elements();
   if (count == 0) return;
-  float* velocities = velocity.defined() ? velocity.data<float>() : nullptr;
+  float* velocities = data_or_null<float>(velocity);
   const Step step{.learning_rate = static_cast<float>(options.learning_rate),
                   .momentum = static_cast<float>(options.momentum),
                   .decay = static_cast<float>(options.weight_decay),
@@ -63,7 +63,7 @@ void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velo
   const UpdateScalars scalars(options.control);
   const Tensor& copied = options.copy.defined() ? options.copy : weights;
   with_element_type(copied, [&]<class Copy>(ElementType<Copy>) {
-    Copy* copies = options.copy.defined() ? options.copy.data<Copy>() : nullptr;
+    Copy* copies = data_or_null<Copy>(options.copy);
     const auto launch_with = [&]<int V>(std::integral_constant<int, V>) {
       launch("sgd", weights, blocks_for(weights, count / V), kThreads, sgd_kernel<V, Copy>, count / V,
              weights.data<float>(), gradients.data<float>(), velocities, copies, step, scalars);
