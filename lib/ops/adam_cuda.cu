@@ -79,7 +79,7 @@ void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments
   const UpdateScalars scalars(options.control);
   float *const firsts = moments.first.data<float>(), *const seconds = moments.second.data<float>();
   with_element_type(options.copy.defined() ? options.copy : weights, [&]<class Copy>(ElementType<Copy>) {
-    Copy* copies = options.copy.defined() ? options.copy.data<Copy>() : nullptr;
+    Copy* copies = data_or_null<Copy>(options.copy);
     const auto launch_with = [&]<int V>(std::integral_constant<int, V>) {
       launch("adam", weights, blocks_for(weights, count / V), kThreads, adam_kernel<V, Copy>, count / V,
              weights.data<float>(), gradients.data<float>(), firsts, seconds, copies, step, scalars);

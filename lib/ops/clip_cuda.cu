@@ -38,7 +38,7 @@ Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
     launch("squares", gradients, static_cast<unsigned>(blocks), kThreads, squares_kernel, gradients.data<float>(),
            count, runs.data<double>());
   launch("fold_squares", gradients, 1, kThreads, fold_squares_kernel, runs.data<double>(), blocks, most,
-         factor.defined() ? factor.data<float>() : nullptr, clip.data<float>());
+         data_or_null<float>(factor), clip.data<float>());
   return clip;
 }
 

@@ -11,11 +11,11 @@ namespace dptrain::ops::cuda {
 class UpdateScalars {
  public:
   explicit UpdateScalars(const UpdateControl& control)
-      : factor_(pointer<float>(control.gradient_factor)),
-        rate_(pointer<float>(control.learning_rate)),
-        step_(pointer<int32_t>(control.step)),
-        skip_(pointer<int32_t>(control.skip)),
-        skipped_(pointer<int64_t>(control.skipped)) {}
+      : factor_(data_or_null<float>(control.gradient_factor)),
+        rate_(data_or_null<float>(control.learning_rate)),
+        step_(data_or_null<int32_t>(control.step)),
+        skip_(data_or_null<int32_t>(control.skip)),
+        skipped_(data_or_null<int64_t>(control.skipped)) {}
 
   __device__ bool skipped_now() const { return skip_ != nullptr && *skip_ != 0; }
   __device__ float factor() const { return factor_ != nullptr ? *factor_ : 1.f; }
@@ -26,11 +26,6 @@ class UpdateScalars {
   }
 
  private:
-  template <class T>
-  static const T* pointer(const Tensor& tensor) {
-    return tensor.defined() ? tensor.data<T>() : nullptr;
-  }
-
   const float* factor_;
   const float* rate_;
   const int32_t* step_;
