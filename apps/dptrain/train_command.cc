@@ -2,8 +2,10 @@
 #include <signal.h>
 
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "commands.h"
 #include "config/config_reader.h"
 #include "config_flags.h"
@@ -21,7 +23,27 @@ namespace {
 struct TrainFlags {
   ConfigFlags common;
   bool overwrite = false;
+  bool resume = false;
+  std::string checkpoint;  ///< to resume from; by default the run directory's newest
+
+  train::EarlierRun earlier_run() const {
+    if (resume) return train::EarlierRun::resume;
+    return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
+  }
 };
+
+/// What to go on from: the checkpoint that was named, else the newest of the run directory, which may have none.
+std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const train::RunDirectory& directory) {
+  if (!flags.resume) return std::nullopt;
+  const std::filesystem::path named = flags.checkpoint;
+  if (!named.empty() && !std::filesystem::is_directory(named / "checkpoints"))
+    return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
+  const auto folder = named.empty() ? directory.checkpoints() : named / "checkpoints";
+  const auto found = train::newest_checkpoint(
+      folder, [](const std::string& damage) { write_message(damage + "; an older one is looked for\n"); });
+  if (!found && !named.empty()) train::read_checkpoint(named);
+  return found;
+}
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
@@ -37,20 +59,29 @@ int train_with(const TrainFlags& flags) {
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
   const std::filesystem::path out = flags.common.out.value_or("runs/" + experiment.name);
-  train::RunDirectory directory(out, flags.overwrite);
-  directory.write_config(session.resolved_yaml());
+  train::RunDirectory directory(out, flags.earlier_run());
+  train::remove_unfinished_checkpoints(directory.checkpoints());
+  const auto resume = resume_point(flags, directory);
+  const std::string config = session.resolved_yaml();
 
   TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress},
                           stop);
+  train::Trainer trainer(experiment, data, sha256_of(config), resume);
+  const train::TrainingPosition& position = trainer.position();
+  if (resume && trainer.finished() && directory.has_summary()) {
+    display.on_finished_before(position.step, out.string());
+    return 0;
+  }
+  if (flags.resume) directory.go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
+  directory.write_config(config);
   display.on_start(experiment, out.string());
-  train::Trainer trainer(experiment, data);
+  if (resume) display.on_resume(*resume, experiment, sha256_of(config));
   const train::TrainingOutcome outcome = trainer.run(directory, display, stop);
   // A last row that could not be shown ends a run that was trained to its end, too.
   const bool unwritten = stop.load() == SIGPIPE;
   const int code = unwritten ? static_cast<int>(ExitCode::io) : outcome.signal == 0 ? 0 : 128 + outcome.signal;
   directory.write_summary(train::summary_json(
-      experiment, outcome, code, {.version = version(), .commit = git_commit(), .libraries = parts_present()},
-      session.resolved_yaml()));
+      experiment, outcome, code, {.version = version(), .commit = git_commit(), .libraries = parts_present()}, config));
   display.on_finish(outcome, out.string());
   if (stop.load() == SIGPIPE)
     throw Error(ExitCode::io,
@@ -59,8 +90,8 @@ int train_with(const TrainFlags& flags) {
                             outcome.steps, outcome.weights.string()));
   if (outcome.signal != 0)
     throw Error(static_cast<ExitCode>(code),
-                fmt::format("stopped by {} after step {}; the weights are in {}", signal_name(outcome.signal),
-                            outcome.steps, outcome.weights.string()));
+                fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",
+                            signal_name(outcome.signal), outcome.steps, outcome.weights.string()));
   return 0;
 }
 
@@ -69,7 +100,19 @@ int train_with(const TrainFlags& flags) {
 Run add_train_command(CLI::App& command) {
   auto flags = std::make_shared<TrainFlags>();
   flags->common.add_to(command);
-  command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
+  auto* overwrite =
+      command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--resume",
+          [flags](const std::vector<std::string>& values) {
+            flags->resume = true;
+            if (!values.empty()) flags->checkpoint = values[0];
+          },
+          "go on with the run directory where it has a checkpoint, or with this one; else start")
+      ->expected(0, 1)
+      ->type_name("[CHECKPOINT]")
+      ->excludes(overwrite);
   return [flags] { return train_with(*flags); };
 }
 

@@ -1,6 +1,7 @@
 #include "training_display.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -105,6 +106,22 @@ void TrainingDisplay::on_start(const train::Experiment& experiment, const std::s
   say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
                   experiment.model.name, experiment.dataset.name, experiment.strategy.name,
                   device_names(experiment.devices), experiment.batch_size, experiment.learning_rate, run_directory));
+}
+
+void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Experiment& experiment,
+                                const std::string& config_hash) {
+  const train::Checkpoint& checkpoint = from.checkpoint;
+  std::string line = fmt::format("resumed after step {} of {}", checkpoint.position.step, from.folder.string());
+  const std::string devices = device_names(experiment.devices);
+  if (const auto before = fmt::format("{}", fmt::join(checkpoint.devices, ", ")); before != devices)
+    line += fmt::format("; trained on {} before, on {} now", before, devices);
+  else if (checkpoint.config_hash != config_hash)
+    line += "; the configuration has changed since";
+  say(line);
+}
+
+void TrainingDisplay::on_finished_before(int64_t step, const std::string& run_directory) {
+  say(fmt::format("{} is finished: all {} steps were made; nothing was changed", run_directory, step));
 }
 
 void TrainingDisplay::on_step(const Progress& progress) {

@@ -23,6 +23,10 @@ class TrainingDisplay final : public train::TrainingObserver {
   ~TrainingDisplay() override;
 
   void on_start(const train::Experiment& experiment, const std::string& run_directory);
+  /// The training goes on from a checkpoint: says what is no longer as it was.
+  void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& config_hash);
+  /// There is nothing left to train.
+  void on_finished_before(int64_t step, const std::string& run_directory);
   void on_step(const Progress& progress) override;
   void on_epoch(const train::EpochMetrics& metrics) override;
   void on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory);

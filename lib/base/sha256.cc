@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "base/error.h"
 
 namespace dptrain {
 namespace {
@@ -80,6 +84,24 @@ std::string Sha256::hex_digest() {
   for (const uint32_t word : state_)
     for (int shift = 28; shift >= 0; shift -= 4) hex += kDigits[(word >> shift) & 15];
   return hex;
+}
+
+std::string sha256_of(std::string_view text) {
+  Sha256 hash;
+  hash.update(text);
+  return hash.hex_digest();
+}
+
+std::string sha256_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> block(size_t{1} << 20);
+  Sha256 hash;
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    hash.update(std::as_bytes(std::span(block).first(static_cast<size_t>(file.gcount()))));
+  }
+  if (!file.eof()) throw Error(ExitCode::io, path.string() + ": could not be read");
+  return hash.hex_digest();
 }
 
 }  // namespace dptrain

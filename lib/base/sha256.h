@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,5 +26,10 @@ class Sha256 {
   size_t pending_bytes_ = 0;
   uint64_t total_bytes_ = 0;
 };
+
+/// The digest of a text.
+std::string sha256_of(std::string_view text);
+/// The digest of a whole file. Throws 74 where it can't be read.
+std::string sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace dptrain

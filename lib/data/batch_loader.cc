@@ -38,14 +38,14 @@ class BatchLoader::Worker {
 
   int64_t batches() const { return (dataset_->samples() + options_.batch_size - 1) / options_.batch_size; }
 
-  void start_epoch(int64_t epoch) {
+  void start_epoch(int64_t epoch, int64_t first_batch) {
     {
       const std::lock_guard lock(mutex_);
       ++generation_;
       epoch_ = epoch;
+      first_batch_ = taken_ = first_batch;
       ready_.clear();
       failure_ = nullptr;
-      taken_ = 0;
     }
     changed_.notify_all();
   }
@@ -53,7 +53,7 @@ class BatchLoader::Worker {
   std::unique_ptr<Batch> next() {
     std::unique_lock lock(mutex_);
     DPTRAIN_CHECK(generation_ > 0, "a batch asked for before an epoch was started");
-    if (taken_ == batches()) return nullptr;
+    if (taken_ >= batches()) return nullptr;
     // Either comes: the thread catches whatever it throws.
     changed_.wait(lock, [&] { return !ready_.empty() || failure_ != nullptr; });
     if (ready_.empty()) std::rethrow_exception(failure_);
@@ -69,16 +69,17 @@ class BatchLoader::Worker {
   void run() noexcept {
     uint64_t generation = 0;
     for (;;) {
-      int64_t epoch = 0;
+      int64_t epoch = 0, first_batch = 0;
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stop_ || generation_ != generation; });
         if (stop_) return;
         generation = generation_;
         epoch = epoch_;
+        first_batch = first_batch_;
       }
       try {
-        prepare_epoch(generation, epoch);
+        prepare_epoch(generation, epoch, first_batch);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (generation_ == generation) failure_ = std::current_exception();
@@ -87,9 +88,9 @@ class BatchLoader::Worker {
     }
   }
 
-  void prepare_epoch(uint64_t generation, int64_t epoch) {
+  void prepare_epoch(uint64_t generation, int64_t epoch, int64_t first_batch) {
     const std::vector<int64_t> order = epoch_order(dataset_->samples(), options_.seed, epoch, options_.shuffle);
-    for (int64_t first = 0; first < dataset_->samples(); first += options_.batch_size) {
+    for (int64_t first = first_batch * options_.batch_size; first < dataset_->samples(); first += options_.batch_size) {
       {
         std::unique_lock lock(mutex_);
         changed_.wait(
@@ -148,8 +149,9 @@ class BatchLoader::Worker {
   bool stop_ = false;
   uint64_t generation_ = 0;
   int64_t epoch_ = 0;
+  int64_t first_batch_ = 0;
   std::deque<std::unique_ptr<Batch>> ready_;
-  int64_t taken_ = 0;
+  int64_t taken_ = 0;  ///< of the epoch, those before the first included
   std::exception_ptr failure_;
 
   std::thread thread_;
@@ -162,7 +164,7 @@ BatchLoader::~BatchLoader() = default;
 
 int64_t BatchLoader::batches_per_epoch() const { return worker_->batches(); }
 
-void BatchLoader::start_epoch(int64_t epoch) { worker_->start_epoch(epoch); }
+void BatchLoader::start_epoch(int64_t epoch, int64_t first_batch) { worker_->start_epoch(epoch, first_batch); }
 
 std::unique_ptr<Batch> BatchLoader::next() { return worker_->next(); }
 

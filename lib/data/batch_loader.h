@@ -46,8 +46,8 @@ class BatchLoader {
   ~BatchLoader();
 
   int64_t batches_per_epoch() const;
-  /// Begins epoch `epoch` (from 1), dropping what is left of the one before.
-  void start_epoch(int64_t epoch);
+  /// Begins epoch `epoch` (from 1) at its batch `first_batch` (from 0), dropping what is left of the one before.
+  void start_epoch(int64_t epoch, int64_t first_batch = 0);
   /// The next batch, or nothing at the end of the epoch. Blocks until one is ready; throws what the loader's thread
   /// threw, again and again until an epoch is started.
   std::unique_ptr<Batch> next();

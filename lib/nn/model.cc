@@ -90,15 +90,4 @@ void Model::forget_gradients() {
   for (Parameter* parameter : parameters_) parameter->forget_gradient();
 }
 
-std::vector<NamedValues> state_dict(const Model& model) {
-  std::vector<NamedValues> tensors;
-  for (const Parameter* parameter : model.parameters()) {
-    const Tensor plain = ops::reorder(parameter->value(), Layout::plain, MemoryPurpose::workspace);
-    tensors.push_back({parameter->name(), parameter->shape(), plain.values()});
-  }
-  for (const RunningState* state : model.states())
-    tensors.push_back({state->name, state->shape, state->value.values()});
-  return tensors;
-}
-
 }  // namespace dptrain::nn

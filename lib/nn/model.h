@@ -68,14 +68,4 @@ class Model {
   Tensor state_values_;
 };
 
-/// A tensor as checkpoints, hashes and tests see it: by name, in plain order, on the host.
-struct NamedValues {
-  std::string name;
-  Shape shape;
-  std::vector<float> values;
-};
-
-/// Every parameter and running state of the model, in the order of registration.
-std::vector<NamedValues> state_dict(const Model& model);
-
 }  // namespace dptrain::nn

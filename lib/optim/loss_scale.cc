@@ -1,29 +1,45 @@
 #include "optim/loss_scale.h"
 
-#include <array>
 #include <cstring>
 
 namespace dptrain::optim {
+namespace {
+
+/// The block as it lies in memory.
+struct Block {
+  float scale;
+  float inverse;
+  int32_t found;
+  int32_t good;
+  int64_t skipped;
+};
+static_assert(sizeof(Block) == 24);
+
+}  // namespace
 
 LossScale::LossScale(Device& device)
-    : block_(Tensor::empty(device, {24}, {.dtype = DType::u8, .purpose = MemoryPurpose::optimizer})) {
-  constexpr float kBegin = 65536;
-  std::array<std::byte, 24> begin{};
-  const float inverse = 1 / kBegin;
-  std::memcpy(begin.data(), &kBegin, sizeof kBegin);
-  std::memcpy(begin.data() + 4, &inverse, sizeof inverse);
-  device.upload(block_.raw(), begin.data(), block_.bytes());
-  state_ = {.scale = block_.part(0, DType::f32, {1}),
-            .inverse = block_.part(4, DType::f32, {1}),
-            .found = block_.part(8, DType::i32, {1}),
-            .good = block_.part(12, DType::i32, {1}),
-            .skipped = block_.part(16, DType::i64, {1})};
+    : block_(Tensor::empty(device, {sizeof(Block)}, {.dtype = DType::u8, .purpose = MemoryPurpose::optimizer})) {
+  state_ = {.scale = block_.part(offsetof(Block, scale), DType::f32, {1}),
+            .inverse = block_.part(offsetof(Block, inverse), DType::f32, {1}),
+            .found = block_.part(offsetof(Block, found), DType::i32, {1}),
+            .good = block_.part(offsetof(Block, good), DType::i32, {1}),
+            .skipped = block_.part(offsetof(Block, skipped), DType::i64, {1})};
+  set({});
 }
 
-int64_t LossScale::skipped() const {
-  int64_t count = 0;
-  block_.device().download(&count, state_.skipped.data<int64_t>(), sizeof count);
-  return count;
+LossScaleNumbers LossScale::numbers() const {
+  Block block{};
+  block_.device().download(&block, block_.raw(), sizeof block);
+  return {.scale = block.scale, .good = block.good, .skipped = block.skipped};
+}
+
+void LossScale::set(const LossScaleNumbers& numbers) {
+  const Block block{.scale = numbers.scale,
+                    .inverse = 1 / numbers.scale,
+                    .found = 0,
+                    .good = numbers.good,
+                    .skipped = numbers.skipped};
+  block_.device().upload(block_.raw(), &block, sizeof block);
 }
 
 }  // namespace dptrain::optim

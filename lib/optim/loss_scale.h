@@ -5,6 +5,13 @@
 
 namespace dptrain::optim {
 
+/// A loss scale as a checkpoint holds it.
+struct LossScaleNumbers {
+  float scale = 65536;
+  int32_t good = 0;     ///< steps since it last changed
+  int64_t skipped = 0;  ///< steps since the beginning
+};
+
 /// The dynamic loss scale of one replica in fp16: begins at 2^16, halves where gradients overflow and skips that step,
 /// doubles after 2000 steps that didn't. Lives on the device.
 class LossScale {
@@ -25,8 +32,8 @@ class LossScale {
 
   /// All of it, flat, for ranks that keep it alike.
   const Tensor& block() const { return block_; }
-  /// Steps that were skipped so far. Blocks.
-  int64_t skipped() const;
+  LossScaleNumbers numbers() const;  ///< Blocks.
+  void set(const LossScaleNumbers& numbers);
 
  private:
   Tensor block_;

@@ -7,7 +7,7 @@ namespace dptrain::optim {
 WeightAverage::WeightAverage(const nn::Model& model, double decay)
     : decay_(decay),
       average_(Tensor::empty(model.device(), model.weights().shape(), {.purpose = MemoryPurpose::optimizer})) {
-  average_.copy_from(model.weights());
+  restart(model);
 }
 
 void WeightAverage::follow(const nn::Model& model) {

@@ -10,6 +10,8 @@ class WeightAverage {
  public:
   WeightAverage(const nn::Model& model, double decay);
 
+  /// Begins again at the model's weights.
+  void restart(const nn::Model& model) { average_.copy_from(model.weights()); }
   /// After an optimizer step.
   void follow(const nn::Model& model);
   /// Makes the average the model's weights and its weights the average: before an evaluation, and once more after it.

@@ -1,5 +1,7 @@
 #include "parallel/replica.h"
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "autograd/cross_entropy.h"
@@ -133,6 +135,31 @@ void Replica::update() {
   optimizer_->step(*model_, step);
   if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
+}
+
+TrainingState Replica::training_state() {
+  TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
+  for (const optim::OptimizerState& kept : optimizer_->state()) {
+    auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
+    std::ranges::move(values, std::back_inserter(state.optimizer));
+  }
+  if (average_) state.average = nn::values_by_parameter(*model_, average_->values());
+  if (loss_scale_) state.loss_scale = loss_scale_->numbers();
+  return state;
+}
+
+void Replica::restore(const TrainingState& state) {
+  if (!state.model.empty()) nn::load_state_dict(*model_, state.model);
+  if (optimizer_ != nullptr && !state.optimizer.empty())
+    for (const optim::OptimizerState& kept : optimizer_->state())
+      nn::load_by_parameter(*model_, kept.values, state.optimizer, kept.name + ".");
+  if (average_) {
+    if (!state.average.empty())
+      nn::load_by_parameter(*model_, average_->values(), state.average);
+    else if (!state.model.empty())
+      average_->restart(*model_);
+  }
+  if (loss_scale_ && state.loss_scale) loss_scale_->set(*state.loss_scale);
 }
 
 SampleResults Replica::evaluate(const BatchPart& block) {

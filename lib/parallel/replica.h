@@ -12,6 +12,7 @@
 #include "parallel/phase_clock.h"
 #include "parallel/step_exchange.h"
 #include "parallel/step_recorder.h"
+#include "parallel/training_state.h"
 #include "tensor/precision.h"
 
 namespace dptrain::parallel {
@@ -97,7 +98,10 @@ class Replica {
   Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : Tensor(); }
   Tensor loss_scale_block() const { return loss_scale_ ? loss_scale_->block() : Tensor(); }
   /// Steps that fp16 skipped so far. Blocks.
-  int64_t skipped_steps() const { return loss_scale_ ? loss_scale_->skipped() : 0; }
+  int64_t skipped_steps() const { return loss_scale_ ? loss_scale_->numbers().skipped : 0; }
+
+  TrainingState training_state();
+  void restore(const TrainingState& state);
 
   /// Loss and hits of a block of test samples, by the running statistics. Blocks.
   SampleResults evaluate(const BatchPart& block);

@@ -111,6 +111,35 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   return tensors;
 }
 
+TrainingState ReplicatedStrategy::training_state() {
+  TrainingState state;
+  team_.run("reading the training's state", [&](int rank) {
+    if (rank == 0) state = replica(0).training_state();
+  });
+  return state;
+}
+
+void ReplicatedStrategy::restore(const TrainingState& state) {
+  team_.run("restoring the training's state", [&](int rank) { replica(rank).restore(state); });
+  if (state.loss_scale) {
+    skipped_steps_ = state.loss_scale->skipped;
+    reported_skipped_.assign(reported_skipped_.size(), skipped_steps_);
+  }
+}
+
+RankCosts& RankCosts::operator+=(const RankCosts& later) {
+  for (size_t i = 0; i < times.seconds.size(); ++i) times.seconds[i] += later.times.seconds[i];
+  samples += later.samples;
+  skipped_steps += later.skipped_steps;
+  if (later.peak_bytes > peak_bytes) {
+    peak_bytes = later.peak_bytes;
+    memory_at_peak = later.memory_at_peak;
+  }
+  communication.bytes += later.communication.bytes;
+  communication.collectives += later.communication.collectives;
+  return *this;
+}
+
 RankCosts ReplicatedStrategy::take_costs(int rank) {
   const auto at = static_cast<size_t>(rank);
   CachingAllocator& allocator = team_.device(rank).allocator();

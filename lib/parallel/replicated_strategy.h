@@ -11,6 +11,8 @@ class ReplicatedStrategy : public Strategy {
  public:
   std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
+  TrainingState training_state() override;
+  void restore(const TrainingState& state) override;
   std::vector<Score> take_scores(bool all) override;
   int ranks() const override { return team_.size(); }
   const Device& device(int rank) const override { return team_.device(rank); }

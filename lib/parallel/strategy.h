@@ -9,10 +9,11 @@
 #include "config/config_reader.h"
 #include "data/batch_loader.h"
 #include "data/dataset.h"
-#include "nn/model.h"
+#include "nn/named_values.h"
 #include "parallel/phase_clock.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
+#include "parallel/training_state.h"
 
 namespace dptrain::parallel {
 
@@ -41,6 +42,9 @@ struct RankCosts {
   int64_t peak_bytes = 0;
   MemoryCounts memory_at_peak;
   CommCounts communication;
+
+  /// Of the time after as well; the larger peak counts.
+  RankCosts& operator+=(const RankCosts& later);
 };
 
 /// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,
@@ -61,8 +65,13 @@ class Strategy {
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes.
   virtual std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) = 0;
-  /// What checkpoints and hashes hold.
+  /// Parameters and running statistics: what evaluations go by and hashes are of.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
+  /// What a checkpoint holds. Steps under way are to have been waited for.
+  virtual TrainingState training_state() = 0;
+  /// Goes on from there, before the first step. Tensors have the names and shapes that `training_state` gives; an empty
+  /// part, or one that this training doesn't keep, is left as it is.
+  virtual void restore(const TrainingState& state) = 0;
 
   virtual int ranks() const = 0;
   virtual const Device& device(int rank) const = 0;

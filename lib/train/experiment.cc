@@ -138,23 +138,45 @@ ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experimen
   return ops::ConvolutionAlgorithm::winograd;
 }
 
-/// `init: {normal: 0.01}`, `xavier_uniform`, `kaiming_normal`: of weights with two or more dimensions.
-std::optional<nn::Initializer> read_initializer(ConfigReader& config) {
-  std::optional<nn::Initializer> initializer;
+/// `init: {normal: 0.01}`, `xavier_uniform`, `kaiming_normal`: of weights with two or more dimensions; or {from: FILE}.
+void read_initialization(ConfigReader& config, Experiment& experiment) {
+  std::optional<nn::Initializer> normal;
   const std::vector<ConfigChoice> choices = {
       {"model", "as the model's reference does", {}},
       {"normal", "normally distributed with this deviation",
        [&](ConfigReader& options) {
-         initializer = nn::Initializer::normal(
+         normal = nn::Initializer::normal(
              options.number("normal", 0.01, {.min = 0, .exclusive_min = true, .help = "the deviation"}));
        }},
       {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
       {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
+      {"from", "the tensors of a .safetensors file, by name",
+       [&](ConfigReader& options) {
+         experiment.initial_weights = options.optional_path("from", "the file, a checkpoint or a run directory");
+       }},
   };
   const std::string name = config.named("init", choices, "model", "how weights begin");
-  if (name == "xavier_uniform") return nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
-  if (name == "kaiming_normal") return nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};
-  return name == "normal" ? initializer : std::nullopt;
+  std::optional<nn::Initializer>& weights = experiment.initialization.weights;
+  if (name == "xavier_uniform") weights = nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
+  if (name == "kaiming_normal") weights = nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};
+  if (name == "normal") weights = normal;
+  if (config.describing() || name != "from" || experiment.initial_weights) return;
+  config.mistake("init", "expected the file to begin from", "none", "write init: {from: FILE}");
+}
+
+CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
+  CheckpointSettings settings;
+  config.section(
+      "checkpoint",
+      [&](ConfigReader& options) {
+        settings.every_epochs =
+            options.integer("every_epochs", 1, {.min = 0, .help = "epochs between checkpoints; 0: only at the end"});
+        settings.every_steps =
+            options.integer("every_steps", 0, {.min = 0, .help = "steps between checkpoints as well; 0: none"});
+        settings.keep = options.integer("keep", 3, {.min = 1, .help = "the newest so many are kept"});
+      },
+      "what a training can be resumed from");
+  return settings;
 }
 
 void read_length(ConfigReader& config, Experiment& experiment) {
@@ -205,7 +227,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
   experiment.convolution = read_convolution(config, experiment);
-  experiment.initialization = {.seed = experiment.seed, .weights = read_initializer(config)};
+  experiment.initialization.seed = experiment.seed;
+  read_initialization(config, experiment);
+  experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.steps_in_flight = static_cast<int>(config.integer(
       "steps_in_flight", 2,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,13 @@
 #include "tensor/precision.h"
 
 namespace dptrain::train {
+
+/// When checkpoints are written, beside the one at the end. 0: never.
+struct CheckpointSettings {
+  int64_t every_epochs = 1;
+  int64_t every_steps = 0;
+  int64_t keep = 3;  ///< the newest so many
+};
 
 /// A whole experiment, as a configuration describes it: everything checked, nothing opened yet.
 struct Experiment {
@@ -35,7 +43,9 @@ struct Experiment {
   std::optional<int64_t> epochs;        ///< one of epochs and steps is given
   std::optional<int64_t> steps;
   uint64_t seed = 0;
-  int64_t eval_every = 1;  ///< epochs; 0: never
+  CheckpointSettings checkpoint;
+  std::optional<std::filesystem::path> initial_weights;  ///< of `init: {from: ...}`
+  int64_t eval_every = 1;                                ///< epochs; 0: never
   bool log_steps = false;
   int steps_in_flight = 2;
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none

@@ -9,10 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "train/safetensors.h"
+#include "train/checkpoint.h"
 
 namespace dptrain::train {
 namespace {
@@ -22,6 +24,8 @@ namespace fs = std::filesystem;
 constexpr const char* kWeights = "model.safetensors";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
+constexpr std::array<const char*, 4> kCheckpointFiles = {"manifest.json", kWeights, "optimizer.safetensors",
+                                                         "average.safetensors"};
 constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};
 
 /// Removes what an earlier run wrote, and nothing else: somebody's own files in `checkpoints` stay.
@@ -34,8 +38,10 @@ void remove_results(const fs::path& run, std::error_code& error) {
   if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
     if (!entry.path().filename().string().starts_with("step-")) continue;
-    fs::remove(entry.path() / kWeights, error);
-    if (error) return;
+    for (const char* file : kCheckpointFiles) {
+      fs::remove(entry.path() / file, error);
+      if (error) return;
+    }
     std::error_code not_empty;
     fs::remove(entry.path(), not_empty);
   }
@@ -43,9 +49,23 @@ void remove_results(const fs::path& run, std::error_code& error) {
   fs::remove(run / "checkpoints", not_empty);
 }
 
+/// Keeps the lines whose `key` is at most `last`, in a file that may be absent or end in half a line.
+void keep_lines(const fs::path& path, const char* key, int64_t last) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;
+  std::istringstream lines(read_file(path));
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    if (object.is_object() && object.contains(key) && object[key].is_number_integer() && object[key] <= last)
+      kept += line + "\n";
+  }
+  write_file_atomically(path, kept);
+}
+
 }  // namespace
 
-RunDirectory::RunDirectory(const fs::path& path, bool overwrite) : path_(path) {
+RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(path) {
   make_folder(path);
   const fs::path lock = path / ".lock";
   std::error_code error;
@@ -60,13 +80,14 @@ RunDirectory::RunDirectory(const fs::path& path, bool overwrite) : path_(path) {
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
     refuse("another process is writing this run directory", "wait for it, or choose another with --out");
   for (const char* result : kResults) {
-    if (overwrite || !fs::exists(path / result, error)) continue;
+    if (earlier != EarlierRun::refuse || !fs::exists(path / result, error)) continue;
     const std::string what = result == std::string("metrics.jsonl") ? "metrics" : result;
     refuse(fmt::format("the run directory already has {}", what),
-           "--overwrite replaces them, --out DIR chooses another directory");
+           "--resume goes on with it, --overwrite replaces them, --out DIR chooses another directory");
   }
-  if (!overwrite && !has_lock && fs::exists(path / "config.yaml", error))
+  if (earlier != EarlierRun::overwrite && !has_lock && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
+  if (earlier == EarlierRun::resume) return;
   remove_results(path, error);
   if (error) refuse(fmt::format("could not remove an earlier run: {}", error.message()), "choose another with --out");
 }
@@ -83,32 +104,30 @@ void RunDirectory::write_summary(const std::string& json) {
   write_file_atomically(path_ / "summary.json", json + "\n");
 }
 
-fs::path RunDirectory::write_weights(int64_t step, const std::vector<nn::NamedValues>& tensors) {
-  const fs::path folder = path_ / "checkpoints" / fmt::format("step-{:06}", step);
-  make_folder(folder);
-  write_safetensors(folder / kWeights, tensors);
-  return folder / kWeights;
+bool RunDirectory::has_summary() const {
+  std::error_code error;
+  return fs::exists(path_ / "summary.json", error);
+}
+
+void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
+  keep_lines(path_ / "metrics.jsonl", "epoch", epochs);
+  keep_lines(path_ / "steps.jsonl", "step", step);
+  std::error_code error;
+  fs::remove(path_ / "summary.json", error);
 }
 
 fs::path find_weights(const fs::path& path) {
   std::error_code error;
   if (fs::is_regular_file(path, error)) return path;
   if (fs::is_regular_file(path / kWeights, error)) return path / kWeights;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(path / "checkpoints", error))
-    if (entry.path().filename().string().starts_with("step-") && fs::is_regular_file(entry.path() / kWeights, error))
-      found.push_back(entry.path() / kWeights);
+  const auto found = checkpoint_folders(path / "checkpoints");
   if (found.empty())
     throw Error(ExitCode::missing_file,
                 Mistake{.where = path.string(),
                         .expected = "expected a .safetensors file, a checkpoint or a run directory with one",
                         .got = fs::exists(path, error) ? "neither" : "nothing there",
                         .advice = "name for instance runs/lenet_ddp_2cpu"});
-  // Steps are padded to six digits; a longer number is a later step.
-  return *std::ranges::max_element(found, {}, [](const fs::path& file) {
-    const std::string step = file.parent_path().filename().string();
-    return std::pair(step.size(), step);
-  });
+  return found.back() / kWeights;
 }
 
 }  // namespace dptrain::train

@@ -2,19 +2,19 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
-
-#include "nn/model.h"
 
 namespace dptrain::train {
+
+/// What to do with what an earlier run left in its directory.
+enum class EarlierRun { refuse, overwrite, resume };
 
 /// Where a run writes. Held by one process at a time; a directory that has metrics is never touched unless asked to.
 class RunDirectory {
  public:
-  /// Creates and locks the directory. Throws 74 where it has metrics, a summary or checkpoints and `overwrite` is not
-  /// set (naming --overwrite), where another process uses it, or where it can't be written. With `overwrite` the files
-  /// of the run before are removed, and only those.
-  RunDirectory(const std::filesystem::path& path, bool overwrite);
+  /// Creates and locks the directory. Throws 74 where another process uses it or it can't be written. Of an earlier run
+  /// that left metrics, a summary or checkpoints: `refuse` throws 74, naming --resume and --overwrite; `overwrite`
+  /// removes its files, and only those; `resume` keeps them.
+  RunDirectory(const std::filesystem::path& path, EarlierRun earlier);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -27,16 +27,19 @@ class RunDirectory {
   void append_metrics(const std::string& line);
   void append_step(const std::string& line);
   void write_summary(const std::string& json);
-  /// Writes checkpoints/step-NNNNNN/model.safetensors, and returns its path.
-  std::filesystem::path write_weights(int64_t step, const std::vector<nn::NamedValues>& tensors);
+  /// Where checkpoints are kept; see checkpoint.h.
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  bool has_summary() const;
+  /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary.
+  void go_back_to(int64_t epochs, int64_t step);
 
  private:
   std::filesystem::path path_;
   int lock_ = -1;
 };
 
-/// The model.safetensors that `path` names: the file itself, a checkpoint's folder, or a run directory, whose newest
-/// checkpoint counts. Throws 66, saying what was looked for.
+/// The model.safetensors that `path` names: the file itself, a checkpoint's folder, or a
+/// run directory, whose newest checkpoint counts. Throws 66, saying what was looked for.
 std::filesystem::path find_weights(const std::filesystem::path& path);
 
 }  // namespace dptrain::train

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/model.h"
+#include "nn/named_values.h"
 
 namespace dptrain::train {
 

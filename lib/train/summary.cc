@@ -12,8 +12,6 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
   using nlohmann::ordered_json;
   std::vector<std::string> devices;
   for (const DeviceId& device : experiment.devices) devices.push_back(device.name());
-  Sha256 config_hash;
-  config_hash.update(resolved_config);
   const ordered_json summary = {
       {"schema", 1},
       {"run", experiment.name},
@@ -33,7 +31,7 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
         {"cores", usable_cores()},
         {"devices", devices},
         {"threads", experiment.threads}}},
-      {"config_hash", config_hash.hex_digest()}};
+      {"config_hash", sha256_of(resolved_config)}};
   return summary.dump(2);
 }
 

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <deque>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/divergence.h"
 #include "train/safetensors.h"
 
 namespace dptrain::train {
@@ -39,18 +38,31 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .steps_in_flight = experiment.steps_in_flight}});
 }
 
-}  // namespace
+/// What must not change where a training goes on: with another of these its position or its state means something else.
+TrainingIdentity identity_of(const Experiment& experiment, const Datasets& data) {
+  return {{"model", experiment.model.name},
+          {"dataset", experiment.dataset.name},
+          {"samples", std::to_string(data.train->samples())},
+          {"batch_size", std::to_string(experiment.batch_size)},
+          {"accumulate", std::to_string(experiment.accumulate)},
+          {"seed", std::to_string(experiment.seed)},
+          {"optimizer", experiment.optimizer.name}};
+}
 
-/// An epoch while it runs.
-struct Trainer::Epoch {
-  int64_t number = 0;
-  Pass train;
-  std::deque<parallel::StepNumbers> under_way = {};  ///< steps whose score hasn't come yet
-  std::optional<Pass> test;
-  double data_wait_s = 0;
-  double learning_rate = 0;  ///< of its last step
-  bool stopped = false;
-};
+void require_same_training(const TrainingIdentity& own, const ResumePoint& resume) {
+  const TrainingIdentity& other = resume.checkpoint.identity;
+  for (const auto& [name, value] : own) {
+    const auto found = std::ranges::find(other, name, &TrainingIdentity::value_type::first);
+    if (found != other.end() && found->second == value) continue;
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = resume.folder.string(),
+                        .expected = fmt::format("expected a training with {} {}", name, value),
+                        .got = found == other.end() ? "none" : found->second,
+                        .advice = "set what it was trained with, or begin anew with another --out"});
+  }
+}
+
+}  // namespace
 
 void require_model_fits(const Experiment& experiment, const ImageDataset& data) {
   for (const DeviceId& id : experiment.devices) {
@@ -60,8 +72,12 @@ void require_model_fits(const Experiment& experiment, const ImageDataset& data) 
   }
 }
 
-Trainer::Trainer(const Experiment& experiment, const Datasets& data)
-    : experiment_(experiment), data_(data), strategy_(make_strategy(experiment, *data.train)) {
+Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash,
+                 const std::optional<ResumePoint>& resume)
+    : experiment_(experiment),
+      data_(data),
+      config_hash_(config_hash),
+      strategy_(make_strategy(experiment, *data.train)) {
   loader_ = std::make_unique<BatchLoader>(data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
                                                                           .micro_batches = experiment.accumulate,
                                                                           .seed = experiment.seed,
@@ -70,6 +86,33 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data)
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
                     experiment.steps ? *experiment.steps : *experiment.epochs * batches);
+  if (resume) {
+    restore(*resume);
+  } else if (experiment.initial_weights) {
+    const auto path = find_weights(*experiment.initial_weights);
+    load_weights(read_safetensors(path), path.string());
+  }
+}
+
+void Trainer::restore(const ResumePoint& resume) {
+  const Checkpoint& checkpoint = resume.checkpoint;
+  require_same_training(identity_of(experiment_, data_), resume);
+  const parallel::TrainingState own = strategy_->training_state();
+  nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
+  nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
+                           (resume.folder / "optimizer.safetensors").string());
+  strategy_->restore(checkpoint.state);
+  position_ = checkpoint.position;
+  saved_at_ = position_.mark();
+  saved_ = resume.folder;
+  if (!finished()) position_.reported = false;
+  // What a begun epoch cost other devices says nothing of these.
+  if (position_.costs.size() != static_cast<size_t>(strategy_->ranks())) position_.costs.clear();
+}
+
+void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
+  nn::require_same_tensors(strategy_->state_dict(), tensors, where);
+  strategy_->restore({.model = tensors, .optimizer = {}, .average = {}, .loss_scale = {}});
 }
 
 int64_t Trainer::planned_epochs() const {
@@ -78,93 +121,109 @@ int64_t Trainer::planned_epochs() const {
   return (*experiment_.steps + batches - 1) / batches;
 }
 
-bool Trainer::finished(int64_t epoch) const {
-  return experiment_.epochs ? epoch > *experiment_.epochs : step_ >= *experiment_.steps;
+bool Trainer::finished() const {
+  if (experiment_.epochs) return position_.epochs >= *experiment_.epochs;
+  return position_.step >= *experiment_.steps && (position_.batches == 0 || position_.reported);
 }
 
 TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
   const auto start = Clock::now();
   TrainingOutcome outcome;
-  std::vector<nn::NamedValues> tensors;  // of the last whole epoch, until training goes on
-  for (int64_t number = 1; !finished(number) && outcome.signal == 0; ++number) {
-    Epoch epoch{.number = number, .train = {}, .test = {}};
-    tensors.clear();
-    train_epoch(epoch, directory, observer, stop);
-    if (epoch.stopped) {
-      outcome.signal = stop.load();
-      break;
-    }
-    EpochMetrics metrics = metrics_of(epoch);
-    if (experiment_.eval_every > 0 && number % experiment_.eval_every == 0) {
+  outcome.epochs = position_.epochs;
+  while (!finished() && outcome.signal == 0) {
+    train_epoch(directory, observer, stop);
+    outcome.signal = stop.load();
+    if (outcome.signal != 0) break;
+    EpochMetrics metrics = metrics_of_epoch();
+    const parallel::StepNumbers numbers{
+        .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
+    if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
       const auto begun = Clock::now();
       const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
-      if (score) require_finite(*score, {.step = step_, .epoch = number});
+      if (score) require_finite(*score, numbers);
       if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
-    tensors = finite_weights({.step = step_, .epoch = number});
+    const auto tensors = strategy_->state_dict();
+    require_finite(tensors, numbers);
     metrics.weights_hash = outcome.weights_hash = weights_hash(tensors);
     directory.append_metrics(metrics.json());
     observer.on_epoch(metrics);
-    outcome.epochs = number;
+    outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
+    end_epoch();
+    const int64_t every = experiment_.checkpoint.every_epochs;
+    if (every > 0 && outcome.epochs % every == 0) save(directory);
     outcome.signal = stop.load();
   }
-  if (tensors.empty()) {
-    tensors = finite_weights({.step = step_, .epoch = outcome.epochs});
-    outcome.weights_hash = weights_hash(tensors);
-  }
-  outcome.weights = directory.write_weights(step_, tensors);
-  outcome.steps = step_;
+  outcome.weights = save(directory);
+  const bool within_epoch = position_.batches > 0 && !position_.reported;
+  if (within_epoch || outcome.weights_hash.empty()) outcome.weights_hash = weights_hash(strategy_->state_dict());
+  outcome.steps = position_.step;
   outcome.seconds = seconds_since(start);
   return outcome;
 }
 
-void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
-  const int64_t samples = data_.train->samples();
+void Trainer::train_epoch(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
   for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
-  loader_->start_epoch(epoch.number);
-  const auto begun = Clock::now();
-  while (!experiment_.steps || step_ < *experiment_.steps) {
+  loader_->start_epoch(position_.epochs + 1, position_.batches);
+  auto counted = Clock::now();  // up to here seconds are in the position
+  const auto count_seconds = [&] {
+    const auto now = Clock::now();
+    position_.seconds += seconds_between(counted, now);
+    counted = now;
+  };
+  while (!experiment_.steps || position_.step < *experiment_.steps) {
     const auto asked = Clock::now();
     const std::unique_ptr<Batch> batch = next_batch();
-    epoch.data_wait_s += seconds_since(asked);
+    position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
-    const parallel::StepNumbers numbers{
-        .step = step_ + 1, .epoch = epoch.number, .learning_rate = schedule_->rate(step_ + 1)};
-    ++step_;
-    epoch.learning_rate = numbers.learning_rate;
-    strategy_->train_step(*batch, numbers);
-    epoch.under_way.push_back(numbers);
-    take_scores(epoch, directory, false);
-    epoch.train.seconds = seconds_since(begun);
-    const int64_t epochs_after = planned_epochs() - epoch.number;
-    int64_t samples_left = samples - epoch.train.score.samples + epochs_after * samples;
-    if (experiment_.steps) samples_left = std::min(samples_left, (*experiment_.steps - step_) * experiment_.batch_size);
-    // A GPU's first scores come a few steps later.
-    const double speed = epoch.train.samples_per_s();
-    const double left = speed > 0 ? static_cast<double>(samples_left) / speed : 0;
-    observer.on_step({.epoch = epoch.number,
-                      .epochs = planned_epochs(),
-                      .samples_done = epoch.train.score.samples,
-                      .samples_of_epoch = samples,
-                      .seconds = epoch.train.seconds,
-                      .mean_loss = epoch.train.score.mean_loss(),
-                      .seconds_left = left});
-    if (stop.load() != 0) {
-      epoch.stopped = true;
-      break;
+    const int64_t step = position_.step + 1;
+    under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
+    strategy_->train_step(*batch, under_way_.back());
+    position_.learning_rate = under_way_.back().learning_rate;
+    position_.step = step;
+    ++position_.batches;
+    take_scores(directory, false);
+    count_seconds();
+    observer.on_step(progress());
+    const int64_t every = experiment_.checkpoint.every_steps;
+    if (every > 0 && step % every == 0) {
+      take_scores(directory, true);
+      count_seconds();
+      count_costs();
+      save(directory);
+      counted = Clock::now();
     }
+    if (stop.load() != 0) break;
   }
-  take_scores(epoch, directory, true);
-  epoch.train.seconds = seconds_since(begun);
+  take_scores(directory, true);
+  count_seconds();
+  count_costs();
 }
 
-void Trainer::take_scores(Epoch& epoch, RunDirectory& directory, bool all) {
+TrainingObserver::Progress Trainer::progress() const {
+  const Pass train{.score = position_.score, .seconds = position_.seconds};
+  const int64_t samples = data_.train->samples(), epochs_after = planned_epochs() - position_.epochs - 1;
+  int64_t samples_left = samples - train.score.samples + epochs_after * samples;
+  if (experiment_.steps)
+    samples_left = std::min(samples_left, (*experiment_.steps - position_.step) * experiment_.batch_size);
+  // A GPU's first scores come a few steps later.
+  const double speed = train.samples_per_s();
+  return {.epoch = position_.epochs + 1,
+          .epochs = planned_epochs(),
+          .samples_done = train.score.samples,
+          .samples_of_epoch = samples,
+          .seconds = train.seconds,
+          .mean_loss = train.score.mean_loss(),
+          .seconds_left = speed > 0 ? static_cast<double>(samples_left) / speed : 0};
+}
+
+void Trainer::take_scores(RunDirectory& directory, bool all) {
   for (const parallel::Score& score : strategy_->take_scores(all)) {
-    const parallel::StepNumbers numbers = epoch.under_way.front();
-    epoch.under_way.pop_front();
+    const parallel::StepNumbers numbers = under_way_.front();
+    under_way_.pop_front();
     require_finite(score, numbers);
-    epoch.train.score += score;
+    position_.score += score;
     if (experiment_.log_steps) directory.append_step(step_json(numbers, score));
   }
 }
@@ -173,46 +232,61 @@ std::unique_ptr<Batch> Trainer::next_batch() {
   try {
     return loader_->next();
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("step {}, loading its batch: {}", step_ + 1, error.what()));
+    throw Error(error.code(), fmt::format("step {}, loading its batch: {}", position_.step + 1, error.what()));
   }
 }
 
-void Trainer::report_divergence(const char* what, const parallel::StepNumbers& numbers) const {
-  throw Error(ExitCode::diverged,
-              Mistake{.where = fmt::format("step {}, epoch {}", numbers.step, numbers.epoch),
-                      .expected = fmt::format("training diverged: {} no longer finite", what),
-                      .got = "",
-                      .advice = fmt::format("use a learning rate below {}", experiment_.learning_rate)});
+void Trainer::count_costs() {
+  position_.costs.resize(static_cast<size_t>(strategy_->ranks()));
+  for (int rank = 0; rank < strategy_->ranks(); ++rank)
+    position_.costs[static_cast<size_t>(rank)] += strategy_->take_costs(rank);
 }
 
-void Trainer::require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const {
-  if (!std::isfinite(score.loss_sum)) report_divergence("the loss is", numbers);
+void Trainer::end_epoch() {
+  if (position_.batches == loader_->batches_per_epoch())
+    position_ = {.step = position_.step, .epochs = position_.epochs + 1, .learning_rate = position_.learning_rate};
+  else
+    position_.reported = true;
 }
 
-std::vector<nn::NamedValues> Trainer::finite_weights(const parallel::StepNumbers& numbers) {
-  auto tensors = strategy_->state_dict();
-  for (const auto& tensor : tensors)
-    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }))
-      report_divergence("the weights are", numbers);
-  return tensors;
+std::filesystem::path Trainer::save(RunDirectory& directory) {
+  if (saved_.empty() || saved_at_ != position_.mark()) {
+    Checkpoint checkpoint{.identity = identity_of(experiment_, data_),
+                          .config_hash = config_hash_,
+                          .devices = {},
+                          .position = position_,
+                          .state = strategy_->training_state()};
+    for (const DeviceId& device : experiment_.devices) checkpoint.devices.push_back(device.name());
+    require_finite(checkpoint.state.model,
+                   {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
+    saved_ = write_checkpoint(directory.checkpoints(), checkpoint, experiment_.checkpoint.keep);
+    saved_at_ = position_.mark();
+  }
+  return saved_ / "model.safetensors";
 }
 
-EpochMetrics Trainer::metrics_of(const Epoch& epoch) {
+Pass Trainer::evaluate() {
+  const auto begun = Clock::now();
+  const auto score = strategy_->evaluate(*data_.test, [] { return false; });
+  return {.score = score.value_or(parallel::Score()), .seconds = seconds_since(begun)};
+}
+
+EpochMetrics Trainer::metrics_of_epoch() const {
   EpochMetrics metrics{.run = experiment_.name,
                        .strategy = experiment_.strategy.name,
-                       .epoch = epoch.number,
-                       .step = step_,
+                       .epoch = position_.epochs + 1,
+                       .step = position_.step,
                        .world_size = strategy_->ranks(),
                        .global_batch = experiment_.batch_size,
-                       .learning_rate = epoch.learning_rate,
-                       .train = epoch.train,
+                       .learning_rate = position_.learning_rate,
+                       .train = {.score = position_.score, .seconds = position_.seconds},
                        .test = {},
                        .time = {},
                        .devices = {},
                        .weights_hash = {}};
-  const double seconds = epoch.train.seconds, ranks = strategy_->ranks();
+  const double seconds = position_.seconds, ranks = strategy_->ranks();
   for (int rank = 0; rank < strategy_->ranks(); ++rank) {
-    const parallel::RankCosts costs = strategy_->take_costs(rank);
+    const parallel::RankCosts& costs = position_.costs[static_cast<size_t>(rank)];
     const double compute = costs.times[Phase::compute], optimizer = costs.times[Phase::optimizer];
     metrics.time.compute_s += compute / ranks;
     metrics.time.exposed_comm_s += costs.times[Phase::communication] / ranks;
@@ -230,7 +304,7 @@ EpochMetrics Trainer::metrics_of(const Epoch& epoch) {
   }
   // While the host waits for data a GPU may be at work on the steps before.
   const double idle = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s;
-  metrics.time.data_wait_s = std::clamp(epoch.data_wait_s, 0.0, std::max(idle, 0.0));
+  metrics.time.data_wait_s = std::clamp(position_.data_wait_s, 0.0, std::max(idle, 0.0));
   metrics.time.other_s = idle - metrics.time.data_wait_s;
   return metrics;
 }

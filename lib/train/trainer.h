@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <string>
 
 #include "data/batch_loader.h"
+#include "train/checkpoint.h"
 #include "train/experiment.h"
 #include "train/metrics.h"
 #include "train/run_directory.h"
@@ -46,38 +48,56 @@ struct TrainingOutcome {
 /// on them.
 void require_model_fits(const Experiment& experiment, const ImageDataset& data);
 
-/// Runs an experiment on opened data: opens the devices, trains epoch by epoch, evaluates, writes metrics and weights.
+/// Runs an experiment on opened data: opens the devices, trains epoch by epoch, evaluates, writes metrics and
+/// checkpoints.
 class Trainer {
  public:
-  /// Opens the devices and makes the replicas. Throws 71 for a device or its memory, 78 for a model that the data
-  /// doesn't fit.
-  Trainer(const Experiment& experiment, const Datasets& data);
+  /// Opens the devices and makes the replicas; goes on from a checkpoint where there is one. Throws 71 for a device or
+  /// its memory, 78 for a model that the data doesn't fit; 65, naming both values, for a checkpoint or weights of
+  /// something else.
+  Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash = {},
+          const std::optional<ResumePoint>& resume = {});
+
+  /// Whether nothing is left to train: the checkpoint was that of a whole training.
+  bool finished() const;
+  const TrainingPosition& position() const { return position_; }
 
   /// Throws 79 where the loss or a weight is no longer finite; the weights of that step are not written.
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  /// Takes these weights and running statistics. Throws 65, naming `where` and the tensor, where they are another
+  /// model's.
+  void load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where);
+  /// Loss and accuracy on the test split.
+  Pass evaluate();
 
  private:
-  struct Epoch;
-
+  void restore(const ResumePoint& resume);
   int64_t planned_epochs() const;
-  bool finished(int64_t epoch) const;
-  void train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  /// Trains what is left of the epoch that `position_` is in; leaves it where a signal comes.
+  void train_epoch(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  TrainingObserver::Progress progress() const;
   /// Counts the scores of the steps that are done; with `all` waits for those under way.
-  void take_scores(Epoch& epoch, RunDirectory& directory, bool all);
+  void take_scores(RunDirectory& directory, bool all);
   /// The loader's next batch; an error of the loader names the step.
   std::unique_ptr<Batch> next_batch();
-  [[noreturn]] void report_divergence(const char* what, const parallel::StepNumbers& numbers) const;
-  void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) const;
-  /// The weights as they are to be hashed or written. Throws 79 where one of them is no longer finite.
-  std::vector<nn::NamedValues> finite_weights(const parallel::StepNumbers& numbers);
-  EpochMetrics metrics_of(const Epoch& epoch);
+  /// Adds what ranks have cost since the last time to the position.
+  void count_costs();
+  EpochMetrics metrics_of_epoch() const;
+  /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
+  void end_epoch();
+  /// Writes a checkpoint of the position, unless it is the newest already; returns its model.safetensors.
+  std::filesystem::path save(RunDirectory& directory);
 
   Experiment experiment_;
   Datasets data_;
+  std::string config_hash_;
   std::unique_ptr<parallel::Strategy> strategy_;
   std::unique_ptr<BatchLoader> loader_;
   std::optional<optim::Schedule> schedule_;
-  int64_t step_ = 0;
+  TrainingPosition position_;
+  std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
+  TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
+  std::filesystem::path saved_;
 };
 
 }  // namespace dptrain::train

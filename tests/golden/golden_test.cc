@@ -8,6 +8,7 @@
 
 #include "autograd/cross_entropy.h"
 #include "models/model_registry.h"
+#include "nn/named_values.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "support/device_rows.h"

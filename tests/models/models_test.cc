@@ -8,6 +8,7 @@
 
 #include "config/config_document.h"
 #include "models/model_registry.h"
+#include "nn/named_values.h"
 #include "support/expect_error.h"
 #include "support/source_tree.h"
 #include "support/test_device.h"

@@ -1,11 +1,10 @@
 // Modules, and the memory of a whole model: two flat buffers in the order of registration.
 
-#include "nn/model.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "nn/layers.h"
+#include "nn/named_values.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"

@@ -5,6 +5,7 @@
 #include "support/expect_error.h"
 #include "support/idx_files.h"
 #include "support/process.h"
+#include "train/checkpoint.h"
 
 namespace dptrain::train {
 namespace {
@@ -14,18 +15,24 @@ using testing::expect_error;
 using testing::ScratchFolder;
 using testing::text_of;
 
-const std::vector<nn::NamedValues> kTensors = {{"weight", {2}, {1, 2}}};
+/// A checkpoint after so many steps, in the run directory.
+fs::path checkpoint_of(const RunDirectory& directory, int64_t step) {
+  Checkpoint checkpoint;
+  checkpoint.position.step = step;
+  checkpoint.state.model = {{"weight", {2}, {1, 2}}};
+  return write_checkpoint(directory.checkpoints(), checkpoint, 5);
+}
 
 TEST(RunDirectory, WritesItsFiles) {
   const ScratchFolder scratch;
   const fs::path path = scratch.path() / "runs/a";
-  RunDirectory directory(path, false);
+  RunDirectory directory(path, EarlierRun::refuse);
   directory.write_config("seed: 0\n");
   directory.append_metrics("{\"epoch\": 1}");
   directory.append_metrics("{\"epoch\": 2}");
   directory.append_step("{\"step\": 1}");
   directory.write_summary("{}");
-  EXPECT_EQ(directory.write_weights(7, kTensors), path / "checkpoints/step-000007/model.safetensors");
+  EXPECT_EQ(directory.checkpoints(), path / "checkpoints");
   EXPECT_EQ(text_of(path / "config.yaml"), "seed: 0\n");
   EXPECT_EQ(text_of(path / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
   EXPECT_EQ(text_of(path / "steps.jsonl"), "{\"step\": 1}\n");
@@ -34,23 +41,23 @@ TEST(RunDirectory, WritesItsFiles) {
 
 TEST(RunDirectory, OneThatHasMetricsIsNotTouched) {
   const ScratchFolder scratch;
-  { RunDirectory(scratch.path(), false).append_metrics("{}"); }
+  { RunDirectory(scratch.path(), EarlierRun::refuse).append_metrics("{}"); }
   expect_error(ExitCode::io, {"already has metrics", "--overwrite", "--out"},
-               [&] { RunDirectory(scratch.path(), false); });
+               [&] { RunDirectory(scratch.path(), EarlierRun::refuse); });
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{}\n");
 }
 
 TEST(RunDirectory, OneThatNeverTrainedBeginsAgain) {
   const ScratchFolder scratch;
-  { RunDirectory(scratch.path(), false).write_config("old"); }
-  const RunDirectory directory(scratch.path(), false);
+  { RunDirectory(scratch.path(), EarlierRun::refuse).write_config("old"); }
+  const RunDirectory directory(scratch.path(), EarlierRun::refuse);
   EXPECT_FALSE(fs::exists(scratch.path() / "config.yaml"));
 }
 
 TEST(RunDirectory, WeightsOfAStoppedFirstEpochAreKept) {
   const ScratchFolder scratch;
-  { RunDirectory(scratch.path(), false).write_weights(1, kTensors); }
-  expect_error(ExitCode::io, {"checkpoints", "--overwrite"}, [&] { RunDirectory(scratch.path(), false); });
+  checkpoint_of(RunDirectory(scratch.path(), EarlierRun::refuse), 1);
+  expect_error(ExitCode::io, {"checkpoints", "--overwrite"}, [&] { RunDirectory(scratch.path(), EarlierRun::refuse); });
   EXPECT_TRUE(fs::exists(scratch.path() / "checkpoints/step-000001/model.safetensors"));
 }
 
@@ -59,13 +66,13 @@ TEST(RunDirectory, WhatNoRunWroteIsNeverTouched) {
   fs::create_directories(scratch.path() / "checkpoints/mine");
   scratch.write("checkpoints/mine/w.pt", "precious");
   scratch.write("config.yaml", "mine");
-  expect_error(ExitCode::io, {"checkpoints"}, [&] { RunDirectory(scratch.path(), false); });
-  { const RunDirectory directory(scratch.path(), true); }
+  expect_error(ExitCode::io, {"checkpoints"}, [&] { RunDirectory(scratch.path(), EarlierRun::refuse); });
+  { const RunDirectory directory(scratch.path(), EarlierRun::overwrite); }
   EXPECT_EQ(text_of(scratch.path() / "checkpoints/mine/w.pt"), "precious");
 
   const ScratchFolder other;
   other.write("config.yaml", "mine");
-  expect_error(ExitCode::io, {"config.yaml", "--out"}, [&] { RunDirectory(other.path(), false); });
+  expect_error(ExitCode::io, {"config.yaml", "--out"}, [&] { RunDirectory(other.path(), EarlierRun::refuse); });
   EXPECT_EQ(text_of(other.path() / "config.yaml"), "mine");
 }
 
@@ -73,14 +80,14 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
   const ScratchFolder scratch;
   scratch.write("notes.txt", "mine");
   {
-    RunDirectory directory(scratch.path(), false);
+    RunDirectory directory(scratch.path(), EarlierRun::refuse);
     directory.write_config("");
     directory.append_metrics("{}");
     directory.append_step("{}");
     directory.write_summary("{}");
-    directory.write_weights(1, kTensors);
+    checkpoint_of(directory, 1);
   }
-  const RunDirectory directory(scratch.path(), true);
+  const RunDirectory directory(scratch.path(), EarlierRun::overwrite);
   for (const char* file : {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"})
     EXPECT_FALSE(fs::exists(scratch.path() / file)) << file;
   EXPECT_EQ(text_of(scratch.path() / "notes.txt"), "mine");
@@ -89,25 +96,42 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
 TEST(RunDirectory, IsHeldByOneAtATime) {
   const ScratchFolder scratch;
   {
-    const RunDirectory first(scratch.path(), false);
-    for (const bool overwrite : {false, true})
-      expect_error(ExitCode::io, {"another process", "--out"}, [&] { RunDirectory(scratch.path(), overwrite); });
+    const RunDirectory first(scratch.path(), EarlierRun::refuse);
+    for (const EarlierRun earlier : {EarlierRun::refuse, EarlierRun::overwrite, EarlierRun::resume})
+      expect_error(ExitCode::io, {"another process", "--out"}, [&] { RunDirectory(scratch.path(), earlier); });
   }
-  EXPECT_NO_THROW(RunDirectory(scratch.path(), false));
+  EXPECT_NO_THROW(RunDirectory(scratch.path(), EarlierRun::refuse));
 }
 
 TEST(RunDirectory, WhatCannotBeAFolderIs74) {
   const ScratchFolder scratch;
   const fs::path file = scratch.write("file", "");
   for (const fs::path& path : {file, file / "below"})
-    expect_error(ExitCode::io, {"file"}, [&] { RunDirectory(path, false); });
+    expect_error(ExitCode::io, {"file"}, [&] { RunDirectory(path, EarlierRun::refuse); });
+}
+
+TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
+  const ScratchFolder scratch;
+  {
+    RunDirectory directory(scratch.path(), EarlierRun::refuse);
+    for (int epoch = 1; epoch <= 3; ++epoch) directory.append_metrics("{\"epoch\": " + std::to_string(epoch) + "}");
+    for (int step = 1; step <= 6; ++step) directory.append_step("{\"step\": " + std::to_string(step) + "}");
+    directory.write_summary("{}");
+  }
+  scratch.write("metrics.jsonl", text_of(scratch.path() / "metrics.jsonl") + "{\"epoch\": 4, \"tr");  // a full disk's
+  RunDirectory directory(scratch.path(), EarlierRun::resume);
+  EXPECT_TRUE(directory.has_summary()) << "not before it is known where to";
+  directory.go_back_to(2, 4);
+  EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
+  EXPECT_EQ(testing::lines_of(text_of(scratch.path() / "steps.jsonl")).size(), 4u);
+  EXPECT_FALSE(directory.has_summary());
 }
 
 TEST(FindWeights, TakesAFileACheckpointOrARun) {
   const ScratchFolder scratch;
-  RunDirectory directory(scratch.path(), false);
-  const fs::path first = directory.write_weights(999'999, kTensors),
-                 last = directory.write_weights(1'000'000, kTensors);
+  RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  const fs::path first = checkpoint_of(directory, 999'999) / "model.safetensors",
+                 last = checkpoint_of(directory, 1'000'000) / "model.safetensors";
   EXPECT_EQ(find_weights(first), first);
   EXPECT_EQ(find_weights(first.parent_path()), first);
   EXPECT_EQ(find_weights(scratch.path()), last) << "the newest by number, not by letters";

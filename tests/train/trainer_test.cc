@@ -26,7 +26,7 @@ class TrainerTest : public ::testing::Test {
     StopSignal stop = 0;
     observer_ = std::make_unique<RecordingObserver>(&stop, stop_after_steps);
     directory_ = nullptr;
-    directory_ = std::make_unique<RunDirectory>(scratch_.path(), true);
+    directory_ = std::make_unique<RunDirectory>(scratch_.path(), EarlierRun::overwrite);
     return Trainer(experiment, experiment.dataset.open()).run(*directory_, *observer_, stop);
   }
   std::vector<std::string> lines(const char* file) const { return lines_of(text_of(scratch_.path() / file)); }

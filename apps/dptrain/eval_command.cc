@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "config/config_reader.h"
+#include "config_flags.h"
+#include "output.h"
+#include "train/evaluation_weights.h"
+#include "train/safetensors.h"
+#include "train/trainer.h"
+
+namespace dptrain::app {
+namespace {
+
+struct EvalFlags {
+  ConfigFlags common;
+  std::string checkpoint;
+};
+
+int evaluate_with(const EvalFlags& flags) {
+  train::Experiment experiment;
+  const ConfigSession session(flags.common.load(), [&](ConfigReader& reader) {
+    experiment = train::read_experiment(reader, flags.common.default_name());
+  });
+  if (flags.common.dump_config) {
+    write_output(session.resolved_yaml_with_origins());
+    return 0;
+  }
+  const auto weights = train::read_evaluation_weights(flags.checkpoint);
+  const Datasets data = experiment.dataset.open();
+  train::require_model_fits(experiment, *data.train);
+  experiment.initial_weights = std::nullopt;
+  train::Trainer trainer(experiment, data);
+  trainer.load_weights(weights, flags.checkpoint);
+  const train::Pass pass = trainer.evaluate();
+  const nlohmann::ordered_json document = {{"schema", 1},
+                                           {"checkpoint", flags.checkpoint},
+                                           {"loss", pass.score.mean_loss()},
+                                           {"accuracy", pass.score.accuracy()},
+                                           {"samples", pass.score.samples},
+                                           {"seconds", pass.seconds},
+                                           {"weights_hash", train::weights_hash(weights)}};
+  if (flags.common.json)
+    write_output(document.dump() + "\n");
+  else
+    write_output(fmt::format("loss {:.4f}, accuracy {:.2f} % of {} samples, in {:.2f} s\n", pass.score.mean_loss(),
+                             100 * pass.score.accuracy(), pass.score.samples, pass.seconds));
+  return 0;
+}
+
+}  // namespace
+
+Run add_eval_command(CLI::App& command) {
+  auto flags = std::make_shared<EvalFlags>();
+  flags->common.add_to(command);
+  command
+      .add_option("--checkpoint", flags->checkpoint, "a .safetensors file, a checkpoint's folder or a run directory")
+      ->required()
+      ->type_name("CHECKPOINT");
+  return [flags] { return evaluate_with(*flags); };
+}
+
+}  // namespace dptrain::app

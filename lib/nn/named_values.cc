@@ -1,0 +1,95 @@
+#include "nn/named_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "ops/reorder.h"
+
+namespace dptrain::nn {
+namespace {
+
+using ByName = std::unordered_map<std::string_view, const NamedValues*>;
+
+ByName by_name(const std::vector<NamedValues>& values) {
+  ByName map;
+  for (const NamedValues& one : values) map.emplace(one.name, &one);
+  return map;
+}
+
+NamedValues plain_values(std::string name, const Tensor& tensor) {
+  const Tensor plain = ops::reorder(tensor, Layout::plain, MemoryPurpose::workspace);
+  return {std::move(name), tensor.shape(), plain.values()};
+}
+
+void load(const ByName& values, const std::string& name, const Tensor& to) {
+  const auto found = values.find(name);
+  DPTRAIN_CHECK(found != values.end() && found->second->shape == to.shape(), "no values of {} for {}", to.text(), name);
+  ops::reorder_into(Tensor::from(to.device(), to.shape(), found->second->values, MemoryPurpose::workspace), to);
+}
+
+Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& flat) {
+  return flat.window(model.offset(parameter), parameter.shape(), parameter.layout());
+}
+
+}  // namespace
+
+std::vector<NamedValues> state_dict(const Model& model) {
+  std::vector<NamedValues> state;
+  for (const Parameter* parameter : model.parameters())
+    state.push_back(plain_values(parameter->name(), parameter->value()));
+  for (const RunningState* running : model.states()) state.push_back(plain_values(running->name, running->value));
+  return state;
+}
+
+void load_state_dict(Model& model, const std::vector<NamedValues>& state) {
+  const ByName values = by_name(state);
+  for (const Parameter* parameter : model.parameters()) load(values, parameter->name(), parameter->value());
+  for (const RunningState* running : model.states()) load(values, running->name, running->value);
+  model.refresh_copies();
+}
+
+std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix) {
+  std::vector<NamedValues> values;
+  for (const Parameter* parameter : model.parameters())
+    values.push_back(plain_values(prefix + parameter->name(), window_of(model, *parameter, flat)));
+  return values;
+}
+
+void load_by_parameter(const Model& model, const Tensor& flat, const std::vector<NamedValues>& values,
+                       const std::string& prefix) {
+  const ByName map = by_name(values);
+  for (const Parameter* parameter : model.parameters())
+    load(map, prefix + parameter->name(), window_of(model, *parameter, flat));
+}
+
+void require_same_tensors(const std::vector<NamedValues>& expected, const std::vector<NamedValues>& got,
+                          const std::string& where) {
+  const auto refuse = [&](const std::string& name, const std::string& what, const std::string& found,
+                          const std::string& advice) {
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = fmt::format("{}: {}", where, name), .expected = what, .got = found, .advice = advice});
+  };
+  const ByName found = by_name(got), known = by_name(expected);
+  std::vector<std::string> names;
+  for (const NamedValues& tensor : got) names.push_back(tensor.name);
+  for (const NamedValues& tensor : expected) {
+    const auto one = found.find(tensor.name);
+    if (one == found.end())
+      refuse(tensor.name, fmt::format("expected a tensor of {}", tensor.shape.text()), "none of that name",
+             suggestion(tensor.name, names));
+    if (one->second->shape != tensor.shape)
+      refuse(tensor.name, fmt::format("expected {}", tensor.shape.text()), one->second->shape.text(),
+             "use the model and options that it was made with");
+  }
+  for (const NamedValues& tensor : got)
+    if (!known.contains(tensor.name))
+      refuse(tensor.name, "expected the tensors of this model and optimizer", "one more",
+             "use the model and options that it was made with");
+}
+
+}  // namespace dptrain::nn

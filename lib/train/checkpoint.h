@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/training_state.h"
+#include "train/position.h"
+
+namespace dptrain::train {
+
+/// What a training is of. It goes on only where these are the same: name and value.
+using TrainingIdentity = std::vector<std::pair<std::string, std::string>>;
+
+struct Checkpoint {
+  TrainingIdentity identity;
+  std::string config_hash;           ///< of the resolved configuration
+  std::vector<std::string> devices;  ///< that it was trained on
+  TrainingPosition position;
+  parallel::TrainingState state;
+};
+
+/// Writes `folder`/step-NNNNNN: model.safetensors, optimizer.safetensors, average.safetensors where there is one, and
+/// manifest.json with the size and SHA-256 of each. All of it is written aside, synced and renamed, so that a
+/// checkpoint is there whole or not at all; one of the same step is replaced. Then those before the newest `keep` are
+/// removed. Returns the checkpoint's folder. Throws 74.
+std::filesystem::path write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint, int64_t keep);
+
+/// Reads a checkpoint's folder. Throws 66 where it is missing; 65, naming file and reason, where a file isn't the one
+/// that the manifest speaks of.
+Checkpoint read_checkpoint(const std::filesystem::path& path);
+
+/// A checkpoint to go on from, and where it lies.
+struct ResumePoint {
+  Checkpoint checkpoint;
+  std::filesystem::path folder;
+};
+
+/// The newest checkpoint in `folder` that reads well; nothing where there is none. What was found damaged is told to
+/// `report`.
+std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder,
+                                             const std::function<void(const std::string&)>& report);
+
+/// Removes what a killed process left half written.
+void remove_unfinished_checkpoints(const std::filesystem::path& folder);
+
+/// The folders of whole checkpoints, by step. A folder without manifest.json is none.
+std::vector<std::filesystem::path> checkpoint_folders(const std::filesystem::path& folder);
+
+}  // namespace dptrain::train

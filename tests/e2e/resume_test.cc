@@ -1,0 +1,131 @@
+// Runs that were killed or stopped go on through the program, and checkpoints are evaluated.
+#include <signal.h>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Finished;
+using testing::Process;
+
+class ResumeTest : public testing::CommandTest {
+ protected:
+  static testing::Arguments resuming(const std::string& out, const testing::Arguments& overrides = {},
+                                     const std::string& checkpoint = {}) {
+    testing::Arguments arguments = training(out, overrides);
+    arguments.emplace_back("--resume");
+    if (!checkpoint.empty()) arguments.push_back(checkpoint);
+    return arguments;
+  }
+  size_t lines(const std::string& file) const { return testing::lines_of(text(file)).size(); }
+};
+
+TEST_F(ResumeTest, AKilledRunEndsInTheSameBits) {
+  const testing::Arguments overrides = {"epochs=40", "log_steps=true", "checkpoint.every_steps=3"};
+  train("whole", overrides);
+  Process process(program(training("killed", overrides)));
+  process.wait_until([&] { return lines("killed/metrics.jsonl") >= 3; });
+  process.signal(SIGKILL);
+  EXPECT_EQ(process.wait().exit, 137);
+  EXPECT_LT(lines("killed/metrics.jsonl"), 40u) << "killed before its end";
+  const Finished resumed = run(resuming("killed", overrides));
+  EXPECT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("resumed after step"), std::string::npos) << resumed.out;
+  EXPECT_EQ(hash("killed"), hash("whole"));
+  EXPECT_EQ(text("killed/steps.jsonl"), text("whole/steps.jsonl"));
+  const auto metrics = json_lines("killed/metrics.jsonl"), expected = json_lines("whole/metrics.jsonl");
+  ASSERT_EQ(metrics.size(), expected.size());
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    EXPECT_EQ(metrics[i]["weights_hash"], expected[i]["weights_hash"]) << "epoch " << i + 1;
+    EXPECT_EQ(metrics[i]["train"]["loss"], expected[i]["train"]["loss"]) << "epoch " << i + 1;
+    EXPECT_EQ(violations("metrics.schema.json", metrics[i]), std::vector<std::string>());
+  }
+}
+
+TEST_F(ResumeTest, WithoutACheckpointItStarts) {
+  const Finished finished = run(resuming("run"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(finished.out.find("resumed"), std::string::npos);
+  EXPECT_EQ(lines("run/metrics.jsonl"), 1u);
+}
+
+TEST_F(ResumeTest, AFinishedRunIsLeftUnchanged) {
+  train("run");
+  const std::string metrics = text("run/metrics.jsonl"), summary = text("run/summary.json");
+  const auto written = std::filesystem::last_write_time(path("run/config.yaml"));
+  const Finished finished = run(resuming("run"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("is finished: all 5 steps"), std::string::npos) << finished.out;
+  EXPECT_EQ(text("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(text("run/summary.json"), summary);
+  EXPECT_EQ(std::filesystem::last_write_time(path("run/config.yaml")), written);
+}
+
+TEST_F(ResumeTest, MoreEpochsOnOtherDevicesAreSaid) {
+  train("run");
+  const Finished finished = run(resuming("run", {"epochs=2", "devices=cpu:0-2"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("trained on cpu:0, cpu:1 before, on cpu:0, cpu:1, cpu:2 now"), std::string::npos)
+      << finished.out;
+  EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
+  EXPECT_EQ(json_of("run/summary.json")["steps"], 10);
+}
+
+TEST_F(ResumeTest, ADamagedCheckpointIsPassedOver) {
+  train("run", {"epochs=2"});
+  const std::string newest = "run/checkpoints/step-000010/model.safetensors";
+  std::string bytes = text(newest);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  folder_.write(newest, bytes);
+  std::filesystem::remove(path("run/summary.json"));
+  const std::string before = last_metrics("run")["weights_hash"];
+  const Finished finished = run(resuming("run", {"epochs=2"}));
+  EXPECT_EQ(finished.exit, 0);
+  EXPECT_NE(finished.err.find("model.safetensors"), std::string::npos);
+  EXPECT_NE(finished.err.find("an older one is looked for"), std::string::npos);
+  EXPECT_NE(finished.out.find("resumed after step 5"), std::string::npos) << finished.out;
+  EXPECT_EQ(last_metrics("run")["weights_hash"], before);
+  EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
+}
+
+TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
+  train("first", {"epochs=3"});
+  train("whole", {"epochs=4"});
+  const auto resumed = run(resuming("second", {"epochs=4"}, "first/checkpoints/step-000010"));
+  EXPECT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_EQ(hash("second"), hash("whole"));
+  EXPECT_EQ(run(resuming("third", {"epochs=4"}, "first")).exit, 0);
+  EXPECT_EQ(hash("third"), hash("whole"));
+  expect_failed(run(resuming("fourth", {}, "absent")), 66, {"absent", "nothing there", "manifest.json"});
+  expect_failed(run(resuming("fifth", {"seed=7"}, "first")), 65, {"first", "seed 7", "got 0"});
+  testing::Arguments both = resuming("first");
+  both.emplace_back("--overwrite");
+  EXPECT_EQ(run(both).exit, 64);
+}
+
+TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
+  for (const testing::Arguments& overrides : {testing::Arguments{}, testing::Arguments{"ema=0.9"}}) {
+    const std::string out = overrides.empty() ? "plain" : "averaged";
+    train(out, overrides);
+    const auto test = last_metrics(out)["test"];
+    for (const std::string& checkpoint : {out, out + "/checkpoints/step-000005"}) {
+      const Finished finished =
+          run({"eval", "--config", "digits.yaml", "--checkpoint", checkpoint, "--devices", "cpu:0", "--json"});
+      ASSERT_EQ(finished.exit, 0) << finished.err;
+      const auto document = nlohmann::json::parse(finished.out);
+      EXPECT_EQ(document["loss"], test["loss"]);
+      EXPECT_EQ(document["accuracy"], test["accuracy"]);
+      EXPECT_EQ(document["samples"], 200);
+    }
+  }
+  const Finished text = run({"eval", "--config", "digits.yaml", "--checkpoint", "plain"});
+  EXPECT_NE(text.out.find("of 200 samples"), std::string::npos) << text.out;
+  expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "absent"}), 66, {"absent"});
+  expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "plain", "--set", "model=resnet18"}), 65,
+                {"plain", "conv1", "[64, 1, 3, 3]"});
+  EXPECT_EQ(run({"eval", "--config", "digits.yaml"}).exit, 64);
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,204 @@
+// Checkpoints are there whole or not at all, and what was written is what is read; anything else is refused by name.
+#include "train/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "support/expect_error.h"
+#include "support/idx_files.h"
+#include "support/process.h"
+
+namespace dptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_error;
+using testing::ScratchFolder;
+using testing::text_of;
+
+Checkpoint checkpoint_at(int64_t step) {
+  Checkpoint checkpoint{.identity = {{"model", "lenet"}, {"batch_size", "64"}},
+                        .config_hash = "abc",
+                        .devices = {"cpu:0", "cpu:1"},
+                        .position = {.step = step,
+                                     .epochs = 2,
+                                     .batches = 3,
+                                     .score = {.loss_sum = 0.1 + 0.2, .correct = 7, .samples = 9},
+                                     .seconds = 1.5,
+                                     .data_wait_s = 0.25,
+                                     .learning_rate = 0.1,
+                                     .costs = std::vector<parallel::RankCosts>(2),
+                                     .reported = true},
+                        .state = {.model = {{"b", {2}, {1, 2}}, {"a.weight", {1, 3}, {3, 4, 5}}},
+                                  .optimizer = {{"momentum_buffer.b", {2}, {6, 7}}},
+                                  .average = {},
+                                  .loss_scale = optim::LossScaleNumbers{.scale = 512, .good = 3, .skipped = 4}}};
+  parallel::RankCosts& costs = checkpoint.position.costs[1];
+  costs.times[parallel::Phase::compute] = 0.1;
+  costs.samples = 32;
+  costs.peak_bytes = 1000;
+  costs.memory_at_peak[MemoryPurpose::gradients] = 600;
+  costs.communication = {.bytes = 77, .collectives = 2};
+  return checkpoint;
+}
+
+TEST(Checkpoint, IsReadAsItWasWritten) {
+  const ScratchFolder scratch;
+  const Checkpoint written = checkpoint_at(12);
+  const fs::path folder = write_checkpoint(scratch.path(), written, 3);
+  EXPECT_EQ(folder, scratch.path() / "step-000012");
+  const Checkpoint read = read_checkpoint(folder);
+  EXPECT_EQ(read.identity, written.identity);
+  EXPECT_EQ(read.config_hash, "abc");
+  EXPECT_EQ(read.devices, written.devices);
+  EXPECT_EQ(read.position.mark(), written.position.mark());
+  EXPECT_EQ(read.position.score.loss_sum, written.position.score.loss_sum) << "to the last bit";
+  EXPECT_EQ(read.position.score.correct, 7);
+  EXPECT_EQ(read.position.score.samples, 9);
+  EXPECT_EQ(read.position.seconds, 1.5);
+  EXPECT_EQ(read.position.data_wait_s, 0.25);
+  EXPECT_EQ(read.position.learning_rate, 0.1);
+  ASSERT_EQ(read.position.costs.size(), 2u);
+  const parallel::RankCosts& costs = read.position.costs[1];
+  EXPECT_EQ(costs.times[parallel::Phase::compute], 0.1);
+  EXPECT_EQ(costs.samples, 32);
+  EXPECT_EQ(costs.peak_bytes, 1000);
+  EXPECT_EQ(costs.memory_at_peak[MemoryPurpose::gradients], 600);
+  EXPECT_EQ(costs.communication.bytes, 77);
+  EXPECT_EQ(costs.communication.collectives, 2);
+  ASSERT_EQ(read.state.model.size(), 2u);
+  EXPECT_EQ(read.state.model[0].name, "a.weight");
+  EXPECT_EQ(read.state.model[0].values, (std::vector<float>{3, 4, 5}));
+  ASSERT_EQ(read.state.optimizer.size(), 1u);
+  EXPECT_EQ(read.state.optimizer[0].values, (std::vector<float>{6, 7}));
+  EXPECT_TRUE(read.state.average.empty());
+  ASSERT_TRUE(read.state.loss_scale.has_value());
+  EXPECT_EQ(read.state.loss_scale->scale, 512);
+  EXPECT_EQ(read.state.loss_scale->good, 3);
+  EXPECT_EQ(read.state.loss_scale->skipped, 4);
+}
+
+TEST(Checkpoint, HoldsAnAverageWhereThereIsOne) {
+  const ScratchFolder scratch;
+  Checkpoint checkpoint = checkpoint_at(1);
+  checkpoint.state.average = {{"b", {2}, {8, 9}}};
+  checkpoint.state.loss_scale = std::nullopt;
+  const Checkpoint read = read_checkpoint(write_checkpoint(scratch.path(), checkpoint, 3));
+  ASSERT_EQ(read.state.average.size(), 1u);
+  EXPECT_EQ(read.state.average[0].values, (std::vector<float>{8, 9}));
+  EXPECT_FALSE(read.state.loss_scale.has_value());
+}
+
+TEST(Checkpoint, TheNewestAreKept) {
+  const ScratchFolder scratch;
+  for (const int64_t step : {5, 999'999, 1'000'000, 1'000'001})
+    write_checkpoint(scratch.path(), checkpoint_at(step), 2);
+  const auto folders = checkpoint_folders(scratch.path());
+  ASSERT_EQ(folders.size(), 2u);
+  EXPECT_EQ(folders[0].filename(), "step-1000000");
+  EXPECT_EQ(folders[1].filename(), "step-1000001");
+  EXPECT_FALSE(fs::exists(scratch.path() / "step-000005"));
+  // One of the same step takes the other's place.
+  write_checkpoint(scratch.path(), checkpoint_at(1'000'001), 2);
+  EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 2u);
+}
+
+TEST(Checkpoint, WhatSomebodyPutBesideIsLeftAlone) {
+  const ScratchFolder scratch;
+  const fs::path first = write_checkpoint(scratch.path(), checkpoint_at(1), 1);
+  write_file_atomically(first / "notes.txt", "mine");
+  write_checkpoint(scratch.path(), checkpoint_at(2), 1);
+  EXPECT_EQ(text_of(first / "notes.txt"), "mine");
+  EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 1u);
+}
+
+/// Every way to spoil a checkpoint's folder, and what is said of it.
+struct Damage {
+  const char* name;
+  void (*spoil)(const fs::path& folder);
+  std::vector<std::string> words;
+};
+
+void flip_last_byte(const fs::path& file) {
+  std::string bytes = text_of(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file_atomically(file, bytes);
+}
+
+const Damage kDamages[] = {
+    {"bit",
+     [](const fs::path& folder) { flip_last_byte(folder / "model.safetensors"); },
+     {"model.safetensors", "SHA-256", "damaged"}},
+    {"truncated",
+     [](const fs::path& folder) { fs::resize_file(folder / "optimizer.safetensors", 20); },
+     {"optimizer.safetensors", "bytes", "got 20"}},
+    {"missing",
+     [](const fs::path& folder) { fs::remove(folder / "optimizer.safetensors"); },
+     {"optimizer.safetensors", "none"}},
+    {"manifest",
+     [](const fs::path& folder) { fs::resize_file(folder / "manifest.json", 30); },
+     {"manifest.json", "manifest of a checkpoint"}},
+    {"keys",
+     [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 1})"); },
+     {"manifest.json", "position"}},
+    {"schema",
+     [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 9})"); },
+     {"manifest.json", "schema 1", "got 9"}},
+};
+
+TEST(Checkpoint, DamageIsNamedAndTheOneBeforeIsTaken) {
+  for (const Damage& damage : kDamages) {
+    SCOPED_TRACE(damage.name);
+    const ScratchFolder scratch;
+    write_checkpoint(scratch.path(), checkpoint_at(1), 3);
+    const fs::path newest = write_checkpoint(scratch.path(), checkpoint_at(2), 3);
+    damage.spoil(newest);
+    std::string said;
+    try {
+      read_checkpoint(newest);
+      ADD_FAILURE() << "read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      said = error.what();
+    }
+    for (const std::string& word : damage.words) EXPECT_NE(said.find(word), std::string::npos) << said;
+    std::string reported;
+    const auto found = newest_checkpoint(scratch.path(), [&](const std::string& what) { reported = what; });
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->checkpoint.position.step, 1);
+    EXPECT_EQ(reported, said);
+  }
+}
+
+TEST(Checkpoint, WhatIsNoneIsMissing) {
+  const ScratchFolder scratch;
+  fs::create_directory(scratch.path() / "step-000003");  // without a manifest
+  EXPECT_FALSE(newest_checkpoint(scratch.path(), [](const std::string&) {}).has_value());
+  EXPECT_FALSE(newest_checkpoint(scratch.path() / "absent", [](const std::string&) {}).has_value());
+  expect_error(ExitCode::missing_file, {"step-000003", "manifest.json"},
+               [&] { read_checkpoint(scratch.path() / "step-000003"); });
+  expect_error(ExitCode::missing_file, {"absent", "nothing there"},
+               [&] { read_checkpoint(scratch.path() / "absent"); });
+}
+
+TEST(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
+  const ScratchFolder scratch;
+  write_checkpoint(scratch.path(), checkpoint_at(1), 3);
+  for (const char* name : {"step-000002.tmp-123", "mine.tmp-1"}) {
+    fs::create_directory(scratch.path() / name);
+    write_file_atomically(scratch.path() / name / "model.safetensors", "half");
+  }
+  remove_unfinished_checkpoints(scratch.path());
+  EXPECT_FALSE(fs::exists(scratch.path() / "step-000002.tmp-123"));
+  EXPECT_TRUE(fs::exists(scratch.path() / "mine.tmp-1")) << "not ours";
+  EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 1u);
+}
+
+TEST(Checkpoint, ThatCannotBeWrittenLeavesNothing) {
+  const ScratchFolder scratch;
+  write_file_atomically(scratch.path() / "file", "");
+  expect_error(ExitCode::io, {"file"}, [&] { write_checkpoint(scratch.path() / "file", checkpoint_at(1), 3); });
+}
+
+}  // namespace
+}  // namespace dptrain::train

@@ -1,0 +1,211 @@
+// A training that is stopped anywhere and resumed ends in the bits, and says the numbers, of one that wasn't.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "device/cuda_probe.h"
+#include "support/expect_error.h"
+#include "support/idx_files.h"
+#include "support/process.h"
+#include "train/experiment_of.h"
+#include "train/run_directory.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::expect_error;
+using testing::ScratchFolder;
+
+using Overrides = std::vector<std::string>;
+
+/// A run directory in which an experiment is trained, stopped and resumed.
+class ResumedRun {
+ public:
+  /// Trains from where the directory's newest checkpoint is; stops after `stop_after_steps` of this call, 0 for never.
+  TrainingOutcome run(const Overrides& overrides, size_t stop_after_steps = 0) {
+    const Experiment experiment = experiment_of(overrides);
+    StopSignal stop = 0;
+    RecordingObserver observer(&stop, stop_after_steps);
+    RunDirectory directory(scratch_.path(), EarlierRun::resume);
+    Trainer trainer(experiment, experiment.dataset.open(), {}, point(directory));
+    finished_before_ = trainer.finished();
+    const TrainingPosition& position = trainer.position();
+    directory.go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
+    return trainer.run(directory, observer, stop);
+  }
+  bool finished_before() const { return finished_before_; }
+
+  /// Of each line of metrics.jsonl what must not depend on interruptions.
+  std::vector<std::string> metrics() const {
+    std::vector<std::string> numbers;
+    for (const auto& line : testing::lines_of(testing::text_of(scratch_.path() / "metrics.jsonl"))) {
+      auto metrics = nlohmann::json::parse(line);
+      nlohmann::json samples;
+      for (const auto& device : metrics["devices"]) samples.push_back(device["samples"]);
+      numbers.push_back(nlohmann::json{metrics["epoch"], metrics["step"], metrics["train"]["loss"],
+                                       metrics["train"]["accuracy"], metrics["train"]["samples"],
+                                       metrics["test"]["loss"], metrics["learning_rate"], metrics["comm"],
+                                       metrics["weights_hash"], samples}
+                            .dump());
+    }
+    return numbers;
+  }
+  std::vector<std::string> steps() const {
+    return testing::lines_of(testing::text_of(scratch_.path() / "steps.jsonl"));
+  }
+  std::filesystem::path path() const { return scratch_.path(); }
+
+ private:
+  static std::optional<ResumePoint> point(const RunDirectory& directory) {
+    return newest_checkpoint(directory.checkpoints(), [](const std::string& what) { ADD_FAILURE() << what; });
+  }
+
+  ScratchFolder scratch_;
+  bool finished_before_ = false;
+};
+
+/// Three epochs of three steps, uninterrupted, and stopped: by default at the second epoch's beginning and within it.
+void expect_resumes(const Overrides& more, const std::vector<size_t>& stops = {3, 4, 5}) {
+  Overrides overrides = {"epochs=3", "log_steps=true"};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  ResumedRun whole;
+  const TrainingOutcome expected = whole.run(overrides);
+  for (const size_t stop_after : stops) {
+    SCOPED_TRACE(::testing::Message() << "stopped after " << stop_after << " steps");
+    ResumedRun resumed;
+    EXPECT_EQ(resumed.run(overrides, stop_after).signal, 2);
+    const TrainingOutcome outcome = resumed.run(overrides);
+    EXPECT_EQ(outcome.signal, 0);
+    EXPECT_EQ(outcome.weights_hash, expected.weights_hash);
+    EXPECT_EQ(resumed.metrics(), whole.metrics());
+    EXPECT_EQ(resumed.steps(), whole.steps());
+  }
+}
+
+class Resume : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Resume, EndsInTheSameBits) {
+  const auto [strategy, optimizer] = GetParam();
+  Overrides overrides = {std::string("strategy=") + strategy, std::string("optimizer=") + optimizer};
+  if (strategy == std::string("single")) overrides.emplace_back("devices=[cpu:0]");
+  expect_resumes(overrides);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, Resume,
+    ::testing::Combine(::testing::Values("single", "data_parallel", "ddp"),
+                       ::testing::Values("sgd", "{name: sgd, momentum: 0.9, weight_decay: 0.01}",
+                                         "{name: sgd, momentum: 0.9, nesterov: true}", "adam", "adamw")),
+    [](const auto& test) {
+      const std::string optimizer = std::get<1>(test.param);
+      const bool nesterov = optimizer.find("nesterov") != std::string::npos;
+      const bool momentum = optimizer.find("momentum") != std::string::npos;
+      return std::string(std::get<0>(test.param)) + "_" + (nesterov ? "nesterov" : momentum ? "momentum" : optimizer);
+    });
+
+TEST(Resume, KeepsScheduleAverageAndAccumulation) {
+  expect_resumes({"schedule={name: cosine, warmup_steps: 2}", "ema=0.5", "accumulate=2", "clip_norm=0.5",
+                  "optimizer={name: sgd, momentum: 0.9}"});
+}
+
+TEST(Resume, KeepsRunningStatistics) {
+  expect_resumes({"model=resnet18", "dataset={name: synthetic, samples: 12, test_samples: 6, shape: [1, 16, 16]}",
+                  "batch_size=4", "optimizer={name: sgd, momentum: 0.9}", "checkpoint.every_epochs=0"},
+                 {4});
+}
+
+TEST(CudaResume, EndsInTheSameBits) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  for (const char* precision : {"fp32", "fp16"})
+    expect_resumes({"devices=[cuda:0]", "optimizer=adamw", "deterministic=true", "ema=0.5",
+                    std::string("precision=") + precision});
+}
+
+TEST(Resume, FromTheMiddleOfAnEpochWhereCheckpointsAreBySteps) {
+  const Overrides overrides = {"epochs=2", "checkpoint={every_epochs: 0, every_steps: 2, keep: 9}", "log_steps=true"};
+  ResumedRun whole, resumed;
+  const TrainingOutcome expected = whole.run(overrides);
+  std::vector<std::string> names;
+  for (const auto& folder : checkpoint_folders(whole.path() / "checkpoints")) names.push_back(folder.filename());
+  EXPECT_EQ(names, (std::vector<std::string>{"step-000002", "step-000004", "step-000006"}));
+  // As if it had been killed before the third of them.
+  std::filesystem::copy(whole.path(), resumed.path(), std::filesystem::copy_options::recursive);
+  std::filesystem::remove_all(resumed.path() / "checkpoints/step-000006");
+  EXPECT_EQ(resumed.run(overrides).weights_hash, expected.weights_hash);
+  EXPECT_EQ(resumed.metrics(), whole.metrics());
+  EXPECT_EQ(resumed.steps(), whole.steps());
+}
+
+TEST(Resume, AFinishedTrainingHasNothingLeft) {
+  for (const Overrides& overrides : {Overrides{"epochs=1"}, Overrides{"epochs=", "steps=5"}}) {
+    ResumedRun run;
+    const TrainingOutcome first = run.run(overrides);
+    EXPECT_FALSE(run.finished_before());
+    const auto metrics = run.metrics();
+    EXPECT_EQ(run.run(overrides).weights_hash, first.weights_hash);
+    EXPECT_TRUE(run.finished_before());
+    EXPECT_EQ(run.metrics(), metrics);
+  }
+}
+
+TEST(Resume, MoreStepsGoOnWhereFewerEnded) {
+  ResumedRun whole, longer;
+  const TrainingOutcome expected = whole.run({"epochs=", "steps=8", "log_steps=true"});
+  longer.run({"epochs=", "steps=5", "log_steps=true"});  // in the middle of the second epoch
+  EXPECT_EQ(longer.run({"epochs=", "steps=8", "log_steps=true"}).weights_hash, expected.weights_hash);
+  EXPECT_EQ(longer.metrics(), whole.metrics());
+  EXPECT_EQ(longer.steps(), whole.steps());
+}
+
+TEST(Resume, OnOtherDevicesLearnsTheSame) {
+  const Overrides two = {"epochs=2", "optimizer={name: sgd, momentum: 0.9}"};
+  Overrides three = two;
+  three.emplace_back("devices=[cpu:0-2]");
+  ResumedRun whole, resumed;
+  whole.run(two);
+  resumed.run(two, 4);
+  resumed.run(three);
+  const auto loss = [](const ResumedRun& run, size_t epoch) -> double {
+    return nlohmann::json::parse(run.metrics().at(epoch))[2];
+  };
+  EXPECT_EQ(loss(resumed, 0), loss(whole, 0));
+  EXPECT_NEAR(loss(resumed, 1), loss(whole, 1), 1e-5 * loss(whole, 1));
+}
+
+TEST(Resume, RefusesAnotherTraining) {
+  ResumedRun run;
+  const Overrides trained = {"optimizer={name: sgd, momentum: 0.9}"};
+  run.run(trained, 2);
+  const auto refused = [&](const Overrides& more, std::initializer_list<std::string_view> words) {
+    Overrides overrides = trained;
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    expect_error(ExitCode::bad_data, words, [&] { run.run(overrides); });
+  };
+  refused({"batch_size=8"}, {"step-000002", "batch_size 8", "got 16"});
+  refused({"seed=1"}, {"seed 1", "got 0"});
+  refused({"dataset.samples=41"}, {"samples 41", "got 40"});
+  refused({"model=resnet18"}, {"model resnet18", "got lenet"});
+  refused({"optimizer=adam"}, {"optimizer adam", "got sgd"});
+  refused({"optimizer=sgd"}, {"optimizer.safetensors", "momentum_buffer", "one more"});
+  refused({"dataset.shape=[1, 20, 20]"}, {"model.safetensors", "fc1.weight", "expected [128, 200]", "got [128, 50]"});
+  EXPECT_NO_THROW(run.run(trained));
+}
+
+TEST(Resume, WeightsOfAFileBeginAnotherTraining) {
+  ResumedRun first, second;
+  const TrainingOutcome outcome = first.run({"epochs=1"});
+  const TrainingOutcome begun = second.run({"seed=3", "init={from: " + first.path().string() + "}"}, 1);
+  EXPECT_NE(begun.weights_hash, outcome.weights_hash);
+  // A learning rate that changes nothing leaves them as they were.
+  ResumedRun still;
+  const Overrides no_change = {"learning_rate=1e-30", "init={from: " + outcome.weights.string() + "}"};
+  EXPECT_EQ(still.run(no_change, 1).weights_hash, outcome.weights_hash);
+  expect_error(ExitCode::bad_data, {"model.safetensors", "conv1.weight", "[64, 1, 3, 3]", "[20, 1, 5, 5]"}, [&] {
+    ResumedRun().run({"model=resnet18", "init={from: " + outcome.weights.string() + "}"});
+  });
+  expect_error(ExitCode::missing_file, {"absent", "nothing there"},
+               [&] { ResumedRun().run({"init={from: " + (first.path() / "absent").string() + "}"}); });
+}
+
+}  // namespace
+}  // namespace dptrain::train
