@@ -21,6 +21,19 @@ if(NOT TARGET DNNL::dnnl)
 endif()
 mark_as_advanced(DPTRAIN_DNNL_INCLUDE DPTRAIN_DNNL_LIBRARY)
 
+# SentencePiece has no CMake package. It comes as two libraries, one of which trains.
+find_path(DPTRAIN_SENTENCEPIECE_INCLUDE sentencepiece_trainer.h)
+find_library(DPTRAIN_SENTENCEPIECE_LIBRARY sentencepiece)
+find_library(DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train)
+if(NOT DPTRAIN_SENTENCEPIECE_INCLUDE OR NOT DPTRAIN_SENTENCEPIECE_LIBRARY OR NOT DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY)
+  message(FATAL_ERROR "SentencePiece was not found; install libsentencepiece-dev (scripts/setup.sh does), or name its place with -DCMAKE_PREFIX_PATH")
+endif()
+add_library(dptrain_sentencepiece INTERFACE)
+target_include_directories(dptrain_sentencepiece SYSTEM INTERFACE "${DPTRAIN_SENTENCEPIECE_INCLUDE}")
+target_link_libraries(dptrain_sentencepiece INTERFACE
+  "${DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY}" "${DPTRAIN_SENTENCEPIECE_LIBRARY}")
+mark_as_advanced(DPTRAIN_SENTENCEPIECE_INCLUDE DPTRAIN_SENTENCEPIECE_LIBRARY DPTRAIN_SENTENCEPIECE_TRAIN_LIBRARY)
+
 # yaml-cpp 0.7 exports the bare name, later ones a namespaced target.
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

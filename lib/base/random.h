@@ -6,7 +6,14 @@
 namespace dptrain {
 
 /// What a random number is drawn for. The values are part of every result: never renumber.
-enum class RandomPurpose : uint32_t { shuffle = 1, initialize = 2, dropout = 3, synthetic = 4 };
+enum class RandomPurpose : uint32_t {
+  shuffle = 1,
+  initialize = 2,
+  dropout = 3,
+  synthetic = 4,
+  sentence_pairs = 5,
+  masked_tokens = 6
+};
 
 /// The block of random words that a counter has under a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
 /// easy as 1, 2, 3", SC 2011).

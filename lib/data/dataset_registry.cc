@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/cifar10.h"
 #include "data/mnist_datasets.h"
 #include "data/synthetic.h"
 
@@ -20,6 +21,7 @@ struct DatasetRow {
 constexpr std::array kDatasets = {
     DatasetRow{"mnist", read_mnist, "handwritten digits, 28 x 28, ten classes"},
     DatasetRow{"fashion_mnist", read_fashion_mnist, "articles of clothing, 28 x 28, ten classes"},
+    DatasetRow{"cifar10", read_cifar10, "photographs of things and animals, 32 x 32 in color, ten classes"},
     DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, made from the seed"},
 };
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/byte_images.h"
 #include "data/idx_file.h"
+#include "data/plain_or_gzip_file.h"
 
 namespace dptrain {
 namespace {
@@ -23,24 +24,8 @@ struct SplitFiles {
 constexpr SplitFiles kTrain = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"};
 constexpr SplitFiles kTest = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
-std::optional<std::filesystem::path> find_file(const std::filesystem::path& folder, const std::string& name) {
-  for (const char* suffix : {"", ".gz"}) {
-    std::filesystem::path path = folder / (name + suffix);
-    std::error_code unreadable;
-    if (std::filesystem::exists(path, unreadable)) return path;
-  }
-  return std::nullopt;
-}
-
-std::filesystem::path require_file(const std::filesystem::path& folder, const std::string& name) {
-  if (auto path = find_file(folder, name)) return *std::move(path);
-  throw Error(
-      ExitCode::missing_file,
-      Mistake{.where = folder.string(),
-              .expected = fmt::format("expected {0} or {0}.gz", name),
-              .got = "neither",
-              .advice = "put the four IDX files there, or point the data set's dir: at the folder that has them"});
-}
+constexpr const char* kWhereToPut =
+    "put the four IDX files there, or point the data set's dir: at the folder that has them";
 
 void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -53,8 +38,8 @@ void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>&
 }
 
 LabelledBytes read_split(const std::filesystem::path& folder, const SplitFiles& names, std::optional<int64_t> limit) {
-  const std::filesystem::path images_path = require_file(folder, names.images);
-  const std::filesystem::path labels_path = require_file(folder, names.labels);
+  const std::filesystem::path images_path = require_plain_or_gzip(folder, names.images, kWhereToPut);
+  const std::filesystem::path labels_path = require_plain_or_gzip(folder, names.labels, kWhereToPut);
   // Labels first: they are small, and most mistakes show without the images.
   const std::vector<uint8_t> labels = read_idx_labels(labels_path);
   check_labels(labels_path, labels);
@@ -81,7 +66,7 @@ LabelledBytes read_split(const std::filesystem::path& folder, const SplitFiles& 
 
 bool has_idx_files(const std::filesystem::path& folder) {
   for (const char* name : {kTrain.images, kTrain.labels, kTest.images, kTest.labels})
-    if (find_file(folder, name)) return true;
+    if (find_plain_or_gzip(folder, name)) return true;
   return false;
 }
 

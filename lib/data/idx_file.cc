@@ -23,8 +23,6 @@ constexpr int64_t kMostPixelsASide = 65535;
 static_assert(kMostImages <= std::numeric_limits<int64_t>::max() / (kMostPixelsASide * kMostPixelsASide) - 1,
               "the size of a file within these limits, header included, must not overflow");
 
-constexpr const char* kGetAgain = "get the file again, it was damaged or only partly copied";
-
 /// Reads one file, field by field, and says in which field a mistake is.
 class IdxReader {
  public:
@@ -47,7 +45,7 @@ class IdxReader {
   int64_t dimension(const char* field, int64_t most) {
     const int64_t found = word(field);
     if (found < 1 || found > most)
-      refuse(field, fmt::format("expected 1 to {}", most), fmt::format("{}", found), kGetAgain);
+      refuse(field, fmt::format("expected 1 to {}", most), fmt::format("{}", found), kGetFileAgain);
     return found;
   }
 
@@ -58,7 +56,7 @@ class IdxReader {
       refuse(field, fmt::format("expected {} bytes, as the header says", bytes),
              fmt::format("at most {}, all that a gzip file of {} bytes can hold", file_.most_bytes() - header_bytes_,
                          file_.packed_bytes()),
-             kGetAgain);
+             kGetFileAgain);
     std::vector<uint8_t> values;
     values.reserve(static_cast<size_t>(bytes));
     // Memory is touched as content comes, so a false header costs no more than the file can back.
@@ -73,7 +71,7 @@ class IdxReader {
     // Asking for one byte more also makes gzip verify its checksum.
     uint8_t beyond = 0;
     if (file_.read(std::span(&beyond, 1)) > 0)
-      refuse(field, fmt::format("expected {} bytes, as the header says", bytes), "more", kGetAgain);
+      refuse(field, fmt::format("expected {} bytes, as the header says", bytes), "more", kGetFileAgain);
     return values;
   }
 
@@ -82,7 +80,7 @@ class IdxReader {
     std::array<uint8_t, 4> bytes{};
     const size_t got = file_.read(bytes);
     if (got < bytes.size())
-      refuse(field, "expected 4 bytes", fmt::format("the end of the file after {}", got), kGetAgain);
+      refuse(field, "expected 4 bytes", fmt::format("the end of the file after {}", got), kGetFileAgain);
     header_bytes_ += 4;
     return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
   }
@@ -90,7 +88,7 @@ class IdxReader {
   void check_size(const char* field, int64_t expected, int64_t found) const {
     if (found != expected)
       refuse(field, fmt::format("expected {} bytes, as the header says", expected), fmt::format("{}", found),
-             kGetAgain);
+             kGetFileAgain);
   }
 
   [[noreturn]] void refuse(const char* field, std::string expected, std::string got, std::string advice) const {

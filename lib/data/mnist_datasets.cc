@@ -1,33 +1,16 @@
 #include "data/mnist_datasets.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "data/dataset_folders.h"
 #include "data/idx_dataset.h"
 
 namespace dptrain {
 namespace {
-
-/// The first of `folders` that has the data set's files. Throws 66 where none has.
-std::filesystem::path find_folder(const std::string& name, const std::vector<std::filesystem::path>& folders,
-                                  const std::string& advice) {
-  std::string looked_at;
-  for (const auto& folder : folders) {
-    if (has_idx_files(folder)) return folder;
-    looked_at += (looked_at.empty() ? "" : ", ") + folder.string();
-  }
-  throw Error(ExitCode::missing_file, Mistake{.where = fmt::format("dataset: {}", name),
-                                              .expected = fmt::format("expected its files in one of {}", looked_at),
-                                              .got = "none",
-                                              .advice = advice});
-}
 
 /// What tells one data set in MNIST's format from another.
 struct IdxSource {
@@ -43,15 +26,10 @@ DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
   DatasetSpec spec;
   spec.shuffle = options.shuffle;
   spec.open = [source, dir, options] {
-    return read_idx_dataset(dir ? *dir : find_folder(source.name, source.folders, source.advice), options);
+    return read_idx_dataset(dir ? *dir : find_dataset_folder(source.name, source.folders, has_idx_files, source.advice),
+                            options);
   };
   return spec;
-}
-
-std::vector<std::filesystem::path> in_dataset_roots(const char* folder) {
-  std::vector<std::filesystem::path> folders;
-  for (const auto& root : dataset_roots()) folders.push_back(root / folder);
-  return folders;
 }
 
 }  // namespace

@@ -23,8 +23,6 @@ constexpr size_t kStepBytes = size_t{64} << 10;
 /// Deflate's best: a match of 258 bytes in two bits (https://zlib.net/zlib_tech.html).
 constexpr int64_t kMostExpansion = 1032;
 
-constexpr const char* kGetAgain = "get the file again, it was damaged or only partly copied";
-
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -98,7 +96,7 @@ class PlainOrGzipFile::Stream {
   size_t inflated(std::span<uint8_t> out) {
     size_t done = 0;
     while (done < out.size() && !ended_) {
-      if (!refill()) bad_gzip("expected the end of its gzip stream", "the end of the file", kGetAgain);
+      if (!refill()) bad_gzip("expected the end of its gzip stream", "the end of the file", kGetFileAgain);
       const size_t now = std::min(kStepBytes, out.size() - done);
       zlib_.next_in = input_.data() + input_begin_;
       zlib_.avail_in = static_cast<uInt>(left());
@@ -114,7 +112,7 @@ class PlainOrGzipFile::Stream {
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
         // zlib says which check failed: "incorrect data check" is the CRC.
         bad_gzip("expected a gzip stream that decompresses", zlib_.msg != nullptr ? zlib_.msg : zError(result),
-                 kGetAgain);
+                 kGetFileAgain);
       }
     }
     return done;
@@ -159,5 +157,23 @@ int64_t PlainOrGzipFile::most_bytes() const {
 }
 
 size_t PlainOrGzipFile::read(std::span<uint8_t> out) { return stream_->read(out); }
+
+std::optional<std::filesystem::path> find_plain_or_gzip(const std::filesystem::path& folder, const std::string& name) {
+  for (const char* suffix : {"", ".gz"}) {
+    std::filesystem::path path = folder / (name + suffix);
+    std::error_code unreadable;
+    if (std::filesystem::exists(path, unreadable)) return path;
+  }
+  return std::nullopt;
+}
+
+std::filesystem::path require_plain_or_gzip(const std::filesystem::path& folder, const std::string& name,
+                                            const std::string& advice) {
+  if (auto path = find_plain_or_gzip(folder, name)) return *std::move(path);
+  throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
+                                              .expected = fmt::format("expected {0} or {0}.gz", name),
+                                              .got = "neither",
+                                              .advice = advice});
+}
 
 }  // namespace dptrain

@@ -4,9 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace dptrain {
+
+/// What to do about a file that isn't whole.
+inline constexpr const char* kGetFileAgain = "get the file again, it was damaged or only partly copied";
 
 /// The content of a file, read once from its beginning to its end. A file that begins with the bytes 1f 8b, whatever
 /// its name, is decompressed on the way: one gzip member (RFC 1952) with nothing after it.
@@ -34,5 +39,12 @@ class PlainOrGzipFile {
   class Stream;
   std::unique_ptr<Stream> stream_;
 };
+
+/// `name` in the folder, or else `name`.gz; nothing where neither is there.
+std::optional<std::filesystem::path> find_plain_or_gzip(const std::filesystem::path& folder, const std::string& name);
+
+/// The same. Throws 66 with `advice` where neither is there.
+std::filesystem::path require_plain_or_gzip(const std::filesystem::path& folder, const std::string& name,
+                                            const std::string& advice);
 
 }  // namespace dptrain

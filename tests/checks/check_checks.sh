@@ -99,6 +99,8 @@ plant lib/ops/a.cc '#include <omp.h>'
 fires vendor_headers 'belongs in lib/device'
 plant lib/data/a.cc '#include <zlib.h>'
 fires vendor_headers 'gzip'
+plant lib/data/a.cc '#include <sentencepiece_trainer.h>'
+fires vendor_headers 'tokenizer'
 for header in cuda_runtime_api.h cudnn.h nccl.h mpi.h; do
   plant lib/comm/compile.cc "#include <$header>"
   fires vendor_headers "compile.cc:1: includes $header"

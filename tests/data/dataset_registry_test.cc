@@ -120,8 +120,9 @@ TEST(DatasetRegistry, MistakesAre78) {
 }
 
 TEST(DatasetRegistry, ResolvedConfigurationReadsTheSame) {
-  for (const std::string text : {"dataset: mnist", "dataset: fashion_mnist", "dataset: {name: synthetic, samples: 50}",
-                                 "dataset: {name: mnist, normalize: {mean: 0.5}}"}) {
+  for (const std::string text :
+       {"dataset: mnist", "dataset: fashion_mnist", "dataset: cifar10", "dataset: {name: synthetic, samples: 50}",
+        "dataset: {name: mnist, normalize: {mean: 0.5}}"}) {
     const Read first = read(text);
     const Read second = read(first.resolved);
     EXPECT_EQ(second.resolved, first.resolved);
@@ -131,7 +132,7 @@ TEST(DatasetRegistry, ResolvedConfigurationReadsTheSame) {
 
 TEST(DatasetRegistry, SchemaKnowsEveryName) {
   const std::string schema = ConfigSession::schema("test", [](ConfigReader& config) { read_dataset(config, 0); });
-  for (const char* word : {"mnist", "fashion_mnist", "synthetic", "test_limit", "normalize", "test_samples"})
+  for (const char* word : {"mnist", "fashion_mnist", "cifar10", "synthetic", "test_limit", "normalize", "test_samples"})
     EXPECT_NE(schema.find(word), std::string::npos) << word;
 }
 

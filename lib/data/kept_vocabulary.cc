@@ -1,0 +1,104 @@
+#include "data/kept_vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+
+namespace dptrain {
+namespace {
+
+/// Begins the file; the checksum of the model and a line feed follow.
+constexpr std::string_view kHeader = "dptrain vocabulary ";
+constexpr size_t kChecksumDigits = 64;
+
+/// Part of the digest, so that another way to train is another file.
+constexpr std::string_view kRecipe = "unigram, cased, nmt_nfkc, all characters\n";
+
+std::string sha256(std::string_view text) {
+  Sha256 sha;
+  sha.update(text);
+  return sha.hex_digest();
+}
+
+/// 16 hex digits of the lines and of the way to train.
+std::string digest(const TextLines& lines) {
+  Sha256 sha;
+  sha.update(kRecipe);
+  for (int64_t i = 0; i < lines.count(); ++i) {
+    sha.update(lines[i]);
+    sha.update("\n");
+  }
+  return sha.hex_digest().substr(0, 16);
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, std::string expected, std::string got) {
+  throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                          .expected = std::move(expected),
+                                          .got = std::move(got),
+                                          .advice = "delete the file, and it is made again"});
+}
+
+Tokenizer load(const std::filesystem::path& path, int64_t pieces) {
+  const std::string file = read_file(path);
+  const size_t header = kHeader.size() + kChecksumDigits + 1;
+  if (file.size() < header || !file.starts_with(kHeader) || file[header - 1] != '\n')
+    refuse(path, "expected a vocabulary that dptrain keeps", fmt::format("{} bytes of something else", file.size()));
+  const std::string_view model = std::string_view(file).substr(header);
+  if (sha256(model) != std::string_view(file).substr(kHeader.size(), kChecksumDigits))
+    refuse(path, "expected a vocabulary with the checksum that it begins with", "other bytes");
+  std::optional<Tokenizer> tokenizer = Tokenizer::load(model);
+  const int64_t found = tokenizer ? tokenizer->vocabulary_size() : 0;
+  if (found != pieces)
+    refuse(path, fmt::format("expected a vocabulary of {} pieces", pieces), fmt::format("{}", found));
+  return *std::move(tokenizer);
+}
+
+/// Whether the folder could be written.
+bool keep(const std::filesystem::path& folder, const std::string& name, const std::string& model) {
+  try {
+    make_folder(folder);
+    write_file_atomically(folder / name, fmt::format("{}{}\n{}", kHeader, sha256(model), model));
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::io) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> vocabulary_folders(const std::filesystem::path& first_file) {
+  std::vector<std::filesystem::path> folders = {first_file.has_parent_path() ? first_file.parent_path() : "."};
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  // A relative one is to be ignored (XDG Base Directory Specification).
+  if (cache != nullptr && std::filesystem::path(cache).is_absolute())
+    folders.push_back(std::filesystem::path(cache) / "dptrain");
+  else if (home != nullptr && std::filesystem::path(home).is_absolute())
+    folders.push_back(std::filesystem::path(home) / ".cache" / "dptrain");
+  return folders;
+}
+
+Tokenizer kept_tokenizer(const TextLines& lines, const KeptVocabularyOptions& options) {
+  const std::string name = fmt::format("{}.{}.{}.vocabulary", options.name, options.pieces, digest(lines));
+  for (const auto& folder : options.folders) {
+    std::error_code unreadable;
+    if (std::filesystem::exists(folder / name, unreadable)) return load(folder / name, options.pieces);
+  }
+  const std::string model = train_vocabulary(lines, options.pieces);
+  for (const auto& folder : options.folders)
+    if (keep(folder, name, model)) break;
+  std::optional<Tokenizer> tokenizer = Tokenizer::load(model);
+  DPTRAIN_CHECK(tokenizer, "a vocabulary of {} pieces that can't be read", options.pieces);
+  return *std::move(tokenizer);
+}
+
+}  // namespace dptrain

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/text_lines.h"
+#include "data/tokenizer.h"
+
+namespace dptrain {
+
+/// Where the vocabulary of a text is kept: in the folder of the text's first file; where that can't be written,
+/// dptrain/ in the user's cache, $XDG_CACHE_HOME or else ~/.cache.
+std::vector<std::filesystem::path> vocabulary_folders(const std::filesystem::path& first_file);
+
+struct KeptVocabularyOptions {
+  int64_t pieces = 0;
+  std::string name;                                 ///< of the text: the beginning of the file's name
+  std::vector<std::filesystem::path> folders = {};  ///< tried in this order, made where they are missing
+};
+
+/// The tokenizer of a text. Its vocabulary is read where one of the folders has it; else it is trained (4 seconds for a
+/// text of 4 MB) and kept in the first folder that can be written, in none where none can be. The file is called
+/// <name>.<pieces>.<digest of the lines>.vocabulary, so that another text or another size is another file; it is a line
+/// with a checksum, then SentencePiece's model. It is written aside and renamed: of two processes that train at once
+/// either may come last, with the same bytes.
+///
+/// Throws 65 for a kept vocabulary that is corrupt or of another size, saying which file to delete, and what
+/// train_vocabulary throws.
+Tokenizer kept_tokenizer(const TextLines& lines, const KeptVocabularyOptions& options);
+
+}  // namespace dptrain

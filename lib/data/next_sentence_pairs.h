@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "data/dataset.h"
+#include "data/tokenized_lines.h"
+
+namespace dptrain {
+
+/// The label of a token that isn't to be predicted.
+inline constexpr int32_t kIgnoredLabel = -100;
+
+/// Where a sample is written: three spans of `sequence` numbers.
+struct TextSample {
+  std::span<int32_t> tokens;    ///< [CLS] A [SEP] B [SEP] [PAD] ..., some of A and B masked
+  std::span<int32_t> segments;  ///< 0 up to the first [SEP], 1 up to the second, 0 for [PAD]
+  std::span<int32_t> labels;    ///< the tokens that were chosen to be predicted, kIgnoredLabel elsewhere
+  int32_t next_sentence = 0;    ///< 0: B follows A in the text; 1: it doesn't
+};
+
+struct SentencePairsOptions {
+  DatasetSplit split = DatasetSplit::train;
+  int64_t sequence = 128;  ///< tokens of a sample, 5 or more
+  uint64_t seed = 0;
+  /// The last so many of the lines, and at least three, are the test part; the others, at least three, the training
+  /// part.
+  double test_fraction = 0.05;
+  /// The first so many samples; all where there are fewer.
+  std::optional<int64_t> limit = {};
+};
+
+/// What BERT is trained on (Devlin et al., "BERT", NAACL 2019, section 3.1 and appendix A): pairs of lines, of which
+/// half follow one another, with 15 % of their tokens to be predicted. In sample i, A is line i of the part; B is line
+/// i + 1 or any but these two, drawn from the same part. A pair that is too long loses tokens at the end of the longer
+/// line, one by one. Of the chosen tokens 80 % are masked, 10 % replaced by any that isn't special, and 10 % kept; at
+/// least one is chosen, unless all are [UNK].
+///
+/// All draws are keyed by (seed, epoch, sample, place): another epoch pairs and masks otherwise, and nothing else
+/// changes a sample. Test samples are those of epoch 0 whatever the epoch. Immutable; any thread may use it.
+class SentencePairs {
+ public:
+  /// Throws 65 where there are fewer than six lines.
+  SentencePairs(std::shared_ptr<const TokenizedLines> lines, const SentencePairsOptions& options);
+
+  /// One fewer than the part has lines, or the limit.
+  int64_t samples() const { return samples_; }
+  int64_t sequence() const { return options_.sequence; }
+  int64_t vocabulary_size() const { return lines_->vocabulary_size; }
+  /// Writes sample `index` of epoch `epoch` (from 1) to `out`.
+  void sample(int64_t index, int64_t epoch, TextSample& out) const;
+
+ private:
+  int64_t second_line(int64_t index, uint32_t epoch) const;
+  void choose_tokens(int64_t index, uint32_t epoch, TextSample& out) const;
+
+  std::shared_ptr<const TokenizedLines> lines_;
+  SentencePairsOptions options_;
+  int64_t first_line_ = 0;  ///< of the part
+  int64_t part_lines_ = 0;
+  int64_t samples_ = 0;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,152 @@
+#include "data/text_lines.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "data/plain_or_gzip_file.h"
+
+namespace dptrain {
+namespace {
+
+/// The code point that begins at `at`, which is moved behind it; nothing where the bytes there aren't UTF-8 (RFC 3629).
+std::optional<uint32_t> next_code_point(std::string_view text, size_t& at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t lead = byte(at);
+  if (lead < 0x80) return byte(at++);
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  // 0x80 to 0xc1 never begin a character: they continue one, or would write an ASCII one in two bytes.
+  if (lead < 0xc2 || lead > 0xf4 || text.size() - at < bytes) return std::nullopt;
+  uint32_t code = lead & (0x7fu >> bytes);
+  for (size_t i = at + 1; i < at + bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return std::nullopt;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return std::nullopt;
+  at += bytes;
+  return code;
+}
+
+/// Characters that can't be seen: those that the tokenizer's normalization (nmt_nfkc) takes for spaces or drops, and
+/// their neighbors of the same kinds.
+bool is_blank(uint32_t code) {
+  return code <= 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0x1680 || (code >= 0x2000 && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202f) || code == 0x205f || code == 0x2581 || code == 0x3000 || code == 0xfeff ||
+         code == 0xfffd;
+}
+
+bool is_blank(std::string_view line) {
+  for (size_t at = 0; at < line.size();) {
+    const std::optional<uint32_t> code = next_code_point(line, at);
+    DPTRAIN_CHECK(code, "a line that isn't UTF-8");
+    if (!is_blank(*code)) return false;
+  }
+  return true;
+}
+
+[[noreturn]] void refuse_at(const std::string& where, std::string expected, std::string got, std::string advice) {
+  throw Error(
+      ExitCode::bad_data,
+      Mistake{.where = where, .expected = std::move(expected), .got = std::move(got), .advice = std::move(advice)});
+}
+
+constexpr const char* kGiveLines = "give a file with a sentence or verse a line";
+
+/// Far more than a sentence has: what is longer is no text of lines.
+constexpr size_t kMostLineBytes = size_t{1} << 20;
+
+/// Takes the content of a file in pieces and appends its lines.
+class LineSplitter {
+ public:
+  LineSplitter(std::string file, TextLines& lines) : file_(std::move(file)), lines_(lines) {}
+
+  void take(std::string_view piece) {
+    for (size_t end; (end = piece.find('\n')) != std::string_view::npos; piece.remove_prefix(end + 1)) {
+      extend(piece.substr(0, end));
+      finish_line();
+    }
+    extend(piece);
+  }
+
+  /// What stands after the last line feed is a line too.
+  void finish_file() { finish_line(); }
+
+ private:
+  void extend(std::string_view piece) {
+    line_ += piece;
+    if (line_.size() > kMostLineBytes)
+      refuse(fmt::format("expected lines of at most {} bytes", kMostLineBytes), "more", kGiveLines);
+  }
+
+  void finish_line() {
+    std::string_view line = line_;
+    if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    check(line);
+    lines_.append(line);
+    line_.clear();
+    ++number_;
+  }
+
+  void check(std::string_view line) const {
+    for (size_t at = 0; at < line.size();) {
+      const size_t before = at;
+      const std::optional<uint32_t> code = next_code_point(line, at);
+      if (code && *code != 0) continue;
+      refuse("expected UTF-8 text",
+             fmt::format("the byte 0x{:02x} as number {} of the line", static_cast<uint8_t>(line[before]), before + 1),
+             "give a text file, and save it as UTF-8");
+    }
+  }
+
+  [[noreturn]] void refuse(std::string expected, std::string got, std::string advice) const {
+    refuse_at(fmt::format("{}:{}", file_, number_), std::move(expected), std::move(got), std::move(advice));
+  }
+
+  std::string file_;
+  TextLines& lines_;
+  int64_t number_ = 1;  ///< of the line in hand
+  std::string line_;    ///< as far as it has come
+};
+
+}  // namespace
+
+std::string_view TextLines::operator[](int64_t index) const {
+  DPTRAIN_CHECK(index >= 0 && index < count(), "line {} of {}", index, count());
+  const size_t begin = begins_[static_cast<size_t>(index)];
+  return std::string_view(text_).substr(begin, begins_[static_cast<size_t>(index) + 1] - begin);
+}
+
+void TextLines::append(std::string_view line) {
+  if (is_blank(line)) return;
+  text_ += line;
+  begins_.push_back(text_.size());
+}
+
+TextLines read_text_lines(std::span<const std::filesystem::path> files, int64_t limit_bytes) {
+  TextLines lines;
+  int64_t left = limit_bytes;
+  for (const auto& path : files) {
+    PlainOrGzipFile file(path);
+    LineSplitter splitter(path.string(), lines);
+    const int64_t before = lines.count();
+    std::string piece(size_t{64} << 10, '\0');
+    while (const size_t got = file.read(std::span(reinterpret_cast<uint8_t*>(piece.data()), piece.size()))) {
+      left -= static_cast<int64_t>(got);
+      if (left < 0)
+        refuse_at(path.string(), fmt::format("expected at most {} bytes of text in all files", limit_bytes), "more",
+                  "give a part of the text");
+      splitter.take(std::string_view(piece).substr(0, got));
+    }
+    splitter.finish_file();
+    if (lines.count() == before)
+      refuse_at(path.string(), "expected lines of text", "none, or blank ones alone", kGiveLines);
+  }
+  return lines;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text_lines.h"
+
+namespace dptrain {
+
+/// The tokens that stand for no text: the first of every vocabulary, as BERT names them. [UNK] is text that the
+/// vocabulary has no piece for.
+inline constexpr int32_t kPadToken = 0, kUnknownToken = 1, kClassToken = 2, kSeparatorToken = 3, kMaskToken = 4;
+inline constexpr int32_t kSpecialTokens = 5;
+
+/// The most pieces of a vocabulary: a token takes 16 bits.
+inline constexpr int64_t kMostPieces = 65536;
+
+/// Makes a vocabulary of exactly `pieces` pieces, the special tokens included, for this text: SentencePiece's unigram
+/// model (Kudo, "Subword regularization", ACL 2018). Letters keep their case; every character of the text is a piece.
+/// One thread and no sampling: the same text gives the same bytes with one version of SentencePiece. Of a text over 64
+/// MiB every second line is used, or every third, and so on.
+///
+/// Returns the model as SentencePiece serializes it. Throws 78 where the text has too many characters for so few
+/// pieces, or too little text for so many.
+std::string train_vocabulary(const TextLines& lines, int64_t pieces);
+
+/// Cuts text into tokens, and puts it together again. Immutable; any thread may use it.
+class Tokenizer {
+ public:
+  /// The tokenizer of a model that train_vocabulary made; nothing for other bytes.
+  static std::optional<Tokenizer> load(std::string_view model);
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  int64_t vocabulary_size() const;
+  /// The tokens of `text`; none of them special but [UNK], even where the text says "[MASK]".
+  std::vector<int32_t> encode(std::string_view text) const;
+  /// The text of `tokens`, each 0 to vocabulary_size() - 1. Runs of spaces have become one, and characters their
+  /// compatible form (NFKC); special tokens are left out, but " ⁇ " stands for [UNK].
+  std::string decode(std::span<const int32_t> tokens) const;
+
+ private:
+  class Model;
+  explicit Tokenizer(std::unique_ptr<const Model> model);
+
+  std::unique_ptr<const Model> model_;
+};
+
+}  // namespace dptrain
