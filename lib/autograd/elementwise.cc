@@ -2,8 +2,10 @@
 
 #include "autograd/tape.h"
 #include "ops/add.h"
+#include "ops/gelu.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
+#include "ops/tanh.h"
 
 namespace dptrain::autograd {
 
@@ -11,6 +13,18 @@ Variable relu(const Variable& x) {
   const Tensor y = ops::relu_forward(x.value());
   return x.tape().record(
       y, {x}, [=](const Tensor& output_gradient) { x.add_gradient(ops::relu_backward(y, output_gradient)); });
+}
+
+Variable gelu(const Variable& x) {
+  return x.tape().record(ops::gelu_forward(x.value()), {x}, [=](const Tensor& output_gradient) {
+    x.add_gradient(ops::gelu_backward(x.value(), output_gradient));
+  });
+}
+
+Variable tanh(const Variable& x) {
+  const Tensor y = ops::tanh_forward(x.value());
+  return x.tape().record(
+      y, {x}, [=](const Tensor& output_gradient) { x.add_gradient(ops::tanh_backward(y, output_gradient)); });
 }
 
 Variable add(const Variable& a, const Variable& b) {

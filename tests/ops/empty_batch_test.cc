@@ -5,9 +5,11 @@
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/relu.h"
+#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -58,6 +60,8 @@ TEST_P(EmptyBatch, OfPoolsAndElementwiseOperators) {
     EXPECT_EQ(ops::pool2d_backward(x, pooled, pooled.y, ops::Pooling::max, {}).shape(), x.shape());
     EXPECT_EQ(ops::global_average_pool_forward(x).shape(), (Shape{0, 20}));
     EXPECT_EQ(ops::relu_forward(x).shape(), x.shape());
+    EXPECT_EQ(ops::gelu_forward(x).shape(), x.shape());
+    EXPECT_EQ(ops::tanh_backward(x, x).shape(), x.shape());
     EXPECT_EQ(ops::reorder(x, Layout::plain).shape(), x.shape());
     EXPECT_EQ(
         ops::dropout_forward(x, 0.5f, {.epoch = epoch_on(*device_, 1), .sample_ids = sample_ids_on(*device_, 0, 0)})

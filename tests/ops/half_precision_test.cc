@@ -7,11 +7,13 @@
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
 #include "ops/sgd.h"
+#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -77,6 +79,10 @@ TEST_P(HalfPrecision, Elementwise) {
     expect_near(ops::add(a, b), ops::add(x, y));
     expect_near(ops::relu_forward(a), ops::relu_forward(x), 0);
     expect_near(ops::relu_backward(a, b), ops::relu_backward(x, y), 0);
+    expect_near(ops::gelu_forward(a), ops::gelu_forward(x));
+    expect_near(ops::gelu_backward(a, b), ops::gelu_backward(x, y));
+    expect_near(ops::tanh_forward(a), ops::tanh_forward(x));
+    expect_near(ops::tanh_backward(a, b), ops::tanh_backward(x, y));
     EXPECT_EQ(ops::add(a, b).dtype(), GetParam().dtype);
   }
 }

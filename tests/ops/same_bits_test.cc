@@ -8,11 +8,13 @@
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/reduce.h"
 #include "ops/relu.h"
 #include "ops/sgd.h"
+#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -104,8 +106,14 @@ std::vector<Tensor> elementwise(Device& device, const std::vector<Layout>&) {
   const Tensor x = formula_tensor(device, shape, {.tensor = 0}), y = formula_tensor(device, shape, {.tensor = 1});
   const Tensor weights = formula_tensor(device, shape, {.tensor = 2}), velocity = Tensor::zeros(device, shape);
   ops::sgd_step(weights, x, velocity, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
-  return {ops::add(x, y), ops::relu_backward(ops::relu_forward(x), y), ops::reduce_forward(x, ops::Reduction::sum),
-          weights, velocity};
+  return {ops::add(x, y),
+          ops::relu_backward(ops::relu_forward(x), y),
+          ops::gelu_forward(x),
+          ops::gelu_backward(x, y),
+          ops::tanh_forward(x),
+          ops::reduce_forward(x, ops::Reduction::sum),
+          weights,
+          velocity};
 }
 
 std::vector<Tensor> losses(Device& device, const std::vector<Layout>&) {
