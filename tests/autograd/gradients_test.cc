@@ -9,6 +9,7 @@
 #include "autograd/elementwise.h"
 #include "autograd/flatten.h"
 #include "autograd/gradient_check.h"
+#include "autograd/layer_norm.h"
 #include "autograd/linear.h"
 #include "autograd/pool2d.h"
 #include "autograd/reduce.h"
@@ -134,6 +135,16 @@ TEST_P(Gradients, ElementwiseAndShape) {
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::mean(v[0]); });
   });
+}
+
+TEST_P(Gradients, LayerNorm) {
+  const std::vector<Leaf> leaves = {leaf({2, 3, 7}, 0), parameter({7}, 1), parameter({7}, 2), leaf({2, 3, 7}, 3)};
+  const auto normalize = [](Tape&, const std::vector<Variable>& v) {
+    return autograd::layer_norm(
+        v[0], {.gamma = v[1], .beta = v[2], .residual = v.size() > 3 ? v[3] : Variable(), .epsilon = 1e-5f});
+  };
+  check_gradients(*device_, leaves, normalize, kCurved);
+  check_gradients(*device_, {leaves[0], leaves[1], leaves[2]}, normalize, kCurved);
 }
 
 TEST_P(Gradients, Dropout) {

@@ -8,6 +8,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/gelu.h"
+#include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/relu.h"
@@ -153,6 +154,30 @@ TEST_P(HalfPrecision, BatchNorm) {
     expect_near(gradients.residual, right_gradients.residual, 0);
     expect_near(gradients.gamma, right_gradients.gamma, 1e-2);
     expect_near(gradients.beta, right_gradients.beta, 1e-2);
+  }
+}
+
+TEST_P(HalfPrecision, LayerNorm) {
+  for (const int64_t width : {int64_t{40}, int64_t{5}}) {
+    const Shape rows = {33, width}, parameter = {width};
+    const auto got = ops::layer_norm_forward({.x = given(rows, 0),
+                                              .residual = given(rows, 1),
+                                              .gamma = given_f32(parameter, 2),
+                                              .beta = given_f32(parameter, 3)},
+                                             1e-5f);
+    const auto right = ops::layer_norm_forward({.x = expected(rows, 0),
+                                                .residual = expected(rows, 1),
+                                                .gamma = expected(parameter, 2),
+                                                .beta = expected(parameter, 3)},
+                                               1e-5f);
+    expect_near(got.y, right.y);
+    expect_near(got.sum, right.sum);
+    const ops::LayerNormParameterGradients sums{.gamma = given_f32(parameter, 4), .beta = given_f32(parameter, 5)};
+    const ops::LayerNormParameterGradients right_sums{.gamma = expected(parameter, 4), .beta = expected(parameter, 5)};
+    expect_near(ops::layer_norm_backward(got, given_f32(parameter, 2), given(rows, 6), sums),
+                ops::layer_norm_backward(right, expected(parameter, 2), expected(rows, 6), right_sums));
+    expect_near(sums.gamma, right_sums.gamma, 1e-2);
+    expect_near(sums.beta, right_sums.beta, 1e-2);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/gelu.h"
+#include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/reduce.h"
@@ -86,6 +87,20 @@ std::vector<Tensor> batch_norms(Device& device, const std::vector<Layout>& layou
   return results;
 }
 
+std::vector<Tensor> layer_norms(Device& device, const std::vector<Layout>&) {
+  const Shape rows = {101, 70}, parameter = {70};
+  const ops::LayerNormInputs in{.x = formula_tensor(device, rows, {.tensor = 0}),
+                                .residual = formula_tensor(device, rows, {.tensor = 1}),
+                                .gamma = formula_tensor(device, parameter, {.tensor = 2}),
+                                .beta = formula_tensor(device, parameter, {.tensor = 3})};
+  const auto forward = ops::layer_norm_forward(in, 1e-12f);
+  const ops::LayerNormParameterGradients sums{.gamma = Tensor::zeros(device, parameter),
+                                              .beta = Tensor::zeros(device, parameter)};
+  const Tensor gradient =
+      ops::layer_norm_backward(forward, in.gamma, formula_tensor(device, rows, {.tensor = 4}), sums);
+  return {forward.y, forward.sum, forward.mean, forward.inverse_deviation, gradient, sums.gamma, sums.beta};
+}
+
 std::vector<Tensor> pools(Device& device, const std::vector<Layout>& layouts) {
   std::vector<Tensor> results;
   for (const Layout layout : layouts) {
@@ -138,13 +153,11 @@ std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&)
           ops::linear_backward_data(of_linear, hidden)};
 }
 
-const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
-                                                {"batch_norms", true, batch_norms},
-                                                {"pools", true, pools},
-                                                {"elementwise", true, elementwise},
-                                                {"losses", true, losses},
-                                                {"linear_layers", true, linear_layers},
-                                                {"weight_gradients", false, weight_gradients}};
+const std::vector<Computation> kComputations = {
+    {"convolutions", true, convolutions},   {"batch_norms", true, batch_norms},
+    {"layer_norms", true, layer_norms},     {"pools", true, pools},
+    {"elementwise", true, elementwise},     {"losses", true, losses},
+    {"linear_layers", true, linear_layers}, {"weight_gradients", false, weight_gradients}};
 
 class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
  protected:
