@@ -2,6 +2,7 @@
 
 #include "autograd/tape.h"
 #include "ops/add.h"
+#include "ops/add_padded.h"
 #include "ops/gelu.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
@@ -32,6 +33,13 @@ Variable add(const Variable& a, const Variable& b) {
   return a.tape().record(sum, {a, b}, [=](const Tensor& output_gradient) {
     a.add_gradient(output_gradient);
     b.add_gradient(ops::reorder(output_gradient, b.value().layout()));
+  });
+}
+
+Variable add_padded(const Variable& y, const Variable& x) {
+  return y.tape().record(ops::add_padded(y.value(), x.value()), {y, x}, [=](const Tensor& output_gradient) {
+    y.add_gradient(ops::reorder(output_gradient, y.value().layout()));
+    x.add_gradient(ops::add_padded_backward(x.value(), output_gradient));
   });
 }
 

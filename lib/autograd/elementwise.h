@@ -11,5 +11,7 @@ Variable gelu(const Variable& x);
 Variable tanh(const Variable& x);
 /// a + b, of one shape; b is brought to the layout of a.
 Variable add(const Variable& a, const Variable& b);
+/// y with x added to its first channels, in the layout of y. y: [N, C + P, H, W]; x: [N, C, H, W].
+Variable add_padded(const Variable& y, const Variable& x);
 
 }  // namespace dptrain::autograd
