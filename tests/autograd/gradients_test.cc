@@ -7,6 +7,7 @@
 #include "autograd/cross_entropy.h"
 #include "autograd/dropout.h"
 #include "autograd/elementwise.h"
+#include "autograd/embedding.h"
 #include "autograd/flatten.h"
 #include "autograd/gradient_check.h"
 #include "autograd/layer_norm.h"
@@ -145,6 +146,19 @@ TEST_P(Gradients, LayerNorm) {
   };
   check_gradients(*device_, leaves, normalize, kCurved);
   check_gradients(*device_, {leaves[0], leaves[1], leaves[2]}, normalize, kCurved);
+}
+
+TEST_P(Gradients, AddPadded) {
+  for_each_layout([&](Layout layout) {
+    check_gradients(*device_, {leaf({2, 20, 2, 3}, 0, layout), leaf({2, 17, 2, 3}, 1, Layout::nhwc)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::add_padded(v[0], v[1]); });
+  });
+}
+
+TEST_P(Gradients, Embedding) {
+  const Tensor ids = labels_on(*device_, {3, 0, 3, 1});
+  check_gradients(*device_, {parameter({5, 6}, 0)},
+                  [&](Tape&, const std::vector<Variable>& v) { return autograd::embedding(v[0], ids); });
 }
 
 TEST_P(Gradients, Dropout) {

@@ -3,10 +3,12 @@
 #include <cmath>
 
 #include "ops/add.h"
+#include "ops/add_padded.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/embedding.h"
 #include "ops/gelu.h"
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
@@ -178,6 +180,29 @@ TEST_P(HalfPrecision, LayerNorm) {
                 ops::layer_norm_backward(right, expected(parameter, 2), expected(rows, 6), right_sums));
     expect_near(sums.gamma, right_sums.gamma, 1e-2);
     expect_near(sums.beta, right_sums.beta, 1e-2);
+  }
+}
+
+TEST_P(HalfPrecision, AddPadded) {
+  for (const int64_t channels : {int64_t{16}, int64_t{13}}) {
+    const Shape more = {2, 24, 3, 2}, fewer = {2, channels, 3, 2};
+    expect_near(ops::add_padded(given(more, 0), given(fewer, 1)),
+                ops::add_padded(expected(more, 0), expected(fewer, 1)));
+    expect_near(ops::add_padded_backward(given(fewer, 1), given(more, 0)),
+                ops::add_padded_backward(expected(fewer, 1), expected(more, 0)), 0);
+  }
+}
+
+TEST_P(HalfPrecision, Embedding) {
+  const auto ids = formula_labels(3, 70, 5);
+  for (const int64_t width : {int64_t{16}, int64_t{5}}) {
+    const Shape table = {5, width}, rows = {70, width};
+    const Tensor here = labels_on(*gpu_, ids), there = labels_on(*cpu_, ids);
+    expect_near(ops::embedding_forward(given(table, 0), here), ops::embedding_forward(expected(table, 0), there), 0);
+    const Tensor got = given_f32(table, 1), right = expected(table, 1);
+    ops::embedding_backward(here, given(rows, 2), got, true);
+    ops::embedding_backward(there, expected(rows, 2), right, true);
+    expect_near(got, right, 0);  // sums of sixteenths
   }
 }
 

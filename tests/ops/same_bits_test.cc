@@ -8,6 +8,7 @@
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
+#include "ops/embedding.h"
 #include "ops/gelu.h"
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
@@ -101,6 +102,17 @@ std::vector<Tensor> layer_norms(Device& device, const std::vector<Layout>&) {
   return {forward.y, forward.sum, forward.mean, forward.inverse_deviation, gradient, sums.gamma, sums.beta};
 }
 
+std::vector<Tensor> embeddings(Device& device, const std::vector<Layout>&) {
+  std::vector<Tensor> results;
+  for (const uint64_t rows : {uint64_t{2}, uint64_t{40}}) {
+    const Tensor gradient = Tensor::zeros(device, {static_cast<int64_t>(rows), 130});
+    ops::embedding_backward(labels_on(device, formula_labels(1, 300, rows)), formula_tensor(device, {300, 130}, {}),
+                            gradient, false);
+    results.push_back(gradient);
+  }
+  return results;
+}
+
 std::vector<Tensor> pools(Device& device, const std::vector<Layout>& layouts) {
   std::vector<Tensor> results;
   for (const Layout layout : layouts) {
@@ -153,11 +165,15 @@ std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&)
           ops::linear_backward_data(of_linear, hidden)};
 }
 
-const std::vector<Computation> kComputations = {
-    {"convolutions", true, convolutions},   {"batch_norms", true, batch_norms},
-    {"layer_norms", true, layer_norms},     {"pools", true, pools},
-    {"elementwise", true, elementwise},     {"losses", true, losses},
-    {"linear_layers", true, linear_layers}, {"weight_gradients", false, weight_gradients}};
+const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
+                                                {"batch_norms", true, batch_norms},
+                                                {"layer_norms", true, layer_norms},
+                                                {"embeddings", true, embeddings},
+                                                {"pools", true, pools},
+                                                {"elementwise", true, elementwise},
+                                                {"losses", true, losses},
+                                                {"linear_layers", true, linear_layers},
+                                                {"weight_gradients", false, weight_gradients}};
 
 class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
  protected:
