@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/attention.h"
 #include "autograd/conv2d.h"
 #include "autograd/cross_entropy.h"
 #include "autograd/dropout.h"
@@ -153,6 +154,21 @@ TEST_P(Gradients, AddPadded) {
     check_gradients(*device_, {leaf({2, 20, 2, 3}, 0, layout), leaf({2, 17, 2, 3}, 1, Layout::nhwc)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::add_padded(v[0], v[1]); });
   });
+}
+
+TEST_P(Gradients, Attention) {
+  const Shape shape = {2, 5, 6};
+  const Tensor lengths = labels_on(*device_, {5, 3});
+  const ops::DropoutKey key{.seed = 1, .epoch = epoch_on(*device_, 0), .sample_ids = sample_ids_on(*device_, 4, 6)};
+  for (const float dropout : {0.f, 0.4f}) {
+    check_gradients(
+        *device_, {leaf(shape, 0), leaf(shape, 1), leaf(shape, 2)},
+        [&](Tape&, const std::vector<Variable>& v) {
+          return autograd::attention({.query = v[0], .key = v[1], .value = v[2], .lengths = lengths},
+                                     {.heads = 2, .dropout = dropout, .key = key});
+        },
+        kCurved);
+  }
 }
 
 TEST_P(Gradients, Embedding) {

@@ -4,6 +4,7 @@
 
 #include "ops/add.h"
 #include "ops/add_padded.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
@@ -190,6 +191,36 @@ TEST_P(HalfPrecision, AddPadded) {
                 ops::add_padded(expected(more, 0), expected(fewer, 1)));
     expect_near(ops::add_padded_backward(given(fewer, 1), given(more, 0)),
                 ops::add_padded_backward(expected(fewer, 1), expected(more, 0)), 0);
+  }
+}
+
+TEST_P(HalfPrecision, Attention) {
+  for (const int64_t width : {int64_t{16}, int64_t{6}}) {
+    const Shape shape = {2, 9, width};
+    const auto options = [](Device& device) {
+      return ops::AttentionOptions{
+          .heads = 2,
+          .dropout = 0.25f,
+          .key = {.seed = 3, .epoch = epoch_on(device, 1), .sample_ids = sample_ids_on(device, 0, 2)}};
+    };
+    const ops::AttentionInputs in{.query = given(shape, 0),
+                                  .key = given(shape, 1),
+                                  .value = given(shape, 2),
+                                  .lengths = labels_on(*gpu_, {9, 4})};
+    const ops::AttentionInputs right_in{.query = expected(shape, 0),
+                                        .key = expected(shape, 1),
+                                        .value = expected(shape, 2),
+                                        .lengths = labels_on(*cpu_, {9, 4})};
+    const auto got = ops::attention_forward(in, options(*gpu_));
+    const auto right = ops::attention_forward(right_in, options(*cpu_));
+    EXPECT_EQ(got.y.dtype(), GetParam().dtype);
+    // Probabilities are rounded twice, before dropout and after; then the result is.
+    expect_near(got.y, right.y, 3);
+    const auto gradients = ops::attention_backward(in, got, given(shape, 3), options(*gpu_));
+    const auto right_gradients = ops::attention_backward(right_in, right, expected(shape, 3), options(*cpu_));
+    expect_near(gradients.value, right_gradients.value, 3);
+    expect_near(gradients.query, right_gradients.query, 4);
+    expect_near(gradients.key, right_gradients.key, 4);
   }
 }
 

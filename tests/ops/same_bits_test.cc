@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ops/add.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
@@ -113,6 +114,21 @@ std::vector<Tensor> embeddings(Device& device, const std::vector<Layout>&) {
   return results;
 }
 
+std::vector<Tensor> attention(Device& device, const std::vector<Layout>&) {
+  const Shape shape = {3, 37, 24};
+  const ops::AttentionInputs in{.query = formula_tensor(device, shape, {.tensor = 0}),
+                                .key = formula_tensor(device, shape, {.tensor = 1}),
+                                .value = formula_tensor(device, shape, {.tensor = 2}),
+                                .lengths = labels_on(device, {37, 20, 5})};
+  const ops::AttentionOptions options{
+      .heads = 3,
+      .dropout = 0.2f,
+      .key = {.seed = 1, .epoch = epoch_on(device, 0), .sample_ids = sample_ids_on(device, 7, 10)}};
+  const auto forward = ops::attention_forward(in, options);
+  const auto gradients = ops::attention_backward(in, forward, formula_tensor(device, shape, {.tensor = 3}), options);
+  return {forward.y, gradients.query, gradients.key, gradients.value};
+}
+
 std::vector<Tensor> pools(Device& device, const std::vector<Layout>& layouts) {
   std::vector<Tensor> results;
   for (const Layout layout : layouts) {
@@ -165,15 +181,12 @@ std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&)
           ops::linear_backward_data(of_linear, hidden)};
 }
 
-const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
-                                                {"batch_norms", true, batch_norms},
-                                                {"layer_norms", true, layer_norms},
-                                                {"embeddings", true, embeddings},
-                                                {"pools", true, pools},
-                                                {"elementwise", true, elementwise},
-                                                {"losses", true, losses},
-                                                {"linear_layers", true, linear_layers},
-                                                {"weight_gradients", false, weight_gradients}};
+const std::vector<Computation> kComputations = {
+    {"convolutions", true, convolutions},   {"batch_norms", true, batch_norms},
+    {"layer_norms", true, layer_norms},     {"embeddings", true, embeddings},
+    {"attention", true, attention},         {"pools", true, pools},
+    {"elementwise", true, elementwise},     {"losses", true, losses},
+    {"linear_layers", true, linear_layers}, {"weight_gradients", false, weight_gradients}};
 
 class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
  protected:
