@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,7 +19,8 @@ class BatchLoader::Worker {
  public:
   Worker(std::shared_ptr<const ImageDataset> dataset, const BatchLoaderOptions& options)
       : dataset_(std::move(dataset)), options_(options) {
-    DPTRAIN_CHECK(options_.batch_size > 0 && options_.batches_ahead > 0 && !options_.devices.empty(),
+    DPTRAIN_CHECK(options_.batch_size > 0 && options_.micro_batches > 0 && options_.batches_ahead > 0 &&
+                      !options_.devices.empty(),
                   "a loader of {} samples a batch, {} ahead, for {} devices", options_.batch_size,
                   options_.batches_ahead, options_.devices.size());
     thread_ = std::thread([this] { run(); });
@@ -107,18 +109,33 @@ class BatchLoader::Worker {
     batch->first_position = first;
     batch->samples = std::min(options_.batch_size, dataset_->samples() - first);
     const std::span<const int64_t> samples(order.data() + first, static_cast<size_t>(batch->samples));
+    for (int64_t m = 0; m < options_.micro_batches; ++m) {
+      const int64_t begin = m * batch->samples / options_.micro_batches;
+      const int64_t end = (m + 1) * batch->samples / options_.micro_batches;
+      if (begin == end) continue;
+      auto micro = prepare_micro_batch(generation, samples.subspan(as_size(begin), as_size(end - begin)));
+      if (!micro) return nullptr;
+      batch->micro_batches.push_back(*std::move(micro));
+    }
+    return batch;
+  }
+
+  std::optional<MicroBatch> prepare_micro_batch(uint64_t generation, std::span<const int64_t> samples) {
+    MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .parts = {}};
     const size_t parts = options_.devices.size();
     for (size_t p = 0; p < parts; ++p) {
       {
         const std::lock_guard lock(mutex_);
-        if (abandoned(generation)) return nullptr;
+        if (abandoned(generation)) return std::nullopt;
       }
       const size_t begin = p * samples.size() / parts;
       const size_t end = (p + 1) * samples.size() / parts;
-      batch->parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), *options_.devices[p]));
+      micro.parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), *options_.devices[p]));
     }
-    return batch;
+    return micro;
   }
+
+  static size_t as_size(int64_t value) { return static_cast<size_t>(value); }
 
   /// Called with the mutex held.
   bool abandoned(uint64_t generation) const { return stop_ || generation_ != generation; }

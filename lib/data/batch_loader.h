@@ -10,16 +10,24 @@
 
 namespace dptrain {
 
-/// One optimizer step's samples, in parts. Part p of P holds samples floor(p*B/P) to floor((p+1)*B/P) of the batch of
-/// B; a part may be empty.
+/// What is computed in one forward and backward pass. Part p of P holds samples floor(p*M/P) to floor((p+1)*M/P) of the
+/// M samples; a part may be empty.
+struct MicroBatch {
+  int64_t samples = 0;  ///< over all parts, at least one
+  std::vector<BatchPart> parts;
+};
+
+/// One optimizer step's samples. Micro-batch m of A holds samples floor(m*B/A) to floor((m+1)*B/A) of the batch of B;
+/// one without samples is left out.
 struct Batch {
   int64_t first_position = 0;  ///< of its first sample in the epoch's order
-  int64_t samples = 0;         ///< over all parts
-  std::vector<BatchPart> parts;
+  int64_t samples = 0;         ///< over all micro-batches
+  std::vector<MicroBatch> micro_batches;
 };
 
 struct BatchLoaderOptions {
   int64_t batch_size = 0;
+  int64_t micro_batches = 1;  ///< of a batch
   uint64_t seed = 0;
   bool shuffle = true;
   /// The device of each part; one entry per part. They outlive the loader and its batches.

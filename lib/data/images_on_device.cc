@@ -17,11 +17,12 @@ Tensor uploaded(Device& device, const Shape& shape, DType dtype, std::span<const
 
 }  // namespace
 
-ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset) : device_(device), dataset_(dataset) {
+ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes)
+    : device_(device), dataset_(dataset) {
   const ImageBytes bytes = dataset.bytes();
   const Shape image = dataset.image_shape();
   table_ = uploaded(device, {image[0], 256}, DType::f32, bytes.table);
-  if (static_cast<int64_t>(bytes.pixels.size()) > device.free_bytes() / 2) return;
+  if (static_cast<int64_t>(bytes.pixels.size()) > most_bytes) return;
   const int64_t samples = dataset.samples();
   pixels_ = uploaded(device, {samples, image[0], image[1], image[2]}, DType::u8, bytes.pixels);
   labels_ = uploaded(device, {samples}, DType::i32, bytes.labels);

@@ -7,11 +7,11 @@
 
 namespace dptrain {
 
-/// The batches of a data set on a GPU, which decodes its own images. The data set is copied there whole, as bytes,
-/// where it takes at most half of the memory that is free; else each batch's bytes are.
+/// The batches of a data set on a device that decodes its own images. The data set is copied there whole, as bytes,
+/// where it takes no more than `most_bytes`; else each batch's bytes are.
 class ImagesOnDevice {
  public:
-  ImagesOnDevice(Device& device, const ImageDataset& dataset);
+  ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes);
 
   struct Batch {
     Tensor images;  ///< [N, C, H, W], of the type asked for
@@ -32,12 +32,15 @@ class ImagesOnDevice {
   Tensor labels_;
 };
 
-/// What a device keeps of the data sets that it has been asked for; attached to it. Data sets outlive their last batch.
+/// What a device keeps of the data sets that it has been asked for, those whole that take at most half of its free
+/// memory; attached to it. Data sets outlive their last batch.
 class DeviceDatasets {
  public:
   explicit DeviceDatasets(Device& device) : device_(device) {}
   ImagesOnDevice& of(const ImageDataset& dataset) {
-    return kept_.try_emplace(&dataset, device_, dataset).first->second;
+    const auto kept = kept_.find(&dataset);
+    if (kept != kept_.end()) return kept->second;
+    return kept_.try_emplace(&dataset, device_, dataset, device_.free_bytes() / 2).first->second;
   }
 
  private:

@@ -45,38 +45,22 @@ __global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t
   if (threadIdx.y == 0 && c < channels) bias[c] = static_cast<float>(accumulate ? bias[c] + sum[0] : sum[0]);
 }
 
-template <class T, int V>
-void add_bias_of(const Tensor& y, const Tensor& bias, bool relu) {
-  const ChannelRows m(y.elements() / bias.elements(), bias.elements(), V, ChannelRows::kForMaps);
-  launch("add_bias", y, m.grid(), m.block(), add_bias_kernel<T, V>, m, y.data<T>(), bias.data<T>(), relu);
-}
-
-template <class T, int V>
-void bias_gradient_of(const Tensor& gradient, const Tensor& bias, bool accumulate) {
-  const ChannelRows m(gradient.elements() / bias.elements(), bias.elements(), V);
-  const Tensor parts = Tensor::empty(bias.device(), {m.parts * m.channels}, {.purpose = MemoryPurpose::workspace});
-  launch("row_sums", bias, m.grid(), m.block(), row_sums_kernel<T, V>, m, gradient.data<T>(), parts.data<float>());
-  launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.parts,
-         m.channels, bias.data<float>(), accumulate);
-}
-
 }  // namespace
 
 void add_bias(const Tensor& y, const Tensor& bias, bool relu) {
-  with_element_type(y, [&]<class T>(ElementType<T>) {
-    if (channels_in_packs<T>(bias.elements(), {y.raw(), bias.raw()}))
-      add_bias_of<T, kPackOf<T>>(y, bias, relu);
-    else
-      add_bias_of<T, 1>(y, bias, relu);
+  with_pack(y, {y.raw(), bias.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    const ChannelRows m(rows_of(y), bias.elements(), V, ChannelRows::kForMaps);
+    launch("add_bias", y, m.grid(), m.block(), add_bias_kernel<T, V>, m, y.data<T>(), bias.data<T>(), relu);
   });
 }
 
 void bias_gradient(const Tensor& gradient, const Tensor& bias, bool accumulate) {
-  with_element_type(gradient, [&]<class T>(ElementType<T>) {
-    if (channels_in_packs<T>(bias.elements(), {gradient.raw()}))
-      bias_gradient_of<T, kPackOf<T>>(gradient, bias, accumulate);
-    else
-      bias_gradient_of<T, 1>(gradient, bias, accumulate);
+  with_pack(gradient, {gradient.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    const ChannelRows m(rows_of(gradient), bias.elements(), V);
+    const Tensor parts = scratch(bias.device(), m.parts * m.channels);
+    launch("row_sums", bias, m.grid(), m.block(), row_sums_kernel<T, V>, m, gradient.data<T>(), parts.data<float>());
+    launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.parts,
+           m.channels, bias.data<float>(), accumulate);
   });
 }
 

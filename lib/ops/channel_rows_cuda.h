@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "ops/cuda_kernels.h"
 
 namespace dptrain::ops::cuda {
@@ -54,11 +56,24 @@ struct ChannelRows {
   __device__ int64_t row_step() const { return blockDim.y; }
 };
 
-/// The pack for a matrix whose rows begin at `pointers` and have `channels` channels of T: of 16 bytes, or single
-/// elements.
-template <class T>
-bool channels_in_packs(int64_t channels, std::initializer_list<const void*> pointers) {
-  return in_packs(channels, kPackOf<T>, pointers);
+/// Rows of channels in x: [N, C, H, W] in nhwc or [N, C].
+inline int64_t rows_of(const Tensor& x) { return x.elements() / x.shape()[1]; }
+
+/// Calls f(ElementType<T>(), std::integral_constant<int, V>()) for the type of x, as rows_of takes it, and the pack for
+/// rows of its channels that begin at `pointers`: of 16 bytes, or single elements.
+template <class F>
+void with_pack(const Tensor& x, std::initializer_list<const void*> pointers, const F& f) {
+  with_element_type(x, [&]<class T>(ElementType<T> type) {
+    if (in_packs(x.shape()[1], kPackOf<T>, pointers))
+      f(type, std::integral_constant<int, kPackOf<T>>());
+    else
+      f(type, std::integral_constant<int, 1>());
+  });
+}
+
+/// f32 elements for a kernel's own use.
+inline Tensor scratch(Device& device, int64_t elements) {
+  return Tensor::empty(device, {elements}, {.purpose = MemoryPurpose::workspace});
 }
 
 /// Adds K numbers of each of a thread's V channels over the row threads of the block, in order of the rows, and writes

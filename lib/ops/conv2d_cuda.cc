@@ -9,6 +9,7 @@
 #include "ops/add.h"
 #include "ops/bias_cuda.h"
 #include "ops/convolution_plan_cuda.h"
+#include "ops/nhwc_cuda.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
 
@@ -32,6 +33,17 @@ class Convolutions {
   std::map<decltype(std::declval<ConvolutionProblem>().key()), std::unique_ptr<ConvolutionPlan>> plans_;
 };
 
+/// The forward pass over x, with neither bias nor ReLU; the other passes are of the same sizes.
+ConvolutionProblem problem_of(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options) {
+  return {.pass = ConvolutionPass::forward,
+          .dtype = x.dtype(),
+          .x = x.shape(),
+          .weight = weight,
+          .y = y,
+          .stride = options.stride,
+          .padding = options.padding};
+}
+
 /// Whether the library had the problem and computes it.
 bool try_run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
   ConvolutionPlan* plan = operands.out.device().attached<Convolutions>().plan(problem);
@@ -48,27 +60,16 @@ void run(const ConvolutionProblem& problem, const ConvolutionOperands& operands)
                             device.name(), dtype_name(problem.dtype), problem.x.text(), problem.weight.text()));
 }
 
-Tensor images(const Tensor& like, const Shape& shape) {
-  return Tensor::empty(like.device(), shape, {.dtype = like.dtype(), .layout = Layout::nhwc});
-}
-
 }  // namespace
 
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                       const Conv2dOptions& options) {
-  Tensor y = images(x, output);
+  Tensor y = empty_nhwc(x, output);
   if (y.elements() == 0) return y;
-  ConvolutionProblem problem{.pass = ConvolutionPass::forward,
-                             .dtype = x.dtype(),
-                             .x = x.shape(),
-                             .weight = weight.shape(),
-                             .y = output,
-                             .stride = options.stride,
-                             .padding = options.padding,
-                             .bias = bias.defined(),
-                             .relu = options.relu};
-  ConvolutionOperands operands{
-      .first = reorder(x, Layout::nhwc), .second = reorder(weight, Layout::nhwc), .bias = bias, .out = y};
+  ConvolutionProblem problem = problem_of(x, weight.shape(), output, options);
+  problem.bias = bias.defined();
+  problem.relu = options.relu;
+  ConvolutionOperands operands{.first = in_nhwc(x), .second = in_nhwc(weight), .bias = bias, .out = y};
   const bool fused = problem.bias || problem.relu;
   if (fused && try_run(problem, operands)) return y;
   problem.bias = problem.relu = false;
@@ -80,16 +81,11 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  const Tensor gradient = images(x, x.shape());
+  const Tensor gradient = empty_nhwc(x, x.shape());
   if (gradient.elements() == 0) return reorder(gradient, x.layout());
-  run({.pass = ConvolutionPass::data_gradient,
-       .dtype = x.dtype(),
-       .x = x.shape(),
-       .weight = weight.shape(),
-       .y = output_gradient.shape(),
-       .stride = options.stride,
-       .padding = options.padding},
-      {.first = reorder(output_gradient, Layout::nhwc), .second = reorder(weight, Layout::nhwc), .out = gradient});
+  ConvolutionProblem problem = problem_of(x, weight.shape(), output_gradient.shape(), options);
+  problem.pass = ConvolutionPass::data_gradient;
+  run(problem, {.first = in_nhwc(output_gradient), .second = in_nhwc(weight), .out = gradient});
   return reorder(gradient, x.layout());
 }
 
@@ -101,18 +97,13 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
     if (gradients.bias.defined() && !gradients.accumulate_bias) gradients.bias.fill_zero();
     return;
   }
-  const Tensor incoming = reorder(output_gradient, Layout::nhwc);
+  const Tensor incoming = in_nhwc(output_gradient);
   const bool in_place = weight.layout() == Layout::nhwc && weight.dtype() == x.dtype() && !gradients.accumulate_weight;
   const TensorOptions as_computed{.dtype = x.dtype(), .layout = Layout::nhwc, .purpose = MemoryPurpose::workspace};
   const Tensor target = in_place ? weight : Tensor::empty(x.device(), weight.shape(), as_computed);
-  run({.pass = ConvolutionPass::weight_gradient,
-       .dtype = x.dtype(),
-       .x = x.shape(),
-       .weight = weight.shape(),
-       .y = output_gradient.shape(),
-       .stride = options.stride,
-       .padding = options.padding},
-      {.first = reorder(x, Layout::nhwc), .second = incoming, .out = target});
+  ConvolutionProblem problem = problem_of(x, weight.shape(), output_gradient.shape(), options);
+  problem.pass = ConvolutionPass::weight_gradient;
+  run(problem, {.first = in_nhwc(x), .second = incoming, .out = target});
   if (gradients.accumulate_weight) {
     const TensorOptions as_kept{
         .dtype = weight.dtype(), .layout = weight.layout(), .purpose = MemoryPurpose::workspace};

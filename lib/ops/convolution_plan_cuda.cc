@@ -26,7 +26,7 @@ using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 /// Algorithms that are tried before one is chosen: timed, or, where runs must be repeatable, the first that works.
 constexpr int kTried = 6;
 constexpr int kTriedInOrder = 3;
-/// cuDNN offers some that want ten times what the images take; those within this are as fast.
+/// cuDNN offers some that want ten times what the images take.
 constexpr int64_t kMostWorkspaceBytes = int64_t{64} << 20;
 
 /// The places of operands in a variant pack.

@@ -11,73 +11,93 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kWarps = 8;
 
 template <class T>
+struct Batch {
+  const T* logits;
+  const int32_t* labels;
+  int64_t samples;
+  int64_t classes;
+};
+
+/// The largest logit of a row, and the first class that has it.
+struct Largest {
+  float logit;
+  int64_t place;
+};
+
+/// A warp's sample, and the lane's part of its logits.
+template <class T>
 struct Row {
+  int64_t sample;
+  bool exists;  ///< false where the grid hangs over the samples
   const T* logits;
   int64_t classes;
-  int lane;
+  int64_t lane;
 
-  /// The largest logit and the first class that has it, on all lanes.
-  __device__ void largest(float& value, int64_t& place) const {
-    value = -INFINITY;
-    place = classes;
+  __device__ explicit Row(const Batch<T>& batch)
+      : sample(int64_t{blockIdx.x} * kWarps + threadIdx.y),
+        exists(sample < batch.samples),
+        logits(batch.logits + sample * batch.classes),
+        classes(batch.classes),
+        lane(threadIdx.x) {}
+
+  __device__ double logit(int64_t k) const { return to_float(logits[k]); }
+
+  /// On all lanes.
+  __device__ Largest largest() const {
+    Largest own{-INFINITY, classes};
     for (int64_t k = lane; k < classes; k += 32)
-      if (const float logit = to_float(logits[k]); logit > value) value = logit, place = k;
+      if (const float value = to_float(logits[k]); value > own.logit) own = {value, k};
     for (int step = 16; step > 0; step /= 2) {
-      const float other = __shfl_xor_sync(kAllLanes, value, step);
-      const int64_t other_place = __shfl_xor_sync(kAllLanes, place, step);
-      if (other > value || (other == value && other_place < place)) value = other, place = other_place;
+      const float other = __shfl_xor_sync(kAllLanes, own.logit, step);
+      const int64_t place = __shfl_xor_sync(kAllLanes, own.place, step);
+      if (other > own.logit || (other == own.logit && place < own.place)) own = {other, place};
     }
+    return own;
   }
 
   /// The sum over classes of exp(logit - largest), on all lanes.
-  __device__ double exponentials(float largest_logit) const {
+  __device__ double exponentials(float largest) const {
     double sum = 0;
-    for (int64_t k = lane; k < classes; k += 32) sum += exp(static_cast<double>(logits[k]) - largest_logit);
+    for (int64_t k = lane; k < classes; k += 32) sum += exp(logit(k) - largest);
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
     return sum;
   }
 };
 
 template <class T>
-__global__ void losses_kernel(const T* logits, const int32_t* labels, int64_t samples, int64_t classes,
-                              double* losses) {
-  const int64_t n = int64_t{blockIdx.x} * kWarps + threadIdx.y;
-  if (n >= samples) return;
-  const Row<T> row{logits + n * classes, classes, static_cast<int>(threadIdx.x)};
-  float largest;
-  int64_t place;
-  row.largest(largest, place);
+__global__ void losses_kernel(Batch<T> batch, double* losses) {
+  const Row<T> row(batch);
+  if (!row.exists) return;
+  const float largest = row.largest().logit;
   const double sum = row.exponentials(largest);
-  if (threadIdx.x == 0) losses[n] = log(sum) - (static_cast<double>(to_float(row.logits[labels[n]])) - largest);
+  if (row.lane == 0) losses[row.sample] = log(sum) - (row.logit(batch.labels[row.sample]) - largest);
 }
 
 template <class T>
-__global__ void gradient_kernel(const T* logits, const int32_t* labels, int64_t samples, int64_t classes, double scale,
-                                const float* factor, T* gradient) {
-  const int64_t n = int64_t{blockIdx.x} * kWarps + threadIdx.y;
-  if (n >= samples) return;
-  const Row<T> row{logits + n * classes, classes, static_cast<int>(threadIdx.x)};
-  float largest;
-  int64_t place;
-  row.largest(largest, place);
+__global__ void gradient_kernel(Batch<T> batch, double scale, const float* factor, T* gradient) {
+  const Row<T> row(batch);
+  if (!row.exists) return;
+  const float largest = row.largest().logit;
   if (factor != nullptr) scale *= *factor;
   const double share = scale / row.exponentials(largest);
-  for (int64_t k = threadIdx.x; k < classes; k += 32) {
-    const double softmax = share * exp(static_cast<double>(to_float(row.logits[k])) - largest);
-    gradient[n * classes + k] = from_float<T>(static_cast<float>(k == labels[n] ? softmax - scale : softmax));
+  for (int64_t k = row.lane; k < row.classes; k += 32) {
+    const double softmax = share * exp(row.logit(k) - largest);
+    const double own = k == batch.labels[row.sample] ? softmax - scale : softmax;
+    gradient[row.sample * row.classes + k] = from_float<T>(static_cast<float>(own));
   }
 }
 
 template <class T>
-__global__ void correct_kernel(const T* logits, const int32_t* labels, int64_t samples, int64_t classes,
-                               int32_t* correct) {
-  const int64_t n = int64_t{blockIdx.x} * kWarps + threadIdx.y;
-  if (n >= samples) return;
-  const Row<T> row{logits + n * classes, classes, static_cast<int>(threadIdx.x)};
-  float largest;
-  int64_t place;
-  row.largest(largest, place);
-  if (threadIdx.x == 0) correct[n] = place == labels[n];
+__global__ void correct_kernel(Batch<T> batch, int32_t* correct) {
+  const Row<T> row(batch);
+  if (!row.exists) return;
+  const int64_t place = row.largest().place;
+  if (row.lane == 0) correct[row.sample] = place == batch.labels[row.sample];
+}
+
+template <class T>
+Batch<T> batch_of(const Tensor& logits, const Tensor& labels) {
+  return {logits.data<T>(), labels.data<int32_t>(), logits.shape()[0], logits.shape()[1]};
 }
 
 unsigned blocks_of(int64_t samples) { return static_cast<unsigned>((samples + kWarps - 1) / kWarps); }
@@ -89,8 +109,8 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
   Tensor losses = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::f64});
   if (samples == 0) return losses;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy", logits, blocks_of(samples), dim3(32, kWarps), losses_kernel<T>, logits.data<T>(),
-           labels.data<int32_t>(), samples, logits.shape()[1], losses.data<double>());
+    launch("cross_entropy", logits, blocks_of(samples), dim3(32, kWarps), losses_kernel<T>, batch_of<T>(logits, labels),
+           losses.data<double>());
   });
   return losses;
 }
@@ -100,9 +120,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double
   Tensor gradient = Tensor::empty(logits.device(), logits.shape(), {.dtype = logits.dtype()});
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy backward", logits, blocks_of(samples), dim3(32, kWarps), gradient_kernel<T>, logits.data<T>(),
-           labels.data<int32_t>(), samples, logits.shape()[1], scale, factor.defined() ? factor.data<float>() : nullptr,
-           gradient.data<T>());
+    launch("cross_entropy backward", logits, blocks_of(samples), dim3(32, kWarps), gradient_kernel<T>,
+           batch_of<T>(logits, labels), scale, data_or_null<float>(factor), gradient.data<T>());
   });
   return gradient;
 }
@@ -112,8 +131,8 @@ Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
   Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
   if (samples == 0) return correct;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("correct_samples", logits, blocks_of(samples), dim3(32, kWarps), correct_kernel<T>, logits.data<T>(),
-           labels.data<int32_t>(), samples, logits.shape()[1], correct.data<int32_t>());
+    launch("correct_samples", logits, blocks_of(samples), dim3(32, kWarps), correct_kernel<T>,
+           batch_of<T>(logits, labels), correct.data<int32_t>());
   });
   return correct;
 }

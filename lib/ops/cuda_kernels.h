@@ -86,6 +86,12 @@ inline bool in_packs(int64_t count, int pack, std::initializer_list<const void*>
   return count % pack == 0;
 }
 
+/// The first element, or null of an undefined tensor.
+template <class T>
+T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
 inline cudaStream_t stream_of(const Tensor& tensor) { return CudaDevice::of(tensor.device()).stream(); }
 
 /// Gives kernel(arguments...) to the stream of the device that `where` lies on. Throws 71 where it is refused.

@@ -32,8 +32,8 @@ Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids
   if (images.elements() == 0) return images;
   with_element_type(images, [&]<class T>(ElementType<T>) {
     launch("decode_images", images, blocks_for(images, images.elements()), kThreads, decode_kernel<T>,
-           bytes.data<uint8_t>(), table.data<float>(), ids.defined() ? ids.data<int64_t>() : nullptr, samples,
-           static_cast<int>(shape[1]), static_cast<int>(shape[2] * shape[3]), images.data<T>());
+           bytes.data<uint8_t>(), table.data<float>(), data_or_null<int64_t>(ids), samples, static_cast<int>(shape[1]),
+           static_cast<int>(shape[2] * shape[3]), images.data<T>());
   });
   return images;
 }

@@ -6,12 +6,11 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Elements below which another thread costs more than it brings.
-constexpr int64_t kGrain = 16384;
-
 /// Calls body(begin, count) for parts of `where`'s storage.
 template <class Body>
 void for_parts(const Tensor& where, const Body& body) {
+  // Elements below which another thread costs more than it brings.
+  constexpr int64_t kGrain = 16384;
   parallel_ranges(where.device(), where.storage_elements(), kGrain,
                   [&](int64_t begin, int64_t end) { body(begin, end - begin); });
 }
@@ -76,18 +75,9 @@ void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor
   });
 }
 
-void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
-  const SgdNumbers numbers{.learning_rate = static_cast<float>(options.learning_rate),
-                           .momentum = static_cast<float>(options.momentum),
-                           .weight_decay = static_cast<float>(options.weight_decay),
-                           .nesterov = options.nesterov};
-  for_parts(weights, [&](int64_t at, int64_t count) {
-    float* weight = weights.data<float>() + at;
-    const float* gradient = gradients.data<float>() + at;
-    if (velocity.defined())
-      elementwise_kernels().sgd_momentum(weight, gradient, velocity.data<float>() + at, count, numbers);
-    else
-      elementwise_kernels().sgd(weight, gradient, count, numbers);
+void approach(const Tensor& to, const Tensor& from, float share) {
+  for_parts(to, [&](int64_t at, int64_t count) {
+    elementwise_kernels().approach(to.data<float>() + at, from.data<float>() + at, share, count);
   });
 }
 

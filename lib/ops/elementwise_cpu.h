@@ -1,6 +1,5 @@
 #pragma once
 
-#include "ops/sgd.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops::cpu {
@@ -16,6 +15,6 @@ void gelu_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradie
 void tanh_forward(const Tensor& x, const Tensor& y);
 void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient);
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out);
-void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
+void approach(const Tensor& to, const Tensor& from, float share);
 
 }  // namespace dptrain::ops::cpu

@@ -69,6 +69,10 @@ struct MaskedScale {
   float scale;
   __device__ T operator()(T x, uint8_t mask) const { return from_float<T>(mask != 0 ? to_float(x) * scale : 0.f); }
 };
+struct Approach {
+  float share;
+  __device__ float operator()(float to, float from) const { return fmaf(share, from - to, to); }
+};
 
 template <template <class> class Op>
 void map_alike(const char* name, const Tensor& a, const Tensor& b, const Tensor& out) {
@@ -104,6 +108,10 @@ void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor
   with_element_type(out, [&]<class T>(ElementType<T>) {
     map("masked_scale", out, x.data<T>(), mask.data<uint8_t>(), out.data<T>(), MaskedScale<T>{scale});
   });
+}
+
+void approach(const Tensor& to, const Tensor& from, float share) {
+  map("approach", to, to.data<float>(), from.data<float>(), to.data<float>(), Approach{share});
 }
 
 }  // namespace dptrain::ops::cuda

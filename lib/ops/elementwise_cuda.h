@@ -17,4 +17,7 @@ void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradie
 /// out = mask != 0 ? x * scale : 0; mask: u8
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out);
 
+/// to += share * (from - to); f32
+void approach(const Tensor& to, const Tensor& from, float share);
+
 }  // namespace dptrain::ops::cuda

@@ -44,6 +44,31 @@ void masked_scale(const float* x, const uint8_t* mask, float scale, float* __res
   for (int64_t i = 0; i < count; ++i) out[i] = mask[i] != 0 ? x[i] * scale : 0.f;
 }
 
+void scale(float* __restrict x, float factor, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+void approach(float* __restrict to, const float* __restrict from, float share, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += share * (from[i] - to[i]);
+}
+
+double sum_of_squares(const float* x, int64_t count) {
+  // Lanes of their own, so that the order is the same whatever the compiler makes of it.
+  constexpr int kLanes = 16;
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const double value = x[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  double sum = 0;
+  for (; i < count; ++i) sum += static_cast<double>(x[i]) * x[i];
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
 void fill(float* to, float value, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
 }
@@ -73,10 +98,35 @@ void sgd_momentum(float* __restrict weight, const float* __restrict gradient, fl
   }
 }
 
+void adam(float* __restrict weight, const float* __restrict gradient, float* __restrict first, float* __restrict second,
+          int64_t count, const AdamNumbers& n) {
+  const AdamNumbers c = n;
+  for (int64_t i = 0; i < count; ++i) {
+    const float w = weight[i] * c.kept, g = gradient[i] + c.weight_decay * w;
+    first[i] += c.first_share * (g - first[i]);
+    second[i] = c.beta2 * second[i] + c.second_share * g * g;
+    weight[i] = w - c.step_size * (first[i] / (__builtin_sqrtf(second[i]) * c.second_factor + c.epsilon));
+  }
+}
+
 }  // namespace
 
 extern const ElementwiseKernels kElementwise;
-const ElementwiseKernels kElementwise = {add,  add_into,      relu,         relu_backward, gelu, gelu_backward,
-                                         tanh, tanh_backward, masked_scale, fill,          sgd,  sgd_momentum};
+const ElementwiseKernels kElementwise = {.add = add,
+                                         .add_into = add_into,
+                                         .relu = relu,
+                                         .relu_backward = relu_backward,
+                                         .gelu = gelu,
+                                         .gelu_backward = gelu_backward,
+                                         .tanh = tanh,
+                                         .tanh_backward = tanh_backward,
+                                         .masked_scale = masked_scale,
+                                         .scale = scale,
+                                         .approach = approach,
+                                         .sum_of_squares = sum_of_squares,
+                                         .fill = fill,
+                                         .sgd = sgd,
+                                         .sgd_momentum = sgd_momentum,
+                                         .adam = adam};
 
 }  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

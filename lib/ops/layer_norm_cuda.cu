@@ -1,20 +1,12 @@
 #include "ops/channel_rows_cuda.h"
 #include "ops/layer_norm_cuda.h"
+#include "ops/warp_cuda.h"
 
 // A warp a row: its lanes walk over the row by packs, and fold their numbers by shuffles, always in the same order. Of
 // the passes over a row only the first reads from memory. The parameters' gradients are column sums, by parts of rows.
 
 namespace dptrain::ops::cuda {
 namespace {
-
-constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kWarps = 8;
-
-/// The lanes' numbers added up, on all of them.
-__device__ float sum_of_warp(float own) {
-  for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(kAllLanes, own, step);
-  return own;
-}
 
 template <class T>
 struct Forward {
@@ -27,7 +19,7 @@ struct Forward {
 
 template <class T, int V>
 __global__ void forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.y;
+  const int64_t row = row_of_warp();
   if (row >= rows) return;
   const T* x = f.x + row * width;
   const int64_t first = int64_t{threadIdx.x} * V, step = 32 * V;
@@ -70,7 +62,7 @@ struct Backward {
 /// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse.
 template <class T, int V>
 __global__ void input_gradient_kernel(Backward<T> b, const float* gamma, T* gradient, int64_t rows, int64_t width) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.y;
+  const int64_t row = row_of_warp();
   if (row >= rows) return;
   const T *x = b.x + row * width, *incoming = b.incoming + row * width;
   const float mean = b.mean[row], inverse = b.inverse_deviation[row];
@@ -130,22 +122,19 @@ __global__ void fold_parameters_kernel(const float* gamma_parts, const float* be
   beta[c] = static_cast<float>(accumulate_beta ? beta[c] + sums[1] : sums[1]);
 }
 
-unsigned blocks_of(int64_t rows) { return static_cast<unsigned>((rows + kWarps - 1) / kWarps); }
-
 template <class T, int V>
 void forward_of(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
   const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
-  const bool with_residual = in.residual.defined();
   const Forward<T> f{.x = in.x.data<T>(),
-                     .residual = with_residual ? in.residual.data<T>() : nullptr,
+                     .residual = data_or_null<T>(in.residual),
                      .gamma = in.gamma.data<float>(),
                      .beta = in.beta.data<float>(),
                      .epsilon = epsilon,
-                     .sum = with_residual ? forward.sum.data<T>() : nullptr,
+                     .sum = in.residual.defined() ? forward.sum.data<T>() : nullptr,
                      .y = forward.y.data<T>(),
                      .mean = forward.mean.data<float>(),
                      .inverse_deviation = forward.inverse_deviation.data<float>()};
-  launch("layer_norm", in.x, blocks_of(rows), dim3(32, kWarps), forward_kernel<T, V>, f, rows, width);
+  launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, V>, f, rows, width);
 }
 
 template <class T, int V>
@@ -156,10 +145,10 @@ void backward_of(const LayerNormForward& forward, const Tensor& gamma, const Ten
                       .incoming = incoming.data<T>(),
                       .mean = forward.mean.data<float>(),
                       .inverse_deviation = forward.inverse_deviation.data<float>()};
-  launch("layer_norm backward", gamma, blocks_of(rows), dim3(32, kWarps), input_gradient_kernel<T, V>, b,
+  launch("layer_norm backward", gamma, blocks_of_rows(rows), block_of_warps(), input_gradient_kernel<T, V>, b,
          gamma.data<float>(), gradient.data<T>(), rows, width);
   const ChannelRows m(rows, width, V);
-  const Tensor parts = Tensor::empty(gamma.device(), {2 * m.parts * width}, {.purpose = MemoryPurpose::workspace});
+  const Tensor parts = scratch(gamma.device(), 2 * m.parts * width);
   float *gamma_parts = parts.data<float>(), *beta_parts = gamma_parts + m.parts * width;
   launch("layer_norm parameter sums", gamma, m.grid(), m.block(), parameter_sums_kernel<T, V>, m, b, gamma_parts,
          beta_parts);
@@ -173,7 +162,7 @@ void backward_of(const LayerNormForward& forward, const Tensor& gamma, const Ten
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
   with_element_type(in.x, [&]<class T>(ElementType<T>) {
     const void* residual = in.residual.defined() ? in.residual.raw() : nullptr;
-    if (channels_in_packs<T>(in.gamma.elements(), {in.x.raw(), residual}))
+    if (in_packs(in.gamma.elements(), kPackOf<T>, {in.x.raw(), residual}))
       forward_of<T, kPackOf<T>>(in, epsilon, forward);
     else
       forward_of<T, 1>(in, epsilon, forward);
@@ -183,7 +172,7 @@ void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNor
 void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
                          const LayerNormParameterGradients& gradients, const Tensor& gradient) {
   with_element_type(incoming, [&]<class T>(ElementType<T>) {
-    if (channels_in_packs<T>(gamma.elements(), {forward.sum.raw(), incoming.raw()}))
+    if (in_packs(gamma.elements(), kPackOf<T>, {forward.sum.raw(), incoming.raw()}))
       backward_of<T, kPackOf<T>>(forward, gamma, incoming, gradients, gradient);
     else
       backward_of<T, 1>(forward, gamma, incoming, gradients, gradient);

@@ -1,4 +1,5 @@
 #include "ops/cuda_kernels.h"
+#include "ops/nhwc_cuda.h"
 #include "ops/pool2d_cuda.h"
 #include "ops/reorder.h"
 
@@ -145,16 +146,11 @@ void with_types(const Tensor& x, const F& f) {
   });
 }
 
-/// Images in nhwc of x's type.
-Tensor images(const Tensor& x, const Shape& shape) {
-  return Tensor::empty(x.device(), shape, {.dtype = x.dtype(), .layout = Layout::nhwc});
-}
-
 }  // namespace
 
 Pool2dResult pool2d_forward(const Tensor& any, const Shape& output, Pooling pooling, const Pool2dOptions& options) {
-  const Tensor x = reorder(any, Layout::nhwc);
-  Pool2dResult result{.y = images(x, output), .workspace = {}};
+  const Tensor x = in_nhwc(any);
+  Pool2dResult result{.y = empty_nhwc(x, output), .workspace = {}};
   if (output.elements() == 0) return result;
   with_types(x, [&]<class T, class I>(ElementType<T>, ElementType<I>) {
     const Windows<I> windows = windows_of<I>(x.shape(), output, options);
@@ -174,9 +170,9 @@ Pool2dResult pool2d_forward(const Tensor& any, const Shape& output, Pooling pool
 
 Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
                        const Pool2dOptions& options) {
-  const Tensor gradient = images(x, x.shape());
+  const Tensor gradient = empty_nhwc(x, x.shape());
   if (gradient.elements() == 0) return reorder(gradient, x.layout());
-  const Tensor incoming = reorder(output_gradient, Layout::nhwc);
+  const Tensor incoming = in_nhwc(output_gradient);
   with_types(x, [&]<class T, class I>(ElementType<T>, ElementType<I>) {
     const Windows<I> windows = windows_of<I>(x.shape(), result.y.shape(), options);
     launch("pool2d backward", x, blocks_for(x, x.elements()), kThreads, backward_kernel<T, I>, windows,
@@ -187,7 +183,7 @@ Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor
 }
 
 Tensor global_average_pool_forward(const Tensor& any) {
-  const Tensor x = reorder(any, Layout::nhwc);
+  const Tensor x = in_nhwc(any);
   const int64_t samples = x.shape()[0], channels = x.shape()[1];
   Tensor y = Tensor::empty(x.device(), {samples, channels}, {.dtype = x.dtype()});
   if (y.elements() == 0) return y;
@@ -199,7 +195,7 @@ Tensor global_average_pool_forward(const Tensor& any) {
 }
 
 Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
-  const Tensor gradient = images(x, x.shape());
+  const Tensor gradient = empty_nhwc(x, x.shape());
   if (gradient.elements() == 0) return reorder(gradient, x.layout());
   with_element_type(x, [&]<class T>(ElementType<T>) {
     launch("global_average_pool backward", x, blocks_for(x, gradient.elements()), kThreads,

@@ -1,21 +1,8 @@
-#include "ops/cuda_kernels.h"
+#include "ops/block_sum_cuda.h"
 #include "ops/reduce_cuda.h"
 
 namespace dptrain::ops::cuda {
 namespace {
-
-constexpr int64_t kRun = 8192;  // elements of a block
-
-/// The block's numbers added by a tree over its threads; thread 0 gets the sum.
-__device__ double sum_of_block(double own) {
-  __shared__ double shared[kThreads];
-  shared[threadIdx.x] = own;
-  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
-    __syncthreads();
-    if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
-  }
-  return shared[0];
-}
 
 template <class T>
 __global__ void runs_kernel(const T* x, int64_t count, double* runs) {

@@ -1,7 +1,7 @@
 #include "ops/sgd.h"
 
 #include "ops/dispatch.h"
-#include "ops/elementwise_cpu.h"
+#include "ops/optimizers_cpu.h"
 #include "ops/sgd_cuda.h"
 
 namespace dptrain::ops {

@@ -18,7 +18,8 @@ struct SgdOptions {
 /// One step of stochastic gradient descent over all weights at once, as PyTorch defines it:
 ///   g = gradient + weight_decay * weight;  velocity = momentum * velocity + g
 ///   weight -= learning_rate * (nesterov ? g + momentum * velocity : velocity)
-/// weights, gradients: flat and of equal length; velocity: the same, or undefined where momentum is 0.
+/// weights, gradients: flat and of equal length; velocity: the same, or undefined where momentum is 0. A gradient
+/// factor is multiplied into `gradients` on CPU workers.
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
 
 }  // namespace dptrain::ops

@@ -1,5 +1,6 @@
 #include "ops/cuda_kernels.h"
 #include "ops/sgd_cuda.h"
+#include "ops/update_cuda.h"
 
 // One launch over all parameters. Bytes a weight: reads 4 (weight) + 4 (gradient) [+ 4 (velocity)], writes 4 [+ 4] and
 // 2 for a half precision copy.
@@ -12,9 +13,6 @@ struct Step {
   float momentum;
   float decay;
   bool nesterov;
-  const float* rate_on_device;   ///< null: learning_rate
-  const float* gradient_factor;  ///< null: 1
-  const int32_t* skip;           ///< null, or nonzero where nothing is to change
 
   /// The same contractions as the CPU's kernels: a product that is added is one fma.
   __device__ void apply(float rate, float& weight, float gradient, float* velocity) const {
@@ -31,10 +29,9 @@ struct Step {
 /// `Copy` is the type of the copy that operators read; float where there is none.
 template <int V, class Copy>
 __global__ void sgd_kernel(int64_t packs, float* weights, const float* gradients, float* velocities, Copy* copies,
-                           Step step) {
-  if (step.skip != nullptr && *step.skip != 0) return;
-  const float rate = step.rate_on_device != nullptr ? *step.rate_on_device : step.learning_rate;
-  const float factor = step.gradient_factor != nullptr ? *step.gradient_factor : 1.f;
+                           Step step, UpdateScalars scalars) {
+  if (scalars.skipped_now()) return;
+  const float rate = scalars.rate(step.learning_rate), factor = scalars.factor();
   for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {
     const int64_t at = pack * V;
     auto weight = Pack<float, V>::load(weights + at);
@@ -53,30 +50,23 @@ __global__ void sgd_kernel(int64_t packs, float* weights, const float* gradients
   }
 }
 
-template <class T>
-const T* data_or_null(const Tensor& tensor) {
-  return tensor.defined() ? tensor.data<T>() : nullptr;
-}
-
 }  // namespace
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
   const int64_t count = weights.storage_elements();
   if (count == 0) return;
-  float* velocities = velocity.defined() ? velocity.data<float>() : nullptr;
+  float* velocities = data_or_null<float>(velocity);
   const Step step{.learning_rate = static_cast<float>(options.learning_rate),
                   .momentum = static_cast<float>(options.momentum),
                   .decay = static_cast<float>(options.weight_decay),
-                  .nesterov = options.nesterov,
-                  .rate_on_device = data_or_null<float>(options.control.learning_rate),
-                  .gradient_factor = data_or_null<float>(options.control.gradient_factor),
-                  .skip = data_or_null<int32_t>(options.control.skip)};
+                  .nesterov = options.nesterov};
+  const UpdateScalars scalars(options.control);
   const Tensor& copied = options.copy.defined() ? options.copy : weights;
   with_element_type(copied, [&]<class Copy>(ElementType<Copy>) {
-    Copy* copies = options.copy.defined() ? options.copy.data<Copy>() : nullptr;
+    Copy* copies = data_or_null<Copy>(options.copy);
     const auto launch_with = [&]<int V>(std::integral_constant<int, V>) {
       launch("sgd", weights, blocks_for(weights, count / V), kThreads, sgd_kernel<V, Copy>, count / V,
-             weights.data<float>(), gradients.data<float>(), velocities, copies, step);
+             weights.data<float>(), gradients.data<float>(), velocities, copies, step, scalars);
     };
     if (in_packs(count, 4, {weights.raw(), gradients.raw(), velocities, copies}))
       launch_with(std::integral_constant<int, 4>());

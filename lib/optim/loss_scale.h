@@ -18,6 +18,7 @@ class LossScale {
   void fill(ops::UpdateControl& control) const {
     control.gradient_factor = state_.inverse;
     control.skip = state_.found;
+    control.skipped = state_.skipped;
   }
   /// After the update.
   void adapt() { ops::update_loss_scale(state_, 2000); }

@@ -12,7 +12,14 @@ namespace dptrain::optim {
 
 struct OptimizerStep {
   double learning_rate = 0;
+  int64_t number = 1;  ///< from 1
   ops::UpdateControl control = {};
+};
+
+/// What an optimizer keeps beside the weights, by PyTorch's name for it: flat, as the weights lie.
+struct OptimizerState {
+  std::string name;
+  Tensor values;
 };
 
 /// Updates all weights of a model from its gradients. Its state lies flat, beside the weights.
@@ -21,7 +28,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
   /// One step over the model's flat buffers.
   virtual void step(nn::Model& model, const OptimizerStep& step) = 0;
-  void step(nn::Model& model, double learning_rate) { step(model, OptimizerStep{.learning_rate = learning_rate}); }
+  /// All that it keeps from step to step; a checkpoint holds it.
+  virtual std::vector<OptimizerState> state() const = 0;
 };
 
 /// An optimizer that a configuration names, its options read; `make` gives each replica one of its own.
@@ -30,7 +38,7 @@ struct OptimizerSpec {
   std::function<std::unique_ptr<Optimizer>(nn::Model&)> make;
 };
 
-/// Reads the key `optimizer`: `sgd`, or {name: sgd, momentum: 0.9, ...}.
+/// Reads the key `optimizer`: `sgd`, or {name: adamw, betas: [0.9, 0.98], ...}.
 OptimizerSpec read_optimizer(ConfigReader& config);
 
 }  // namespace dptrain::optim

@@ -19,4 +19,9 @@ void Sgd::step(nn::Model& model, const OptimizerStep& step) {
                  .control = step.control});
 }
 
+std::vector<OptimizerState> Sgd::state() const {
+  if (!velocity_.defined()) return {};
+  return {{"momentum_buffer", velocity_}};
+}
+
 }  // namespace dptrain::optim

@@ -14,8 +14,8 @@ struct SgdSettings {
 class Sgd final : public Optimizer {
  public:
   Sgd(nn::Model& model, const SgdSettings& settings);
-  using Optimizer::step;
   void step(nn::Model& model, const OptimizerStep& step) override;
+  std::vector<OptimizerState> state() const override;
 
  private:
   SgdSettings settings_;

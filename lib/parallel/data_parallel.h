@@ -19,8 +19,14 @@ class DataParallel final : public ReplicatedStrategy {
 
  private:
   void share_weights(int rank) override;
+  /// The samples of a micro-batch that a rank computes: [first, second).
+  std::pair<int64_t, int64_t> share_of(int rank, int64_t samples);
+  /// Does `transfer` on a rank's thread, which counts as communication.
+  void communicate(int rank, const std::function<void()>& transfer);
+  /// Adds the gradients of a rank's share of a micro-batch, before which the step has `first` samples.
+  void add_gradients(int rank, const BatchPart& whole, int64_t first, double scale);
   /// The loss of all gathered logits on the output device, whose results are kept there; returns their gradient.
-  Tensor loss_of(const Tensor& logits, const Tensor& labels, double scale);
+  Tensor loss_of(const Tensor& logits, const Tensor& labels, int64_t first, double scale);
 
   int output_rank_;
 };

@@ -22,50 +22,55 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
   const double scale = 1.0 / static_cast<double>(batch.samples);
   // Equal on all ranks, so that they record and replay the same steps.
   StepRecorder::Signature signature = {batch.samples};
-  for (const BatchPart& part : batch.parts) signature.push_back(part.samples());
+  for (const MicroBatch& micro : batch.micro_batches)
+    for (const BatchPart& part : micro.parts) signature.push_back(part.samples());
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
-    const auto at = static_cast<size_t>(rank);
-    const BatchPart& part = batch.parts[at];
+    const StepParts parts = parts_of(batch, static_cast<size_t>(rank));
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     const auto update = [&] {
       own.exchange().stamp(StepExchange::Point::reduced);
-      own.update(numbers.learning_rate);
+      own.update();
       own.exchange().stamp(StepExchange::Point::updated);
       own.exchange().publish();
     };
-    own.begin_step(part, numbers);
+    own.begin_step(parts, numbers);
     Communicator& communicator = team().communicator(rank);
     if (communicator.can_be_recorded()) {
-      step_with_recorded_sums(rank, part, scale, signature, update);
+      step_with_recorded_sums(rank, parts, scale, signature, update);
     } else if (sums_between_parts_) {
       // Ranks meet between two parts, which GPUs record.
-      own.run_part(0, signature, [&](StepRecorder::How) { own.forward_backward(part, scale, {}); });
-      communicator.all_reduce(comm_buffer(own.model().gradients()));
-      own.run_part(1, signature, [&](StepRecorder::How) { update(); });
+      own.run_part(0, signature, parts, [&](StepRecorder::How) { own.forward_backward(parts, scale, {}); });
+      {
+        const InPhase communicating(own.clock(), Phase::communication);
+        communicator.all_reduce(comm_buffer(own.model().gradients()));
+      }
+      own.run_part(1, signature, parts, [&](StepRecorder::How) { update(); });
     } else {
-      reduce_in_buckets(rank, part, scale);
+      reduce_in_buckets(rank, parts, scale);
       update();
     }
     end_step(rank);
   });
-  for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, batch.parts[static_cast<size_t>(rank)].samples());
+  for (int rank = 0; rank < ranks(); ++rank) {
+    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(rank))) count_samples(rank, part->samples());
+  }
 }
 
-void Ddp::step_with_recorded_sums(int rank, const BatchPart& part, double scale,
+void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, double scale,
                                   const StepRecorder::Signature& signature, const std::function<void()>& update) {
   Replica& own = replica(rank);
   Communicator& communicator = team().communicator(rank);
   const CommCounts before = communicator.counts();
-  const auto how = own.run_part(0, signature, [&](StepRecorder::How giving) {
+  const auto how = own.run_part(0, signature, parts, [&](StepRecorder::How giving) {
     if (giving == StepRecorder::How::recorded) {
       // All ranks record at once: the sums go into the graphs of all of them.
       communicator.barrier();
-      reduce_in_buckets(rank, part, scale);
+      reduce_in_buckets(rank, parts, scale);
       communicator.barrier();
     } else {
       // The first time kernels are loaded, which may wait for the device; no collective may be under way then.
-      own.forward_backward(part, scale, {});
+      own.forward_backward(parts, scale, {});
       own.device().synchronize();
       communicator.barrier();
       communicator.all_reduce(comm_buffer(own.model().gradients()));
@@ -82,11 +87,11 @@ void Ddp::step_with_recorded_sums(int rank, const BatchPart& part, double scale,
   }
 }
 
-void Ddp::reduce_in_buckets(int rank, const BatchPart& part, double scale) {
+void Ddp::reduce_in_buckets(int rank, const StepParts& parts, double scale) {
   Replica& own = replica(rank);
   GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
   buckets.begin_step();
-  own.forward_backward(part, scale, [&](const Parameter& parameter) {
+  own.forward_backward(parts, scale, [&](const Parameter& parameter) {
     const InPhase communicating(own.clock(), Phase::communication);
     buckets.gradient_ready(parameter);
   });

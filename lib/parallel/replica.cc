@@ -5,6 +5,7 @@
 #include "autograd/cross_entropy.h"
 #include "base/check.h"
 #include "data/images_on_device.h"
+#include "ops/clip.h"
 #include "ops/cross_entropy.h"
 
 namespace dptrain::parallel {
@@ -25,40 +26,46 @@ Tensor labels_tensor(Device& device, std::span<const int32_t> labels) {
   return tensor;
 }
 
-Replica::Replica(Device& device, const ReplicaSpec& spec, bool with_optimizer)
+Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties)
     : device_(device),
       seed_(spec.initialization.seed),
       classes_(spec.input.classes),
       precision_(spec.precision),
       model_(spec.model.build({.device = device, .convolution = spec.convolution, .plain_weights = spec.mixed_devices},
                               spec.input)),
+      clip_norm_(spec.clip_norm),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));
-  if (with_optimizer) optimizer_ = spec.optimizer.make(*model_);
+  if (duties.updates) optimizer_ = spec.optimizer.make(*model_);
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
+  if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
 }
 
-void Replica::begin_step(const BatchPart& part, const StepNumbers& numbers, bool keeps_results) {
+void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, bool keeps_results) {
+  numbers_ = numbers;
+  std::vector<int64_t> ids;
+  for (const BatchPart* part : parts) ids.insert(ids.end(), part->sample_ids.begin(), part->sample_ids.end());
   exchange_.begin({.learning_rate = numbers.learning_rate,
                    .epoch = numbers.epoch,
-                   .sample_ids = part.sample_ids,
+                   .step = numbers.step,
+                   .sample_ids = std::move(ids),
                    .keeps_results = keeps_results});
-  // The data set is copied to a GPU before anything is recorded.
-  if (!part.images.defined() && part.samples() > 0)
-    resident_ = device_.attached<DeviceDatasets>().of(*part.dataset).resident();
 }
 
-StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature,
-                                    const std::function<void(StepRecorder::How)>& give) {
-  if (!resident_) {
-    give(StepRecorder::How::done);
-    return StepRecorder::How::done;
+StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
+                                    const StepRecorder::Give& give) {
+  for (const BatchPart* samples : parts) {
+    // The data set is copied to a GPU before anything is recorded.
+    if (!samples->images.defined() && samples->samples() > 0 &&
+        !device_.attached<DeviceDatasets>().of(*samples->dataset).resident()) {
+      give(StepRecorder::How::done);
+      return StepRecorder::How::done;
+    }
+    signature.push_back(samples->samples());
   }
-  signature.push_back(exchange_.sample_ids().elements());
   signature.push_back(exchange_.generation());
-  const StepRecorder::How how = recorder_.next(part, signature);
-  return recorder_.run(part, signature, [&] { give(how); });
+  return recorder_.run(part, signature, give);
 }
 
 Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {
@@ -67,7 +74,9 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {
   return {.images = batch.images, .labels = batch.labels};
 }
 
-Replica::Samples Replica::samples_of(const BatchPart& part) { return decoded(part, exchange_.sample_ids()); }
+Replica::Samples Replica::samples_of(const BatchPart& part, int64_t first) {
+  return decoded(part, exchange_.sample_ids().samples(first, first + part.samples()));
+}
 
 Variable Replica::forward(Tape& tape, const Tensor& images, const Tensor& sample_ids) {
   return model_->forward(
@@ -75,36 +84,54 @@ Variable Replica::forward(Tape& tape, const Tensor& images, const Tensor& sample
       {.tape = tape, .training = true, .seed = seed_, .epoch = exchange_.epoch(), .sample_ids = sample_ids});
 }
 
-void Replica::forward_backward(const BatchPart& part, double scale, const GradientReadyHook& ready) {
+void Replica::forward_backward(const StepParts& parts, double scale, const GradientReadyHook& ready) {
   exchange_.stamp(StepExchange::Point::begun);
   model_->forget_gradients();
-  if (part.samples() == 0) {
-    model_->gradients().fill_zero();
-    for (auto parameter = model_->parameters().rbegin(); parameter != model_->parameters().rend(); ++parameter) {
-      (*parameter)->mark_gradient();
-      if (ready) ready(**parameter);
-    }
-  } else {
-    Tape tape(Tape::Mode::record);
-    const auto [images, labels] = samples_of(part);
-    const Variable logits = forward(tape, images, exchange_.sample_ids());
-    const Variable losses = autograd::cross_entropy(logits, labels, scale, loss_factor());
-    exchange_.keep(losses.value(), ops::correct_samples(logits.value(), labels));
-    tape.backward(losses, losses.value(), ready);
-    for (const Parameter* parameter : model_->parameters())
-      DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
+  int64_t first = 0;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    add_gradients(*parts[p], first, scale, p + 1 == parts.size() ? ready : GradientReadyHook());
+    first += parts[p]->samples();
   }
   exchange_.stamp(StepExchange::Point::computed);
 }
 
-void Replica::update(double learning_rate) {
+void Replica::complete_gradients(const GradientReadyHook& ready) {
+  for (auto at = model_->parameters().rbegin(); at != model_->parameters().rend(); ++at) {
+    Parameter& parameter = **at;
+    if (!parameter.has_gradient()) parameter.gradient().fill_zero();
+    parameter.mark_gradient();
+    if (ready) ready(parameter);
+  }
+}
+
+void Replica::add_gradients(const BatchPart& part, int64_t first, double scale, const GradientReadyHook& ready) {
+  if (part.samples() == 0) {
+    complete_gradients(ready);
+    return;
+  }
+  Tape tape(Tape::Mode::record);
+  const auto [images, labels] = samples_of(part, first);
+  const Variable logits = forward(tape, images, exchange_.sample_ids().samples(first, first + part.samples()));
+  const Variable losses = autograd::cross_entropy(logits, labels, scale, loss_factor());
+  exchange_.keep(first, losses.value(), ops::correct_samples(logits.value(), labels));
+  tape.backward(losses, losses.value(), ready);
+  for (const Parameter* parameter : model_->parameters())
+    DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
+}
+
+void Replica::update() {
   const InPhase updating(clock_, Phase::optimizer);
-  optim::OptimizerStep step{.learning_rate = learning_rate, .control = {.learning_rate = exchange_.learning_rate()}};
+  optim::OptimizerStep step{.learning_rate = numbers_.learning_rate,
+                            .number = numbers_.step,
+                            .control = {.learning_rate = exchange_.learning_rate(), .step = exchange_.step()}};
   if (loss_scale_) {
     loss_scale_->look_at(model_->gradients());
     loss_scale_->fill(step.control);
   }
+  if (clip_norm_)
+    step.control.gradient_factor = ops::clip_factor(model_->gradients(), *clip_norm_, step.control.gradient_factor);
   optimizer_->step(*model_, step);
+  if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
 }
 

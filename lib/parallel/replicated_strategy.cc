@@ -26,7 +26,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   team_.run("start", [&](int rank) {
-    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), spec, optimizer_on(rank));
+    const ReplicaDuties duties{.updates = optimizer_on(rank), .averages = rank == 0};
+    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), spec, duties);
   });
 }
 
@@ -47,17 +48,32 @@ std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, c
   std::atomic<bool> incomplete = false;
   team_.run("evaluation", [&](int rank) {
     share_weights(rank);
-    for (int64_t block = rank; block < blocks; block += team_.size()) {
+    exchange_average(rank);
+    for (int64_t block = rank; block < blocks && !incomplete; block += team_.size()) {
       if (stopped()) {
         incomplete = true;
-        return;
+        break;
       }
       const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
       results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
     }
+    exchange_average(rank);
   });
   if (incomplete) return std::nullopt;
   return total(results);
+}
+
+void ReplicatedStrategy::exchange_average(int rank) {
+  if (replica(0).average() == nullptr) return;
+  if (rank == 0) replica(0).average()->swap_with(replica(0).model());
+  broadcast_from_first(rank, replica(rank).model().weights());
+  replica(rank).model().refresh_copies();
+}
+
+StepParts ReplicatedStrategy::parts_of(const Batch& batch, size_t part) {
+  StepParts parts;
+  for (const MicroBatch& micro : batch.micro_batches) parts.push_back(&micro.parts[part]);
+  return parts;
 }
 
 void ReplicatedStrategy::end_step(int rank) {

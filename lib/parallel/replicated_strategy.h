@@ -22,10 +22,15 @@ class ReplicatedStrategy : public Strategy {
 
   RankTeam& team() { return team_; }
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
+  /// Part `part` of each micro-batch.
+  static StepParts parts_of(const Batch& batch, size_t part);
   /// The end of a step on a rank: all that it does there has been given to the device, results published last.
   void end_step(int rank);
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
 
+  /// Where weights are averaged: makes the average every replica's weights, and the next time the weights again. Called
+  /// on every rank's thread.
+  void exchange_average(int rank);
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;

@@ -35,21 +35,22 @@ void StepExchange::begin(const Values& values) {
   Slot& slot = slots_[next_slot_];
   slot.samples = kept_samples_ = values.keeps_results ? samples_ : 0;
   const auto rate = static_cast<float>(values.learning_rate);
-  const auto epoch = static_cast<int32_t>(values.epoch);
+  const auto epoch = static_cast<int32_t>(values.epoch), step = static_cast<int32_t>(values.step);
   const void* results = slot.results->data();
   auto* out = static_cast<std::byte*>(slot.values->data());
   std::memcpy(out, &rate, sizeof rate);
   std::memcpy(out + 4, &epoch, sizeof epoch);
   std::memcpy(out + 8, &results, sizeof results);
-  if (samples_ > 0) std::memcpy(out + kHeaderBytes, values.sample_ids.data(), values.sample_ids.size_bytes());
+  std::memcpy(out + 16, &step, sizeof step);
+  if (samples_ > 0) std::memcpy(out + kHeaderBytes, values.sample_ids.data(), 8 * values.sample_ids.size());
   device_.copy_from_host(block_.raw(), *slot.values, kHeaderBytes + 8 * samples_);
 }
 
-void StepExchange::keep(const Tensor& losses, const Tensor& correct) {
+void StepExchange::keep(int64_t first, const Tensor& losses, const Tensor& correct) {
   if (losses.elements() == 0) return;
   const int64_t count = losses.elements();
-  kept_.part(8 * kPoints, DType::f64, {count}).copy_from(losses);
-  kept_.part(8 * kPoints + 8 * count, DType::i32, {count}).copy_from(correct);
+  kept_.part(8 * (kPoints + first), DType::f64, {count}).copy_from(losses);
+  kept_.part(8 * (kPoints + kept_samples_) + 4 * first, DType::i32, {count}).copy_from(correct);
 }
 
 void StepExchange::stamp(Point point) { ops::stamp_time(stamps(), static_cast<int64_t>(point)); }

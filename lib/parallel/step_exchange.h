@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "device/device.h"
@@ -31,7 +30,8 @@ class StepExchange {
   struct Values {
     double learning_rate = 0;
     int64_t epoch = 0;
-    std::span<const int64_t> sample_ids = {};
+    int64_t step = 0;
+    std::vector<int64_t> sample_ids = {};
     bool keeps_results = true;  ///< of the samples; otherwise their results are kept by another rank
   };
   /// Begins a step: waits until fewer than `steps_in_flight` are under way, and gives the device its values.
@@ -41,9 +41,10 @@ class StepExchange {
 
   Tensor learning_rate() const { return block_.part(0, DType::f32, {1}); }
   Tensor epoch() const { return block_.part(4, DType::i32, {1}); }
+  Tensor step() const { return block_.part(16, DType::i32, {1}); }
   Tensor sample_ids() const { return block_.part(kHeaderBytes, DType::i64, {samples_}); }
-  /// Keeps the step's losses (f64 [N]) and hits (i32 [N]) to be published.
-  void keep(const Tensor& losses, const Tensor& correct);
+  /// Keeps losses (f64 [N]) and hits (i32 [N]) of the step's samples from number `first` on, to be published.
+  void keep(int64_t first, const Tensor& losses, const Tensor& correct);
   /// The device has got to here. `begun` first, in order.
   enum class Point { begun, computed, reduced, updated };
   void stamp(Point point);
@@ -85,8 +86,9 @@ class StepExchange {
   int64_t samples_ = 0;
   int64_t kept_samples_ = 0;
   int64_t generation_ = 0;
-  Tensor block_;  ///< learning rate f32, epoch i32, address of the results i64, then at kHeaderBytes the sample ids i64
-  Tensor kept_;   ///< stamps i64 [4], losses f64, hits i32
+  /// Learning rate f32, epoch i32, address of the results i64, step i32, then at kHeaderBytes the sample ids i64.
+  Tensor block_;
+  Tensor kept_;  ///< stamps i64 [4], losses f64, hits i32
   std::vector<SampleResults> finished_;
   PhaseTimes device_times_;
 };

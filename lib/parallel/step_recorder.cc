@@ -29,32 +29,27 @@ class InRecordedPool {
 
 }  // namespace
 
-StepRecorder::How StepRecorder::next(int part, const Signature& signature) const {
-  const auto entry = entries_.find({part, signature});
-  if (!device_.can_record() || entry == entries_.end()) return How::done;
-  return entry->second.work == nullptr ? How::recorded : How::replayed;
-}
-
-StepRecorder::How StepRecorder::run(int part, const Signature& signature, const std::function<void()>& give) {
-  const How how = next(part, signature);
+StepRecorder::How StepRecorder::run(int part, const Signature& signature, const Give& give) {
   if (!device_.can_record()) {
-    give();
-    return how;
+    give(How::done);
+    return How::done;
   }
+  const auto found = entries_.find({part, signature});
+  const How how = found == entries_.end() ? How::done : found->second.work == nullptr ? How::recorded : How::replayed;
   constexpr const char* kNames[] = {"step: operators", "step: record", "step: replay"};
   const InRange range(device_, kNames[static_cast<size_t>(how)]);
   CachingAllocator& allocator = device_.allocator();
   if (how == How::done) {
     const InRecordedPool pool(allocator);
-    give();
+    give(how);
     entries_.try_emplace({part, signature});
     return how;
   }
-  Entry& entry = entries_.at({part, signature});
+  Entry& entry = found->second;
   if (how == How::recorded) {
     const InRecordedPool pool(allocator);
     allocator.keep_recorded();
-    entry.peak = allocator.peak_during([&] { entry.work = device_.record(give); });
+    entry.peak = allocator.peak_during([&] { entry.work = device_.record([&] { give(how); }); });
     ++recorded_;
   }
   allocator.note_use(entry.peak);

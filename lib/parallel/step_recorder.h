@@ -21,9 +21,9 @@ class StepRecorder {
   /// record together it must be equal, so that all of them record at once.
   using Signature = std::vector<int64_t>;
   enum class How { done, recorded, replayed };
-  /// What `run` will do next with this part and signature.
-  How next(int part, const Signature& signature) const;
-  How run(int part, const Signature& signature, const std::function<void()>& give);
+  /// Gives the work to the device; told whether it is done there and then or recorded.
+  using Give = std::function<void(How)>;
+  How run(int part, const Signature& signature, const Give& give);
 
   /// Parts that have been recorded so far.
   int recorded() const { return recorded_; }

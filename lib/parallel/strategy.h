@@ -30,7 +30,7 @@ struct Score {
 /// Samples that are evaluated in one call. As many as a usual training step has, so that evaluation takes no more
 /// memory than training, and a signal waits for no more than a step's forward pass.
 inline constexpr int64_t kEvaluationBlock = 64;
-/// The same of GPUs, which need more of them to have enough to do; a GPU evaluates a block in milliseconds.
+/// The same of GPUs, which need more of them to have enough to do.
 inline constexpr int64_t kGpuEvaluationBlock = 512;
 
 /// What a rank has cost since it was last asked.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -43,28 +44,56 @@ std::vector<int> read_threads(ConfigReader& config, size_t devices) {
   return {threads.begin(), threads.end()};
 }
 
-int64_t read_batch_size(ConfigReader& config, int64_t devices) {
+struct BatchSizes {
+  int64_t batch = 1;
+  int64_t accumulate = 1;
+};
+
+BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
   const auto whole = config.optional_integer(
       "batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one optimizer step over all devices"});
   const auto each = config.optional_integer(
-      "per_device_batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one optimizer step on each device"});
-  if (config.describing()) return 1;
+      "per_device_batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one micro-batch on each device"});
+  const int64_t accumulate = config.integer(
+      "accumulate", 1, {.min = 1, .max = 1 << 24, .help = "micro-batches that a step's gradients are summed over"});
+  if (config.describing()) return {};
+  const int64_t shares = devices * accumulate;
   if (!whole && !each) {
     if (!config.has("batch_size") && !config.has("per_device_batch_size"))
       config.mistake("batch_size", "required, but absent", "",
                      "write batch_size: <samples of one step over all devices>");
-    return devices;
+    return {.batch = shares, .accumulate = accumulate};
   }
-  const int64_t batch = whole.value_or(each.value_or(1) * devices);
-  if (whole && each && *whole != *each * devices)
-    config.mistake("per_device_batch_size",
-                   fmt::format("batch_size {} on {} devices needs {} each", *whole, devices, *whole / devices),
-                   fmt::format("{}", *each),
-                   fmt::format("leave one of them out, or write batch_size: {}", *each * devices));
-  if (batch < devices)
-    config.mistake("batch_size", fmt::format("a batch needs at least one sample for each of the {} devices", devices),
-                   fmt::format("{}", batch), "use a larger batch or fewer devices");
-  return batch;
+  const std::string split = accumulate > 1 ? fmt::format("{} devices and {} micro-batches", devices, accumulate)
+                                           : fmt::format("{} devices", devices);
+  const int64_t batch = whole.value_or(each.value_or(1) * shares);
+  if (whole && each && *whole != *each * shares)
+    config.mistake(
+        "per_device_batch_size", fmt::format("batch_size {} on {} needs {} each", *whole, split, *whole / shares),
+        fmt::format("{}", *each), fmt::format("leave one of them out, or write batch_size: {}", *each * shares));
+  if (batch < shares)
+    config.mistake("batch_size", fmt::format("a batch needs at least one sample for each of the {}", split),
+                   fmt::format("{}", batch),
+                   accumulate > 1 ? "use a larger batch or accumulate less" : "use a larger batch or fewer devices");
+  return {.batch = batch, .accumulate = accumulate};
+}
+
+/// `learning_rate`, scaled by `lr_rule`: linear as Goyal et al. (2017), by the square root as Krizhevsky (2014).
+double read_learning_rate(ConfigReader& config, int64_t batch_size) {
+  const double rate =
+      config.number("learning_rate", std::nullopt, {.min = 0, .exclusive_min = true, .help = "of the optimizer"});
+  double reference = 1;
+  const auto read_reference = [&reference](ConfigReader& options) {
+    reference = static_cast<double>(options.integer(
+        "reference_batch_size", std::nullopt, {.min = 1, .help = "the batch size that learning_rate is meant for"}));
+  };
+  const std::vector<ConfigChoice> choices = {{"none", "as it is", {}},
+                                             {"linear", "times batch_size / reference_batch_size", read_reference},
+                                             {"sqrt", "times the square root of that", read_reference}};
+  const std::string rule = config.named("lr_rule", choices, "none", "how the rate follows the batch size");
+  if (config.describing() || rule == "none") return rate;
+  const double ratio = static_cast<double>(batch_size) / reference;
+  return rate * (rule == "linear" ? ratio : std::sqrt(ratio));
 }
 
 bool lists(const std::vector<DeviceId>& devices, DeviceKind kind) {
@@ -86,15 +115,26 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
   return found->second;
 }
 
-ops::ConvolutionAlgorithm read_convolution(ConfigReader& config) {
-  const std::vector<std::string> names = {"auto", "direct", "winograd"};
+/// Which of the two kinds of convolutions may be asked for by name depends on the devices.
+ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
+  const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
   const std::string name = config.one_of("convolution", names, "auto",
-                                         "how convolutions are computed; auto is a fixed rule of shape and machine");
+                                         "how convolutions are computed; auto is a fixed rule of shape and machine on "
+                                         "CPU workers, and what measuring chooses on GPUs unless deterministic");
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    config.mistake("convolution", expected, got, "write convolution: auto");
+  };
+  if (config.describing() || name == "auto") return ops::ConvolutionAlgorithm::automatic;
+  if (name == "measured") {
+    if (lists(experiment.devices, DeviceKind::cpu))
+      refuse("CPU workers compute by a fixed rule", name);
+    else if (experiment.deterministic)
+      refuse("what measuring chooses can differ from run to run", "measured with deterministic: true");
+    return ops::ConvolutionAlgorithm::automatic;
+  }
+  if (lists(experiment.devices, DeviceKind::cuda)) refuse("a GPU's convolutions are cuDNN's to choose", name);
   if (name == "direct") return ops::ConvolutionAlgorithm::direct;
-  if (name == "auto") return ops::ConvolutionAlgorithm::automatic;
-  if (!config.describing() && cpu_isa() != CpuIsa::avx512)
-    config.mistake("convolution", "winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()),
-                   "write convolution: auto");
+  if (cpu_isa() != CpuIsa::avx512) refuse("winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()));
   return ops::ConvolutionAlgorithm::winograd;
 }
 
@@ -149,15 +189,22 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());
   experiment.strategy = parallel::read_strategy(config, devices);
-  experiment.batch_size = read_batch_size(config, devices);
-  experiment.learning_rate =
-      config.number("learning_rate", std::nullopt, {.min = 0, .exclusive_min = true, .help = "of the optimizer"});
+  const BatchSizes sizes = read_batch_sizes(config, devices);
+  experiment.batch_size = sizes.batch;
+  experiment.accumulate = sizes.accumulate;
+  experiment.learning_rate = read_learning_rate(config, sizes.batch);
+  experiment.schedule = optim::read_schedule(config);
   read_length(config, experiment);
   experiment.optimizer = optim::read_optimizer(config);
+  experiment.clip_norm = config.optional_number(
+      "clip_norm", {.min = 0, .exclusive_min = true, .help = "the norm that larger gradients are brought down to"});
+  experiment.average_decay = config.optional_number(
+      "ema",
+      {.min = 0, .max = 1, .exclusive_max = true, .help = "the decay of a moving average of weights, which evaluates"});
   experiment.precision = read_precision(config, experiment.devices);
   experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
-  experiment.convolution = read_convolution(config);
+  experiment.convolution = read_convolution(config, experiment);
   experiment.initialization = {.seed = experiment.seed, .weights = read_initializer(config)};
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.steps_in_flight = static_cast<int>(config.integer(

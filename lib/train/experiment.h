@@ -7,6 +7,7 @@
 #include "config/config_reader.h"
 #include "data/dataset_registry.h"
 #include "models/model_registry.h"
+#include "optim/schedule.h"
 #include "parallel/strategy.h"
 #include "tensor/precision.h"
 
@@ -26,8 +27,12 @@ struct Experiment {
   Precision precision = Precision::fp32;
   bool deterministic = true;  ///< runs end in the same bits; CPU workers always do
   int64_t batch_size = 0;     ///< samples of one optimizer step over all devices
-  double learning_rate = 0;
-  std::optional<int64_t> epochs;  ///< one of epochs and steps is given
+  int64_t accumulate = 1;     ///< micro-batches of a step
+  double learning_rate = 0;   ///< as the configuration gives it, times what its lr_rule makes of the batch size
+  optim::ScheduleSpec schedule;
+  std::optional<double> clip_norm;
+  std::optional<double> average_decay;  ///< of `ema`
+  std::optional<int64_t> epochs;        ///< one of epochs and steps is given
   std::optional<int64_t> steps;
   uint64_t seed = 0;
   int64_t eval_every = 1;  ///< epochs; 0: never

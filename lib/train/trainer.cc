@@ -33,6 +33,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .convolution = experiment.convolution,
                                                .initialization = experiment.initialization,
                                                .optimizer = experiment.optimizer,
+                                               .clip_norm = experiment.clip_norm,
+                                               .average_decay = experiment.average_decay,
                                                .precision = experiment.precision,
                                                .steps_in_flight = experiment.steps_in_flight}});
 }
@@ -46,6 +48,7 @@ struct Trainer::Epoch {
   std::deque<parallel::StepNumbers> under_way = {};  ///< steps whose score hasn't come yet
   std::optional<Pass> test;
   double data_wait_s = 0;
+  double learning_rate = 0;  ///< of its last step
   bool stopped = false;
 };
 
@@ -60,9 +63,13 @@ void require_model_fits(const Experiment& experiment, const ImageDataset& data) 
 Trainer::Trainer(const Experiment& experiment, const Datasets& data)
     : experiment_(experiment), data_(data), strategy_(make_strategy(experiment, *data.train)) {
   loader_ = std::make_unique<BatchLoader>(data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
+                                                                          .micro_batches = experiment.accumulate,
                                                                           .seed = experiment.seed,
                                                                           .shuffle = experiment.dataset.shuffle,
                                                                           .devices = strategy_->batch_devices()});
+  const int64_t batches = loader_->batches_per_epoch();
+  schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
+                    experiment.steps ? *experiment.steps : *experiment.epochs * batches);
 }
 
 int64_t Trainer::planned_epochs() const {
@@ -123,7 +130,9 @@ void Trainer::train_epoch(Epoch& epoch, RunDirectory& directory, TrainingObserve
     epoch.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
     const parallel::StepNumbers numbers{
-        .step = ++step_, .epoch = epoch.number, .learning_rate = experiment_.learning_rate};
+        .step = step_ + 1, .epoch = epoch.number, .learning_rate = schedule_->rate(step_ + 1)};
+    ++step_;
+    epoch.learning_rate = numbers.learning_rate;
     strategy_->train_step(*batch, numbers);
     epoch.under_way.push_back(numbers);
     take_scores(epoch, directory, false);
@@ -195,7 +204,7 @@ EpochMetrics Trainer::metrics_of(const Epoch& epoch) {
                        .step = step_,
                        .world_size = strategy_->ranks(),
                        .global_batch = experiment_.batch_size,
-                       .learning_rate = experiment_.learning_rate,
+                       .learning_rate = epoch.learning_rate,
                        .train = epoch.train,
                        .test = {},
                        .time = {},

@@ -76,6 +76,7 @@ class Trainer {
   Datasets data_;
   std::unique_ptr<parallel::Strategy> strategy_;
   std::unique_ptr<BatchLoader> loader_;
+  std::optional<optim::Schedule> schedule_;
   int64_t step_ = 0;
 };
 

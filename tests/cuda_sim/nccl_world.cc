@@ -48,6 +48,11 @@ void add(World& world, std::map<std::size_t, Meeting>& open, std::size_t number,
 
 }  // namespace
 
+std::unordered_set<const ncclComm*>& communicators() {
+  static auto& all = *new std::unordered_set<const ncclComm*>;
+  return all;
+}
+
 ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr<Rank>& rank) {
   std::shared_ptr<World> world = worlds()[id];
   if (world == nullptr) {
@@ -88,6 +93,11 @@ void leave_world(const Rank& rank) {
 ncclResult_t world_state(const World& world) {
   if (world.error != ncclSuccess) return world.error;
   return world.complete() ? ncclSuccess : ncclInProgress;
+}
+
+ncclResult_t await_world(Lock& lock, const World& world) {
+  while (world_state(world) == ncclInProgress) runtime().changed.wait(lock);
+  return world_state(world);
 }
 
 void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op) {

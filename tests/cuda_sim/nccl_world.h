@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -46,12 +47,16 @@ struct Rank {
 };
 
 // All with the lock held.
+// The communicators that there are.
+std::unordered_set<const ncclComm*>& communicators();
 // Enters `rank` into the world of `id`; ncclInvalidUsage where another of its ranks has the device.
 ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr<Rank>& rank);
 // The communicator is gone: world and rank own each other no longer.
 void leave_world(const Rank& rank);
 // ncclInProgress until everyone is there; an error where that will never be.
 ncclResult_t world_state(const World& world);
+// Blocks until it is another than ncclInProgress. Unlocks meanwhile.
+ncclResult_t await_world(Lock& lock, const World& world);
 // Makes `op` this rank's part of the call that is its next.
 void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op);
 // Lets pending calls of every rank end without running; the other ranks learn of it by their async error.

@@ -50,7 +50,7 @@ Epoch rest_of_epoch(BatchLoader& loader) {
   while (const auto batch = loader.next()) {
     EXPECT_EQ(batch->first_position, static_cast<int64_t>(epoch.labels.size()));
     int64_t samples = 0;
-    for (const BatchPart& part : batch->parts) {
+    for (const BatchPart& part : batch->micro_batches[0].parts) {
       samples += part.samples();
       epoch.labels.insert(epoch.labels.end(), part.labels.begin(), part.labels.end());
       const std::vector<float> values = part.images.values();
@@ -91,12 +91,12 @@ TEST(BatchLoader, PartsAreFloorsOfTheBatchOnTheirDevices) {
   BatchLoader loader(images(10), options);
   loader.start_epoch(1);
   const auto batch = loader.next();
-  ASSERT_EQ(batch->parts.size(), 3u);
+  ASSERT_EQ(batch->micro_batches[0].parts.size(), 3u);
   const std::vector<int64_t> sizes = {2, 3, 3};  // 0, 8/3 = 2, 16/3 = 5, 8
   for (size_t p = 0; p < 3; ++p) {
-    EXPECT_EQ(batch->parts[p].samples(), sizes[p]);
-    EXPECT_EQ(batch->parts[p].images.shape(), Shape({sizes[p], 1, 4, 4}));
-    EXPECT_EQ(&batch->parts[p].images.device(), options.devices[p]);
+    EXPECT_EQ(batch->micro_batches[0].parts[p].samples(), sizes[p]);
+    EXPECT_EQ(batch->micro_batches[0].parts[p].images.shape(), Shape({sizes[p], 1, 4, 4}));
+    EXPECT_EQ(&batch->micro_batches[0].parts[p].images.device(), options.devices[p]);
   }
 }
 
@@ -110,10 +110,10 @@ TEST(BatchLoader, LastBatchIsTheRestAndPartsOfItMayBeEmpty) {
   ASSERT_NE(last, nullptr);
   EXPECT_EQ(last->first_position, 8);
   EXPECT_EQ(last->samples, 2);
-  EXPECT_EQ(last->parts[0].samples(), 0);
-  EXPECT_EQ(last->parts[0].images.shape(), Shape({0, 1, 4, 4}));
-  EXPECT_EQ(last->parts[1].samples(), 1);
-  EXPECT_EQ(last->parts[2].samples(), 1);
+  EXPECT_EQ(last->micro_batches[0].parts[0].samples(), 0);
+  EXPECT_EQ(last->micro_batches[0].parts[0].images.shape(), Shape({0, 1, 4, 4}));
+  EXPECT_EQ(last->micro_batches[0].parts[1].samples(), 1);
+  EXPECT_EQ(last->micro_batches[0].parts[2].samples(), 1);
   EXPECT_EQ(loader.next(), nullptr);
   EXPECT_EQ(loader.next(), nullptr);
 }

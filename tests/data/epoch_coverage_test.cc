@@ -30,7 +30,7 @@ void expect_every_sample_once(const std::shared_ptr<const ImageDataset>& dataset
   int64_t delivered = 0;
   int64_t wrong = 0;
   for (; const auto batch = loader.next(); ++batches)
-    for (const BatchPart& part : batch->parts)
+    for (const BatchPart& part : batch->micro_batches[0].parts)
       for (int64_t i = 0; i < part.samples(); ++i, ++delivered) {
         const int64_t sample = order[static_cast<size_t>(delivered)];
         dataset->image(sample, image);

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "device/cuda_probe.h"
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -41,8 +42,8 @@ class SignalsTest : public testing::CommandTest {
     EXPECT_EQ(json_lines("run/steps.jsonl").size(), summary["steps"]);
   }
 
-  void expect_stops(int number, int exit, const char* name) {
-    Process process(program(endless()));
+  void expect_stops(int number, int exit, const char* name, const testing::Arguments& overrides = {}) {
+    Process process(program(endless(overrides)));
     process.wait_until([&] { return lines("metrics.jsonl") >= 1; });
     const size_t steps = lines("steps.jsonl");
     const Finished finished = stop(process, number);
@@ -55,6 +56,14 @@ class SignalsTest : public testing::CommandTest {
 TEST_F(SignalsTest, SigintEndsAfterTheStepInHand) { expect_stops(SIGINT, 130, "SIGINT"); }
 
 TEST_F(SignalsTest, SigtermEndsAfterTheStepInHand) { expect_stops(SIGTERM, 143, "SIGTERM"); }
+
+/// On the first GPU, whose steps are recorded and run ahead.
+class CudaSignalsTest : public SignalsTest {};
+
+TEST_F(CudaSignalsTest, SigintEndsAfterTheStepInHand) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  expect_stops(SIGINT, 130, "SIGINT", {"devices=cuda:0", "threads=", "strategy=single"});
+}
 
 TEST_F(SignalsTest, TheWeightsAreThoseOfTheStepsThatWereMade) {
   Process process(program(endless({"strategy=data_parallel"})));

@@ -8,6 +8,7 @@
 
 #include "autograd/cross_entropy.h"
 #include "models/model_registry.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
@@ -53,10 +54,19 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
   return out << c.file << (c.convolution == ops::ConvolutionAlgorithm::direct ? "_direct" : "_auto");
 }
 
-optim::SgdSettings settings_of(const std::string& optimizer) {
-  if (optimizer == "momentum") return {.momentum = 0.9, .weight_decay = 5e-4};
-  if (optimizer == "nesterov") return {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true};
-  return {};
+/// The optimizers of golden.py, and their learning rates.
+struct GoldenOptimizer {
+  std::unique_ptr<optim::Optimizer> optimizer;
+  double learning_rate = 0.01;
+};
+
+GoldenOptimizer optimizer_of(const std::string& name, nn::Model& model) {
+  if (name == "adam") return {std::make_unique<optim::Adam>(model, optim::AdamSettings{}), 1e-4};
+  if (name == "adamw")
+    return {std::make_unique<optim::Adam>(model, optim::AdamSettings{.weight_decay = 0.01, .decoupled = true}), 1e-4};
+  optim::SgdSettings settings;
+  if (name != "sgd") settings = {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = name == "nesterov"};
+  return {std::make_unique<optim::Sgd>(model, settings)};
 }
 
 /// Compares a tensor with its golden norm, first elements and products with eight fixed vectors. `bound` is relative to
@@ -99,7 +109,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
   model->place(*device, {});
   ASSERT_EQ(model->parameter_elements(), golden["parameters"].get<int64_t>());
   testing::fill_by_formula(*model, seed);
-  optim::Sgd optimizer(*model, settings_of(golden["optimizer"]));
+  const GoldenOptimizer golden_optimizer = optimizer_of(golden["optimizer"], *model);
 
   for (size_t step = 0; step < golden["trace"].size(); ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
@@ -128,7 +138,8 @@ TEST_P(Golden, ThreeOptimizerSteps) {
                       ops::reorder(parameter->gradient(), Layout::plain).values(), reached.tensor, noise);
       }
     }
-    optimizer.step(*model, 0.01);
+    golden_optimizer.optimizer->step(
+        *model, {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
   }
   for (const auto& tensor : nn::state_dict(*model)) {
     SCOPED_TRACE(tensor.name);
@@ -147,12 +158,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(GoldenCase{"lenet_sgd", kDirect}, GoldenCase{"lenet_momentum", kDirect},
                       GoldenCase{"lenet_nesterov", kDirect}, GoldenCase{"lenet_momentum", kAutomatic},
                       GoldenCase{"lenet_nesterov", kAutomatic}, GoldenCase{"lenet_sgd", kAutomatic},
+                      GoldenCase{"lenet_adam", kAutomatic}, GoldenCase{"lenet_adamw", kAutomatic},
                       GoldenCase{"resnet18_margin", kDirect}, GoldenCase{"resnet18_margin", kAutomatic},
                       GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},
                       GoldenCase{"resnet18_momentum", kDirect}, GoldenCase{"resnet18_momentum", kAutomatic},
                       GoldenCase{"lenet_sgd", kAutomatic, kCuda}, GoldenCase{"lenet_momentum", kAutomatic, kCuda},
-                      GoldenCase{"lenet_nesterov", kAutomatic, kCuda},
-                      GoldenCase{"resnet18_margin", kAutomatic, kCuda}),
+                      GoldenCase{"lenet_nesterov", kAutomatic, kCuda}, GoldenCase{"lenet_adam", kAutomatic, kCuda},
+                      GoldenCase{"lenet_adamw", kAutomatic, kCuda}, GoldenCase{"resnet18_margin", kAutomatic, kCuda}),
     [](const auto& test) {
       std::ostringstream name;
       name << test.param;

@@ -173,9 +173,32 @@ def sgd():
         yield dict(name=name, momentum=momentum, weight_decay=decay, nesterov=nesterov, weights=stored(weights))
 
 
+def adam():
+    for name, kind, options in [("plain", "Adam", {}), ("decay", "Adam", dict(weight_decay=0.1)),
+                                ("betas", "Adam", dict(betas=(0.5, 0.75), eps=1e-3)),
+                                ("decoupled", "AdamW", dict(weight_decay=0.1))]:
+        weights = values(WEIGHT, 37)
+        optimizer = getattr(torch.optim, kind)([weights], 0.25, **{"weight_decay": 0, **options})
+        for step in range(3):
+            weights.grad = values(OUTPUT_GRADIENT + 10 * step, 37).detach()
+            optimizer.step()
+        group = optimizer.param_groups[0]
+        yield dict(name=name, decoupled=kind == "AdamW", beta1=group["betas"][0], beta2=group["betas"][1],
+                   epsilon=group["eps"], weight_decay=group["weight_decay"], weights=stored(weights))
+
+
+def clip():
+    # 40,000 elements are several runs of the sum.
+    for name, elements, most in [("clipped", 40000, 2.0), ("short", 37, 0.5), ("left_alone", 37, 100.0)]:
+        weights = values(WEIGHT, elements)
+        weights.grad = values(OUTPUT_GRADIENT, elements).detach()
+        torch.nn.utils.clip_grad_norm_([weights], most)
+        yield dict(name=name, elements=elements, most=most, gradients=stored(weights.grad))
+
+
 def main():
     torch.set_default_dtype(torch.float64)
-    operators = [conv2d, linear, pool2d, global_average_pool, batch_norm, cross_entropy, sgd]
+    operators = [conv2d, linear, pool2d, global_average_pool, batch_norm, cross_entropy, sgd, adam, clip]
     lines = [f' "{op.__name__}": [\n' + ",\n".join("  " + json.dumps(case) for case in op()) + "\n ]" for op in operators]
     (HERE / "pytorch_values.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -6,7 +6,9 @@
 
 #include "config/config_document.h"
 #include "nn/layers.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
+#include "optim/weight_average.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -31,7 +33,7 @@ class Optimizers : public ::testing::Test {
   float after_two_steps(const optim::SgdSettings& settings) const {
     const auto model = little_model(*device_);
     optim::Sgd sgd(*model, settings);
-    for (int step = 0; step < 2; ++step) sgd.step(*model, 0.5);
+    for (int64_t step = 1; step <= 2; ++step) sgd.step(*model, {.learning_rate = 0.5, .number = step});
     const std::vector<float> values = model->weights().values();
     EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
     return values[0];
@@ -43,7 +45,7 @@ class Optimizers : public ::testing::Test {
                                 [&](ConfigReader& config) { spec = optim::read_optimizer(config); });
     const auto model = little_model(*device_);
     const auto optimizer = spec.make(*model);
-    for (int step = 0; step < 2; ++step) optimizer->step(*model, 0.5);
+    for (int64_t step = 1; step <= 2; ++step) optimizer->step(*model, {.learning_rate = 0.5, .number = step});
     return {spec.name, model->weights().values()[0]};
   }
   std::unique_ptr<Device> device_ = test_device();
@@ -82,7 +84,49 @@ TEST_F(Optimizers, AreReadFromTheConfiguration) {
             after_two_steps({.momentum = 0.5, .weight_decay = 0.25, .nesterov = true}));
 }
 
+TEST_F(Optimizers, AdamIsReadWithPyTorchsDefaults) {
+  // Equal gradients leave both means at what they are, once corrected: each step is as long as the rate.
+  EXPECT_NEAR(read("optimizer: adam\n").second, 1 - 2 * 0.5, 1e-6);
+  EXPECT_NEAR(read("optimizer: {name: adam, betas: [0.5, 0.5], eps: 2}\n").second, 1 - 2 * 0.25, 1e-6);
+  // AdamW's default decay: 0.01 of the weight times the rate, before each step.
+  EXPECT_NEAR(read("optimizer: adamw\n").second, (0.995 - 0.5) * 0.995 - 0.5, 1e-6);
+  EXPECT_NEAR(read("optimizer: {name: adamw, weight_decay: 0}\n").second, read("optimizer: adam\n").second, 1e-6);
+}
+
+TEST_F(Optimizers, NameWhatTheyKeepAsPyTorchDoes) {
+  const auto model = little_model(*device_);
+  const auto names = [](const optim::Optimizer& optimizer) {
+    std::vector<std::string> found;
+    for (const auto& state : optimizer.state()) found.push_back(state.name);
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(optim::Sgd(*model, {})), Names());
+  EXPECT_EQ(names(optim::Sgd(*model, {.momentum = 0.9})), Names{"momentum_buffer"});
+  EXPECT_EQ(names(optim::Adam(*model, {})), (Names{"exp_avg", "exp_avg_sq"}));
+}
+
+TEST_F(Optimizers, AnAverageFollowsTheWeights) {
+  const auto model = little_model(*device_);  // weights of 1
+  optim::WeightAverage average(*model, 0.75);
+  const auto weigh = [&](float value) {
+    std::fill_n(model->weights().data<float>(), model->weights().elements(), value);
+  };
+  weigh(5);
+  average.follow(*model);
+  EXPECT_EQ(average.values().values()[0], 1 + 0.25f * 4);
+  average.swap_with(*model);
+  EXPECT_EQ(model->weights().values()[0], 2);
+  average.swap_with(*model);
+  EXPECT_EQ(model->weights().values()[0], 5);
+  EXPECT_EQ(average.values().values()[0], 2);
+}
+
 TEST_F(Optimizers, RefuseWhatMakesNoSense) {
+  expect_error(ExitCode::config, {"betas"}, [&] { read("optimizer: {name: adam, betas: [0.9, 1]}\n"); });
+  expect_error(ExitCode::config, {"betas", "two numbers", "got 1"},
+               [&] { read("optimizer: {name: adam, betas: 0.9}\n"); });
+  expect_error(ExitCode::config, {"eps"}, [&] { read("optimizer: {name: adamw, eps: 0}\n"); });
   expect_error(ExitCode::config, {"a.yaml:1", "optimizer", "adamm"}, [&] { read("optimizer: adamm\n"); });
   expect_error(ExitCode::config, {"momentum"}, [&] { read("optimizer: {name: sgd, momentum: 1}\n"); });
   expect_error(ExitCode::config, {"weight_decay"}, [&] { read("optimizer: {name: sgd, weight_decay: -1}\n"); });

@@ -6,6 +6,7 @@
 
 #include "data/batch_loader.h"
 #include "data/idx_dataset.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
@@ -27,6 +28,10 @@ struct StrategyOptions {
   int output_rank = 0;  ///< of data_parallel
   BucketOptions buckets = {};
   optim::SgdSettings sgd = {};
+  std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
+  std::optional<double> clip_norm = {};
+  std::optional<double> average_decay = {};
+  int64_t micro_batches = 1;
   uint64_t seed = 0;
   int64_t memory_limit_bytes = 0;
   /// In place of CPU workers 0 to devices - 1; with `deterministic`.
@@ -35,6 +40,14 @@ struct StrategyOptions {
   bool deterministic = true;
 };
 
+inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
+  return {.name = options.adam ? "adam" : "sgd",
+          .make = [sgd = options.sgd, adam = options.adam](nn::Model& model) -> std::unique_ptr<optim::Optimizer> {
+            if (adam) return std::make_unique<optim::Adam>(model, *adam);
+            return std::make_unique<optim::Sgd>(model, sgd);
+          }};
+}
+
 inline StrategyContext context_of(const StrategyOptions& options) {
   StrategyContext context{.team = {.devices = {},
                                    .threads = std::vector<int>(static_cast<size_t>(options.devices), options.threads),
@@ -42,9 +55,9 @@ inline StrategyContext context_of(const StrategyOptions& options) {
                           .replica = {.model = models::find_model(options.model),
                                       .input = {.image = {1, 28, 28}, .classes = 10},
                                       .initialization = {.seed = options.seed, .weights = {}},
-                                      .optimizer = {.name = "sgd", .make = [sgd = options.sgd](nn::Model& model) {
-                                                      return std::make_unique<optim::Sgd>(model, sgd);
-                                                    }}}};
+                                      .optimizer = optimizer_of(options),
+                                      .clip_norm = options.clip_norm,
+                                      .average_decay = options.average_decay}};
   for (int i = 0; i < options.devices; ++i) context.team.devices.push_back({DeviceKind::cpu, i});
   context.replica.precision = options.precision;
   if (!options.list.empty()) {
@@ -65,8 +78,10 @@ inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
 
 /// Trains for `steps` steps of `batch` samples; returns each step's mean loss.
 inline std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch,
-                                 double learning_rate) {
-  BatchLoader loader(data.train, {.batch_size = batch, .seed = 5, .devices = strategy.batch_devices()});
+                                 double learning_rate, int64_t micro_batches = 1) {
+  BatchLoader loader(
+      data.train,
+      {.batch_size = batch, .micro_batches = micro_batches, .seed = 5, .devices = strategy.batch_devices()});
   loader.start_epoch(1);
   std::vector<double> losses;
   for (int64_t step = 1; step <= steps; ++step) {

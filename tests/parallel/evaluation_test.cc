@@ -27,7 +27,7 @@ void expect_same(const Score& a, const Score& b) {
 /// The score of this state by one replica of its own, block after block.
 Score score_of(const std::vector<nn::NamedValues>& state, const std::string& model_name, const ImageDataset& dataset) {
   const auto device = testing::test_device(1);
-  Replica replica(*device, context_of({.model = model_name, .devices = 1}).replica, false);
+  Replica replica(*device, context_of({.model = model_name, .devices = 1}).replica, {.updates = false});
   const auto values_of = [&](const std::string& name) {
     return std::ranges::find(state, name, &nn::NamedValues::name)->values;
   };
@@ -70,6 +70,32 @@ TEST(Evaluation, TheScoreDoesntDependOnTheThreadsOfADevice) {
   for (const int threads : {2, 3}) {
     SCOPED_TRACE(threads);
     expect_same(evaluated(*make_strategy({.name = "single", .devices = 1, .threads = threads}), *data.test), reference);
+  }
+}
+
+TEST(Evaluation, IsByTheAveragedWeightsWhereThereAreSome) {
+  const Datasets data = digits(60, 200);
+  for (const char* name : {"single", "data_parallel", "ddp"}) {
+    SCOPED_TRACE(name);
+    StrategyOptions options{.name = name, .devices = name == std::string("single") ? 1 : 3};
+    const Score untrained = evaluated(*make_strategy(options), *data.test);
+    const auto plain = make_strategy(options);
+    train(*plain, data, 3, 20, 0.1);
+    const Score trained = evaluated(*plain, *data.test);
+
+    options.average_decay = 0.0;  // the weights themselves, but for rounding
+    const auto at_once = make_strategy(options);
+    train(*at_once, data, 3, 20, 0.1);
+    EXPECT_NEAR(evaluated(*at_once, *data.test).loss_sum, trained.loss_sum, 1e-6 * trained.loss_sum);
+    options.average_decay = 1.0;  // those of the beginning
+    const auto never = make_strategy(options);
+    train(*never, data, 3, 20, 0.1);
+    expect_same(evaluated(*never, *data.test), untrained);
+    // The weights are trained on as they were.
+    train(*never, data, 3, 20, 0.1);
+    train(*plain, data, 3, 20, 0.1);
+    const auto state = never->state_dict(), expected = plain->state_dict();
+    for (size_t t = 0; t < state.size(); ++t) EXPECT_TRUE(state[t].values == expected[t].values) << state[t].name;
   }
 }
 

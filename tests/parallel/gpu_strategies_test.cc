@@ -25,7 +25,7 @@ class CudaStrategies : public ::testing::Test {
   };
   static Trained trained(const StrategyOptions& options, int64_t steps, int64_t batch, int64_t samples) {
     const auto strategy = make_strategy(options);
-    auto losses = train(*strategy, digits(samples, 10), steps, batch, 0.05);
+    auto losses = train(*strategy, digits(samples, 10), steps, batch, 0.05, options.micro_batches);
     return {strategy->state_dict(), std::move(losses)};
   }
   static void expect_same_bits(const State& a, const State& b) {
@@ -48,6 +48,26 @@ TEST_F(CudaStrategies, RecordedStepsEndInTheBitsOfOthers) {
   const auto done = trained({.name = "data_parallel", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
   EXPECT_EQ(recorded.losses, done.losses);
   expect_same_bits(recorded.state, done.state);
+}
+
+TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
+  // Adam's corrections follow from the number of the step, which is read on the GPU.
+  StrategyOptions options{.name = "single",
+                          .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true},
+                          .clip_norm = 0.5,
+                          .average_decay = 0.5,
+                          .micro_batches = 3,
+                          .list = {kGpu}};
+  const auto recorded = trained(options, 6, 16, 88);
+  options.name = "data_parallel";
+  const auto done = trained(options, 6, 16, 88);
+  EXPECT_EQ(recorded.losses, done.losses);
+  expect_same_bits(recorded.state, done.state);
+  const auto cpu = trained(
+      {.name = "single", .devices = 1, .adam = options.adam, .clip_norm = options.clip_norm, .micro_batches = 3}, 6, 16,
+      88);
+  for (size_t step = 0; step < 6; ++step)
+    EXPECT_NEAR(recorded.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step]) << "step " << step + 1;
 }
 
 TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
@@ -130,6 +150,19 @@ TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
   EXPECT_GT(recorded.memory_at_peak[MemoryPurpose::activations], 0);
   EXPECT_NEAR(static_cast<double>(recorded.peak_bytes), static_cast<double>(first.peak_bytes),
               0.1 * static_cast<double>(first.peak_bytes));
+}
+
+TEST_F(CudaStrategies, OnlyGpusThatReadTheDataSetHoldIt) {
+  const Datasets data = digits(2000, 10);
+  const auto bytes = static_cast<int64_t>(data.train->bytes().pixels.size());
+  const auto held = [&](const char* name, int rank) {
+    const auto strategy = make_strategy({.name = name, .list = {kGpu, kGpu}});
+    train(*strategy, data, 1, 16, 0.05);
+    return strategy->take_costs(rank).memory_at_peak[MemoryPurpose::workspace];
+  };
+  EXPECT_GT(held("data_parallel", 0), bytes);
+  EXPECT_LT(held("data_parallel", 1), bytes);
+  EXPECT_GT(held("ddp", 1), bytes);
 }
 
 TEST_F(CudaStrategies, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {

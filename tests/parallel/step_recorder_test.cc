@@ -12,6 +12,7 @@ namespace dptrain::parallel {
 namespace {
 
 using namespace testing;
+using How = StepRecorder::How;
 
 class StepRecording : public ::testing::TestWithParam<DeviceRow> {
  protected:
@@ -23,7 +24,7 @@ TEST_P(StepRecording, EveryRunDoesTheWork) {
   StepRecorder recorder(*device_);
   int given = 0;
   for (int run = 0; run < 5; ++run) {
-    recorder.run(0, {7}, [&] {
+    recorder.run(0, {7}, [&](How) {
       ++given;
       ops::add_into(sum, ops::add(step, step));
     });
@@ -38,9 +39,9 @@ TEST_P(StepRecording, OtherSignaturesAndPartsAreRecordedApart) {
                ten = tensor_of(*device_, {1}, {10});
   StepRecorder recorder(*device_);
   for (int run = 0; run < 4; ++run) {
-    recorder.run(0, {1}, [&] { ops::add_into(sum, one); });
-    recorder.run(0, {2}, [&] { ops::add_into(sum, ten); });
-    recorder.run(1, {1}, [&] { ops::add_into(sum, ten); });
+    recorder.run(0, {1}, [&](How) { ops::add_into(sum, one); });
+    recorder.run(0, {2}, [&](How) { ops::add_into(sum, ten); });
+    recorder.run(1, {1}, [&](How) { ops::add_into(sum, ten); });
   }
   EXPECT_EQ(sum.values(), (std::vector<float>{84}));
 }
@@ -48,7 +49,7 @@ TEST_P(StepRecording, OtherSignaturesAndPartsAreRecordedApart) {
 TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
   const Tensor out = Tensor::zeros(*device_, {1000}), x = tensor_of(*device_, {1000}, std::vector<float>(1000, 1.f));
   StepRecorder recorder(*device_);
-  const auto twice = [&] { ops::add_into(out, ops::add(x, x)); };
+  const auto twice = [&](How) { ops::add_into(out, ops::add(x, x)); };
   for (int run = 0; run < 3; ++run) recorder.run(0, {}, twice);
   // The recorded temporary is free, as far as its tensor goes; nobody else may get its memory.
   std::vector<Tensor> kept;
@@ -62,7 +63,7 @@ TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
   const Tensor x = tensor_of(*device_, {3}, {1, 2, 3});
   StepRecorder recorder(*device_);
   int runs = 0;
-  const auto failing = [&] {
+  const auto failing = [&](How) {
     ops::add(x, x);
     if (++runs == 2) throw std::runtime_error("second");
   };

@@ -50,7 +50,7 @@ struct Trained {
 Trained trained(const StrategyOptions& options, int64_t steps = 5, int64_t batch = 64, double learning_rate = 0.05) {
   const auto strategy = make_strategy(options);
   const Datasets data = digits(steps * batch, 10);
-  auto losses = train(*strategy, data, steps, batch, learning_rate);
+  auto losses = train(*strategy, data, steps, batch, learning_rate, options.micro_batches);
   return {.state = strategy->state_dict(), .losses = std::move(losses)};
 }
 
@@ -69,6 +69,29 @@ TEST_P(StrategiesTest, FirstGradientsAreThoseOfOneDevice) {
   const Difference difference = gradient_difference(before, several.state, one.state);
   EXPECT_GT(difference.of, 0.1) << "the gradients' norm";
   EXPECT_LE(difference.norm, 1e-6 * difference.of);
+}
+
+TEST_P(StrategiesTest, AccumulatedGradientsAreThoseOfOneLargerBatch) {
+  const StrategyOptions single{.name = "single", .devices = 1};
+  const State before = make_strategy(single)->state_dict();
+  const Trained one = trained(single, 1, 64, 65536);
+  for (const int64_t micro_batches : {2, 5, 63}) {  // the last leaves devices without samples
+    SCOPED_TRACE(micro_batches);
+    StrategyOptions several = options();
+    several.micro_batches = micro_batches;
+    const Trained accumulated = trained(several, 1, 64, 65536);
+    EXPECT_NEAR(accumulated.losses[0], one.losses[0], 1e-6 * one.losses[0]);
+    const Difference difference = gradient_difference(before, accumulated.state, one.state);
+    EXPECT_LE(difference.norm, 1e-6 * difference.of);
+  }
+}
+
+TEST_P(StrategiesTest, ClippedGradientsMoveTheWeightsByTheirNorm) {
+  const State before = make_strategy(options())->state_dict();
+  StrategyOptions clipped = options();
+  clipped.clip_norm = 0.125;
+  const Difference moved = gradient_difference(before, trained(clipped, 1, 64, 65536).state, before);
+  EXPECT_NEAR(moved.norm, 0.125, 1e-5);
 }
 
 TEST_P(StrategiesTest, TwentyLossesAreThoseOfOneDevice) {
@@ -134,6 +157,29 @@ TEST(Strategies, BucketsAndOverlapChangeNoBit) {
     SCOPED_TRACE(buckets.bucket_mb);
     expect_same_bits(trained({.devices = 3, .buckets = buckets, .sgd = kMomentum}).state, reference);
   }
+}
+
+TEST(Strategies, EveryOptimizerEndsInTheSameBits) {
+  for (const bool decoupled : {false, true}) {
+    StrategyOptions options{.devices = 3,
+                            .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = decoupled},
+                            .clip_norm = 0.5,
+                            .micro_batches = 3};
+    const State ddp = trained(options, 6, 50, 0.01).state;
+    options.name = "data_parallel";
+    expect_same_bits(trained(options, 6, 50, 0.01).state, ddp);
+  }
+}
+
+TEST(Strategies, DdpCommunicatesNothingBetweenMicroBatches) {
+  const auto counts_of = [](int64_t micro_batches) {
+    const auto strategy = make_strategy({.devices = 2});
+    train(*strategy, digits(64, 10), 1, 64, 0.05, micro_batches);
+    return strategy->take_costs(0).communication;
+  };
+  EXPECT_GT(counts_of(1).bytes, 0);
+  EXPECT_EQ(counts_of(4).bytes, counts_of(1).bytes);
+  EXPECT_EQ(counts_of(4).collectives, counts_of(1).collectives);
 }
 
 TEST(Strategies, SamplesAndTimesAreCountedOnEachDevice) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/cpu_device.h"
+#include "device/cuda_probe.h"
 #include "support/expect_error.h"
 #include "train/experiment_of.h"
 
@@ -43,6 +44,24 @@ TEST(Experiment, DevicesMayStandTwice) {
   EXPECT_EQ(devices[2].name(), "cpu:2");
 }
 
+TEST(Experiment, ABatchIncludesItsMicroBatches) {
+  const auto of_devices = [](const std::vector<std::string>& overrides) {
+    const Experiment experiment = experiment_of(overrides);
+    return std::pair(experiment.batch_size, experiment.accumulate);
+  };
+  EXPECT_EQ(of_devices({"batch_size=24", "accumulate=3"}), std::pair(int64_t{24}, int64_t{3}));
+  EXPECT_EQ(of_devices({"batch_size=", "per_device_batch_size=4", "accumulate=3"}), std::pair(int64_t{24}, int64_t{3}));
+}
+
+TEST(Experiment, TheRateFollowsTheBatchSizeByItsRule) {
+  const auto rate = [](const char* rule) {
+    return experiment_of({"batch_size=64", "learning_rate=0.1", std::string("lr_rule=") + rule}).learning_rate;
+  };
+  EXPECT_DOUBLE_EQ(rate("none"), 0.1);
+  EXPECT_DOUBLE_EQ(rate("{name: linear, reference_batch_size: 16}"), 0.4);
+  EXPECT_DOUBLE_EQ(rate("{name: sqrt, reference_batch_size: 16}"), 0.2);
+}
+
 TEST(Experiment, MistakesAreNamed) {
   const auto refused = [](ExitCode code, const std::vector<std::string>& overrides,
                           std::initializer_list<std::string_view> words) {
@@ -65,9 +84,29 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
   refused(config, {"precision=bf16"}, {"precision", "fp32"});
+  refused(config, {"accumulate=0"}, {"accumulate", "from 1"});
+  refused(config, {"batch_size=3", "accumulate=2"}, {"batch_size", "2 devices and 2 micro-batches", "got 3"});
+  refused(config, {"batch_size=16", "per_device_batch_size=8", "accumulate=2"}, {"4 each", "got 8", "batch_size: 32"});
+  refused(config, {"lr_rule=linear"}, {"lr_rule", "reference_batch_size"});
+  refused(config, {"lr_rule=square"}, {"lr_rule", "sqrt"});
+  refused(config, {"clip_norm=0"}, {"clip_norm", "over 0"});
+  refused(config, {"ema=1"}, {"ema"});
+  refused(config, {"schedule=cosin"}, {"schedule", "cosine"});
+  refused(config, {"convolution=measured"}, {"convolution", "CPU workers", "measured", "auto"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
+}
+
+TEST(CudaExperiment, ConvolutionsOfGpusAreMeasuredUnlessDeterministic) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  const auto refused = [](const std::vector<std::string>& overrides, std::initializer_list<std::string_view> words) {
+    expect_error(ExitCode::config, words, [&] { experiment_of(overrides); });
+  };
+  EXPECT_NO_THROW(experiment_of({"devices=[cuda:0]", "convolution=measured"}));
+  refused({"devices=[cuda:0]", "convolution=measured", "deterministic=true"}, {"measured with deterministic: true"});
+  refused({"devices=[cuda:0]", "convolution=direct"}, {"cuDNN", "direct"});
+  refused({"devices=[cuda:0, cpu:0]", "convolution=winograd"}, {"cuDNN", "winograd"});
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "ops/cuda_kernels.h"
+
+// Sums of long tensors by blocks of threads, in an order that doesn't depend on the GPU. For .cu files only.
+
+namespace dptrain::ops::cuda {
+
+inline constexpr int64_t kRun = 8192;  ///< elements of a block
+
+/// The numbers of a block of kThreads added by a tree over its threads; thread 0 gets the sum.
+__device__ inline double sum_of_block(double own) {
+  __shared__ double shared[kThreads];
+  shared[threadIdx.x] = own;
+  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
+    __syncthreads();
+    if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
+  }
+  return shared[0];
+}
+
+}  // namespace dptrain::ops::cuda

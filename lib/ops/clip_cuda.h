@@ -1,0 +1,9 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cuda {
+
+Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,80 @@
+#include "ops/optimizers_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "device/parallel_for.h"
+#include "ops/clip.h"
+#include "ops/elementwise_kernels.h"
+
+namespace dptrain::ops::cpu {
+namespace {
+
+/// Elements that are worked on at once: what an update reads and writes of them stays in a core's own cache.
+constexpr int64_t kRun = 16384;
+
+/// Calls update(begin, count) for every run, whose gradients have been multiplied by the control's factor.
+template <class Update>
+void for_runs(const Tensor& gradients, const UpdateControl& control, const Update& update) {
+  const float factor = control.gradient_factor.defined() ? *control.gradient_factor.data<float>() : 1.f;
+  const int64_t elements = gradients.storage_elements();
+  parallel_for(gradients.device(), (elements + kRun - 1) / kRun, [&](int64_t run) {
+    const int64_t begin = run * kRun, count = std::min(kRun, elements - begin);
+    if (factor != 1.f) elementwise_kernels().scale(gradients.data<float>() + begin, factor, count);
+    update(begin, count);
+  });
+}
+
+}  // namespace
+
+Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
+  const int64_t elements = gradients.storage_elements();
+  const Tensor clip = Tensor::empty(gradients.device(), {1}, {.purpose = MemoryPurpose::workspace});
+  // Summed by runs, so that the sum is the same for any number of threads.
+  std::vector<double> squares(static_cast<size_t>((elements + kRun - 1) / kRun));
+  parallel_for(gradients.device(), static_cast<int64_t>(squares.size()), [&](int64_t run) {
+    const int64_t begin = run * kRun;
+    squares[static_cast<size_t>(run)] =
+        elementwise_kernels().sum_of_squares(gradients.data<float>() + begin, std::min(kRun, elements - begin));
+  });
+  const double before = factor.defined() ? *factor.data<float>() : 1;
+  const double norm = before * std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+  const double share = most / (norm + kClipEpsilon);
+  *clip.data<float>() = static_cast<float>(before * (share < 1 ? share : 1));
+  return clip;
+}
+
+void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
+  const SgdNumbers numbers{.learning_rate = static_cast<float>(options.learning_rate),
+                           .momentum = static_cast<float>(options.momentum),
+                           .weight_decay = static_cast<float>(options.weight_decay),
+                           .nesterov = options.nesterov};
+  for_runs(gradients, options.control, [&](int64_t at, int64_t count) {
+    float* weight = weights.data<float>() + at;
+    const float* gradient = gradients.data<float>() + at;
+    if (velocity.defined())
+      elementwise_kernels().sgd_momentum(weight, gradient, velocity.data<float>() + at, count, numbers);
+    else
+      elementwise_kernels().sgd(weight, gradient, count, numbers);
+  });
+}
+
+void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const AdamOptions& options) {
+  const double rate = options.learning_rate, step = static_cast<double>(options.step);
+  const AdamNumbers numbers{.step_size = static_cast<float>(rate / (1 - std::pow(options.beta1, step))),
+                            .second_factor = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, step))),
+                            .beta2 = static_cast<float>(options.beta2),
+                            .first_share = static_cast<float>(1 - options.beta1),
+                            .second_share = static_cast<float>(1 - options.beta2),
+                            .epsilon = static_cast<float>(options.epsilon),
+                            .weight_decay = options.decoupled ? 0.f : static_cast<float>(options.weight_decay),
+                            .kept = options.decoupled ? static_cast<float>(1 - rate * options.weight_decay) : 1.f};
+  for_runs(gradients, options.control, [&](int64_t at, int64_t count) {
+    elementwise_kernels().adam(weights.data<float>() + at, gradients.data<float>() + at,
+                               moments.first.data<float>() + at, moments.second.data<float>() + at, count, numbers);
+  });
+}
+
+}  // namespace dptrain::ops::cpu

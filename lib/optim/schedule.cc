@@ -1,0 +1,95 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace dptrain::optim {
+namespace {
+
+double falling_cosine(double from, double to, double share) {
+  return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
+}
+
+void read_warmup(ConfigReader& options, ScheduleSpec& spec) {
+  spec.warmup_steps =
+      options.optional_integer("warmup_steps", {.min = 0, .help = "steps in which the rate grows to its full size"})
+          .value_or(0);
+  spec.warmup_epochs = options.optional_number("warmup_epochs", {.min = 0, .help = "the same in epochs"}).value_or(0);
+  if (options.has("warmup_steps") && options.has("warmup_epochs"))
+    options.mistake("warmup_epochs", "expected warmup_steps or warmup_epochs", "both", "leave one of them out");
+}
+
+}  // namespace
+
+ScheduleSpec read_schedule(ConfigReader& config) {
+  ScheduleSpec spec;
+  const auto read_min = [&spec](ConfigReader& options) {
+    read_warmup(options, spec);
+    spec.min = options.number("min", 0.0, {.min = 0, .help = "the rate at the end"});
+  };
+  const std::vector<ConfigChoice> choices = {
+      {"constant", "the same rate throughout", [&](ConfigReader& options) { read_warmup(options, spec); }},
+      {"step", "a lower rate after every so many epochs",
+       [&](ConfigReader& options) {
+         read_warmup(options, spec);
+         spec.every_epochs = options.integer("every_epochs", 30, {.min = 1, .help = "epochs of one rate"});
+         spec.gamma = options.number("gamma", 0.1,
+                                     {.min = 0, .exclusive_min = true, .help = "what the rate is multiplied by then"});
+       }},
+      {"cosine", "down along half a cosine", read_min},
+      {"linear", "down along a line", read_min},
+      {"one_cycle", "up along a cosine, and further down along another",
+       [&](ConfigReader& options) {
+         spec.peak_at = options.number("peak_at", 0.3,
+                                       {.min = 0,
+                                        .max = 1,
+                                        .exclusive_min = true,
+                                        .exclusive_max = true,
+                                        .help = "the share of all steps before the highest rate"});
+       }},
+  };
+  using Kind = ScheduleSpec::Kind;
+  const std::string name = config.named("schedule", choices, "constant", "how the learning rate changes");
+  spec.kind = name == "step"        ? Kind::step
+              : name == "cosine"    ? Kind::cosine
+              : name == "linear"    ? Kind::linear
+              : name == "one_cycle" ? Kind::one_cycle
+                                    : Kind::constant;
+  return spec;
+}
+
+Schedule::Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoch, int64_t steps)
+    : spec_(spec),
+      base_(base),
+      steps_per_epoch_(steps_per_epoch),
+      steps_(steps),
+      warmup_(spec.warmup_epochs > 0 ? std::llround(spec.warmup_epochs * static_cast<double>(steps_per_epoch))
+                                     : spec.warmup_steps) {}
+
+double Schedule::rate(int64_t step) const {
+  if (step <= warmup_) return base_ * static_cast<double>(step) / static_cast<double>(warmup_);
+  const auto share =
+      static_cast<double>(step - 1 - warmup_) / static_cast<double>(std::max<int64_t>(steps_ - warmup_, 1));
+  switch (spec_.kind) {
+    case ScheduleSpec::Kind::constant: return base_;
+    case ScheduleSpec::Kind::step: {
+      const int64_t epochs = (step - 1) / steps_per_epoch_;
+      return base_ * std::pow(spec_.gamma, static_cast<double>(epochs / spec_.every_epochs));
+    }
+    case ScheduleSpec::Kind::cosine: return falling_cosine(base_, spec_.min, share);
+    case ScheduleSpec::Kind::linear: return base_ + (spec_.min - base_) * share;
+    case ScheduleSpec::Kind::one_cycle: return one_cycle(step);
+  }
+  return base_;
+}
+
+double Schedule::one_cycle(int64_t step) const {
+  const double first = base_ / 25, last = first / 1e4;
+  const double at = static_cast<double>(step - 1), end = static_cast<double>(steps_ - 1);
+  const double peak = spec_.peak_at * static_cast<double>(steps_) - 1;
+  if (at <= peak) return falling_cosine(first, base_, peak > 0 ? at / peak : 1);
+  return falling_cosine(base_, last, (at - peak) / (end - peak));
+}
+
+}  // namespace dptrain::optim

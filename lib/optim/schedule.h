@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/config_reader.h"
+
+namespace dptrain::optim {
+
+/// How the learning rate changes in the course of a training, as a configuration describes it.
+struct ScheduleSpec {
+  enum class Kind { constant, step, cosine, linear, one_cycle };
+  Kind kind = Kind::constant;
+  int64_t every_epochs = 1;  ///< of `step`
+  double gamma = 0.1;        ///< of `step`
+  double min = 0;            ///< of `cosine` and `linear`: the rate that they end at
+  double peak_at = 0.3;      ///< of `one_cycle`: the share of steps before the peak
+  int64_t warmup_steps = 0;
+  double warmup_epochs = 0;  ///< in place of warmup_steps
+};
+
+/// Reads the key `schedule`: `cosine`, or {name: cosine, min: 0.001, warmup_steps: 500}.
+ScheduleSpec read_schedule(ConfigReader& config);
+
+/// The learning rate of each step. With W steps of warm-up and T steps in all, for step k from 1 and t = k - 1 - W:
+///   warm-up    base * k / W, for k <= W
+///   constant   base
+///   step       base * gamma^floor(whole epochs before the step / every_epochs)
+///   cosine     min + (base - min) * (1 + cos(pi * t / (T - W))) / 2   (Loshchilov and Hutter, 2017)
+///   linear     base + (min - base) * t / (T - W)
+///   one_cycle  PyTorch's OneCycleLR: from base / 25 along a cosine up to base at peak_at * T - 1, and down to
+///              base / 250,000 at T - 1   (Smith and Topin, 2018)
+class Schedule {
+ public:
+  Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoch, int64_t steps);
+  /// Of step `step`, from 1.
+  double rate(int64_t step) const;
+
+ private:
+  double one_cycle(int64_t step) const;
+
+  ScheduleSpec spec_;
+  double base_;
+  int64_t steps_per_epoch_;
+  int64_t steps_;
+  int64_t warmup_;
+};
+
+}  // namespace dptrain::optim

@@ -1,0 +1,46 @@
+// Learning rates step by step against torch.optim.lr_scheduler.
+
+#include "optim/schedule.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "config/config_document.h"
+#include "support/expect_error.h"
+#include "support/source_tree.h"
+
+namespace dptrain {
+namespace {
+
+optim::ScheduleSpec read(const std::string& text) {
+  optim::ScheduleSpec spec;
+  const ConfigSession session(parse_config("schedule: " + text + "\n", "a.yaml"),
+                              [&](ConfigReader& config) { spec = optim::read_schedule(config); });
+  return spec;
+}
+
+TEST(Schedules, AreThoseOfPyTorch) {
+  std::ifstream file(testing::source_file("tests/optim/pytorch_schedules.json"));
+  const auto cases = nlohmann::json::parse(file);
+  EXPECT_EQ(cases.size(), 9u);
+  for (const auto& [text, rates] : cases.items()) {
+    SCOPED_TRACE(text);
+    const optim::Schedule schedule(read(text), 0.4, 7, 42);
+    for (size_t i = 0; i < rates.size(); ++i)
+      EXPECT_NEAR(schedule.rate(static_cast<int64_t>(i) + 1), rates[i].get<double>(), 1e-9) << "step " << i + 1;
+  }
+}
+
+TEST(Schedules, RefuseWhatMakesNoSense) {
+  const auto refused = [](const char* text, std::initializer_list<std::string_view> words) {
+    testing::expect_error(ExitCode::config, words, [&] { read(text); });
+  };
+  refused("cosin", {"a.yaml:1", "schedule", "cosine"});
+  refused("{name: step, gamma: 0}", {"gamma", "over 0"});
+  refused("{name: one_cycle, peak_at: 1}", {"peak_at"});
+  refused("{name: one_cycle, warmup_steps: 3}", {"warmup_steps"});
+  refused("{name: linear, warmup_steps: 3, warmup_epochs: 1}", {"warmup_epochs", "both"});
+}
+
+}  // namespace
+}  // namespace dptrain
