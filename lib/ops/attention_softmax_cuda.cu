@@ -2,16 +2,13 @@
 
 #include "base/random.h"
 #include "ops/attention_softmax_cuda.h"
-#include "ops/cuda_kernels.h"
+#include "ops/warp_cuda.h"
 
 // A warp a row: its lanes take groups of four keys that share a block of random words, and fold their numbers by
 // shuffles, always in the same order. Of the passes over a row only the first reads from memory.
 
 namespace dptrain::ops::cuda {
 namespace {
-
-constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kWarps = 8;
 
 /// What the kernels know of all rows.
 struct Rows {
@@ -49,14 +46,9 @@ struct Rows {
   }
 };
 
-__device__ float sum_of_warp(float own) {
-  for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(kAllLanes, own, step);
-  return own;
-}
-
 template <class T>
 __global__ void softmax_kernel(Rows rows, const float* scores, T* probabilities, T* dropped) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.y;
+  const int64_t row = row_of_warp();
   if (row >= rows.count) return;
   const int64_t length = rows.length(row), at = row * rows.positions;
   float largest = -INFINITY;
@@ -77,7 +69,7 @@ __global__ void softmax_kernel(Rows rows, const float* scores, T* probabilities,
 template <class T>
 __global__ void softmax_backward_kernel(Rows rows, const T* probabilities, const float* dropped_gradients,
                                         T* score_gradients, T* dropped) {
-  const int64_t row = int64_t{blockIdx.x} * kWarps + threadIdx.y;
+  const int64_t row = row_of_warp();
   if (row >= rows.count) return;
   const int64_t at = row * rows.positions;
   float own = 0;
@@ -99,7 +91,7 @@ Rows rows_of(const AttentionInputs& in, const AttentionOptions& options) {
   return {.count = shape[0] * options.heads * shape[1],
           .positions = shape[1],
           .heads = options.heads,
-          .lengths = in.lengths.defined() ? in.lengths.data<int32_t>() : nullptr,
+          .lengths = data_or_null<int32_t>(in.lengths),
           .scale = 1.f / std::sqrt(static_cast<float>(shape[2] / options.heads)),
           .threshold = dropout_threshold(options.dropout),
           .keep_scale = 1.f / (1.f - options.dropout),
@@ -108,8 +100,6 @@ Rows rows_of(const AttentionInputs& in, const AttentionOptions& options) {
           .epoch = dropping ? options.key.epoch.data<int32_t>() : nullptr,
           .ids = dropping ? options.key.sample_ids.data<int64_t>() : nullptr};
 }
-
-unsigned blocks_of(const Rows& rows) { return static_cast<unsigned>((rows.count + kWarps - 1) / kWarps); }
 
 /// Between [samples, positions, heads, packs] and [samples, heads, positions, packs], by packs of V.
 template <class T, int V>
@@ -146,7 +136,7 @@ void attention_softmax(const AttentionInputs& in, const AttentionOptions& option
                        const Tensor& probabilities, const Tensor& dropped) {
   const Rows rows = rows_of(in, options);
   with_element_type(probabilities, [&]<class T>(ElementType<T>) {
-    launch("attention softmax", scores, blocks_of(rows), dim3(32, kWarps), softmax_kernel<T>, rows,
+    launch("attention softmax", scores, blocks_of_rows(rows.count), block_of_warps(), softmax_kernel<T>, rows,
            scores.data<float>(), probabilities.data<T>(), dropped.data<T>());
   });
 }
@@ -155,9 +145,9 @@ void attention_softmax_backward(const AttentionInputs& in, const AttentionOption
                                 const Tensor& dropped_gradients, const Tensor& score_gradients, const Tensor& dropped) {
   const Rows rows = rows_of(in, options);
   with_element_type(probabilities, [&]<class T>(ElementType<T>) {
-    launch("attention softmax backward", probabilities, blocks_of(rows), dim3(32, kWarps), softmax_backward_kernel<T>,
-           rows, probabilities.data<T>(), dropped_gradients.data<float>(), score_gradients.data<T>(),
-           dropped.data<T>());
+    launch("attention softmax backward", probabilities, blocks_of_rows(rows.count), block_of_warps(),
+           softmax_backward_kernel<T>, rows, probabilities.data<T>(), dropped_gradients.data<float>(),
+           score_gradients.data<T>(), dropped.data<T>());
   });
 }
 

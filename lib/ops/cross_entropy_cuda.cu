@@ -1,14 +1,11 @@
 #include "ops/cross_entropy_cuda.h"
-#include "ops/cuda_kernels.h"
+#include "ops/warp_cuda.h"
 
 // A warp a sample: its lanes walk over the classes 32 apart, and fold their numbers by shuffles, always in the same
 // order. Exponentials are in double as on the CPU: a loss near zero is a difference of near equals.
 
 namespace dptrain::ops::cuda {
 namespace {
-
-constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kWarps = 8;
 
 template <class T>
 struct Batch {
@@ -34,7 +31,7 @@ struct Row {
   int64_t lane;
 
   __device__ explicit Row(const Batch<T>& batch)
-      : sample(int64_t{blockIdx.x} * kWarps + threadIdx.y),
+      : sample(row_of_warp()),
         exists(sample < batch.samples),
         logits(batch.logits + sample * batch.classes),
         classes(batch.classes),
@@ -59,8 +56,7 @@ struct Row {
   __device__ double exponentials(float largest) const {
     double sum = 0;
     for (int64_t k = lane; k < classes; k += 32) sum += exp(logit(k) - largest);
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
-    return sum;
+    return sum_of_warp(sum);
   }
 };
 
@@ -100,8 +96,6 @@ Batch<T> batch_of(const Tensor& logits, const Tensor& labels) {
   return {logits.data<T>(), labels.data<int32_t>(), logits.shape()[0], logits.shape()[1]};
 }
 
-unsigned blocks_of(int64_t samples) { return static_cast<unsigned>((samples + kWarps - 1) / kWarps); }
-
 }  // namespace
 
 Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
@@ -109,8 +103,8 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
   Tensor losses = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::f64});
   if (samples == 0) return losses;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy", logits, blocks_of(samples), dim3(32, kWarps), losses_kernel<T>, batch_of<T>(logits, labels),
-           losses.data<double>());
+    launch("cross_entropy", logits, blocks_of_rows(samples), block_of_warps(), losses_kernel<T>,
+           batch_of<T>(logits, labels), losses.data<double>());
   });
   return losses;
 }
@@ -120,7 +114,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double
   Tensor gradient = Tensor::empty(logits.device(), logits.shape(), {.dtype = logits.dtype()});
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy backward", logits, blocks_of(samples), dim3(32, kWarps), gradient_kernel<T>,
+    launch("cross_entropy backward", logits, blocks_of_rows(samples), block_of_warps(), gradient_kernel<T>,
            batch_of<T>(logits, labels), scale, data_or_null<float>(factor), gradient.data<T>());
   });
   return gradient;
@@ -131,7 +125,7 @@ Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
   Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
   if (samples == 0) return correct;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("correct_samples", logits, blocks_of(samples), dim3(32, kWarps), correct_kernel<T>,
+    launch("correct_samples", logits, blocks_of_rows(samples), block_of_warps(), correct_kernel<T>,
            batch_of<T>(logits, labels), correct.data<int32_t>());
   });
   return correct;

@@ -1,5 +1,5 @@
-#include "ops/cuda_kernels.h"
 #include "ops/embedding_cuda.h"
+#include "ops/warp_cuda.h"
 
 // Backward sorts the positions by id, and sums the rows of each id in that order. The sort is stable, so the order
 // depends on the ids alone; it counts for each position those that go before it: with some 10,000 positions a step that
@@ -9,8 +9,6 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kWarps = 8;
 /// Sorted positions that a thread sums one after the other.
 constexpr int64_t kChunk = 32;
 constexpr unsigned kTileThreads = 64;
@@ -23,13 +21,13 @@ __global__ void gather_kernel(const T* table, const int32_t* ids, int64_t positi
 
 /// A warp a position: how many have a lower id, or the same and come earlier.
 __global__ void sort_kernel(const int32_t* ids, int64_t count, int32_t* order, int32_t* sorted) {
-  const int64_t position = int64_t{blockIdx.x} * kWarps + threadIdx.y;
+  const int64_t position = row_of_warp();
   if (position >= count) return;
   const int32_t id = ids[position];
   int32_t before = 0;
   for (int64_t other = threadIdx.x; other < count; other += 32)
     before += ids[other] < id || (ids[other] == id && other < position);
-  for (int step = 16; step > 0; step /= 2) before += __shfl_xor_sync(kAllLanes, before, step);
+  before = sum_of_warp(before);
   if (threadIdx.x == 0) order[before] = static_cast<int32_t>(position), sorted[before] = id;
 }
 
@@ -118,8 +116,8 @@ void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table) {
   const Tensor order = Tensor::empty(ids.device(), {count}, numbers),
                sorted = Tensor::empty(ids.device(), {count}, numbers);
   const Tensor pieces = Tensor::empty(ids.device(), {chunks, 2, width}, {.purpose = MemoryPurpose::workspace});
-  launch("sort by id", ids, static_cast<unsigned>((count + kWarps - 1) / kWarps), dim3(32, kWarps), sort_kernel,
-         ids.data<int32_t>(), count, order.data<int32_t>(), sorted.data<int32_t>());
+  launch("sort by id", ids, blocks_of_rows(count), block_of_warps(), sort_kernel, ids.data<int32_t>(), count,
+         order.data<int32_t>(), sorted.data<int32_t>());
   const Runs runs{.order = order.data<int32_t>(),
                   .sorted = sorted.data<int32_t>(),
                   .count = count,
