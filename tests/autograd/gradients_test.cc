@@ -198,18 +198,19 @@ TEST_P(Gradients, AValueThatIsUsedTwice) {
 TEST_P(Gradients, CrossEntropy) {
   // The loss is summed inside, in double precision, so that small steps resolve.
   constexpr double kScale = 1.0 / 3, kStep = 1e-3;
+  const ops::CrossEntropyOptions options{.scale = kScale, .label_smoothing = 0.2};
   const Leaf logits{.shape = {3, 5}, .values = Formula{.scale = 3}.values(15)};
-  const Tensor labels = labels_on(*device_, {0, 4, 2});
+  const Tensor labels = labels_on(*device_, {0, -100, 2});
   const auto loss = [&](const std::vector<float>& values) {
     Tape tape(Tape::Mode::forget);
-    const Variable losses = autograd::cross_entropy(tape.input(tensor_of(*device_, {3, 5}, values)), labels, kScale);
+    const Variable losses = autograd::cross_entropy(tape.input(tensor_of(*device_, {3, 5}, values)), labels, options);
     double total = 0;
     for (const double value : stored_values<double>(losses.value())) total += value;
     return kScale * total;
   };
   Tape tape(Tape::Mode::record);
   const Variable x = tape.input(tensor_of(*device_, logits.shape, logits.values), true);
-  const Variable losses = autograd::cross_entropy(x, labels, kScale);
+  const Variable losses = autograd::cross_entropy(x, labels, options);
   tape.backward(losses, losses.value());
   for (size_t i = 0; i < logits.values.size(); ++i) {
     std::vector<float> above = logits.values, below = logits.values;

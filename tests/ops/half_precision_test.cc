@@ -257,8 +257,8 @@ TEST_P(HalfPrecision, CrossEntropy) {
   const auto got = stored_values<double>(ops::cross_entropy_forward(given({9, 10}, 0), here));
   const auto right = stored_values<double>(ops::cross_entropy_forward(expected({9, 10}, 0), there));
   for (size_t n = 0; n < right.size(); ++n) EXPECT_NEAR(got[n], right[n], 1e-12);
-  expect_near(ops::cross_entropy_backward(given({9, 10}, 0), here, 0.5),
-              ops::cross_entropy_backward(expected({9, 10}, 0), there, 0.5));
+  expect_near(ops::cross_entropy_backward(given({9, 10}, 0), here, {.scale = 0.5}),
+              ops::cross_entropy_backward(expected({9, 10}, 0), there, {.scale = 0.5}));
   EXPECT_EQ(integers_of(ops::correct_samples(given({9, 10}, 0), here)),
             integers_of(ops::correct_samples(expected({9, 10}, 0), there)));
 }

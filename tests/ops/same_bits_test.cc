@@ -161,7 +161,7 @@ std::vector<Tensor> elementwise(Device& device, const std::vector<Layout>&) {
 
 std::vector<Tensor> losses(Device& device, const std::vector<Layout>&) {
   const Tensor logits = formula_tensor(device, {65, 10}, {.scale = 9});
-  return {ops::cross_entropy_backward(logits, labels_on(device, formula_labels(1, 65, 10)), 0.1)};
+  return {ops::cross_entropy_backward(logits, labels_on(device, formula_labels(1, 65, 10)), {.scale = 0.1})};
 }
 
 std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&) {
