@@ -19,6 +19,9 @@ Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpos
   return out;
 }
 
+/// Whether what dropout makes of the probabilities is another tensor.
+bool drops(const AttentionOptions& options) { return dropout_threshold(options.dropout) > 0; }
+
 /// The shape of what there is for every key of every query.
 Shape square(const AttentionInputs& in, const AttentionOptions& options) {
   const Shape& shape = in.query.shape();
@@ -37,7 +40,7 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
   const Tensor query = split_heads(in.query, options.heads), key = split_heads(in.key, options.heads);
   const Tensor scores = product(query, key, false, true, DType::f32);
   const Tensor probabilities = Tensor::empty(device, square(in, options), {.dtype = dtype});
-  const Tensor dropped = options.dropout > 0
+  const Tensor dropped = drops(options)
                              ? Tensor::empty(device, square(in, options), {.dtype = dtype, .purpose = kWorkspace})
                              : probabilities;
   attention_softmax(in, options, scores, probabilities, dropped);
@@ -61,7 +64,7 @@ AttentionGradients attention_backward(const AttentionInputs& in, const Attention
   const Tensor probabilities = forward.kept.reshaped(square(in, options));
   const TensorOptions workspace{.dtype = dtype, .purpose = kWorkspace};
   const Tensor score_gradients = Tensor::empty(device, square(in, options), workspace);
-  const Tensor dropped = options.dropout > 0 ? Tensor::empty(device, square(in, options), workspace) : probabilities;
+  const Tensor dropped = drops(options) ? Tensor::empty(device, square(in, options), workspace) : probabilities;
   attention_softmax_backward(in, options, probabilities, dropped_gradients, score_gradients, dropped);
   const auto merged = [&](const Tensor& x) { return merge_heads(x, shape, heads); };
   return {.query = merged(product(score_gradients, split_heads(in.key, heads), false, false, dtype)),

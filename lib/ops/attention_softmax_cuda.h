@@ -8,7 +8,7 @@ namespace dptrain::ops::cuda {
 // `in` and `options` say lengths, heads, scale and dropout.
 
 /// From the products of queries and keys, f32: `probabilities`, and `dropped`, which are the same after dropout.
-/// Without dropout `dropped` is `probabilities`.
+/// Where dropout's threshold is 0 `dropped` isn't written.
 void attention_softmax(const AttentionInputs& in, const AttentionOptions& options, const Tensor& scores,
                        const Tensor& probabilities, const Tensor& dropped);
 

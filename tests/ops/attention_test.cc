@@ -142,6 +142,12 @@ TEST_P(Attention, DoesNotKnowTheBatch) {
   EXPECT_EQ(parts, expected);
 }
 
+TEST_P(Attention, DroppingNextToNothingDropsNothing) {
+  const Case c{1, 5, 1, 4, {}, 1e-12f};
+  EXPECT_EQ(values_of(ops::attention_forward(inputs(c), options(c)).y),
+            values_of(ops::attention_forward(inputs(c), {.heads = 1}).y));
+}
+
 TEST_P(Attention, LargeScoresDoNotOverflow) {
   const Tensor query = tensor_of(*device_, {1, 2, 1}, {1e4f, -1e4f}), value = tensor_of(*device_, {1, 2, 1}, {5, 7});
   const auto forward = ops::attention_forward({.query = query, .key = query, .value = value}, {.heads = 1});
