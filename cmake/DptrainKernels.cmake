@@ -6,8 +6,9 @@ foreach(isa baseline avx2 avx512)
   target_include_directories(dptrain_kernels_${isa} PRIVATE "${CMAKE_SOURCE_DIR}/lib")
   target_link_libraries(dptrain_kernels_${isa} PRIVATE dptrain_compiler)
   target_compile_definitions(dptrain_kernels_${isa} PRIVATE DPTRAIN_ISA_NAMESPACE=${isa})
-  # Vectors wider than a register are passed between functions of one file only, so that the ABI doesn't matter.
-  target_compile_options(dptrain_kernels_${isa} PRIVATE -O3 -Wno-psabi)
+  # Vectors wider than a register are passed between functions of one file only, so that the ABI doesn't matter. Nobody
+  # reads the flags of floating-point exceptions; as long as they count, a loop that selects between values stays scalar.
+  target_compile_options(dptrain_kernels_${isa} PRIVATE -O3 -Wno-psabi -fno-trapping-math)
   target_sources(dptrain_ops PRIVATE $<TARGET_OBJECTS:dptrain_kernels_${isa}>)
 endforeach()
 target_compile_options(dptrain_kernels_avx2 PRIVATE -mavx2 -mfma)

@@ -6,7 +6,12 @@ namespace dptrain::autograd {
 
 /// max(0, x), of any shape and layout.
 Variable relu(const Variable& x);
+/// x * (1 + erf(x / sqrt 2)) / 2, of any shape and layout.
+Variable gelu(const Variable& x);
+Variable tanh(const Variable& x);
 /// a + b, of one shape; b is brought to the layout of a.
 Variable add(const Variable& a, const Variable& b);
+/// y with x added to its first channels, in the layout of y. y: [N, C + P, H, W]; x: [N, C, H, W].
+Variable add_padded(const Variable& y, const Variable& x);
 
 }  // namespace dptrain::autograd

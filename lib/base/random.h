@@ -41,6 +41,9 @@ class KeyedRandom {
     key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
   }
 
+  /// What philox4x32 is keyed with, for code that computes many blocks at once.
+  constexpr const std::array<uint32_t, 2>& key() const { return key_; }
+
   /// The four words of block number `block`.
   constexpr std::array<uint32_t, 4> words(uint64_t block) const {
     return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), subject_, epoch_}, key_);

@@ -1,5 +1,7 @@
 #include "ops/batch_norm_kernels.h"
 
+#include "ops/vector_lanes.h"
+
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake.
 //
 // Bytes a float of x, at 4 bytes each: statistics read 1; normalize reads 1 (2 with a residual) and writes 1;
@@ -8,25 +10,6 @@
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
-
-/// L floats that are computed at once; the compiler maps them to the registers there are.
-template <int L>
-struct Lanes {
-  typedef float Vector __attribute__((vector_size(4 * L), aligned(4)));
-};
-
-template <int L>
-using Row = typename Lanes<L>::Vector;
-
-template <int L>
-Row<L> load(const float* from) {
-  return *reinterpret_cast<const Row<L>*>(from);
-}
-
-template <int L>
-void store(float* to, Row<L> row) {
-  *reinterpret_cast<Row<L>*>(to) = row;
-}
 
 template <int L>
 Row<L> where_positive(Row<L> y, Row<L> value) {

@@ -15,24 +15,30 @@ Device& checked(const char* op, const Tensor& logits, const Tensor& labels) {
   return device;
 }
 
-}  // namespace
-
-Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
-  Device& device = checked("cross_entropy", logits, labels);
-  return on_device(
-      "cross_entropy", device, [&] { return cpu::cross_entropy_forward(logits, labels); },
-      [&] { return cuda::cross_entropy_forward(logits, labels); });
+void require_share(const char* op, double label_smoothing) {
+  DPTRAIN_CHECK(label_smoothing >= 0 && label_smoothing < 1, "{}: label smoothing of {}", op, label_smoothing);
 }
 
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale, const Tensor& factor) {
+}  // namespace
+
+Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+  Device& device = checked("cross_entropy", logits, labels);
+  require_share("cross_entropy", options.label_smoothing);
+  return on_device(
+      "cross_entropy", device, [&] { return cpu::cross_entropy_forward(logits, labels, options); },
+      [&] { return cuda::cross_entropy_forward(logits, labels, options); });
+}
+
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
   Device& device = checked("cross_entropy backward", logits, labels);
+  require_share("cross_entropy backward", options.label_smoothing);
   return on_device(
       "cross_entropy backward", device,
       [&] {
-        DPTRAIN_CHECK(!factor.defined(), "cross_entropy backward: a loss scale on {}", device.name());
-        return cpu::cross_entropy_backward(logits, labels, scale);
+        DPTRAIN_CHECK(!options.factor.defined(), "cross_entropy backward: a loss scale on {}", device.name());
+        return cpu::cross_entropy_backward(logits, labels, options);
       },
-      [&] { return cuda::cross_entropy_backward(logits, labels, scale, factor); });
+      [&] { return cuda::cross_entropy_backward(logits, labels, options); });
 }
 
 Tensor correct_samples(const Tensor& logits, const Tensor& labels) {

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "ops/cross_entropy.h"
 
 namespace dptrain::ops::cpu {
 
-Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels);
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale);
+Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options);
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options);
 Tensor correct_samples(const Tensor& logits, const Tensor& labels);
 
 }  // namespace dptrain::ops::cpu

@@ -1,14 +1,11 @@
 #include "ops/cross_entropy_cuda.h"
-#include "ops/cuda_kernels.h"
+#include "ops/warp_cuda.h"
 
 // A warp a sample: its lanes walk over the classes 32 apart, and fold their numbers by shuffles, always in the same
 // order. Exponentials are in double as on the CPU: a loss near zero is a difference of near equals.
 
 namespace dptrain::ops::cuda {
 namespace {
-
-constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kWarps = 8;
 
 template <class T>
 struct Batch {
@@ -34,7 +31,7 @@ struct Row {
   int64_t lane;
 
   __device__ explicit Row(const Batch<T>& batch)
-      : sample(int64_t{blockIdx.x} * kWarps + threadIdx.y),
+      : sample(row_of_warp()),
         exists(sample < batch.samples),
         logits(batch.logits + sample * batch.classes),
         classes(batch.classes),
@@ -59,31 +56,50 @@ struct Row {
   __device__ double exponentials(float largest) const {
     double sum = 0;
     for (int64_t k = lane; k < classes; k += 32) sum += exp(logit(k) - largest);
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kAllLanes, sum, step);
-    return sum;
+    return sum_of_warp(sum);
+  }
+
+  /// The mean over classes of logit - largest, on all lanes.
+  __device__ double mean_distance(float largest) const {
+    double sum = 0;
+    for (int64_t k = lane; k < classes; k += 32) sum += logit(k) - largest;
+    return sum_of_warp(sum) / static_cast<double>(classes);
   }
 };
 
 template <class T>
-__global__ void losses_kernel(Batch<T> batch, double* losses) {
+__global__ void losses_kernel(Batch<T> batch, double smoothing, double* losses) {
   const Row<T> row(batch);
   if (!row.exists) return;
+  const int32_t label = batch.labels[row.sample];
+  if (label < 0) {
+    if (row.lane == 0) losses[row.sample] = 0;
+    return;
+  }
   const float largest = row.largest().logit;
-  const double sum = row.exponentials(largest);
-  if (row.lane == 0) losses[row.sample] = log(sum) - (row.logit(batch.labels[row.sample]) - largest);
+  double loss = log(row.exponentials(largest)) - (1 - smoothing) * (row.logit(label) - largest);
+  if (smoothing > 0) loss -= smoothing * row.mean_distance(largest);
+  if (row.lane == 0) losses[row.sample] = loss;
 }
 
 template <class T>
-__global__ void gradient_kernel(Batch<T> batch, double scale, const float* factor, T* gradient) {
+__global__ void gradient_kernel(Batch<T> batch, double scale, const float* factor, double smoothing, T* gradient) {
   const Row<T> row(batch);
   if (!row.exists) return;
+  const int32_t label = batch.labels[row.sample];
+  T* out = gradient + row.sample * row.classes;
+  if (label < 0) {
+    for (int64_t k = row.lane; k < row.classes; k += 32) out[k] = from_float<T>(0.f);
+    return;
+  }
   const float largest = row.largest().logit;
   if (factor != nullptr) scale *= *factor;
+  // The target's parts: of the label alone, and of every class.
+  const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
   const double share = scale / row.exponentials(largest);
   for (int64_t k = row.lane; k < row.classes; k += 32) {
-    const double softmax = share * exp(row.logit(k) - largest);
-    const double own = k == batch.labels[row.sample] ? softmax - scale : softmax;
-    gradient[row.sample * row.classes + k] = from_float<T>(static_cast<float>(own));
+    const double spread = share * exp(row.logit(k) - largest) - every;
+    out[k] = from_float<T>(static_cast<float>(k == label ? spread - own : spread));
   }
 }
 
@@ -100,28 +116,27 @@ Batch<T> batch_of(const Tensor& logits, const Tensor& labels) {
   return {logits.data<T>(), labels.data<int32_t>(), logits.shape()[0], logits.shape()[1]};
 }
 
-unsigned blocks_of(int64_t samples) { return static_cast<unsigned>((samples + kWarps - 1) / kWarps); }
-
 }  // namespace
 
-Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels) {
+Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
   const int64_t samples = logits.shape()[0];
   Tensor losses = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::f64});
   if (samples == 0) return losses;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy", logits, blocks_of(samples), dim3(32, kWarps), losses_kernel<T>, batch_of<T>(logits, labels),
-           losses.data<double>());
+    launch("cross_entropy", logits, blocks_of_rows(samples), block_of_warps(), losses_kernel<T>,
+           batch_of<T>(logits, labels), options.label_smoothing, losses.data<double>());
   });
   return losses;
 }
 
-Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, double scale, const Tensor& factor) {
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
   const int64_t samples = logits.shape()[0];
   Tensor gradient = Tensor::empty(logits.device(), logits.shape(), {.dtype = logits.dtype()});
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy backward", logits, blocks_of(samples), dim3(32, kWarps), gradient_kernel<T>,
-           batch_of<T>(logits, labels), scale, data_or_null<float>(factor), gradient.data<T>());
+    launch("cross_entropy backward", logits, blocks_of_rows(samples), block_of_warps(), gradient_kernel<T>,
+           batch_of<T>(logits, labels), options.scale, data_or_null<float>(options.factor), options.label_smoothing,
+           gradient.data<T>());
   });
   return gradient;
 }
@@ -131,7 +146,7 @@ Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
   Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
   if (samples == 0) return correct;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("correct_samples", logits, blocks_of(samples), dim3(32, kWarps), correct_kernel<T>,
+    launch("correct_samples", logits, blocks_of_rows(samples), block_of_warps(), correct_kernel<T>,
            batch_of<T>(logits, labels), correct.data<int32_t>());
   });
   return correct;

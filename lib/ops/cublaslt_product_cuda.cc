@@ -48,16 +48,17 @@ cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
 
 /// All that an algorithm is chosen by.
 struct Problem {
-  int64_t m, n, k;
+  int64_t batch, m, n, k;
   bool transpose_a, transpose_b;
   DType in, out;
   ProductEpilogue epilogue;
   DType bias;
 
   explicit Problem(const Product& p)
-      : m(p.out.shape()[0]),
-        n(p.out.shape()[1]),
-        k(p.a.shape()[p.transpose_a ? 0 : 1]),
+      : batch(p.out.shape().rank() == 3 ? p.out.shape()[0] : 1),
+        m(p.out.shape()[-2]),
+        n(p.out.shape()[-1]),
+        k(p.a.shape()[p.transpose_a ? -2 : -1]),
         transpose_a(p.transpose_a),
         transpose_b(p.transpose_b),
         in(p.a.dtype()),
@@ -65,7 +66,7 @@ struct Problem {
         epilogue(p.epilogue),
         bias(p.bias.defined() ? p.bias.dtype() : DType::f32) {}
 
-  auto key() const { return std::tuple(m, n, k, transpose_a, transpose_b, in, out, epilogue, bias); }
+  auto key() const { return std::tuple(batch, m, n, k, transpose_a, transpose_b, in, out, epilogue, bias); }
 };
 
 class Plan {
@@ -79,9 +80,9 @@ class Plan {
     if (p.epilogue != ProductEpilogue::none && p.epilogue != ProductEpilogue::relu)
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(cuda_type(p.bias)));
     if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristic reads its alignment
-    a_ = p.transpose_b ? matrix(p.in, p.k, p.n) : matrix(p.in, p.n, p.k);
-    b_ = p.transpose_a ? matrix(p.in, p.m, p.k) : matrix(p.in, p.k, p.m);
-    out_ = matrix(p.out, p.n, p.m);
+    a_ = p.transpose_b ? matrix(p.in, p.k, p.n, p.batch) : matrix(p.in, p.n, p.k, p.batch);
+    b_ = p.transpose_a ? matrix(p.in, p.m, p.k, p.batch) : matrix(p.in, p.k, p.m, p.batch);
+    out_ = matrix(p.out, p.n, p.m, p.batch);
     choose(handle);
   }
   ~Plan() {
@@ -115,11 +116,19 @@ class Plan {
     cublas_check(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
                  "cublasLtMatmulDescSetAttribute");
   }
-  static cublasLtMatrixLayout_t matrix(DType dtype, int64_t rows, int64_t columns) {
+  /// `batch` matrices, one after the other.
+  static cublasLtMatrixLayout_t matrix(DType dtype, int64_t rows, int64_t columns, int64_t batch) {
     cublasLtMatrixLayout_t layout = nullptr;
     cublas_check(cublasLtMatrixLayoutCreate(&layout, cuda_type(dtype), static_cast<uint64_t>(rows),
                                             static_cast<uint64_t>(columns), rows),
                  "cublasLtMatrixLayoutCreate");
+    const auto count = static_cast<int32_t>(batch);
+    const int64_t stride = rows * columns;
+    cublas_check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                 "cublasLtMatrixLayoutSetAttribute");
+    cublas_check(
+        cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+        "cublasLtMatrixLayoutSetAttribute");
     return layout;
   }
 

@@ -14,7 +14,8 @@ enum class ProductEpilogue {
 };
 
 /// out [m, n] = a * b, matrices in row-major order: a is [m, k], or [k, m] read transposed; b is [k, n], or [n, k] read
-/// transposed. a and b of one type, f32, bf16 or f16; out of that type or f32. Sums are in f32.
+/// transposed. a and b of one type, f32, bf16 or f16; out of that type or f32. Sums are in f32. With a dimension before
+/// these, of equal size in all three, it is as many products; they take no epilogue.
 struct Product {
   Tensor a;
   Tensor b;

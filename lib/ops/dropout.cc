@@ -27,6 +27,10 @@ void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
 
 }  // namespace
 
+uint32_t dropout_threshold(float probability) {
+  return static_cast<uint32_t>(static_cast<double>(probability) * 0x1.0p32);
+}
+
 DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key) {
   DPTRAIN_CHECK(probability >= 0.f && probability < 1.f, "dropout: probability {}", probability);
   common_device("dropout", {&x, &key.epoch, &key.sample_ids});
@@ -34,7 +38,7 @@ DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutK
                 key.sample_ids.defined() ? key.sample_ids.elements() : 0, x.text());
   DPTRAIN_CHECK(key.epoch.defined(), "dropout: no epoch for {}", x.text());
   const Tensor mask = Tensor::zeros(x.device(), x.shape(), {.dtype = DType::u8, .layout = x.layout()});
-  draw_mask(mask, static_cast<uint32_t>(static_cast<double>(probability) * 0x1.0p32), key);
+  draw_mask(mask, dropout_threshold(probability), key);
   return {.y = scaled("dropout", x, mask, probability), .mask = mask};
 }
 

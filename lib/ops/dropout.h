@@ -21,6 +21,9 @@ struct DropoutResult {
   Tensor mask;  ///< u8, an element each in storage order: 1 where it was kept
 };
 
+/// Below this word, of 32 random bits, an element is dropped.
+uint32_t dropout_threshold(float probability);
+
 /// Zeroes each element with `probability` and multiplies the others by 1 / (1 - probability) (Srivastava et al., 2014).
 /// x: [N, ...] in any layout; 0 <= probability < 1.
 DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key);

@@ -42,6 +42,32 @@ void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradie
   });
 }
 
+void gelu_forward(const Tensor& x, const Tensor& y) {
+  for_parts(y, [&](int64_t at, int64_t count) {
+    elementwise_kernels().gelu(x.data<float>() + at, y.data<float>() + at, count);
+  });
+}
+
+void gelu_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradient) {
+  for_parts(gradient, [&](int64_t at, int64_t count) {
+    elementwise_kernels().gelu_backward(x.data<float>() + at, incoming.data<float>() + at, gradient.data<float>() + at,
+                                        count);
+  });
+}
+
+void tanh_forward(const Tensor& x, const Tensor& y) {
+  for_parts(y, [&](int64_t at, int64_t count) {
+    elementwise_kernels().tanh(x.data<float>() + at, y.data<float>() + at, count);
+  });
+}
+
+void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
+  for_parts(gradient, [&](int64_t at, int64_t count) {
+    elementwise_kernels().tanh_backward(y.data<float>() + at, incoming.data<float>() + at, gradient.data<float>() + at,
+                                        count);
+  });
+}
+
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out) {
   for_parts(out, [&](int64_t at, int64_t count) {
     elementwise_kernels().masked_scale(x.data<float>() + at, mask.data<uint8_t>() + at, scale, out.data<float>() + at,

@@ -1,7 +1,9 @@
+#include "ops/activation_functions_cuda.h"
 #include "ops/cuda_kernels.h"
 #include "ops/elementwise_cuda.h"
 
-// Bound by memory: add and relu_backward move 3 elements for each they make, relu_forward 2, masked_scale 2 and a byte.
+// Bound by memory: add and backward functions move 3 elements for each they make, forward ones 2, masked_scale 2 and a
+// byte.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -43,6 +45,26 @@ struct WherePositive {
   __device__ T operator()(T y, T incoming) const { return to_float(y) > 0.f ? incoming : from_float<T>(0.f); }
 };
 template <class T>
+struct Gelu {
+  __device__ T operator()(T x, T) const { return from_float<T>(gelu_of(to_float(x))); }
+};
+template <class T>
+struct GeluSlope {
+  __device__ T operator()(T x, T incoming) const {
+    return from_float<T>(to_float(incoming) * gelu_slope_of(to_float(x)));
+  }
+};
+template <class T>
+struct Tanh {
+  __device__ T operator()(T x, T) const { return from_float<T>(tanhf(to_float(x))); }
+};
+template <class T>
+struct TanhSlope {
+  __device__ T operator()(T y, T incoming) const {
+    return from_float<T>(to_float(incoming) * (1.f - to_float(y) * to_float(y)));
+  }
+};
+template <class T>
 struct MaskedScale {
   float scale;
   __device__ T operator()(T x, uint8_t mask) const { return from_float<T>(mask != 0 ? to_float(x) * scale : 0.f); }
@@ -68,6 +90,18 @@ void relu_forward(const Tensor& x, const Tensor& y) { map_alike<Positive>("relu"
 
 void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
   map_alike<WherePositive>("relu backward", y, incoming, gradient);
+}
+
+void gelu_forward(const Tensor& x, const Tensor& y) { map_alike<Gelu>("gelu", x, x, y); }
+
+void gelu_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradient) {
+  map_alike<GeluSlope>("gelu backward", x, incoming, gradient);
+}
+
+void tanh_forward(const Tensor& x, const Tensor& y) { map_alike<Tanh>("tanh", x, x, y); }
+
+void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
+  map_alike<TanhSlope>("tanh backward", y, incoming, gradient);
 }
 
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out) {

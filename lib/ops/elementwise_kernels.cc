@@ -1,5 +1,7 @@
 #include "ops/elementwise_kernels.h"
 
+#include "ops/float_functions.h"
+
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Only plain loops: the compiler vectorizes
 // them, and no inline function of another header may end up here, compiled for instructions that the machine lacks.
 
@@ -20,6 +22,22 @@ void relu(const float* x, float* __restrict y, int64_t count) {
 
 void relu_backward(const float* y, const float* incoming, float* __restrict out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = y[i] > 0.f ? incoming[i] : 0.f;
+}
+
+void gelu(const float* x, float* __restrict y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = gelu_of(x[i]);
+}
+
+void gelu_backward(const float* x, const float* incoming, float* __restrict out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = incoming[i] * gelu_slope_of(x[i]);
+}
+
+void tanh(const float* x, float* __restrict y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = tanh_of(x[i]);
+}
+
+void tanh_backward(const float* y, const float* incoming, float* __restrict out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = incoming[i] * (1.f - y[i] * y[i]);
 }
 
 void masked_scale(const float* x, const uint8_t* mask, float scale, float* __restrict out, int64_t count) {
@@ -98,6 +116,10 @@ const ElementwiseKernels kElementwise = {.add = add,
                                          .add_into = add_into,
                                          .relu = relu,
                                          .relu_backward = relu_backward,
+                                         .gelu = gelu,
+                                         .gelu_backward = gelu_backward,
+                                         .tanh = tanh,
+                                         .tanh_backward = tanh_backward,
                                          .masked_scale = masked_scale,
                                          .scale = scale,
                                          .approach = approach,

@@ -26,6 +26,12 @@ struct ElementwiseKernels {
   void (*relu)(const float* x, float* y, int64_t count);
   /// The incoming gradient where y > 0, else 0.
   void (*relu_backward)(const float* y, const float* incoming, float* out, int64_t count);
+  /// x * (1 + erf(x / sqrt 2)) / 2, and the incoming gradient times its slope at x.
+  void (*gelu)(const float* x, float* y, int64_t count);
+  void (*gelu_backward)(const float* x, const float* incoming, float* out, int64_t count);
+  void (*tanh)(const float* x, float* y, int64_t count);
+  /// The incoming gradient times 1 - y^2.
+  void (*tanh_backward)(const float* y, const float* incoming, float* out, int64_t count);
   /// out = x * (mask ? scale : 0)
   void (*masked_scale)(const float* x, const uint8_t* mask, float scale, float* out, int64_t count);
   /// x *= factor

@@ -27,7 +27,8 @@ void DataParallel::share_weights(int rank) {
 Tensor DataParallel::loss_of(const Tensor& logits, const Tensor& labels, int64_t first, double scale) {
   Tape tape(Tape::Mode::record);
   const Variable gathered = tape.input(logits, true);
-  const Variable losses = autograd::cross_entropy(gathered, labels, scale, replica(output_rank_).loss_factor());
+  const Variable losses =
+      autograd::cross_entropy(gathered, labels, {.scale = scale, .factor = replica(output_rank_).loss_factor()});
   replica(output_rank_).exchange().keep(first, losses.value(), ops::correct_samples(logits, labels));
   tape.backward(losses, losses.value());
   return gathered.gradient();

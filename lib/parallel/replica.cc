@@ -114,7 +114,7 @@ void Replica::add_gradients(const BatchPart& part, int64_t first, double scale, 
   Tape tape(Tape::Mode::record);
   const auto [images, labels] = samples_of(part, first);
   const Variable logits = forward(tape, images, exchange_.sample_ids().samples(first, first + part.samples()));
-  const Variable losses = autograd::cross_entropy(logits, labels, scale, loss_factor());
+  const Variable losses = autograd::cross_entropy(logits, labels, {.scale = scale, .factor = loss_factor()});
   exchange_.keep(first, losses.value(), ops::correct_samples(logits.value(), labels));
   tape.backward(losses, losses.value(), ready);
   for (const Parameter* parameter : model_->parameters())

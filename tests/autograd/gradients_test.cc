@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
+#include "autograd/attention.h"
 #include "autograd/conv2d.h"
 #include "autograd/cross_entropy.h"
 #include "autograd/dropout.h"
 #include "autograd/elementwise.h"
+#include "autograd/embedding.h"
 #include "autograd/flatten.h"
 #include "autograd/gradient_check.h"
+#include "autograd/layer_norm.h"
 #include "autograd/linear.h"
 #include "autograd/pool2d.h"
 #include "autograd/reduce.h"
@@ -48,6 +51,9 @@ Leaf far_apart(const Shape& shape, Layout layout) {
   }
   return result;
 }
+
+/// For functions that aren't linear: a step of which the square is lost in the tolerance, while rounding isn't seen.
+constexpr GradientCheck kCurved{.step = 1e-2, .tolerance = 1e-3};
 
 class Gradients : public ::testing::TestWithParam<DeviceRow> {
  protected:
@@ -117,6 +123,11 @@ TEST_P(Gradients, ElementwiseAndShape) {
   for_each_layout([&](Layout layout) {
     check_gradients(*device_, {far_apart({2, 5, 2, 3}, layout)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::relu(v[0]); });
+    for (const auto activation : {autograd::gelu, autograd::tanh}) {
+      check_gradients(
+          *device_, {leaf({2, 5, 2, 3}, 0, layout)},
+          [&](Tape&, const std::vector<Variable>& v) { return activation(v[0]); }, kCurved);
+    }
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout), leaf({2, 5, 2, 3}, 1, Layout::nhwc)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::add(v[0], v[1]); });
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},
@@ -126,6 +137,44 @@ TEST_P(Gradients, ElementwiseAndShape) {
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::mean(v[0]); });
   });
+}
+
+TEST_P(Gradients, LayerNorm) {
+  const std::vector<Leaf> leaves = {leaf({2, 3, 7}, 0), parameter({7}, 1), parameter({7}, 2), leaf({2, 3, 7}, 3)};
+  const auto normalize = [](Tape&, const std::vector<Variable>& v) {
+    return autograd::layer_norm(
+        v[0], {.gamma = v[1], .beta = v[2], .residual = v.size() > 3 ? v[3] : Variable(), .epsilon = 1e-5f});
+  };
+  check_gradients(*device_, leaves, normalize, kCurved);
+  check_gradients(*device_, {leaves[0], leaves[1], leaves[2]}, normalize, kCurved);
+}
+
+TEST_P(Gradients, AddPadded) {
+  for_each_layout([&](Layout layout) {
+    check_gradients(*device_, {leaf({2, 20, 2, 3}, 0, layout), leaf({2, 17, 2, 3}, 1, Layout::nhwc)},
+                    [](Tape&, const std::vector<Variable>& v) { return autograd::add_padded(v[0], v[1]); });
+  });
+}
+
+TEST_P(Gradients, Attention) {
+  const Shape shape = {2, 5, 6};
+  const Tensor lengths = labels_on(*device_, {5, 3});
+  const ops::DropoutKey key{.seed = 1, .epoch = epoch_on(*device_, 0), .sample_ids = sample_ids_on(*device_, 4, 6)};
+  for (const float dropout : {0.f, 0.4f}) {
+    check_gradients(
+        *device_, {leaf(shape, 0), leaf(shape, 1), leaf(shape, 2)},
+        [&](Tape&, const std::vector<Variable>& v) {
+          return autograd::attention({.query = v[0], .key = v[1], .value = v[2], .lengths = lengths},
+                                     {.heads = 2, .dropout = dropout, .key = key});
+        },
+        kCurved);
+  }
+}
+
+TEST_P(Gradients, Embedding) {
+  const Tensor ids = labels_on(*device_, {3, 0, 3, 1});
+  check_gradients(*device_, {parameter({5, 6}, 0)},
+                  [&](Tape&, const std::vector<Variable>& v) { return autograd::embedding(v[0], ids); });
 }
 
 TEST_P(Gradients, Dropout) {
@@ -149,18 +198,19 @@ TEST_P(Gradients, AValueThatIsUsedTwice) {
 TEST_P(Gradients, CrossEntropy) {
   // The loss is summed inside, in double precision, so that small steps resolve.
   constexpr double kScale = 1.0 / 3, kStep = 1e-3;
+  const ops::CrossEntropyOptions options{.scale = kScale, .label_smoothing = 0.2};
   const Leaf logits{.shape = {3, 5}, .values = Formula{.scale = 3}.values(15)};
-  const Tensor labels = labels_on(*device_, {0, 4, 2});
+  const Tensor labels = labels_on(*device_, {0, -100, 2});
   const auto loss = [&](const std::vector<float>& values) {
     Tape tape(Tape::Mode::forget);
-    const Variable losses = autograd::cross_entropy(tape.input(tensor_of(*device_, {3, 5}, values)), labels, kScale);
+    const Variable losses = autograd::cross_entropy(tape.input(tensor_of(*device_, {3, 5}, values)), labels, options);
     double total = 0;
     for (const double value : stored_values<double>(losses.value())) total += value;
     return kScale * total;
   };
   Tape tape(Tape::Mode::record);
   const Variable x = tape.input(tensor_of(*device_, logits.shape, logits.values), true);
-  const Variable losses = autograd::cross_entropy(x, labels, kScale);
+  const Variable losses = autograd::cross_entropy(x, labels, options);
   tape.backward(losses, losses.value());
   for (size_t i = 0; i < logits.values.size(); ++i) {
     std::vector<float> above = logits.values, below = logits.values;

@@ -120,7 +120,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
     const Variable logits = model->forward(
         tape.input(Tensor::from(*device, {batch, 1, 28, 28}, testing::formula_images(seed + step, batch * 784))),
         {.tape = tape, .training = true});
-    const Variable losses = autograd::cross_entropy(logits, labels, 1.0 / static_cast<double>(batch));
+    const Variable losses = autograd::cross_entropy(logits, labels, {.scale = 1.0 / static_cast<double>(batch)});
     double loss = 0;
     for (const double one : testing::stored_values<double>(losses.value())) loss += one;
     const Bounds bounds = ambiguous && step > 0 ? kPastAmbiguousReLU : kStrict;

@@ -42,7 +42,8 @@ TEST_P(CrossEntropy, LossesAreDoubles) {
 }
 
 TEST_P(CrossEntropy, Backward) {
-  expect_pytorch(values_["dlogits"], ops::cross_entropy_backward(logits_, labels_, 1.0 / 7), GetParam().row.tolerance);
+  expect_pytorch(values_["dlogits"], ops::cross_entropy_backward(logits_, labels_, {.scale = 1.0 / 7}),
+                 GetParam().row.tolerance);
 }
 
 TEST_P(CrossEntropy, CountsCorrectSamples) {
@@ -65,7 +66,7 @@ TEST_P(CrossEntropyOnDevice, StaysFiniteAtTheEndsOfFloat) {
   EXPECT_EQ(stored_values<double>(losses)[0], 0);
   EXPECT_DOUBLE_EQ(stored_values<double>(losses)[1], std::log(2.0));
   EXPECT_DOUBLE_EQ(stored_values<double>(losses)[2], std::log(2.0));
-  EXPECT_EQ(values_of(ops::cross_entropy_backward(logits, labels, 1)),
+  EXPECT_EQ(values_of(ops::cross_entropy_backward(logits, labels, {})),
             (std::vector<float>{0, 0, 0.5, -0.5, -0.5, 0.5}));
 }
 
@@ -79,6 +80,59 @@ TEST_P(CrossEntropyOnDevice, KeepsDigitsOfALossNearZero) {
 TEST_P(CrossEntropyOnDevice, TheFirstOfEqualLogitsCounts) {
   const Tensor logits = tensor_of(*device_, {3, 3}, {1, 1, 0, 1, 1, 0, 0, 2, 2});
   EXPECT_EQ(integers_of(ops::correct_samples(logits, labels_on(*device_, {0, 1, 1}))), (std::vector<int32_t>{1, 0, 1}));
+}
+
+TEST_P(CrossEntropyOnDevice, IgnoresSamplesOfNegativeLabels) {
+  const std::vector<float> values = Formula{.scale = 3}.values(4 * 7);
+  const Tensor logits = tensor_of(*device_, {4, 7}, values), labels = labels_on(*device_, {2, -100, 0, -1});
+  // As if they weren't there: the others alone, in the rows of a batch of two.
+  std::vector<float> others(values.begin(), values.begin() + 7);
+  others.insert(others.end(), values.begin() + 14, values.begin() + 21);
+  const Tensor fewer = tensor_of(*device_, {2, 7}, others), their_labels = labels_on(*device_, {2, 0});
+  const ops::CrossEntropyOptions options{.scale = 0.5, .label_smoothing = 0.1};
+  const auto losses = stored_values<double>(ops::cross_entropy_forward(logits, labels, options));
+  const auto expected = stored_values<double>(ops::cross_entropy_forward(fewer, their_labels, options));
+  EXPECT_EQ(losses, (std::vector<double>{expected[0], 0, expected[1], 0}));
+  const auto gradient = values_of(ops::cross_entropy_backward(logits, labels, options));
+  const auto of_fewer = values_of(ops::cross_entropy_backward(fewer, their_labels, options));
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(gradient[i], of_fewer[i]);
+    EXPECT_EQ(gradient[7 + i], 0);
+    EXPECT_EQ(gradient[14 + i], of_fewer[7 + i]);
+    EXPECT_EQ(gradient[21 + i], 0);
+  }
+  const Tensor equal = Tensor::zeros(*device_, {3, 2});
+  EXPECT_EQ(integers_of(ops::correct_samples(equal, labels_on(*device_, {-100, 0, -1}))),
+            (std::vector<int32_t>{0, 1, 0}));
+}
+
+TEST_P(CrossEntropyOnDevice, SmoothingSpreadsTheTarget) {
+  constexpr int64_t kClasses = 50;
+  constexpr double kSmoothing = 0.1, kScale = 1.0 / 3;
+  const std::vector<float> values = Formula{.scale = 4}.values(2 * kClasses);
+  const std::vector<int32_t> labels = {49, 7};
+  const Tensor logits = tensor_of(*device_, {2, kClasses}, values);
+  const ops::CrossEntropyOptions options{.scale = kScale, .label_smoothing = kSmoothing};
+  const auto losses = stored_values<double>(ops::cross_entropy_forward(logits, labels_on(*device_, labels), options));
+  const auto gradient = values_of(ops::cross_entropy_backward(logits, labels_on(*device_, labels), options));
+  for (size_t n = 0; n < 2; ++n) {
+    const float* row = values.data() + n * kClasses;
+    double sum = 0, loss = 0;
+    for (int64_t k = 0; k < kClasses; ++k) sum += std::exp(double{row[k]});
+    for (int64_t k = 0; k < kClasses; ++k) {
+      const double target = kSmoothing / kClasses + (k == labels[n] ? 1 - kSmoothing : 0);
+      loss -= target * std::log(std::exp(double{row[k]}) / sum);
+      EXPECT_NEAR(gradient[n * kClasses + static_cast<size_t>(k)], kScale * (std::exp(double{row[k]}) / sum - target),
+                  1e-7);
+    }
+    EXPECT_NEAR(losses[n], loss, 1e-12);
+  }
+}
+
+TEST_P(CrossEntropyOnDevice, RefusesToSmoothEverything) {
+  const Tensor logits = Tensor::zeros(*device_, {1, 2});
+  expect_error(ExitCode::bug, {"cross_entropy", "label smoothing", "1"},
+               [&] { ops::cross_entropy_forward(logits, labels_on(*device_, {0}), {.label_smoothing = 1}); });
 }
 
 TEST_P(CrossEntropyOnDevice, RefusesLabelsOfAnotherBatch) {

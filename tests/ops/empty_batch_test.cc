@@ -5,9 +5,11 @@
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/relu.h"
+#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -58,6 +60,8 @@ TEST_P(EmptyBatch, OfPoolsAndElementwiseOperators) {
     EXPECT_EQ(ops::pool2d_backward(x, pooled, pooled.y, ops::Pooling::max, {}).shape(), x.shape());
     EXPECT_EQ(ops::global_average_pool_forward(x).shape(), (Shape{0, 20}));
     EXPECT_EQ(ops::relu_forward(x).shape(), x.shape());
+    EXPECT_EQ(ops::gelu_forward(x).shape(), x.shape());
+    EXPECT_EQ(ops::tanh_backward(x, x).shape(), x.shape());
     EXPECT_EQ(ops::reorder(x, Layout::plain).shape(), x.shape());
     EXPECT_EQ(
         ops::dropout_forward(x, 0.5f, {.epoch = epoch_on(*device_, 1), .sample_ids = sample_ids_on(*device_, 0, 0)})
@@ -69,7 +73,7 @@ TEST_P(EmptyBatch, OfPoolsAndElementwiseOperators) {
 TEST_P(EmptyBatch, OfLosses) {
   const Tensor logits = empty({0, 10}), labels = labels_on(*device_, {});
   EXPECT_EQ(ops::cross_entropy_forward(logits, labels).elements(), 0);
-  EXPECT_EQ(ops::cross_entropy_backward(logits, labels, 1).shape(), logits.shape());
+  EXPECT_EQ(ops::cross_entropy_backward(logits, labels, {}).shape(), logits.shape());
   EXPECT_EQ(ops::correct_samples(logits, labels).elements(), 0);
 }
 

@@ -3,15 +3,21 @@
 #include <cmath>
 
 #include "ops/add.h"
+#include "ops/add_padded.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/gelu.h"
+#include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
 #include "ops/sgd.h"
+#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -77,6 +83,10 @@ TEST_P(HalfPrecision, Elementwise) {
     expect_near(ops::add(a, b), ops::add(x, y));
     expect_near(ops::relu_forward(a), ops::relu_forward(x), 0);
     expect_near(ops::relu_backward(a, b), ops::relu_backward(x, y), 0);
+    expect_near(ops::gelu_forward(a), ops::gelu_forward(x));
+    expect_near(ops::gelu_backward(a, b), ops::gelu_backward(x, y));
+    expect_near(ops::tanh_forward(a), ops::tanh_forward(x));
+    expect_near(ops::tanh_backward(a, b), ops::tanh_backward(x, y));
     EXPECT_EQ(ops::add(a, b).dtype(), GetParam().dtype);
   }
 }
@@ -150,6 +160,83 @@ TEST_P(HalfPrecision, BatchNorm) {
   }
 }
 
+TEST_P(HalfPrecision, LayerNorm) {
+  for (const int64_t width : {int64_t{40}, int64_t{5}}) {
+    const Shape rows = {33, width}, parameter = {width};
+    const auto got = ops::layer_norm_forward({.x = given(rows, 0),
+                                              .residual = given(rows, 1),
+                                              .gamma = given_f32(parameter, 2),
+                                              .beta = given_f32(parameter, 3)},
+                                             1e-5f);
+    const auto right = ops::layer_norm_forward({.x = expected(rows, 0),
+                                                .residual = expected(rows, 1),
+                                                .gamma = expected(parameter, 2),
+                                                .beta = expected(parameter, 3)},
+                                               1e-5f);
+    expect_near(got.y, right.y);
+    expect_near(got.sum, right.sum);
+    const ops::LayerNormParameterGradients sums{.gamma = given_f32(parameter, 4), .beta = given_f32(parameter, 5)};
+    const ops::LayerNormParameterGradients right_sums{.gamma = expected(parameter, 4), .beta = expected(parameter, 5)};
+    expect_near(ops::layer_norm_backward(got, given_f32(parameter, 2), given(rows, 6), sums),
+                ops::layer_norm_backward(right, expected(parameter, 2), expected(rows, 6), right_sums));
+    expect_near(sums.gamma, right_sums.gamma, 1e-2);
+    expect_near(sums.beta, right_sums.beta, 1e-2);
+  }
+}
+
+TEST_P(HalfPrecision, AddPadded) {
+  for (const int64_t channels : {int64_t{16}, int64_t{13}}) {
+    const Shape more = {2, 24, 3, 2}, fewer = {2, channels, 3, 2};
+    expect_near(ops::add_padded(given(more, 0), given(fewer, 1)),
+                ops::add_padded(expected(more, 0), expected(fewer, 1)));
+    expect_near(ops::add_padded_backward(given(fewer, 1), given(more, 0)),
+                ops::add_padded_backward(expected(fewer, 1), expected(more, 0)), 0);
+  }
+}
+
+TEST_P(HalfPrecision, Attention) {
+  for (const int64_t width : {int64_t{16}, int64_t{6}}) {
+    const Shape shape = {2, 9, width};
+    const auto options = [](Device& device) {
+      return ops::AttentionOptions{
+          .heads = 2,
+          .dropout = 0.25f,
+          .key = {.seed = 3, .epoch = epoch_on(device, 1), .sample_ids = sample_ids_on(device, 0, 2)}};
+    };
+    const ops::AttentionInputs in{.query = given(shape, 0),
+                                  .key = given(shape, 1),
+                                  .value = given(shape, 2),
+                                  .lengths = labels_on(*gpu_, {9, 4})};
+    const ops::AttentionInputs right_in{.query = expected(shape, 0),
+                                        .key = expected(shape, 1),
+                                        .value = expected(shape, 2),
+                                        .lengths = labels_on(*cpu_, {9, 4})};
+    const auto got = ops::attention_forward(in, options(*gpu_));
+    const auto right = ops::attention_forward(right_in, options(*cpu_));
+    EXPECT_EQ(got.y.dtype(), GetParam().dtype);
+    // Probabilities are rounded twice, before dropout and after; then the result is.
+    expect_near(got.y, right.y, 3);
+    const auto gradients = ops::attention_backward(in, got, given(shape, 3), options(*gpu_));
+    const auto right_gradients = ops::attention_backward(right_in, right, expected(shape, 3), options(*cpu_));
+    expect_near(gradients.value, right_gradients.value, 3);
+    expect_near(gradients.query, right_gradients.query, 4);
+    expect_near(gradients.key, right_gradients.key, 4);
+  }
+}
+
+TEST_P(HalfPrecision, Embedding) {
+  const auto ids = formula_labels(3, 70, 5);
+  for (const int64_t width : {int64_t{16}, int64_t{5}}) {
+    const Shape table = {5, width}, rows = {70, width};
+    const Tensor here = labels_on(*gpu_, ids), there = labels_on(*cpu_, ids);
+    expect_near(ops::embedding_forward(given(table, 0), here), ops::embedding_forward(expected(table, 0), there), 0);
+    const Tensor got = given_f32(table, 1), right = expected(table, 1);
+    ops::embedding_backward(here, given(rows, 2), got, true);
+    ops::embedding_backward(there, expected(rows, 2), right, true);
+    expect_near(got, right, 0);  // sums of sixteenths
+  }
+}
+
 TEST_P(HalfPrecision, Pooling) {
   const Shape image = {2, 6, 6, 4};
   for (const ops::Pooling pooling : {ops::Pooling::max, ops::Pooling::average}) {
@@ -170,8 +257,8 @@ TEST_P(HalfPrecision, CrossEntropy) {
   const auto got = stored_values<double>(ops::cross_entropy_forward(given({9, 10}, 0), here));
   const auto right = stored_values<double>(ops::cross_entropy_forward(expected({9, 10}, 0), there));
   for (size_t n = 0; n < right.size(); ++n) EXPECT_NEAR(got[n], right[n], 1e-12);
-  expect_near(ops::cross_entropy_backward(given({9, 10}, 0), here, 0.5),
-              ops::cross_entropy_backward(expected({9, 10}, 0), there, 0.5));
+  expect_near(ops::cross_entropy_backward(given({9, 10}, 0), here, {.scale = 0.5}),
+              ops::cross_entropy_backward(expected({9, 10}, 0), there, {.scale = 0.5}));
   EXPECT_EQ(integers_of(ops::correct_samples(given({9, 10}, 0), here)),
             integers_of(ops::correct_samples(expected({9, 10}, 0), there)));
 }

@@ -5,14 +5,19 @@
 #include <functional>
 
 #include "ops/add.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
+#include "ops/embedding.h"
+#include "ops/gelu.h"
+#include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/reduce.h"
 #include "ops/relu.h"
 #include "ops/sgd.h"
+#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -84,6 +89,46 @@ std::vector<Tensor> batch_norms(Device& device, const std::vector<Layout>& layou
   return results;
 }
 
+std::vector<Tensor> layer_norms(Device& device, const std::vector<Layout>&) {
+  const Shape rows = {101, 70}, parameter = {70};
+  const ops::LayerNormInputs in{.x = formula_tensor(device, rows, {.tensor = 0}),
+                                .residual = formula_tensor(device, rows, {.tensor = 1}),
+                                .gamma = formula_tensor(device, parameter, {.tensor = 2}),
+                                .beta = formula_tensor(device, parameter, {.tensor = 3})};
+  const auto forward = ops::layer_norm_forward(in, 1e-12f);
+  const ops::LayerNormParameterGradients sums{.gamma = Tensor::zeros(device, parameter),
+                                              .beta = Tensor::zeros(device, parameter)};
+  const Tensor gradient =
+      ops::layer_norm_backward(forward, in.gamma, formula_tensor(device, rows, {.tensor = 4}), sums);
+  return {forward.y, forward.sum, forward.mean, forward.inverse_deviation, gradient, sums.gamma, sums.beta};
+}
+
+std::vector<Tensor> embeddings(Device& device, const std::vector<Layout>&) {
+  std::vector<Tensor> results;
+  for (const uint64_t rows : {uint64_t{2}, uint64_t{40}}) {
+    const Tensor gradient = Tensor::zeros(device, {static_cast<int64_t>(rows), 130});
+    ops::embedding_backward(labels_on(device, formula_labels(1, 300, rows)), formula_tensor(device, {300, 130}, {}),
+                            gradient, false);
+    results.push_back(gradient);
+  }
+  return results;
+}
+
+std::vector<Tensor> attention(Device& device, const std::vector<Layout>&) {
+  const Shape shape = {3, 37, 24};
+  const ops::AttentionInputs in{.query = formula_tensor(device, shape, {.tensor = 0}),
+                                .key = formula_tensor(device, shape, {.tensor = 1}),
+                                .value = formula_tensor(device, shape, {.tensor = 2}),
+                                .lengths = labels_on(device, {37, 20, 5})};
+  const ops::AttentionOptions options{
+      .heads = 3,
+      .dropout = 0.2f,
+      .key = {.seed = 1, .epoch = epoch_on(device, 0), .sample_ids = sample_ids_on(device, 7, 10)}};
+  const auto forward = ops::attention_forward(in, options);
+  const auto gradients = ops::attention_backward(in, forward, formula_tensor(device, shape, {.tensor = 3}), options);
+  return {forward.y, gradients.query, gradients.key, gradients.value};
+}
+
 std::vector<Tensor> pools(Device& device, const std::vector<Layout>& layouts) {
   std::vector<Tensor> results;
   for (const Layout layout : layouts) {
@@ -104,13 +149,19 @@ std::vector<Tensor> elementwise(Device& device, const std::vector<Layout>&) {
   const Tensor x = formula_tensor(device, shape, {.tensor = 0}), y = formula_tensor(device, shape, {.tensor = 1});
   const Tensor weights = formula_tensor(device, shape, {.tensor = 2}), velocity = Tensor::zeros(device, shape);
   ops::sgd_step(weights, x, velocity, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
-  return {ops::add(x, y), ops::relu_backward(ops::relu_forward(x), y), ops::reduce_forward(x, ops::Reduction::sum),
-          weights, velocity};
+  return {ops::add(x, y),
+          ops::relu_backward(ops::relu_forward(x), y),
+          ops::gelu_forward(x),
+          ops::gelu_backward(x, y),
+          ops::tanh_forward(x),
+          ops::reduce_forward(x, ops::Reduction::sum),
+          weights,
+          velocity};
 }
 
 std::vector<Tensor> losses(Device& device, const std::vector<Layout>&) {
   const Tensor logits = formula_tensor(device, {65, 10}, {.scale = 9});
-  return {ops::cross_entropy_backward(logits, labels_on(device, formula_labels(1, 65, 10)), 0.1)};
+  return {ops::cross_entropy_backward(logits, labels_on(device, formula_labels(1, 65, 10)), {.scale = 0.1})};
 }
 
 std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&) {
@@ -130,13 +181,12 @@ std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&)
           ops::linear_backward_data(of_linear, hidden)};
 }
 
-const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
-                                                {"batch_norms", true, batch_norms},
-                                                {"pools", true, pools},
-                                                {"elementwise", true, elementwise},
-                                                {"losses", true, losses},
-                                                {"linear_layers", true, linear_layers},
-                                                {"weight_gradients", false, weight_gradients}};
+const std::vector<Computation> kComputations = {
+    {"convolutions", true, convolutions},   {"batch_norms", true, batch_norms},
+    {"layer_norms", true, layer_norms},     {"embeddings", true, embeddings},
+    {"attention", true, attention},         {"pools", true, pools},
+    {"elementwise", true, elementwise},     {"losses", true, losses},
+    {"linear_layers", true, linear_layers}, {"weight_gradients", false, weight_gradients}};
 
 class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
  protected:

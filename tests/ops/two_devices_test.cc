@@ -2,16 +2,22 @@
 // not involved keep their memory empty.
 
 #include "ops/add.h"
+#include "ops/add_padded.h"
+#include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
+#include "ops/embedding.h"
+#include "ops/gelu.h"
+#include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/reduce.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
 #include "ops/sgd.h"
+#include "ops/tanh.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -76,6 +82,24 @@ TEST_F(TwoDevices, AreRefusedByBatchNorm) {
   expect_refused("batch_norm", [&] { ops::batch_norm_training(in, {}); });
 }
 
+TEST_F(TwoDevices, AreRefusedByLayerNorm) {
+  const ops::LayerNormInputs in{.x = here({2, 3}), .residual = {}, .gamma = here({3}), .beta = here({3})};
+  const auto forward = ops::layer_norm_forward(in, 1e-5f);
+  const ops::LayerNormParameterGradients gradients{.gamma = here({3}), .beta = here({3})};
+  expect_refused("layer_norm backward", [&] { ops::layer_norm_backward(forward, in.gamma, there({2, 3}), gradients); });
+  auto elsewhere = in;
+  elsewhere.residual = there({2, 3});
+  expect_refused("layer_norm", [&] { ops::layer_norm_forward(elsewhere, 1e-5f); });
+}
+
+TEST_F(TwoDevices, AreRefusedByAttention) {
+  ops::AttentionInputs in{.query = here({1, 2, 4}), .key = here({1, 2, 4}), .value = here({1, 2, 4})};
+  const auto forward = ops::attention_forward(in, {.heads = 2});
+  expect_refused("attention backward", [&] { ops::attention_backward(in, forward, there({1, 2, 4}), {.heads = 2}); });
+  in.lengths = there({1}, DType::i32);
+  expect_refused("attention", [&] { ops::attention_forward(in, {.heads = 2}); });
+}
+
 TEST_F(TwoDevices, AreRefusedByEverythingElse) {
   expect_refused("add", [&] { ops::add(here({3}), there({3})); });
   expect_refused("add", [&] { ops::add_into(here({3}), there({3})); });
@@ -85,8 +109,13 @@ TEST_F(TwoDevices, AreRefusedByEverythingElse) {
   expect_refused("sgd", [&] { ops::sgd_step(here({3}), here({3}), there({3}), {}); });
   const Tensor logits = here({1, 2}), labels = there({1}, DType::i32);
   expect_refused("cross_entropy", [&] { ops::cross_entropy_forward(logits, labels); });
-  expect_refused("cross_entropy backward", [&] { ops::cross_entropy_backward(logits, labels, 1); });
+  expect_refused("cross_entropy backward", [&] { ops::cross_entropy_backward(logits, labels, {}); });
   expect_refused("correct_samples", [&] { ops::correct_samples(logits, labels); });
+  expect_refused("gelu backward", [&] { ops::gelu_backward(here({3}), there({3})); });
+  expect_refused("tanh backward", [&] { ops::tanh_backward(here({3}), there({3})); });
+  expect_refused("add_padded", [&] { ops::add_padded(here({1, 3, 1, 1}), there({1, 2, 1, 1})); });
+  expect_refused("embedding", [&] { ops::embedding_forward(here({1, 2}), labels); });
+  expect_refused("embedding backward", [&] { ops::embedding_backward(labels, here({1, 2}), here({1, 2}), false); });
   const Tensor mask = here({1, 2}, DType::u8);
   expect_refused("dropout backward", [&] { ops::dropout_backward(mask, there({1, 2}), 0.5f); });
 }

@@ -1,0 +1,29 @@
+#include "autograd/layer_norm.h"
+
+#include "autograd/tape.h"
+#include "ops/layer_norm.h"
+
+namespace dptrain::autograd {
+
+Variable layer_norm(const Variable& x, const LayerNormArguments& a) {
+  ops::LayerNormForward forward =
+      ops::layer_norm_forward({.x = x.value(),
+                               .residual = a.residual.defined() ? a.residual.value() : Tensor(),
+                               .gamma = a.gamma.value(),
+                               .beta = a.beta.value()},
+                              a.epsilon);
+  const Tensor y = forward.y;
+  forward.y = Tensor();  // backward doesn't read it
+  return x.tape().record(y, {x, a.gamma, a.beta, a.residual}, [=](const Tensor& output_gradient) {
+    const GradientSink for_gamma = a.gamma.gradient_sink(), for_beta = a.beta.gradient_sink();
+    const Tensor gradient = ops::layer_norm_backward(forward, a.gamma.value(), output_gradient,
+                                                     {.gamma = for_gamma.target,
+                                                      .beta = for_beta.target,
+                                                      .accumulate_gamma = for_gamma.accumulate,
+                                                      .accumulate_beta = for_beta.accumulate});
+    if (a.residual.defined()) a.residual.add_gradient(gradient);
+    x.add_gradient(gradient);
+  });
+}
+
+}  // namespace dptrain::autograd

@@ -1,0 +1,48 @@
+#include "ops/attention.h"
+
+#include "base/check.h"
+#include "ops/attention_cpu.h"
+#include "ops/attention_cuda.h"
+#include "ops/dispatch.h"
+
+namespace dptrain::ops {
+namespace {
+
+Device& checked(const char* op, const AttentionInputs& in, const AttentionOptions& options) {
+  Device& device =
+      common_device(op, {&in.query, &in.key, &in.value, &in.lengths, &options.key.epoch, &options.key.sample_ids});
+  const Shape& shape = in.query.shape();
+  DPTRAIN_CHECK(shape.rank() == 3 && options.heads > 0 && shape[2] % options.heads == 0, "{}: queries {} of {} heads",
+                op, in.query.text(), options.heads);
+  require_shape(op, "keys", in.key.shape(), shape);
+  require_shape(op, "values", in.value.shape(), shape);
+  if (in.lengths.defined()) require_shape(op, "lengths", in.lengths.shape(), {shape[0]});
+  DPTRAIN_CHECK(options.dropout >= 0.f && options.dropout < 1.f, "{}: dropout of {}", op, options.dropout);
+  if (options.dropout > 0) {
+    const DropoutKey& key = options.key;
+    DPTRAIN_CHECK(key.sample_ids.defined() && key.sample_ids.elements() == shape[0] && key.epoch.defined(),
+                  "{}: dropout of {} without its epoch and sample ids", op, in.query.text());
+  }
+  return device;
+}
+
+}  // namespace
+
+AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options) {
+  Device& device = checked("attention", in, options);
+  return on_device(
+      "attention", device, [&] { return cpu::attention_forward(in, options); },
+      [&] { return cuda::attention_forward(in, options); });
+}
+
+AttentionGradients attention_backward(const AttentionInputs& in, const AttentionForward& forward,
+                                      const Tensor& output_gradient, const AttentionOptions& options) {
+  Device& device = checked("attention backward", in, options);
+  common_device("attention backward", {&in.query, &forward.y, &forward.kept, &output_gradient});
+  require_shape("attention backward", "output gradient", output_gradient.shape(), in.query.shape());
+  return on_device(
+      "attention backward", device, [&] { return cpu::attention_backward(in, forward, output_gradient, options); },
+      [&] { return cuda::attention_backward(in, forward, output_gradient, options); });
+}
+
+}  // namespace dptrain::ops

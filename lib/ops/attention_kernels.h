@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/random_words.h"
+
+namespace dptrain::ops {
+
+/// Dropout of one sample's probabilities: those are dropped whose word, by their place in [heads, positions,
+/// positions], is below the threshold.
+struct AttentionDropout {
+  RandomCounter counter;
+  uint32_t threshold = 0;  ///< 0: none
+  float scale = 1;         ///< of what is kept
+};
+
+/// One head of one sample. Matrices are `positions` rows of `width` floats, `stride` apart.
+struct AttentionHead {
+  int64_t positions, width, stride;
+  int64_t length;  ///< keys that are read: the first of them
+  int64_t head;
+  float scale;  ///< of the products of queries and keys
+  AttentionDropout dropout;
+  const float *query, *key, *value;
+  float* log_sums;  ///< a number a query: the logarithm of its row's sum of exponentials
+  float* scratch;   ///< scratch_floats of memory
+};
+
+struct AttentionHeadGradients {
+  const float *y, *incoming;
+  float *query, *key, *value;
+};
+
+/// Attention of one head, on the calling thread. By blocks of queries whose probabilities stay in the second-level
+/// cache; backward computes them again from log_sums, which alone are kept (Dao et al., "FlashAttention", 2022, with
+/// keys in one block: a row has all its scores at once).
+struct AttentionKernels {
+  /// Of memory that either of the others needs.
+  int64_t (*scratch_floats)(int64_t positions, int64_t width);
+  void (*forward)(const AttentionHead& head, float* y);
+  void (*backward)(const AttentionHead& head, const AttentionHeadGradients& gradients);
+};
+
+const AttentionKernels& attention_kernels();
+
+}  // namespace dptrain::ops

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// Where the elements of an image with fewer channels lie in one with more, of the same layout: each run of `part`
+/// elements is the beginning of one of `whole`. The channels of a position are a run in nhwc, a sample in the other
+/// layouts, where a last block that isn't full has its padding at the end of the run.
+struct ChannelPrefixes {
+  ChannelPrefixes(const Tensor& fewer, const Tensor& more)
+      : runs(more.layout() == Layout::nhwc ? more.shape()[0] * more.shape()[2] * more.shape()[3] : more.shape()[0]),
+        part(fewer.storage_elements() / runs),
+        whole(more.storage_elements() / runs) {}
+
+  int64_t runs, part, whole;
+};
+
+}  // namespace dptrain::ops

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cpu {
+
+/// y = the table's row of every id.
+void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y);
+/// Adds every row of `incoming` to the row of its id in `table`, f32.
+void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table);
+
+}  // namespace dptrain::ops::cpu

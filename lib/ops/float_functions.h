@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+
+// Functions of one float without branches or calls, so that the compiler vectorizes loops over them. For *_kernels.cc
+// only: each instruction set gets its own, which no other file can see.
+//
+// The polynomials are those of the Cephes library's single precision functions (S. Moshier, netlib.org/cephes: expf.c,
+// tanhf.c, ndtrf.c).
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+inline int32_t bits_of(float x) { return __builtin_bit_cast(int32_t, x); }
+inline float float_of(int32_t bits) { return __builtin_bit_cast(float, bits); }
+inline float absolute(float x) { return float_of(bits_of(x) & 0x7fffffff); }
+
+/// c[0] + c[1] x + c[2] x^2 + ...
+template <int N>
+inline float polynomial(float x, const float (&c)[N]) {
+  float sum = c[N - 1];
+  for (int i = N - 2; i >= 0; --i) sum = sum * x + c[i];
+  return sum;
+}
+
+/// exp(x + rest), for x up to 88 and a small `rest` that x itself is too coarse to hold. Within 2 units in the last
+/// place, and 0 where the result would be denormal.
+inline float exp_of(float x, float rest = 0.f) {
+  constexpr float kRound = 12582912.f;  // 1.5 * 2^23: added, it leaves a whole number in the lowest bits
+  constexpr float kCoefficients[] = {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
+                                     8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f};
+  const float rounded = x * 1.44269504088896341f + kRound;
+  const float n = rounded - kRound;
+  // log(2) in two parts: n times the first is exact.
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f + rest;
+  const float power = float_of((bits_of(rounded) - bits_of(kRound) + 127) << 23);
+  const float value = (polynomial(r, kCoefficients) * r * r + r + 1.f) * power;
+  return x < -87.f ? 0.f : value;
+}
+
+/// Within 2 units in the last place.
+inline float tanh_of(float x) {
+  constexpr float kCoefficients[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
+                                     -5.70498872745e-3f};
+  const float a = absolute(x);
+  const float near_zero = polynomial(x * x, kCoefficients) * x * x * x + x;
+  const float capped = a < 10.f ? a : 10.f;  // where 1 is the nearest float
+  const float far = 1.f - 2.f / (exp_of(2.f * capped) + 1.f);
+  const float with_sign = x < 0.f ? -far : far;
+  const float value = a < 0.625f ? near_zero : with_sign;
+  return x == x ? value : x;
+}
+
+/// The standard normal distribution at x.
+struct Normal {
+  float below;  ///< the probability of less than x: (1 + erf(x / sqrt 2)) / 2, relative error at most 1e-6
+  float bell;   ///< exp(-x^2 / 2)
+};
+inline Normal normal_at(float x) {
+  constexpr float kErf[] = {1.128379165726710e+0f,  -3.761262582423300e-1f, 1.128358514861418e-1f,
+                            -2.685381193529856e-2f, 5.188327685732524e-3f,  -8.010193625184903e-4f,
+                            7.853861353153693e-5f};
+  constexpr float kErfcTo2[] = {5.638259427386472e-1f,  -2.741127028184656e-1f, 3.404879937665872e-1f,
+                                -4.944515323274145e-1f, 6.210004621745983e-1f,  -5.824733027278666e-1f,
+                                3.687424674597105e-1f,  -1.387039388740657e-1f, 2.326819970068386e-2f};
+  constexpr float kErfcFrom2[] = {5.641895067754075e-1f,  -2.820767439740514e-1f, 4.218463358204948e-1f,
+                                  -1.015265279202700e+0f, 2.921019019210786e+0f,  -7.495518717768503e+0f,
+                                  1.297719955372516e+1f,  -1.047766399936249e+1f};
+  // x^2 = high^2 + rest, where the square of the upper 12 bits is exact: in the tail the exponent is large.
+  const float high = float_of(bits_of(x) & ~0xfff);
+  const float rest = (x - high) * (x + high);
+  const float bell = exp_of(-0.5f * high * high, -0.5f * rest);
+  const float z = absolute(x) * 0.70710678118654752f;
+  const float near_zero = 0.5f + 0.35355339059327376f * x * polynomial(z * z, kErf);
+  const float reciprocal = 1.f / (z > 1.f ? z : 1.f), q = reciprocal * reciprocal;
+  const float to2 = polynomial(q, kErfcTo2), from2 = polynomial(q, kErfcFrom2);
+  const float tail = 0.5f * bell * reciprocal * (z < 2.f ? to2 : from2);
+  const float far = x < 0.f ? tail : 1.f - tail;
+  return {.below = z < 1.f ? near_zero : far, .bell = bell};
+}
+
+/// x times the probability of less than x (Hendrycks and Gimpel, 2016): exact, not its approximation by tanh.
+inline float gelu_of(float x) { return x * normal_at(x).below; }
+
+inline float gelu_slope_of(float x) {
+  const Normal normal = normal_at(x);
+  return normal.below + x * normal.bell * 0.39894228040143268f;  // 1 / sqrt(2 pi)
+}
+
+}  // namespace
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+/// Layer normalization over the last dimension (Ba, Kiros and Hinton, 2016), of a sum where there is a residual:
+///   s = x + residual;  y = gamma * (s - mean(s)) / sqrt(variance(s) + epsilon) + beta
+/// x, residual, y: [..., E], plain; gamma, beta: f32 [E].
+struct LayerNormInputs {
+  Tensor x;
+  Tensor residual = {};  ///< undefined: none
+  Tensor gamma;
+  Tensor beta;
+};
+
+/// The output, and what backward reads. A row is what E elements lie side by side.
+struct LayerNormForward {
+  Tensor y;
+  Tensor sum;                ///< x + residual, or x itself
+  Tensor mean;               ///< f32 [rows]
+  Tensor inverse_deviation;  ///< f32 [rows], 1 / sqrt(variance + epsilon)
+};
+
+LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon);
+
+/// Where the gradients of gamma and beta are written, f32 [E]; with `accumulate_*` they are added to what stands there.
+struct LayerNormParameterGradients {
+  Tensor gamma;
+  Tensor beta;
+  bool accumulate_gamma = false;
+  bool accumulate_beta = false;
+};
+
+/// Returns the gradient with respect to the sum, which is that of x and of the residual. The sums over rows are folded
+/// in a fixed order, whatever the number of threads.
+Tensor layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& output_gradient,
+                           const LayerNormParameterGradients& gradients);
+
+}  // namespace dptrain::ops

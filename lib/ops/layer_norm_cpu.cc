@@ -1,0 +1,74 @@
+#include "ops/layer_norm_cpu.h"
+
+#include <algorithm>
+
+#include "device/parallel_for.h"
+#include "ops/layer_norm_kernels.h"
+
+namespace dptrain::ops::cpu {
+namespace {
+
+/// Rows that are summed one after the other; the sums of such blocks are then added in order.
+constexpr int64_t kBlockRows = 32;
+/// Columns below which another thread costs more than it brings.
+constexpr int64_t kColumnGrain = 64;
+
+int64_t blocks_of(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
+
+/// sums += or = the column sums of `parts`, [blocks, 2, width], of which each block has two rows.
+void fold(const Tensor& parts, int64_t blocks, int64_t row, const Tensor& sums, bool accumulate) {
+  const int64_t width = sums.elements();
+  const float* from = parts.data<float>() + row * width;
+  float* to = sums.data<float>();
+  parallel_ranges(sums.device(), width, kColumnGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      double sum = accumulate ? to[c] : 0;
+      for (int64_t block = 0; block < blocks; ++block) sum += from[2 * block * width + c];
+      to[c] = static_cast<float>(sum);
+    }
+  });
+}
+
+}  // namespace
+
+void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
+  const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
+  const bool with_residual = in.residual.defined();
+  parallel_for(in.x.device(), blocks_of(rows), [&](int64_t block) {
+    const int64_t row = block * kBlockRows, at = row * width;
+    layer_norm_kernels().forward({.x = in.x.data<float>() + at,
+                                  .residual = with_residual ? in.residual.data<float>() + at : nullptr,
+                                  .gamma = in.gamma.data<float>(),
+                                  .beta = in.beta.data<float>(),
+                                  .epsilon = epsilon,
+                                  .sum = with_residual ? forward.sum.data<float>() + at : nullptr,
+                                  .y = forward.y.data<float>() + at,
+                                  .mean = forward.mean.data<float>() + row,
+                                  .inverse_deviation = forward.inverse_deviation.data<float>() + row},
+                                 std::min(kBlockRows, rows - row), width);
+  });
+}
+
+void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
+                         const LayerNormParameterGradients& gradients, const Tensor& gradient) {
+  const int64_t rows = forward.mean.elements(), width = gamma.elements(), blocks = blocks_of(rows);
+  Device& device = gamma.device();
+  const Tensor parts = Tensor::empty(device, {blocks * 2 * width}, {.purpose = MemoryPurpose::workspace});
+  parallel_for(device, blocks, [&](int64_t block) {
+    const int64_t row = block * kBlockRows, at = row * width;
+    float* sums = parts.data<float>() + block * 2 * width;
+    layer_norm_kernels().backward({.x = forward.sum.data<float>() + at,
+                                   .incoming = incoming.data<float>() + at,
+                                   .gamma = gamma.data<float>(),
+                                   .mean = forward.mean.data<float>() + row,
+                                   .inverse_deviation = forward.inverse_deviation.data<float>() + row,
+                                   .gradient = gradient.data<float>() + at,
+                                   .gamma_sums = sums,
+                                   .beta_sums = sums + width},
+                                  std::min(kBlockRows, rows - row), width);
+  });
+  fold(parts, blocks, 0, gradients.gamma, gradients.accumulate_gamma);
+  fold(parts, blocks, 1, gradients.beta, gradients.accumulate_beta);
+}
+
+}  // namespace dptrain::ops::cpu

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "ops/layer_norm.h"
+
+namespace dptrain::ops::cpu {
+
+/// Writes all that `forward` has.
+void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward);
+
+/// Writes the gradient of the sum to `gradient`, and those of the parameters.
+void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
+                         const LayerNormParameterGradients& gradients, const Tensor& gradient);
+
+}  // namespace dptrain::ops::cpu

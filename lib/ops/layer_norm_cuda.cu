@@ -1,0 +1,182 @@
+#include "ops/channel_rows_cuda.h"
+#include "ops/layer_norm_cuda.h"
+#include "ops/warp_cuda.h"
+
+// A warp a row: its lanes walk over the row by packs, and fold their numbers by shuffles, always in the same order. Of
+// the passes over a row only the first reads from memory. The parameters' gradients are column sums, by parts of rows.
+
+namespace dptrain::ops::cuda {
+namespace {
+
+template <class T>
+struct Forward {
+  const T *x, *residual;
+  const float *gamma, *beta;
+  float epsilon;
+  T *sum, *y;
+  float *mean, *inverse_deviation;
+};
+
+template <class T, int V>
+__global__ void forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
+  const int64_t row = row_of_warp();
+  if (row >= rows) return;
+  const T* x = f.x + row * width;
+  const int64_t first = int64_t{threadIdx.x} * V, step = 32 * V;
+  if (f.residual != nullptr) {
+    T* sum = f.sum + row * width;
+    for (int64_t i = first; i < width; i += step) {
+      auto value = Pack<T, V>::load(x + i);
+      const auto residual = Pack<T, V>::load(f.residual + row * width + i);
+      for (int v = 0; v < V; ++v) value.set(v, value.get(v) + residual.get(v));
+      value.store(sum + i);
+    }
+    x = sum;  // what follows reads what this lane has written
+  }
+  float own = 0;
+  for (int64_t i = first; i < width; i += step) {
+    const auto value = Pack<T, V>::load(x + i);
+    for (int v = 0; v < V; ++v) own += value.get(v);
+  }
+  const float mean = sum_of_warp(own) / static_cast<float>(width);
+  own = 0;
+  for (int64_t i = first; i < width; i += step) {
+    const auto value = Pack<T, V>::load(x + i);
+    for (int v = 0; v < V; ++v) own += (value.get(v) - mean) * (value.get(v) - mean);
+  }
+  const float inverse = 1.f / sqrtf(sum_of_warp(own) / static_cast<float>(width) + f.epsilon);
+  for (int64_t i = first; i < width; i += step) {
+    auto value = Pack<T, V>::load(x + i);
+    for (int v = 0; v < V; ++v) value.set(v, (value.get(v) - mean) * inverse * f.gamma[i + v] + f.beta[i + v]);
+    value.store(f.y + row * width + i);
+  }
+  if (threadIdx.x == 0) f.mean[row] = mean, f.inverse_deviation[row] = inverse;
+}
+
+template <class T>
+struct Backward {
+  const T *x, *incoming;
+  const float *mean, *inverse_deviation;
+};
+
+/// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse.
+template <class T, int V>
+__global__ void input_gradient_kernel(Backward<T> b, const float* gamma, T* gradient, int64_t rows, int64_t width) {
+  const int64_t row = row_of_warp();
+  if (row >= rows) return;
+  const T *x = b.x + row * width, *incoming = b.incoming + row * width;
+  const float mean = b.mean[row], inverse = b.inverse_deviation[row];
+  const int64_t first = int64_t{threadIdx.x} * V, step = 32 * V;
+  float sum = 0, dot = 0;
+  for (int64_t i = first; i < width; i += step) {
+    const auto value = Pack<T, V>::load(x + i), of_output = Pack<T, V>::load(incoming + i);
+    for (int v = 0; v < V; ++v) {
+      const float g = of_output.get(v) * gamma[i + v];
+      sum += g;
+      dot += g * (value.get(v) - mean) * inverse;
+    }
+  }
+  const float mean_gradient = sum_of_warp(sum) / static_cast<float>(width);
+  const float slope = sum_of_warp(dot) / static_cast<float>(width);
+  for (int64_t i = first; i < width; i += step) {
+    const auto value = Pack<T, V>::load(x + i), of_output = Pack<T, V>::load(incoming + i);
+    Pack<T, V> out;
+    for (int v = 0; v < V; ++v) {
+      const float normalized = (value.get(v) - mean) * inverse;
+      out.set(v, inverse * (of_output.get(v) * gamma[i + v] - mean_gradient - normalized * slope));
+    }
+    out.store(gradient + row * width + i);
+  }
+}
+
+/// What a part of the rows makes of the gradients of gamma and beta.
+template <class T, int V>
+__global__ void parameter_sums_kernel(ChannelRows m, Backward<T> b, float* gamma_parts, float* beta_parts) {
+  const int64_t c = m.first_channel<V>();
+  float own[2][V] = {};
+  if (c < m.channels) {
+#pragma unroll 4
+    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+      const auto value = Pack<T, V>::load(b.x + row * m.channels + c);
+      const auto of_output = Pack<T, V>::load(b.incoming + row * m.channels + c);
+      const float mean = b.mean[row], inverse = b.inverse_deviation[row];
+      for (int v = 0; v < V; ++v) {
+        own[0][v] += of_output.get(v) * (value.get(v) - mean) * inverse;
+        own[1][v] += of_output.get(v);
+      }
+    }
+  }
+  float* const to[2] = {gamma_parts, beta_parts};
+  write_part_sums<V, 2>(m, own, to);
+}
+
+__global__ void fold_parameters_kernel(const float* gamma_parts, const float* beta_parts, int64_t part_count,
+                                       int64_t channels, float* gamma, bool accumulate_gamma, float* beta,
+                                       bool accumulate_beta) {
+  double sums[2];
+  const float* const parts[2] = {gamma_parts, beta_parts};
+  fold_parts<2>(parts, part_count, channels, sums);
+  const int64_t c = fold_channel();
+  if (threadIdx.y > 0 || c >= channels) return;
+  gamma[c] = static_cast<float>(accumulate_gamma ? gamma[c] + sums[0] : sums[0]);
+  beta[c] = static_cast<float>(accumulate_beta ? beta[c] + sums[1] : sums[1]);
+}
+
+template <class T, int V>
+void forward_of(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
+  const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
+  const Forward<T> f{.x = in.x.data<T>(),
+                     .residual = data_or_null<T>(in.residual),
+                     .gamma = in.gamma.data<float>(),
+                     .beta = in.beta.data<float>(),
+                     .epsilon = epsilon,
+                     .sum = in.residual.defined() ? forward.sum.data<T>() : nullptr,
+                     .y = forward.y.data<T>(),
+                     .mean = forward.mean.data<float>(),
+                     .inverse_deviation = forward.inverse_deviation.data<float>()};
+  launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, V>, f, rows, width);
+}
+
+template <class T, int V>
+void backward_of(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
+                 const LayerNormParameterGradients& gradients, const Tensor& gradient) {
+  const int64_t rows = forward.mean.elements(), width = gamma.elements();
+  const Backward<T> b{.x = forward.sum.data<T>(),
+                      .incoming = incoming.data<T>(),
+                      .mean = forward.mean.data<float>(),
+                      .inverse_deviation = forward.inverse_deviation.data<float>()};
+  launch("layer_norm backward", gamma, blocks_of_rows(rows), block_of_warps(), input_gradient_kernel<T, V>, b,
+         gamma.data<float>(), gradient.data<T>(), rows, width);
+  const ChannelRows m(rows, width, V);
+  const Tensor parts = scratch(gamma.device(), 2 * m.parts * width);
+  float *gamma_parts = parts.data<float>(), *beta_parts = gamma_parts + m.parts * width;
+  launch("layer_norm parameter sums", gamma, m.grid(), m.block(), parameter_sums_kernel<T, V>, m, b, gamma_parts,
+         beta_parts);
+  launch("fold layer_norm parameters", gamma, fold_blocks(width), fold_block(), fold_parameters_kernel, gamma_parts,
+         beta_parts, m.parts, width, gradients.gamma.data<float>(), gradients.accumulate_gamma,
+         gradients.beta.data<float>(), gradients.accumulate_beta);
+}
+
+}  // namespace
+
+void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
+  with_element_type(in.x, [&]<class T>(ElementType<T>) {
+    const void* residual = in.residual.defined() ? in.residual.raw() : nullptr;
+    if (in_packs(in.gamma.elements(), kPackOf<T>, {in.x.raw(), residual}))
+      forward_of<T, kPackOf<T>>(in, epsilon, forward);
+    else
+      forward_of<T, 1>(in, epsilon, forward);
+  });
+}
+
+void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
+                         const LayerNormParameterGradients& gradients, const Tensor& gradient) {
+  with_element_type(incoming, [&]<class T>(ElementType<T>) {
+    if (in_packs(gamma.elements(), kPackOf<T>, {forward.sum.raw(), incoming.raw()}))
+      backward_of<T, kPackOf<T>>(forward, gamma, incoming, gradients, gradient);
+    else
+      backward_of<T, 1>(forward, gamma, incoming, gradients, gradient);
+  });
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,63 @@
+#include "ops/layer_norm_kernels.h"
+
+#include "ops/vector_lanes.h"
+
+// Compiled once for each instruction set, see cmake/DptrainKernels.cmake. A row of 768 floats is 3 KB: what one pass
+// over it reads the next ones find in the first-level cache.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+void forward(const LayerNormKernels::Forward& rows, int64_t count, int64_t width) {
+  const float* __restrict gamma = rows.gamma, * __restrict beta = rows.beta;
+  for (int64_t row = 0; row < count; ++row) {
+    const float* x = rows.x + row * width;
+    if (rows.residual != nullptr) {
+      const float* residual = rows.residual + row * width;
+      float* __restrict sum = rows.sum + row * width;
+      for (int64_t i = 0; i < width; ++i) sum[i] = x[i] + residual[i];
+      x = sum;
+    }
+    const float mean = sum_over(width, [&](auto read, int64_t i) { return read(x + i); }) / static_cast<float>(width);
+    const float squares = sum_over(width, [&](auto read, int64_t i) {
+      const auto distance = read(x + i) - mean;
+      return distance * distance;
+    });
+    const float inverse = 1.f / __builtin_sqrtf(squares / static_cast<float>(width) + rows.epsilon);
+    float* __restrict y = rows.y + row * width;
+    for (int64_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * inverse * gamma[i] + beta[i];
+    rows.mean[row] = mean;
+    rows.inverse_deviation[row] = inverse;
+  }
+}
+
+void backward(const LayerNormKernels::Backward& rows, int64_t count, int64_t width) {
+  const float* __restrict gamma = rows.gamma;
+  float* __restrict gamma_sums = rows.gamma_sums, * __restrict beta_sums = rows.beta_sums;
+  for (int64_t i = 0; i < width; ++i) gamma_sums[i] = beta_sums[i] = 0;
+  for (int64_t row = 0; row < count; ++row) {
+    const float *x = rows.x + row * width, *incoming = rows.incoming + row * width;
+    const float mean = rows.mean[row], inverse = rows.inverse_deviation[row];
+    // With g = incoming * gamma and xhat = (x - mean) * inverse: dx = inverse * (g - mean(g) - xhat * mean(g * xhat)).
+    const float per_element = 1.f / static_cast<float>(width);
+    const float mean_gradient =
+        per_element * sum_over(width, [&](auto read, int64_t i) { return read(incoming + i) * read(gamma + i); });
+    const float slope = per_element * inverse * sum_over(width, [&](auto read, int64_t i) {
+                          return read(incoming + i) * read(gamma + i) * (read(x + i) - mean);
+                        });
+    float* __restrict gradient = rows.gradient + row * width;
+    for (int64_t i = 0; i < width; ++i) {
+      const float normalized = (x[i] - mean) * inverse;
+      gradient[i] = inverse * (incoming[i] * gamma[i] - mean_gradient - normalized * slope);
+      gamma_sums[i] += incoming[i] * normalized;
+      beta_sums[i] += incoming[i];
+    }
+  }
+}
+
+}  // namespace
+
+extern const LayerNormKernels kLayerNorm;
+const LayerNormKernels kLayerNorm = {forward, backward};
+
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

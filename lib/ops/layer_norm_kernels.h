@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dptrain::ops {
+
+/// Kernels over rows of `width` floats that lie one after the other; `mean` and `inverse_deviation` have a number a
+/// row. They run on the calling thread.
+struct LayerNormKernels {
+  /// sum = x + residual, where there is a residual; else both are null and x is what is normalized.
+  struct Forward {
+    const float *x, *residual, *gamma, *beta;
+    float epsilon;
+    float *sum, *y, *mean, *inverse_deviation;
+  };
+  void (*forward)(const Forward& rows, int64_t count, int64_t width);
+
+  /// `gamma_sums` and `beta_sums`, of `width` floats: the parameters' gradients as far as these rows make them.
+  struct Backward {
+    const float *x, *incoming, *gamma, *mean, *inverse_deviation;
+    float *gradient, *gamma_sums, *beta_sums;
+  };
+  void (*backward)(const Backward& rows, int64_t count, int64_t width);
+};
+
+const LayerNormKernels& layer_norm_kernels();
+
+}  // namespace dptrain::ops

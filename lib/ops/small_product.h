@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/vector_lanes.h"
+
+// Products of matrices that fit the second-level cache, on the calling thread. For *_kernels.cc only: each instruction
+// set gets its own, which no other file can see.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+// A tile of the result is kept in registers: on AVX-512 24 of 32, on lesser machines 12 of 16, which leaves two for a
+// row of the right matrix and one for a number of the left. That many independent sums hide the latency of an addition.
+#if defined(__AVX512F__)
+constexpr int kProductLanes = 16, kTileRows = 12;
+#elif defined(__AVX2__)
+constexpr int kProductLanes = 8, kTileRows = 6;
+#else
+constexpr int kProductLanes = 4, kTileRows = 6;
+#endif
+
+/// The right matrix is read in panels of this many columns, each [depth, kPanel]: a tile then reads it straight on.
+constexpr int64_t kPanel = 2 * kProductLanes;
+
+inline int64_t whole_panels(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
+
+/// Packs the rows x columns matrix at `from` into panels; columns past the last are zero.
+inline void pack_rows(const float* from, int64_t row_stride, int64_t rows, int64_t columns, float* __restrict panels) {
+  for (int64_t column = 0; column < columns; column += kPanel) {
+    const int64_t count = columns - column < kPanel ? columns - column : kPanel;
+    for (int64_t row = 0; row < rows; ++row, panels += kPanel) {
+      const float* in = from + row * row_stride + column;
+      for (int64_t c = 0; c < count; ++c) panels[c] = in[c];
+      for (int64_t c = count; c < kPanel; ++c) panels[c] = 0;
+    }
+  }
+}
+
+/// Packs its transpose: the rows at `from` become columns.
+inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, int64_t columns,
+                         float* __restrict panels) {
+  for (int64_t row = 0; row < rows; row += kPanel) {
+    const int64_t count = rows - row < kPanel ? rows - row : kPanel;
+    for (int64_t column = 0; column < columns; ++column, panels += kPanel) {
+      const float* in = from + row * row_stride + column;
+      for (int64_t r = 0; r < count; ++r) panels[r] = in[r * row_stride];
+      for (int64_t r = count; r < kPanel; ++r) panels[r] = 0;
+    }
+  }
+}
+
+/// c = a * b, or c += a * b. a(i, k) lies at a + i * a_row + k * a_depth, so that it may be read transposed; b in
+/// panels; c(i, j) at c + i * c_row + j, where whole panels of columns are written.
+struct SmallProduct {
+  int64_t rows, columns, depth;
+  const float* a;
+  int64_t a_row, a_depth;
+  const float* b;
+  float* c;
+  int64_t c_row;
+  bool accumulate = false;
+};
+
+template <int R>
+inline void multiply_tile(const SmallProduct& p, int64_t row, int64_t column) {
+  using Vector = Row<kProductLanes>;
+  const float* a = p.a + row * p.a_row;
+  const float* b = p.b + column * p.depth;
+  float* c = p.c + row * p.c_row + column;
+  Vector sums[R][2];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = Vector{};
+  for (int64_t k = 0; k < p.depth; ++k) {
+    const Vector left = load<kProductLanes>(b + k * kPanel),
+                 right = load<kProductLanes>(b + k * kPanel + kProductLanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const float value = a[r * p.a_row + k * p.a_depth];
+      sums[r][0] += value * left;
+      sums[r][1] += value * right;
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    float *left = c + r * p.c_row, *right = left + kProductLanes;
+    store<kProductLanes>(left, p.accumulate ? load<kProductLanes>(left) + sums[r][0] : sums[r][0]);
+    store<kProductLanes>(right, p.accumulate ? load<kProductLanes>(right) + sums[r][1] : sums[r][1]);
+  }
+}
+
+inline void multiply(const SmallProduct& p) {
+  for (int64_t column = 0; column < p.columns; column += kPanel) {
+    int64_t row = 0;
+    for (; row + kTileRows <= p.rows; row += kTileRows) multiply_tile<kTileRows>(p, row, column);
+    for (; row + 4 <= p.rows; row += 4) multiply_tile<4>(p, row, column);
+    for (; row < p.rows; ++row) multiply_tile<1>(p, row, column);
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

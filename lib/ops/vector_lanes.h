@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+
+// Vectors of floats, for *_kernels.cc only: each instruction set gets its own, which no other file can see.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+/// L floats that are computed at once; the compiler maps them to the registers there are.
+template <int L>
+struct Lanes {
+  typedef float Vector __attribute__((vector_size(4 * L), aligned(4)));
+};
+
+template <int L>
+using Row = typename Lanes<L>::Vector;
+
+template <int L>
+inline Row<L> load(const float* from) {
+  return *reinterpret_cast<const Row<L>*>(from);
+}
+
+template <int L>
+inline void store(float* to, Row<L> row) {
+  *reinterpret_cast<Row<L>*>(to) = row;
+}
+
+/// How the terms of sum_over read: 16 neighbours, or the one element.
+struct Sixteen {
+  Row<16> operator()(const float* from) const { return load<16>(from); }
+};
+struct Single {
+  float operator()(const float* from) const { return *from; }
+};
+
+/// The sum over i < count of term(read, i), which computes with what read(array + i) gives. In 32 partial sums that are
+/// folded as a tree, the same on every instruction set.
+template <class Term>
+inline float sum_over(int64_t count, const Term& term) {
+  Row<16> first{}, second{};
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    first += term(Sixteen(), i);
+    second += term(Sixteen(), i + 16);
+  }
+  if (i + 16 <= count) {
+    first += term(Sixteen(), i);
+    i += 16;
+  }
+  float rest = 0;
+  for (; i < count; ++i) rest += term(Single(), i);
+  float lanes[16];
+  store<16>(lanes, first + second);
+  for (int step = 8; step > 0; step /= 2)
+    for (int lane = 0; lane < step; ++lane) lanes[lane] += lanes[lane + step];
+  return lanes[0] + rest;
+}
+
+}  // namespace
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

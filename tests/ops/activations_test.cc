@@ -1,0 +1,108 @@
+// GELU and tanh against double precision, over all that a float can be.
+
+#include <limits>
+
+#include "ops/gelu.h"
+#include "ops/tanh.h"
+#include "support/device_rows.h"
+#include "support/expect_error.h"
+#include "support/formula_tensor.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double gelu(double x) { return x * normal_below(x); }
+double gelu_slope(double x) { return normal_below(x) + x * std::exp(-x * x / 2) * std::sqrt(0.5 / std::acos(-1.0)); }
+
+/// From -12, where GELU is -2e-32, to 12, and the neighbourhood of zero at steps of its own size.
+std::vector<float> dense() {
+  std::vector<float> values = {0, 13, 100, 1e30f};
+  for (int i = -60'000; i <= 60'000; ++i) values.push_back(static_cast<float>(i) * 2e-4f);
+  for (float small = 1e-30f; small < 1; small *= 1.7f) {
+    values.push_back(small);
+    values.push_back(-small);
+  }
+  return values;
+}
+
+class Activations : public ::testing::TestWithParam<DeviceRow> {
+ protected:
+  Tensor on_device(const std::vector<float>& values) const {
+    return Tensor::from(*device_, {static_cast<int64_t>(values.size())}, values);
+  }
+  std::unique_ptr<Device> device_ = GetParam().open();
+};
+
+TEST_P(Activations, GeluKeepsItsDigitsInTheTails) {
+  const std::vector<float> x = dense(), y = values_of(ops::gelu_forward(on_device(x)));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = gelu(x[i]);
+    // Eight units in the last place: near x = -sqrt(2) the sum 1 + erf cancels to a sixth. On the GPU the rounding of
+    // erfc's argument, a product with a rounded constant, comes to x^2 units at most.
+    const double of_argument = GetParam().device.kind == DeviceKind::cuda ? 0x1p-23 * x[i] * x[i] : 0;
+    ASSERT_NEAR(y[i], expected, (1e-6 + of_argument) * std::abs(expected)) << "at " << x[i];
+  }
+}
+
+TEST_P(Activations, GeluBackwardMultipliesByTheSlope) {
+  const std::vector<float> x = dense();
+  const std::vector<float> incoming = Formula{.tensor = 1}.values(static_cast<int64_t>(x.size()));
+  const std::vector<float> gradient = values_of(ops::gelu_backward(on_device(x), on_device(incoming)));
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(gradient[i], incoming[i] * gelu_slope(x[i]), 3e-7) << "at " << x[i];
+}
+
+TEST_P(Activations, TanhIsExactToTheLastPlaces) {
+  const std::vector<float> x = dense(), y = values_of(ops::tanh_forward(on_device(x)));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = std::tanh(double{x[i]});
+    ASSERT_NEAR(y[i], expected, 2.5e-7 * std::abs(expected)) << "at " << x[i];
+  }
+}
+
+TEST_P(Activations, TanhBackwardReadsTheOutput) {
+  const std::vector<float> y = {0, 0.5f, -0.25f, 1, -1}, incoming = {3, 4, 16, 5, 6};
+  EXPECT_EQ(values_of(ops::tanh_backward(on_device(y), on_device(incoming))), (std::vector<float>{3, 3, 15, 0, 0}));
+}
+
+TEST_P(Activations, PassNotANumberOn) {
+  const Tensor x = on_device({std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()});
+  const std::vector<float> of_gelu = values_of(ops::gelu_forward(x)), of_tanh = values_of(ops::tanh_forward(x));
+  EXPECT_TRUE(std::isnan(of_gelu[0]));
+  EXPECT_TRUE(std::isnan(of_tanh[0]));
+  EXPECT_EQ(of_gelu[1], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(of_tanh[1], 1);
+}
+
+TEST_P(Activations, KeepTheLayoutAndItsZeroPadding) {
+  const Shape shape = {2, 20, 3, 5};
+  const std::vector<float> values = Formula{.scale = 3}.values(shape.elements());
+  const std::vector<float> incoming = Formula{.tensor = 1}.values(shape.elements());
+  const Tensor plain = tensor_of(*device_, shape, values), plain_incoming = tensor_of(*device_, shape, incoming);
+  for (const Layout layout : GetParam().image_layouts) {
+    SCOPED_TRACE(layout_name(layout));
+    const Tensor x = tensor_of(*device_, shape, values, layout);
+    for (const auto& [got, expected] :
+         {std::pair(ops::gelu_forward(x), ops::gelu_forward(plain)),
+          std::pair(ops::tanh_forward(x), ops::tanh_forward(plain)),
+          std::pair(ops::gelu_backward(x, plain_incoming), ops::gelu_backward(plain, plain_incoming)),
+          std::pair(ops::tanh_backward(x, plain_incoming), ops::tanh_backward(plain, plain_incoming))}) {
+      EXPECT_EQ(got.layout(), layout);
+      expect_zero_padding(got);
+      EXPECT_EQ(values_of(got), values_of(expected));
+    }
+  }
+}
+
+TEST_P(Activations, RefuseAGradientOfAnotherShape) {
+  const Tensor x = Tensor::zeros(*device_, {3}), other = Tensor::zeros(*device_, {4});
+  expect_error(ExitCode::bug, {"gelu backward", "[3]", "[4]"}, [&] { ops::gelu_backward(x, other); });
+  expect_error(ExitCode::bug, {"tanh backward", "[3]", "[4]"}, [&] { ops::tanh_backward(x, other); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Activations, ::testing::ValuesIn(device_rows()), RowName());
+
+}  // namespace
+}  // namespace dptrain

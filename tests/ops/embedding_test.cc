@@ -1,0 +1,103 @@
+// Rows of a table by number, and the sums that come back to them.
+
+#include "ops/embedding.h"
+
+#include "support/device_rows.h"
+#include "support/expect_error.h"
+#include "support/formula_tensor.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using namespace testing;
+
+struct Case {
+  Shape ids;
+  int64_t rows, width;
+};
+
+/// Tables of one row and of two, whose sums are long; of more rows than positions; widths of whole packs and not.
+const std::vector<Case> kCases = {{{7, 50}, 2, 24},   {{70}, 1, 5},   {{4, 33}, 33, 130},
+                                  {{3, 8}, 1000, 16}, {{2, 2}, 5, 7}, {{1}, 3, 1}};
+
+class Embedding : public ::testing::TestWithParam<DeviceRow> {
+ protected:
+  Tensor ids_on(const Shape& shape, const std::vector<int32_t>& ids) const {
+    const Tensor tensor = Tensor::empty(*device_, shape, {.dtype = DType::i32});
+    device_->upload(tensor.raw(), ids.data(), tensor.bytes());
+    return tensor;
+  }
+  std::unique_ptr<Device> device_ = GetParam().open();
+};
+
+TEST_P(Embedding, GivesTheRowOfEveryId) {
+  for (const Case& c : kCases) {
+    const auto ids = formula_labels(1, c.ids.elements(), static_cast<uint64_t>(c.rows));
+    const std::vector<float> table = Formula{}.values(c.rows * c.width);
+    const Tensor y = ops::embedding_forward(tensor_of(*device_, {c.rows, c.width}, table), ids_on(c.ids, ids));
+    EXPECT_EQ(y.shape().rank(), c.ids.rank() + 1);
+    EXPECT_EQ(y.shape()[-1], c.width);
+    std::vector<float> expected;
+    for (const int32_t id : ids)
+      expected.insert(expected.end(), table.begin() + id * c.width, table.begin() + (id + 1) * c.width);
+    EXPECT_EQ(values_of(y), expected);
+  }
+}
+
+TEST_P(Embedding, BackwardAddsUpTheRowsOfEachId) {
+  for (const Case& c : kCases) {
+    for (const bool accumulate : {false, true}) {
+      SCOPED_TRACE(c.ids.text() + " of " + std::to_string(c.rows) + (accumulate ? ", added" : ""));
+      const auto ids = formula_labels(2, c.ids.elements(), static_cast<uint64_t>(c.rows));
+      const std::vector<float> incoming = Formula{.tensor = 1}.values(c.ids.elements() * c.width);
+      const std::vector<float> before = Formula{.tensor = 2}.values(c.rows * c.width);
+      std::vector<double> expected(before.size());
+      if (accumulate) expected.assign(before.begin(), before.end());
+      for (size_t i = 0; i < incoming.size(); ++i)
+        expected[static_cast<size_t>(ids[i / static_cast<size_t>(c.width)] * c.width) +
+                 i % static_cast<size_t>(c.width)] += incoming[i];
+      std::vector<int64_t> shape(c.ids.dimensions().begin(), c.ids.dimensions().end());
+      shape.push_back(c.width);
+      const Tensor gradient = tensor_of(*device_, {c.rows, c.width}, before);
+      ops::embedding_backward(ids_on(c.ids, ids), tensor_of(*device_, Shape(shape), incoming), gradient, accumulate);
+      const std::vector<float> got = values_of(gradient);
+      // Sums of up to 350 numbers below one: a unit in the last place of their size for each chunk of 32.
+      for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << "element " << i;
+    }
+  }
+}
+
+TEST_P(Embedding, OfNoPositionsHasNoGradient) {
+  const Tensor table = tensor_of(*device_, {2, 2}, {1, 2, 3, 4}), ids = ids_on({0, 5}, {});
+  const Tensor y = ops::embedding_forward(table, ids);
+  EXPECT_EQ(y.shape(), (Shape{0, 5, 2}));
+  ops::embedding_backward(ids, y, table, true);
+  EXPECT_EQ(values_of(table), (std::vector<float>{1, 2, 3, 4}));
+  ops::embedding_backward(ids, y, table, false);
+  EXPECT_EQ(values_of(table), (std::vector<float>{0, 0, 0, 0}));
+}
+
+TEST_P(Embedding, RefusesWhatDoesNotFit) {
+  const Tensor table = Tensor::zeros(*device_, {3, 4}), ids = ids_on({2}, {0, 2});
+  expect_error(ExitCode::bug, {"embedding", "f32 [3, 4]", "f32 [2, 4]"}, [&] {
+    ops::embedding_forward(table, Tensor::zeros(*device_, {2, 4}));
+  });
+  expect_error(ExitCode::bug, {"embedding backward", "[3, 4]", "[2, 4]"}, [&] {
+    ops::embedding_backward(ids, Tensor::zeros(*device_, {3, 4}), table, false);
+  });
+}
+
+TEST(EmbeddingOnCpu, NamesAnIdPastTheTable) {
+  const auto device = test_device();
+  const Tensor table = Tensor::zeros(*device, {3, 4});
+  expect_error(ExitCode::bug, {"id 3", "3 rows"}, [&] { ops::embedding_forward(table, labels_on(*device, {0, 3})); });
+  expect_error(ExitCode::bug, {"id -1"}, [&] {
+    ops::embedding_backward(labels_on(*device, {-1}), Tensor::zeros(*device, {1, 4}), table, false);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Embedding, ::testing::ValuesIn(device_rows()), RowName());
+
+}  // namespace
+}  // namespace dptrain
