@@ -9,6 +9,7 @@
 
 #include "autograd/cross_entropy.h"
 #include "models/layers_of.h"
+#include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
 #include "support/formula_values.h"
@@ -19,7 +20,7 @@ namespace {
 
 using testing::expect_error;
 
-class LayeredNet : public ::testing::Test {
+class LayeredNet : public ::testing::TestWithParam<testing::DeviceRow> {
  protected:
   std::unique_ptr<nn::Model> build(const std::string& layers, const ModelInput& input) const {
     return build_layered_net(layers_of(layers), {.device = *device_}, input);
@@ -44,7 +45,7 @@ class LayeredNet : public ::testing::Test {
     expect_error(ExitCode::config, words, [&] { build(layers, input); });
   }
 
-  std::unique_ptr<Device> device_ = testing::test_device();
+  std::unique_ptr<Device> device_ = GetParam().open();
 };
 
 /// Every layer there is. Layouts differ from layer to layer too: the first block's input is nhwc, its convolution's
@@ -75,7 +76,7 @@ constexpr const char* kEveryLayer = R"(
   - linear: classes)";
 const ModelInput kSmall = {.image = {3, 12, 10}, .classes = 7};
 
-TEST_F(LayeredNet, ShapesFollowFromTheImage) {
+TEST_P(LayeredNet, ShapesFollowFromTheImage) {
   const auto model = placed(kEveryLayer, kSmall);
   const std::vector<Shape> expected = {{2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10},
                                        {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 16, 6, 5},   {2, 20, 2, 2},
@@ -90,12 +91,12 @@ TEST_F(LayeredNet, ShapesFollowFromTheImage) {
   }
 }
 
-TEST_F(LayeredNet, MeansOfChannelsNeedNoFlatten) {
+TEST_P(LayeredNet, MeansOfChannelsNeedNoFlatten) {
   const auto logits = values_of("[global_avg_pool]", {.image = {2, 1, 2}, .classes = 2}, {1, 3, 5, 9});
   EXPECT_EQ(logits, (std::vector<float>{2, 7}));
 }
 
-TEST_F(LayeredNet, ComputesInOnePassWhatThePassMeans) {
+TEST_P(LayeredNet, ComputesInOnePassWhatThePassMeans) {
   // Running statistics are 0 and 1: a batch norm multiplies by s.
   const float s = 1 / std::sqrt(1 + 1e-5f);
   const std::vector<std::pair<const char*, std::vector<float>>> nets = {
@@ -125,7 +126,7 @@ TEST_F(LayeredNet, ComputesInOnePassWhatThePassMeans) {
   }
 }
 
-TEST_F(LayeredNet, AReLUAtTheEndIsComputed) {
+TEST_P(LayeredNet, AReLUAtTheEndIsComputed) {
   const std::vector<float> image = testing::formula_images(1, 64);
   const auto logits = values_of("[flatten, linear: classes]", {.image = {1, 8, 8}}, image);
   const auto rectified = values_of("[flatten, linear: classes, relu]", {.image = {1, 8, 8}}, image);
@@ -133,7 +134,7 @@ TEST_F(LayeredNet, AReLUAtTheEndIsComputed) {
   for (size_t i = 0; i < logits.size(); ++i) EXPECT_EQ(rectified[i], std::max(0.f, logits[i]));
 }
 
-TEST_F(LayeredNet, DropoutLayersDrawApart) {
+TEST_P(LayeredNet, DropoutLayersDrawApart) {
   const auto model = placed("[flatten, dropout: 0.5, dropout: 0.5]", {.image = {1, 1, 1000}, .classes = 1000});
   Tape tape(Tape::Mode::record);
   const std::vector<float> ones(1000, 1);
@@ -150,7 +151,7 @@ TEST_F(LayeredNet, DropoutLayersDrawApart) {
   EXPECT_NEAR(static_cast<double>(kept), 250, 60) << "one mask twice would keep 500";
 }
 
-TEST_F(LayeredNet, GradientsFlowToEveryParameter) {
+TEST_P(LayeredNet, GradientsFlowToEveryParameter) {
   const auto model = placed(kEveryLayer, kSmall);
   constexpr int64_t kBatch = 4;
   const auto labels = testing::labels_on(*device_, testing::formula_labels(1, kBatch, 7));
@@ -195,7 +196,7 @@ TEST_F(LayeredNet, GradientsFlowToEveryParameter) {
   EXPECT_NEAR((moved(kStep) - moved(-kStep)) / (2 * kStep), norm, 0.02 * norm);
 }
 
-TEST_F(LayeredNet, RefusesAFormThatALayerCannotTake) {
+TEST_P(LayeredNet, RefusesAFormThatALayerCannotTake) {
   expect_refused("[conv: {channels: 4, kernel: 3}, linear: classes]",
                  {"a.yaml:1:42: layers[1].linear (fc1): needs features [N, F], got [N, 4, 14, 14]; put flatten or "
                   "global_avg_pool before it"});
@@ -204,7 +205,7 @@ TEST_F(LayeredNet, RefusesAFormThatALayerCannotTake) {
                    {"layers[1].", "needs images [N, C, H, W], got [N, 256]; move it before the flatten"});
 }
 
-TEST_F(LayeredNet, RefusesAWindowLargerThanTheImage) {
+TEST_P(LayeredNet, RefusesAWindowLargerThanTheImage) {
   expect_refused(
       "[max_pool: 4, max_pool: {kernel: 7, padding: 1}]",
       {"layers[1].max_pool (max_pool2): a window of 7 x 7 with padding 1 needs images of at least 5 x 5, got "
@@ -213,7 +214,19 @@ TEST_F(LayeredNet, RefusesAWindowLargerThanTheImage) {
                  {"layers[0].repeat.layers[0].conv (conv1.3): a window of 5 x 5", "got [N, 2, 4, 4]"});
 }
 
-TEST_F(LayeredNet, RefusesAResidualWhoseSidesDiffer) {
+TEST_P(LayeredNet, RefusesAMaximumThatAGpuCannotTake) {
+  const char* layers = "[max_pool: 17, flatten, linear: classes]";
+  if (device_->kind() == DeviceKind::cpu)
+    EXPECT_NO_THROW(build(layers, {.image = {1, 28, 28}}));
+  else
+    expect_refused(
+        layers,
+        {"(max_pool1): a GPU takes maxima of windows up to 16 x 16, got [N, 1, 28, 28]; choose a kernel of 16 "
+         "or less"},
+        {.image = {1, 28, 28}});
+}
+
+TEST_P(LayeredNet, RefusesAResidualWhoseSidesDiffer) {
   expect_refused("[residual: {name: a, layers: [conv: {channels: 8, kernel: 3, stride: 2, padding: 1}]}]",
                  {"a.yaml:1:10: layers[0].residual (a): needs two sides of one shape to add, got [N, 8, 8, 8] from its "
                   "layers and [N, 1, 16, 16] from its input; write shortcut: [conv: {channels: 8, kernel: 1, stride: "
@@ -226,7 +239,7 @@ TEST_F(LayeredNet, RefusesAResidualWhoseSidesDiffer) {
   expect_refused("[residual: [residual: [conv: {channels: 2, kernel: 1}]]]", {"(residual1.residual1)"});
 }
 
-TEST_F(LayeredNet, RefusesALastLayerThatMakesNoLogits) {
+TEST_P(LayeredNet, RefusesALastLayerThatMakesNoLogits) {
   expect_refused(
       "[flatten, linear: 128]",
       {"a.yaml:1:19: layers[1].linear (fc1): the last layer must make [N, 10], a value for each class of the "
@@ -235,10 +248,12 @@ TEST_F(LayeredNet, RefusesALastLayerThatMakesNoLogits) {
                  {"layers[1].relu (relu1)", "got [N, 10, 14, 14]; end with flatten and linear: classes"});
 }
 
-TEST_F(LayeredNet, RefusesMoreValuesThanFitAnywhere) {
+TEST_P(LayeredNet, RefusesMoreValuesThanFitAnywhere) {
   expect_refused("[conv: {channels: 65536, kernel: 1, padding: 255}]",
                  {"(conv1): a layer makes at most 1073741824 values of a sample, got [N, 65536, 526, 526]; choose"});
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, LayeredNet, ::testing::ValuesIn(testing::device_rows()), testing::RowName());
 
 }  // namespace
 }  // namespace dptrain::models
