@@ -219,6 +219,8 @@ std::string ConfigReader::where(std::string_view key) const {
   return place(mapping_.origin_of(key), mapping_.dotted(key));
 }
 
+std::string ConfigReader::where() const { return place(mapping_.origin, mapping_.path); }
+
 bool ConfigReader::describing() const { return pass_.describing; }
 
 void ConfigReader::resolve(std::string_view key, std::string_view value, std::string_view origin) {

@@ -37,6 +37,16 @@ struct ConfigChoice {
   std::string help = {};
   /// Reads the options of this name from the mapping that it was written in; may be empty.
   std::function<void(ConfigReader&)> read_options = {};
+  /// In a named list, the option that may stand for them all: `linear: 128` is `linear: {features: 128}`.
+  std::string shorthand = {};
+};
+
+struct NamedListRule {
+  /// What such a list holds, `layers`: messages and the schema call it so. Where its options hold lists of the same
+  /// name, the schema describes it once.
+  std::string_view definition;
+  bool required = true;
+  std::string_view help = {};
 };
 
 /// Everything that reading a whole configuration collects: mistakes, the resolved values with their origins, the
@@ -83,6 +93,9 @@ class ConfigReader {
   void section(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
   /// A list of mappings under `key`: calls `read` for each, in order; absent is an empty list. How many there are.
   size_t sections(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
+  /// A list, not an empty one, of names, each alone or in front of its options: `[relu, conv: {kernel: 5}]`. Calls the
+  /// `read_options` of each item's row, in order.
+  void named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule);
   /// Whether `word` stands under `key` instead of a value: `bucket_mb: auto`. With `by_default` also where the key is
   /// absent. Ask before reading the value, which otherwise would be a mistake:
   /// `word("bucket_mb", "auto", true) ? kAuto : number("bucket_mb", {}, {.min = 0})`.
@@ -98,6 +111,8 @@ class ConfigReader {
   /// "<origin>: <key>", the beginning of a message about the key, also where it wasn't written (then the mapping's
   /// origin).
   std::string where(std::string_view key) const;
+  /// The beginning of a message about the mapping as a whole; one may be given after reading has ended.
+  std::string where() const;
   /// True while the schema is described: nothing was written, every value returned is a default or a harmless one.
   bool describing() const;
   /// Replaces the value that `--dump-config` and config.yaml show for `key` by what it resolved to ("auto" -> "cpu:0").
@@ -119,6 +134,11 @@ class ConfigReader {
   std::optional<std::vector<T>> take_list(ReadKey& record, Parse parse);
   /// The name that `node` chooses; notes a mistake and returns none where it chooses none.
   std::optional<std::string> chosen_name(const ReadKey& record, const ConfigNode& node);
+  /// Notes that `item`, number `index` of a named list, isn't one name alone or in front of its options.
+  void misread_item(const ReadKey& record, size_t index, const ConfigNode& item);
+  /// The options `written` behind a name of a named list, a shorthand expanded; null, and noted, where they are
+  /// neither.
+  const ConfigNode* options_of(const ConfigChoice& choice, const ConfigNode& written, ReadMapping& mapping);
   ReadMapping& inner(ReadKey& record, size_t index, const ConfigNode* node);
   ReadMapping& stand_in(std::string_view key);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/nearest_name.h"
 #include "config/config_reader.h"
 #include "config/key_shape.h"
 #include "config/read_record.h"
@@ -52,9 +53,12 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, cons
   for (const auto& [key, value] : node.map)
     if (is_name(key)) keys_that_are_names.push_back(key);
   if (keys_that_are_names.size() == 1) return keys_that_are_names.front();
+  std::string advice = fmt::format("add name: {}", yaml_text(names.front()));
+  for (const auto& [key, value] : node.map)
+    if (const auto near = nearest_name(key, names); !near.empty()) advice = fmt::format("did you mean '{}'?", near);
   pass_.note(mapping_, node.origin,
              {place(node.origin, dotted), "expected " + expected_words(record.shape),
-              "a mapping without name: " + got_words(node), fmt::format("add name: {}", yaml_text(names.front()))});
+              "a mapping without name: " + got_words(node), advice});
   return std::nullopt;
 }
 

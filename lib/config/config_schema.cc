@@ -12,6 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json mapping_schema(const ReadMapping& mapping);
+Json key_schema(const ReadKey& record);
 
 Json json_value(const ConfigValue& value) {
   return std::visit(
@@ -77,6 +78,45 @@ Json named_schema(const ReadKey& record) {
   return {{"anyOf", std::move(alternatives)}};
 }
 
+/// What may stand behind a name of a list: its options, or the value of the one that is its shorthand.
+Json options_schema(const ReadMapping& options, const std::string& shorthand) {
+  Json schema = mapping_schema(options);
+  const auto is_other = [&](const ReadKey& key) { return key.key != shorthand && is_required(key); };
+  const auto value = std::ranges::find(options.keys, shorthand, &ReadKey::key);
+  if (value == options.keys.end() || std::ranges::any_of(options.keys, is_other)) return schema;
+  return {{"anyOf", {std::move(schema), key_schema(*value)}}};
+}
+
+/// A list of names, alone where their options have defaults, or each in front of its options.
+Json named_list_schema(const ReadKey& record) {
+  Json names = Json::array(), names_help = Json::array(), mappings = Json::array();
+  for (size_t i = 0; i < record.inner.size(); ++i) {
+    const ReadMapping& options = *record.inner[i];
+    const std::string& name = record.shape.names[i];
+    mappings.push_back({{"description", record.shape.names_help[i]},
+                        {"type", "object"},
+                        {"properties", {{name, options_schema(options, record.shape.shorthands[i])}}},
+                        {"required", {name}},
+                        {"additionalProperties", false}});
+    if (needs_a_key(options)) continue;
+    names.push_back(name);
+    names_help.push_back(record.shape.names_help[i]);
+  }
+  Json alternatives = Json::array();
+  if (!names.empty()) alternatives.push_back({{"enum", names}, {"enumDescriptions", names_help}});
+  for (auto& mapping : mappings) alternatives.push_back(std::move(mapping));
+  return {{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", std::move(alternatives)}}}};
+}
+
+/// The named lists in a mapping, by their definitions.
+void collect_definitions(const ReadMapping& mapping, Json& definitions) {
+  for (const auto& record : mapping.keys) {
+    if (record.shape.kind == KeyKind::named_list && !record.inner.empty())
+      definitions[record.shape.definition] = named_list_schema(record);
+    for (const auto& inner : record.inner) collect_definitions(*inner, definitions);
+  }
+}
+
 Json value_schema(const ReadKey& record) {
   const KeyShape& shape = record.shape;
   switch (shape.kind) {
@@ -92,6 +132,7 @@ Json value_schema(const ReadKey& record) {
     case KeyKind::named: return named_schema(record);
     case KeyKind::section: return mapping_schema(*record.inner.front());
     case KeyKind::sections: return {{"type", "array"}, {"items", mapping_schema(*record.inner.front())}};
+    case KeyKind::named_list: return {{"$ref", "#/$defs/" + shape.definition}};
   }
   return {};
 }
@@ -128,6 +169,9 @@ Json mapping_schema(const ReadMapping& mapping) {
 std::string config_schema(std::string_view title, const ReadMapping& root) {
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
   schema.update(mapping_schema(root));
+  Json definitions = Json::object();
+  collect_definitions(root, definitions);
+  if (!definitions.empty()) schema["$defs"] = std::move(definitions);
   return schema.dump(2) + "\n";
 }
 

@@ -80,6 +80,7 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
       return has_default && yaml_value(shape.otherwise) != "[]" ? yaml_value(shape.otherwise) : "[a, b]";
     case KeyKind::section: return "{key: value}";
     case KeyKind::sections: return "[{key: value}]";
+    case KeyKind::named_list: return fmt::format("[{}, ...]", shape.names.front());
     case KeyKind::text:
     case KeyKind::path: break;
   }
@@ -137,6 +138,7 @@ std::string expected_words(const KeyShape& shape) {
       case KeyKind::named: return fmt::format("one of {}, or a mapping with such a name", fmt::join(shape.names, ", "));
       case KeyKind::section: return "a mapping";
       case KeyKind::sections: return "a list of mappings";
+      case KeyKind::named_list: return fmt::format("a list of one or more {}", shape.definition);
     }
     return {};
   };
@@ -158,7 +160,7 @@ std::string got_words(const ConfigNode& node) {
 
 std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOrigin& origin,
                    const std::string& dotted) {
-  if (node.kind == Kind::scalar) {
+  if (node.kind == Kind::scalar && shape.kind != KeyKind::named_list) {
     std::vector<std::string> names = shape.names;
     names.insert(names.end(), shape.words.begin(), shape.words.end());
     if (const auto near = nearest_name(node.scalar, names); !near.empty())

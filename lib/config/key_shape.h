@@ -15,7 +15,21 @@ namespace dptrain {
 using ConfigValue = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>,
                                  std::vector<double>, std::vector<std::string>>;
 
-enum class KeyKind { integer, number, boolean, text, path, one_of, integers, numbers, texts, named, section, sections };
+enum class KeyKind {
+  integer,
+  number,
+  boolean,
+  text,
+  path,
+  one_of,
+  integers,
+  numbers,
+  texts,
+  named,
+  section,
+  sections,
+  named_list
+};
 
 /// What may be written under a key: what a message says was expected, and what the schema describes.
 struct KeyShape {
@@ -25,8 +39,10 @@ struct KeyShape {
   std::string help = {};
   IntegerRule integer = {};                  ///< of integer and integers
   NumberRule number = {};                    ///< of number and numbers
-  std::vector<std::string> names = {};       ///< of one_of and named
-  std::vector<std::string> names_help = {};  ///< of named
+  std::vector<std::string> names = {};       ///< of one_of, named and named_list
+  std::vector<std::string> names_help = {};  ///< of named and named_list
+  std::vector<std::string> shorthands = {};  ///< of named_list, one a name
+  std::string definition = {};               ///< of named_list
   std::vector<std::string> words = {};       ///< what may stand instead of such a value: auto
 };
 

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct ReadMapping {
   ConfigOrigin origin;               ///< where it was written, or the mapping around it
   bool muted = false;                ///< stands in for one that is wrong: mistakes in it would be noise
   bool free_keys = false;            ///< its keys are the user's own
+  std::string choice = {};           ///< in a named list, the name whose options these are
   std::deque<ReadKey> keys;          ///< a deque, because readers keep references while it grows
 
   /// The record of `key`, a new one where it wasn't asked for before.
@@ -59,7 +61,9 @@ struct ReadPass {
 
   bool describing = false;
   ReadMapping root;
-  std::deque<ReadMapping> stand_ins;  ///< muted mappings, read where the written one is wrong
+  std::deque<ReadMapping> stand_ins;               ///< muted mappings, read where the written one is wrong
+  std::deque<ConfigNode> expanded;                 ///< mappings that a shorthand stands for
+  std::set<std::string, std::less<>> definitions;  ///< the named lists described so far
   std::vector<Noted> mistakes;
 
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake);

@@ -34,7 +34,11 @@ void append_key(std::vector<Line>& lines, const ReadKey& record) {
   std::vector<Line> inside;
   for (const auto& mapping : record.inner) {
     std::vector<Line> inner = lines_of(*mapping);
-    if (record.shape.kind == KeyKind::sections) {
+    if (record.shape.kind == KeyKind::named_list) {
+      const std::string name = yaml_text(mapping->choice);
+      inside.push_back({fmt::format("  - {}{}", name, inner.empty() ? "" : ":"), short_origin(mapping->origin)});
+      append(inside, std::move(inner), "      ", "      ");
+    } else if (record.shape.kind == KeyKind::sections) {
       if (inner.empty()) inner.push_back({"{}", short_origin(mapping->origin)});
       append(inside, std::move(inner), "  - ", "    ");
     } else {

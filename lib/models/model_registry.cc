@@ -4,45 +4,54 @@
 
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "models/layered_net.h"
 #include "models/lenet.h"
 #include "models/resnet.h"
 
 namespace dptrain::models {
 namespace {
 
-using Build = std::unique_ptr<nn::Model> (*)(const nn::LayerOptions&, const ModelInput&);
+BuildModel read_layered_net(ConfigReader& options) {
+  return [layers = read_layers(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
+    return build_layered_net(layers, layer_options, input);
+  };
+}
 
 struct Row {
   const char* name;
   const char* help;
-  Build build;
+  std::unique_ptr<nn::Model> (*build)(const nn::LayerOptions&, const ModelInput&);  ///< null where options say how
+  BuildModel (*read)(ConfigReader& options);                                        ///< null where there are none
 };
 
 /// The table of models.
-constexpr std::array<Row, 2> kModels = {{
-    {"lenet", "two 5x5 convolutions and two linear layers; 129,388 parameters", build_lenet},
-    {"resnet18", "the ResNet-18 of Dive into Deep Learning, with a 3x3 stem; 11 million parameters", build_resnet18},
+constexpr std::array<Row, 3> kModels = {{
+    {"lenet", "two 5x5 convolutions and two linear layers; 129,388 parameters", build_lenet, nullptr},
+    {"resnet18", "the ResNet-18 of Dive into Deep Learning, with a 3x3 stem; 11 million parameters", build_resnet18,
+     nullptr},
+    {"layers", "a net of your own, layer by layer", nullptr, read_layered_net},
 }};
-
-ModelSpec spec_of(const std::string& name) {
-  for (const Row& row : kModels)
-    if (name == row.name) return {.name = name, .build = row.build};
-  return {};
-}
 
 }  // namespace
 
 ModelSpec read_model(ConfigReader& config) {
+  ModelSpec spec;
   std::vector<ConfigChoice> choices;
-  for (const Row& row : kModels) choices.push_back({row.name, row.help, {}});
-  return spec_of(config.named("model", choices, std::nullopt, "the network to train"));
+  for (const Row& row : kModels)
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) {
+                         spec.build = row.read != nullptr ? row.read(options) : BuildModel(row.build);
+                       }});
+  spec.name = config.named("model", choices, std::nullopt, "the network to train");
+  return spec;
 }
 
 ModelSpec find_model(const std::string& name) {
-  const ModelSpec spec = spec_of(name);
-  if (spec.build) return spec;
   std::vector<std::string> known;
-  for (const Row& row : kModels) known.emplace_back(row.name);
+  for (const Row& row : kModels) {
+    if (row.build == nullptr) continue;
+    if (name == row.name) return {.name = name, .build = row.build};
+    known.emplace_back(row.name);
+  }
   throw Error(ExitCode::config, Mistake{.where = "model",
                                         .expected = "expected a known model",
                                         .got = "'" + name + "'",

@@ -17,16 +17,19 @@ struct ModelInput {
   int64_t classes = 10;
 };
 
-/// A model that a configuration names, its options read; `build` makes one replica, not yet placed.
+/// Makes one replica, not yet placed. Throws 78 where the model can't take such an input.
+using BuildModel = std::function<std::unique_ptr<nn::Model>(const nn::LayerOptions&, const ModelInput&)>;
+
+/// A model that a configuration names, its options read.
 struct ModelSpec {
   std::string name;
-  std::function<std::unique_ptr<nn::Model>(const nn::LayerOptions&, const ModelInput&)> build;
+  BuildModel build;
 };
 
-/// Reads the key `model`: a name or {name: ..., options}. One table of names stands behind it.
+/// Reads the key `model`: a name or {name: ..., options}, or {layers: [...]}. One table of names stands behind it.
 ModelSpec read_model(ConfigReader& config);
 
-/// The same model by name, with its default options. Throws 78 for an unknown name, naming the known ones.
+/// A model by its name alone. Throws 78 for an unknown name, naming the known ones.
 ModelSpec find_model(const std::string& name);
 
 }  // namespace dptrain::models

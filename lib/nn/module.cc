@@ -13,6 +13,12 @@ RunningState& Module::add_state(std::string name, const Shape& shape, float init
   return *states_.back().state;
 }
 
+Module& Module::add_child(std::string name, std::unique_ptr<Module> child) {
+  Module& reference = *child;
+  children_.push_back({std::move(name), std::move(child)});
+  return reference;
+}
+
 void Module::visit_parameters(const ParameterVisitor& visit, const std::string& prefix) {
   for (auto& [name, parameter, initializer] : parameters_) visit(prefix + name, *parameter, initializer);
   for (auto& [name, module] : children_) module->visit_parameters(visit, prefix + name + ".");

@@ -64,6 +64,8 @@ class Module {
     children_.push_back({std::move(name), std::move(child)});
     return reference;
   }
+  /// The same of a child that was made elsewhere.
+  Module& add_child(std::string name, std::unique_ptr<Module> child);
 
  private:
   struct OwnParameter {

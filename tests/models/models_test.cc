@@ -132,6 +132,9 @@ TEST(ModelRegistry, ReadsTheConfiguration) {
   };
   EXPECT_EQ(read("model: resnet18\n"), "resnet18");
   EXPECT_EQ(read("model: {name: lenet}\n"), "lenet");
+  EXPECT_EQ(read("model: {layers: [flatten]}\n"), "layers");
+  EXPECT_EQ(read("model: {name: layers, layers: [flatten]}\n"), "layers");
+  expect_error(ExitCode::config, {"a.yaml:1:1: model.layers: required, but absent"}, [&] { read("model: layers\n"); });
   expect_error(ExitCode::config, {"a.yaml:1", "resnet81", "did you mean"}, [&] { read("model: resnet81\n"); });
 }
 

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/nearest_name.h"
+#include "config/config_reader.h"
+#include "config/key_shape.h"
+#include "config/read_record.h"
+
+namespace dptrain {
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+bool is_one_of(const std::vector<std::string>& names, const std::string& text) {
+  return std::ranges::find(names, text) != names.end();
+}
+
+/// What an item chooses: its name, and what stands behind it, null where nothing does.
+struct ChosenItem {
+  std::string name;
+  const ConfigNode* options = nullptr;
+};
+
+ChosenItem chosen_item(const ConfigNode& item) {
+  if (item.kind == Kind::scalar) return {item.scalar};
+  if (item.kind != Kind::map || item.map.size() != 1) return {};
+  const auto& [name, options] = item.map.front();
+  return {name, options.kind == Kind::null ? nullptr : &options};
+}
+
+/// What to write for a mapping that isn't one name in front of its options: a name with its options beside it, or one
+/// behind another key (`type: conv`), is likely what was meant. Empty where no name is in sight.
+std::string meant_item(const ConfigNode& item, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < item.map.size(); ++i) {
+    const auto& [key, value] = item.map[i];
+    const std::string name = is_one_of(names, key) ? key : value.scalar;
+    if (!is_one_of(names, name)) continue;
+    ConfigNode options = item;
+    options.map.erase(options.map.begin() + static_cast<std::ptrdiff_t>(i));
+    return options.map.empty() ? name : fmt::format("{}: {}", name, options.text());
+  }
+  return {};
+}
+
+}  // namespace
+
+void ConfigReader::misread_item(const ReadKey& record, size_t index, const ConfigNode& item) {
+  const auto& names = record.shape.names;
+  const std::string where = place(item.origin, fmt::format("{}[{}]", mapping_.dotted(record.key), index));
+  if (const std::string meant = meant_item(item, names); !meant.empty())
+    pass_.note(mapping_, item.origin,
+               {where, "expected a name alone or in front of its options", got_words(item), "write " + meant});
+  else if (const std::string name = chosen_item(item).name; !name.empty())
+    pass_.note(mapping_, item.origin, {where, "expected a known name", "'" + name + "'", suggestion(name, names)});
+  else
+    pass_.note(mapping_, item.origin,
+               {where, "expected a name alone or in front of its options", got_words(item),
+                fmt::format("known are: {}", fmt::join(names, ", "))});
+}
+
+const ConfigNode* ConfigReader::options_of(const ConfigChoice& choice, const ConfigNode& written,
+                                           ReadMapping& mapping) {
+  if (written.kind == Kind::map) return &written;
+  if (choice.shorthand.empty()) {
+    pass_.note(mapping, written.origin,
+               {place(written.origin, mapping.path), "expected nothing, or a mapping of options", got_words(written),
+                fmt::format("write {} alone", choice.name)});
+    mapping.muted = true;
+    return nullptr;
+  }
+  ConfigNode& options = pass_.expanded.emplace_back(ConfigNode{.kind = Kind::map, .origin = written.origin});
+  options.map.emplace_back(choice.shorthand, written);
+  return &options;
+}
+
+void ConfigReader::named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule) {
+  DPTRAIN_CHECK(!choices.empty(), "{} needs names to choose from", key);
+  KeyShape shape{.kind = KeyKind::named_list,
+                 .required = rule.required,
+                 .help = std::string(rule.help),
+                 .definition = std::string(rule.definition)};
+  for (const auto& choice : choices) {
+    shape.names.push_back(choice.name);
+    shape.names_help.push_back(choice.help);
+    shape.shorthands.push_back(choice.shorthand);
+  }
+  ReadKey& record = ask(key, std::move(shape));
+  const auto read_options = [&](const ConfigChoice& choice, ReadMapping& mapping) {
+    mapping.choice = choice.name;
+    ConfigReader options(pass_, mapping);
+    if (choice.read_options) choice.read_options(options);
+  };
+  if (pass_.describing) {
+    if (!pass_.definitions.insert(record.shape.definition).second) return;
+    for (size_t i = 0; i < choices.size(); ++i) read_options(choices[i], inner(record, i, nullptr));
+    return;
+  }
+  if (record.written == nullptr) return;
+  if (record.written->kind != Kind::list || record.written->list.empty()) {
+    misread(record, *record.written, mapping_.dotted(key));
+    return;
+  }
+  const auto& items = record.written->list;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ChosenItem chosen = chosen_item(items[i]);
+    const auto choice = std::ranges::find(choices, chosen.name, &ConfigChoice::name);
+    ReadMapping& mapping = inner(record, i, nullptr);
+    if (choice == choices.end()) {
+      mapping.muted = true;
+      misread_item(record, i, items[i]);
+      continue;
+    }
+    mapping.path = fmt::format("{}[{}].{}", mapping_.dotted(key), i, choice->name);
+    mapping.origin = items[i].origin;
+    if (chosen.options != nullptr && mapping.node == nullptr)
+      mapping.node = options_of(*choice, *chosen.options, mapping);
+    read_options(*choice, mapping);
+  }
+}
+
+}  // namespace dptrain

@@ -1,0 +1,27 @@
+#include "models/layer_initializer.h"
+
+#include <string>
+#include <vector>
+
+namespace dptrain::models {
+
+std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options) {
+  using Kind = nn::Initializer::Kind;
+  std::optional<nn::Initializer> initializer;
+  const auto choose = [&](Kind kind) { return [&, kind](ConfigReader&) { initializer = nn::Initializer{kind, 0}; }; };
+  const std::vector<ConfigChoice> choices = {
+      {"default", "as PyTorch's layer does", {}},
+      {"normal", "normally distributed with this deviation",
+       [&](ConfigReader& normal) {
+         initializer = nn::Initializer::normal(
+             normal.number("normal", 0.01, {.min = 0, .exclusive_min = true, .help = "the deviation"}));
+       }},
+      {"xavier_uniform", "uniform, scaled by inputs and outputs (Glorot and Bengio, 2010)",
+       choose(Kind::xavier_uniform)},
+      {"kaiming_normal", "normal, scaled by outputs (He et al., 2015)", choose(Kind::kaiming_normal)},
+  };
+  options.named("init", choices, "default", "how the weight begins");
+  return initializer;
+}
+
+}  // namespace dptrain::models

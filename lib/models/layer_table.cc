@@ -1,0 +1,168 @@
+#include "models/layer_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "models/layer_initializer.h"
+#include "nn/stateless_layers.h"
+
+namespace dptrain::models {
+namespace {
+
+// Bounds far over what a net needs, which keep every product of sizes within 64 bits.
+constexpr int64_t kMostChannels = 1 << 16;
+constexpr int64_t kMostFeatures = 1 << 18;
+constexpr int64_t kLargestWindow = 255;
+/// A maximum's place in its window is a byte on a GPU.
+constexpr int64_t kLargestPoolOnGpu = 16;
+
+[[noreturn]] void refuse(const LayerSite& site, const std::string& expected, const std::string& advice) {
+  throw Error(ExitCode::config, Mistake{site.where, expected, batch_text(site.input), advice});
+}
+
+void require_images(const LayerSite& site) {
+  if (site.input.rank() != 3)
+    refuse(site, "needs images [N, C, H, W]", "move it before the flatten, global_avg_pool or linear above it");
+}
+
+/// Windows that slide over an image.
+struct Window {
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;
+};
+
+int64_t read_kernel(ConfigReader& options) {
+  return options.integer("kernel", std::nullopt,
+                         {.min = 1, .max = kLargestWindow, .help = "height and width of the window"});
+}
+
+int64_t read_padding(ConfigReader& options, std::string_view help) {
+  return options.integer("padding", 0, {.min = 0, .max = kLargestWindow, .help = help});
+}
+
+/// The output of `channels` channels, a value for each place of the window.
+Shape slide(const LayerSite& site, int64_t channels, const Window& window) {
+  require_images(site);
+  const int64_t needed = window.kernel - 2 * window.padding;
+  if (site.input[1] < needed || site.input[2] < needed)
+    refuse(site,
+           fmt::format("a window of {0} x {0} with padding {1} needs images of at least {2} x {2}", window.kernel,
+                       window.padding, needed),
+           "choose a smaller kernel or more padding, or leave out a pool or a stride before it");
+  const auto places = [&](int64_t side) { return (side - needed) / window.stride + 1; };
+  return {channels, places(site.input[1]), places(site.input[2])};
+}
+
+BuildLayer read_conv(ConfigReader& options) {
+  const int64_t channels = options.integer(
+      "channels", std::nullopt, {.min = 1, .max = kMostChannels, .help = "of the output: the number of filters"});
+  const Window window{
+      .kernel = read_kernel(options),
+      .stride = options.integer("stride", 1, {.min = 1, .max = kLargestWindow, .help = "of the window"}),
+      .padding = read_padding(options, "zeros around the image")};
+  const bool bias = options.boolean("bias", true, "add a number to each channel");
+  const auto weight = read_layer_initializer(options);
+  return [=](const LayerSite& site) -> BuiltLayer {
+    const Shape output = slide(site, channels, window);
+    const nn::Conv2dSizes sizes{.in_channels = site.input[0],
+                                .out_channels = channels,
+                                .kernel = window.kernel,
+                                .stride = window.stride,
+                                .padding = window.padding,
+                                .bias = bias,
+                                .relu = site.relu};
+    return {std::make_unique<nn::Conv2d>(site.options, sizes, weight), output};
+  };
+}
+
+BuildLayer read_linear(ConfigReader& options) {
+  const bool is_classes = options.word("features", "classes", false);
+  const int64_t features =
+      is_classes ? 0
+                 : options.integer(
+                       "features", std::nullopt,
+                       {.min = 1, .max = kMostFeatures, .help = "of the output; classes: as many as the data set has"});
+  const auto weight = read_layer_initializer(options);
+  return [=](const LayerSite& site) -> BuiltLayer {
+    if (site.input.rank() != 1) refuse(site, "needs features [N, F]", "put flatten or global_avg_pool before it");
+    const int64_t out = is_classes ? site.classes : features;
+    return {std::make_unique<nn::Linear>(site.input[0], out, site.relu, weight), {out}};
+  };
+}
+
+BuildLayer read_batch_norm(ConfigReader&) {
+  return [](const LayerSite& site) -> BuiltLayer {
+    require_images(site);
+    return {std::make_unique<nn::BatchNorm2d>(site.input[0], site.relu), site.input};
+  };
+}
+
+BuildLayer read_relu(ConfigReader&) {
+  return [](const LayerSite& site) -> BuiltLayer { return {std::make_unique<nn::Relu>(), site.input}; };
+}
+
+template <ops::Pooling pooling>
+BuildLayer read_pool(ConfigReader& options) {
+  Window window{.kernel = read_kernel(options)};
+  window.stride =
+      options
+          .optional_integer("stride", {.min = 1, .max = kLargestWindow, .help = "of the window; by default its side"})
+          .value_or(window.kernel);
+  window.padding = read_padding(options, "around the image; no more than half a window");
+  if (!options.describing() && window.padding > window.kernel / 2)
+    options.mistake("padding", fmt::format("expected at most {}, half of the window", window.kernel / 2),
+                    fmt::format("{}", window.padding), fmt::format("write padding: {}", window.kernel / 2));
+  return [=](const LayerSite& site) -> BuiltLayer {
+    const Shape output = slide(site, site.input[0], window);
+    if (pooling == ops::Pooling::max && site.options.device.kind() == DeviceKind::cuda &&
+        window.kernel > kLargestPoolOnGpu)
+      refuse(site, fmt::format("a GPU takes maxima of windows up to {0} x {0}", kLargestPoolOnGpu),
+             fmt::format("choose a kernel of {} or less", kLargestPoolOnGpu));
+    const ops::Pool2dOptions sizes{.kernel = window.kernel, .stride = window.stride, .padding = window.padding};
+    return {std::make_unique<nn::Pool2d>(pooling, sizes), output};
+  };
+}
+
+BuildLayer read_global_avg_pool(ConfigReader&) {
+  return [](const LayerSite& site) -> BuiltLayer {
+    require_images(site);
+    return {std::make_unique<nn::GlobalAveragePool>(), {site.input[0]}};
+  };
+}
+
+BuildLayer read_flatten(ConfigReader&) {
+  return [](const LayerSite& site) -> BuiltLayer { return {std::make_unique<nn::Flatten>(), {site.input.elements()}}; };
+}
+
+BuildLayer read_dropout(ConfigReader& options) {
+  // The most is such that 1 / (1 - probability), in f32, is a number of a reasonable size.
+  const double probability =
+      options.number("probability", std::nullopt, {.min = 0, .max = 0.999, .help = "that a value is zeroed"});
+  return [=](const LayerSite& site) -> BuiltLayer {
+    return {std::make_unique<nn::Dropout>(static_cast<float>(probability), site.dropouts++), site.input};
+  };
+}
+
+constexpr std::array<LayerKind, 9> kLayers = {{
+    {"conv", "conv", "channels", "a convolution", LayerPass::with_relu, read_conv},
+    {"linear", "fc", "features", "every output from every input", LayerPass::with_relu, read_linear},
+    {"batch_norm", "bn", "", "each channel normalized over the batch", LayerPass::with_sum_and_relu, read_batch_norm},
+    {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_relu},
+    {"max_pool", "max_pool", "kernel", "the largest of each window", LayerPass::alone, read_pool<ops::Pooling::max>},
+    {"avg_pool", "avg_pool", "kernel", "the mean of each window", LayerPass::alone, read_pool<ops::Pooling::average>},
+    {"global_avg_pool", "global_avg_pool", "", "the mean of each channel", LayerPass::alone, read_global_avg_pool},
+    {"flatten", "flatten", "", "an image as one row of features", LayerPass::alone, read_flatten},
+    {"dropout", "dropout", "probability", "zeroes values while training", LayerPass::alone, read_dropout},
+}};
+
+}  // namespace
+
+std::span<const LayerKind> layer_kinds() { return kLayers; }
+
+std::string batch_text(const Shape& sample) { return fmt::format("[N, {}]", fmt::join(sample.dimensions(), ", ")); }
+
+}  // namespace dptrain::models

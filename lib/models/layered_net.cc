@@ -1,0 +1,166 @@
+#include "models/layered_net.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "autograd/elementwise.h"
+#include "base/error.h"
+
+namespace dptrain::models {
+namespace {
+
+/// What a layer may make of one sample; keeps every product of sizes within 64 bits.
+constexpr double kMostElements = 1 << 30;
+
+/// A layer, or a few that are one pass, with its name in the list around it.
+struct Part {
+  std::string name;
+  std::unique_ptr<nn::Module> module;
+};
+
+/// A list of layers, built.
+struct Chain {
+  std::vector<Part> parts = {};
+  Shape output;
+  bool ends_in_norm = false;  ///< the last part is a batch norm that can add a residual before its ReLU
+};
+
+/// layers(x) + shortcut(x), and max(0, .) of that with `relu`. Batch norm at the end of the layers does it in its pass;
+/// it was made with the same `relu`.
+class Residual final : public nn::Module {
+ public:
+  Residual(Chain layers, Chain shortcut, bool relu) : relu_(relu) {
+    for (Part& part : layers.parts) layers_.push_back(&add_child(std::move(part.name), std::move(part.module)));
+    for (Part& part : shortcut.parts) shortcut_.push_back(&add_child(std::move(part.name), std::move(part.module)));
+    if (!layers.ends_in_norm) return;
+    norm_ = &dynamic_cast<nn::BatchNorm2d&>(*layers_.back());
+    layers_.pop_back();
+  }
+
+  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
+    const Variable added = through(shortcut_, x, context), y = through(layers_, x, context);
+    if (norm_ != nullptr) return norm_->forward(y, added, context);
+    const Variable sum = autograd::add(y, added);
+    return relu_ ? autograd::relu(sum) : sum;
+  }
+
+ private:
+  static Variable through(const std::vector<nn::Module*>& layers, Variable value, const nn::ForwardContext& context) {
+    for (nn::Module* layer : layers) value = layer->forward(value, context);
+    return value;
+  }
+
+  bool relu_;
+  std::vector<nn::Module*> layers_;
+  std::vector<nn::Module*> shortcut_;
+  nn::BatchNorm2d* norm_ = nullptr;
+};
+
+bool has_pass(const PlacedLayer& layer, LayerPass pass) {
+  return layer.spec->kind != nullptr && layer.spec->kind->pass == pass;
+}
+
+bool takes_relu(const PlacedLayer& layer) {
+  return layer.spec->form == LayerSpec::Form::residual || has_pass(layer, LayerPass::with_relu) ||
+         has_pass(layer, LayerPass::with_sum_and_relu);
+}
+
+std::string where(const PlacedLayer& layer, const std::string& prefix) {
+  return fmt::format("{} ({}{})", layer.spec->where, prefix, layer.name);
+}
+
+/// How the two sides of a residual become of one shape, whose layers make `output` of `input`.
+std::string shortcut_advice(const Shape& input, const Shape& output) {
+  if (input.rank() != output.rank()) return "put what changes the dimensions before or behind it";
+  if (input.rank() == 1) return fmt::format("write shortcut: [linear: {}]", output[0]);
+  const int64_t stride = (input[1] + output[1] - 1) / output[1];
+  const auto reaches = [&](int dimension) { return (input[dimension] - 1) / stride + 1 == output[dimension]; };
+  if (!reaches(1) || !reaches(2)) return "keep the image's size in its layers, with padding: 1 for kernel: 3";
+  return fmt::format("write shortcut: [conv: {{channels: {}, kernel: 1, stride: {}}}]", output[0], stride);
+}
+
+class NetBuilder {
+ public:
+  NetBuilder(const nn::LayerOptions& options, int64_t classes) : options_(options), classes_(classes) {}
+
+  /// Builds `layers` for samples of shape `input`. `prefix` leads to them in names; `relu_behind_sum` says that the
+  /// chain is the inside of a residual whose sum a ReLU follows.
+  Chain chain(const std::vector<LayerSpec>& layers, const std::string& prefix, const Shape& input,
+              bool relu_behind_sum = false) {
+    const std::vector<PlacedLayer> placed = written_out(layers);
+    Chain chain{.output = input};
+    for (size_t i = 0; i < placed.size(); ++i) {
+      const PlacedLayer& layer = placed[i];
+      const bool is_last = i + 1 == placed.size();
+      const bool relu_follows = takes_relu(layer) && !is_last && has_pass(placed[i + 1], LayerPass::is_relu);
+      chain.ends_in_norm = is_last && has_pass(layer, LayerPass::with_sum_and_relu);
+      const bool relu = relu_follows || (chain.ends_in_norm && relu_behind_sum);
+      BuiltLayer built = layer.spec->form == LayerSpec::Form::residual
+                             ? residual(layer, prefix, chain.output, relu)
+                             : layer.spec->build({.options = options_,
+                                                  .where = where(layer, prefix),
+                                                  .input = chain.output,
+                                                  .classes = classes_,
+                                                  .relu = relu,
+                                                  .dropouts = dropouts_});
+      require_size(layer, prefix, built.output);
+      chain.parts.push_back({layer.name, std::move(built.module)});
+      chain.output = built.output;
+      if (relu_follows) ++i;
+    }
+    return chain;
+  }
+
+ private:
+  BuiltLayer residual(const PlacedLayer& layer, const std::string& prefix, const Shape& input, bool relu) {
+    const std::string inner = fmt::format("{}{}.", prefix, layer.name);
+    Chain layers = chain(layer.spec->layers, inner, input, relu);
+    Chain shortcut = chain(layer.spec->shortcut, inner, input);
+    if (layers.output != shortcut.output)
+      throw Error(ExitCode::config, Mistake{.where = where(layer, prefix),
+                                            .expected = "needs two sides of one shape to add",
+                                            .got = fmt::format("{} from its layers and {} from its {}",
+                                                               batch_text(layers.output), batch_text(shortcut.output),
+                                                               layer.spec->shortcut.empty() ? "input" : "shortcut"),
+                                            .advice = shortcut_advice(input, layers.output)});
+    const Shape output = layers.output;
+    return {std::make_unique<Residual>(std::move(layers), std::move(shortcut), relu), output};
+  }
+
+  static void require_size(const PlacedLayer& layer, const std::string& prefix, const Shape& output) {
+    double elements = 1;
+    for (const int64_t size : output.dimensions()) elements *= static_cast<double>(size);
+    if (elements <= kMostElements) return;
+    throw Error(ExitCode::config,
+                Mistake{.where = where(layer, prefix),
+                        .expected = fmt::format("a layer makes at most {} values of a sample", kMostElements),
+                        .got = batch_text(output),
+                        .advice = "choose fewer channels or less padding"});
+  }
+
+  const nn::LayerOptions& options_;
+  int64_t classes_;
+  uint32_t dropouts_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<nn::Model> build_layered_net(const std::vector<LayerSpec>& layers, const nn::LayerOptions& options,
+                                             const ModelInput& input) {
+  Chain chain = NetBuilder(options, input.classes).chain(layers, "", input.image);
+  if (chain.output != Shape{input.classes}) {
+    const bool is_image = chain.output.rank() != 1;
+    throw Error(ExitCode::config,
+                Mistake{.where = where(written_out(layers).back(), ""),
+                        .expected = fmt::format("the last layer must make {}, a value for each class of the data set",
+                                                batch_text({input.classes})),
+                        .got = batch_text(chain.output),
+                        .advice = is_image ? "end with flatten and linear: classes" : "end with linear: classes"});
+  }
+  auto model = std::make_unique<nn::Model>();
+  for (Part& part : chain.parts) model->add_stage(std::move(part.module), part.name + ".");
+  return model;
+}
+
+}  // namespace dptrain::models

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "nn/module.h"
+#include "ops/pool2d.h"
+
+// Layers without parameters, for nets that are lists of layers; a model in C++ calls their functions in autograd/.
+
+namespace dptrain::nn {
+
+/// max(0, x), of any shape.
+class Relu : public Module {
+ public:
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+};
+
+/// [N, C, H, W] -> [N, C, OH, OW]; see ops/pool2d.h.
+class Pool2d : public Module {
+ public:
+  Pool2d(ops::Pooling pooling, const ops::Pool2dOptions& options) : pooling_(pooling), options_(options) {}
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+
+ private:
+  ops::Pooling pooling_;
+  ops::Pool2dOptions options_;
+};
+
+/// The mean of each channel: [N, C, H, W] -> [N, C]
+class GlobalAveragePool : public Module {
+ public:
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+};
+
+/// [N, C, H, W] -> [N, C * H * W]
+class Flatten : public Module {
+ public:
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+};
+
+}  // namespace dptrain::nn

@@ -1,0 +1,153 @@
+// Lists of names with options, which may hold such lists in turn.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "config/sample_config.h"
+
+namespace dptrain::testing {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// Reads a list of steps; returns what it read, "wait 3" or "loop 2 [wait 1 | stop]".
+std::string read_steps(ConfigReader& config) {
+  std::string steps;
+  const auto add = [&](const std::string& step) { steps += (steps.empty() ? "" : " | ") + step; };
+  const std::vector<ConfigChoice> choices = {
+      {"stop", "ends", [&](ConfigReader& options) { add("stop" + options.text("name", "")); }},
+      {"wait", "does nothing for a while",
+       [&](ConfigReader& options) {
+         add("wait " + std::to_string(options.integer("seconds", std::nullopt, {.min = 1, .max = 9})));
+       },
+       "seconds"},
+      {"loop", "steps, several times",
+       [&](ConfigReader& options) {
+         const int64_t times = options.integer("times", 2);
+         add("loop " + std::to_string(times) + " [" + read_steps(options) + "]");
+       },
+       "steps"},
+  };
+  config.named_list("steps", choices, {.definition = "steps", .help = "what to do"});
+  return steps;
+}
+
+std::string steps_of(const std::string& text) {
+  std::string steps;
+  ConfigSession session(parse_config(text, "a.yaml"), [&](ConfigReader& config) { steps = read_steps(config); });
+  return steps;
+}
+
+Lines mistakes_of(const std::string& text) {
+  return error_of([&] { steps_of(text); }).lines();
+}
+
+TEST(NamedList, ReadsNamesAloneAndInFrontOfTheirOptions) {
+  EXPECT_EQ(steps_of("steps: [stop, wait: {seconds: 3}, stop: {name: p}, stop: , stop: {}]\n"),
+            "stop | wait 3 | stopp | stop | stop");
+}
+
+TEST(NamedList, AShorthandStandsForItsOption) {
+  EXPECT_EQ(steps_of("steps:\n  - wait: 4\n  - loop: [stop]\n"), "wait 4 | loop 2 [stop]");
+}
+
+TEST(NamedList, HoldsListsOfItsOwnKind) {
+  EXPECT_EQ(steps_of("steps:\n  - loop:\n      times: 3\n      steps:\n        - loop: [wait: 1]\n        - stop\n"),
+            "loop 3 [loop 2 [wait 1] | stop]");
+}
+
+TEST(NamedList, SaysWhichItemIsWrong) {
+  EXPECT_EQ(mistakes_of("steps:\n  - stopp\n  - wait: 10\n  - loop: [wait: {second: 1}]\n"),
+            (Lines{"a.yaml:2:5: steps[0]: expected a known name, got 'stopp'; did you mean 'stop'?",
+                   "a.yaml:3:5: steps[1].wait.seconds: expected an integer from 1 to 9, got 10; write for instance "
+                   "seconds: 9",
+                   "a.yaml:4:12: steps[2].loop.steps[0].wait.seconds: required, but absent; write seconds: <an integer "
+                   "from 1 to 9>",
+                   "a.yaml:4:19: steps[2].loop.steps[0].wait.second: unknown key, did you mean 'seconds'?"}));
+  EXPECT_EQ(mistakes_of("steps: [walk: 1, stop: 3, ~, [stop]]\n"),
+            (Lines{"a.yaml:1:9: steps[0]: expected a known name, got 'walk'; known are: stop, wait, loop",
+                   "a.yaml:1:18: steps[1].stop: expected nothing, or a mapping of options, got 3; write stop alone",
+                   "a.yaml:1:27: steps[2]: expected a name alone or in front of its options, got nothing; known are: "
+                   "stop, wait, loop",
+                   "a.yaml:1:30: steps[3]: expected a name alone or in front of its options, got the list [stop]; "
+                   "known are: stop, wait, loop"}));
+}
+
+TEST(NamedList, SaysHowOptionsBesideTheNameAreWritten) {
+  EXPECT_EQ(mistakes_of("steps:\n  - wait:\n    seconds: 3\n  - {type: wait, seconds: 3}\n  - {type: stop}\n"),
+            (Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {wait: "
+                   "null, seconds: 3}; write wait: {seconds: 3}",
+                   "a.yaml:4:5: steps[1]: expected a name alone or in front of its options, got the mapping {type: "
+                   "wait, seconds: 3}; write wait: {seconds: 3}",
+                   "a.yaml:5:5: steps[2]: expected a name alone or in front of its options, got the mapping {type: "
+                   "stop}; write stop"}));
+}
+
+TEST(NamedList, IsNeverEmpty) {
+  EXPECT_EQ(mistakes_of("{}\n"),
+            Lines{"a.yaml: steps: required, but absent; write steps: <a list of one or more steps>"});
+  for (const char* written : {"[]", "{}", "stop"})
+    EXPECT_EQ(mistakes_of(std::string("steps: ") + written + "\n").front().substr(0, 60),
+              "a.yaml:1:1: steps: expected a list of one or more steps, got");
+}
+
+TEST(NamedList, IsTheSameReadAgainFromTheResolvedYaml) {
+  const auto resolved = [](const std::string& text) {
+    return ConfigSession(parse_config(text, "a.yaml"), [](ConfigReader& config) { read_steps(config); })
+        .resolved_yaml();
+  };
+  const std::string text = "steps: [wait: 4, loop: {steps: [wait: 1, loop: [wait: 2]]}]\n";
+  EXPECT_EQ(resolved(text),
+            "steps:\n"
+            "  - wait:\n"
+            "      seconds: 4\n"
+            "  - loop:\n"
+            "      times: 2\n"
+            "      steps:\n"
+            "        - wait:\n"
+            "            seconds: 1\n"
+            "        - loop:\n"
+            "            times: 2\n"
+            "            steps:\n"
+            "              - wait:\n"
+            "                  seconds: 2\n");
+  EXPECT_EQ(resolved(resolved(text)), resolved(text));
+  EXPECT_EQ(steps_of(resolved(text)), steps_of(text));
+}
+
+TEST(NamedList, IsDescribedOnceHoweverDeepItGoes) {
+  const auto schema = nlohmann::json::parse(ConfigSession::schema("steps", [](ConfigReader& config) {
+    config.section("first", [](ConfigReader& inside) { read_steps(inside); });
+    config.section("then", [](ConfigReader& inside) { read_steps(inside); });
+  }));
+  const auto reference = nlohmann::json::parse(R"({"description": "what to do", "$ref": "#/$defs/steps"})");
+  EXPECT_EQ(schema["properties"]["first"]["properties"]["steps"], reference);
+  EXPECT_EQ(schema["properties"]["then"]["properties"]["steps"], reference);
+  EXPECT_EQ(schema["properties"]["then"]["required"], nlohmann::json({"steps"}));
+  const auto& steps = schema["$defs"]["steps"];
+  EXPECT_EQ(steps["type"], "array");
+  EXPECT_EQ(steps["minItems"], 1);
+  const auto& any = steps["items"]["anyOf"];
+  ASSERT_EQ(any.size(), 4u);
+  EXPECT_EQ(any[0]["enum"], nlohmann::json({"stop"})) << "the others have options that are required";
+  EXPECT_EQ(any[2]["required"], nlohmann::json({"wait"}));
+  EXPECT_EQ(any[2]["properties"]["wait"]["anyOf"][1],
+            nlohmann::json::parse(R"({"type": "integer", "minimum": 1, "maximum": 9})"));
+  EXPECT_EQ(any[3]["properties"]["loop"]["anyOf"][0]["properties"]["steps"], reference);
+  EXPECT_EQ(any[3]["properties"]["loop"]["anyOf"][1], reference);
+}
+
+TEST(NamedOptions, AKeyNearANameIsSuggested) {
+  const std::vector<ConfigChoice> choices = {{"lenet", "", {}}, {"layers", "", {}}};
+  const auto read = [&] {
+    ConfigSession session(parse_config("model: {layer: 1}\n", "a.yaml"),
+                          [&](ConfigReader& config) { config.named("model", choices, std::nullopt); });
+  };
+  EXPECT_EQ(error_of(read).lines().front(),
+            "a.yaml:1:1: model: expected one of lenet, layers, or a mapping with such a name, got a mapping without "
+            "name: the mapping {layer: 1}; did you mean 'layers'?");
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,259 @@
+// Nets built of lists of layers: shapes, what is computed in one pass, and every mistake that an image shows.
+
+#include "models/layered_net.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/cross_entropy.h"
+#include "models/layers_of.h"
+#include "support/device_rows.h"
+#include "support/expect_error.h"
+#include "support/formula_tensor.h"
+#include "support/formula_values.h"
+#include "support/test_device.h"
+
+namespace dptrain::models {
+namespace {
+
+using testing::expect_error;
+
+class LayeredNet : public ::testing::TestWithParam<testing::DeviceRow> {
+ protected:
+  std::unique_ptr<nn::Model> build(const std::string& layers, const ModelInput& input) const {
+    return build_layered_net(layers_of(layers), {.device = *device_}, input);
+  }
+  std::unique_ptr<nn::Model> placed(const std::string& layers, const ModelInput& input) const {
+    auto model = build(layers, input);
+    model->place(*device_, {.seed = 3, .weights = {}});
+    return model;
+  }
+  /// What the net makes of one image; not in training.
+  std::vector<float> values_of(const std::string& layers, const ModelInput& input,
+                               const std::vector<float>& image) const {
+    const auto model = placed(layers, input);
+    Tape tape(Tape::Mode::forget);
+    const Shape& shape = input.image;
+    return model->forward(tape.input(Tensor::from(*device_, {1, shape[0], shape[1], shape[2]}, image)), {.tape = tape})
+        .value()
+        .values();
+  }
+  void expect_refused(const std::string& layers, std::initializer_list<std::string_view> words,
+                      const ModelInput& input = {.image = {1, 16, 16}}) const {
+    expect_error(ExitCode::config, words, [&] { build(layers, input); });
+  }
+
+  std::unique_ptr<Device> device_ = GetParam().open();
+};
+
+/// Every layer there is. Layouts differ from layer to layer too: the first block's input is nhwc, its convolution's
+/// output in blocks of channels. Shapes in its comments are those of images [3, 12, 10].
+constexpr const char* kEveryLayer = R"(
+  - batch_norm
+  - conv: {channels: 20, kernel: 3, padding: 1, bias: false}  # [20, 12, 10]
+  - batch_norm
+  - relu
+  - conv: {channels: 16, kernel: 1}
+  - max_pool: 2                                               # [16, 6, 5]
+  - repeat:
+      times: 2
+      layers:
+        - residual: [conv: {channels: 16, kernel: 3, padding: 1}, batch_norm]
+        - relu
+  - residual:
+      layers: [conv: {channels: 20, kernel: 3, stride: 2}]    # [20, 2, 2]
+      shortcut: [avg_pool: {kernel: 3, stride: 2}, conv: {channels: 20, kernel: 1}]
+  - avg_pool: {kernel: 3, stride: 1, padding: 1}              # [20, 2, 2]
+  - dropout: 0.1
+  - relu
+  - residual: [relu]
+  - residual: {layers: [flatten, linear: 20], shortcut: [global_avg_pool]}  # [20]
+  - linear: 6
+  - relu
+  - residual: {layers: [linear: 4], shortcut: [linear: 4]}
+  - linear: classes)";
+const ModelInput kSmall = {.image = {3, 12, 10}, .classes = 7};
+
+TEST_P(LayeredNet, ShapesFollowFromTheImage) {
+  const auto model = placed(kEveryLayer, kSmall);
+  const std::vector<Shape> expected = {{2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10},
+                                       {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 16, 6, 5},   {2, 20, 2, 2},
+                                       {2, 20, 2, 2},  {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 20, 2, 2},
+                                       {2, 20},        {2, 6},          {2, 4},          {2, 7}};
+  ASSERT_EQ(model->stage_count(), static_cast<int>(expected.size())) << "a layer with what its pass takes in is one";
+  Tape tape(Tape::Mode::forget);
+  Variable value = tape.input(Tensor::zeros(*device_, {2, 3, 12, 10}));
+  for (int i = 0; i < model->stage_count(); ++i) {
+    value = model->stage(i).forward(value, {.tape = tape});
+    EXPECT_EQ(value.value().shape(), expected[static_cast<size_t>(i)]) << "stage " << i;
+  }
+}
+
+TEST_P(LayeredNet, MeansOfChannelsNeedNoFlatten) {
+  const auto logits = values_of("[global_avg_pool]", {.image = {2, 1, 2}, .classes = 2}, {1, 3, 5, 9});
+  EXPECT_EQ(logits, (std::vector<float>{2, 7}));
+}
+
+TEST_P(LayeredNet, ComputesInOnePassWhatThePassMeans) {
+  // Running statistics are 0 and 1: a batch norm multiplies by s.
+  const float s = 1 / std::sqrt(1 + 1e-5f);
+  const std::vector<std::pair<const char*, std::vector<float>>> nets = {
+      {"[flatten]", {-1, 2}},
+      {"[relu, flatten]", {0, 2}},
+      {"[flatten, relu]", {0, 2}},
+      {"[batch_norm, relu, flatten]", {0, 2 * s}},
+      {"[batch_norm, flatten, relu]", {0, 2 * s}},
+      {"[residual: [relu], flatten]", {-1, 4}},
+      {"[residual: [relu], relu, flatten]", {0, 4}},
+      {"[residual: {layers: [relu], shortcut: [relu]}, flatten]", {0, 4}},
+      {"[residual: [batch_norm], flatten]", {-1 - s, 2 + 2 * s}},
+      {"[residual: [batch_norm], relu, flatten]", {0, 2 + 2 * s}},
+      {"[residual: [batch_norm, relu], flatten]", {-1, 2 + 2 * s}},
+      {"[residual: [batch_norm, relu], relu, flatten]", {0, 2 + 2 * s}},
+      {"[residual: [repeat: {times: 1, layers: [batch_norm]}], relu, flatten]", {0, 2 + 2 * s}},
+      {"[residual: {layers: [relu], shortcut: [batch_norm]}, relu, flatten]", {0, 2 + 2 * s}},
+      {"[residual: {layers: [batch_norm], shortcut: [relu]}, flatten]", {-s, 2 + 2 * s}},
+      {"[residual: [residual: [batch_norm]], relu, flatten]", {0, 4 + 2 * s}},
+      {"[residual: [relu, residual: [batch_norm]], flatten]", {-1, 4 + 2 * s}},
+      {"[repeat: {times: 2, layers: [residual: [relu]]}, flatten]", {-1, 8}},
+  };
+  for (const auto& [layers, expected] : nets) {
+    const auto values = values_of(layers, {.image = {1, 1, 2}, .classes = 2}, {-1, 2});
+    ASSERT_EQ(values.size(), 2u) << layers;
+    for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << layers;
+  }
+}
+
+TEST_P(LayeredNet, AReLUAtTheEndIsComputed) {
+  const std::vector<float> image = testing::formula_images(1, 64);
+  const auto logits = values_of("[flatten, linear: classes]", {.image = {1, 8, 8}}, image);
+  const auto rectified = values_of("[flatten, linear: classes, relu]", {.image = {1, 8, 8}}, image);
+  ASSERT_LT(std::ranges::min(logits), 0);
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_EQ(rectified[i], std::max(0.f, logits[i]));
+}
+
+TEST_P(LayeredNet, DropoutLayersDrawApart) {
+  const auto model = placed("[flatten, dropout: 0.5, dropout: 0.5]", {.image = {1, 1, 1000}, .classes = 1000});
+  Tape tape(Tape::Mode::record);
+  const std::vector<float> ones(1000, 1);
+  const auto values = model
+                          ->forward(tape.input(Tensor::from(*device_, {1, 1, 1, 1000}, ones)),
+                                    {.tape = tape,
+                                     .training = true,
+                                     .seed = 1,
+                                     .epoch = testing::epoch_on(*device_, 1),
+                                     .sample_ids = testing::sample_ids_on(*device_, 0, 1)})
+                          .value()
+                          .values();
+  const auto kept = std::ranges::count_if(values, [](float value) { return value > 0; });
+  EXPECT_NEAR(static_cast<double>(kept), 250, 60) << "one mask twice would keep 500";
+}
+
+TEST_P(LayeredNet, GradientsFlowToEveryParameter) {
+  const auto model = placed(kEveryLayer, kSmall);
+  constexpr int64_t kBatch = 4;
+  const auto labels = testing::labels_on(*device_, testing::formula_labels(1, kBatch, 7));
+  const auto loss = [&](Tape::Mode mode) {
+    Tape tape(mode);
+    const Tensor images = Tensor::from(*device_, {kBatch, 3, 12, 10}, testing::formula_images(1, kBatch * 360));
+    const Variable losses = autograd::cross_entropy(
+        model->forward(tape.input(images), {.tape = tape,
+                                            .training = true,
+                                            .epoch = testing::epoch_on(*device_, 1),
+                                            .sample_ids = testing::sample_ids_on(*device_, 0, kBatch)}),
+        labels, 1.0 / kBatch);
+    double total = 0;
+    for (const double one : testing::stored_values<double>(losses.value())) total += one;
+    if (mode == Tape::Mode::record) tape.backward(losses, losses.value());
+    return total / kBatch;
+  };
+  loss(Tape::Mode::record);
+  double square = 0;
+  for (const Parameter* parameter : model->parameters()) {
+    double own = 0;
+    for (const float value : ops::reorder(parameter->gradient(), Layout::plain).values()) own += double{value} * value;
+    // A bias in front of a batch norm changes nothing; rounding may leave it a gradient, and may not.
+    const bool is_idle = parameter->name().ends_with("conv1.bias") && parameter->name().starts_with("residual1.");
+    EXPECT_TRUE(own > 1e-12 || is_idle) << parameter->name();
+    square += own;
+  }
+  // Along the gradient, by central differences, the loss grows by its norm: over a step in which few ReLUs and maxima
+  // change sides, and which rounding of a loss of 2 hardly shows in.
+  const double norm = std::sqrt(square);
+  const auto moved = [&](double distance) {
+    const auto weights = model->weights().values(), gradients = model->gradients().values();
+    std::vector<float> there(weights.size());
+    for (size_t i = 0; i < there.size(); ++i)
+      there[i] = weights[i] + static_cast<float>(distance / norm * gradients[i]);
+    model->weights().copy_from(Tensor::from(*device_, model->weights().shape(), there));
+    const double value = loss(Tape::Mode::forget);
+    model->weights().copy_from(Tensor::from(*device_, model->weights().shape(), weights));
+    return value;
+  };
+  constexpr double kStep = 2e-3;
+  EXPECT_NEAR((moved(kStep) - moved(-kStep)) / (2 * kStep), norm, 0.02 * norm);
+}
+
+TEST_P(LayeredNet, RefusesAFormThatALayerCannotTake) {
+  expect_refused("[conv: {channels: 4, kernel: 3}, linear: classes]",
+                 {"a.yaml:1:42: layers[1].linear (fc1): needs features [N, F], got [N, 4, 14, 14]; put flatten or "
+                  "global_avg_pool before it"});
+  for (const char* layer : {"conv: {channels: 4, kernel: 3}", "batch_norm", "max_pool: 2", "global_avg_pool"})
+    expect_refused("[flatten, " + std::string(layer) + "]",
+                   {"layers[1].", "needs images [N, C, H, W], got [N, 256]; move it before the flatten"});
+}
+
+TEST_P(LayeredNet, RefusesAWindowLargerThanTheImage) {
+  expect_refused(
+      "[max_pool: 4, max_pool: {kernel: 7, padding: 1}]",
+      {"layers[1].max_pool (max_pool2): a window of 7 x 7 with padding 1 needs images of at least 5 x 5, got "
+       "[N, 1, 4, 4]; choose a smaller kernel or more padding"});
+  expect_refused("[repeat: {times: 5, layers: [conv: {channels: 2, kernel: 5}]}]",
+                 {"layers[0].repeat.layers[0].conv (conv1.3): a window of 5 x 5", "got [N, 2, 4, 4]"});
+}
+
+TEST_P(LayeredNet, RefusesAMaximumThatAGpuCannotTake) {
+  const char* layers = "[max_pool: 17, flatten, linear: classes]";
+  if (device_->kind() == DeviceKind::cpu)
+    EXPECT_NO_THROW(build(layers, {.image = {1, 28, 28}}));
+  else
+    expect_refused(
+        layers,
+        {"(max_pool1): a GPU takes maxima of windows up to 16 x 16, got [N, 1, 28, 28]; choose a kernel of 16 "
+         "or less"},
+        {.image = {1, 28, 28}});
+}
+
+TEST_P(LayeredNet, RefusesAResidualWhoseSidesDiffer) {
+  expect_refused("[residual: {name: a, layers: [conv: {channels: 8, kernel: 3, stride: 2, padding: 1}]}]",
+                 {"a.yaml:1:10: layers[0].residual (a): needs two sides of one shape to add, got [N, 8, 8, 8] from its "
+                  "layers and [N, 1, 16, 16] from its input; write shortcut: [conv: {channels: 8, kernel: 1, stride: "
+                  "2}]"});
+  expect_refused("[residual: {layers: [conv: {channels: 1, kernel: 3}], shortcut: [max_pool: 2]}]",
+                 {"got [N, 1, 14, 14] from its layers and [N, 1, 8, 8] from its shortcut; keep the image's size in its "
+                  "layers, with padding: 1 for kernel: 3"});
+  expect_refused("[flatten, residual: [linear: 8]]", {"[N, 8] from its layers and [N, 256]", "[linear: 8]"});
+  expect_refused("[residual: [flatten]]", {"put what changes the dimensions before or behind it"});
+  expect_refused("[residual: [residual: [conv: {channels: 2, kernel: 1}]]]", {"(residual1.residual1)"});
+}
+
+TEST_P(LayeredNet, RefusesALastLayerThatMakesNoLogits) {
+  expect_refused(
+      "[flatten, linear: 128]",
+      {"a.yaml:1:19: layers[1].linear (fc1): the last layer must make [N, 10], a value for each class of the "
+       "data set, got [N, 128]; end with linear: classes"});
+  expect_refused("[conv: {channels: 10, kernel: 3}, relu]",
+                 {"layers[1].relu (relu1)", "got [N, 10, 14, 14]; end with flatten and linear: classes"});
+}
+
+TEST_P(LayeredNet, RefusesMoreValuesThanFitAnywhere) {
+  expect_refused("[conv: {channels: 65536, kernel: 1, padding: 255}]",
+                 {"(conv1): a layer makes at most 1073741824 values of a sample, got [N, 65536, 526, 526]; choose"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, LayeredNet, ::testing::ValuesIn(testing::device_rows()), testing::RowName());
+
+}  // namespace
+}  // namespace dptrain::models

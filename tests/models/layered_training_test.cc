@@ -1,0 +1,89 @@
+// The built-in models written out layer by layer train to the same bits: same names, same first values, same passes.
+
+#include <gtest/gtest.h>
+
+#include "autograd/cross_entropy.h"
+#include "config/config_document.h"
+#include "models/model_registry.h"
+#include "optim/sgd.h"
+#include "support/formula_values.h"
+#include "support/source_tree.h"
+#include "support/test_device.h"
+
+namespace dptrain::models {
+namespace {
+
+/// The model of a configuration in configs/.
+ModelSpec model_of(const std::string& config) {
+  ConfigNode root = load_config(testing::source_file("configs/" + config));
+  std::erase_if(root.map, [](const auto& entry) { return entry.first != "model"; });
+  ModelSpec spec;
+  const ConfigSession session(root, [&](ConfigReader& reader) { spec = read_model(reader); });
+  return spec;
+}
+
+/// The state after a few steps of `batch` images.
+std::vector<nn::NamedValues> trained(const ModelSpec& spec, const nn::InitializationOptions& options, int64_t batch) {
+  const auto device = testing::test_device();
+  const auto model = spec.build({.device = *device}, {.image = {1, 28, 28}, .classes = 10});
+  model->place(*device, options);
+  optim::Sgd sgd(*model, {.momentum = 0.9});
+  for (int step = 1; step <= 3; ++step) {
+    const auto seed = static_cast<uint64_t>(step);
+    const auto labels = testing::labels_on(*device, testing::formula_labels(seed, batch, 10));
+    Tape tape(Tape::Mode::record);
+    const Variable logits = model->forward(
+        tape.input(Tensor::from(*device, {batch, 1, 28, 28}, testing::formula_images(seed, batch * 784))),
+        {.tape = tape, .training = true});
+    const Variable losses = autograd::cross_entropy(logits, labels, 1.0 / static_cast<double>(batch));
+    model->forget_gradients();
+    tape.backward(losses, losses.value());
+    sgd.step(*model, {.learning_rate = 0.05, .number = step});
+  }
+  return nn::state_dict(*model);
+}
+
+void expect_same(const std::vector<nn::NamedValues>& written_out, const std::vector<nn::NamedValues>& built_in) {
+  ASSERT_EQ(written_out.size(), built_in.size());
+  for (size_t i = 0; i < built_in.size(); ++i) {
+    EXPECT_EQ(written_out[i].name, built_in[i].name);
+    EXPECT_EQ(written_out[i].shape, built_in[i].shape) << built_in[i].name;
+    EXPECT_TRUE(written_out[i].values == built_in[i].values) << built_in[i].name;
+  }
+}
+
+TEST(LayeredTraining, LeNetEndsInTheBitsOfTheBuiltIn) {
+  expect_same(trained(model_of("lenet_layers_1cpu.yaml"), {.seed = 7}, 16),
+              trained(find_model("lenet"), {.seed = 7}, 16));
+}
+
+TEST(LayeredTraining, ResNet18EndsInTheBitsOfTheBuiltIn) {
+  const nn::InitializationOptions init = {.seed = 7, .weights = nn::Initializer::normal(0.01)};
+  expect_same(trained(model_of("resnet18_layers_1cpu.yaml"), init, 4), trained(find_model("resnet18"), {.seed = 7}, 4));
+}
+
+TEST(LayeredTraining, ALayerMayBeginAsItSays) {
+  const auto spec = [](const std::string& init) {
+    ModelSpec model;
+    const ConfigSession session(
+        parse_config("model: {layers: [flatten, linear: {features: classes, init: " + init + "}]}\n", "a.yaml"),
+        [&](ConfigReader& reader) { model = read_model(reader); });
+    return model;
+  };
+  const auto weight_of = [&](const std::string& init) {
+    const auto device = testing::test_device();
+    const auto model = spec(init).build({.device = *device}, {.image = {1, 28, 28}, .classes = 10});
+    model->place(*device, {});
+    return nn::state_dict(*model).front().values;
+  };
+  const KeyedRandom random(0, RandomPurpose::initialize, 0, 0);
+  using Kind = nn::Initializer::Kind;
+  const Shape shape = {10, 784};
+  EXPECT_EQ(weight_of("default"), nn::initial_values(nn::Initializer::by_fan_in(784), shape, random));
+  EXPECT_EQ(weight_of("{normal: 0.5}"), nn::initial_values(nn::Initializer::normal(0.5), shape, random));
+  EXPECT_EQ(weight_of("xavier_uniform"), nn::initial_values({Kind::xavier_uniform, 0}, shape, random));
+  EXPECT_EQ(weight_of("kaiming_normal"), nn::initial_values({Kind::kaiming_normal, 0}, shape, random));
+}
+
+}  // namespace
+}  // namespace dptrain::models
