@@ -15,4 +15,11 @@ Variable flatten(const Variable& x) {
   });
 }
 
+Variable flatten_rows(const Variable& x) {
+  const Shape shape = x.value().shape();
+  const int64_t width = shape.dimensions().back();
+  return x.tape().record(x.value().reshaped({shape.elements() / width, width}), {x},
+                         [=](const Tensor& output_gradient) { x.add_gradient(output_gradient.reshaped(shape)); });
+}
+
 }  // namespace dptrain::autograd

@@ -4,7 +4,7 @@
 
 namespace dptrain::autograd {
 
-/// ops::linear_forward with gradients. `bias` may be undefined.
+/// ops::linear_forward with gradients, of the last dimension of x: [..., I] -> [..., O]. `bias` may be undefined.
 Variable linear(const Variable& x, const Variable& weight, const Variable& bias, bool relu = false);
 
 }  // namespace dptrain::autograd

@@ -38,9 +38,12 @@ Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, Back
   return output;
 }
 
-void Tape::backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready) {
-  DPTRAIN_CHECK(recording() && output.requires_gradient(), "backward from a value to which no gradient flows");
-  output.add_gradient(std::move(gradient));
+void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
+  for (auto& [output, gradient] : roots) {
+    DPTRAIN_CHECK(recording() && output.requires_gradient(), "backward from a value to which no gradient flows");
+    output.add_gradient(std::move(gradient));
+  }
+  roots.clear();
   while (!nodes_.empty()) {
     // Taken off the tape before it runs: what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());

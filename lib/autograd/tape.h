@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -36,10 +37,18 @@ class Tape {
   /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
   Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward);
 
-  /// Walks back from `output`, whose gradient is `gradient`, and calls `ready` for each parameter in the order in which
-  /// their gradients are completed; the same on every run and device. Saved values are released on the way. Once per
-  /// tape.
-  void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {});
+  /// Where a walk back begins: a value, and the gradient of what is minimized with respect to it.
+  struct Root {
+    Variable output;
+    Tensor gradient;
+  };
+  /// Walks back from `roots` at once, and calls `ready` for each parameter in the order in which their gradients are
+  /// completed; the same on every run and device. Saved values are released on the way. Once per tape.
+  void backward(std::vector<Root> roots, const GradientReadyHook& ready = {});
+  /// The same from one value.
+  void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {}) {
+    backward({{.output = output, .gradient = std::move(gradient)}}, ready);
+  }
 
  private:
   struct Node {

@@ -152,6 +152,26 @@ std::optional<std::filesystem::path> ConfigReader::optional_path(std::string_vie
   });
 }
 
+std::vector<std::filesystem::path> ConfigReader::paths(std::string_view key, std::string_view help) {
+  ReadKey& record =
+      ask(key, {.kind = KeyKind::texts, .otherwise = std::vector<std::string>(), .help = std::string(help)});
+  const auto absolute = [](const ConfigNode& node) -> std::optional<std::string> {
+    const auto written = text_in(node);
+    if (!written || written->empty()) return std::nullopt;
+    return absolute_path(*written, node.origin).string();
+  };
+  const auto only_one = [&](const ConfigNode& node) -> std::optional<std::vector<std::string>> {
+    auto path = absolute(node);
+    if (!path) return std::nullopt;
+    return std::vector<std::string>{*std::move(path)};
+  };
+  const bool scalar = record.written != nullptr && record.written->kind == ConfigNode::Kind::scalar;
+  const auto written =
+      scalar ? take<std::vector<std::string>>(record, only_one) : take_list<std::string>(record, absolute);
+  if (!written) return {};
+  return {written->begin(), written->end()};
+}
+
 std::string ConfigReader::one_of(std::string_view key, std::span<const std::string> names,
                                  std::optional<std::string> otherwise, std::string_view help) {
   DPTRAIN_CHECK(!names.empty(), "{} needs names to choose from", key);

@@ -17,7 +17,7 @@ namespace dptrain {
 /// work of an older one as soon as it sees that.
 class BatchLoader::Worker {
  public:
-  Worker(std::shared_ptr<const ImageDataset> dataset, const BatchLoaderOptions& options)
+  Worker(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options)
       : dataset_(std::move(dataset)), options_(options) {
     DPTRAIN_CHECK(options_.batch_size > 0 && options_.micro_batches > 0 && options_.batches_ahead > 0 &&
                       !options_.devices.empty(),
@@ -96,7 +96,7 @@ class BatchLoader::Worker {
         changed_.wait(
             lock, [&] { return abandoned(generation) || ready_.size() < static_cast<size_t>(options_.batches_ahead); });
       }
-      std::unique_ptr<Batch> batch = prepare_batch(generation, order, first);
+      std::unique_ptr<Batch> batch = prepare_batch(generation, epoch, order, first);
       const std::lock_guard lock(mutex_);
       if (abandoned(generation)) return;
       ready_.push_back(std::move(batch));
@@ -105,7 +105,8 @@ class BatchLoader::Worker {
   }
 
   /// The batch that begins at `first`; nothing where the caller no longer wants it.
-  std::unique_ptr<Batch> prepare_batch(uint64_t generation, const std::vector<int64_t>& order, int64_t first) {
+  std::unique_ptr<Batch> prepare_batch(uint64_t generation, int64_t epoch, const std::vector<int64_t>& order,
+                                       int64_t first) {
     auto batch = std::make_unique<Batch>();
     batch->first_position = first;
     batch->samples = std::min(options_.batch_size, dataset_->samples() - first);
@@ -114,14 +115,15 @@ class BatchLoader::Worker {
       const int64_t begin = m * batch->samples / options_.micro_batches;
       const int64_t end = (m + 1) * batch->samples / options_.micro_batches;
       if (begin == end) continue;
-      auto micro = prepare_micro_batch(generation, samples.subspan(as_size(begin), as_size(end - begin)));
+      auto micro = prepare_micro_batch(generation, epoch, samples.subspan(as_size(begin), as_size(end - begin)));
       if (!micro) return nullptr;
+      for (const BatchPart& part : micro->parts) add_counts(counted_labels(part), batch->counts);
       batch->micro_batches.push_back(*std::move(micro));
     }
     return batch;
   }
 
-  std::optional<MicroBatch> prepare_micro_batch(uint64_t generation, std::span<const int64_t> samples) {
+  std::optional<MicroBatch> prepare_micro_batch(uint64_t generation, int64_t epoch, std::span<const int64_t> samples) {
     MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .parts = {}};
     const size_t parts = options_.devices.size();
     for (size_t p = 0; p < parts; ++p) {
@@ -131,9 +133,14 @@ class BatchLoader::Worker {
       }
       const size_t begin = p * samples.size() / parts;
       const size_t end = (p + 1) * samples.size() / parts;
-      micro.parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), *options_.devices[p]));
+      micro.parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), epoch, *options_.devices[p]));
     }
     return micro;
+  }
+
+  static void add_counts(const std::vector<int64_t>& counts, std::vector<int64_t>& sums) {
+    sums.resize(counts.size());
+    for (size_t k = 0; k < counts.size(); ++k) sums[k] += counts[k];
   }
 
   static size_t as_size(int64_t value) { return static_cast<size_t>(value); }
@@ -141,7 +148,7 @@ class BatchLoader::Worker {
   /// Called with the mutex held.
   bool abandoned(uint64_t generation) const { return stop_ || generation_ != generation; }
 
-  const std::shared_ptr<const ImageDataset> dataset_;
+  const std::shared_ptr<const Dataset> dataset_;
   const BatchLoaderOptions options_;
 
   std::mutex mutex_;
@@ -157,7 +164,7 @@ class BatchLoader::Worker {
   std::thread thread_;
 };
 
-BatchLoader::BatchLoader(std::shared_ptr<const ImageDataset> dataset, const BatchLoaderOptions& options)
+BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options)
     : worker_(std::make_unique<Worker>(std::move(dataset), options)) {}
 
 BatchLoader::~BatchLoader() = default;

@@ -22,6 +22,8 @@ struct MicroBatch {
 struct Batch {
   int64_t first_position = 0;  ///< of its first sample in the epoch's order
   int64_t samples = 0;         ///< over all micro-batches
+  /// The labels of each output that count, over all micro-batches and parts: what its losses are divided by.
+  std::vector<int64_t> counts;
   std::vector<MicroBatch> micro_batches;
 };
 
@@ -40,7 +42,7 @@ struct BatchLoaderOptions {
 /// epoch; the last batch is smaller where the size doesn't divide. Used by one thread.
 class BatchLoader {
  public:
-  BatchLoader(std::shared_ptr<const ImageDataset> dataset, const BatchLoaderOptions& options);
+  BatchLoader(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options);
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
   ~BatchLoader();

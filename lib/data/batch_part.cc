@@ -1,21 +1,24 @@
 #include "data/batch_part.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
+#include "data/tokenizer.h"
 
 namespace dptrain {
+namespace {
 
-BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device) {
+BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device) {
   const Shape image = dataset.image_shape();
   const auto elements = static_cast<size_t>(image.elements());
   const auto count = static_cast<int64_t>(samples.size());
 
   BatchPart part;
   part.dataset = &dataset;
-  part.labels.reserve(samples.size());
-  part.sample_ids.assign(samples.begin(), samples.end());
-  for (const int64_t sample : samples) part.labels.push_back(dataset.label(sample));
+  std::vector<int32_t>& labels = part.targets.emplace_back();
+  for (const int64_t sample : samples) labels.push_back(dataset.label(sample));
   if (device.kind() != DeviceKind::cpu) return part;
   part.images = Tensor::empty(device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
   float* out = part.images.data<float>();
@@ -26,12 +29,76 @@ BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> sample
   return part;
 }
 
-BatchPart load_block(const ImageDataset& dataset, int64_t begin, int64_t end, Device& device) {
+/// Every row is predicted.
+BatchPart text_of(const TextDataset& dataset, std::span<const int64_t> samples, int64_t epoch) {
+  const auto length = static_cast<size_t>(dataset.sequence());
+  const size_t rows = samples.size() * length;
+  BatchPart part;
+  TextPart& text = part.text;
+  text.tokens.resize(rows);
+  text.segments.resize(rows);
+  part.targets.resize(2);
+  std::vector<int32_t>&labels = part.targets[0], &next_sentence = part.targets[1];
+  labels.resize(rows);
+  for (size_t n = 0; n < samples.size(); ++n) {
+    TextSample sample{.tokens = std::span(text.tokens).subspan(n * length, length),
+                      .segments = std::span(text.segments).subspan(n * length, length),
+                      .labels = std::span(labels).subspan(n * length, length)};
+    dataset.sample(samples[n], epoch, sample);
+    const auto padding = std::ranges::count(sample.tokens, kPadToken);
+    text.lengths.push_back(static_cast<int32_t>(static_cast<int64_t>(length) - padding));
+    next_sentence.push_back(sample.next_sentence);
+  }
+  return part;
+}
+
+/// Leaves the rows that nothing is predicted of out of the first output.
+void predict_masked_only(BatchPart& part) {
+  const std::vector<int32_t> labels = std::exchange(part.targets[0], {});
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] == kIgnoredLabel) continue;
+    part.text.predicted.push_back(static_cast<int32_t>(row));
+    part.targets[0].push_back(labels[row]);
+  }
+  pad_predicted(part);
+}
+
+BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, int64_t epoch, Device& device) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&dataset);
+  BatchPart part = images != nullptr ? images_of(*images, samples, device)
+                                     : text_of(dynamic_cast<const TextDataset&>(dataset), samples, epoch);
+  part.sample_ids.assign(samples.begin(), samples.end());
+  return part;
+}
+
+}  // namespace
+
+void pad_predicted(BatchPart& part) {
+  constexpr auto kMultiple = static_cast<size_t>(kPredictedRows);
+  const size_t padded = std::max(kMultiple, (part.text.predicted.size() + kMultiple - 1) / kMultiple * kMultiple);
+  part.text.predicted.resize(padded, 0);
+  part.targets[0].resize(padded, kIgnoredLabel);
+}
+
+std::vector<int64_t> counted_labels(const BatchPart& part) {
+  std::vector<int64_t> counts;
+  for (const std::vector<int32_t>& labels : part.targets)
+    counts.push_back(std::ranges::count_if(labels, [](int32_t label) { return label >= 0; }));
+  return counts;
+}
+
+BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, int64_t epoch, Device& device) {
+  BatchPart part = load(dataset, samples, epoch, device);
+  if (!part.text.tokens.empty()) predict_masked_only(part);
+  return part;
+}
+
+BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device) {
   DPTRAIN_CHECK(0 <= begin && begin <= end && end <= dataset.samples(), "samples {} to {} of {}", begin, end,
                 dataset.samples());
   std::vector<int64_t> samples(static_cast<size_t>(end - begin));
   std::iota(samples.begin(), samples.end(), begin);
-  return load_part(dataset, samples, device);
+  return load(dataset, samples, 1, device);
 }
 
 }  // namespace dptrain

@@ -82,7 +82,7 @@ bool has_cifar10_files(const std::filesystem::path& folder) {
   return false;
 }
 
-Datasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOptions& options) {
+ImageDatasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOptions& options) {
   // The test part first: it is small, and a folder that is something else shows without the rest.
   LabelledBytes test = read_files(folder, kTestFiles, options.test_limit);
   LabelledBytes train = read_files(folder, kTrainFiles, options.limit);
@@ -90,7 +90,7 @@ Datasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOp
           .test = std::make_shared<ByteImages>(std::move(test), options.normalization)};
 }
 
-DatasetSpec read_cifar10(ConfigReader& config, uint64_t) {
+DatasetSpec read_cifar10(ConfigReader& config, const DatasetRequest&) {
   const std::optional<std::filesystem::path> dir =
       config.optional_path("dir", "the folder of its six .bin files; by default found by itself");
   const DatasetOptions options = read_dataset_options(config, 3);

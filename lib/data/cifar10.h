@@ -19,9 +19,9 @@ bool has_cifar10_files(const std::filesystem::path& folder);
 ///
 /// Throws 66 where one is missing, 65, naming file and record (from 0), for a record that is cut off, a label over 9,
 /// or no record at all.
-Datasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOptions& options);
+ImageDatasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOptions& options);
 
 /// `cifar10`: `dir`, or cifar-10-batches-bin or cifar10 among the project's own data sets where it holds the files.
-DatasetSpec read_cifar10(ConfigReader& config, uint64_t seed);
+DatasetSpec read_cifar10(ConfigReader& config, const DatasetRequest& request);
 
 }  // namespace dptrain

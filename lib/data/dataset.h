@@ -20,12 +20,16 @@ struct ImageBytes {
   std::span<const float> table;     ///< [C, 256]: the normalized values of all bytes, by channel
 };
 
-/// Labelled images that are kept in memory as bytes. Immutable, shared by all devices of a process.
-class ImageDataset {
+/// Samples to learn from: images, or text. Immutable, shared by all devices of a process.
+class Dataset {
  public:
-  virtual ~ImageDataset() = default;
-
+  virtual ~Dataset() = default;
   virtual int64_t samples() const = 0;
+};
+
+/// Labelled images that are kept in memory as bytes.
+class ImageDataset : public Dataset {
+ public:
   /// [C, H, W]
   virtual Shape image_shape() const = 0;
   virtual int64_t classes() const = 0;
@@ -37,10 +41,40 @@ class ImageDataset {
   virtual ImageBytes bytes() const = 0;
 };
 
-/// The two parts of one data set.
+/// The label of what isn't to be predicted.
+inline constexpr int32_t kIgnoredLabel = -100;
+
+/// Where a sample of text is written: three spans of as many numbers as the sequence has tokens.
+struct TextSample {
+  std::span<int32_t> tokens;    ///< [CLS] A [SEP] B [SEP] [PAD] ..., some of A and B masked
+  std::span<int32_t> segments;  ///< 0 up to the first [SEP], 1 up to the second, 0 for [PAD]
+  std::span<int32_t> labels;    ///< the tokens that were chosen to be predicted, kIgnoredLabel elsewhere
+  int32_t next_sentence = 0;    ///< 0: B follows A in the text; 1: it doesn't
+};
+
+/// Pairs of sentences with masked tokens, drawn anew each epoch.
+class TextDataset : public Dataset {
+ public:
+  /// Tokens of a sample, padding included.
+  virtual int64_t sequence() const = 0;
+  /// Tokens are 0 to vocabulary_size() - 1.
+  virtual int64_t vocabulary_size() const = 0;
+  /// Writes sample `index` of epoch `epoch` (from 1) to `out`.
+  virtual void sample(int64_t index, int64_t epoch, TextSample& out) const = 0;
+};
+
+/// The two parts of one data set, of one kind.
 struct Datasets {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> test;
+};
+
+/// The same where they are known to be images.
+struct ImageDatasets {
   std::shared_ptr<const ImageDataset> train;
   std::shared_ptr<const ImageDataset> test;
+
+  operator Datasets() const { return {.train = train, .test = test}; }
 };
 
 }  // namespace dptrain

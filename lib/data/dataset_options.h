@@ -9,6 +9,17 @@
 
 namespace dptrain {
 
+/// The first so many samples of either part; all where there are fewer.
+struct DatasetLimits {
+  std::optional<int64_t> train = {};
+  std::optional<int64_t> test = {};
+};
+
+/// Reads `limit` and `test_limit`.
+DatasetLimits read_limits(ConfigReader& config);
+/// Reads `shuffle`.
+bool read_shuffle(ConfigReader& config);
+
 /// What every data set of images takes.
 struct DatasetOptions {
   /// The first so many samples of either part; all where there are fewer.

@@ -7,6 +7,7 @@
 #include "data/cifar10.h"
 #include "data/mnist_datasets.h"
 #include "data/synthetic.h"
+#include "data/text_dataset.h"
 
 namespace dptrain {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 /// A data set that a configuration may name. To add one, add a row.
 struct DatasetRow {
   const char* name;
-  DatasetSpec (*read)(ConfigReader& config, uint64_t seed);
+  DatasetSpec (*read)(ConfigReader& config, const DatasetRequest& request);
   const char* help;
 };
 
@@ -22,17 +23,17 @@ constexpr std::array kDatasets = {
     DatasetRow{"mnist", read_mnist, "handwritten digits, 28 x 28, ten classes"},
     DatasetRow{"fashion_mnist", read_fashion_mnist, "articles of clothing, 28 x 28, ten classes"},
     DatasetRow{"cifar10", read_cifar10, "photographs of things and animals, 32 x 32 in color, ten classes"},
-    DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, made from the seed"},
+    DatasetRow{"text", read_text, "pairs of lines of a text with masked tokens, for models of text"},
+    DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
 };
 
 }  // namespace
 
-DatasetSpec read_dataset(ConfigReader& config, uint64_t seed) {
+DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request) {
   DatasetSpec spec;
   std::vector<ConfigChoice> choices;
   for (const DatasetRow& row : kDatasets)
-    choices.push_back(
-        {row.name, row.help, [&spec, &row, seed](ConfigReader& options) { spec = row.read(options, seed); }});
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
   spec.name = config.named("dataset", choices, std::nullopt, "what to train on");
   // A file that is missing or wrong is traced back to the line that asked for it.
   spec.open = [open = spec.open, where = config.where("dataset")] {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +21,19 @@ struct DatasetSpec {
   std::function<Datasets()> open;
 };
 
+/// Sizes of text that a model takes.
+struct TextSizes {
+  int64_t vocabulary = 8000;
+  int64_t sequence = 128;
+};
+
+/// What a data set adapts to.
+struct DatasetRequest {
+  uint64_t seed = 0;
+  std::optional<TextSizes> text = {};  ///< where the model is one of text
+};
+
 /// Reads the key `dataset`: a name or {name: ..., dir: ..., limit: ...}. One table of names stands behind it.
-DatasetSpec read_dataset(ConfigReader& config, uint64_t seed);
+DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request);
 
 }  // namespace dptrain

@@ -70,7 +70,7 @@ bool has_idx_files(const std::filesystem::path& folder) {
   return false;
 }
 
-Datasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options) {
+ImageDatasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options) {
   LabelledBytes train = read_split(folder, kTrain, options.limit);
   LabelledBytes test = read_split(folder, kTest, options.test_limit);
   if (test.image_shape != train.image_shape)

@@ -15,6 +15,6 @@ bool has_idx_files(const std::filesystem::path& folder);
 /// Reads the four files: grey images, ten classes. Where a name is there with and without .gz, the plain file is read.
 /// Throws 66 where one is missing, 65 for what it holds: counts of images and labels that differ, a label over 9, test
 /// images of another size than the training images.
-Datasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options);
+ImageDatasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options);
 
 }  // namespace dptrain

@@ -34,7 +34,7 @@ DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
 
 }  // namespace
 
-DatasetSpec read_mnist(ConfigReader& config, uint64_t) {
+DatasetSpec read_mnist(ConfigReader& config, const DatasetRequest&) {
   return read_idx_spec(config,
                        {.name = "mnist",
                         .folders = in_dataset_roots("mnist-10k"),
@@ -42,7 +42,7 @@ DatasetSpec read_mnist(ConfigReader& config, uint64_t) {
                         .dir_help = "the folder of its four IDX files; by default 10,000 digits that come along"});
 }
 
-DatasetSpec read_fashion_mnist(ConfigReader& config, uint64_t) {
+DatasetSpec read_fashion_mnist(ConfigReader& config, const DatasetRequest&) {
   std::vector<std::filesystem::path> folders = in_dataset_roots("fashion_mnist");
   folders.emplace_back("/usr/share/datasets/fashion-mnist");  // Debian's package dataset-fashion-mnist
   return read_idx_spec(config,

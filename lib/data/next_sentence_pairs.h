@@ -3,23 +3,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "data/dataset.h"
 #include "data/tokenized_lines.h"
 
 namespace dptrain {
-
-/// The label of a token that isn't to be predicted.
-inline constexpr int32_t kIgnoredLabel = -100;
-
-/// Where a sample is written: three spans of `sequence` numbers.
-struct TextSample {
-  std::span<int32_t> tokens;    ///< [CLS] A [SEP] B [SEP] [PAD] ..., some of A and B masked
-  std::span<int32_t> segments;  ///< 0 up to the first [SEP], 1 up to the second, 0 for [PAD]
-  std::span<int32_t> labels;    ///< the tokens that were chosen to be predicted, kIgnoredLabel elsewhere
-  int32_t next_sentence = 0;    ///< 0: B follows A in the text; 1: it doesn't
-};
 
 struct SentencePairsOptions {
   DatasetSplit split = DatasetSplit::train;
@@ -40,17 +28,16 @@ struct SentencePairsOptions {
 ///
 /// All draws are keyed by (seed, epoch, sample, place): another epoch pairs and masks otherwise, and nothing else
 /// changes a sample. Test samples are those of epoch 0 whatever the epoch. Immutable; any thread may use it.
-class SentencePairs {
+class SentencePairs final : public TextDataset {
  public:
   /// Throws 65 where there are fewer than six lines.
   SentencePairs(std::shared_ptr<const TokenizedLines> lines, const SentencePairsOptions& options);
 
   /// One fewer than the part has lines, or the limit.
-  int64_t samples() const { return samples_; }
-  int64_t sequence() const { return options_.sequence; }
-  int64_t vocabulary_size() const { return lines_->vocabulary_size; }
-  /// Writes sample `index` of epoch `epoch` (from 1) to `out`.
-  void sample(int64_t index, int64_t epoch, TextSample& out) const;
+  int64_t samples() const override { return samples_; }
+  int64_t sequence() const override { return options_.sequence; }
+  int64_t vocabulary_size() const override { return lines_->vocabulary_size; }
+  void sample(int64_t index, int64_t epoch, TextSample& out) const override;
 
  private:
   int64_t second_line(int64_t index, uint32_t epoch) const;

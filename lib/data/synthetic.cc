@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "data/dataset_options.h"
+#include "data/synthetic_text.h"
 #include "device/cpu_device.h"
 
 namespace dptrain {
@@ -88,35 +89,7 @@ Shape read_shape(ConfigReader& config) {
   return {1, 28, 28};
 }
 
-}  // namespace
-
-LabelledBytes make_synthetic(const SyntheticOptions& options) {
-  const int64_t used_classes = std::min(options.classes, options.samples);
-  std::vector<std::vector<uint8_t>> patterns;
-  for (int64_t label = 0; label < used_classes; ++label)
-    patterns.push_back(make_pattern(options.seed, label, options.image_shape));
-
-  const int64_t elements = options.image_shape.elements();
-  LabelledBytes data{.image_shape = options.image_shape,
-                     .classes = options.classes,
-                     .pixels = std::vector<uint8_t>(static_cast<size_t>(options.samples * elements))};
-  data.labels.reserve(static_cast<size_t>(options.samples));
-  const Draw draw = options.split == DatasetSplit::train ? Draw::train_sample : Draw::test_sample;
-  for (int64_t i = 0; i < options.samples; ++i) {
-    const int64_t label = i % options.classes;
-    make_sample(keyed(options.seed, draw, i), patterns[static_cast<size_t>(label)], options.image_shape,
-                data.pixels.data() + i * elements);
-    data.labels.push_back(static_cast<int32_t>(label));
-  }
-  return data;
-}
-
-DatasetSpec read_synthetic(ConfigReader& config, uint64_t seed) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  const int64_t samples = config.integer("samples", 1000, {.min = 1, .max = kMost, .help = "training samples"});
-  const int64_t test_samples =
-      config.integer("test_samples", std::max<int64_t>(1, samples / 5),
-                     {.min = 1, .max = kMost, .help = "test samples; by default a fifth of the training samples"});
+DatasetSpec read_images(ConfigReader& config, uint64_t seed, int64_t samples, int64_t test_samples) {
   SyntheticOptions train{.seed = seed};
   train.classes = config.integer("classes", 10, {.min = 2, .max = 10000, .help = "classes, a pattern each"});
   train.image_shape = read_shape(config);
@@ -140,6 +113,39 @@ DatasetSpec read_synthetic(ConfigReader& config, uint64_t seed) {
                     .test = std::make_shared<ByteImages>(make_synthetic(test), normalization)};
   };
   return spec;
+}
+
+}  // namespace
+
+LabelledBytes make_synthetic(const SyntheticOptions& options) {
+  const int64_t used_classes = std::min(options.classes, options.samples);
+  std::vector<std::vector<uint8_t>> patterns;
+  for (int64_t label = 0; label < used_classes; ++label)
+    patterns.push_back(make_pattern(options.seed, label, options.image_shape));
+
+  const int64_t elements = options.image_shape.elements();
+  LabelledBytes data{.image_shape = options.image_shape,
+                     .classes = options.classes,
+                     .pixels = std::vector<uint8_t>(static_cast<size_t>(options.samples * elements))};
+  data.labels.reserve(static_cast<size_t>(options.samples));
+  const Draw draw = options.split == DatasetSplit::train ? Draw::train_sample : Draw::test_sample;
+  for (int64_t i = 0; i < options.samples; ++i) {
+    const int64_t label = i % options.classes;
+    make_sample(keyed(options.seed, draw, i), patterns[static_cast<size_t>(label)], options.image_shape,
+                data.pixels.data() + i * elements);
+    data.labels.push_back(static_cast<int32_t>(label));
+  }
+  return data;
+}
+
+DatasetSpec read_synthetic(ConfigReader& config, const DatasetRequest& request) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t samples = config.integer("samples", 1000, {.min = 1, .max = kMost, .help = "training samples"});
+  const int64_t test_samples =
+      config.integer("test_samples", std::max<int64_t>(1, samples / 5),
+                     {.min = 1, .max = kMost, .help = "test samples; by default a fifth of the training samples"});
+  if (request.text) return synthetic_text(config, request, {.train = samples, .test = test_samples});
+  return read_images(config, request.seed, samples, test_samples);
 }
 
 }  // namespace dptrain

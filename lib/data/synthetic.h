@@ -20,7 +20,8 @@ struct SyntheticOptions {
 /// a sample is the same bytes on every machine, however many are made.
 LabelledBytes make_synthetic(const SyntheticOptions& options);
 
-/// The data set `synthetic`: {samples, test_samples, classes, shape}.
-DatasetSpec read_synthetic(ConfigReader& config, uint64_t seed);
+/// The data set `synthetic`: {samples, test_samples}, and of images {classes, shape}; text where that is asked for, see
+/// synthetic_text.h.
+DatasetSpec read_synthetic(ConfigReader& config, const DatasetRequest& request);
 
 }  // namespace dptrain

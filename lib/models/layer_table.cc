@@ -90,7 +90,8 @@ BuildLayer read_linear(ConfigReader& options) {
   return [=](const LayerSite& site) -> BuiltLayer {
     if (site.input.rank() != 1) refuse(site, "needs features [N, F]", "put flatten or global_avg_pool before it");
     const int64_t out = is_classes ? site.classes : features;
-    return {std::make_unique<nn::Linear>(site.input[0], out, site.relu, weight), {out}};
+    return {std::make_unique<nn::Linear>(site.input[0], out, nn::LinearOptions{.relu = site.relu, .weight = weight}),
+            {out}};
   };
 }
 

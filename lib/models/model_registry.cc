@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "models/bert.h"
 #include "models/layered_net.h"
 #include "models/lenet.h"
 #include "models/resnet.h"
@@ -11,36 +12,58 @@
 namespace dptrain::models {
 namespace {
 
-BuildModel read_layered_net(ConfigReader& options) {
-  return [layers = read_layers(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
-    return build_layered_net(layers, layer_options, input);
-  };
+ModelSpec read_layered_net(ConfigReader& options) {
+  return {.name = "layers",
+          .build = [layers = read_layers(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
+            require_images("layers", input);
+            return build_layered_net(layers, layer_options, input);
+          }};
 }
 
 struct Row {
   const char* name;
   const char* help;
   std::unique_ptr<nn::Model> (*build)(const nn::LayerOptions&, const ModelInput&);  ///< null where options say how
-  BuildModel (*read)(ConfigReader& options);                                        ///< null where there are none
+  ModelSpec (*read)(ConfigReader& options);                                         ///< null where there are none
 };
 
 /// The table of models.
-constexpr std::array<Row, 3> kModels = {{
+constexpr std::array<Row, 4> kModels = {{
     {"lenet", "two 5x5 convolutions and two linear layers; 129,388 parameters", build_lenet, nullptr},
     {"resnet18", "the ResNet-18 of Dive into Deep Learning, with a 3x3 stem; 11 million parameters", build_resnet18,
      nullptr},
+    {"bert", "BERT, learning masked tokens and next sentences; 8.6 million parameters", nullptr, read_bert},
     {"layers", "a net of your own, layer by layer", nullptr, read_layered_net},
 }};
 
+/// Of a model without options.
+ModelSpec by_name(const Row& row) {
+  return {.name = row.name, .build = [&row](const nn::LayerOptions& options, const ModelInput& input) {
+            require_images(row.name, input);
+            return row.build(options, input);
+          }};
+}
+
 }  // namespace
+
+std::vector<int64_t> ModelInput::output_widths() const {
+  return text ? std::vector<int64_t>{text->vocabulary, 2} : std::vector<int64_t>{classes};
+}
+
+void require_images(const std::string& model, const ModelInput& input) {
+  if (!input.text) return;
+  throw Error(ExitCode::config, Mistake{.where = "model " + model,
+                                        .expected = "needs a data set of images",
+                                        .got = "text",
+                                        .advice = "choose another data set, or model: bert"});
+}
 
 ModelSpec read_model(ConfigReader& config) {
   ModelSpec spec;
   std::vector<ConfigChoice> choices;
   for (const Row& row : kModels)
-    choices.push_back({row.name, row.help, [&](ConfigReader& options) {
-                         spec.build = row.read != nullptr ? row.read(options) : BuildModel(row.build);
-                       }});
+    choices.push_back({row.name, row.help,
+                       [&](ConfigReader& options) { spec = row.read != nullptr ? row.read(options) : by_name(row); }});
   spec.name = config.named("model", choices, std::nullopt, "the network to train");
   return spec;
 }
@@ -49,7 +72,7 @@ ModelSpec find_model(const std::string& name) {
   std::vector<std::string> known;
   for (const Row& row : kModels) {
     if (row.build == nullptr) continue;
-    if (name == row.name) return {.name = name, .build = row.build};
+    if (name == row.name) return by_name(row);
     known.emplace_back(row.name);
   }
   throw Error(ExitCode::config, Mistake{.where = "model",

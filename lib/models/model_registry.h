@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,25 @@
 
 namespace dptrain::models {
 
-/// What the data set says of a model's input and output.
-struct ModelInput {
-  Shape image;  ///< [C, H, W]
-  int64_t classes = 10;
+/// Sizes of text.
+struct TextSizes {
+  int64_t vocabulary = 0;  ///< tokens are 0 to vocabulary - 1
+  int64_t sequence = 0;    ///< tokens of a sample
 };
+
+/// What the data set says of a model's input and output: images of some classes, or text.
+struct ModelInput {
+  Shape image = {};  ///< [C, H, W]
+  int64_t classes = 10;
+  std::optional<TextSizes> text = {};
+
+  /// Columns of each output: the classes; or the vocabulary, of each predicted token, and two, of whether the second
+  /// sentence follows the first.
+  std::vector<int64_t> output_widths() const;
+};
+
+/// Throws 78 where the data set isn't one of images, which `model` takes.
+void require_images(const std::string& model, const ModelInput& input);
 
 /// Makes one replica, not yet placed. Throws 78 where the model can't take such an input.
 using BuildModel = std::function<std::unique_ptr<nn::Model>(const nn::LayerOptions&, const ModelInput&)>;
@@ -24,6 +39,8 @@ using BuildModel = std::function<std::unique_ptr<nn::Model>(const nn::LayerOptio
 struct ModelSpec {
   std::string name;
   BuildModel build;
+  /// Of a model of text: what it takes, which a data set of text adapts to.
+  std::optional<TextSizes> text = {};
 };
 
 /// Reads the key `model`: a name or {name: ..., options}, or {layers: [...]}. One table of names stands behind it.

@@ -59,7 +59,8 @@ class BasicBlock final : public nn::Module {
 
 class Head final : public nn::Module {
  public:
-  explicit Head(int64_t classes) : fc_(add_child<nn::Linear>("fc", 512, classes, false, kWeights)) {}
+  explicit Head(int64_t classes)
+      : fc_(add_child<nn::Linear>("fc", 512, classes, nn::LinearOptions{.weight = kWeights})) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     return fc_.forward(autograd::global_average_pool(x), context);

@@ -1,5 +1,6 @@
 #include "nn/initializer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dptrain::nn {
@@ -29,6 +30,11 @@ std::vector<float> initial_values(const Initializer& initializer, const Shape& s
   switch (initializer.kind) {
     case Initializer::Kind::constant: break;
     case Initializer::Kind::normal: return normal_values(initializer.value, shape, random);
+    case Initializer::Kind::embedding: {
+      std::vector<float> values = normal_values(initializer.value, shape, random);
+      std::fill_n(values.begin(), fan_in_of(shape), 0.f);
+      return values;
+    }
     case Initializer::Kind::uniform: return uniform_values(initializer.value, shape, random);
     case Initializer::Kind::kaiming_normal:
       return normal_values(std::sqrt(2.0 / static_cast<double>(fan_out_of(shape))), shape, random);

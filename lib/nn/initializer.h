@@ -14,6 +14,7 @@ struct Initializer {
   enum class Kind {
     constant,        ///< `value` everywhere
     normal,          ///< N(0, value^2)
+    embedding,       ///< the same, but zero in row 0: that of padding
     uniform,         ///< U(-value, value)
     kaiming_normal,  ///< N(0, 2 / fan_out): He et al., 2015, for ReLU, by fan out
     xavier_uniform,  ///< U(-b, b), b = sqrt(6 / (fan_in + fan_out)): Glorot and Bengio, 2010
@@ -23,6 +24,7 @@ struct Initializer {
 
   static Initializer constant(double value) { return {Kind::constant, value}; }
   static Initializer normal(double deviation) { return {Kind::normal, deviation}; }
+  static Initializer embedding(double deviation) { return {Kind::embedding, deviation}; }
   static Initializer uniform(double bound) { return {Kind::uniform, bound}; }
   /// PyTorch's own for convolutions and linear layers, weight and bias: U(-1/sqrt(fan_in), 1/sqrt(fan_in)).
   static Initializer by_fan_in(int64_t fan_in);

@@ -3,6 +3,8 @@
 #include "autograd/batch_norm.h"
 #include "autograd/conv2d.h"
 #include "autograd/dropout.h"
+#include "autograd/embedding.h"
+#include "autograd/layer_norm.h"
 #include "autograd/linear.h"
 
 namespace dptrain::nn {
@@ -30,10 +32,10 @@ Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
                           options_);
 }
 
-Linear::Linear(int64_t in, int64_t out, bool relu, std::optional<Initializer> weight)
-    : relu_(relu),
-      weight_(add_parameter("weight", {out, in}, weight.value_or(Initializer::by_fan_in(in)))),
-      bias_(add_parameter("bias", {out}, Initializer::by_fan_in(in))) {}
+Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
+    : relu_(options.relu),
+      weight_(add_parameter("weight", {out, in}, options.weight.value_or(Initializer::by_fan_in(in)))),
+      bias_(add_parameter("bias", {out}, options.bias.value_or(Initializer::by_fan_in(in)))) {}
 
 Variable Linear::forward(const Variable& x, const ForwardContext& context) {
   return autograd::linear(x, context.tape.use(weight_), context.tape.use(bias_), relu_);
@@ -59,6 +61,28 @@ Variable BatchNorm2d::forward(const Variable& x, const Variable& residual, const
                                .residual = residual,
                                .training = context.training},
                               {.relu = relu_});
+}
+
+LayerNorm::LayerNorm(int64_t width, float epsilon)
+    : epsilon_(epsilon),
+      gamma_(add_parameter("weight", {width}, Initializer::constant(1), Layout::plain, Operand::value)),
+      beta_(add_parameter("bias", {width}, Initializer::constant(0), Layout::plain, Operand::value)) {}
+
+Variable LayerNorm::forward(const Variable& x, const ForwardContext& context) {
+  return forward(x, Variable(), context);
+}
+
+Variable LayerNorm::forward(const Variable& x, const Variable& residual, const ForwardContext& context) {
+  return autograd::layer_norm(
+      x,
+      {.gamma = context.tape.use(gamma_), .beta = context.tape.use(beta_), .residual = residual, .epsilon = epsilon_});
+}
+
+Embedding::Embedding(int64_t count, int64_t width, const Initializer& weight, int32_t padding)
+    : padding_(padding), weight_(add_parameter("weight", {count, width}, weight)) {}
+
+Variable Embedding::forward(const Tensor& ids, const ForwardContext& context) {
+  return autograd::embedding(context.tape.use(weight_), ids, padding_);
 }
 
 Variable Dropout::forward(const Variable& x, const ForwardContext& context) {

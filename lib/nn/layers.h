@@ -40,11 +40,17 @@ class Conv2d : public Module {
   Parameter* bias_;
 };
 
-/// Parameters `weight` [O, I] and `bias` [O]; begins as PyTorch's Linear does unless `weight` says otherwise.
+struct LinearOptions {
+  bool relu = false;  ///< max(0, .) of the output, in the same pass
+  std::optional<Initializer> weight = {};
+  std::optional<Initializer> bias = {};
+};
+
+/// Parameters `weight` [O, I] and `bias` [O]; begins as PyTorch's Linear does unless the options say otherwise.
 class Linear : public Module {
  public:
-  Linear(int64_t in, int64_t out, bool relu = false, std::optional<Initializer> weight = {});
-  /// [N, I] -> [N, O]
+  Linear(int64_t in, int64_t out, const LinearOptions& options = {});
+  /// [..., I] -> [..., O]
   Variable forward(const Variable& x, const ForwardContext& context) override;
 
  private:
@@ -67,6 +73,35 @@ class BatchNorm2d : public Module {
   Parameter& beta_;
   RunningState& running_mean_;
   RunningState& running_variance_;
+};
+
+/// Parameters `weight` (gamma, 1) and `bias` (beta, 0), [E].
+class LayerNorm : public Module {
+ public:
+  LayerNorm(int64_t width, float epsilon);
+  /// [..., E], normalized along its last dimension
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+  /// The same of x + residual, in one pass.
+  Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
+
+ private:
+  float epsilon_;
+  Parameter& gamma_;
+  Parameter& beta_;
+};
+
+/// Parameter `weight` [V, E].
+class Embedding : public Component {
+ public:
+  /// The row `padding` (-1: none) is never trained by what looks it up.
+  Embedding(int64_t count, int64_t width, const Initializer& weight, int32_t padding = -1);
+  /// ids: i32 of any shape, each 0 to V - 1; returns their rows: E added to the shape.
+  Variable forward(const Tensor& ids, const ForwardContext& context);
+  Parameter& weight() { return weight_; }
+
+ private:
+  int32_t padding_;
+  Parameter& weight_;
 };
 
 /// Zeroes elements with `probability` in training, keyed by sample and `layer`, a number of its own in the model.

@@ -23,26 +23,34 @@ void Model::add_stage(std::unique_ptr<Module> stage, std::string prefix) {
   stages_.push_back({std::move(prefix), std::move(stage)});
 }
 
+void Model::take_in(Component& component, const std::string& prefix, std::vector<Initializer>& initializers) {
+  component.visit_parameters(
+      [&](const std::string& name, Parameter& parameter, const Initializer& initializer) {
+        parameter.set_identity(name, static_cast<int>(parameters_.size()));
+        parameters_.push_back(&parameter);
+        initializers.push_back(initializer);
+      },
+      prefix);
+  component.visit_states(
+      [&](const std::string& name, RunningState& state) {
+        state.name = name;
+        states_.push_back(&state);
+      },
+      prefix);
+  component.visit_tied([&](const std::string& name,
+                           Parameter& parameter) { tied_names_.push_back({.name = name, .parameter = &parameter}); },
+                       prefix);
+}
+
 void Model::place(Device& device, const InitializationOptions& options, DType compute) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
   std::vector<Initializer> initializers;
+  for (auto& [prefix, module] : stages_) take_in(*module, prefix, initializers);
+  if (head_ != nullptr) take_in(*head_, {}, initializers);
   int64_t elements = 0;
-  for (auto& [prefix, module] : stages_) {
-    module->visit_parameters(
-        [&](const std::string& name, Parameter& parameter, const Initializer& own) {
-          parameter.set_identity(name, static_cast<int>(parameters_.size()));
-          parameters_.push_back(&parameter);
-          offsets_.push_back(elements);
-          elements += aligned(storage_elements(parameter.shape(), parameter.layout()));
-          initializers.push_back(parameter.shape().rank() > 1 ? options.weights.value_or(own) : own);
-        },
-        prefix);
-    module->visit_states(
-        [&](const std::string& name, RunningState& state) {
-          state.name = name;
-          states_.push_back(&state);
-        },
-        prefix);
+  for (const Parameter* parameter : parameters_) {
+    offsets_.push_back(elements);
+    elements += aligned(storage_elements(parameter->shape(), parameter->layout()));
   }
   weights_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::weights});
   gradients_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients});
@@ -55,7 +63,9 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
     if (weight_copies_.defined())
       parameter.bind_copy(weight_copies_.window(offsets_[i], parameter.shape(), parameter.layout()));
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, static_cast<uint32_t>(i));
-    write_values(parameter.value(), initial_values(initializers[i], parameter.shape(), random));
+    const Initializer& initializer =
+        parameter.shape().rank() > 1 ? options.weights.value_or(initializers[i]) : initializers[i];
+    write_values(parameter.value(), initial_values(initializer, parameter.shape(), random));
   }
   refresh_copies();
 
@@ -70,10 +80,21 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
   }
 }
 
-Variable Model::forward(const Variable& x, const ForwardContext& context) {
+Variable Model::through_stages(const Variable& x, const ForwardContext& context) {
   Variable value = x;
   for (auto& stage : stages_) value = stage.module->forward(value, context);
   return value;
+}
+
+Variable Model::forward(const Variable& x, const ForwardContext& context) {
+  DPTRAIN_CHECK(head_ == nullptr, "a model of several outputs asked for one");
+  return through_stages(x, context);
+}
+
+std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& context) {
+  Variable last = through_stages(x, context);
+  if (head_ == nullptr) return {std::move(last)};
+  return head_->outputs(last, context);
 }
 
 void Model::refresh_copies() {

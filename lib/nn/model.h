@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nn/module.h"
@@ -21,19 +22,29 @@ class Model {
  public:
   /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
   void add_stage(std::unique_ptr<Module> stage, std::string prefix = {});
+  /// What comes after the last stage, where there are several outputs.
+  void set_head(std::unique_ptr<Head> head) { head_ = std::move(head); }
 
   /// Gives every parameter and running state memory on `device` and its first values, and operands of type `compute`.
   /// Called once, after the last stage.
   void place(Device& device, const InitializationOptions& options, DType compute = DType::f32);
 
-  /// The logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
+  /// Of a model without a head: the logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
   Variable forward(const Variable& x, const ForwardContext& context);
+  /// All outputs: the head's, or the one of `forward`.
+  std::vector<Variable> outputs(const Variable& x, const ForwardContext& context);
 
   int stage_count() const { return static_cast<int>(stages_.size()); }
   Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
 
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   const std::vector<RunningState*>& states() const { return states_; }
+  /// A further name of a parameter.
+  struct TiedName {
+    std::string name;
+    Parameter* parameter;
+  };
+  const std::vector<TiedName>& tied_names() const { return tied_names_; }
   /// Elements that are trained, padding of layouts not counted.
   int64_t parameter_elements() const;
 
@@ -58,9 +69,15 @@ class Model {
     std::unique_ptr<Module> module;
   };
 
+  /// Notes what a piece of the model has.
+  void take_in(Component& component, const std::string& prefix, std::vector<Initializer>& initializers);
+  Variable through_stages(const Variable& x, const ForwardContext& context);
+
   std::vector<Stage> stages_;
+  std::unique_ptr<Head> head_;
   std::vector<Parameter*> parameters_;
   std::vector<RunningState*> states_;
+  std::vector<TiedName> tied_names_;
   std::vector<int64_t> offsets_;
   Tensor weights_;
   Tensor weight_copies_;

@@ -9,6 +9,7 @@
 
 #include "autograd/tape.h"
 #include "nn/initializer.h"
+#include "nn/text_inputs.h"
 
 namespace dptrain::nn {
 
@@ -21,6 +22,7 @@ struct ForwardContext {
   /// their numbers in the data set.
   Tensor epoch = {};
   Tensor sample_ids = {};
+  TextInputs text = {};  ///< of models of text
 };
 
 /// A tensor of a model that is saved with it but not trained: running statistics.
@@ -33,16 +35,15 @@ struct RunningState {
   Tensor value;
 };
 
-/// A piece of a model: parameters, running state, and a forward function over Variables, written for one device.
-/// Parameters have shapes and initializers when a module is made, and memory once the whole model is placed on a
-/// device.
-class Module {
- public:
-  virtual ~Module() = default;
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
+class Module;
 
-  virtual Variable forward(const Variable& x, const ForwardContext& context) = 0;
+/// What pieces of a model have in common: parameters and running state, by name. Parameters have shapes and
+/// initializers when a piece is made, and memory once the whole model is placed on a device.
+class Component {
+ public:
+  virtual ~Component() = default;
+  Component(const Component&) = delete;
+  Component& operator=(const Component&) = delete;
 
   /// Calls `visit` for every parameter with its dotted name and initializer, in the order of registration.
   using ParameterVisitor = std::function<void(const std::string& name, Parameter&, const Initializer&)>;
@@ -50,13 +51,18 @@ class Module {
   /// The same for running state.
   using StateVisitor = std::function<void(const std::string& name, RunningState&)>;
   void visit_states(const StateVisitor& visit, const std::string& prefix = {});
+  /// The same for further names of parameters that another piece owns.
+  using TiedVisitor = std::function<void(const std::string& name, Parameter&)>;
+  void visit_tied(const TiedVisitor& visit, const std::string& prefix = {});
 
  protected:
-  Module() = default;
+  Component() = default;
 
   Parameter& add_parameter(std::string name, const Shape& shape, const Initializer& initializer,
                            Layout layout = Layout::plain, Operand operand = Operand::copy);
   RunningState& add_state(std::string name, const Shape& shape, float initial);
+  /// A further name of a parameter, under which checkpoints have it too.
+  void add_tied(std::string name, Parameter& parameter) { tied_.push_back({std::move(name), &parameter}); }
   template <class M, class... Arguments>
   M& add_child(std::string name, Arguments&&... arguments) {
     auto child = std::make_unique<M>(std::forward<Arguments>(arguments)...);
@@ -77,14 +83,31 @@ class Module {
     std::string name;
     std::unique_ptr<RunningState> state;
   };
+  struct Tied {
+    std::string name;
+    Parameter* parameter;
+  };
   struct Child {
     std::string name;
-    std::unique_ptr<Module> module;
+    std::unique_ptr<Component> component;
   };
 
   std::vector<OwnParameter> parameters_;
   std::vector<OwnState> states_;
+  std::vector<Tied> tied_;
   std::vector<Child> children_;
+};
+
+/// A piece of a model with a forward function over Variables, written for one device.
+class Module : public Component {
+ public:
+  virtual Variable forward(const Variable& x, const ForwardContext& context) = 0;
+};
+
+/// The end of a model that has several outputs.
+class Head : public Component {
+ public:
+  virtual std::vector<Variable> outputs(const Variable& x, const ForwardContext& context) = 0;
 };
 
 }  // namespace dptrain::nn

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -43,6 +44,10 @@ std::vector<NamedValues> state_dict(const Model& model) {
   for (const Parameter* parameter : model.parameters())
     state.push_back(plain_values(parameter->name(), parameter->value()));
   for (const RunningState* running : model.states()) state.push_back(plain_values(running->name, running->value));
+  for (const auto& [name, parameter] : model.tied_names()) {
+    state.push_back(plain_values(name, parameter->value()));
+    state.back().tied_to = parameter->name();
+  }
   return state;
 }
 
@@ -65,6 +70,28 @@ void load_by_parameter(const Model& model, const Tensor& flat, const std::vector
   const ByName map = by_name(values);
   for (const Parameter* parameter : model.parameters())
     load(map, prefix + parameter->name(), window_of(model, *parameter, flat));
+}
+
+std::vector<NamedValues> with_tied_names(const std::vector<NamedValues>& expected, std::vector<NamedValues> got,
+                                         const std::string& where) {
+  for (const NamedValues& tensor : expected) {
+    if (tensor.tied_to.empty()) continue;
+    const auto own = std::ranges::find(got, tensor.tied_to, &NamedValues::name);
+    const auto further = std::ranges::find(got, tensor.name, &NamedValues::name);
+    if (own != got.end() && further != got.end()) {
+      if (own->shape == further->shape && own->values == further->values) continue;
+      throw Error(ExitCode::bad_data,
+                  Mistake{.where = fmt::format("{}: {}", where, tensor.name),
+                          .expected = fmt::format("expected the values of {}, which it is tied to", tensor.tied_to),
+                          .got = "others",
+                          .advice = "leave one of them out"});
+    }
+    if (own == got.end() && further == got.end()) continue;
+    NamedValues copy = own != got.end() ? *own : *further;
+    copy.name = own != got.end() ? tensor.name : tensor.tied_to;
+    got.push_back(std::move(copy));
+  }
+  return got;
 }
 
 void require_same_tensors(const std::vector<NamedValues>& expected, const std::vector<NamedValues>& got,

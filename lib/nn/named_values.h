@@ -12,9 +12,12 @@ struct NamedValues {
   std::string name;
   Shape shape;
   std::vector<float> values;
+  /// A parameter has this further name; `tied_to` is its own.
+  std::string tied_to = {};
 };
 
-/// Every parameter and running state of the model, in the order of registration.
+/// Every parameter and running state of the model, in the order of registration; then tied parameters under their
+/// further names.
 std::vector<NamedValues> state_dict(const Model& model);
 /// Gives a placed model the state that `state_dict` took of one like it, in any order.
 void load_state_dict(Model& model, const std::vector<NamedValues>& state);
@@ -24,6 +27,11 @@ std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& f
 /// The way back.
 void load_by_parameter(const Model& model, const Tensor& flat, const std::vector<NamedValues>& values,
                        const std::string& prefix = {});
+
+/// `got` with what is absent of the tied names of `expected`: a tied parameter may stand under either of its names.
+/// Throws 65, naming `where` and both names, where they have different values.
+std::vector<NamedValues> with_tied_names(const std::vector<NamedValues>& expected, std::vector<NamedValues> got,
+                                         const std::string& where);
 
 /// Throws 65, naming `where`, the tensor and what was expected, unless `got` has the names and shapes of `expected` and
 /// no others. Their order doesn't matter.

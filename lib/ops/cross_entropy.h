@@ -7,6 +7,8 @@ namespace dptrain::ops {
 struct CrossEntropyOptions {
   /// Backward: what each loss counts in the total whose gradient it is.
   double scale = 1;
+  /// Backward: i32 [1] or undefined; the scale is divided by it, as it is when the work is done.
+  Tensor count = {};
   /// Backward: f32 [1] or undefined; multiplies the scale too, and is read when the work is done. Of GPUs.
   Tensor factor = {};
   /// 0 to below 1: so much of the target is spread evenly over all classes (Szegedy et al., 2016; PyTorch's

@@ -49,9 +49,10 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const C
 
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
   Tensor gradient = Tensor::empty(logits.device(), logits.shape());
+  const double scale = options.count.defined() ? options.scale / *options.count.data<int32_t>() : options.scale;
   // The target's parts: of the label alone, and of every class.
-  const double own = options.scale * (1 - options.label_smoothing);
-  const double every = options.scale * options.label_smoothing / static_cast<double>(logits.shape()[1]);
+  const double own = scale * (1 - options.label_smoothing);
+  const double every = scale * options.label_smoothing / static_cast<double>(logits.shape()[1]);
   parallel_for(logits.device(), logits.shape()[0], [&](int64_t n) {
     const auto row = row_of(logits, n);
     float* out = gradient.data<float>() + n * logits.shape()[1];
@@ -61,7 +62,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
       return;
     }
     const float largest = *std::ranges::max_element(row);
-    const double share = options.scale / sum_of_exponentials(row, largest);
+    const double share = scale / sum_of_exponentials(row, largest);
     const auto spread = [&](size_t k) { return share * std::exp(static_cast<double>(row[k]) - largest) - every; };
     for (size_t k = 0; k < row.size(); ++k) out[k] = static_cast<float>(spread(k));
     out[label] = static_cast<float>(spread(static_cast<size_t>(label)) - own);

@@ -83,7 +83,8 @@ __global__ void losses_kernel(Batch<T> batch, double smoothing, double* losses) 
 }
 
 template <class T>
-__global__ void gradient_kernel(Batch<T> batch, double scale, const float* factor, double smoothing, T* gradient) {
+__global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* count, const float* factor,
+                                double smoothing, T* gradient) {
   const Row<T> row(batch);
   if (!row.exists) return;
   const int32_t label = batch.labels[row.sample];
@@ -93,6 +94,7 @@ __global__ void gradient_kernel(Batch<T> batch, double scale, const float* facto
     return;
   }
   const float largest = row.largest().logit;
+  if (count != nullptr) scale /= *count;
   if (factor != nullptr) scale *= *factor;
   // The target's parts: of the label alone, and of every class.
   const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
@@ -135,8 +137,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
     launch("cross_entropy backward", logits, blocks_of_rows(samples), block_of_warps(), gradient_kernel<T>,
-           batch_of<T>(logits, labels), options.scale, data_or_null<float>(options.factor), options.label_smoothing,
-           gradient.data<T>());
+           batch_of<T>(logits, labels), options.scale, data_or_null<int32_t>(options.count),
+           data_or_null<float>(options.factor), options.label_smoothing, gradient.data<T>());
   });
   return gradient;
 }

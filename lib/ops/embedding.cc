@@ -31,16 +31,16 @@ Tensor embedding_forward(const Tensor& table, const Tensor& ids) {
 }
 
 void embedding_backward(const Tensor& ids, const Tensor& output_gradient, const Tensor& table_gradient,
-                        bool accumulate) {
+                        const EmbeddingBackwardOptions& options) {
   Device& device = common_device("embedding backward", {&ids, &output_gradient, &table_gradient});
   DPTRAIN_CHECK(table_gradient.shape().rank() == 2, "embedding backward: table {}", table_gradient.text());
   require_shape("embedding backward", "output gradient", output_gradient.shape(),
                 output_shape(ids, table_gradient.shape()[1]));
-  if (!accumulate) table_gradient.fill_zero();
+  if (!options.accumulate) table_gradient.fill_zero();
   if (output_gradient.elements() == 0) return;
   on_device(
-      "embedding backward", device, [&] { cpu::add_rows(ids, output_gradient, table_gradient); },
-      [&] { cuda::add_rows(ids, output_gradient, table_gradient); });
+      "embedding backward", device, [&] { cpu::add_rows(ids, output_gradient, table_gradient, options.untrained); },
+      [&] { cuda::add_rows(ids, output_gradient, table_gradient, options.untrained); });
 }
 
 }  // namespace dptrain::ops

@@ -54,13 +54,14 @@ void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y) 
   });
 }
 
-void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table) {
+void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, int32_t untrained) {
   const int64_t rows = table.shape()[0], width = table.shape()[1];
   const PositionsById by_id(checked(ids, rows), rows);
   const int64_t blocks = (width + kColumns - 1) / kColumns;
   // By columns, too: a table of two token types is two long sums. In double, whose rounding no length brings up.
   parallel_for(table.device(), static_cast<int64_t>(by_id.used.size()) * blocks, [&](int64_t task) {
     const auto which = static_cast<size_t>(task / blocks);
+    if (by_id.used[which] == untrained) return;
     const int64_t first = task % blocks * kColumns, count = std::min(kColumns, width - first);
     double sums[kColumns] = {};
     for (const int64_t position : by_id.of(which)) {

@@ -7,6 +7,6 @@ namespace dptrain::ops::cpu {
 /// y = the table's row of every id.
 void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y);
 /// Adds every row of `incoming` to the row of its id in `table`, f32.
-void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table);
+void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, int32_t untrained);
 
 }  // namespace dptrain::ops::cpu

@@ -35,7 +35,8 @@ __global__ void sort_kernel(const int32_t* ids, int64_t count, int32_t* order, i
 struct Runs {
   const int32_t *order, *sorted;
   int64_t count, width;
-  float* pieces;  ///< [chunks, 2, width]: of the run that began in an earlier chunk, and of the one that goes on
+  int32_t untrained;  ///< an id whose rows count nothing
+  float* pieces;      ///< [chunks, 2, width]: of the run that began in an earlier chunk, and of the one that goes on
 
   __device__ int64_t end(int64_t chunk) const {
     const int64_t end = (chunk + 1) * kChunk;
@@ -55,7 +56,8 @@ __global__ void sum_runs_kernel(Runs r, const T* incoming, float* table) {
   int64_t first = chunk * kChunk;
   for (int64_t i = first; i < r.end(chunk); ++i) {
     const auto row = Pack<T, V>::load(incoming + r.order[i] * r.width + column);
-    for (int v = 0; v < V; ++v) own[v] += row.get(v);
+    if (r.sorted[i] != r.untrained)
+      for (int v = 0; v < V; ++v) own[v] += row.get(v);
     const bool ends = r.run_ends_before(i + 1);
     if (!ends && i + 1 < r.end(chunk)) continue;
     const bool began_before = first == chunk * kChunk && r.run_began_before(first);
@@ -110,7 +112,7 @@ void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y) 
   });
 }
 
-void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table) {
+void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, int32_t untrained) {
   const int64_t count = ids.elements(), width = table.shape()[1], chunks = (count + kChunk - 1) / kChunk;
   const TensorOptions numbers{.dtype = DType::i32, .purpose = MemoryPurpose::workspace};
   const Tensor order = Tensor::empty(ids.device(), {count}, numbers),
@@ -122,6 +124,7 @@ void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table) {
                   .sorted = sorted.data<int32_t>(),
                   .count = count,
                   .width = width,
+                  .untrained = untrained,
                   .pieces = pieces.data<float>()};
   with_element_type(incoming, [&]<class T>(ElementType<T>) {
     if (in_packs(width, kPackOf<T>, {incoming.raw()}))

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "autograd/cross_entropy.h"
-#include "ops/cross_entropy.h"
 #include "ops/reorder.h"
 
 namespace dptrain::parallel {
@@ -24,30 +22,42 @@ void DataParallel::share_weights(int rank) {
   broadcast_from_first(rank, model.running_states());
 }
 
-Tensor DataParallel::loss_of(const Tensor& logits, const Tensor& labels, int64_t first, double scale) {
-  Tape tape(Tape::Mode::record);
-  const Variable gathered = tape.input(logits, true);
-  const Variable losses =
-      autograd::cross_entropy(gathered, labels, {.scale = scale, .factor = replica(output_rank_).loss_factor()});
-  replica(output_rank_).exchange().keep(first, losses.value(), ops::correct_samples(logits, labels));
-  tape.backward(losses, losses.value());
-  return gathered.gradient();
+std::vector<BatchPart> DataParallel::shares_of(const BatchPart& whole) {
+  std::vector<BatchPart> shares;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto [begin, end] = share_of(rank, whole.samples());
+    shares.push_back(parallel::share_of(whole, begin, end));
+  }
+  return shares;
 }
 
 void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
-  const double scale = 1.0 / static_cast<double>(batch.samples);
+  std::vector<std::vector<BatchPart>> shares;  // of each micro-batch, by rank
+  StepParts all;
+  for (const MicroBatch& micro : batch.micro_batches) {
+    shares.push_back(shares_of(micro.parts[0]));
+    for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, shares.back()[static_cast<size_t>(rank)].samples());
+  }
+  for (const auto& of_micro : shares)
+    for (const BatchPart& share : of_micro) all.push_back(&share);
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
     Replica& own = replica(rank);
     StepExchange& exchange = own.exchange();
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts_of(batch, 0), numbers, rank == output_rank_);
+    StepParts parts;
+    for (const auto& of_micro : shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
+    own.begin_step(parts, numbers, batch.counts, rank == output_rank_ ? KeptResults::of(all) : KeptResults());
     exchange.stamp(StepExchange::Point::begun);
     communicate(rank, [&] { share_weights(rank); });
     own.model().forget_gradients();
-    int64_t first = 0;
-    for (const MicroBatch& micro : batch.micro_batches) {
-      add_gradients(rank, micro.parts[0], first, scale);
-      first += micro.samples;
+    Places places;
+    places.all_rows.resize(batch.counts.size());
+    for (size_t m = 0; m < shares.size(); ++m) {
+      add_gradients(rank, batch.micro_batches[m].parts[0], shares[m], places);
+      places.own.go_past(*parts[m]);
+      for (const BatchPart& share : shares[m])
+        for (size_t k = 0; k < share.targets.size(); ++k)
+          places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
     }
     exchange.stamp(StepExchange::Point::computed);
     communicate(rank, [&] { team().communicator(rank).reduce(comm_buffer(own.model().gradients()), 0); });
@@ -57,11 +67,6 @@ void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     exchange.publish();
     end_step(rank);
   });
-  for (int rank = 0; rank < ranks(); ++rank)
-    for (const MicroBatch& micro : batch.micro_batches) {
-      const auto [begin, end] = share_of(rank, micro.samples);
-      count_samples(rank, end - begin);
-    }
 }
 
 std::pair<int64_t, int64_t> DataParallel::share_of(int rank, int64_t samples) {
@@ -73,37 +78,80 @@ void DataParallel::communicate(int rank, const std::function<void()>& transfer) 
   transfer();
 }
 
-void DataParallel::add_gradients(int rank, const BatchPart& whole, int64_t first, double scale) {
+Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const BatchPart& share,
+                                         const Replica::Place& place) {
+  Replica& own = replica(rank);
+  // Text is a few numbers, which come to every device from the host.
+  if (whole.dataset == nullptr) return share.samples() > 0 ? own.samples_of(share, place) : Replica::Samples();
+  // Plain, so that devices of all kinds can exchange them.
+  const Tensor images = rank == 0 ? ops::reorder(own.uploaded(whole).x, Layout::plain) : Tensor();
+  const Shape& image = whole.dataset->image_shape();
+  const Tensor part =
+      Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});
+  communicate(rank, [&] {
+    team().communicator(rank).scatter(rank == 0 ? comm_buffer(images) : nothing(), comm_buffer(part), 0);
+  });
+  return {.x = part,
+          .text = {},
+          .targets = {},
+          .ids = own.exchange().sample_ids().samples(place.sample, place.sample + share.samples())};
+}
+
+std::vector<Tensor> DataParallel::gradients_of(const std::vector<Tensor>& outputs, const std::vector<BatchPart>& shares,
+                                               const std::vector<int64_t>& all_rows) {
+  Replica& own = replica(output_rank_);
+  Tape tape(Tape::Mode::record);
+  std::vector<Variable> gathered;
+  std::vector<Tensor> targets, gradients;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    gathered.push_back(tape.input(outputs[k], true));
+    std::vector<int32_t> labels;
+    for (const BatchPart& share : shares) labels.insert(labels.end(), share.targets[k].begin(), share.targets[k].end());
+    targets.push_back(uploaded_values(own.device(), DType::i32, labels));
+  }
+  tape.backward(own.losses_of(gathered, targets, all_rows));
+  for (const Variable& output : gathered) gradients.push_back(output.gradient());
+  return gradients;
+}
+
+void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares,
+                                 const Places& places) {
   Replica& own = replica(rank);
   Communicator& communicator = team().communicator(rank);
   Device& device = own.device();
-  const auto [begin, end] = share_of(rank, whole.samples());
-  // Plain, so that devices of all kinds can exchange them.
-  const Tensor images = rank == 0 ? ops::reorder(own.samples_of(whole, first).images, Layout::plain) : Tensor();
-  const Shape& image = whole.dataset->image_shape();
-  const Tensor part = Tensor::empty(device, {end - begin, image[0], image[1], image[2]}, {.dtype = own.dtype()});
-  communicate(rank, [&] { communicator.scatter(rank == 0 ? comm_buffer(images) : nothing(), comm_buffer(part), 0); });
+  const BatchPart& share = shares[static_cast<size_t>(rank)];
+  const Replica::Samples samples = scattered(rank, whole, share, places.own);
 
   Tape tape(Tape::Mode::record);
-  Variable logits;
-  if (end > begin) logits = own.forward(tape, part, own.exchange().sample_ids().samples(first + begin, first + end));
-  const int64_t classes = own.classes();
+  std::vector<Variable> outputs;
+  if (share.samples() > 0) outputs = own.forward(tape, samples);
   const bool output = rank == output_rank_;
-  Tensor gathered, gathered_gradient;
-  if (output) gathered = Tensor::empty(device, {whole.samples(), classes}, {.dtype = own.dtype()});
-  communicate(rank, [&] {
-    communicator.gather(logits.defined() ? comm_buffer(logits.value()) : nothing(),
-                        output ? comm_buffer(gathered) : nothing(), output_rank_);
-  });
-  if (output) gathered_gradient = loss_of(gathered, labels_tensor(device, whole.labels), first, scale);
-  const Tensor gradient = Tensor::empty(device, {end - begin, classes}, {.dtype = own.dtype()});
-  communicate(rank, [&] {
-    communicator.scatter(output ? comm_buffer(gathered_gradient) : nothing(), comm_buffer(gradient), output_rank_);
-  });
-  gathered = gathered_gradient = Tensor();
+  std::vector<Tensor> gathered, gathered_gradients;
+  for (size_t k = 0; k < whole.targets.size(); ++k) {
+    int64_t rows = 0;
+    for (const BatchPart& one : shares) rows += static_cast<int64_t>(one.targets[k].size());
+    if (output) gathered.push_back(Tensor::empty(device, {rows, own.output_widths()[k]}, {.dtype = own.dtype()}));
+    communicate(rank, [&] {
+      communicator.gather(outputs.empty() ? nothing() : comm_buffer(outputs[k].value()),
+                          output ? comm_buffer(gathered[k]) : nothing(), output_rank_);
+    });
+  }
+  if (output) gathered_gradients = gradients_of(gathered, shares, places.all_rows);
+  gathered.clear();
+  std::vector<Tape::Root> roots;
+  for (size_t k = 0; k < whole.targets.size(); ++k) {
+    const Shape shape = {static_cast<int64_t>(share.targets[k].size()), own.output_widths()[k]};
+    const Tensor gradient = Tensor::empty(device, shape, {.dtype = own.dtype()});
+    communicate(rank, [&] {
+      communicator.scatter(output ? comm_buffer(gathered_gradients[k]) : nothing(), comm_buffer(gradient),
+                           output_rank_);
+    });
+    if (!outputs.empty()) roots.push_back({.output = outputs[k], .gradient = gradient});
+  }
+  gathered_gradients.clear();
 
-  if (end > begin)
-    tape.backward(logits, gradient);
+  if (share.samples() > 0)
+    tape.backward(std::move(roots));
   else
     own.complete_gradients({});
 }

@@ -23,10 +23,20 @@ class DataParallel final : public ReplicatedStrategy {
   std::pair<int64_t, int64_t> share_of(int rank, int64_t samples);
   /// Does `transfer` on a rank's thread, which counts as communication.
   void communicate(int rank, const std::function<void()>& transfer);
-  /// Adds the gradients of a rank's share of a micro-batch, before which the step has `first` samples.
-  void add_gradients(int rank, const BatchPart& whole, int64_t first, double scale);
-  /// The loss of all gathered logits on the output device, whose results are kept there; returns their gradient.
-  Tensor loss_of(const Tensor& logits, const Tensor& labels, int64_t first, double scale);
+  /// Every rank's share of a micro-batch.
+  std::vector<BatchPart> shares_of(const BatchPart& whole);
+  /// The part of `whole`'s samples that a rank computes, on its device.
+  Replica::Samples scattered(int rank, const BatchPart& whole, const BatchPart& share, const Replica::Place& place);
+  /// Adds the gradients of a rank's share of a micro-batch. `places`: where it begins among the rank's own shares, and
+  /// among all of the step.
+  struct Places {
+    Replica::Place own;
+    std::vector<int64_t> all_rows;
+  };
+  void add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares, const Places& places);
+  /// The gradients of all gathered outputs on the output device, whose losses' results are kept there.
+  std::vector<Tensor> gradients_of(const std::vector<Tensor>& outputs, const std::vector<BatchPart>& shares,
+                                   const std::vector<int64_t>& all_rows);
 
   int output_rank_;
 };

@@ -19,11 +19,11 @@ std::vector<Device*> Ddp::batch_devices() {
 }
 
 void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
-  const double scale = 1.0 / static_cast<double>(batch.samples);
   // Equal on all ranks, so that they record and replay the same steps.
   StepRecorder::Signature signature = {batch.samples};
   for (const MicroBatch& micro : batch.micro_batches)
-    for (const BatchPart& part : micro.parts) signature.push_back(part.samples());
+    for (const BatchPart& part : micro.parts)
+      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
     const StepParts parts = parts_of(batch, static_cast<size_t>(rank));
     Replica& own = replica(rank);
@@ -34,20 +34,20 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       own.exchange().stamp(StepExchange::Point::updated);
       own.exchange().publish();
     };
-    own.begin_step(parts, numbers);
+    own.begin_step(parts, numbers, batch.counts);
     Communicator& communicator = team().communicator(rank);
     if (communicator.can_be_recorded()) {
-      step_with_recorded_sums(rank, parts, scale, signature, update);
+      step_with_recorded_sums(rank, parts, signature, update);
     } else if (sums_between_parts_) {
       // Ranks meet between two parts, which GPUs record.
-      own.run_part(0, signature, parts, [&](StepRecorder::How) { own.forward_backward(parts, scale, {}); });
+      own.run_part(0, signature, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
       {
         const InPhase communicating(own.clock(), Phase::communication);
         communicator.all_reduce(comm_buffer(own.model().gradients()));
       }
       own.run_part(1, signature, parts, [&](StepRecorder::How) { update(); });
     } else {
-      reduce_in_buckets(rank, parts, scale);
+      reduce_in_buckets(rank, parts);
       update();
     }
     end_step(rank);
@@ -57,8 +57,8 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
   }
 }
 
-void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, double scale,
-                                  const StepRecorder::Signature& signature, const std::function<void()>& update) {
+void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
+                                  const std::function<void()>& update) {
   Replica& own = replica(rank);
   Communicator& communicator = team().communicator(rank);
   const CommCounts before = communicator.counts();
@@ -66,11 +66,11 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, double scale
     if (giving == StepRecorder::How::recorded) {
       // All ranks record at once: the sums go into the graphs of all of them.
       communicator.barrier();
-      reduce_in_buckets(rank, parts, scale);
+      reduce_in_buckets(rank, parts);
       communicator.barrier();
     } else {
       // The first time kernels are loaded, which may wait for the device; no collective may be under way then.
-      own.forward_backward(parts, scale, {});
+      own.forward_backward(parts, {});
       own.device().synchronize();
       communicator.barrier();
       communicator.all_reduce(comm_buffer(own.model().gradients()));
@@ -87,11 +87,11 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, double scale
   }
 }
 
-void Ddp::reduce_in_buckets(int rank, const StepParts& parts, double scale) {
+void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
   Replica& own = replica(rank);
   GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
   buckets.begin_step();
-  own.forward_backward(parts, scale, [&](const Parameter& parameter) {
+  own.forward_backward(parts, [&](const Parameter& parameter) {
     const InPhase communicating(own.clock(), Phase::communication);
     buckets.gradient_ready(parameter);
   });

@@ -20,10 +20,10 @@ class Ddp final : public ReplicatedStrategy {
  private:
   void share_weights(int rank) override;
   /// A step whose sums are part of what is recorded.
-  void step_with_recorded_sums(int rank, const StepParts& parts, double scale, const StepRecorder::Signature& signature,
+  void step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
                                const std::function<void()>& update);
   /// Forward and backward, with buckets of gradients reduced as they are completed.
-  void reduce_in_buckets(int rank, const StepParts& parts, double scale);
+  void reduce_in_buckets(int rank, const StepParts& parts);
 
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.

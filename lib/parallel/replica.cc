@@ -22,20 +22,36 @@ std::vector<T> downloaded(const Tensor& tensor) {
 
 }  // namespace
 
-Tensor labels_tensor(Device& device, std::span<const int32_t> labels) {
-  Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(labels.size())}, {.dtype = DType::i32});
-  device.upload(tensor.raw(), labels.data(), tensor.bytes());
-  return tensor;
+KeptResults KeptResults::of(const StepParts& parts) {
+  KeptResults kept;
+  for (const BatchPart* part : parts) {
+    const std::vector<int64_t> counted = counted_labels(*part);
+    kept.outputs.resize(counted.size());
+    for (size_t k = 0; k < counted.size(); ++k) {
+      kept.outputs[k].rows += static_cast<int64_t>(part->targets[k].size());
+      kept.outputs[k].counted += counted[k];
+    }
+    kept.samples += part->samples();
+  }
+  return kept;
+}
+
+void Replica::Place::go_past(const BatchPart& part) {
+  sample += part.samples();
+  number += count_text_numbers(part);
+  rows.resize(part.targets.size());
+  for (size_t k = 0; k < rows.size(); ++k) rows[k] += static_cast<int64_t>(part.targets[k].size());
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties)
     : device_(device),
       seed_(spec.initialization.seed),
-      classes_(spec.input.classes),
+      output_widths_(spec.input.output_widths()),
       precision_(spec.precision),
       model_(spec.model.build({.device = device, .convolution = spec.convolution, .plain_weights = spec.mixed_devices},
                               spec.input)),
       clip_norm_(spec.clip_norm),
+      label_smoothing_(spec.label_smoothing),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));
@@ -44,55 +60,91 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
 }
 
-void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, bool keeps_results) {
+void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
+                         const KeptResults& kept) {
   numbers_ = numbers;
-  std::vector<int64_t> ids;
-  for (const BatchPart* part : parts) ids.insert(ids.end(), part->sample_ids.begin(), part->sample_ids.end());
-  exchange_.begin({.learning_rate = numbers.learning_rate,
-                   .epoch = numbers.epoch,
-                   .step = numbers.step,
-                   .sample_ids = std::move(ids),
-                   .keeps_results = keeps_results});
+  StepExchange::Values values{.learning_rate = numbers.learning_rate,
+                              .epoch = numbers.epoch,
+                              .step = numbers.step,
+                              .counts = counts,
+                              .outputs = kept.outputs,
+                              .samples = kept.samples};
+  for (const BatchPart* part : parts) {
+    values.sample_ids.insert(values.sample_ids.end(), part->sample_ids.begin(), part->sample_ids.end());
+    const std::vector<int32_t> text = text_numbers(*part);
+    values.numbers.insert(values.numbers.end(), text.begin(), text.end());
+  }
+  exchange_.begin(values);
 }
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
   for (const BatchPart* samples : parts) {
     // The data set is copied to a GPU before anything is recorded.
-    if (!samples->images.defined() && samples->samples() > 0 &&
+    if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&
         !device_.attached<DeviceDatasets>().of(*samples->dataset).resident()) {
       give(StepRecorder::How::done);
       return StepRecorder::How::done;
     }
     signature.push_back(samples->samples());
+    for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
   return recorder_.run(part, signature, give);
 }
 
-Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {
-  if (part.images.defined()) return {.images = part.images, .labels = labels_tensor(device_, part.labels)};
+Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers) {
+  if (!part.text.tokens.empty()) {
+    TextOnDevice text = cut_text(numbers, part);
+    return {.x = text.tokens, .text = text.inputs, .targets = std::move(text.targets), .ids = ids};
+  }
+  if (part.images.defined()) {
+    const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
+    return {.x = part.images, .text = {}, .targets = {labels}, .ids = ids};
+  }
   const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, dtype());
-  return {.images = batch.images, .labels = batch.labels};
+  return {.x = batch.images, .text = {}, .targets = {batch.labels}, .ids = ids};
 }
 
-Replica::Samples Replica::samples_of(const BatchPart& part, int64_t first) {
-  return decoded(part, exchange_.sample_ids().samples(first, first + part.samples()));
+Replica::Samples Replica::samples_of(const BatchPart& part, const Place& place) {
+  return decoded(part, exchange_.sample_ids().samples(place.sample, place.sample + part.samples()),
+                 exchange_.numbers().samples(place.number, place.number + count_text_numbers(part)));
 }
 
-Variable Replica::forward(Tape& tape, const Tensor& images, const Tensor& sample_ids) {
-  return model_->forward(
-      tape.input(images),
-      {.tape = tape, .training = true, .seed = seed_, .epoch = exchange_.epoch(), .sample_ids = sample_ids});
+Replica::Samples Replica::uploaded(const BatchPart& part) {
+  return decoded(part, uploaded_values(device_, DType::i64, part.sample_ids),
+                 uploaded_values(device_, DType::i32, text_numbers(part)));
 }
 
-void Replica::forward_backward(const StepParts& parts, double scale, const GradientReadyHook& ready) {
+std::vector<Variable> Replica::forward(Tape& tape, const Samples& samples) {
+  return model_->outputs(tape.input(samples.x), {.tape = tape,
+                                                 .training = true,
+                                                 .seed = seed_,
+                                                 .epoch = exchange_.epoch(),
+                                                 .sample_ids = samples.ids,
+                                                 .text = samples.text});
+}
+
+std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
+                                           const std::vector<int64_t>& rows) {
+  std::vector<Tape::Root> roots;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Variable losses = autograd::cross_entropy(
+        outputs[k], targets[k],
+        {.count = exchange_.count(k), .factor = loss_factor(), .label_smoothing = label_smoothing_});
+    exchange_.keep(k, rows[k], losses.value(), ops::correct_samples(outputs[k].value(), targets[k]));
+    roots.push_back({.output = losses, .gradient = losses.value()});
+  }
+  return roots;
+}
+
+void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready) {
   exchange_.stamp(StepExchange::Point::begun);
   model_->forget_gradients();
-  int64_t first = 0;
+  Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   for (size_t p = 0; p < parts.size(); ++p) {
-    add_gradients(*parts[p], first, scale, p + 1 == parts.size() ? ready : GradientReadyHook());
-    first += parts[p]->samples();
+    add_gradients(*parts[p], place, p + 1 == parts.size() ? ready : GradientReadyHook());
+    place.go_past(*parts[p]);
   }
   exchange_.stamp(StepExchange::Point::computed);
 }
@@ -106,17 +158,14 @@ void Replica::complete_gradients(const GradientReadyHook& ready) {
   }
 }
 
-void Replica::add_gradients(const BatchPart& part, int64_t first, double scale, const GradientReadyHook& ready) {
+void Replica::add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready) {
   if (part.samples() == 0) {
     complete_gradients(ready);
     return;
   }
   Tape tape(Tape::Mode::record);
-  const auto [images, labels] = samples_of(part, first);
-  const Variable logits = forward(tape, images, exchange_.sample_ids().samples(first, first + part.samples()));
-  const Variable losses = autograd::cross_entropy(logits, labels, {.scale = scale, .factor = loss_factor()});
-  exchange_.keep(first, losses.value(), ops::correct_samples(logits.value(), labels));
-  tape.backward(losses, losses.value(), ready);
+  const Samples samples = samples_of(part, place);
+  tape.backward(losses_of(forward(tape, samples), samples.targets, place.rows), ready);
   for (const Parameter* parameter : model_->parameters())
     DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
 }
@@ -162,18 +211,20 @@ void Replica::restore(const TrainingState& state) {
   if (loss_scale_ && state.loss_scale) loss_scale_->set(*state.loss_scale);
 }
 
-SampleResults Replica::evaluate(const BatchPart& block) {
+StepResults Replica::evaluate(const BatchPart& block) {
   Tape tape(Tape::Mode::forget);
-  Tensor ids;
-  if (!block.images.defined()) {
-    ids = Tensor::empty(device_, {block.samples()}, {.dtype = DType::i64});
-    device_.upload(ids.raw(), block.sample_ids.data(), ids.bytes());
+  const Samples samples = uploaded(block);
+  const std::vector<int64_t> counted = counted_labels(block);
+  StepResults results{.outputs = {}, .samples = block.samples()};
+  const auto outputs = model_->outputs(tape.input(samples.x), {.tape = tape, .text = samples.text});
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Tensor& logits = outputs[k].value();
+    const auto correct = downloaded<int32_t>(ops::correct_samples(logits, samples.targets[k]));
+    results.outputs.push_back({.losses = downloaded<double>(ops::cross_entropy_forward(logits, samples.targets[k])),
+                               .correct = std::accumulate(correct.begin(), correct.end(), int64_t{0}),
+                               .counted = counted[k]});
   }
-  const auto [images, labels] = decoded(block, ids);
-  const Variable logits = model_->forward(tape.input(images), {.tape = tape});
-  const Tensor losses = ops::cross_entropy_forward(logits.value(), labels);
-  const auto correct = downloaded<int32_t>(ops::correct_samples(logits.value(), labels));
-  return {.losses = downloaded<double>(losses), .correct = std::accumulate(correct.begin(), correct.end(), int64_t{0})};
+  return results;
 }
 
 }  // namespace dptrain::parallel

@@ -12,6 +12,7 @@
 #include "parallel/phase_clock.h"
 #include "parallel/step_exchange.h"
 #include "parallel/step_recorder.h"
+#include "parallel/text_numbers.h"
 #include "parallel/training_state.h"
 #include "tensor/precision.h"
 
@@ -26,6 +27,7 @@ struct ReplicaSpec {
   optim::OptimizerSpec optimizer;
   std::optional<double> clip_norm = {};      ///< that gradients are brought down to
   std::optional<double> average_decay = {};  ///< of the weights' moving average, which evaluates
+  double label_smoothing = 0;                ///< of the losses that are trained on
   Precision precision = Precision::fp32;
   int steps_in_flight = 2;  ///< that a GPU is given ahead
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
@@ -40,6 +42,14 @@ struct StepNumbers {
 
 /// What a rank works on in one step: its part of each micro-batch, in order.
 using StepParts = std::vector<const BatchPart*>;
+
+/// What results a rank keeps of a step: by default of its own parts.
+struct KeptResults {
+  std::vector<OutputRows> outputs;
+  int64_t samples = 0;
+
+  static KeptResults of(const StepParts& parts);
+};
 
 /// What a replica does beside computing gradients.
 struct ReplicaDuties {
@@ -58,35 +68,56 @@ class Replica {
   Device& device() const { return device_; }
   nn::Model& model() { return *model_; }
   const nn::Model& model() const { return *model_; }
+  /// Columns of each output.
+  const std::vector<int64_t>& output_widths() const { return output_widths_; }
   PhaseClock& clock() { return clock_; }
   StepExchange& exchange() { return exchange_; }
-  int64_t classes() const { return classes_; }
   /// Of activations.
   DType dtype() const { return compute_dtype(precision_); }
 
-  /// Begins a step on these samples, whose results it keeps, or another rank does.
-  void begin_step(const StepParts& parts, const StepNumbers& numbers, bool keeps_results = true);
+  /// Begins a step on these samples. `counts`: what the losses of each output are divided by, labels of the whole step.
+  void begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts) {
+    begin_step(parts, numbers, counts, KeptResults::of(parts));
+  }
+  void begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
+                  const KeptResults& kept);
   /// Does `give`, or runs what was recorded of it: see StepRecorder. `parts` are those the step was begun with; where
   /// their data set doesn't lie on the device nothing is recorded. `signature`: whatever the work depends on beside
   /// their sizes.
   StepRecorder::How run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                              const StepRecorder::Give& give);
 
-  /// Images of the model's input type and labels, on the device.
-  struct Samples {
-    Tensor images;
-    Tensor labels;  ///< i32 [N]
+  /// Where one of the step's parts begins.
+  struct Place {
+    int64_t sample = 0;
+    int64_t number = 0;              ///< among the numbers of text
+    std::vector<int64_t> rows = {};  ///< of each output
+
+    void go_past(const BatchPart& part);
   };
-  /// Those of one of the step's parts, before which it has `first` samples.
-  Samples samples_of(const BatchPart& part, int64_t first);
 
-  /// A forward pass in training over some of the step's samples; records on `tape` and returns the logits.
-  Variable forward(Tape& tape, const Tensor& images, const Tensor& sample_ids);
+  /// What a model reads of some samples, and what its outputs are compared with, on the device.
+  struct Samples {
+    Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]
+    nn::TextInputs text;
+    std::vector<Tensor> targets;  ///< i32 [rows] of each output
+    Tensor ids;                   ///< i64 [N]
+  };
+  /// Those of one of the step's parts.
+  Samples samples_of(const BatchPart& part, const Place& place);
+  /// Those of any part, which is uploaded now.
+  Samples uploaded(const BatchPart& part);
 
-  /// Loss and gradients of the step's samples, whose losses count `scale` each; keeps their results. Gradients of
-  /// several parts are added up. `ready` is called for each parameter as its gradient is completed. With no samples the
-  /// gradients are zero and `ready` is called all the same.
-  void forward_backward(const StepParts& parts, double scale, const GradientReadyHook& ready);
+  /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
+  std::vector<Variable> forward(Tape& tape, const Samples& samples);
+  /// Keeps losses and hits of outputs whose rows begin at `rows`; returns what backward begins from.
+  std::vector<Tape::Root> losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
+                                    const std::vector<int64_t>& rows);
+
+  /// Loss and gradients of the step's samples; keeps their results. Gradients of several parts are added up. `ready` is
+  /// called for each parameter as its gradient is completed. With no samples the gradients are zero and `ready` is
+  /// called all the same.
+  void forward_backward(const StepParts& parts, const GradientReadyHook& ready);
 
   /// What a pass without samples adds to the gradients, nothing: those that no pass has written yet become zero.
   void complete_gradients(const GradientReadyHook& ready);
@@ -104,32 +135,39 @@ class Replica {
   void restore(const TrainingState& state);
 
   /// Loss and hits of a block of test samples, by the running statistics. Blocks.
-  SampleResults evaluate(const BatchPart& block);
+  StepResults evaluate(const BatchPart& block);
 
   /// The weights' moving average, where this replica keeps it.
   optim::WeightAverage* average() { return average_ ? &*average_ : nullptr; }
 
  private:
-  Samples decoded(const BatchPart& part, const Tensor& ids);
+  /// `numbers`: its text on the device.
+  Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers);
   /// The gradients of one part, added to what others left.
-  void add_gradients(const BatchPart& part, int64_t first, double scale, const GradientReadyHook& ready);
+  void add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready);
 
   Device& device_;
   uint64_t seed_;
-  int64_t classes_;
+  std::vector<int64_t> output_widths_;
   Precision precision_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<optim::LossScale> loss_scale_;
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
+  double label_smoothing_;
   StepNumbers numbers_;
   PhaseClock clock_;
   StepExchange exchange_;
   StepRecorder recorder_;
 };
 
-/// Labels as a tensor of the device.
-Tensor labels_tensor(Device& device, std::span<const int32_t> labels);
+/// Values as a plain tensor of the device, of `dtype`, which T is stored as.
+template <class T>
+Tensor uploaded_values(Device& device, DType dtype, const std::vector<T>& values) {
+  const Tensor tensor = Tensor::empty(device, {static_cast<int64_t>(values.size())}, {.dtype = dtype});
+  device.upload(tensor.raw(), values.data(), tensor.bytes());
+  return tensor;
+}
 
 }  // namespace dptrain::parallel

@@ -9,9 +9,24 @@ CommBuffer comm_buffer(const Tensor& tensor) {
   return {.data = tensor.raw(), .elements = tensor.storage_elements(), .dtype = tensor.dtype()};
 }
 
+int64_t evaluation_block(const Dataset& dataset, DeviceKind kind) {
+  const int64_t on_cpu = dynamic_cast<const TextDataset*>(&dataset) != nullptr ? 8 : 64;
+  return kind == DeviceKind::cuda ? 8 * on_cpu : on_cpu;
+}
+
+double Score::mean_loss() const {
+  double loss = 0;
+  for (const OutputScore& output : outputs) loss += output.mean_loss();
+  return loss;
+}
+
 Score& Score::operator+=(const Score& other) {
-  loss_sum += other.loss_sum;
-  correct += other.correct;
+  outputs.resize(std::max(outputs.size(), other.outputs.size()));
+  for (size_t k = 0; k < other.outputs.size(); ++k) {
+    outputs[k].loss_sum += other.outputs[k].loss_sum;
+    outputs[k].correct += other.outputs[k].correct;
+    outputs[k].counted += other.outputs[k].counted;
+  }
   samples += other.samples;
   return *this;
 }
@@ -31,20 +46,24 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   });
 }
 
-Score ReplicatedStrategy::total(const std::vector<SampleResults>& results) {
+Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {
   Score score;
-  for (const SampleResults& part : results) {
-    for (const double loss : part.losses) score.loss_sum += loss;
-    score.correct += part.correct;
-    score.samples += static_cast<int64_t>(part.losses.size());
+  for (const StepResults& part : results) {
+    score.outputs.resize(std::max(score.outputs.size(), part.outputs.size()));
+    for (size_t k = 0; k < part.outputs.size(); ++k) {
+      for (const double loss : part.outputs[k].losses) score.outputs[k].loss_sum += loss;
+      score.outputs[k].correct += part.outputs[k].correct;
+      score.outputs[k].counted += part.outputs[k].counted;
+    }
+    score.samples += part.samples;
   }
   return score;
 }
 
-std::optional<Score> ReplicatedStrategy::evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) {
-  const int64_t size = team_.device(0).kind() == DeviceKind::cuda ? kGpuEvaluationBlock : kEvaluationBlock;
+std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
+  const int64_t size = evaluation_block(dataset, team_.device(0).kind());
   const int64_t blocks = (dataset.samples() + size - 1) / size;
-  std::vector<SampleResults> results(static_cast<size_t>(blocks));
+  std::vector<StepResults> results(static_cast<size_t>(blocks));
   std::atomic<bool> incomplete = false;
   team_.run("evaluation", [&](int rank) {
     share_weights(rank);
@@ -80,20 +99,20 @@ void ReplicatedStrategy::end_step(int rank) {
   StepExchange& exchange = replica(rank).exchange();
   exchange.end();
   auto& results = results_[static_cast<size_t>(rank)];
-  for (SampleResults& done : exchange.take(false)) results.push_back(std::move(done));
+  for (StepResults& done : exchange.take(false)) results.push_back(std::move(done));
 }
 
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   if (all) {
     team_.run("finishing the steps under way", [&](int rank) {
-      for (SampleResults& done : replica(rank).exchange().take(true))
+      for (StepResults& done : replica(rank).exchange().take(true))
         results_[static_cast<size_t>(rank)].push_back(std::move(done));
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
     });
   }
   std::vector<Score> scores;
   while (std::ranges::none_of(results_, [](const auto& results) { return results.empty(); })) {
-    std::vector<SampleResults> of_ranks;
+    std::vector<StepResults> of_ranks;
     for (auto& results : results_) {
       of_ranks.push_back(std::move(results.front()));
       results.pop_front();

@@ -9,7 +9,7 @@ namespace dptrain::parallel {
 /// What strategies with a whole replica on every device share: the team of ranks, evaluation, costs.
 class ReplicatedStrategy : public Strategy {
  public:
-  std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) override;
+  std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
   void restore(const TrainingState& state) override;
@@ -40,15 +40,15 @@ class ReplicatedStrategy : public Strategy {
   void broadcast_from_first(int rank, const Tensor& tensor);
 
   /// A step's score from its ranks' results, losses added in sample order.
-  static Score total(const std::vector<SampleResults>& results);
+  static Score total(const std::vector<StepResults>& results);
 
  private:
   RankTeam team_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
-  std::vector<std::deque<SampleResults>> results_;  ///< by rank, of steps whose score isn't taken yet
-  int64_t skipped_steps_ = 0;                       ///< as of the last `take_scores(true)`
+  std::vector<std::deque<StepResults>> results_;  ///< by rank, of steps whose score isn't taken yet
+  int64_t skipped_steps_ = 0;                     ///< as of the last `take_scores(true)`
   std::vector<int64_t> reported_skipped_;
 };
 

@@ -9,9 +9,9 @@ void Single::train_step(const Batch& batch, const StepNumbers& numbers) {
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(batch, 0);
-    own.begin_step(parts, numbers);
+    own.begin_step(parts, numbers, batch.counts);
     own.run_part(0, {}, parts, [&](StepRecorder::How) {
-      own.forward_backward(parts, 1.0 / static_cast<double>(batch.samples), {});
+      own.forward_backward(parts, {});
       own.exchange().stamp(StepExchange::Point::reduced);
       own.update();
       own.exchange().stamp(StepExchange::Point::updated);

@@ -1,7 +1,9 @@
 #include "parallel/step_exchange.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "ops/step_results.h"
@@ -13,14 +15,14 @@ StepExchange::StepExchange(Device& device, int steps_in_flight)
   DPTRAIN_CHECK(steps_in_flight > 0, "{} steps in flight", steps_in_flight);
 }
 
-void StepExchange::reserve(int64_t samples) {
-  if (samples <= capacity_) return;
+void StepExchange::reserve(int64_t value_bytes, int64_t rows) {
+  const int64_t held_values = block_.defined() ? block_.bytes() : 0, held_results = kept_.defined() ? kept_.bytes() : 0;
+  if (value_bytes <= held_values && result_bytes(rows) <= held_results) return;
   while (!under_way_.empty()) finish_oldest();
-  capacity_ = samples;
   ++generation_;
   const TensorOptions bytes{.dtype = DType::u8, .purpose = MemoryPurpose::workspace};
-  block_ = Tensor::empty(device_, {kHeaderBytes + 8 * samples}, bytes);
-  kept_ = Tensor::zeros(device_, {result_bytes(samples)}, bytes);
+  block_ = Tensor::empty(device_, {std::max(value_bytes, held_values)}, bytes);
+  kept_ = Tensor::zeros(device_, {std::max(result_bytes(rows), held_results)}, bytes);
   for (Slot& slot : slots_) {
     slot.values = device_.host_memory(block_.bytes());
     slot.results = device_.host_memory(kept_.bytes());
@@ -29,34 +31,46 @@ void StepExchange::reserve(int64_t samples) {
 }
 
 void StepExchange::begin(const Values& values) {
-  samples_ = static_cast<int64_t>(values.sample_ids.size());
-  reserve(samples_);
+  DPTRAIN_CHECK(values.counts.size() <= kMostOutputs, "{} outputs", values.counts.size());
+  ids_ = static_cast<int64_t>(values.sample_ids.size());
+  numbers_ = static_cast<int64_t>(values.numbers.size());
+  first_rows_.clear();
+  kept_rows_ = 0;
+  for (const OutputRows& output : values.outputs) {
+    first_rows_.push_back(kept_rows_);
+    kept_rows_ += output.rows;
+  }
+  const int64_t used_bytes = kHeaderBytes + 8 * ids_ + 4 * numbers_;
+  reserve(used_bytes, kept_rows_);
   if (under_way_.size() == slots_.size()) finish_oldest();
   Slot& slot = slots_[next_slot_];
-  slot.samples = kept_samples_ = values.keeps_results ? samples_ : 0;
-  const auto rate = static_cast<float>(values.learning_rate);
-  const auto epoch = static_cast<int32_t>(values.epoch), step = static_cast<int32_t>(values.step);
-  const void* results = slot.results->data();
+  slot.outputs = values.outputs;
+  slot.samples = values.samples;
+
   auto* out = static_cast<std::byte*>(slot.values->data());
-  std::memcpy(out, &rate, sizeof rate);
-  std::memcpy(out + 4, &epoch, sizeof epoch);
-  std::memcpy(out + 8, &results, sizeof results);
-  std::memcpy(out + 16, &step, sizeof step);
-  if (samples_ > 0) std::memcpy(out + kHeaderBytes, values.sample_ids.data(), 8 * values.sample_ids.size());
-  device_.copy_from_host(block_.raw(), *slot.values, kHeaderBytes + 8 * samples_);
+  const auto write = [out](int64_t offset, const auto& value) { std::memcpy(out + offset, &value, sizeof value); };
+  write(0, static_cast<float>(values.learning_rate));
+  write(4, static_cast<int32_t>(values.epoch));
+  write(8, slot.results->data());
+  write(16, static_cast<int32_t>(values.step));
+  for (size_t k = 0; k < values.counts.size(); ++k)
+    write(20 + 4 * static_cast<int64_t>(k), static_cast<int32_t>(values.counts[k]));
+  if (ids_ > 0) std::memcpy(out + kHeaderBytes, values.sample_ids.data(), 8 * values.sample_ids.size());
+  if (numbers_ > 0) std::memcpy(out + kHeaderBytes + 8 * ids_, values.numbers.data(), 4 * values.numbers.size());
+  device_.copy_from_host(block_.raw(), *slot.values, used_bytes);
 }
 
-void StepExchange::keep(int64_t first, const Tensor& losses, const Tensor& correct) {
+void StepExchange::keep(size_t output, int64_t first, const Tensor& losses, const Tensor& correct) {
   if (losses.elements() == 0) return;
-  const int64_t count = losses.elements();
-  kept_.part(8 * (kPoints + first), DType::f64, {count}).copy_from(losses);
-  kept_.part(8 * (kPoints + kept_samples_) + 4 * first, DType::i32, {count}).copy_from(correct);
+  const int64_t count = losses.elements(), row = first_rows_[output] + first;
+  kept_.part(8 * (kPoints + row), DType::f64, {count}).copy_from(losses);
+  kept_.part(8 * (kPoints + kept_rows_) + 4 * row, DType::i32, {count}).copy_from(correct);
 }
 
 void StepExchange::stamp(Point point) { ops::stamp_time(stamps(), static_cast<int64_t>(point)); }
 
 void StepExchange::publish() {
-  ops::publish(kept_.part(0, DType::u8, {result_bytes(kept_samples_)}), block_.part(8, DType::i64, {1}));
+  ops::publish(kept_.part(0, DType::u8, {result_bytes(kept_rows_)}), block_.part(8, DType::i64, {1}));
 }
 
 void StepExchange::end() {
@@ -81,17 +95,28 @@ void StepExchange::finish_oldest() {
   device_times_[Phase::communication] += seconds(Point::computed, Point::reduced);
   device_times_[Phase::optimizer] += seconds(Point::reduced, Point::updated);
 
-  SampleResults results{.losses = std::vector<double>(static_cast<size_t>(slot.samples))};
-  std::vector<int32_t> correct(results.losses.size());
-  if (slot.samples > 0) {
-    std::memcpy(results.losses.data(), in + sizeof stamps, 8 * results.losses.size());
-    std::memcpy(correct.data(), in + sizeof stamps + 8 * results.losses.size(), 4 * correct.size());
+  int64_t rows = 0;
+  for (const OutputRows& output : slot.outputs) rows += output.rows;
+  const auto* losses = in + sizeof stamps;
+  const auto* hits = losses + 8 * rows;
+  StepResults results{.outputs = {}, .samples = slot.samples};
+  for (const OutputRows& output : slot.outputs) {
+    std::vector<double> of_rows(static_cast<size_t>(output.rows));
+    std::vector<int32_t> correct(of_rows.size());
+    if (output.rows > 0) {
+      std::memcpy(of_rows.data(), losses, 8 * of_rows.size());
+      std::memcpy(correct.data(), hits, 4 * correct.size());
+    }
+    losses += 8 * output.rows;
+    hits += 4 * output.rows;
+    results.outputs.push_back({.losses = std::move(of_rows),
+                               .correct = std::accumulate(correct.begin(), correct.end(), int64_t{0}),
+                               .counted = output.counted});
   }
-  results.correct = std::accumulate(correct.begin(), correct.end(), int64_t{0});
   finished_.push_back(std::move(results));
 }
 
-std::vector<SampleResults> StepExchange::take(bool all) {
+std::vector<StepResults> StepExchange::take(bool all) {
   while (all && !under_way_.empty()) finish_oldest();
   return std::exchange(finished_, {});
 }

@@ -12,10 +12,23 @@
 
 namespace dptrain::parallel {
 
-/// What a step has shown of some samples: the loss of each, in order, and how many were classified rightly.
-struct SampleResults {
-  std::vector<double> losses;
-  int64_t correct = 0;
+/// What a step has shown of the rows of one of the model's outputs.
+struct OutputResults {
+  std::vector<double> losses;  ///< of each row, in order; zero where it is ignored
+  int64_t correct = 0;         ///< rows whose largest logit is at the label
+  int64_t counted = 0;         ///< rows that aren't ignored
+};
+
+/// What it has shown of some samples.
+struct StepResults {
+  std::vector<OutputResults> outputs;
+  int64_t samples = 0;
+};
+
+/// How many rows of an output there will be results of, and how many of them aren't ignored.
+struct OutputRows {
+  int64_t rows = 0;
+  int64_t counted = 0;
 };
 
 /// What changes from step to step, where a replica's device reads it, and what a step leaves, where the host reads it:
@@ -31,9 +44,14 @@ class StepExchange {
     double learning_rate = 0;
     int64_t epoch = 0;
     int64_t step = 0;
+    std::vector<int64_t> counts = {};  ///< that the losses of each output are divided by; at most kMostOutputs
     std::vector<int64_t> sample_ids = {};
-    bool keeps_results = true;  ///< of the samples; otherwise their results are kept by another rank
+    std::vector<int32_t> numbers = {};  ///< whatever else the step reads
+    // What is kept of the step on this rank:
+    std::vector<OutputRows> outputs = {};
+    int64_t samples = 0;
   };
+  static constexpr size_t kMostOutputs = 8;
   /// Begins a step: waits until fewer than `steps_in_flight` are under way, and gives the device its values.
   void begin(const Values& values);
 
@@ -42,9 +60,13 @@ class StepExchange {
   Tensor learning_rate() const { return block_.part(0, DType::f32, {1}); }
   Tensor epoch() const { return block_.part(4, DType::i32, {1}); }
   Tensor step() const { return block_.part(16, DType::i32, {1}); }
-  Tensor sample_ids() const { return block_.part(kHeaderBytes, DType::i64, {samples_}); }
-  /// Keeps losses (f64 [N]) and hits (i32 [N]) of the step's samples from number `first` on, to be published.
-  void keep(int64_t first, const Tensor& losses, const Tensor& correct);
+  /// i32 [1]
+  Tensor count(size_t output) const { return block_.part(20 + 4 * static_cast<int64_t>(output), DType::i32, {1}); }
+  Tensor sample_ids() const { return block_.part(kHeaderBytes, DType::i64, {ids_}); }
+  /// i32 [numbers]
+  Tensor numbers() const { return block_.part(kHeaderBytes + 8 * ids_, DType::i32, {numbers_}); }
+  /// Keeps losses (f64 [R]) and hits (i32 [R]) of an output's rows from number `first` on, to be published.
+  void keep(size_t output, int64_t first, const Tensor& losses, const Tensor& correct);
   /// The device has got to here. `begun` first, in order.
   enum class Point { begun, computed, reduced, updated };
   void stamp(Point point);
@@ -54,7 +76,7 @@ class StepExchange {
   /// Ends the step that was begun.
   void end();
   /// Results of steps that are done, oldest first; with `all` it waits for those under way.
-  std::vector<SampleResults> take(bool all);
+  std::vector<StepResults> take(bool all);
   /// Seconds that the device's own clock measured in the steps taken; nothing for a CPU worker.
   PhaseTimes take_device_times();
 
@@ -69,12 +91,13 @@ class StepExchange {
     std::unique_ptr<HostMemory> values;
     std::unique_ptr<HostMemory> results;
     std::unique_ptr<DeviceMark> done;
+    std::vector<OutputRows> outputs;
     int64_t samples = 0;
   };
 
-  void reserve(int64_t samples);
-  /// Bytes of the results of `samples` samples: stamps, losses, hits.
-  static int64_t result_bytes(int64_t samples) { return 8 * kPoints + 12 * samples; }
+  void reserve(int64_t value_bytes, int64_t rows);
+  /// Bytes of the results of `rows` rows, of all outputs: stamps, losses, hits.
+  static int64_t result_bytes(int64_t rows) { return 8 * kPoints + 12 * rows; }
   Tensor stamps() const { return kept_.part(0, DType::i64, {kPoints}); }
   void finish_oldest();
 
@@ -82,14 +105,16 @@ class StepExchange {
   std::vector<Slot> slots_;
   std::deque<size_t> under_way_;  ///< slots, oldest first
   size_t next_slot_ = 0;
-  int64_t capacity_ = -1;
-  int64_t samples_ = 0;
-  int64_t kept_samples_ = 0;
+  int64_t ids_ = 0;
+  int64_t numbers_ = 0;
+  std::vector<int64_t> first_rows_;  ///< of each output, among the rows kept
+  int64_t kept_rows_ = 0;
   int64_t generation_ = 0;
-  /// Learning rate f32, epoch i32, address of the results i64, step i32, then at kHeaderBytes the sample ids i64.
+  /// Learning rate f32, epoch i32, address of the results i64, step i32, counts i32, then at kHeaderBytes the sample
+  /// ids i64 and the numbers i32.
   Tensor block_;
-  Tensor kept_;  ///< stamps i64 [4], losses f64, hits i32
-  std::vector<SampleResults> finished_;
+  Tensor kept_;  ///< stamps i64 [4], losses f64, hits i32; of each the outputs one after the other
+  std::vector<StepResults> finished_;
   PhaseTimes device_times_;
 };
 

@@ -17,22 +17,33 @@
 
 namespace dptrain::parallel {
 
-/// Sums over samples: of losses in double, in sample order; of samples classified rightly.
-struct Score {
+/// Sums over the rows of one of the model's outputs that aren't ignored: of losses in double, in sample order; of rows
+/// classified rightly.
+struct OutputScore {
   double loss_sum = 0;
   int64_t correct = 0;
+  int64_t counted = 0;
+
+  double mean_loss() const { return counted > 0 ? loss_sum / static_cast<double>(counted) : 0; }
+  double accuracy() const { return counted > 0 ? static_cast<double>(correct) / static_cast<double>(counted) : 0; }
+};
+
+/// What samples have shown.
+struct Score {
+  std::vector<OutputScore> outputs = {};
   int64_t samples = 0;
 
-  double mean_loss() const { return samples > 0 ? loss_sum / static_cast<double>(samples) : 0; }
-  double accuracy() const { return samples > 0 ? static_cast<double>(correct) / static_cast<double>(samples) : 0; }
+  /// The sum of the outputs' means: what is minimized.
+  double mean_loss() const;
+  /// Of the first output: of classes, or of masked tokens.
+  double accuracy() const { return outputs.empty() ? 0 : outputs.front().accuracy(); }
   Score& operator+=(const Score& other);
 };
 
 /// Samples that are evaluated in one call. As many as a usual training step has, so that evaluation takes no more
-/// memory than training, and a signal waits for no more than a step's forward pass.
-inline constexpr int64_t kEvaluationBlock = 64;
-/// The same of GPUs, which need more of them to have enough to do.
-inline constexpr int64_t kGpuEvaluationBlock = 512;
+/// memory than training, and a signal waits for no more than a step's forward pass. Of text, whose every token is
+/// predicted, fewer; of GPUs, which need more of them to have enough to do, more.
+int64_t evaluation_block(const Dataset& dataset, DeviceKind kind);
 
 /// What a rank has cost since it was last asked.
 struct RankCosts {
@@ -64,7 +75,7 @@ class Strategy {
   /// The whole data set by the first device's weights and running statistics, in fixed blocks that are
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes.
-  virtual std::optional<Score> evaluate(const ImageDataset& dataset, const std::function<bool()>& stopped) = 0;
+  virtual std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) = 0;
   /// Parameters and running statistics: what evaluations go by and hashes are of.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
   /// What a checkpoint holds. Steps under way are to have been waited for.

@@ -36,15 +36,29 @@ parallel::RankCosts costs_of(const json& costs) {
   return result;
 }
 
+ordered_json score_json(const parallel::Score& score) {
+  ordered_json outputs = ordered_json::array();
+  for (const auto& output : score.outputs)
+    outputs.push_back({{"loss_sum", output.loss_sum}, {"correct", output.correct}, {"counted", output.counted}});
+  return {{"outputs", outputs}, {"samples", score.samples}};
+}
+
+parallel::Score score_of(const json& score) {
+  parallel::Score result;
+  for (const json& output : score.at("outputs"))
+    result.outputs.push_back(
+        {.loss_sum = output.at("loss_sum"), .correct = output.at("correct"), .counted = output.at("counted")});
+  score.at("samples").get_to(result.samples);
+  return result;
+}
+
 ordered_json position_json(const TrainingPosition& position) {
   ordered_json costs = ordered_json::array();
   for (const auto& rank : position.costs) costs.push_back(costs_json(rank));
   return {{"step", position.step},
           {"epochs", position.epochs},
           {"batches", position.batches},
-          {"loss_sum", position.score.loss_sum},
-          {"correct", position.score.correct},
-          {"samples", position.score.samples},
+          {"score", score_json(position.score)},
           {"seconds", position.seconds},
           {"data_wait_s", position.data_wait_s},
           {"learning_rate", position.learning_rate},
@@ -57,9 +71,7 @@ TrainingPosition position_of(const json& position) {
   position.at("step").get_to(result.step);
   position.at("epochs").get_to(result.epochs);
   position.at("batches").get_to(result.batches);
-  position.at("loss_sum").get_to(result.score.loss_sum);
-  position.at("correct").get_to(result.score.correct);
-  position.at("samples").get_to(result.score.samples);
+  result.score = score_of(position.at("score"));
   position.at("seconds").get_to(result.seconds);
   position.at("data_wait_s").get_to(result.data_wait_s);
   position.at("learning_rate").get_to(result.learning_rate);

@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) {
-  if (!std::isfinite(score.loss_sum)) report("the loss is", numbers);
+  if (!std::isfinite(score.mean_loss())) report("the loss is", numbers);
 }
 
 void require_finite(const std::vector<nn::NamedValues>& weights, const parallel::StepNumbers& numbers) {

@@ -206,7 +206,10 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
                    fmt::format("'{}'", experiment.name), "use --out for a directory elsewhere");
   experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
   experiment.model = models::read_model(config);
-  experiment.dataset = read_dataset(config, experiment.seed);
+  DatasetRequest request{.seed = experiment.seed};
+  if (const auto& text = experiment.model.text)
+    request.text = TextSizes{.vocabulary = text->vocabulary, .sequence = text->sequence};
+  experiment.dataset = read_dataset(config, request);
   experiment.devices = read_devices(config);
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());
@@ -220,6 +223,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.optimizer = optim::read_optimizer(config);
   experiment.clip_norm = config.optional_number(
       "clip_norm", {.min = 0, .exclusive_min = true, .help = "the norm that larger gradients are brought down to"});
+  experiment.label_smoothing =
+      config.number("label_smoothing", 0,
+                    {.min = 0, .max = 1, .exclusive_max = true, .help = "of the target, spread over all classes"});
   experiment.average_decay = config.optional_number(
       "ema",
       {.min = 0, .max = 1, .exclusive_max = true, .help = "the decay of a moving average of weights, which evaluates"});

@@ -39,6 +39,7 @@ struct Experiment {
   double learning_rate = 0;   ///< as the configuration gives it, times what its lr_rule makes of the batch size
   optim::ScheduleSpec schedule;
   std::optional<double> clip_norm;
+  double label_smoothing = 0;
   std::optional<double> average_decay;  ///< of `ema`
   std::optional<int64_t> epochs;        ///< one of epochs and steps is given
   std::optional<int64_t> steps;

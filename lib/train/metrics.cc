@@ -8,12 +8,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Each loss by its name, where a model of text has two.
+void add_losses(ordered_json& json, const parallel::Score& score) {
+  if (score.outputs.size() != 2) return;
+  json["mlm_loss"] = score.outputs[0].mean_loss();
+  json["nsp_loss"] = score.outputs[1].mean_loss();
+}
+
 ordered_json pass_json(const Pass& pass, bool with_rate) {
   ordered_json json = {{"loss", pass.score.mean_loss()},
                        {"accuracy", pass.score.accuracy()},
                        {"samples", pass.score.samples},
                        {"seconds", pass.seconds}};
   if (with_rate) json["samples_per_s"] = pass.samples_per_s();
+  add_losses(json, pass.score);
   return json;
 }
 
@@ -63,11 +71,12 @@ std::string EpochMetrics::json() const {
 }
 
 std::string step_json(const parallel::StepNumbers& numbers, const parallel::Score& score) {
-  const ordered_json line = {{"step", numbers.step},
-                             {"epoch", numbers.epoch},
-                             {"loss", score.mean_loss()},
-                             {"learning_rate", numbers.learning_rate},
-                             {"samples", score.samples}};
+  ordered_json line = {{"step", numbers.step},
+                       {"epoch", numbers.epoch},
+                       {"loss", score.mean_loss()},
+                       {"learning_rate", numbers.learning_rate},
+                       {"samples", score.samples}};
+  add_losses(line, score);
   return line.dump();
 }
 

@@ -21,19 +21,27 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, const ImageDataset& data) {
+models::ModelInput input_of(const Dataset& data) {
+  if (const auto* images = dynamic_cast<const ImageDataset*>(&data))
+    return {.image = images->image_shape(), .classes = images->classes()};
+  const auto& text = dynamic_cast<const TextDataset&>(data);
+  return {.text = models::TextSizes{.vocabulary = text.vocabulary_size(), .sequence = text.sequence()}};
+}
+
+std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, const Dataset& data) {
   return experiment.strategy.make({.team = {.devices = experiment.devices,
                                             .threads = experiment.threads,
                                             .memory_limit_bytes = experiment.memory_limit_bytes,
                                             .deterministic = experiment.deterministic,
                                             .tf32 = experiment.precision == Precision::tf32},
                                    .replica = {.model = experiment.model,
-                                               .input = {.image = data.image_shape(), .classes = data.classes()},
+                                               .input = input_of(data),
                                                .convolution = experiment.convolution,
                                                .initialization = experiment.initialization,
                                                .optimizer = experiment.optimizer,
                                                .clip_norm = experiment.clip_norm,
                                                .average_decay = experiment.average_decay,
+                                               .label_smoothing = experiment.label_smoothing,
                                                .precision = experiment.precision,
                                                .steps_in_flight = experiment.steps_in_flight}});
 }
@@ -64,11 +72,10 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
 
 }  // namespace
 
-void require_model_fits(const Experiment& experiment, const ImageDataset& data) {
+void require_model_fits(const Experiment& experiment, const Dataset& data) {
   for (const DeviceId& id : experiment.devices) {
     const auto device = open_device(id);
-    experiment.model.build({.device = *device, .convolution = experiment.convolution},
-                           {.image = data.image_shape(), .classes = data.classes()});
+    experiment.model.build({.device = *device, .convolution = experiment.convolution}, input_of(data));
   }
 }
 
@@ -111,8 +118,10 @@ void Trainer::restore(const ResumePoint& resume) {
 }
 
 void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  nn::require_same_tensors(strategy_->state_dict(), tensors, where);
-  strategy_->restore({.model = tensors, .optimizer = {}, .average = {}, .loss_scale = {}});
+  const auto expected = strategy_->state_dict();
+  const auto complete = nn::with_tied_names(expected, tensors, where);
+  nn::require_same_tensors(expected, complete, where);
+  strategy_->restore({.model = complete, .optimizer = {}, .average = {}, .loss_scale = {}});
 }
 
 int64_t Trainer::planned_epochs() const {

@@ -46,7 +46,7 @@ struct TrainingOutcome {
 
 /// Throws 78 where the model can't take the data set's images, 71 where a device can't be opened. Nothing is allocated
 /// on them.
-void require_model_fits(const Experiment& experiment, const ImageDataset& data);
+void require_model_fits(const Experiment& experiment, const Dataset& data);
 
 /// Runs an experiment on opened data: opens the devices, trains epoch by epoch, evaluates, writes metrics and
 /// checkpoints.

@@ -52,7 +52,7 @@ Epoch rest_of_epoch(BatchLoader& loader) {
     int64_t samples = 0;
     for (const BatchPart& part : batch->micro_batches[0].parts) {
       samples += part.samples();
-      epoch.labels.insert(epoch.labels.end(), part.labels.begin(), part.labels.end());
+      epoch.labels.insert(epoch.labels.end(), part.targets[0].begin(), part.targets[0].end());
       const std::vector<float> values = part.images.values();
       epoch.pixels.insert(epoch.pixels.end(), values.begin(), values.end());
     }
@@ -226,7 +226,7 @@ TEST(LoadBlock, TakesSamplesInTheDataSetsOrder) {
   const BatchPart part = load_block(*dataset, 4, 7, *device);
   EXPECT_EQ(part.images.shape(), Shape({3, 2, 3, 5}));
   EXPECT_EQ(part.images.layout(), Layout::plain);
-  EXPECT_EQ(part.labels, (std::vector<int32_t>{4, 5, 6}));
+  EXPECT_EQ(part.targets[0], (std::vector<int32_t>{4, 5, 6}));
   std::vector<float> image(30);
   dataset->image(5, image);
   const std::vector<float> values = part.images.values();

@@ -6,6 +6,7 @@
 
 #include "config/config_document.h"
 #include "data/dataset_folders.h"
+#include "data/images_of.h"
 #include "data/refusal.h"
 #include "support/idx_files.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 using testing::expect_refusal;
 using testing::gzip;
+using testing::images_of;
 using testing::ScratchFolder;
 
 /// A record: its planes are red, green and blue everywhere, but the first pixel of each is 1, 2, 3.
@@ -54,7 +56,7 @@ std::vector<int32_t> labels(const ImageDataset& dataset) {
 }
 
 TEST_F(Cifar10, BatchesFollowOneAnother) {
-  const Datasets datasets = read_cifar10_files(folder_.path(), {});
+  const ImageDatasets datasets = read_cifar10_files(folder_.path(), {});
   EXPECT_EQ(labels(*datasets.train), (std::vector<int32_t>{0, 1, 1, 2, 2, 3, 3, 4, 4, 5}));
   EXPECT_EQ(labels(*datasets.test), (std::vector<int32_t>{7, 8, 9}));
   EXPECT_EQ(datasets.train->classes(), 10);
@@ -62,7 +64,7 @@ TEST_F(Cifar10, BatchesFollowOneAnother) {
 }
 
 TEST_F(Cifar10, PlanesAreRedGreenBlue) {
-  const Datasets datasets =
+  const ImageDatasets datasets =
       read_cifar10_files(folder_.path(), {.normalization = {.mean = {0.0f, 0.5f, 0.0f}, .std = {1.0f}}});
   std::vector<float> image(3 * 32 * 32);
   datasets.test->image(2, image);
@@ -75,16 +77,16 @@ TEST_F(Cifar10, PlanesAreRedGreenBlue) {
 }
 
 TEST_F(Cifar10, GzipStandsInForAMissingPlainFile) {
-  const Datasets plain = read_cifar10_files(folder_.path(), {});
+  const ImageDatasets plain = read_cifar10_files(folder_.path(), {});
   std::filesystem::remove(folder_.path() / batch(2));
   folder_.write(batch(2) + ".gz", gzip(records(1, 2)));
-  const Datasets mixed = read_cifar10_files(folder_.path(), {});
+  const ImageDatasets mixed = read_cifar10_files(folder_.path(), {});
   EXPECT_TRUE(std::ranges::equal(mixed.train->bytes().pixels, plain.train->bytes().pixels));
   EXPECT_EQ(labels(*mixed.train), labels(*plain.train));
 }
 
 TEST_F(Cifar10, LimitsTakeTheFirstSamples) {
-  const Datasets few = read_cifar10_files(folder_.path(), {.limit = 3, .test_limit = 2});
+  const ImageDatasets few = read_cifar10_files(folder_.path(), {.limit = 3, .test_limit = 2});
   EXPECT_EQ(labels(*few.train), (std::vector<int32_t>{0, 1, 1}));
   EXPECT_EQ(labels(*few.test), (std::vector<int32_t>{7, 8}));
   // What is left out is checked all the same.
@@ -148,10 +150,10 @@ TEST_F(Cifar10, ConfigurationReadsItsOptions) {
       parse_config("dataset: {name: cifar10, dir: " + folder_.path().string() +
                        ", limit: 4, test_limit: 1, shuffle: false, normalize: {mean: [0.25, 0, 0]}}",
                    "a.yaml");
-  ConfigSession(root, [&](ConfigReader& config) { spec = read_dataset(config, 0); });
+  ConfigSession(root, [&](ConfigReader& config) { spec = read_dataset(config, {}); });
   EXPECT_EQ(spec.name, "cifar10");
   EXPECT_FALSE(spec.shuffle);
-  const Datasets datasets = spec.open();
+  const ImageDatasets datasets = images_of(spec.open());
   EXPECT_EQ(datasets.train->samples(), 4);
   EXPECT_EQ(datasets.test->samples(), 1);
   std::vector<float> image(3 * 32 * 32);
@@ -165,7 +167,7 @@ TEST_F(Cifar10, WithoutItsFilesItSaysHowToGetThem) {
     GTEST_SKIP() << "CIFAR-10 is among the project's data sets here";
   DatasetSpec spec;
   const ConfigNode root = parse_config("dataset: cifar10", "a.yaml");
-  ConfigSession(root, [&](ConfigReader& config) { spec = read_dataset(config, 0); });
+  ConfigSession(root, [&](ConfigReader& config) { spec = read_dataset(config, {}); });
   expect_refusal(ExitCode::missing_file,
                  {"a.yaml:1", "dataset: cifar10", "datasets/cifar-10-batches-bin", "datasets/cifar10",
                   "get cifar-10-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html"},

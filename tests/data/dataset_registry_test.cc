@@ -4,6 +4,7 @@
 
 #include "config/config_document.h"
 #include "data/idx_dataset.h"
+#include "data/images_of.h"
 #include "data/refusal.h"
 #include "support/idx_files.h"
 
@@ -11,6 +12,7 @@ namespace dptrain {
 namespace {
 
 using testing::expect_refusal;
+using testing::images_of;
 using testing::ScratchFolder;
 using testing::write_idx_dataset;
 
@@ -22,7 +24,7 @@ struct Read {
 Read read(const std::string& text, uint64_t seed = 0) {
   Read result;
   const ConfigNode root = parse_config(text, "a.yaml");
-  const ConfigSession session(root, [&](ConfigReader& config) { result.spec = read_dataset(config, seed); });
+  const ConfigSession session(root, [&](ConfigReader& config) { result.spec = read_dataset(config, {.seed = seed}); });
   result.resolved = session.resolved_yaml();
   return result;
 }
@@ -41,7 +43,7 @@ TEST(DatasetRegistry, MnistIsInTheSourceTree) {
   const Read mnist = read("dataset: mnist");
   EXPECT_EQ(mnist.spec.name, "mnist");
   EXPECT_TRUE(mnist.spec.shuffle);
-  const Datasets datasets = mnist.spec.open();
+  const ImageDatasets datasets = images_of(mnist.spec.open());
   EXPECT_EQ(datasets.train->samples(), 8000);
   EXPECT_EQ(datasets.test->samples(), 2000);
 }
@@ -52,7 +54,7 @@ TEST(DatasetRegistry, OptionsOfMnist) {
   const Read mnist = read("dataset: {name: mnist, dir: " + folder.path().string() +
                           ", limit: 7, test_limit: 3, shuffle: false, normalize: {mean: 0.5, std: 0.5}}");
   EXPECT_FALSE(mnist.spec.shuffle);
-  const Datasets datasets = mnist.spec.open();
+  const ImageDatasets datasets = images_of(mnist.spec.open());
   EXPECT_EQ(datasets.train->samples(), 7);
   EXPECT_EQ(datasets.test->samples(), 3);
   EXPECT_EQ(first_image(*datasets.train)[0], -1.0f);
@@ -72,7 +74,7 @@ TEST(DatasetRegistry, ANamedFolderIsTheOnlyOne) {
 TEST(DatasetRegistry, FashionMnistIsFoundOrSaysHowToGetIt) {
   const Read fashion = read("dataset: {name: fashion_mnist, limit: 100}");
   if (has_idx_files("/usr/share/datasets/fashion-mnist")) {
-    const Datasets datasets = fashion.spec.open();
+    const ImageDatasets datasets = images_of(fashion.spec.open());
     EXPECT_EQ(datasets.train->samples(), 100);
     EXPECT_EQ(datasets.test->samples(), 10000);
   } else {
@@ -83,7 +85,7 @@ TEST(DatasetRegistry, FashionMnistIsFoundOrSaysHowToGetIt) {
 
 TEST(DatasetRegistry, SyntheticHasItsDefaults) {
   const Read synthetic = read("dataset: synthetic");
-  const Datasets datasets = synthetic.spec.open();
+  const ImageDatasets datasets = images_of(synthetic.spec.open());
   EXPECT_EQ(datasets.train->samples(), 1000);
   EXPECT_EQ(datasets.test->samples(), 200);
   EXPECT_EQ(datasets.train->classes(), 10);
@@ -92,9 +94,9 @@ TEST(DatasetRegistry, SyntheticHasItsDefaults) {
 }
 
 TEST(DatasetRegistry, OptionsOfSynthetic) {
-  const Datasets datasets =
+  const ImageDatasets datasets = images_of(
       read("dataset: {name: synthetic, samples: 30, test_samples: 8, classes: 4, shape: [3, 8, 9], limit: 20}")
-          .spec.open();
+          .spec.open());
   EXPECT_EQ(datasets.train->samples(), 20);
   EXPECT_EQ(datasets.test->samples(), 8);
   EXPECT_EQ(datasets.test->classes(), 4);
@@ -102,7 +104,9 @@ TEST(DatasetRegistry, OptionsOfSynthetic) {
 }
 
 TEST(DatasetRegistry, SyntheticIsKeyedByTheSeed) {
-  const auto image = [](uint64_t seed) { return first_image(*read("dataset: synthetic", seed).spec.open().train); };
+  const auto image = [](uint64_t seed) {
+    return first_image(*images_of(read("dataset: synthetic", seed).spec.open()).train);
+  };
   EXPECT_EQ(image(3), image(3));
   EXPECT_NE(image(3), image(4));
 }
@@ -131,7 +135,7 @@ TEST(DatasetRegistry, ResolvedConfigurationReadsTheSame) {
 }
 
 TEST(DatasetRegistry, SchemaKnowsEveryName) {
-  const std::string schema = ConfigSession::schema("test", [](ConfigReader& config) { read_dataset(config, 0); });
+  const std::string schema = ConfigSession::schema("test", [](ConfigReader& config) { read_dataset(config, {}); });
   for (const char* word : {"mnist", "fashion_mnist", "cifar10", "synthetic", "test_limit", "normalize", "test_samples"})
     EXPECT_NE(schema.find(word), std::string::npos) << word;
 }

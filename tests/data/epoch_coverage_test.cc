@@ -35,7 +35,7 @@ void expect_every_sample_once(const std::shared_ptr<const ImageDataset>& dataset
         const int64_t sample = order[static_cast<size_t>(delivered)];
         dataset->image(sample, image);
         const float* got = part.images.data<float>() + static_cast<size_t>(i) * elements;
-        if (part.labels[static_cast<size_t>(i)] != dataset->label(sample) ||
+        if (part.targets[0][static_cast<size_t>(i)] != dataset->label(sample) ||
             !std::equal(image.begin(), image.end(), got))
           ++wrong;
       }
@@ -46,7 +46,7 @@ void expect_every_sample_once(const std::shared_ptr<const ImageDataset>& dataset
 }
 
 TEST(EpochCoverage, Mnist) {
-  const Datasets mnist = read_idx_dataset(testing::source_file("datasets/mnist-10k"), {});
+  const ImageDatasets mnist = read_idx_dataset(testing::source_file("datasets/mnist-10k"), {});
   ASSERT_EQ(mnist.train->samples(), 8000);
   ASSERT_EQ(mnist.test->samples(), 2000);
   EXPECT_EQ(mnist.train->image_shape(), Shape({1, 28, 28}));
@@ -57,7 +57,7 @@ TEST(EpochCoverage, Mnist) {
 TEST(EpochCoverage, FashionMnist) {
   const std::filesystem::path folder = "/usr/share/datasets/fashion-mnist";
   if (!has_idx_files(folder)) GTEST_SKIP() << "Debian's package dataset-fashion-mnist is not installed";
-  const Datasets fashion = read_idx_dataset(folder, {});
+  const ImageDatasets fashion = read_idx_dataset(folder, {});
   ASSERT_EQ(fashion.train->samples(), 60000);
   ASSERT_EQ(fashion.test->samples(), 10000);
   for (const size_t parts : {1u, 2u, 3u}) expect_every_sample_once(fashion.train, parts, 511);

@@ -28,7 +28,7 @@ class IdxDataset : public ::testing::Test {
 };
 
 TEST_F(IdxDataset, BothPartsAreRead) {
-  const Datasets datasets = read_idx_dataset(folder_.path(), {});
+  const ImageDatasets datasets = read_idx_dataset(folder_.path(), {});
   EXPECT_EQ(datasets.train->samples(), 25);
   EXPECT_EQ(datasets.test->samples(), 5);
   EXPECT_EQ(datasets.train->image_shape(), Shape({1, 4, 4}));
@@ -46,8 +46,8 @@ TEST_F(IdxDataset, GzipStandsInForAMissingPlainFile) {
 }
 
 TEST_F(IdxDataset, LimitsTakeTheFirstSamples) {
-  const Datasets all = read_idx_dataset(folder_.path(), {});
-  const Datasets few = read_idx_dataset(folder_.path(), {.limit = 7, .test_limit = 100});
+  const ImageDatasets all = read_idx_dataset(folder_.path(), {});
+  const ImageDatasets few = read_idx_dataset(folder_.path(), {.limit = 7, .test_limit = 100});
   ASSERT_EQ(few.train->samples(), 7);
   EXPECT_EQ(few.test->samples(), 5);
   std::vector<float> expected(16), image(16);

@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "autograd/cross_entropy.h"
+#include "golden/golden_trace.h"
 #include "models/model_registry.h"
 #include "nn/named_values.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/formula_values.h"
@@ -20,18 +18,10 @@
 namespace dptrain {
 namespace {
 
-using nlohmann::json;
-
 struct GoldenCase {
   const char* file;
   ops::ConvolutionAlgorithm convolution;
   testing::DeviceRow device = testing::device_rows()[0];
-};
-
-/// How far float32 may be from the double-precision trace.
-struct Bounds {
-  double loss = 1e-5;    ///< relative
-  double tensor = 1e-4;  ///< of the tensor's norm
 };
 
 /// ResNet-18's traces of batch 8 have inputs of ReLUs in the stem and layer1 that lie nearer to zero (7e-8 and 1.2e-7
@@ -41,7 +31,6 @@ struct Bounds {
 /// after it; PyTorch's own float32 is off by 6e-4 in the weights and by 2e-5 in the third loss for the same reason.
 /// What no such value reaches keeps the strict bounds: the first forward pass, and the first gradients behind the last
 /// of them.
-constexpr Bounds kStrict;
 constexpr Bounds kPastAmbiguousReLU = {.loss = 1e-3, .tensor = 1e-2};
 
 bool before_ambiguous_relu(const std::string& parameter) {
@@ -55,51 +44,10 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
   return out << c.file << (c.convolution == ops::ConvolutionAlgorithm::direct ? "_direct" : "_auto");
 }
 
-/// The optimizers of golden.py, and their learning rates.
-struct GoldenOptimizer {
-  std::unique_ptr<optim::Optimizer> optimizer;
-  double learning_rate = 0.01;
-};
-
-GoldenOptimizer optimizer_of(const std::string& name, nn::Model& model) {
-  if (name == "adam") return {std::make_unique<optim::Adam>(model, optim::AdamSettings{}), 1e-4};
-  if (name == "adamw")
-    return {std::make_unique<optim::Adam>(model, optim::AdamSettings{.weight_decay = 0.01, .decoupled = true}), 1e-4};
-  optim::SgdSettings settings;
-  if (name != "sgd") settings = {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = name == "nesterov"};
-  return {std::make_unique<optim::Sgd>(model, settings)};
-}
-
-/// Compares a tensor with its golden norm, first elements and products with eight fixed vectors. `bound` is relative to
-/// the tensor's norm; `noise` is what rounding leaves of values that are zero in exact arithmetic.
-void expect_tensor(const json& golden, const std::vector<float>& values, double bound, double noise) {
-  const double norm = golden["norm"];
-  const double tolerance = bound * norm + noise;
-  double square = 0;
-  for (const float value : values) square += double{value} * value;
-  EXPECT_NEAR(std::sqrt(square), norm, tolerance);
-  for (size_t i = 0; i < golden["first"].size(); ++i)
-    EXPECT_NEAR(values[i], golden["first"][i].get<double>(), tolerance);
-  for (size_t k = 0; k < golden["dots"].size(); ++k) {
-    double dot = 0;
-    for (size_t i = 0; i < values.size(); ++i) dot += values[i] * testing::formula_uniform(7, k, i);
-    // What is zero in exact arithmetic holds only noise, which adds up along the product.
-    const double along = norm < 10 * noise ? noise * std::sqrt(static_cast<double>(values.size())) : 0;
-    EXPECT_NEAR(dot, golden["dots"][k].get<double>(), tolerance + along) << "product " << k;
-  }
-}
-
-double norm_of_all(const json& tensors) {
-  double square = 0;
-  for (const auto& tensor : tensors) square += std::pow(tensor["norm"].get<double>(), 2);
-  return std::sqrt(square);
-}
-
 class Golden : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(Golden, ThreeOptimizerSteps) {
-  std::ifstream stream(testing::source_file("tests/golden/values/") + GetParam().file + ".json");
-  const json golden = json::parse(stream);
+  const json golden = read_golden(GetParam().file);
   const auto device = GetParam().device.open();
   const int64_t batch = golden["batch"];
   const uint64_t seed = golden["seed"];

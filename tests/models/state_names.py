@@ -3,8 +3,8 @@
 
     tests/models/state_names.py
 
-Parameters first, then running statistics, each in PyTorch's order of registration. Needs torch; the tests read only the
-JSON.
+Parameters first, then running statistics, each in PyTorch's order of registration, then the further names of tied
+parameters. Needs torch and transformers; the tests read only the JSON.
 """
 import json
 import sys
@@ -17,11 +17,13 @@ from models import MODELS
 
 def tensors(model):
     named = list(model.named_parameters()) + [(n, b) for n, b in model.named_buffers() if b.is_floating_point()]
+    known = {name for name, _ in named}
+    named += [(n, t) for n, t in model.state_dict().items() if n not in known and t.is_floating_point()]  # tied
     return {name: list(tensor.shape) for name, tensor in named}
 
 
 def main():
-    models = {name: MODELS[name]() for name in ("lenet", "resnet18")}
+    models = {name: MODELS[name]() for name in ("lenet", "resnet18", "bert")}
     lines = []
     for name, model in models.items():
         entries = ",\n".join(f'   "{key}": {json.dumps(shape)}' for key, shape in tensors(model).items())

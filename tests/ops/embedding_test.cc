@@ -60,7 +60,8 @@ TEST_P(Embedding, BackwardAddsUpTheRowsOfEachId) {
       std::vector<int64_t> shape(c.ids.dimensions().begin(), c.ids.dimensions().end());
       shape.push_back(c.width);
       const Tensor gradient = tensor_of(*device_, {c.rows, c.width}, before);
-      ops::embedding_backward(ids_on(c.ids, ids), tensor_of(*device_, Shape(shape), incoming), gradient, accumulate);
+      ops::embedding_backward(ids_on(c.ids, ids), tensor_of(*device_, Shape(shape), incoming), gradient,
+                              {.accumulate = accumulate});
       const std::vector<float> got = values_of(gradient);
       // Sums of up to 350 numbers below one: a unit in the last place of their size for each chunk of 32.
       for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << "element " << i;
@@ -72,9 +73,9 @@ TEST_P(Embedding, OfNoPositionsHasNoGradient) {
   const Tensor table = tensor_of(*device_, {2, 2}, {1, 2, 3, 4}), ids = ids_on({0, 5}, {});
   const Tensor y = ops::embedding_forward(table, ids);
   EXPECT_EQ(y.shape(), (Shape{0, 5, 2}));
-  ops::embedding_backward(ids, y, table, true);
+  ops::embedding_backward(ids, y, table, {.accumulate = true});
   EXPECT_EQ(values_of(table), (std::vector<float>{1, 2, 3, 4}));
-  ops::embedding_backward(ids, y, table, false);
+  ops::embedding_backward(ids, y, table, {});
   EXPECT_EQ(values_of(table), (std::vector<float>{0, 0, 0, 0}));
 }
 
@@ -84,7 +85,7 @@ TEST_P(Embedding, RefusesWhatDoesNotFit) {
     ops::embedding_forward(table, Tensor::zeros(*device_, {2, 4}));
   });
   expect_error(ExitCode::bug, {"embedding backward", "[3, 4]", "[2, 4]"}, [&] {
-    ops::embedding_backward(ids, Tensor::zeros(*device_, {3, 4}), table, false);
+    ops::embedding_backward(ids, Tensor::zeros(*device_, {3, 4}), table, {});
   });
 }
 
@@ -93,7 +94,7 @@ TEST(EmbeddingOnCpu, NamesAnIdPastTheTable) {
   const Tensor table = Tensor::zeros(*device, {3, 4});
   expect_error(ExitCode::bug, {"id 3", "3 rows"}, [&] { ops::embedding_forward(table, labels_on(*device, {0, 3})); });
   expect_error(ExitCode::bug, {"id -1"}, [&] {
-    ops::embedding_backward(labels_on(*device, {-1}), Tensor::zeros(*device, {1, 4}), table, false);
+    ops::embedding_backward(labels_on(*device, {-1}), Tensor::zeros(*device, {1, 4}), table, {});
   });
 }
 

@@ -231,8 +231,8 @@ TEST_P(HalfPrecision, Embedding) {
     const Tensor here = labels_on(*gpu_, ids), there = labels_on(*cpu_, ids);
     expect_near(ops::embedding_forward(given(table, 0), here), ops::embedding_forward(expected(table, 0), there), 0);
     const Tensor got = given_f32(table, 1), right = expected(table, 1);
-    ops::embedding_backward(here, given(rows, 2), got, true);
-    ops::embedding_backward(there, expected(rows, 2), right, true);
+    ops::embedding_backward(here, given(rows, 2), got, {.accumulate = true});
+    ops::embedding_backward(there, expected(rows, 2), right, {.accumulate = true});
     expect_near(got, right, 0);  // sums of sixteenths
   }
 }

@@ -115,7 +115,7 @@ TEST_F(TwoDevices, AreRefusedByEverythingElse) {
   expect_refused("tanh backward", [&] { ops::tanh_backward(here({3}), there({3})); });
   expect_refused("add_padded", [&] { ops::add_padded(here({1, 3, 1, 1}), there({1, 2, 1, 1})); });
   expect_refused("embedding", [&] { ops::embedding_forward(here({1, 2}), labels); });
-  expect_refused("embedding backward", [&] { ops::embedding_backward(labels, here({1, 2}), here({1, 2}), false); });
+  expect_refused("embedding backward", [&] { ops::embedding_backward(labels, here({1, 2}), here({1, 2}), {}); });
   const Tensor mask = here({1, 2}, DType::u8);
   expect_refused("dropout backward", [&] { ops::dropout_backward(mask, there({1, 2}), 0.5f); });
 }

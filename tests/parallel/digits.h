@@ -16,7 +16,7 @@
 namespace dptrain::parallel {
 
 /// The first so many of the real digits.
-inline Datasets digits(int64_t train, int64_t test) {
+inline ImageDatasets digits(int64_t train, int64_t test) {
   return read_idx_dataset(testing::source_file("datasets/mnist-10k"), {.limit = train, .test_limit = test});
 }
 
@@ -36,6 +36,7 @@ struct StrategyOptions {
   int64_t memory_limit_bytes = 0;
   /// In place of CPU workers 0 to devices - 1; with `deterministic`.
   std::vector<DeviceId> list = {};
+  double label_smoothing = 0;
   Precision precision = Precision::fp32;
   bool deterministic = true;
 };
@@ -60,6 +61,7 @@ inline StrategyContext context_of(const StrategyOptions& options) {
                                       .average_decay = options.average_decay}};
   for (int i = 0; i < options.devices; ++i) context.team.devices.push_back({DeviceKind::cpu, i});
   context.replica.precision = options.precision;
+  context.replica.label_smoothing = options.label_smoothing;
   if (!options.list.empty()) {
     context.team.devices = options.list;
     context.team.threads.assign(options.list.size(), options.threads);

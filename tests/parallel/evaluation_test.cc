@@ -12,20 +12,24 @@
 namespace dptrain::parallel {
 namespace {
 
-Score evaluated(Strategy& strategy, const ImageDataset& dataset) {
+Score evaluated(Strategy& strategy, const Dataset& dataset) {
   const auto score = strategy.evaluate(dataset, [] { return false; });
   EXPECT_TRUE(score.has_value());
   return score.value_or(Score());
 }
 
 void expect_same(const Score& a, const Score& b) {
-  EXPECT_EQ(a.loss_sum, b.loss_sum);
-  EXPECT_EQ(a.correct, b.correct);
   EXPECT_EQ(a.samples, b.samples);
+  ASSERT_EQ(a.outputs.size(), b.outputs.size());
+  for (size_t k = 0; k < a.outputs.size(); ++k) {
+    EXPECT_EQ(a.outputs[k].loss_sum, b.outputs[k].loss_sum);
+    EXPECT_EQ(a.outputs[k].correct, b.outputs[k].correct);
+    EXPECT_EQ(a.outputs[k].counted, b.outputs[k].counted);
+  }
 }
 
 /// The score of this state by one replica of its own, block after block.
-Score score_of(const std::vector<nn::NamedValues>& state, const std::string& model_name, const ImageDataset& dataset) {
+Score score_of(const std::vector<nn::NamedValues>& state, const std::string& model_name, const Dataset& dataset) {
   const auto device = testing::test_device(1);
   Replica replica(*device, context_of({.model = model_name, .devices = 1}).replica, {.updates = false});
   const auto values_of = [&](const std::string& name) {
@@ -35,15 +39,16 @@ Score score_of(const std::vector<nn::NamedValues>& state, const std::string& mod
     ops::reorder_into(Tensor::from(*device, parameter->shape(), values_of(parameter->name())), parameter->value());
   for (const nn::RunningState* running : replica.model().states())
     ops::reorder_into(Tensor::from(*device, running->shape, values_of(running->name)), running->value);
-  Score score;
-  for (int64_t begin = 0; begin < dataset.samples(); begin += kEvaluationBlock) {
-    const int64_t end = std::min(begin + kEvaluationBlock, dataset.samples());
-    const SampleResults results = replica.evaluate(load_block(dataset, begin, end, *device));
+  OutputScore score;
+  const int64_t size = evaluation_block(dataset, DeviceKind::cpu);
+  for (int64_t begin = 0; begin < dataset.samples(); begin += size) {
+    const int64_t end = std::min(begin + size, dataset.samples());
+    const OutputResults results = replica.evaluate(load_block(dataset, begin, end, *device)).outputs.at(0);
     for (const double loss : results.losses) score.loss_sum += loss;
     score.correct += results.correct;
-    score.samples += end - begin;
+    score.counted += results.counted;
   }
-  return score;
+  return {.outputs = {score}, .samples = dataset.samples()};
 }
 
 TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
@@ -52,7 +57,7 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
     const auto single = make_strategy({.name = "single", .devices = 1, .seed = seed});
     const Score reference = evaluated(*single, *data.test);
     EXPECT_EQ(reference.samples, 333);
-    EXPECT_GT(reference.loss_sum, 0);
+    EXPECT_GT(reference.mean_loss(), 0);
     for (const char* name : {"data_parallel", "ddp"})
       for (const int devices : {1, 2, 3, 4, 7}) {
         SCOPED_TRACE(::testing::Message() << name << " on " << devices);
@@ -86,7 +91,7 @@ TEST(Evaluation, IsByTheAveragedWeightsWhereThereAreSome) {
     options.average_decay = 0.0;  // the weights themselves, but for rounding
     const auto at_once = make_strategy(options);
     train(*at_once, data, 3, 20, 0.1);
-    EXPECT_NEAR(evaluated(*at_once, *data.test).loss_sum, trained.loss_sum, 1e-6 * trained.loss_sum);
+    EXPECT_NEAR(evaluated(*at_once, *data.test).mean_loss(), trained.mean_loss(), 1e-6 * trained.mean_loss());
     options.average_decay = 1.0;  // those of the beginning
     const auto never = make_strategy(options);
     train(*never, data, 3, 20, 0.1);

@@ -100,7 +100,7 @@ TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
   const BucketOptions small{.bucket_mb = 0.1, .first_bucket_mb = 0.01};
   const auto tree = make_strategy({.buckets = small, .list = two});
   const auto nccl = make_strategy({.buckets = small, .list = two, .deterministic = false});
-  const Datasets data = digits(96, 10);
+  const ImageDatasets data = digits(96, 10);
   const auto expected = train(*tree, data, 6, 16, 0.05), losses = train(*nccl, data, 6, 16, 0.05);
   for (size_t step = 0; step < 6; ++step) EXPECT_NEAR(losses[step], expected[step], 1e-5 * expected[step]);
   // The first step sums all gradients at once, the five recorded ones bucket by bucket.
@@ -139,7 +139,7 @@ TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
 
 TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
   const auto strategy = make_strategy({.name = "single", .list = {kGpu}});
-  const Datasets data = digits(96, 10);
+  const ImageDatasets data = digits(96, 10);
   train(*strategy, data, 1, 32, 0.05);
   const RankCosts first = strategy->take_costs(0);
   train(*strategy, data, 3, 32, 0.05);
@@ -153,7 +153,7 @@ TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
 }
 
 TEST_F(CudaStrategies, OnlyGpusThatReadTheDataSetHoldIt) {
-  const Datasets data = digits(2000, 10);
+  const ImageDatasets data = digits(2000, 10);
   const auto bytes = static_cast<int64_t>(data.train->bytes().pixels.size());
   const auto held = [&](const char* name, int rank) {
     const auto strategy = make_strategy({.name = name, .list = {kGpu, kGpu}});
@@ -166,7 +166,7 @@ TEST_F(CudaStrategies, OnlyGpusThatReadTheDataSetHoldIt) {
 }
 
 TEST_F(CudaStrategies, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
-  const Datasets data = digits(88, 10);  // batches of 16, and one of 8
+  const ImageDatasets data = digits(88, 10);  // batches of 16, and one of 8
   for (const char* name : {"single", "ddp"}) {
     SCOPED_TRACE(name);
     const auto strategy = make_strategy({.name = name, .list = std::vector<DeviceId>(name[0] == 's' ? 1 : 2, kGpu)});

@@ -43,7 +43,8 @@ inline void fill_by_formula(nn::Model& model, uint64_t seed) {
   for (const Parameter* parameter : model.parameters()) {
     const Shape& shape = parameter->shape();
     const bool matrix = shape.rank() > 1;
-    const double bound = matrix ? std::sqrt(3.0 / static_cast<double>(shape.elements() / shape[0])) : 0.1;
+    double bound = matrix ? std::sqrt(3.0 / static_cast<double>(shape.elements() / shape[0])) : 0.1;
+    if (parameter->name().ends_with("embeddings.weight")) bound = 0.02;
     const double centre = !matrix && parameter->name().ends_with("weight") ? 1 : 0;
     std::vector<float> values(static_cast<size_t>(shape.elements()));
     for (size_t i = 0; i < values.size(); ++i)

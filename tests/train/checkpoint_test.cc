@@ -17,22 +17,23 @@ using testing::ScratchFolder;
 using testing::text_of;
 
 Checkpoint checkpoint_at(int64_t step) {
-  Checkpoint checkpoint{.identity = {{"model", "lenet"}, {"batch_size", "64"}},
-                        .config_hash = "abc",
-                        .devices = {"cpu:0", "cpu:1"},
-                        .position = {.step = step,
-                                     .epochs = 2,
-                                     .batches = 3,
-                                     .score = {.loss_sum = 0.1 + 0.2, .correct = 7, .samples = 9},
-                                     .seconds = 1.5,
-                                     .data_wait_s = 0.25,
-                                     .learning_rate = 0.1,
-                                     .costs = std::vector<parallel::RankCosts>(2),
-                                     .reported = true},
-                        .state = {.model = {{"b", {2}, {1, 2}}, {"a.weight", {1, 3}, {3, 4, 5}}},
-                                  .optimizer = {{"momentum_buffer.b", {2}, {6, 7}}},
-                                  .average = {},
-                                  .loss_scale = optim::LossScaleNumbers{.scale = 512, .good = 3, .skipped = 4}}};
+  Checkpoint checkpoint{
+      .identity = {{"model", "lenet"}, {"batch_size", "64"}},
+      .config_hash = "abc",
+      .devices = {"cpu:0", "cpu:1"},
+      .position = {.step = step,
+                   .epochs = 2,
+                   .batches = 3,
+                   .score = {.outputs = {{.loss_sum = 0.1 + 0.2, .correct = 7, .counted = 8}}, .samples = 9},
+                   .seconds = 1.5,
+                   .data_wait_s = 0.25,
+                   .learning_rate = 0.1,
+                   .costs = std::vector<parallel::RankCosts>(2),
+                   .reported = true},
+      .state = {.model = {{"b", {2}, {1, 2}}, {"a.weight", {1, 3}, {3, 4, 5}}},
+                .optimizer = {{"momentum_buffer.b", {2}, {6, 7}}},
+                .average = {},
+                .loss_scale = optim::LossScaleNumbers{.scale = 512, .good = 3, .skipped = 4}}};
   parallel::RankCosts& costs = checkpoint.position.costs[1];
   costs.times[parallel::Phase::compute] = 0.1;
   costs.samples = 32;
@@ -52,8 +53,11 @@ TEST(Checkpoint, IsReadAsItWasWritten) {
   EXPECT_EQ(read.config_hash, "abc");
   EXPECT_EQ(read.devices, written.devices);
   EXPECT_EQ(read.position.mark(), written.position.mark());
-  EXPECT_EQ(read.position.score.loss_sum, written.position.score.loss_sum) << "to the last bit";
-  EXPECT_EQ(read.position.score.correct, 7);
+  ASSERT_EQ(read.position.score.outputs.size(), 1u);
+  const auto &output = read.position.score.outputs[0], &before = written.position.score.outputs[0];
+  EXPECT_EQ(output.loss_sum, before.loss_sum) << "to the last bit";
+  EXPECT_EQ(output.correct, 7);
+  EXPECT_EQ(output.counted, 8);
   EXPECT_EQ(read.position.score.samples, 9);
   EXPECT_EQ(read.position.seconds, 1.5);
   EXPECT_EQ(read.position.data_wait_s, 0.25);

@@ -22,8 +22,9 @@ EpochMetrics sample_metrics() {
   metrics.world_size = 2;
   metrics.global_batch = 64;
   metrics.learning_rate = 0.1;
-  metrics.train = {.score = {.loss_sum = 10, .correct = 30, .samples = 40}, .seconds = 2};
-  metrics.test = Pass{.score = {.loss_sum = 1, .correct = 1, .samples = 4}, .seconds = 0.5};
+  metrics.train = {.score = {.outputs = {{.loss_sum = 10, .correct = 30, .counted = 40}}, .samples = 40}, .seconds = 2};
+  metrics.test =
+      Pass{.score = {.outputs = {{.loss_sum = 1, .correct = 1, .counted = 4}}, .samples = 4}, .seconds = 0.5};
   metrics.time = {.compute_s = 1, .exposed_comm_s = 0.5, .data_wait_s = 0.25, .optimizer_s = 0.125, .other_s = 0.125};
   metrics.comm_bytes = 5'000'000'000;
   metrics.collectives = 7;

@@ -103,6 +103,17 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(test.param)) + "_" + (nesterov ? "nesterov" : momentum ? "momentum" : optimizer);
     });
 
+/// With dropout, masked tokens and pairs that are drawn anew each epoch.
+TEST(Resume, OfAModelOfText) {
+  for (const char* strategy : {"single", "data_parallel", "ddp"}) {
+    SCOPED_TRACE(strategy);
+    expect_resumes({"model={name: bert, vocab: 80, hidden: 16, layers: 2, heads: 2, seq: 24}",
+                    "dataset={name: synthetic, samples: 40, test_samples: 10}", "optimizer=adamw",
+                    std::string("strategy=") + strategy,
+                    strategy == std::string("single") ? "devices=[cpu:0]" : "devices=[cpu:0, cpu:1]"});
+  }
+}
+
 TEST(Resume, KeepsScheduleAverageAndAccumulation) {
   expect_resumes({"schedule={name: cosine, warmup_steps: 2}", "ema=0.5", "accumulate=2", "clip_norm=0.5",
                   "optimizer={name: sgd, momentum: 0.9}"});

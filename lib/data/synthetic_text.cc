@@ -1,0 +1,64 @@
+#include "data/synthetic_text.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/random.h"
+#include "data/dataset_options.h"
+#include "data/next_sentence_pairs.h"
+
+namespace dptrain {
+namespace {
+
+/// The second part of the random numbers' key, behind those of synthetic.cc. Part of every result, never renumber.
+constexpr uint32_t kTextDraw = 3;
+constexpr int64_t kWords = 64;
+/// [CLS] and two [SEP].
+constexpr int64_t kFrameTokens = 3;
+
+}  // namespace
+
+TokenizedLines make_synthetic_text(const SyntheticTextOptions& options) {
+  const int64_t words = std::min(kWords, options.vocabulary - kSpecialTokens);
+  const int64_t most = std::max<int64_t>(1, (options.sequence - kFrameTokens) / 2), least = (most + 1) / 2;
+  TokenizedLines text{.vocabulary_size = options.vocabulary};
+  int64_t word = 0;
+  for (int64_t line = 0; line < options.lines; ++line) {
+    const KeyedRandom random(options.seed, RandomPurpose::synthetic, kTextDraw, static_cast<uint32_t>(line));
+    const int64_t length = least + random.words(0)[0] % (most - least + 1);
+    for (int64_t place = 0; place < length; ++place) {
+      const auto drawn = random.words(static_cast<uint64_t>(1 + place));
+      word = drawn[0] % 8 == 0 ? drawn[1] % words : (word + 1) % words;
+      text.tokens.push_back(static_cast<uint16_t>(kSpecialTokens + word));
+    }
+    text.begins.push_back(static_cast<int64_t>(text.tokens.size()));
+  }
+  return text;
+}
+
+DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, const SampleCounts& samples) {
+  const DatasetLimits limits = read_limits(config);
+  DatasetSpec spec;
+  spec.shuffle = read_shuffle(config);
+  spec.open = [seed = request.seed, text = *request.text, train = limited(samples.train, limits.train),
+               test = limited(samples.test, limits.test)] {
+    // A pair takes the line after its own; and a part has three lines at least.
+    const int64_t train_lines = std::max<int64_t>(3, train + 1), test_lines = std::max<int64_t>(3, test + 1);
+    const int64_t count = train_lines + test_lines;
+    const auto lines = std::make_shared<const TokenizedLines>(
+        make_synthetic_text({.seed = seed, .lines = count, .vocabulary = text.vocabulary, .sequence = text.sequence}));
+    SentencePairsOptions options{.sequence = text.sequence,
+                                 .seed = seed,
+                                 .test_fraction = (static_cast<double>(test_lines) + 0.5) / static_cast<double>(count),
+                                 .limit = train};
+    Datasets pairs;
+    pairs.train = std::make_shared<SentencePairs>(lines, options);
+    options.split = DatasetSplit::test;
+    options.limit = test;
+    pairs.test = std::make_shared<SentencePairs>(lines, options);
+    return pairs;
+  };
+  return spec;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "data/dataset_registry.h"
+#include "data/tokenized_lines.h"
+
+namespace dptrain {
+
+struct SyntheticTextOptions {
+  uint64_t seed = 0;
+  int64_t lines = 0;
+  int64_t vocabulary = 8000;
+  /// Of the samples to be made: a line has a quarter to a half of them in tokens.
+  int64_t sequence = 128;
+};
+
+/// Lines of tokens that can be learned: a text counts through 64 tokens of the vocabulary (all of a smaller one), over
+/// and over; at one place in eight it jumps, and a line goes on where the one before ended. Keyed by (seed, line).
+TokenizedLines make_synthetic_text(const SyntheticTextOptions& options);
+
+struct SampleCounts {
+  int64_t train = 0;
+  int64_t test = 0;
+};
+
+/// `synthetic` for a model of text: reads `limit`, `test_limit` and `shuffle`.
+DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, const SampleCounts& samples);
+
+}  // namespace dptrain

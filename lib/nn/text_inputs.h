@@ -1,0 +1,17 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::nn {
+
+/// What a model of text reads beside the tokens, [N, S], of its N samples; all i32 and on the device. A row is a token:
+/// sample n's are n*S to (n+1)*S - 1.
+struct TextInputs {
+  Tensor segments = {};   ///< [N, S]
+  Tensor positions = {};  ///< [N, S]: each token's place in its sample
+  Tensor lengths = {};    ///< [N]: tokens before the padding
+  Tensor firsts = {};     ///< [N]: the row of each sample's first token
+  Tensor predicted = {};  ///< [M]: the rows whose token is predicted; undefined: all of them
+};
+
+}  // namespace dptrain::nn

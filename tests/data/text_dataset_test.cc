@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "config/config_document.h"
+#include "data/batch_part.h"
+#include "data/dataset_registry.h"
+#include "data/refusal.h"
+#include "data/small_text.h"
+#include "support/idx_files.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+using testing::expect_refusal;
+using testing::ScratchFolder;
+
+DatasetSpec read(const std::string& text, const DatasetRequest& request = {}) {
+  DatasetSpec spec;
+  const ConfigSession session(parse_config(text, "a.yaml"),
+                              [&](ConfigReader& config) { spec = read_dataset(config, request); });
+  return spec;
+}
+
+const TextDataset& text_of(const std::shared_ptr<const Dataset>& dataset) {
+  return dynamic_cast<const TextDataset&>(*dataset);
+}
+
+/// The small text in two files of a folder.
+class TextDatasetTest : public ::testing::Test {
+ protected:
+  TextDatasetTest() {
+    const TextLines lines = testing::small_text();
+    std::string first, second;
+    for (int64_t i = 0; i < lines.count(); ++i) (i < 7 ? first : second) += std::string(lines[i]) + "\n";
+    folder_.write("genesis.txt", first);
+    folder_.write("rest.txt", second);
+  }
+  std::string files() const {
+    return "[" + (folder_.path() / "genesis.txt").string() + ", " + (folder_.path() / "rest.txt").string() + "]";
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(TextDatasetTest, TakesTheModelsSizesUnlessToldOtherwise) {
+  const DatasetRequest bert{.seed = 1, .text = TextSizes{.vocabulary = 60, .sequence = 20}};
+  const Datasets given = read("dataset: {name: text, files: " + files() + ", test_share: 0.4}", bert).open();
+  EXPECT_EQ(given.train->samples(), 7);  // of 8 lines
+  EXPECT_EQ(given.test->samples(), 3);
+  EXPECT_EQ(text_of(given.train).sequence(), 20);
+  EXPECT_EQ(text_of(given.train).vocabulary_size(), 60);
+  const Datasets own =
+      read("dataset: {name: text, files: " + files() + ", vocabulary: 62, sequence: 12, limit: 3, test_limit: 1}", bert)
+          .open();
+  EXPECT_EQ(own.train->samples(), 3);
+  EXPECT_EQ(own.test->samples(), 1);
+  EXPECT_EQ(text_of(own.train).sequence(), 12);
+  EXPECT_EQ(text_of(own.train).vocabulary_size(), 62);
+  size_t vocabularies = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    vocabularies += entry.path().filename().string().starts_with("genesis.6");
+  EXPECT_EQ(vocabularies, 2u) << "kept beside the first file";
+}
+
+TEST_F(TextDatasetTest, FilesThatAreMissingOrWrongAreNamed) {
+  expect_refusal(ExitCode::missing_file, {"a.yaml:1", "none.txt"},
+                 [&] { read("dataset: {name: text, files: [none.txt]}").open(); });
+  folder_.write("bad.txt", "fine\n\xff\n");
+  expect_refusal(ExitCode::bad_data, {"a.yaml:1", "bad.txt:2", "UTF-8"},
+                 [&] { read("dataset: {name: text, files: " + (folder_.path() / "bad.txt").string() + "}").open(); });
+  expect_refusal(ExitCode::config, {"a.yaml:1", "files"}, [] { read("dataset: {name: text, files: {a: 1}}"); });
+  expect_refusal(ExitCode::config, {"a.yaml:1", "sequence", "got 4"},
+                 [] { read("dataset: {name: text, sequence: 4}"); });
+}
+
+TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
+  const Datasets text =
+      read("dataset: {name: synthetic, samples: 90}", {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 30}})
+          .open();
+  EXPECT_EQ(text.train->samples(), 90);
+  EXPECT_EQ(text.test->samples(), 18);
+  const auto device = testing::test_device();
+  std::vector<int64_t> samples(60);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int64_t>(i);
+  const BatchPart part = load_part(*text.train, samples, 2, *device);
+  const BatchPart block = load_block(*text.train, 0, 60, *device);
+  ASSERT_EQ(part.targets.size(), 2u);
+  EXPECT_EQ(part.text.predicted.size() % kPredictedRows, 0u);
+  EXPECT_EQ(part.targets[0].size(), part.text.predicted.size());
+  const std::vector<int64_t> counted = counted_labels(part);
+  EXPECT_GT(counted[0], 60);
+  EXPECT_LE(counted[0], static_cast<int64_t>(part.text.predicted.size()));
+  EXPECT_GT(counted[0] + kPredictedRows, static_cast<int64_t>(part.text.predicted.size()));
+  EXPECT_EQ(counted[1], 60);
+  EXPECT_TRUE(block.text.predicted.empty());
+  EXPECT_EQ(block.targets[0].size(), 60u * 30u);
+  for (size_t n = 0; n < 60; ++n) {
+    const auto begin = part.text.tokens.begin() + static_cast<int64_t>(30 * n);
+    const int32_t length = part.text.lengths[n];
+    EXPECT_EQ(std::count(begin, begin + 30, 0), 30 - length);
+    EXPECT_EQ(*(begin + length - 1), 3) << "the last token is a separator";
+  }
+  EXPECT_NE(load_part(*text.train, samples, 3, *device).text.tokens, part.text.tokens) << "another epoch";
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,142 @@
+// Three optimizer steps of BERT against PyTorch's in double precision: the loss of all positions, their logits, every
+// gradient and every weight. The values come from golden.py in this folder, which also says by which formulas.
+
+#include "models/bert.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "autograd/cross_entropy.h"
+#include "golden/golden_trace.h"
+#include "nn/named_values.h"
+#include "ops/reorder.h"
+#include "support/device_rows.h"
+#include "support/formula_tensor.h"
+#include "support/test_device.h"
+
+namespace dptrain {
+namespace {
+
+struct BertCase {
+  const char* file;
+  testing::DeviceRow device = testing::device_rows()[0];
+};
+
+std::ostream& operator<<(std::ostream& out, const BertCase& c) {
+  return out << c.file << (c.device.device.kind == DeviceKind::cuda ? "_cuda" : "");
+}
+
+/// A batch of golden.py: N samples of S tokens, all of them text.
+struct Batch {
+  Tensor tokens;
+  nn::TextInputs inputs;
+  std::vector<Tensor> targets;
+  std::vector<int64_t> counts = {0, 0};
+};
+
+Batch batch_by_formula(Device& device, const json& golden, uint64_t seed) {
+  const int64_t samples = golden["batch"], length = golden["seq"];
+  const auto rows = static_cast<size_t>(samples * length);
+  std::vector<int32_t> tokens(rows), segments(rows), positions(rows), labels(rows, -100);
+  Batch batch;
+  for (size_t i = 0; i < rows; ++i) {
+    const auto place = static_cast<int32_t>(i % static_cast<size_t>(length));
+    const auto token = static_cast<int32_t>(testing::formula_word(seed, 1001, i) % golden["vocab"].get<uint64_t>());
+    const bool masked = testing::formula_word(seed, 1002, i) % 100 < 15;
+    tokens[i] = masked ? 4 : token;
+    if (masked) labels[i] = token;
+    batch.counts[0] += masked;
+    segments[i] = place >= length / 2;
+    positions[i] = place;
+  }
+  std::vector<int32_t> firsts, next_sentence;
+  for (int32_t n = 0; n < samples; ++n) {
+    firsts.push_back(n * static_cast<int32_t>(length));
+    next_sentence.push_back(n % 2);
+  }
+  batch.counts[1] = samples;
+  const auto place = [&](const std::vector<int32_t>& values, const Shape& shape) {
+    return testing::labels_on(device, values).reshaped(shape);
+  };
+  const std::vector<int32_t> lengths(static_cast<size_t>(samples), static_cast<int32_t>(length));
+  batch.tokens = place(tokens, {samples, length});
+  batch.inputs = {.segments = place(segments, {samples, length}),
+                  .positions = place(positions, {samples, length}),
+                  .lengths = place(lengths, {samples}),
+                  .firsts = place(firsts, {samples})};
+  batch.targets = {place(labels, {samples * length}), place(next_sentence, {samples})};
+  return batch;
+}
+
+class BertGolden : public ::testing::TestWithParam<BertCase> {};
+
+TEST_P(BertGolden, ThreeOptimizerSteps) {
+  const json golden = read_golden(GetParam().file);
+  const auto device = GetParam().device.open();
+  const models::TextSizes sizes{.vocabulary = golden["vocab"], .sequence = golden["seq"]};
+  const auto model =
+      models::build_bert({.vocabulary = sizes.vocabulary, .sequence = sizes.sequence, .dropout = 0}, {.text = sizes});
+  model->place(*device, {});
+  ASSERT_EQ(model->parameter_elements(), golden["parameters"].get<int64_t>());
+  const uint64_t seed = golden["seed"];
+  testing::fill_by_formula(*model, seed);
+  const GoldenOptimizer golden_optimizer = optimizer_of(golden["optimizer"], *model);
+
+  for (size_t step = 0; step < golden["trace"].size(); ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    const json& expected = golden["trace"][step];
+    const Batch batch = batch_by_formula(*device, golden, seed + step);
+    Tape tape(Tape::Mode::record);
+    const auto outputs =
+        model->outputs(tape.input(batch.tokens), {.tape = tape, .training = true, .text = batch.inputs});
+    std::vector<Tape::Root> roots;
+    double loss = 0;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const auto count = static_cast<double>(batch.counts[k]);
+      const Variable losses = autograd::cross_entropy(outputs[k], batch.targets[k], {.scale = 1 / count});
+      const auto values = testing::stored_values<double>(losses.value());
+      loss += std::accumulate(values.begin(), values.end(), 0.0) / count;
+      roots.push_back({.output = losses, .gradient = losses.value()});
+    }
+    EXPECT_NEAR(loss, expected["loss"], kStrict.loss * expected["loss"].get<double>());
+    expect_tensor(expected["logits"], outputs[0].value().values(), kStrict.tensor, 0);
+
+    model->forget_gradients();
+    tape.backward(std::move(roots));
+    if (expected.contains("gradients")) {
+      const double noise = 1e-6 * norm_of_all(expected["gradients"]);
+      ASSERT_EQ(expected["gradients"].size(), model->parameters().size());
+      for (const Parameter* parameter : model->parameters()) {
+        SCOPED_TRACE("gradient of " + parameter->name());
+        expect_tensor(expected["gradients"][parameter->name()], parameter->gradient().values(), kStrict.tensor, noise);
+      }
+    }
+    golden_optimizer.optimizer->step(
+        *model, {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
+  }
+  for (const Parameter* parameter : model->parameters()) {
+    SCOPED_TRACE(parameter->name());
+    // The gradient of a key's bias is zero in exact arithmetic, and Adam makes steps of the learning rate from whatever
+    // rounding leaves of it.
+    const bool moved_by_noise = parameter->name().ends_with("key.bias");
+    const double walk = golden_optimizer.learning_rate * static_cast<double>(golden["trace"].size()) *
+                        std::sqrt(static_cast<double>(parameter->shape().elements()));
+    expect_tensor(golden["weights"][parameter->name()], parameter->value().values(), kStrict.tensor,
+                  moved_by_noise ? walk : 0);
+  }
+}
+
+const testing::DeviceRow kCuda = testing::device_rows()[1];
+
+INSTANTIATE_TEST_SUITE_P(Bert, BertGolden,
+                         ::testing::Values(BertCase{"bert_adam"}, BertCase{"bert_adamw"}, BertCase{"bert_adam", kCuda},
+                                           BertCase{"bert_adamw", kCuda}),
+                         [](const auto& test) {
+                           std::ostringstream name;
+                           name << test.param;
+                           return name.str();
+                         });
+
+}  // namespace
+}  // namespace dptrain

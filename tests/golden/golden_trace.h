@@ -1,0 +1,76 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "nn/model.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "support/formula_values.h"
+#include "support/source_tree.h"
+
+namespace dptrain {
+
+using nlohmann::json;
+
+/// A trace that golden.py wrote.
+inline json read_golden(const std::string& name) {
+  std::ifstream stream(testing::source_file("tests/golden/values/") + name + ".json");
+  return json::parse(stream);
+}
+
+/// How far float32 may be from the double-precision trace.
+struct Bounds {
+  double loss = 1e-5;    ///< relative
+  double tensor = 1e-4;  ///< of the tensor's norm
+};
+
+constexpr Bounds kStrict;
+
+/// The optimizers of golden.py, and their learning rates.
+struct GoldenOptimizer {
+  std::unique_ptr<optim::Optimizer> optimizer;
+  double learning_rate = 0.01;
+};
+
+inline GoldenOptimizer optimizer_of(const std::string& name, nn::Model& model) {
+  if (name == "adam") return {std::make_unique<optim::Adam>(model, optim::AdamSettings{}), 1e-4};
+  if (name == "adamw")
+    return {std::make_unique<optim::Adam>(model, optim::AdamSettings{.weight_decay = 0.01, .decoupled = true}), 1e-4};
+  optim::SgdSettings settings;
+  if (name != "sgd") settings = {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = name == "nesterov"};
+  return {std::make_unique<optim::Sgd>(model, settings)};
+}
+
+/// Compares a tensor with its golden norm, first elements and products with eight fixed vectors. `bound` is relative to
+/// the tensor's norm; `noise` is what rounding leaves of values that are zero in exact arithmetic.
+inline void expect_tensor(const json& golden, const std::vector<float>& values, double bound, double noise) {
+  const double norm = golden["norm"];
+  const double tolerance = bound * norm + noise;
+  double square = 0;
+  for (const float value : values) square += double{value} * value;
+  EXPECT_NEAR(std::sqrt(square), norm, tolerance);
+  for (size_t i = 0; i < golden["first"].size(); ++i)
+    EXPECT_NEAR(values[i], golden["first"][i].get<double>(), tolerance);
+  for (size_t k = 0; k < golden["dots"].size(); ++k) {
+    double dot = 0;
+    for (size_t i = 0; i < values.size(); ++i) dot += values[i] * testing::formula_uniform(7, k, i);
+    // What is zero in exact arithmetic holds only noise, which adds up along the product.
+    const double along = norm < 10 * noise ? noise * std::sqrt(static_cast<double>(values.size())) : 0;
+    EXPECT_NEAR(dot, golden["dots"][k].get<double>(), tolerance + along) << "product " << k;
+  }
+}
+
+inline double norm_of_all(const json& tensors) {
+  double square = 0;
+  for (const auto& tensor : tensors) square += std::pow(tensor["norm"].get<double>(), 2);
+  return std::sqrt(square);
+}
+
+}  // namespace dptrain

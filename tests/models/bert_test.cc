@@ -1,0 +1,137 @@
+#include "models/bert.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "config/config_document.h"
+#include "nn/named_values.h"
+#include "support/expect_error.h"
+#include "support/source_tree.h"
+#include "support/test_device.h"
+
+namespace dptrain::models {
+namespace {
+
+using testing::expect_error;
+
+constexpr BertOptions kTiny = {.vocabulary = 30, .hidden = 8, .layers = 1, .heads = 2, .sequence = 12};
+const ModelInput kTinyText = {.text = TextSizes{.vocabulary = 30, .sequence = 12}};
+
+ModelSpec read(const std::string& text) {
+  ModelSpec spec;
+  const ConfigSession session(parse_config(text, "a.yaml"), [&](ConfigReader& config) { spec = read_model(config); });
+  return spec;
+}
+
+class Bert : public ::testing::Test {
+ protected:
+  std::unique_ptr<nn::Model> placed(const BertOptions& options, const ModelInput& input, uint64_t seed = 0) {
+    auto model = build_bert(options, input);
+    model->place(*device_, {.seed = seed, .weights = {}});
+    return model;
+  }
+  std::unique_ptr<Device> device_ = testing::test_device();
+};
+
+TEST_F(Bert, HasTheStateOfHuggingFaces) {
+  std::ifstream file(testing::source_file("tests/models/state_names.json"));
+  const auto expected = nlohmann::ordered_json::parse(file).at("bert");
+  const ModelSpec spec = read("model: bert");
+  ASSERT_TRUE(spec.text.has_value());
+  const auto model = spec.build({.device = *device_}, {.text = spec.text});
+  model->place(*device_, {});
+  EXPECT_EQ(model->parameter_elements(), expected["parameters"].get<int64_t>());
+  const auto state = nn::state_dict(*model);
+  ASSERT_EQ(state.size(), expected["tensors"].size());
+  auto known = expected["tensors"].begin();
+  for (const auto& tensor : state) {
+    EXPECT_EQ(tensor.name, known.key());
+    EXPECT_EQ(tensor.shape, Shape(known.value().get<std::vector<int64_t>>())) << tensor.name;
+    ++known;
+  }
+}
+
+TEST_F(Bert, BeginsAsHuggingFacesDoes) {
+  const auto model = placed({.vocabulary = 4000}, {.text = TextSizes{.vocabulary = 4000, .sequence = 163}});
+  for (const auto& tensor : nn::state_dict(*model)) {
+    SCOPED_TRACE(tensor.name);
+    double square = 0;
+    for (const float value : tensor.values) square += double{value} * value;
+    const double deviation = std::sqrt(square / static_cast<double>(tensor.values.size()));
+    if (tensor.shape.rank() > 1)
+      EXPECT_NEAR(deviation, 0.02, tensor.values.size() < 1000 ? 0.002 : 0.0005);
+    else
+      EXPECT_EQ(deviation, tensor.name.ends_with("LayerNorm.weight") ? 1 : 0);
+  }
+  const auto state = nn::state_dict(*model);
+  EXPECT_TRUE(std::all_of(state[0].values.begin(), state[0].values.begin() + 256, [](float v) { return v == 0; }))
+      << "the row of padding";
+}
+
+TEST_F(Bert, PaddingIsReadByNoOtherToken) {
+  const auto model = placed(kTiny, kTinyText);
+  const auto logits_of = [&](int32_t in_padding) {
+    std::vector<int32_t> tokens = {2, 7, 8, 3, 9, 3, 0, 0, 0, 0, 0, in_padding};
+    std::vector<int32_t> positions(12), segments(12, 0);
+    for (int32_t i = 0; i < 12; ++i) positions[static_cast<size_t>(i)] = i;
+    const auto on_device = [&](const std::vector<int32_t>& values, const Shape& shape) {
+      return testing::labels_on(*device_, values).reshaped(shape);
+    };
+    Tape tape(Tape::Mode::forget);
+    const auto outputs =
+        model->outputs(tape.input(on_device(tokens, {1, 12})), {.tape = tape,
+                                                                .text = {.segments = on_device(segments, {1, 12}),
+                                                                         .positions = on_device(positions, {1, 12}),
+                                                                         .lengths = on_device({6}, {1}),
+                                                                         .firsts = on_device({0}, {1})}});
+    auto values = outputs[0].value().values();
+    values.resize(6 * 30);
+    const auto pair = outputs[1].value().values();
+    values.insert(values.end(), pair.begin(), pair.end());
+    return values;
+  };
+  EXPECT_EQ(logits_of(0), logits_of(25));
+}
+
+TEST_F(Bert, TiedTensorsMayStandUnderEitherName) {
+  const auto source = placed(kTiny, kTinyText, 1);
+  const auto state = nn::state_dict(*source);
+  const auto without = [&](const std::string& name) {
+    auto rest = state;
+    std::erase_if(rest, [&](const nn::NamedValues& tensor) { return tensor.name == name; });
+    return nn::with_tied_names(state, rest, "w.safetensors");
+  };
+  for (const char* name : {"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight",
+                           "cls.predictions.bias", "cls.predictions.decoder.bias"}) {
+    SCOPED_TRACE(name);
+    const auto complete = without(name);
+    nn::require_same_tensors(state, complete, "w.safetensors");
+    const auto model = placed(kTiny, kTinyText, 2);
+    nn::load_state_dict(*model, complete);
+    const auto loaded = nn::state_dict(*model);
+    for (size_t t = 0; t < state.size(); ++t) EXPECT_TRUE(loaded[t].values == state[t].values) << state[t].name;
+  }
+  auto differing = state;
+  differing.back().values[0] += 1;
+  expect_error(ExitCode::bad_data, {"w.safetensors", "cls.predictions.decoder.bias", "cls.predictions.bias"},
+               [&] { nn::with_tied_names(state, differing, "w.safetensors"); });
+}
+
+TEST_F(Bert, RefusesDataThatDoesntFit) {
+  expect_error(ExitCode::config, {"bert", "text", "images"}, [&] { build_bert(kTiny, {.image = {1, 28, 28}}); });
+  expect_error(ExitCode::config, {"30", "40", "vocabulary"},
+               [&] { build_bert(kTiny, {.text = TextSizes{.vocabulary = 40, .sequence = 12}}); });
+  expect_error(ExitCode::config, {"at most 12", "13", "seq"},
+               [&] { build_bert(kTiny, {.text = TextSizes{.vocabulary = 30, .sequence = 13}}); });
+  EXPECT_NE(build_bert(kTiny, {.text = TextSizes{.vocabulary = 30, .sequence = 5}}), nullptr);
+  expect_error(ExitCode::config, {"lenet", "images", "text"},
+               [&] { find_model("lenet").build({.device = *device_}, kTinyText); });
+  expect_error(ExitCode::config, {"a.yaml:1", "heads", "divisor of hidden, 256", "7"},
+               [] { read("model: {name: bert, heads: 7}"); });
+}
+
+}  // namespace
+}  // namespace dptrain::models

@@ -1,0 +1,157 @@
+// A model of text under every strategy: two losses with counts of their own, of parts with unlike numbers of masked
+// tokens.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/next_sentence_pairs.h"
+#include "data/synthetic_text.h"
+#include "models/bert.h"
+#include "parallel/digits.h"
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr models::TextSizes kText = {.vocabulary = 60, .sequence = 24};
+
+/// Short lines, so that samples have padding.
+Datasets sentences(int64_t samples) {
+  const auto lines = std::make_shared<const TokenizedLines>(make_synthetic_text(
+      {.seed = 3, .lines = 2 * samples + 6, .vocabulary = kText.vocabulary, .sequence = kText.sequence - 6}));
+  SentencePairsOptions options{.sequence = kText.sequence, .seed = 3, .test_fraction = 0.5, .limit = samples};
+  Datasets pairs;
+  pairs.train = std::make_shared<SentencePairs>(lines, options);
+  options.split = DatasetSplit::test;
+  pairs.test = std::make_shared<SentencePairs>(lines, options);
+  return pairs;
+}
+
+std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dropout) {
+  StrategyContext context = context_of(options);
+  const models::BertOptions sizes{.vocabulary = kText.vocabulary,
+                                  .hidden = 16,
+                                  .layers = 2,
+                                  .heads = 2,
+                                  .sequence = kText.sequence,
+                                  .dropout = dropout};
+  context.replica.model = {.name = "bert", .build = [sizes](const nn::LayerOptions&, const models::ModelInput& input) {
+                             return models::build_bert(sizes, input);
+                           }};
+  context.replica.input = {.text = kText};
+  if (options.name == "single") return std::make_unique<Single>(context);
+  if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
+  return std::make_unique<Ddp>(context, options.buckets);
+}
+
+struct Trained {
+  std::vector<nn::NamedValues> state;
+  std::vector<double> losses;
+};
+
+/// Weights and losses after some steps of 13 samples.
+Trained trained(const StrategyOptions& options, int64_t steps = 1, double learning_rate = 65536, float dropout = 0.1f) {
+  const auto strategy = bert_strategy(options, dropout);
+  auto losses = train(*strategy, sentences(13 * steps), steps, 13, learning_rate, options.micro_batches);
+  return {.state = strategy->state_dict(), .losses = std::move(losses)};
+}
+
+/// The norm of what differs, over that of what `one` moved by: with so large a rate weights are gradients.
+double relative_difference(const std::vector<nn::NamedValues>& before, const Trained& several, const Trained& one) {
+  double difference = 0, norm = 0;
+  for (size_t t = 0; t < before.size(); ++t)
+    for (size_t i = 0; i < before[t].values.size(); ++i) {
+      difference += std::pow(double{several.state[t].values[i]} - one.state[t].values[i], 2);
+      norm += std::pow(double{one.state[t].values[i]} - before[t].values[i], 2);
+    }
+  return std::sqrt(difference / norm);
+}
+
+/// Parameters: strategy and devices. 13 samples are uneven on 2 to 4.
+class TextStrategies : public ::testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  StrategyOptions options() const {
+    return {.name = std::get<0>(GetParam()), .devices = std::get<1>(GetParam()), .sgd = {}};
+  }
+  const StrategyOptions one_ = {.name = "single", .devices = 1};
+};
+
+TEST_P(TextStrategies, GradientsAndLossAreThoseOfOneDevice) {
+  const auto before = bert_strategy(one_, 0.1f)->state_dict();
+  const Trained one = trained(one_);
+  for (const int64_t micro_batches : {1, 3, 13}) {  // of 13 some parts have no samples
+    SCOPED_TRACE(micro_batches);
+    StrategyOptions several = options();
+    several.micro_batches = micro_batches;
+    const Trained split = trained(several);
+    EXPECT_NEAR(split.losses[0], one.losses[0], 1e-6 * one.losses[0]);
+    EXPECT_LE(relative_difference(before, split, one), 2e-6);
+  }
+}
+
+TEST_P(TextStrategies, TheSecondOutputDeviceComputesTheSameLoss) {
+  if (std::get<0>(GetParam()) != std::string("data_parallel") || std::get<1>(GetParam()) < 2)
+    return;  // only data_parallel has one
+  StrategyOptions other = options();
+  other.output_rank = 1;
+  const Trained first = trained(options()), second = trained(other);
+  EXPECT_EQ(first.losses, second.losses);
+}
+
+TEST_P(TextStrategies, ARunCanBeRepeatedBitForBit) {
+  StrategyOptions several = options();
+  several.adam = optim::AdamSettings{};
+  const Trained a = trained(several, 5, 0.01), b = trained(several, 5, 0.01);
+  EXPECT_EQ(a.losses, b.losses);
+  for (size_t t = 0; t < a.state.size(); ++t) EXPECT_TRUE(a.state[t].values == b.state[t].values) << a.state[t].name;
+}
+
+TEST_P(TextStrategies, EvaluatesBothLossesOverTheirOwnCounts) {
+  StrategyOptions several = options();
+  several.adam = optim::AdamSettings{};
+  const auto strategy = bert_strategy(several, 0.0f);
+  const Datasets data = sentences(600);
+  train(*strategy, data, 10, 10, 0.01);
+  const auto score = strategy->evaluate(*data.test, [] { return false; });
+  ASSERT_TRUE(score.has_value());
+  ASSERT_EQ(score->outputs.size(), 2u);
+  EXPECT_EQ(score->samples, 600);
+  EXPECT_EQ(score->outputs[1].counted, 600) << "a sample each";
+  EXPECT_GT(score->outputs[0].counted, 600) << "masked tokens, not rows";
+  EXPECT_LT(score->outputs[0].counted, 600 * kText.sequence / 4);
+  EXPECT_DOUBLE_EQ(score->mean_loss(), score->outputs[0].mean_loss() + score->outputs[1].mean_loss());
+}
+
+std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int>>& info) {
+  return std::string(std::get<0>(info.param)) + "_" + std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Single, TextStrategies, ::testing::Values(std::tuple{"single", 1}), case_name);
+INSTANTIATE_TEST_SUITE_P(Several, TextStrategies,
+                         ::testing::Combine(::testing::Values("data_parallel", "ddp"), ::testing::Values(1, 2, 3)),
+                         case_name);
+
+TEST(TextStrategies, TheLossOfMaskedTokensAloneIsThatOfAllPositions) {
+  const auto strategy = bert_strategy({.name = "single", .devices = 1}, 0.0f);
+  // The first step's loss is computed before anything is learned, of masked rows; evaluation computes every row.
+  Datasets data = sentences(40);
+  const auto untrained = strategy->evaluate(*data.test, [] { return false; });
+  data.train = data.test;
+  EXPECT_NEAR(train(*strategy, data, 1, 40, 0.01)[0], untrained->mean_loss(), 1e-6 * untrained->mean_loss());
+}
+
+TEST(TextStrategies, LabelSmoothingIsOfTheTrainedLossAlone) {
+  StrategyOptions smoothed{.name = "single", .devices = 1};
+  smoothed.label_smoothing = 0.5;
+  const auto plain = bert_strategy({.name = "single", .devices = 1}, 0.0f), soft = bert_strategy(smoothed, 0.0f);
+  const Datasets data = sentences(40);
+  EXPECT_EQ(plain->evaluate(*data.test, [] { return false; })->mean_loss(),
+            soft->evaluate(*data.test, [] { return false; })->mean_loss());
+  const auto of_plain = train(*plain, data, 1, 40, 65536), of_soft = train(*soft, data, 1, 40, 65536);
+  EXPECT_NE(of_plain[0], of_soft[0]) << "what is minimized is reported";
+  const auto a = plain->state_dict(), b = soft->state_dict();
+  EXPECT_FALSE(a[0].values == b[0].values);
+}
+
+}  // namespace
+}  // namespace dptrain::parallel
