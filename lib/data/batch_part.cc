@@ -3,16 +3,33 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "ops/decode_images.h"
 
 namespace dptrain {
+namespace {
 
-BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device) {
+void load_augmented(const ImageDataset& dataset, int64_t sample, const PartAugmentation& augmentation,
+                    std::span<float> out) {
+  const ImageBytes data = dataset.bytes();
+  const Shape shape = dataset.image_shape();
+  const ops::AugmentedImage image(augmentation.augmentations,
+                                  {.height = static_cast<int32_t>(shape[1]), .width = static_cast<int32_t>(shape[2])},
+                                  static_cast<uint32_t>(augmentation.epoch), static_cast<uint32_t>(sample));
+  ops::decode_augmented_image(data.pixels.subspan(static_cast<size_t>(sample) * out.size(), out.size()), data.table,
+                              image, out);
+}
+
+}  // namespace
+
+BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device,
+                    const PartAugmentation& augmentation) {
   const Shape image = dataset.image_shape();
   const auto elements = static_cast<size_t>(image.elements());
   const auto count = static_cast<int64_t>(samples.size());
 
   BatchPart part;
   part.dataset = &dataset;
+  part.augmentations = augmentation.augmentations;
   part.labels.reserve(samples.size());
   part.sample_ids.assign(samples.begin(), samples.end());
   for (const int64_t sample : samples) part.labels.push_back(dataset.label(sample));
@@ -20,7 +37,10 @@ BatchPart load_part(const ImageDataset& dataset, std::span<const int64_t> sample
   part.images = Tensor::empty(device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
   float* out = part.images.data<float>();
   for (const int64_t sample : samples) {
-    dataset.image(sample, {out, elements});
+    if (augmentation.augmentations.empty())
+      dataset.image(sample, {out, elements});
+    else
+      load_augmented(dataset, sample, augmentation, {out, elements});
     out += elements;
   }
   return part;

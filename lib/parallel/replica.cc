@@ -72,7 +72,9 @@ StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature,
 
 Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids) {
   if (part.images.defined()) return {.images = part.images, .labels = labels_tensor(device_, part.labels)};
-  const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, dtype());
+  ops::DecodeOptions options{.dtype = dtype(), .augmentations = part.augmentations};
+  if (!options.augmentations.empty()) options.epoch = exchange_.epoch();
+  const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, options);
   return {.images = batch.images, .labels = batch.labels};
 }
 
