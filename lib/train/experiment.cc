@@ -207,6 +207,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
   experiment.model = models::read_model(config);
   experiment.dataset = read_dataset(config, experiment.seed);
+  experiment.augmentations = read_augmentations(config, experiment.dataset, experiment.seed);
   experiment.devices = read_devices(config);
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());
