@@ -17,8 +17,6 @@ float KeyedRandom::normal(uint64_t position) const {
   return static_cast<float>(radius * std::cos(angle));
 }
 
-uint32_t KeyedRandom::below(uint64_t position, uint32_t bound) const {
-  return static_cast<uint32_t>((uint64_t{word(position)} * bound) >> 32);
-}
+uint32_t KeyedRandom::below(uint64_t position, uint32_t bound) const { return word_below(word(position), bound); }
 
 }  // namespace dptrain

@@ -12,7 +12,8 @@ enum class RandomPurpose : uint32_t {
   dropout = 3,
   synthetic = 4,
   sentence_pairs = 5,
-  masked_tokens = 6
+  masked_tokens = 6,
+  augmentation = 7
 };
 
 /// The block of random words that a counter has under a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as
@@ -29,6 +30,11 @@ constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, st
     key[1] += kWeyl1;
   }
   return counter;
+}
+
+/// The integer in [0, bound), bound > 0, that a random word stands for; bias below bound / 2^32.
+constexpr uint32_t word_below(uint32_t word, uint32_t bound) {
+  return static_cast<uint32_t>((uint64_t{word} * bound) >> 32);
 }
 
 /// Random numbers by philox4x32 that depend on their key alone, never on how many were drawn before or by which thread.

@@ -46,6 +46,7 @@ struct NamedListRule {
   /// name, the schema describes it once.
   std::string_view definition;
   bool required = true;
+  bool may_be_empty = false;  ///< an absent one is, then
   std::string_view help = {};
 };
 
@@ -95,8 +96,8 @@ class ConfigReader {
   void section(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
   /// A list of mappings under `key`: calls `read` for each, in order; absent is an empty list. How many there are.
   size_t sections(std::string_view key, const std::function<void(ConfigReader&)>& read, std::string_view help = {});
-  /// A list, not an empty one, of names, each alone or in front of its options: `[relu, conv: {kernel: 5}]`. Calls the
-  /// `read_options` of each item's row, in order.
+  /// A list, not an empty one unless the rule allows it, of names, each alone or in front of its options: `[relu, conv:
+  /// {kernel: 5}]`. Calls the `read_options` of each item's row, in order.
   void named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule);
   /// Whether `word` stands under `key` instead of a value: `bucket_mb: auto`. With `by_default` also where the key is
   /// absent. Ask before reading the value, which otherwise would be a mistake:

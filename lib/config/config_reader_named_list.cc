@@ -80,9 +80,10 @@ const ConfigNode* ConfigReader::options_of(const ConfigChoice& choice, const Con
 void ConfigReader::named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule) {
   DPTRAIN_CHECK(!choices.empty(), "{} needs names to choose from", key);
   KeyShape shape{.kind = KeyKind::named_list,
-                 .required = rule.required,
+                 .required = rule.required && !rule.may_be_empty,
                  .help = std::string(rule.help),
                  .definition = std::string(rule.definition)};
+  if (rule.may_be_empty) shape.otherwise = std::vector<std::string>();
   for (const auto& choice : choices) {
     shape.names.push_back(choice.name);
     shape.names_help.push_back(choice.help);
@@ -100,11 +101,12 @@ void ConfigReader::named_list(std::string_view key, std::span<const ConfigChoice
     return;
   }
   if (record.written == nullptr) return;
-  if (record.written->kind != Kind::list || record.written->list.empty()) {
+  const auto& items = record.written->list;
+  if (record.written->kind != Kind::list || (items.empty() && !rule.may_be_empty)) {
     misread(record, *record.written, mapping_.dotted(key));
     return;
   }
-  const auto& items = record.written->list;
+  if (items.empty()) record.show("[]", short_origin(record.written->origin));
   for (size_t i = 0; i < items.size(); ++i) {
     const ChosenItem chosen = chosen_item(items[i]);
     const auto choice = std::ranges::find(choices, chosen.name, &ConfigChoice::name);

@@ -105,7 +105,8 @@ Json named_list_schema(const ReadKey& record) {
   Json alternatives = Json::array();
   if (!names.empty()) alternatives.push_back({{"enum", names}, {"enumDescriptions", names_help}});
   for (auto& mapping : mappings) alternatives.push_back(std::move(mapping));
-  return {{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", std::move(alternatives)}}}};
+  const int min_items = record.shape.otherwise.index() > 0 ? 0 : 1;
+  return {{"type", "array"}, {"minItems", min_items}, {"items", {{"anyOf", std::move(alternatives)}}}};
 }
 
 /// The named lists in a mapping, by their definitions.

@@ -138,7 +138,8 @@ std::string expected_words(const KeyShape& shape) {
       case KeyKind::named: return fmt::format("one of {}, or a mapping with such a name", fmt::join(shape.names, ", "));
       case KeyKind::section: return "a mapping";
       case KeyKind::sections: return "a list of mappings";
-      case KeyKind::named_list: return fmt::format("a list of one or more {}", shape.definition);
+      case KeyKind::named_list:
+        return fmt::format("a list of {}{}", shape.otherwise.index() > 0 ? "" : "one or more ", shape.definition);
     }
     return {};
   };

@@ -96,7 +96,7 @@ class BatchLoader::Worker {
         changed_.wait(
             lock, [&] { return abandoned(generation) || ready_.size() < static_cast<size_t>(options_.batches_ahead); });
       }
-      std::unique_ptr<Batch> batch = prepare_batch(generation, epoch, order, first);
+      std::unique_ptr<Batch> batch = prepare_batch({generation, epoch}, order, first);
       const std::lock_guard lock(mutex_);
       if (abandoned(generation)) return;
       ready_.push_back(std::move(batch));
@@ -104,9 +104,14 @@ class BatchLoader::Worker {
     }
   }
 
+  /// The epoch that is being prepared.
+  struct Epoch {
+    uint64_t generation = 0;
+    int64_t number = 0;
+  };
+
   /// The batch that begins at `first`; nothing where the caller no longer wants it.
-  std::unique_ptr<Batch> prepare_batch(uint64_t generation, int64_t epoch, const std::vector<int64_t>& order,
-                                       int64_t first) {
+  std::unique_ptr<Batch> prepare_batch(const Epoch& epoch, const std::vector<int64_t>& order, int64_t first) {
     auto batch = std::make_unique<Batch>();
     batch->first_position = first;
     batch->samples = std::min(options_.batch_size, dataset_->samples() - first);
@@ -115,7 +120,7 @@ class BatchLoader::Worker {
       const int64_t begin = m * batch->samples / options_.micro_batches;
       const int64_t end = (m + 1) * batch->samples / options_.micro_batches;
       if (begin == end) continue;
-      auto micro = prepare_micro_batch(generation, epoch, samples.subspan(as_size(begin), as_size(end - begin)));
+      auto micro = prepare_micro_batch(epoch, samples.subspan(as_size(begin), as_size(end - begin)));
       if (!micro) return nullptr;
       for (const BatchPart& part : micro->parts) add_counts(counted_labels(part), batch->counts);
       batch->micro_batches.push_back(*std::move(micro));
@@ -123,17 +128,18 @@ class BatchLoader::Worker {
     return batch;
   }
 
-  std::optional<MicroBatch> prepare_micro_batch(uint64_t generation, int64_t epoch, std::span<const int64_t> samples) {
+  std::optional<MicroBatch> prepare_micro_batch(const Epoch& epoch, std::span<const int64_t> samples) {
     MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .parts = {}};
     const size_t parts = options_.devices.size();
     for (size_t p = 0; p < parts; ++p) {
       {
         const std::lock_guard lock(mutex_);
-        if (abandoned(generation)) return std::nullopt;
+        if (abandoned(epoch.generation)) return std::nullopt;
       }
       const size_t begin = p * samples.size() / parts;
       const size_t end = (p + 1) * samples.size() / parts;
-      micro.parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), epoch, *options_.devices[p]));
+      micro.parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), *options_.devices[p],
+                                      {.augmentations = options_.augmentations, .epoch = epoch.number}));
     }
     return micro;
   }

@@ -32,6 +32,7 @@ struct BatchLoaderOptions {
   int64_t micro_batches = 1;  ///< of a batch
   uint64_t seed = 0;
   bool shuffle = true;
+  ops::Augmentations augmentations = {};
   /// The device of each part; one entry per part. They outlive the loader and its batches.
   std::vector<Device*> devices = {};
   /// Batches prepared ahead of the one in use.

@@ -6,24 +6,40 @@
 
 #include "base/check.h"
 #include "data/tokenizer.h"
+#include "ops/decode_images.h"
 
 namespace dptrain {
 namespace {
 
-BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device) {
+void load_augmented(const ImageDataset& dataset, int64_t sample, const PartOptions& options, std::span<float> out) {
+  const ImageBytes data = dataset.bytes();
+  const Shape shape = dataset.image_shape();
+  const ops::AugmentedImage image(options.augmentations,
+                                  {.height = static_cast<int32_t>(shape[1]), .width = static_cast<int32_t>(shape[2])},
+                                  static_cast<uint32_t>(options.epoch), static_cast<uint32_t>(sample));
+  ops::decode_augmented_image(data.pixels.subspan(static_cast<size_t>(sample) * out.size(), out.size()), data.table,
+                              image, out);
+}
+
+BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device,
+                    const PartOptions& options) {
   const Shape image = dataset.image_shape();
   const auto elements = static_cast<size_t>(image.elements());
   const auto count = static_cast<int64_t>(samples.size());
 
   BatchPart part;
   part.dataset = &dataset;
+  part.augmentations = options.augmentations;
   std::vector<int32_t>& labels = part.targets.emplace_back();
   for (const int64_t sample : samples) labels.push_back(dataset.label(sample));
   if (device.kind() != DeviceKind::cpu) return part;
   part.images = Tensor::empty(device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
   float* out = part.images.data<float>();
   for (const int64_t sample : samples) {
-    dataset.image(sample, {out, elements});
+    if (options.augmentations.empty())
+      dataset.image(sample, {out, elements});
+    else
+      load_augmented(dataset, sample, options, {out, elements});
     out += elements;
   }
   return part;
@@ -63,10 +79,10 @@ void predict_masked_only(BatchPart& part) {
   pad_predicted(part);
 }
 
-BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, int64_t epoch, Device& device) {
+BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, Device& device, const PartOptions& options) {
   const auto* images = dynamic_cast<const ImageDataset*>(&dataset);
-  BatchPart part = images != nullptr ? images_of(*images, samples, device)
-                                     : text_of(dynamic_cast<const TextDataset&>(dataset), samples, epoch);
+  BatchPart part = images != nullptr ? images_of(*images, samples, device, options)
+                                     : text_of(dynamic_cast<const TextDataset&>(dataset), samples, options.epoch);
   part.sample_ids.assign(samples.begin(), samples.end());
   return part;
 }
@@ -87,8 +103,9 @@ std::vector<int64_t> counted_labels(const BatchPart& part) {
   return counts;
 }
 
-BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, int64_t epoch, Device& device) {
-  BatchPart part = load(dataset, samples, epoch, device);
+BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
+                    const PartOptions& options) {
+  BatchPart part = load(dataset, samples, device, options);
   if (!part.text.tokens.empty()) predict_masked_only(part);
   return part;
 }
@@ -98,7 +115,7 @@ BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device&
                 dataset.samples());
   std::vector<int64_t> samples(static_cast<size_t>(end - begin));
   std::iota(samples.begin(), samples.end(), begin);
-  return load(dataset, samples, 1, device);
+  return load(dataset, samples, device, {});
 }
 
 }  // namespace dptrain

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "ops/augmented_image.h"
 #include "tensor/tensor.h"
 
 namespace dptrain {
@@ -22,6 +23,12 @@ struct TextPart {
 /// What the number of predicted rows is brought up to a multiple of.
 inline constexpr int64_t kPredictedRows = 64;
 
+/// What a part is loaded for.
+struct PartOptions {
+  ops::Augmentations augmentations = {};  ///< how images are changed; by default they aren't
+  int64_t epoch = 1;
+};
+
 /// The samples of one part of a batch: those of one device.
 struct BatchPart {
   /// f32 [n, C, H, W], plain, on the part's CPU worker. Undefined for a GPU, which decodes its images itself from
@@ -34,6 +41,7 @@ struct BatchPart {
   std::vector<std::vector<int32_t>> targets;
   /// n: their numbers in the data set, which random draws are keyed by.
   std::vector<int64_t> sample_ids;
+  ops::Augmentations augmentations = {};  ///< of its images; a GPU applies them as it decodes
   int64_t samples() const { return static_cast<int64_t>(sample_ids.size()); }
 };
 
@@ -43,10 +51,11 @@ void pad_predicted(BatchPart& part);
 /// The labels of each output that count.
 std::vector<int64_t> counted_labels(const BatchPart& part);
 
-/// Puts these samples of an epoch, in this order, into memory of `device`; there may be none. Complete when it returns;
+/// Puts these samples, in this order, into memory of `device`; there may be none. Complete when it returns;
 /// for a GPU only images' numbers and labels are put together. `dataset` must outlive the part.
 /// Throws 71 where the device has no memory left.
-BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, int64_t epoch, Device& device);
+BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
+                    const PartOptions& options = {});
 
 /// Samples begin to end - 1 in the order of the data set, all rows of text predicted: what an evaluation reads.
 BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device);

@@ -14,11 +14,12 @@ namespace dptrain {
 
 /// A data set that a configuration names, with its options read but no file opened yet.
 struct DatasetSpec {
-  std::string name;
+  std::string name = {};
   bool shuffle = true;
+  bool has_images = true;  ///< its samples are images, which can be augmented
   /// Opens and checks everything: throws 66 where files are missing, 65 for what they hold, before any device is
   /// opened.
-  std::function<Datasets()> open;
+  std::function<Datasets()> open = {};
 };
 
 /// Sizes of text that a model takes.

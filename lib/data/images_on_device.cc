@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/decode_images.h"
-
 namespace dptrain {
 namespace {
 
@@ -28,12 +26,15 @@ ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset, int6
   labels_ = uploaded(device, {samples}, DType::i32, bytes.labels);
 }
 
-ImagesOnDevice::Batch ImagesOnDevice::batch(const Tensor& ids, std::span<const int64_t> numbers, DType dtype) const {
-  if (!resident()) return staged(numbers, dtype);
-  return {.images = ops::decode_images(pixels_, table_, ids, dtype), .labels = ops::gather_labels(labels_, ids)};
+ImagesOnDevice::Batch ImagesOnDevice::batch(const Tensor& ids, std::span<const int64_t> numbers,
+                                            ops::DecodeOptions options) const {
+  if (!options.augmentations.empty()) options.sample_ids = ids;
+  if (!resident()) return staged(numbers, options);
+  return {.images = ops::decode_images(pixels_, table_, ids, options), .labels = ops::gather_labels(labels_, ids)};
 }
 
-ImagesOnDevice::Batch ImagesOnDevice::staged(std::span<const int64_t> numbers, DType dtype) const {
+ImagesOnDevice::Batch ImagesOnDevice::staged(std::span<const int64_t> numbers,
+                                             const ops::DecodeOptions& options) const {
   const ImageBytes bytes = dataset_.bytes();
   const Shape image = dataset_.image_shape();
   const auto count = static_cast<int64_t>(numbers.size()), elements = image.elements();
@@ -46,7 +47,7 @@ ImagesOnDevice::Batch ImagesOnDevice::staged(std::span<const int64_t> numbers, D
   }
   const Tensor on_device =
       uploaded(device_, {count, image[0], image[1], image[2]}, DType::u8, std::span<const uint8_t>(pixels));
-  return {.images = ops::decode_images(on_device, table_, Tensor(), dtype),
+  return {.images = ops::decode_images(on_device, table_, Tensor(), options),
           .labels = uploaded(device_, {count}, DType::i32, std::span<const int32_t>(labels))};
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "data/dataset.h"
+#include "ops/decode_images.h"
 #include "tensor/tensor.h"
 
 namespace dptrain {
@@ -14,16 +15,17 @@ class ImagesOnDevice {
   ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes);
 
   struct Batch {
-    Tensor images;  ///< [N, C, H, W], of the type asked for
+    Tensor images;  ///< [N, C, H, W]
     Tensor labels;  ///< i32 [N]
   };
   /// The samples whose numbers `ids` (i64 [N]) holds on the device, and `numbers` on the host.
-  Batch batch(const Tensor& ids, std::span<const int64_t> numbers, DType dtype) const;
+  /// `options` without sample_ids, which are `ids`.
+  Batch batch(const Tensor& ids, std::span<const int64_t> numbers, ops::DecodeOptions options) const;
 
   bool resident() const { return pixels_.defined(); }
 
  private:
-  Batch staged(std::span<const int64_t> numbers, DType dtype) const;
+  Batch staged(std::span<const int64_t> numbers, const ops::DecodeOptions& options) const;
 
   Device& device_;
   const ImageDataset& dataset_;

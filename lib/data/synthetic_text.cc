@@ -40,6 +40,7 @@ DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, 
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
   spec.shuffle = read_shuffle(config);
+  spec.has_images = false;
   spec.open = [seed = request.seed, text = *request.text, train = limited(samples.train, limits.train),
                test = limited(samples.test, limits.test)] {
     // A pair takes the line after its own; and a part has three lines at least.

@@ -57,6 +57,7 @@ DatasetSpec read_text(ConfigReader& config, const DatasetRequest& request) {
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
   spec.shuffle = read_shuffle(config);
+  spec.has_images = false;
   spec.open = [files = std::move(files), vocabulary, sequence, test_share, limits, seed = request.seed] {
     const auto lines = read_tokens(files.empty() ? own_text() : files, vocabulary);
     SentencePairsOptions options{

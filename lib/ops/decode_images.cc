@@ -7,13 +7,35 @@
 
 namespace dptrain::ops {
 
-Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, DType dtype) {
-  Device& device = common_device("decode_images", {&bytes, &table, &ids});
+Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, const DecodeOptions& options) {
+  Device& device = common_device("decode_images", {&bytes, &table, &ids, &options.epoch, &options.sample_ids});
   DPTRAIN_CHECK(bytes.shape().rank() == 4, "decode_images: {}", bytes.text());
   require_shape("decode_images", "table", table.shape(), {bytes.shape()[1], 256});
+  if (!options.augmentations.empty()) {
+    require_shape("decode_images", "epoch", options.epoch.shape(), {1});
+    require_shape("decode_images", "sample_ids", options.sample_ids.shape(),
+                  {ids.defined() ? ids.elements() : bytes.shape()[0]});
+  }
   return on_device(
-      "decode_images", device, [&] { return cpu::decode_images(bytes, table, ids, dtype); },
-      [&] { return cuda::decode_images(bytes, table, ids, dtype); });
+      "decode_images", device, [&] { return cpu::decode_images(bytes, table, ids, options); },
+      [&] { return cuda::decode_images(bytes, table, ids, options); });
+}
+
+void decode_augmented_image(std::span<const uint8_t> bytes, std::span<const float> table, const AugmentedImage& image,
+                            std::span<float> out) {
+  const auto [height, width] = image.size();
+  const size_t channels = table.size() / 256, plane = static_cast<size_t>(height) * static_cast<size_t>(width);
+  DPTRAIN_CHECK(bytes.size() == channels * plane && out.size() == bytes.size(), "{} bytes of {} x {} x {} into {}",
+                bytes.size(), channels, height, width, out.size());
+  size_t pixel = 0;
+  for (int32_t y = 0; y < height; ++y)
+    for (int32_t x = 0; x < width; ++x, ++pixel) {
+      const int32_t source = image.source(y, x);
+      for (size_t c = 0; c < channels; ++c) {
+        const uint8_t byte = source < 0 ? 0 : bytes[c * plane + static_cast<size_t>(source)];
+        out[c * plane + pixel] = table[c * 256 + byte];
+      }
+    }
 }
 
 Tensor gather_labels(const Tensor& values, const Tensor& ids) {

@@ -4,9 +4,33 @@
 #include "device/parallel_for.h"
 
 namespace dptrain::ops::cpu {
+namespace {
 
-Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, DType dtype) {
-  DPTRAIN_CHECK(dtype == DType::f32, "decode_images into {} on {}", dtype_name(dtype), bytes.device().name());
+Tensor decode_augmented_images(const Tensor& bytes, const Tensor& table, const Tensor& ids,
+                               const DecodeOptions& options) {
+  const int64_t samples = options.sample_ids.elements();
+  const Shape shape = bytes.shape().with_first(samples);
+  const auto elements = static_cast<size_t>(shape[1] * shape[2] * shape[3]);
+  const ImageSize size{.height = static_cast<int32_t>(shape[2]), .width = static_cast<int32_t>(shape[3])};
+  const auto epoch = static_cast<uint32_t>(options.epoch.data<int32_t>()[0]);
+  Tensor images = Tensor::empty(bytes.device(), shape);
+  parallel_for(bytes.device(), samples, [&](int64_t n) {
+    const auto from = static_cast<size_t>(ids.defined() ? ids.data<int64_t>()[n] : n);
+    const auto sample = static_cast<uint32_t>(options.sample_ids.data<int64_t>()[n]);
+    decode_augmented_image({bytes.data<uint8_t>() + from * elements, elements},
+                           {table.data<float>(), static_cast<size_t>(table.elements())},
+                           AugmentedImage(options.augmentations, size, epoch, sample),
+                           {images.data<float>() + static_cast<size_t>(n) * elements, elements});
+  });
+  return images;
+}
+
+}  // namespace
+
+Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, const DecodeOptions& options) {
+  DPTRAIN_CHECK(options.dtype == DType::f32, "decode_images into {} on {}", dtype_name(options.dtype),
+                bytes.device().name());
+  if (!options.augmentations.empty()) return decode_augmented_images(bytes, table, ids, options);
   const int64_t samples = ids.defined() ? ids.elements() : bytes.shape()[0];
   const Shape shape = bytes.shape().with_first(samples);
   const int64_t channels = shape[1], plane = shape[2] * shape[3];

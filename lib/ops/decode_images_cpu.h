@@ -1,10 +1,10 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "ops/decode_images.h"
 
 namespace dptrain::ops::cpu {
 
-Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, DType dtype);
+Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, const DecodeOptions& options);
 Tensor gather_labels(const Tensor& values, const Tensor& ids);
 
 }  // namespace dptrain::ops::cpu

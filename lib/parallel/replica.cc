@@ -102,7 +102,9 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
     const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
     return {.x = part.images, .text = {}, .targets = {labels}, .ids = ids};
   }
-  const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, dtype());
+  ops::DecodeOptions options{.dtype = dtype(), .augmentations = part.augmentations};
+  if (!options.augmentations.empty()) options.epoch = exchange_.epoch();
+  const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, options);
   return {.x = batch.images, .text = {}, .targets = {batch.labels}, .ids = ids};
 }
 

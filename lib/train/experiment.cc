@@ -210,6 +210,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   if (const auto& text = experiment.model.text)
     request.text = TextSizes{.vocabulary = text->vocabulary, .sequence = text->sequence};
   experiment.dataset = read_dataset(config, request);
+  experiment.augmentations = read_augmentations(config, experiment.dataset, experiment.seed);
   experiment.devices = read_devices(config);
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config_reader.h"
+#include "data/augmentation.h"
 #include "data/dataset_registry.h"
 #include "models/model_registry.h"
 #include "optim/schedule.h"
@@ -26,6 +27,7 @@ struct Experiment {
   std::string name;
   models::ModelSpec model;
   DatasetSpec dataset;
+  ops::Augmentations augmentations;  ///< of training samples
   std::vector<DeviceId> devices;
   std::vector<int> threads;  ///< CPU threads by device
   parallel::StrategySpec strategy;

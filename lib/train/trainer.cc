@@ -89,6 +89,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
                                                                           .micro_batches = experiment.accumulate,
                                                                           .seed = experiment.seed,
                                                                           .shuffle = experiment.dataset.shuffle,
+                                                                          .augmentations = experiment.augmentations,
                                                                           .devices = strategy_->batch_devices()});
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,

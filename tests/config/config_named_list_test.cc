@@ -92,6 +92,28 @@ TEST(NamedList, IsNeverEmpty) {
               "a.yaml:1:1: steps: expected a list of one or more steps, got");
 }
 
+TEST(NamedList, MayBeEmptyWhereItsRuleSaysSo) {
+  std::vector<std::string> read;
+  const auto read_colors = [&read](ConfigReader& config) {
+    const std::vector<ConfigChoice> choices = {{"red", "", [&](ConfigReader&) { read.emplace_back("red"); }}};
+    config.named_list("colors", choices, {.definition = "colors", .may_be_empty = true});
+  };
+  for (const char* written : {"{}\n", "colors: []\n", "colors:\n"}) {
+    SCOPED_TRACE(written);
+    EXPECT_EQ(ConfigSession(parse_config(written, "a.yaml"), read_colors).resolved_yaml(), "colors: []\n");
+    EXPECT_TRUE(read.empty());
+  }
+  EXPECT_EQ(ConfigSession(parse_config("colors: [red]\n", "a.yaml"), read_colors).resolved_yaml(),
+            "colors:\n  - red\n");
+  EXPECT_EQ(read, Lines{"red"});
+  EXPECT_EQ(error_of([&] { ConfigSession(parse_config("colors: red\n", "a.yaml"), read_colors); }).lines(),
+            Lines{"a.yaml:1:1: colors: expected a list of colors, got 'red'; write for instance colors: [red, ...]"});
+  const auto schema = nlohmann::json::parse(ConfigSession::schema("colors", read_colors));
+  EXPECT_EQ(schema["properties"]["colors"], nlohmann::json::parse(R"({"$ref": "#/$defs/colors", "default": []})"));
+  EXPECT_EQ(schema["$defs"]["colors"]["minItems"], 0);
+  EXPECT_FALSE(schema.contains("required"));
+}
+
 TEST(NamedList, IsTheSameReadAgainFromTheResolvedYaml) {
   const auto resolved = [](const std::string& text) {
     return ConfigSession(parse_config(text, "a.yaml"), [](ConfigReader& config) { read_steps(config); })

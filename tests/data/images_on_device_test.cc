@@ -1,10 +1,12 @@
 // Batches that a device decodes itself are those that the host would: out of a data set that lies there whole, and of
-// one that doesn't.
+// one that doesn't; augmented or not.
 #include "data/images_on_device.h"
 
 #include <gtest/gtest.h>
 
+#include "data/batch_part.h"
 #include "data/byte_images.h"
+#include "device/cpu_device.h"
 #include "ops/reorder.h"
 #include "support/device_rows.h"
 
@@ -28,7 +30,7 @@ class ImagesOnDeviceTest : public ::testing::TestWithParam<DeviceRow> {
     const auto count = static_cast<int64_t>(numbers.size());
     const Tensor ids = Tensor::empty(*device_, {count}, {.dtype = DType::i64});
     device_->upload(ids.raw(), numbers.data(), ids.bytes());
-    const ImagesOnDevice::Batch batch = images.batch(ids, numbers, DType::f32);
+    const ImagesOnDevice::Batch batch = images.batch(ids, numbers, {});
     ASSERT_EQ(batch.images.shape(), Shape({count, 3, 4, 5}));
     std::vector<float> expected(static_cast<size_t>(count * 60));
     std::vector<int32_t> labels(numbers.size()), expected_labels;
@@ -41,6 +43,26 @@ class ImagesOnDeviceTest : public ::testing::TestWithParam<DeviceRow> {
     EXPECT_EQ(labels, expected_labels);
   }
 
+  /// The bits that a CPU worker's part of a batch has, in every epoch.
+  void expect_augmented_batch(const ImagesOnDevice& images, const std::vector<int64_t>& numbers) {
+    const auto count = static_cast<int64_t>(numbers.size());
+    const auto worker = open_device({DeviceKind::cpu, 1});
+    const ops::Augmentations all = {.seed = 3,
+                                    .list = {{{ops::AugmentationKind::cutout, 2},
+                                              {ops::AugmentationKind::random_crop, 1},
+                                              {ops::AugmentationKind::flip}}},
+                                    .count = 3};
+    const Tensor ids = Tensor::empty(*device_, {count}, {.dtype = DType::i64});
+    device_->upload(ids.raw(), numbers.data(), ids.bytes());
+    for (const int32_t epoch : {1, 2, 3}) {
+      const Tensor epochs = Tensor::empty(*device_, {1}, {.dtype = DType::i32});
+      device_->upload(epochs.raw(), &epoch, sizeof epoch);
+      const Tensor found = images.batch(ids, numbers, {.augmentations = all, .epoch = epochs}).images;
+      const BatchPart expected = load_part(dataset_, numbers, *worker, {.augmentations = all, .epoch = epoch});
+      EXPECT_EQ(ops::reorder(found, Layout::plain).values(), expected.images.values()) << "epoch " << epoch;
+    }
+  }
+
   std::unique_ptr<Device> device_ = GetParam().open();
   ByteImages dataset_;
 };
@@ -50,6 +72,7 @@ TEST_P(ImagesOnDeviceTest, AreThoseOfTheDataSetThatLiesThereWhole) {
   EXPECT_TRUE(images.resident());
   expect_batch(images, {6, 0, 3, 3});
   expect_batch(images, {2});
+  expect_augmented_batch(images, {6, 0, 3, 3, 1, 2, 5});
 }
 
 TEST_P(ImagesOnDeviceTest, AreThoseOfTheDataSetThatDoesNotFit) {
@@ -57,6 +80,15 @@ TEST_P(ImagesOnDeviceTest, AreThoseOfTheDataSetThatDoesNotFit) {
   EXPECT_FALSE(images.resident());
   expect_batch(images, {6, 0, 3, 3});
   expect_batch(images, {2});
+  expect_augmented_batch(images, {6, 0, 3, 3, 1, 2, 5});
+}
+
+TEST_P(ImagesOnDeviceTest, AreAugmentedAlikeByAnyNumberOfThreads) {
+  for (const int threads : {1, 3}) {
+    device_ = nullptr;
+    device_ = GetParam().open(threads);
+    expect_augmented_batch(ImagesOnDevice(*device_, dataset_, 7 * 60), {6, 0, 3, 3, 1, 2, 5});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ImagesOnDeviceTest, ::testing::ValuesIn(testing::device_rows()), testing::RowName());

@@ -84,7 +84,7 @@ TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
   const auto device = testing::test_device();
   std::vector<int64_t> samples(60);
   for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int64_t>(i);
-  const BatchPart part = load_part(*text.train, samples, 2, *device);
+  const BatchPart part = load_part(*text.train, samples, *device, {.epoch = 2});
   const BatchPart block = load_block(*text.train, 0, 60, *device);
   ASSERT_EQ(part.targets.size(), 2u);
   EXPECT_EQ(part.text.predicted.size() % kPredictedRows, 0u);
@@ -102,7 +102,7 @@ TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
     EXPECT_EQ(std::count(begin, begin + 30, 0), 30 - length);
     EXPECT_EQ(*(begin + length - 1), 3) << "the last token is a separator";
   }
-  EXPECT_NE(load_part(*text.train, samples, 3, *device).text.tokens, part.text.tokens) << "another epoch";
+  EXPECT_NE(load_part(*text.train, samples, *device, {.epoch = 3}).text.tokens, part.text.tokens) << "another epoch";
 }
 
 }  // namespace

@@ -125,6 +125,15 @@ TEST(Resume, KeepsRunningStatistics) {
                  {4});
 }
 
+TEST(Resume, AugmentsAsIfItHadNeverStopped) {
+  expect_resumes({"augment=[random_crop: 2, flip, cutout]", "accumulate=2"});
+}
+
+TEST(CudaResume, AugmentsAsIfItHadNeverStopped) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  expect_resumes({"devices=[cuda:0]", "deterministic=true", "augment=[random_crop: 2, flip, cutout]"});
+}
+
 TEST(CudaResume, EndsInTheSameBits) {
   if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
   for (const char* precision : {"fp32", "fp16"})

@@ -70,6 +70,19 @@ TEST_F(TrainerTest, ProgressCountsSamplesAndEpochs) {
   EXPECT_EQ(observer_->steps.back().seconds_left, 0);
 }
 
+TEST_F(TrainerTest, AugmentationsReachTrainingUnderEveryStrategyAndNothingElse) {
+  const std::vector<std::string> augmented = {"augment=[random_crop: 2, flip, cutout]"};
+  const TrainingOutcome ddp = run(augmented);
+  EXPECT_EQ(run({augmented[0], "strategy=data_parallel"}).weights_hash, ddp.weights_hash);
+  EXPECT_NE(run({}).weights_hash, ddp.weights_hash);
+  // Weights that nothing changes are evaluated alike.
+  const auto test_loss = [&](const char* augment) {
+    run({augment, "learning_rate=1e-30", "epochs=1"});
+    return observer_->epochs.at(0).test->score.mean_loss();
+  };
+  EXPECT_EQ(test_loss(augmented[0].c_str()), test_loss("augment=[]"));
+}
+
 TEST_F(TrainerTest, StepsEndInTheMiddleOfAnEpoch) {
   const TrainingOutcome outcome = run({"epochs=", "steps=5", "log_steps=true"});
   EXPECT_EQ(outcome.steps, 5);

@@ -1,0 +1,75 @@
+#include "data/augmentation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dptrain {
+namespace {
+
+using ops::Augmentation;
+using ops::AugmentationKind;
+
+/// The largest side that an image may have.
+constexpr int64_t kMostPixels = 4096;
+
+Augmentation read_random_crop(ConfigReader& options) {
+  const int64_t padding = options.integer("padding", 4, {.min = 1, .max = kMostPixels, .help = "zeros at each side"});
+  return {.kind = AugmentationKind::random_crop, .pixels = static_cast<int32_t>(padding)};
+}
+
+Augmentation read_flip(ConfigReader&) { return {.kind = AugmentationKind::flip}; }
+
+Augmentation read_cutout(ConfigReader& options) {
+  const auto size = options.optional_integer(
+      "size", {.min = 1, .max = kMostPixels, .help = "the square's side; by default half the image's shorter one"});
+  return {.kind = AugmentationKind::cutout, .pixels = static_cast<int32_t>(size.value_or(0))};
+}
+
+/// An augmentation that a configuration may name.
+struct AugmentationRow {
+  const char* name;
+  Augmentation (*read)(ConfigReader& options);
+  const char* help;
+  const char* shorthand;
+};
+
+constexpr std::array kAugmentations = {
+    AugmentationRow{"random_crop", read_random_crop, "pads with zeros and takes a window of the image's size anywhere",
+                    "padding"},
+    AugmentationRow{"flip", read_flip, "mirrors left and right, with probability 1/2", ""},
+    AugmentationRow{"cutout", read_cutout, "zeroes a square centered anywhere", "size"},
+};
+
+}  // namespace
+
+ops::Augmentations read_augmentations(ConfigReader& config, const DatasetSpec& dataset, uint64_t seed) {
+  ops::Augmentations augmentations{.seed = seed};
+  const auto add = [&](const AugmentationRow& row, ConfigReader& options) {
+    const Augmentation augmentation = row.read(options);
+    const std::span so_far(augmentations.list.data(), augmentations.count);
+    if (std::ranges::find(so_far, augmentation.kind, &Augmentation::kind) != so_far.end())
+      config.mistake("augment", "expected each augmentation once", fmt::format("{} again", row.name),
+                     "leave one of them out");
+    else
+      augmentations.list[augmentations.count++] = augmentation;
+  };
+  std::vector<ConfigChoice> choices;
+  for (const AugmentationRow& row : kAugmentations)
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) { add(row, options); }, row.shorthand});
+  config.named_list("augment", choices,
+                    {.definition = "augmentations",
+                     .may_be_empty = true,
+                     .help = "what happens to training images, in order, drawn anew each epoch"});
+  if (!config.describing() && !augmentations.empty() && !dataset.has_images)
+    config.mistake("augment", fmt::format("data set {} has no images to augment", dataset.name),
+                   fmt::format("{} augmentation{}", augmentations.count, augmentations.count == 1 ? "" : "s"),
+                   "leave augment out");
+  return augmentations;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "config/config_reader.h"
+#include "data/dataset_registry.h"
+#include "ops/augmented_image.h"
+
+namespace dptrain {
+
+/// Reads the key `augment`: what happens to the training images of `dataset`, in order; nothing by default. One that is
+/// named twice, and any for a data set without images, is a mistake.
+ops::Augmentations read_augmentations(ConfigReader& config, const DatasetSpec& dataset, uint64_t seed);
+
+}  // namespace dptrain
