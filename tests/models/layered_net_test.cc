@@ -163,7 +163,7 @@ TEST_P(LayeredNet, GradientsFlowToEveryParameter) {
                                             .training = true,
                                             .epoch = testing::epoch_on(*device_, 1),
                                             .sample_ids = testing::sample_ids_on(*device_, 0, kBatch)}),
-        labels, 1.0 / kBatch);
+        labels, {.scale = 1.0 / kBatch});
     double total = 0;
     for (const double one : testing::stored_values<double>(losses.value())) total += one;
     if (mode == Tape::Mode::record) tape.backward(losses, losses.value());

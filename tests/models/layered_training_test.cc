@@ -5,6 +5,7 @@
 #include "autograd/cross_entropy.h"
 #include "config/config_document.h"
 #include "models/model_registry.h"
+#include "nn/named_values.h"
 #include "optim/sgd.h"
 #include "support/formula_values.h"
 #include "support/source_tree.h"
@@ -35,7 +36,7 @@ std::vector<nn::NamedValues> trained(const ModelSpec& spec, const nn::Initializa
     const Variable logits = model->forward(
         tape.input(Tensor::from(*device, {batch, 1, 28, 28}, testing::formula_images(seed, batch * 784))),
         {.tape = tape, .training = true});
-    const Variable losses = autograd::cross_entropy(logits, labels, 1.0 / static_cast<double>(batch));
+    const Variable losses = autograd::cross_entropy(logits, labels, {.scale = 1.0 / static_cast<double>(batch)});
     model->forget_gradients();
     tape.backward(losses, losses.value());
     sgd.step(*model, {.learning_rate = 0.05, .number = step});

@@ -45,7 +45,7 @@ TEST(LayersDocs, ExamplesTrain) {
       Experiment experiment;
       const ConfigSession session(root, [&](ConfigReader& reader) { experiment = read_experiment(reader, "example"); });
       const testing::ScratchFolder scratch;
-      RunDirectory directory(scratch.path(), true);
+      RunDirectory directory(scratch.path(), EarlierRun::overwrite);
       RecordingObserver observer;
       const StopSignal stop = 0;
       EXPECT_EQ(Trainer(experiment, experiment.dataset.open()).run(directory, observer, stop).steps, 2);
