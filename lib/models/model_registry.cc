@@ -7,6 +7,7 @@
 #include "models/bert.h"
 #include "models/layered_net.h"
 #include "models/lenet.h"
+#include "models/pyramidnet.h"
 #include "models/resnet.h"
 
 namespace dptrain::models {
@@ -20,18 +21,34 @@ ModelSpec read_layered_net(ConfigReader& options) {
           }};
 }
 
+std::unique_ptr<nn::Model> build_default_pyramidnet(const nn::LayerOptions& layer_options, const ModelInput& input) {
+  return build_pyramidnet({}, layer_options, input);
+}
+
+ModelSpec read_pyramid(ConfigReader& options) {
+  return {
+      .name = "pyramidnet",
+      .build = [pyramid = read_pyramidnet(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
+        require_images("pyramidnet", input);
+        return build_pyramidnet(pyramid, layer_options, input);
+      }};
+}
+
 struct Row {
   const char* name;
   const char* help;
-  std::unique_ptr<nn::Model> (*build)(const nn::LayerOptions&, const ModelInput&);  ///< null where options say how
-  ModelSpec (*read)(ConfigReader& options);                                         ///< null where there are none
+  /// By the defaults of its options; null where they alone say how.
+  std::unique_ptr<nn::Model> (*build)(const nn::LayerOptions&, const ModelInput&);
+  ModelSpec (*read)(ConfigReader& options);  ///< null where there are none
 };
 
 /// The table of models.
-constexpr std::array<Row, 4> kModels = {{
+constexpr std::array<Row, 5> kModels = {{
     {"lenet", "two 5x5 convolutions and two linear layers; 129,388 parameters", build_lenet, nullptr},
     {"resnet18", "the ResNet-18 of Dive into Deep Learning, with a 3x3 stem; 11 million parameters", build_resnet18,
      nullptr},
+    {"pyramidnet", "the PyramidNet of alpha 270 with 51 blocks; 24 million parameters by default",
+     build_default_pyramidnet, read_pyramid},
     {"bert", "BERT, learning masked tokens and next sentences; 8.6 million parameters", nullptr, read_bert},
     {"layers", "a net of your own, layer by layer", nullptr, read_layered_net},
 }};

@@ -46,7 +46,7 @@ struct ModelSpec {
 /// Reads the key `model`: a name or {name: ..., options}, or {layers: [...]}. One table of names stands behind it.
 ModelSpec read_model(ConfigReader& config);
 
-/// A model by its name alone. Throws 78 for an unknown name, naming the known ones.
+/// A model by its name alone, with the defaults of its options. Throws 78 for an unknown name, naming the known ones.
 ModelSpec find_model(const std::string& name);
 
 }  // namespace dptrain::models

@@ -63,18 +63,20 @@ TEST_F(TrainingTest, FashionMnistHasSixtyThousand) {
   EXPECT_GT(metrics["test"]["accuracy"], 0.5);
 }
 
-TEST_F(TrainingTest, ResNetTrainsWithTheSameWeightsUnderBothStrategies) {
-  const testing::Arguments small = {"model=resnet18", "dataset={name: mnist, limit: 12, test_limit: 70}",
-                                    "batch_size=6"};
-  const auto with = [&](const char* strategy) {
-    testing::Arguments overrides = small;
-    overrides.push_back(std::string("strategy=") + strategy);
-    train(strategy, overrides);
-    return last_metrics(strategy);
-  };
-  const auto ddp = with("ddp"), data_parallel = with("data_parallel");
-  EXPECT_EQ(ddp["test"]["loss"], data_parallel["test"]["loss"]);
-  EXPECT_EQ(ddp["weights_hash"], data_parallel["weights_hash"]);
+TEST_F(TrainingTest, NetsWithBatchNormTrainWithTheSameWeightsUnderBothStrategies) {
+  for (const std::string model : {"resnet18", "{name: pyramidnet, alpha: 7, depth: 1, blocks: 1}"}) {
+    SCOPED_TRACE(model);
+    const auto with = [&](const std::string& strategy) {
+      train(strategy, {"model=" + model, "dataset={name: mnist, limit: 12, test_limit: 70}", "batch_size=6",
+                       "strategy=" + strategy});
+      const auto metrics = last_metrics(strategy);
+      std::filesystem::remove_all(path(strategy));
+      return metrics;
+    };
+    const auto ddp = with("ddp"), data_parallel = with("data_parallel");
+    EXPECT_EQ(ddp["test"]["loss"], data_parallel["test"]["loss"]);
+    EXPECT_EQ(ddp["weights_hash"], data_parallel["weights_hash"]);
+  }
 }
 
 TEST_F(TrainingTest, ItsOwnConfigurationGivesTheSameRun) {
@@ -101,6 +103,23 @@ TEST_F(TrainingTest, FlagsOverrideTheFile) {
 TEST_F(TrainingTest, TheRunIsNamedAfterTheFile) {
   ASSERT_EQ(run({"--config", "digits.yaml", "--set", "dataset.limit=64"}).exit, 0);
   EXPECT_EQ(last_metrics("runs/digits")["run"], "digits");
+}
+
+/// What its configuration promises, in the first six of its epochs. Runs alone: ten seconds of the whole machine.
+TEST(LongTrainingTest, ASmallPyramidNetLearns) {
+  const testing::ScratchFolder folder;
+  const testing::Finished finished =
+      testing::Process({.command = {testing::dptrain_binary(), "--config",
+                                    testing::source_file("configs/pyramidnet_small_1cpu.yaml"), "--out", "run",
+                                    "--json", "--set", "eval_every=0", "--set", "epochs=6"},
+                        .folder = folder.path(),
+                        .out = {},
+                        .err = {}})
+          .wait();
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  const auto lines = testing::lines_of(finished.out);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_GT(nlohmann::json::parse(lines.back())["train"]["accuracy"], 0.9);
 }
 
 /// What the quick start promises. Runs alone: it takes the machine for half a minute.

@@ -26,6 +26,11 @@ std::unique_ptr<nn::Model> placed(const std::string& name, Device& device,
   return model;
 }
 
+/// The images that the model's reference is made for.
+models::ModelInput reference_input(const std::string& name) {
+  return {.image = name == "pyramidnet" ? Shape{3, 32, 32} : Shape{1, 28, 28}, .classes = 10};
+}
+
 class Models : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Device> device_ = test_device();
@@ -35,7 +40,7 @@ TEST_P(Models, HaveTheStateOfPyTorchs) {
   std::ifstream file(testing::source_file("tests/models/state_names.json"));
   // The order of the file counts.
   const auto expected = nlohmann::ordered_json::parse(file).at(GetParam());
-  const auto model = placed(GetParam(), *device_);
+  const auto model = placed(GetParam(), *device_, {}, reference_input(GetParam()));
   EXPECT_EQ(model->parameter_elements(), expected["parameters"].get<int64_t>());
   const auto state = nn::state_dict(*model);
   ASSERT_EQ(state.size(), expected["tensors"].size());
@@ -68,7 +73,7 @@ TEST_P(Models, MakeLogitsOfImages) {
   EXPECT_EQ(logits.value().shape(), (Shape{2, 7}));
 }
 
-INSTANTIATE_TEST_SUITE_P(ByName, Models, ::testing::Values("lenet", "resnet18"),
+INSTANTIATE_TEST_SUITE_P(ByName, Models, ::testing::Values("lenet", "resnet18", "pyramidnet"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// Mean and standard deviation of a tensor of the state.
@@ -120,7 +125,7 @@ TEST(LeNet, NeedsImagesThatItsFiltersFit) {
 TEST(ModelRegistry, NamesWhatIsNear) {
   expect_error(ExitCode::config, {"model: expected a known model, got 'lenett'; did you mean 'lenet'?"},
                [] { models::find_model("lenett"); });
-  expect_error(ExitCode::config, {"known are: lenet, resnet18"}, [] { models::find_model("transformer"); });
+  expect_error(ExitCode::config, {"known are: lenet, resnet18, pyramidnet"}, [] { models::find_model("transformer"); });
 }
 
 TEST(ModelRegistry, ReadsTheConfiguration) {

@@ -23,7 +23,7 @@ def tensors(model):
 
 
 def main():
-    models = {name: MODELS[name]() for name in ("lenet", "resnet18", "bert")}
+    models = {name: MODELS[name]() for name in ("lenet", "resnet18", "pyramidnet", "bert")}
     lines = []
     for name, model in models.items():
         entries = ",\n".join(f'   "{key}": {json.dumps(shape)}' for key, shape in tensors(model).items())
