@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_pytorch.py --model lenet|resnet18 [--batch N] [--fast] [--device cuda] [--precision fp32|tf32|bf16]
+# Usage: scripts/bench_pytorch.py --model NAME [--batch N] [--fast] [--ranks N] [--device cuda] [--precision fp32|tf32|bf16]
 """The PyTorch peer of dptrain: the reference models, trained the way a careful PyTorch user would.
 
-Prints one JSON line: samples/s on data already in memory, after warm-up; on a GPU also the peaks of its memory; the seconds from
-the start of the process, or --started, to the end of the first step. Needs torch (and a C++ compiler for --fast on a CPU).
+Prints one JSON line: samples/s over all ranks on data already in memory, after warm-up; the process's peak over what it had after
+the imports, summed over ranks; on a GPU also the peaks of its memory; the seconds from the start of the process, or --started, to
+the end of the first step. Needs torch, for bert transformers (and a C++ compiler for --fast on a CPU).
 
     bench_pytorch.py --model resnet18 --batch 64
     bench_pytorch.py --model resnet18 --batch 64 --fast      # channels-last and torch.compile
+    bench_pytorch.py --model bert --batch 8 --ranks 2        # DistributedDataParallel over gloo
     bench_pytorch.py --model resnet18 --batch 512 --fast --device cuda --precision bf16
 """
 import time
@@ -17,18 +19,22 @@ import argparse  # noqa: E402
 import contextlib  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
-import pathlib  # noqa: E402
 import resource  # noqa: E402
 import sys  # noqa: E402
+import tempfile  # noqa: E402
 
 import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"))
-from models import MODELS  # noqa: E402
+from pytorch_models import MODELS  # noqa: E402
 
 # On a GPU cuDNN has the convolutions either way, and tuning takes minutes.
 COMPILE_MODES = {"cpu": "max-autotune-no-cudagraphs", "cuda": "default"}
+
+
+def peak_rss_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def set_precision(precision):
@@ -38,11 +44,107 @@ def set_precision(precision):
     torch.backends.cudnn.benchmark = True
 
 
+def bert_batch(net, count, device):
+    """Tokens of which 15 % are to be predicted, and next-sentence labels, as BertForPreTraining takes them."""
+    config = net.config
+    tokens = torch.randint(0, config.vocab_size, (count, config.max_position_embeddings), device=device)
+    masked = torch.rand(tokens.shape, device=device) < 0.15
+    return dict(input_ids=tokens, labels=torch.where(masked, tokens, -100),
+                next_sentence_label=torch.randint(0, 2, (count,), device=device))
+
+
+def loss_of(a, net, trained):
+    """A call that computes the loss of one batch, always the same."""
+    local = a.batch // a.ranks
+    if a.model == "bert":
+        batch = bert_batch(net, local, a.device)
+        return lambda: trained(**batch).loss
+    image = (3, 32, 32) if a.model == "pyramidnet" else (1, 28, 28)
+    x, y = torch.rand(local, *image, device=a.device), torch.randint(0, 10, (local,), device=a.device)
+    if a.fast:
+        x = x.to(memory_format=torch.channels_last)
+    return lambda: F.cross_entropy(trained(x), y)
+
+
+def optimizer_of(a, net):
+    if a.model == "bert":
+        return torch.optim.Adam(net.parameters(), 1e-4, fused=True)
+    return torch.optim.SGD(net.parameters(), 0.01, momentum=a.momentum)
+
+
+def over_ranks(a, value, operation):
+    """The sum or maximum over the ranks of a number."""
+    if a.ranks == 1:
+        return value
+    one = torch.tensor(float(value))
+    dist.all_reduce(one, operation)
+    return one.item()
+
+
+def run(rank, a, meeting):
+    """Trains and measures, as one process of --ranks; rank 0 prints."""
+    if a.model == "bert":
+        import transformers  # before the memory is looked at
+    start_mb = peak_rss_mb()
+    torch.set_num_threads(max(1, a.threads // a.ranks))
+    set_precision(a.precision)
+    torch.manual_seed(0)
+    net = MODELS[a.model]().to(a.device)
+    trained = net
+    if a.ranks > 1:
+        dist.init_process_group("gloo", init_method=f"file://{meeting}/ranks", rank=rank, world_size=a.ranks)
+        trained = torch.nn.parallel.DistributedDataParallel(net)
+    if a.fast:
+        net.to(memory_format=torch.channels_last)
+        trained = torch.compile(trained, mode=a.compile_mode or COMPILE_MODES[a.device])
+    loss_of_batch, optimizer = loss_of(a, net, trained), optimizer_of(a, net)
+
+    def precision():
+        return torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" else contextlib.nullcontext()
+
+    def steps(count):
+        """Seconds for so many steps, all of them finished by all ranks."""
+        start = time.perf_counter()
+        for _ in range(count):
+            optimizer.zero_grad(set_to_none=True)
+            with precision():
+                loss = loss_of_batch()
+            loss.backward()
+            optimizer.step()
+        if a.device == "cuda":
+            torch.cuda.synchronize()
+        if a.ranks > 1:
+            dist.barrier()
+        return time.perf_counter() - start
+
+    steps(1)
+    first_step_s = time.time() - a.started
+    # The last of them tells how many steps fill the time, so that the measured ones run without a look at the clock.
+    steps(max(a.warmup - 1, 1))
+    count = int(over_ranks(a, max(a.min_steps, round(a.seconds / steps(1))), dist.ReduceOp.MAX))
+    seconds = steps(count)
+    peer = "pytorch " + torch.__version__
+    if a.model == "bert":
+        peer += " with transformers " + transformers.__version__
+    report = dict(peer=peer, model=a.model, batch=a.batch, fast=a.fast, ranks=a.ranks, threads=a.threads,
+                  device=a.device, precision=a.precision, samples_per_s=round(a.batch * count / seconds, 1),
+                  start_s=round(first_step_s, 3), peak_rss_mb=round(peak_rss_mb(), 1), start_mb=round(start_mb, 1),
+                  memory_mb=round(over_ranks(a, peak_rss_mb() - start_mb, dist.ReduceOp.SUM), 1))
+    if a.device == "cuda":
+        report.update(gpu=torch.cuda.get_device_name(), cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version(),
+                      peak_bytes=torch.cuda.max_memory_allocated(), reserved_bytes=torch.cuda.max_memory_reserved())
+    if rank == 0:
+        print(json.dumps(report), flush=True)
+    if a.ranks > 1:
+        dist.destroy_process_group()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--model", choices=("lenet", "resnet18"), default="resnet18")
+    p.add_argument("--model", choices=MODELS, default="resnet18")
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     p.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="fp32", help="bf16 is autocast's")
+    p.add_argument("--ranks", type=int, default=1, help="processes on the CPU, with the threads and the batch split over them")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--fast", action="store_true", help="channels-last and torch.compile")
@@ -55,50 +157,17 @@ def main():
     a = p.parse_args()
     if a.device == "cuda" and not torch.cuda.is_available():
         sys.exit("bench_pytorch: this PyTorch finds no GPU")
-    if a.device == "cpu" and a.precision != "fp32":
-        sys.exit(f"bench_pytorch: {a.precision} is for --device cuda")
-    torch.set_num_threads(a.threads)
-    set_precision(a.precision)
-    torch.manual_seed(0)
-    net = MODELS[a.model]().to(a.device)
-    x, y = torch.rand(a.batch, 1, 28, 28, device=a.device), torch.randint(0, 10, (a.batch,), device=a.device)
-    trained = net
-    if a.fast:
-        net = net.to(memory_format=torch.channels_last)
-        x = x.to(memory_format=torch.channels_last)
-        trained = torch.compile(net, mode=a.compile_mode or COMPILE_MODES[a.device])
-    optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=a.momentum)
-    wait = torch.cuda.synchronize if a.device == "cuda" else lambda: None
-
-    def precision():
-        return torch.autocast(a.device, torch.bfloat16) if a.precision == "bf16" else contextlib.nullcontext()
-
-    def steps(count):
-        """Seconds for so many steps, all of them finished."""
-        start = time.perf_counter()
-        for _ in range(count):
-            optimizer.zero_grad(set_to_none=True)
-            with precision():
-                loss = F.cross_entropy(trained(x), y)
-            loss.backward()
-            optimizer.step()
-        wait()
-        return time.perf_counter() - start
-
-    steps(1)
-    first_step_s = time.time() - a.started
-    # The last of them tells how many steps fill the time, so that the measured ones run without a look at the clock.
-    steps(max(a.warmup - 1, 1))
-    count = max(a.min_steps, round(a.seconds / steps(1)))
-    seconds = steps(count)
-    report = dict(peer="pytorch " + torch.__version__, model=a.model, batch=a.batch, fast=a.fast, threads=a.threads,
-                  device=a.device, precision=a.precision, samples_per_s=round(a.batch * count / seconds, 1),
-                  start_s=round(first_step_s, 3),
-                  peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1))
-    if a.device == "cuda":
-        report.update(gpu=torch.cuda.get_device_name(), cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version(),
-                      peak_bytes=torch.cuda.max_memory_allocated(), reserved_bytes=torch.cuda.max_memory_reserved())
-    print(json.dumps(report))
+    if a.device == "cpu" and a.precision == "tf32":
+        sys.exit("bench_pytorch: tf32 is for --device cuda")
+    if a.ranks > 1 and a.device == "cuda":
+        sys.exit("bench_pytorch: --ranks is for --device cpu")
+    if a.batch % a.ranks != 0:
+        sys.exit(f"bench_pytorch: a batch of {a.batch} can't be split over {a.ranks} ranks evenly")
+    if a.ranks == 1:
+        run(0, a, None)
+        return
+    with tempfile.TemporaryDirectory() as meeting:
+        torch.multiprocessing.spawn(run, (a, meeting), a.ranks)
 
 
 if __name__ == "__main__":

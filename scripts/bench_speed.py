@@ -1,129 +1,98 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_speed.py --python PYTHON [--rounds 5] [-o docs/results/cpu-speed]
-"""Speed of dptrain against PyTorch on this machine's CPU: whole training steps, fp32, measured in turns in one run.
+# Usage: scripts/bench_speed.py --environments FOLDER [--only lenet,resnet18] [--peers pytorch,...] [-o docs/results/cpu-speed]
+"""Speed and memory of dptrain against PyTorch and MXNet on this machine's CPU: whole training steps, in turns, in one run.
 
-    bench_speed.py --python PYTHON [--rounds 5] [-o docs/results/cpu-speed]
+    scripts/setup_peers.sh FOLDER
+    scripts/bench_speed.py --environments FOLDER -o docs/results/cpu-speed
 
-PYTHON is an interpreter that has torch. Every round runs dptrain, PyTorch eager and PyTorch channels-last + compile one after
-the other; a round during which other processes used more than --disturbed of the machine is run again. Prints JSON; with -o
-also writes OUT.json and OUT.md. Needs nothing but Python's standard library itself.
+Every round runs all contestants one after the other. A measurement during which other processes used more than --disturbed of
+the machine is taken again; a round that still holds one is discarded and run again. What isn't offered or isn't installed is
+left out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. Needs nothing but Python's standard
+library itself.
 """
 import argparse
 import datetime
 import json
-import os
 import pathlib
-import platform
-import resource
-import statistics
 import subprocess
 import sys
-import tempfile
+
+from bench.cases import CASES, PEERS
+from bench.contestants import Absent, contestants
+from bench.machine import description, undisturbed
+from bench.report import document, summarize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CASES = {
-    "lenet": dict(config="lenet_1cpu", batch=256, samples=31 * 256, epochs=5),
-    "resnet18": dict(config="resnet18_1gpu", batch=64, samples=10 * 64, epochs=4),
-}
 
 
-def machine_busy_s():
-    """Seconds that all cores have spent on anything but idling."""
-    fields = [int(f) for f in open("/proc/stat").readline().split()[1:]]
-    idle = fields[3] + fields[4]
-    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK"), sum(fields[:8]) / os.sysconf("SC_CLK_TCK")
+def text_of(key):
+    name, precision, beside = key
+    return f"{name} {precision}" + " beside a busy core" * beside
 
 
-def own_busy_s():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def measure_round(calls, absent, limit):
+    """One measurement of each; those that take no part move from `calls` to `absent`, for good."""
+    measured = {}
+    for key, call in list(calls.items()):
+        try:
+            measured[key] = undisturbed(call, limit)
+        except Absent as why:
+            del calls[key]
+            absent[text_of(key)] = str(why)
+        said = measured.get(key) or absent[text_of(key)]
+        print(json.dumps({text_of(key): said}), file=sys.stderr, flush=True)
+    return measured
 
 
-def undisturbed(run, limit):
-    """Runs until nothing else used the machine, at most five times; returns the result and the share of others."""
-    for _ in range(5):
-        busy, total, own = *machine_busy_s(), own_busy_s()
-        result = run()
-        busy_after, total_after = machine_busy_s()
-        others = (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9)
-        if others <= limit:
-            break
-    return result, round(others, 3)
+def measure(model, a):
+    calls, absent, quiet, all_rounds = contestants(model, CASES[model], a), {}, [], []
+    while len(quiet) < a.rounds:
+        if len(all_rounds) == 3 * a.rounds:
+            sys.exit(f"bench_speed: {model}: other processes disturbed {len(all_rounds) - len(quiet)} of {len(all_rounds)} rounds; "
+                     "run it on a quiet machine, or allow more with --disturbed")
+        print(f"{model}, round {len(all_rounds) + 1}", file=sys.stderr, flush=True)
+        measured = measure_round(calls, absent, a.disturbed)
+        all_rounds.append(measured)
+        if all(one["others"] <= a.disturbed for one in measured.values()):
+            quiet.append(measured)
+    return dict(summarize(model, quiet, absent), discarded_rounds=len(all_rounds) - len(quiet),
+                rounds=[{text_of(key): one for key, one in measured.items()} for measured in quiet])
 
 
-def dptrain(binary, model, case):
-    with tempfile.TemporaryDirectory() as folder:
-        command = [binary, "--config", case["config"], "--devices", "cpu:0", "--json", "--progress", "none", "--out", folder]
-        for setting in (f"dataset={{name: mnist, limit: {case['samples']}}}", f"batch_size={case['batch']}",
-                        f"epochs={case['epochs']}", "eval_every=0", "optimizer={name: sgd, momentum: 0.9}",
-                        "learning_rate=0.01"):
-            command += ["--set", setting]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        epochs = [json.loads(line) for line in done.stdout.splitlines()]
-    # The first epoch makes the primitives and touches the memory for the first time.
-    return statistics.median(e["train"]["samples_per_s"] for e in epochs[1:])
-
-
-def pytorch(python, model, case, fast):
-    command = [python, str(ROOT / "scripts" / "bench_pytorch.py"), "--model", model, "--batch", str(case["batch"])]
-    done = subprocess.run(command + ["--fast"] * fast, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def cpu_name():
-    names = [line.split(": ", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def table(report):
-    lines = ["| model | batch | dptrain | PyTorch | PyTorch, channels-last + compile | ratio to the better |",
-             "|---|---|---|---|---|---|"]
-    for row in report["rows"]:
-        lines.append(f"| {row['model']} | {row['batch']} | {row['dptrain']:,.0f} | {row['pytorch']:,.0f} | "
-                     f"{row['pytorch_fast']:,.0f} | {row['ratio']:.2f}x |")
-    return "\n".join(lines)
+def listed(known):
+    """For argparse: names with commas between them, all of them known."""
+    def names(text):
+        for name in text.split(","):
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(known)}")
+        return text.split(",")
+    return names
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
+    p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
     p.add_argument("--binary", default=str(ROOT / "build" / "dptrain"))
-    p.add_argument("--models", default="lenet,resnet18")
+    p.add_argument("--only", type=listed(CASES), default=list(CASES), help="models, of " + ", ".join(CASES))
+    p.add_argument("--peers", type=listed(PEERS), default=list(PEERS), help="of " + ", ".join(PEERS))
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that others may use in a round")
+    p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that others may use meanwhile")
+    p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")
     p.add_argument("-o", "--out", help="write OUT.json and OUT.md")
     a = p.parse_args()
-    rows, peer = [], ""
-    for model in a.models.split(","):
-        case, rounds = CASES[model], []
-        for _ in range(a.rounds):
-            ours, others = undisturbed(lambda: dptrain(a.binary, model, case), a.disturbed)
-            eager, others_eager = undisturbed(lambda: pytorch(a.python, model, case, False), a.disturbed)
-            fast, others_fast = undisturbed(lambda: pytorch(a.python, model, case, True), a.disturbed)
-            peer = eager["peer"]
-            rounds.append(dict(dptrain=round(ours, 1), pytorch=eager["samples_per_s"], pytorch_fast=fast["samples_per_s"],
-                               others=max(others, others_eager, others_fast)))
-            print(json.dumps(dict(model=model, **rounds[-1])), file=sys.stderr, flush=True)
-        quiet = [r for r in rounds if r["others"] <= a.disturbed]
-        if not quiet:
-            sys.exit(f"bench_speed: {model}: other processes disturbed every round; run it on a quiet machine")
-        row = {key: statistics.median(r[key] for r in quiet) for key in ("dptrain", "pytorch", "pytorch_fast")}
-        row["ratio"] = round(statistics.median(r["dptrain"] / max(r["pytorch"], r["pytorch_fast"]) for r in quiet), 3)
-        rows.append(dict(model=model, batch=case["batch"], **row, quiet_rounds=len(quiet), rounds=rounds))
-    version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[0]
-    report = dict(cpu=cpu_name(), cores=len(os.sched_getaffinity(0)), peer=peer, dptrain=version, unit="samples/s, fp32",
-                  date=datetime.date.today().isoformat(), rows=rows)
+    if not pathlib.Path(a.binary).exists():
+        p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
+    rows = [measure(model, a) for model in a.only]
+    versions = sorted({one["peer"] for row in rows for measured in row["rounds"] for one in measured.values() if "peer" in one})
+    version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()
+    report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=versions, peers=a.peers,
+                  rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), rows=rows)
     print(json.dumps(report, indent=1))
     if a.out:
         out = pathlib.Path(a.out)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-        out.with_suffix(".md").write_text(
-            f"# Training speed on a CPU\n\nSamples/s of whole training steps, fp32, one process with {report['cores']} threads, on "
-            f"{report['cpu']} with {report['cores']} cores, {report['date']}: {report['dptrain']} against {report['peer']}, "
-            f"medians of {a.rounds} rounds in which both ran in turns. Made by `scripts/bench_speed.py --python PYTHON -o "
-            f"docs/results/cpu-speed`.\n\n{table(report)}\n\nThe ratio is the median over the rounds of dptrain over the better "
-            f"of PyTorch's two.\n")
+        out.with_suffix(".md").write_text(document(report))
 
 
 if __name__ == "__main__":

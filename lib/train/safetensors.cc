@@ -65,7 +65,12 @@ struct Entry {
   std::string name;
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;  ///< bytes of the data
+  bool batch_count = false;     ///< what a batch norm of PyTorch has counted, which nothing here computes with
 };
+
+bool is_batch_count(const std::string& name, const json& dtype) {
+  return dtype == "I64" && name.ends_with("num_batches_tracked");
+}
 
 /// Reads the header and checks all of it against the file's size before anything is taken for the data.
 class Reader {
@@ -86,6 +91,7 @@ class Reader {
     check_data_is_covered(entries);
     std::vector<nn::NamedValues> tensors;
     for (const Entry& entry : entries) {
+      if (entry.batch_count) continue;
       std::vector<float> values((entry.end - entry.begin) / sizeof(float));
       read(kLengthBytes + header_bytes_ + entry.begin, values.data(), entry.end - entry.begin);
       tensors.push_back({entry.name, Shape(entry.shape), std::move(values)});
@@ -136,15 +142,17 @@ class Reader {
         !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
       refuse(what, "expected dtype, shape and two data_offsets", shown(entry));
     const json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
-    if (dtype != "F32") refuse(what, "expected dtype F32", shown(dtype));
+    const bool batch_count = is_batch_count(name, dtype);
+    if (dtype != "F32" && !batch_count) refuse(what, "expected dtype F32", shown(dtype));
     if (shape.size() > static_cast<size_t>(Shape::kMaxRank))
       refuse(what, fmt::format("expected at most {} dimensions", Shape::kMaxRank), fmt::format("{}", shape.size()));
     const auto whole = [](const json& number) { return number.is_number_unsigned(); };
     if (!std::ranges::all_of(shape, whole)) refuse(what, "expected a shape of whole numbers", shown(shape));
     if (!std::ranges::all_of(offsets, whole)) refuse(what, "expected data_offsets of whole numbers", shown(offsets));
 
-    Entry result{.name = name, .shape = {}, .begin = offsets[0], .end = offsets[1]};
-    const uint64_t most = data_bytes() / sizeof(float);
+    Entry result{.name = name, .shape = {}, .begin = offsets[0], .end = offsets[1], .batch_count = batch_count};
+    const uint64_t element_bytes = batch_count ? sizeof(int64_t) : sizeof(float);
+    const uint64_t most = data_bytes() / element_bytes;
     uint64_t elements = 1;
     for (const json& size : shape) {
       result.shape.push_back(size.get<int64_t>());
@@ -152,8 +160,8 @@ class Reader {
           elements > most)
         refuse(what, fmt::format("expected a shape of at most {} values", most), shown(shape));
     }
-    if (result.end < result.begin || result.end > data_bytes() || result.end - result.begin != elements * sizeof(float))
-      refuse(what, fmt::format("expected data_offsets of {} bytes within {}", elements * sizeof(float), data_bytes()),
+    if (result.end < result.begin || result.end > data_bytes() || result.end - result.begin != elements * element_bytes)
+      refuse(what, fmt::format("expected data_offsets of {} bytes within {}", elements * element_bytes, data_bytes()),
              shown(offsets));
     return result;
   }

@@ -14,6 +14,7 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<nn::
 
 /// Reads such a file. Throws 66 where it is missing; 65, naming the tensor, what was expected and what was found, for
 /// anything that is not a well-formed file of f32 tensors whose data lie one after the other without holes or overlaps.
+/// The counts of batches (i64, "...num_batches_tracked") of PyTorch's batch norms are passed over.
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path);
 
 /// SHA-256 in 64 hex digits over the tensors sorted by name: for each its name, "F32" and its shape ("[20, 1, 5, 5]"),

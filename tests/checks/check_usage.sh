@@ -11,7 +11,7 @@ bad=0
 # If a mistake got through, nothing is to be installed or built.
 stubs=$(mktemp -d)
 trap 'rm -rf "$stubs"' EXIT
-for tool in apt-get cmake ctest dpkg-query sudo; do
+for tool in apt-get cmake ctest dpkg-query python3 sudo; do
   printf '#!/bin/sh\nexit 99\n' > "$stubs/$tool"
   chmod +x "$stubs/$tool"
 done
@@ -42,6 +42,10 @@ refused quickstart --seeds ''
 refused quickstart again
 refused test --preset
 refused test --preset fast
+refused setup_peers
+refused setup_peers --now
+refused setup_peers build-peers now
+refused setup_peers ''
 # Where nothing can be installed, the last line names what is missing.
 status=0
 said=$(scripts/setup.sh 2>&1) || status=$?
@@ -49,7 +53,7 @@ if ((status != 69)) || [[ ${said##*$'\n'} != "setup: "*libdnnl-dev* ]]; then
   echo "scripts/setup.sh: is to exit 69 and name what it could not install, but exited $status and said: $said"
   bad=1
 fi
-for script in setup build quickstart test; do
+for script in setup build quickstart test setup_peers; do
   "scripts/$script.sh" --help | grep -q "^Usage: scripts/$script.sh" ||
     { echo "scripts/$script.sh --help does not print its usage"; bad=1; }
 done

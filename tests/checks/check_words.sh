@@ -25,10 +25,12 @@ report "$(find "${folders[@]}" | grep -E '(^|[/_.-])(utils?|helpers?|common|misc
   sed 's|$|: this name says nothing; name the concept that the file holds|' || true)"
 
 while read -r script; do
+  # What scripts import is no script.
+  [[ $script != *.py ]] || grep -q '^if __name__ == "__main__":' "$script" || continue
   [[ -x $script ]] || report "$script: not executable"
   report "$(head -n 20 "$script" | grep -q '^# Usage: ' || echo "$script: no '# Usage:' in its first lines")"
   head -n 1 "$script" | grep -qE '(bash|/sh)$' || continue
   grep -qx 'set -euo pipefail' "$script" || report "$script: no 'set -euo pipefail'"
   bash -n "$script" 2>&1 || report "$script: bash can't parse it"
-done < <(find "${folders[@]}" -type f \( -path '.ci/*' -o -path 'scripts/*' -o -name '*.sh' \))
+done < <(find "${folders[@]}" -type f \( -path '.ci/*' -o -path 'scripts/*' -o -name '*.sh' \) -not -path '*/__pycache__/*')
 exit "$bad"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes state_names.json: names and shapes of every tensor in the state of the models of tests/golden/models.py.
+"""Writes state_names.json: names and shapes of every tensor in the state of the models of scripts/pytorch_models.py.
 
     tests/models/state_names.py
 
@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "golden"))
-from models import MODELS
+sys.path.insert(0, str(HERE.parent.parent / "scripts"))
+from pytorch_models import MODELS  # noqa: E402
 
 
 def tensors(model):

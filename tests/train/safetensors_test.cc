@@ -178,6 +178,21 @@ TEST_F(SafetensorsTest, OtherKindsOfEntriesAreRefused) {
     expect_refused(file_with(header, 0), {"the header", "JSON object"});
 }
 
+TEST_F(SafetensorsTest, BatchCountsOfPyTorchArePassedOver) {
+  json count = entry(json::array(), {0, 8});
+  count["dtype"] = "I64";
+  const json weight = entry({1}, {8, 12});
+  const auto path = write(file_with(json{{"bn1.num_batches_tracked", count}, {"bn1.weight", weight}}.dump(), 12));
+  const auto tensors = read_safetensors(path);
+  ASSERT_EQ(tensors.size(), 1u);
+  EXPECT_EQ(tensors[0].name, "bn1.weight");
+  // Of nothing else, and they lie in the file like any tensor.
+  expect_header_refused({{"bn1.weight", count}}, 8, {"bn1.weight: ", "dtype F32", "I64"});
+  expect_header_refused({{"bn1.num_batches_tracked", count}}, 12, {"the data", "expected 8 bytes", "got 12"});
+  count["data_offsets"] = {0, 4};
+  expect_header_refused({{"bn1.num_batches_tracked", count}}, 4, {"num_batches_tracked: ", "8 bytes within 4"});
+}
+
 TEST_F(SafetensorsTest, ANameThatStandsTwiceIsNamed) {
   const std::string one = entry({1}, {0, 4}).dump(), other = entry({1}, {4, 8}).dump();
   expect_refused(file_with("{\"a\":" + one + ",\"a\":" + other + "}", 8), {"a: ", "each name once"});

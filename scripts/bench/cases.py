@@ -1,0 +1,37 @@
+"""What is measured: a row a model, the settings of dptrain's configuration by which both sides train it."""
+import dataclasses
+
+SGD = dict(optimizer=dict(name="sgd", momentum=0.9), learning_rate=0.01)
+ADAM = dict(optimizer="adam", learning_rate=1e-4)
+BERT = dict(name="bert", vocab=8000, hidden=256, layers=8, heads=8, seq=163, dropout=0.1)
+PHOTOGRAPHS = dict(name="synthetic", shape=[3, 32, 32])
+
+PRECISIONS = ("fp32", "bf16")
+# dptrain's devices: its strategy is `single` on one of them and `ddp` on two.
+OURS = {"single": ["cpu:0"], "ddp": ["cpu:0", "cpu:1"]}
+# Of the process that a peer runs in: arguments of bench_pytorch.py, or how many contexts bench_mxnet.py has.
+PYTORCH = {"pytorch": [], "pytorch_fast": ["--fast"], "pytorch_ddp": ["--ranks", "2"]}
+MXNET = {"mxnet_1": 1, "mxnet_2": 2}
+PEERS = (*PYTORCH, *MXNET)
+TITLES = {"single": "dptrain single", "ddp": "dptrain ddp, 2 devices", "pytorch": "PyTorch eager",
+          "pytorch_fast": "PyTorch channels-last + compile", "pytorch_ddp": "PyTorch DDP, 2 processes",
+          "mxnet_1": "MXNet, 1 context", "mxnet_2": "MXNet, 2 contexts"}
+
+MEMORY_BAR = 0.6  # of the smallest peer's
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    settings: dict            # of the configuration: model, data set with the samples of an epoch, optimizer
+    batch: int
+    epochs: int               # the first warms up
+    mxnet: bool = False       # whether bench_mxnet.py has the model
+    ddp_bar: float | None = None  # what ddp on two devices must reach of single
+
+
+CASES = {
+    "lenet": Case(dict(model="lenet", dataset=dict(name="mnist", limit=31 * 256), **SGD), 256, 5, mxnet=True, ddp_bar=0.95),
+    "resnet18": Case(dict(model="resnet18", dataset=dict(name="mnist", limit=10 * 64), **SGD), 64, 4, mxnet=True, ddp_bar=0.9),
+    "pyramidnet": Case(dict(model="pyramidnet", dataset=dict(PHOTOGRAPHS, samples=4 * 16), **SGD), 16, 3),
+    "bert": Case(dict(model=BERT, dataset=dict(name="synthetic", samples=6 * 8), **ADAM), 8, 3),
+}

@@ -1,0 +1,82 @@
+"""The machine: what it is, who else uses it, and a process of our own that does."""
+import contextlib
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+
+
+def description():
+    """CPU, cores and instruction sets, as /proc/cpuinfo has them."""
+    def first(key):
+        lines = (line.split(":", 1) for line in open("/proc/cpuinfo") if line.startswith(key))
+        return next((value.strip() for _, value in lines), "")
+
+    sets = [flag for flag in first("flags").split() if flag.startswith(("avx2", "avx_vnni", "avx512", "amx"))]
+    return dict(cpu=first("model name") or platform.machine(), cores=len(os.sched_getaffinity(0)), instruction_sets=sets)
+
+
+def machine_busy_s():
+    """Seconds that all cores have spent on anything but idling, and in all; what a hypervisor took counts as busy."""
+    fields = [int(f) for f in open("/proc/stat").readline().split()[1:9]]
+    ticks = os.sysconf("SC_CLK_TCK")
+    return (sum(fields) - fields[3] - fields[4]) / ticks, sum(fields) / ticks
+
+
+def own_busy_s():
+    """Seconds that children which have ended spent; the script itself only waits for them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def undisturbed(run, limit):
+    """Runs until others took no more than `limit` of the machine meanwhile, at most five times. The last result, a dict, with
+    the share of others in it. What `run` starts must have ended when it returns."""
+    for _ in range(5):
+        busy, total, own = *machine_busy_s(), own_busy_s()
+        result = run()
+        busy_after, total_after = machine_busy_s()
+        others = (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9)
+        if others <= limit:
+            break
+    return dict(result, others=round(others, 3))
+
+
+@contextlib.contextmanager
+def busy_core(wanted):
+    """Where wanted, another process keeps one core busy."""
+    if not wanted:
+        yield
+        return
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinner:
+        try:
+            yield
+        finally:
+            spinner.kill()
+
+
+def peak_rss_mb(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
+
+
+def start_rss_mb(command):
+    """Peak of a process that has started and goes to print its first line, where a pipe that is full holds it. Not its ru_maxrss:
+    exec takes that over from the caller, this process, which is larger."""
+    _, full = pipe = os.pipe()
+    os.set_blocking(full, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(full, bytes(4096))
+    os.set_blocking(full, True)
+    with subprocess.Popen(command, stdout=full, stderr=subprocess.DEVNULL) as process:
+        before, peak = -1, 0
+        while process.poll() is None and before != peak:
+            time.sleep(0.5)
+            before, peak = peak, peak_rss_mb(process.pid)
+        process.kill()
+    for end in pipe:
+        os.close(end)
+    return peak

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# Usage: scripts/convert_pytorch.py to-pytorch|from-pytorch ... --model NAME -o FILE     (--help)
+"""Weights of dptrain's models to PyTorch and back, by the reference models of scripts/pytorch_models.py.
+
+    convert_pytorch.py to-pytorch runs/lenet_1cpu --model lenet -o lenet.pt
+    convert_pytorch.py from-pytorch lenet.pt --model lenet -o lenet.safetensors
+    convert_pytorch.py from-pytorch --new --model resnet18 --set channels=3 -o new.safetensors
+
+to-pytorch reads a run, a checkpoint's folder or a .safetensors file, loads it with load_state_dict(strict=True), writes the state
+with torch.save where -o is given, and prints JSON: the weights' hash as `dptrain hash` prints it, and what the model makes of the
+inputs that a formula gives (tests/golden/golden.py). from-pytorch takes what torch.save or safetensors wrote, or the model as
+PyTorch begins it, and writes what `init: {from: FILE}` reads. Needs torch, safetensors, for bert transformers:
+scripts/setup_peers.sh.
+"""
+import argparse
+import hashlib
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from pytorch_models import MODELS
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"))
+from golden import batch_for, summary  # noqa: E402
+
+
+def weights_file(path):
+    """The model.safetensors of a run's newest checkpoint, of a checkpoint, or the file itself."""
+    if path.is_file():
+        return path
+    steps = sorted(path.glob("checkpoints/step-*/model.safetensors"), key=lambda file: int(file.parent.name[5:]))
+    found = [path / "model.safetensors", *steps][-1]
+    if not found.exists():
+        sys.exit(f"convert_pytorch: {path}: expected a run, a checkpoint or a .safetensors file, found no weights")
+    return found
+
+
+def state_of(net):
+    """What dptrain keeps of a model: parameters, tied ones under each of their names, and running statistics."""
+    return {name: tensor.clone() for name, tensor in net.state_dict().items() if tensor.is_floating_point()}
+
+
+def load(net, tensors):
+    """Gives the model these tensors, all of them and no others. What a batch norm has counted, which dptrain doesn't, stays as it
+    is; of tied parameters, which share memory, one name is enough."""
+    own, state = net.state_dict(), dict(tensors)
+    given = {own[name].data_ptr(): tensor for name, tensor in tensors.items() if name in own}
+    for name, tensor in own.items():
+        if name.endswith(".num_batches_tracked"):
+            state.setdefault(name, tensor)
+        elif tensor.data_ptr() in given:
+            state.setdefault(name, given[tensor.data_ptr()])
+    try:
+        net.load_state_dict(state, strict=True)
+    except RuntimeError as error:
+        sys.exit(f"convert_pytorch: {' '.join(str(error).split())}; are --model and --set those that it was made with?")
+
+
+def weights_hash(tensors):
+    """As lib/train/safetensors.h defines it."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(f"{name}\nF32\n{list(tensors[name].shape)}\n".encode())
+        digest.update(tensors[name].numpy().astype("<f4", copy=False).tobytes())
+    return digest.hexdigest()
+
+
+def outputs(model, net):
+    """Norm, first values and products with fixed vectors of the logits, in evaluation, of the formula's batch of 4 with seed 1."""
+    net.eval()
+    with torch.no_grad():
+        if model != "bert":
+            return dict(logits=summary(net(batch_for(model, 4, 1, 0, 0)[0])))
+        result = net(**batch_for(model, 4, 1, net.config.vocab_size, net.config.max_position_embeddings))
+        return dict(logits=summary(result.prediction_logits), next_sentence=summary(result.seq_relationship_logits))
+
+
+def to_pytorch(a, net):
+    load(net, load_file(weights_file(a.source)))
+    if a.out:
+        torch.save(net.state_dict(), a.out)
+    print(json.dumps(dict(model=a.model, options=dict(a.set), weights_hash=weights_hash(state_of(net)), **outputs(a.model, net)),
+                     indent=1))
+
+
+def from_pytorch(a, net):
+    if a.source:
+        load(net, load_file(a.source) if a.source.suffix == ".safetensors" else torch.load(a.source, weights_only=True))
+    save_file(state_of(net), a.out, metadata=dict(format="pt"))
+    print(json.dumps(dict(model=a.model, options=dict(a.set), weights_hash=weights_hash(state_of(net)))))
+
+
+def option(text):
+    """KEY=VALUE of --set, the value a number."""
+    key, _, value = text.partition("=")
+    return key, float(value) if "." in value else int(value)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("direction", choices=("to-pytorch", "from-pytorch"))
+    p.add_argument("source", nargs="?", type=pathlib.Path, help="a checkpoint of dptrain, or a file of PyTorch's")
+    p.add_argument("--new", action="store_true", help="from-pytorch: the model as PyTorch begins it")
+    p.add_argument("--seed", type=int, default=0, help="torch.manual_seed's, for --new")
+    p.add_argument("--model", choices=MODELS, required=True)
+    p.add_argument("--set", type=option, action="append", default=[], metavar="KEY=VALUE", help="an option of the model: classes=7")
+    p.add_argument("-o", "--out", type=pathlib.Path, help="the file to write; from-pytorch needs one")
+    a = p.parse_args()
+    if (a.source is None) != a.new or (a.new and a.direction == "to-pytorch"):
+        p.error("expected one of SOURCE and, with from-pytorch, --new")
+    if a.direction == "from-pytorch" and a.out is None:
+        p.error("from-pytorch needs -o FILE")
+    torch.manual_seed(a.seed)
+    net = MODELS[a.model](**dict(a.set))
+    (to_pytorch if a.direction == "to-pytorch" else from_pytorch)(a, net)
+
+
+if __name__ == "__main__":
+    main()

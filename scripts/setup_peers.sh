@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what dptrain is measured against, from PyPI, each in a virtual environment of its own: PyTorch with transformers for
+# python3, and MXNet 1.9.1, which needs Python 3.8. Where there is none, that one is left out and the script says so. Does nothing
+# where they are there. scripts/convert_pytorch.py runs in the first of them, too.
+#
+# Usage: scripts/setup_peers.sh FOLDER      makes FOLDER/torch and FOLDER/mxnet
+#
+# Exit codes: 0 done, 64 usage, 69 they could not be installed.
+set -euo pipefail
+
+fail() {
+  echo "setup_peers: $2" >&2
+  exit "$1"
+}
+
+case ${1:-} in
+  -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+  -*) fail 64 "unknown option '$1'; give the folder for the environments" ;;
+esac
+(($# == 1)) || fail 64 "expected one folder for the environments, got $# arguments"
+[[ -n $1 ]] || fail 64 "the folder's name is empty"
+folder=$1
+
+# environment NAME PYTHON MODULES PACKAGE...: FOLDER/NAME, with packages, in which the modules can be imported.
+environment() {
+  local name=$1 python=$2 modules=$3 target=$folder/$1
+  if "$target/bin/python" -c "import $modules" 2> /dev/null; then
+    echo "setup_peers: $target is there"
+    return
+  fi
+  echo "setup_peers: installing ${*:4} into $target"
+  "$python" -m venv "$target" || fail 69 "$python -m venv $target failed; Debian's package python3-venv has what it needs"
+  "$target/bin/python" -m pip install --quiet --disable-pip-version-check "${@:4}" < /dev/null ||
+    fail 69 "pip could not install ${*:4} for $name; is there a network?"
+  "$target/bin/python" -c "import $modules" || fail 69 "$modules was installed into $target, but can't be imported"
+}
+
+# The first Python 3.8 that runs: on PATH a pyenv's python3.8 may be there and refuse to.
+python38() {
+  local candidate
+  for candidate in python3.8 "$(command -v pyenv > /dev/null && pyenv root || echo "$HOME/.pyenv")"/versions/3.8.*/bin/python; do
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 8))' 2> /dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+}
+
+command -v python3 > /dev/null || fail 69 "there is no python3"
+mkdir -p "$folder" || fail 69 "$folder could not be made"
+environment torch python3 'torch, transformers' torch numpy transformers safetensors
+old=$(python38)
+if [[ -n $old ]]; then
+  environment mxnet "$old" mxnet mxnet==1.9.1 'numpy<1.24'
+else
+  echo "setup_peers: MXNet is left out: it needs Python 3.8, and there is none on PATH nor among pyenv's versions"
+fi

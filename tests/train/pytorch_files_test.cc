@@ -1,0 +1,125 @@
+// Weights go to PyTorch and back. Its side is recorded in tests/golden: a file that it wrote, how it trained on from
+// it, and what it made of a checkpoint of ours.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "golden/golden_trace.h"
+#include "models/model_registry.h"
+#include "support/formula_tensor.h"
+#include "support/process.h"
+#include "support/source_tree.h"
+#include "support/test_device.h"
+#include "train/experiment_of.h"
+#include "train/safetensors.h"
+
+namespace dptrain::train {
+namespace {
+
+using namespace testing;
+
+json recorded(const std::string& file) { return json::parse(text_of(source_file("tests/" + file))); }
+
+/// The experiment as a run of its own.
+class Training {
+ public:
+  explicit Training(const std::vector<std::string>& overrides)
+      : experiment_(experiment_of(overrides)), trainer_(experiment_, experiment_.dataset.open()) {}
+
+  Pass evaluate() { return trainer_.evaluate(); }
+  TrainingOutcome run() {
+    RunDirectory directory(scratch_.path(), EarlierRun::refuse);
+    RecordingObserver observer;
+    const StopSignal stop = 0;
+    return trainer_.run(directory, observer, stop);
+  }
+
+ private:
+  Experiment experiment_;
+  ScratchFolder scratch_;
+  Trainer trainer_;
+};
+
+/// Float32 against PyTorch's doubles: a value of the loss is rounded to 1e-7 in each of a few dozen steps of
+/// arithmetic. Training moves this loss by 3e-3 of itself, so what goes another way is far outside.
+void expect_same(const Pass& pass, const json& pytorch) {
+  EXPECT_NEAR(pass.score.mean_loss(), pytorch["loss"], 1e-5 * pytorch["loss"].get<double>());
+  EXPECT_EQ(pass.score.accuracy(), pytorch["accuracy"].get<double>());
+}
+
+// The file holds the counts of batches that PyTorch's state has, as 64-bit integers.
+TEST(PyTorchFiles, ATrainingBegunFromOneGoesOnAsPyTorchs) {
+  const json pytorch = recorded("golden/pytorch/small_net.json");
+  Training training(
+      {"model={layers: [conv: {channels: 6, kernel: 5, stride: 2}, batch_norm, relu, global_avg_pool, linear: "
+       "classes]}",
+       "dataset={name: mnist, limit: 320, test_limit: 200, shuffle: false}", "devices=[cpu:0]", "batch_size=64",
+       "learning_rate=0.5", "optimizer={name: sgd, momentum: 0.9}", "epochs=1",
+       "init={from: " + source_file("tests/golden/pytorch/small_net.safetensors") + "}"});
+  expect_same(training.evaluate(), pytorch["before"]);
+  const TrainingOutcome outcome = training.run();
+  ASSERT_TRUE(outcome.last_epoch && outcome.last_epoch->test);
+  expect_same(*outcome.last_epoch->test, pytorch["after"]);
+}
+
+// What lenet.json says PyTorch computed with load_state_dict(strict=True) from this very checkpoint, we compute too.
+TEST(PyTorchFiles, PyTorchComputesTheSameFromOurs) {
+  const json pytorch = recorded("golden/pytorch/lenet.json");
+  // A rate that changes nothing: the weights are those of the beginning, the same bits on every machine.
+  Training training({"dataset={name: synthetic, samples: 8, test_samples: 4}", "devices=[cpu:0]", "batch_size=8",
+                     "learning_rate=1e-30", "epochs=", "steps=1"});
+  const TrainingOutcome outcome = training.run();
+  ASSERT_EQ(outcome.weights_hash, pytorch["weights_hash"].get<std::string>());
+
+  const auto device = test_device();
+  const auto model = models::find_model("lenet").build({.device = *device}, {.image = {1, 28, 28}, .classes = 10});
+  model->place(*device, {});
+  nn::load_state_dict(*model, read_safetensors(outcome.weights));
+  Tape tape(Tape::Mode::forget);
+  const Tensor images = Tensor::from(*device, {4, 1, 28, 28}, formula_images(1, 4 * 784));
+  const std::vector<float> logits = model->forward(tape.input(images), {.tape = tape}).value().values();
+  // Both sides are float32, and add up to 800 products in orders of their own.
+  expect_tensor(pytorch["logits"], logits, 1e-5, 0);
+}
+
+struct StoredModel {
+  const char* name;
+  models::ModelInput input;
+};
+std::ostream& operator<<(std::ostream& out, const StoredModel& model) { return out << model.name; }
+
+class StoredModels : public ::testing::TestWithParam<StoredModel> {};
+
+// As PyTorch reads the file: the header, without our own reader between.
+TEST_P(StoredModels, HaveThePartsOfPyTorchsStateAsFloats) {
+  const auto device = test_device();
+  const auto model = experiment_of({std::string("model=") + GetParam().name, "dataset={name: synthetic}"})
+                         .model.build({.device = *device}, GetParam().input);
+  model->place(*device, {});
+  const ScratchFolder scratch;
+  write_safetensors(scratch.path() / "model", nn::state_dict(*model));
+  const std::string file = text_of(scratch.path() / "model");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
+  json header = json::parse(file.substr(sizeof header_bytes, header_bytes));
+  header.erase("__metadata__");
+
+  const json pytorch = recorded("models/state_names.json").at(GetParam().name).at("tensors");
+  EXPECT_EQ(header.size(), pytorch.size());
+  for (const auto& [name, shape] : pytorch.items()) {
+    ASSERT_TRUE(header.contains(name)) << name;
+    EXPECT_EQ(header[name]["shape"], shape) << name;
+    EXPECT_EQ(header[name]["dtype"], "F32") << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ByName, StoredModels,
+                         ::testing::Values(StoredModel{"lenet", {.image = {1, 28, 28}}},
+                                           StoredModel{"resnet18", {.image = {1, 28, 28}}},
+                                           StoredModel{"pyramidnet", {.image = {3, 32, 32}}},
+                                           StoredModel{"bert", {.text = models::TextSizes{8000, 163}}}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace dptrain::train
