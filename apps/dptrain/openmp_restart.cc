@@ -11,6 +11,11 @@ namespace {
 /// Set for the second start, which never starts a third.
 constexpr const char* kRestarted = "DPTRAIN_OPENMP_RESTARTED";
 
+/// How often an idle thread looks for work before it sleeps: some microseconds. Long enough for the pauses between the
+/// phases of a convolution, and short enough to leave the core to others: beside a busy process 20,000 are a third
+/// slower, and none at all is 5 % slower on a quiet machine (LeNet and ResNet-18, two threads).
+constexpr const char* kSpins = "2000";
+
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
 }  // namespace
@@ -22,7 +27,7 @@ void restart_with_openmp_environment(char** arguments) {
   const bool binds = binding != nullptr && std::string_view(binding) != "false";
   if (chooses_waiting && !binds) return;
   // A user who chose how threads wait keeps that choice.
-  if (!chooses_waiting) ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  if (!chooses_waiting) ::setenv("GOMP_SPINCOUNT", kSpins, 1);
   if (binds) ::setenv("OMP_PROC_BIND", "false", 1);
   ::setenv(kRestarted, "1", 1);
   ::execv("/proc/self/exe", arguments);

@@ -4,20 +4,12 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/random.h"
 #include "device/parallel_for.h"
 #include "ops/attention_kernels.h"
+#include "ops/dropout_cpu.h"
 
 namespace dptrain::ops::cpu {
 namespace {
-
-RandomCounter counter_of(const DropoutKey& key, int64_t sample) {
-  const auto epoch = static_cast<uint32_t>(key.epoch.data<int32_t>()[0]);
-  const auto subject = static_cast<uint32_t>(key.sample_ids.data<int64_t>()[sample]);
-  const auto words = KeyedRandom(key.seed, RandomPurpose::dropout, epoch, subject).key();
-  // A layer's blocks begin at its number times 2^40.
-  return {.key = {words[0], words[1]}, .upper = key.layer << 8, .subject = subject, .epoch = epoch};
-}
 
 /// Calls body(head, offset) for every head of every sample, whose matrices begin at `offset` of the tensors. A head is
 /// computed by one thread, so that its bits don't depend on how many there are.
@@ -51,7 +43,7 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
                          .log_sums = log_sums.data<float>() + task * positions,
                          .scratch = scratch.data<float>() + part * scratch_floats};
       if (options.dropout > 0)
-        work.dropout = {.counter = counter_of(options.key, n),
+        work.dropout = {.counter = dropout_counter(options.key, n),
                         .threshold = dropout_threshold(options.dropout),
                         .scale = 1.f / (1.f - options.dropout)};
       body(work, offset);

@@ -1,6 +1,7 @@
 #include "ops/attention_kernels.h"
 
 #include "ops/float_functions.h"
+#include "ops/random_words.h"
 #include "ops/small_product.h"
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Of the work nine tenths are products: 2 of

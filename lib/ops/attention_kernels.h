@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "ops/random_words.h"
+#include "ops/random_counter.h"
 
 namespace dptrain::ops {
 

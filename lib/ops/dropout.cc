@@ -37,7 +37,10 @@ DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutK
   DPTRAIN_CHECK(key.sample_ids.defined() && key.sample_ids.elements() == x.shape()[0], "dropout: {} sample ids for {}",
                 key.sample_ids.defined() ? key.sample_ids.elements() : 0, x.text());
   DPTRAIN_CHECK(key.epoch.defined(), "dropout: no epoch for {}", x.text());
-  const Tensor mask = Tensor::zeros(x.device(), x.shape(), {.dtype = DType::u8, .layout = x.layout()});
+  const TensorOptions like_x{.dtype = DType::u8, .layout = x.layout()};
+  // The padding of blocked layouts is zero.
+  const Tensor mask = x.layout() == Layout::plain ? Tensor::empty(x.device(), x.shape(), like_x)
+                                                  : Tensor::zeros(x.device(), x.shape(), like_x);
   draw_mask(mask, dropout_threshold(probability), key);
   return {.y = scaled("dropout", x, mask, probability), .mask = mask};
 }

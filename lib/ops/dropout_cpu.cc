@@ -4,26 +4,54 @@
 
 #include "base/random.h"
 #include "device/parallel_for.h"
+#include "ops/dropout_kernels.h"
 #include "ops/image_offsets.h"
 
 namespace dptrain::ops::cpu {
+namespace {
+
+/// In logical order of a sample, whatever its layout; kDropoutGrain elements, or those that are left, at a time.
+template <class Body>
+void for_each_grain(const Tensor& mask, const Body& body) {
+  const int64_t samples = mask.shape()[0], elements = samples > 0 ? mask.elements() / samples : 0;
+  const int64_t grains = (elements + kDropoutGrain - 1) / kDropoutGrain;
+  parallel_ranges(mask.device(), samples * grains, 1, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t n = begin / grains, last = std::min(end, (n + 1) * grains);
+      body(n, begin % grains * kDropoutGrain, std::min(elements, (last - n * grains) * kDropoutGrain));
+      begin = last;
+    }
+  });
+}
+
+}  // namespace
+
+RandomCounter dropout_counter(const DropoutKey& key, int64_t sample) {
+  const auto epoch = static_cast<uint32_t>(key.epoch.data<int32_t>()[0]);
+  const auto subject = static_cast<uint32_t>(key.sample_ids.data<int64_t>()[sample]);
+  const auto words = KeyedRandom(key.seed, RandomPurpose::dropout, epoch, subject).key();
+  // A layer's blocks begin at its number times 2^40.
+  return {.key = {words[0], words[1]}, .upper = key.layer << 8, .subject = subject, .epoch = epoch};
+}
 
 void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
-  const int64_t samples = mask.shape()[0];
-  const bool images = mask.layout() != Layout::plain;
-  const int64_t elements = samples > 0 ? mask.elements() / samples : 0;
-  const int64_t positions = images ? mask.shape()[2] * mask.shape()[3] : elements;
+  const int64_t elements = mask.shape()[0] > 0 ? mask.elements() / mask.shape()[0] : 0;
   auto* out = mask.data<uint8_t>();
-  parallel_for(mask.device(), samples, [&](int64_t n) {
-    const KeyedRandom random(key.seed, RandomPurpose::dropout, static_cast<uint32_t>(key.epoch.data<int32_t>()[0]),
-                             static_cast<uint32_t>(key.sample_ids.data<int64_t>()[n]));
-    const uint64_t layer = uint64_t{key.layer} << 40;
-    for (int64_t block = 0; 4 * block < elements; ++block) {
-      const auto words = random.words(layer + static_cast<uint64_t>(block));
-      for (int64_t i = 4 * block; i < std::min(4 * block + 4, elements); ++i) {
-        const int64_t at = images ? ImageOffsets(mask)(n, i / positions, i % positions) : n * elements + i;
-        out[at] = words[static_cast<size_t>(i % 4)] >= threshold;
-      }
+  if (mask.layout() == Layout::plain) {
+    for_each_grain(mask, [&](int64_t n, int64_t first, int64_t last) {
+      dropout_kernels().draw(dropout_counter(key, n), first, last - first, threshold, out + n * elements + first);
+    });
+    return;
+  }
+  const int64_t positions = mask.shape()[2] * mask.shape()[3];
+  const ImageOffsets offsets(mask);
+  for_each_grain(mask, [&](int64_t n, int64_t first, int64_t last) {
+    const RandomCounter counter = dropout_counter(key, n);
+    for (int64_t begin = first; begin < last; begin += kDropoutGrain) {
+      uint8_t drawn[kDropoutGrain];
+      const int64_t end = std::min(begin + kDropoutGrain, last);
+      dropout_kernels().draw(counter, begin, end - begin, threshold, drawn);
+      for (int64_t i = begin; i < end; ++i) out[offsets(n, i / positions, i % positions)] = drawn[i - begin];
     }
   });
 }

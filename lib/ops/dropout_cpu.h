@@ -1,8 +1,12 @@
 #pragma once
 
 #include "ops/dropout.h"
+#include "ops/random_counter.h"
 
 namespace dptrain::ops::cpu {
+
+/// What the numbers of a sample are drawn with.
+RandomCounter dropout_counter(const DropoutKey& key, int64_t sample);
 
 /// Writes the mask, u8 in the layout of its tensor: 1 where the element's word is at least `threshold`. Drawn in
 /// logical order (channel by channel), so that every layout drops the same elements.

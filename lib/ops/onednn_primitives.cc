@@ -51,7 +51,7 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
 
 dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine& engine,
                                                                   const InnerProductDescs& d) {
-  return {engine, kForward, d.source, d.weights, d.bias, d.destination, attributes(d.relu)};
+  return {engine, kForward, d.source, d.weights, d.bias, d.destination, attributes()};
 }
 
 dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
@@ -106,7 +106,7 @@ dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::en
   const auto make = [&](auto... bias) {
     return dnnl::inner_product_forward::desc(kForward, d.source, d.weights, bias..., d.destination);
   };
-  return {d.bias.is_zero() ? make() : make(d.bias), attributes(d.relu), engine};
+  return {d.bias.is_zero() ? make() : make(d.bias), attributes(), engine};
 }
 
 dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(

@@ -23,7 +23,6 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
 
 struct InnerProductDescs {
   dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias: none
-  bool relu = false;
 };
 
 dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine&, const InnerProductDescs&);

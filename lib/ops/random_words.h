@@ -1,21 +1,15 @@
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 
-// Many blocks of a KeyedRandom at once, for *_kernels.cc only: each instruction set gets its own, which no other file
+#include "ops/random_counter.h"
+
+// Many blocks of a KeyedRandom at once. For *_kernels.cc only: each instruction set gets its own, which no other file
 // can see.
-
-namespace dptrain::ops {
-
-/// What base/random.h's KeyedRandom is made from, and the upper half of its blocks' numbers.
-struct RandomCounter {
-  uint32_t key[2];
-  uint32_t upper;
-  uint32_t subject;
-  uint32_t epoch;
-};
-
-}  // namespace dptrain::ops
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -23,25 +17,70 @@ namespace {
 /// Blocks that are computed side by side.
 constexpr int64_t kRandomBlocks = 16;
 
+/// 32-bit numbers, each in the lower half of a 64-bit lane; what is in the upper halves is never read.
+#if defined(__AVX512F__)
+// Masked, of all lanes: GCC 12 takes the unmasked ones' own temporaries for uninitialized (GCC bug 105593).
+using Halves = __m512i;
+constexpr int kHalves = 8;
+inline Halves all(uint32_t value) { return _mm512_set1_epi64(value); }
+inline Halves read(const uint64_t* from) { return _mm512_loadu_si512(from); }
+inline void write(uint64_t* to, Halves values) { _mm512_storeu_si512(to, values); }
+inline Halves product(Halves a, Halves b) { return _mm512_maskz_mul_epu32(0xff, a, b); }
+inline Halves upper_of(Halves a) { return _mm512_maskz_srli_epi64(0xff, a, 32); }
+inline Halves mixed(Halves a, Halves b, Halves c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
+#elif defined(__AVX2__)
+using Halves = __m256i;
+constexpr int kHalves = 4;
+inline Halves all(uint32_t value) { return _mm256_set1_epi64x(value); }
+inline Halves read(const uint64_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+inline void write(uint64_t* to, Halves values) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), values); }
+inline Halves product(Halves a, Halves b) { return _mm256_mul_epu32(a, b); }
+inline Halves upper_of(Halves a) { return _mm256_srli_epi64(a, 32); }
+inline Halves mixed(Halves a, Halves b, Halves c) { return _mm256_xor_si256(_mm256_xor_si256(a, b), c); }
+#else
+using Halves = uint64_t;
+constexpr int kHalves = 1;
+inline Halves all(uint32_t value) { return value; }
+inline Halves read(const uint64_t* from) { return *from; }
+inline void write(uint64_t* to, Halves values) { *to = values; }
+inline Halves product(Halves a, Halves b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
+inline Halves upper_of(Halves a) { return a >> 32; }
+inline Halves mixed(Halves a, Halves b, Halves c) { return a ^ b ^ c; }
+#endif
+
 /// The four words of each of `count` blocks from number `first` on, by philox4x32 as base/random.h has it. `count` is a
 /// multiple of kRandomBlocks.
 inline void random_words(const RandomCounter& counter, uint32_t first, int64_t count, uint32_t* __restrict words) {
-  for (int64_t block = 0; block < count; block += kRandomBlocks) {
-    for (int64_t i = 0; i < kRandomBlocks; ++i) {
-      uint32_t c0 = first + static_cast<uint32_t>(block + i), c1 = counter.upper, c2 = counter.subject,
-               c3 = counter.epoch;
-      uint32_t key0 = counter.key[0], key1 = counter.key[1];
-      for (int round = 0; round < 10; ++round) {
-        const uint64_t product0 = uint64_t{0xD2511F53u} * c0, product1 = uint64_t{0xCD9E8D57u} * c2;
-        c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key0;
-        c1 = static_cast<uint32_t>(product1);
-        c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ key1;
-        c3 = static_cast<uint32_t>(product0);
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
+  // Two groups side by side, which hide the latency of a product.
+  constexpr int kGroups = 2;
+  const Halves factor0 = all(0xD2511F53u), factor1 = all(0xCD9E8D57u);
+  for (int64_t block = 0; block < count; block += kGroups * kHalves) {
+    uint64_t numbers[kGroups * kHalves];
+    for (int i = 0; i < kGroups * kHalves; ++i) numbers[i] = first + static_cast<uint32_t>(block + i);
+    Halves c[kGroups][4];
+    for (int g = 0; g < kGroups; ++g) {
+      c[g][0] = read(numbers + g * kHalves), c[g][1] = all(counter.upper);
+      c[g][2] = all(counter.subject), c[g][3] = all(counter.epoch);
+    }
+    uint32_t key0 = counter.key[0], key1 = counter.key[1];
+    for (int round = 0; round < 10; ++round) {
+      const Halves keys0 = all(key0), keys1 = all(key1);
+      for (int g = 0; g < kGroups; ++g) {
+        const Halves product0 = product(factor0, c[g][0]), product1 = product(factor1, c[g][2]);
+        c[g][0] = mixed(upper_of(product1), c[g][1], keys0);
+        c[g][1] = product1;
+        c[g][2] = mixed(upper_of(product0), c[g][3], keys1);
+        c[g][3] = product0;
       }
-      uint32_t* to = words + 4 * (block + i);
-      to[0] = c0, to[1] = c1, to[2] = c2, to[3] = c3;
+      key0 += 0x9E3779B9u;
+      key1 += 0xBB67AE85u;
+    }
+    for (int g = 0; g < kGroups; ++g) {
+      uint64_t out[4][kHalves];
+      for (int word = 0; word < 4; ++word) write(out[word], c[g][word]);
+      uint32_t* to = words + 4 * (block + g * kHalves);
+      for (int i = 0; i < kHalves; ++i)
+        for (int word = 0; word < 4; ++word) to[4 * i + word] = static_cast<uint32_t>(out[word][i]);
     }
   }
 }

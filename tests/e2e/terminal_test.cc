@@ -89,9 +89,10 @@ testing::Finished environment_with(const std::vector<std::string>& settings) {
   return testing::Process(options).wait();
 }
 
-TEST(OpenMpEnvironment, IdleThreadsDontSpinUnlessTheUserSaysSo) {
+TEST(OpenMpEnvironment, IdleThreadsHardlySpinUnlessTheUserSaysSo) {
   const auto plain = environment_with({});
-  EXPECT_EQ(variable_of(plain, "OMP_WAIT_POLICY"), "passive");
+  EXPECT_EQ(variable_of(plain, "GOMP_SPINCOUNT"), "2000");
+  EXPECT_EQ(variable_of(plain, "OMP_WAIT_POLICY"), "unset");
   EXPECT_EQ(variable_of(plain, "DPTRAIN_OPENMP_RESTARTED"), "1");
 
   const auto chosen = environment_with({"OMP_WAIT_POLICY=active"});
