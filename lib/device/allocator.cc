@@ -2,46 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
 
 namespace dptrain {
-namespace {
-
-constexpr int64_t kAlignment = 64;
-
-/// Requests are rounded so that blocks of nearly the same size can stand in for each other: to 64 bytes when small, and
-/// to an eighth of the leading power of two otherwise, which wastes 12.5 % at the most.
-int64_t rounded(int64_t bytes) {
-  int64_t step = kAlignment;
-  while (step * 16 <= bytes) step *= 2;
-  return std::max(kAlignment, (bytes + step - 1) / step * step);
-}
-
-}  // namespace
-
 CachingAllocator::CachingAllocator(std::string name, MemorySource& source, int64_t limit_bytes)
-    : name_(std::move(name)), source_(source), limit_bytes_(limit_bytes) {}
+    : name_(std::move(name)), source_(source), limit_bytes_(limit_bytes), common_(source), recorded_(source) {}
 
 CachingAllocator::~CachingAllocator() {
   keep_recorded_ = false;
   release_cached();
 }
 
-CachingAllocator::Block CachingAllocator::take_cached(int64_t bytes) {
-  auto& cached = cached_[static_cast<size_t>(pool_)];
-  const auto found = cached.lower_bound(bytes);
-  // A much larger block is left for a request of its own size.
-  if (found == cached.end() || found->first > bytes + bytes / 4) return {};
-  if (limit_bytes_ > 0 && total_in_use_ + found->first > limit_bytes_) return {};
-  const Block block{found->second, found->first, pool_};
-  cached.erase(found);
-  return block;
-}
-
 CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose purpose) {
-  const int64_t wanted = rounded(bytes);
+  const int64_t alignment = source_.alignment();
+  const int64_t wanted = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
   const std::lock_guard lock(mutex_);
   if (limit_bytes_ > 0 && total_in_use_ + wanted > limit_bytes_)
     throw Error(ExitCode::device,
@@ -50,22 +27,19 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
                                                 memory_purpose_name(purpose), total_in_use_, limit_bytes_),
                         .got = "",
                         .advice = "use a smaller batch, more devices or a strategy that splits the model"});
-  Block block = take_cached(wanted);
+  MemoryArena& arena = arenas(pool_).of(wanted);
+  Block block{arena.take(wanted), wanted, pool_};
   if (block.memory == nullptr) {
-    ++source_calls_;
-    block = {source_.take(wanted), wanted, pool_};
-    if (block.memory == nullptr) {
-      release_cached_locked();
-      block.memory = source_.take(wanted);
-    }
-    if (block.memory == nullptr)
-      throw Error(ExitCode::device,
-                  Mistake{.where = name_,
-                          .expected = fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
-                                                  memory_purpose_name(purpose), total_in_use_),
-                          .got = "",
-                          .advice = "use a smaller batch, more devices or a strategy that splits the model"});
+    release_cached_locked();
+    block.memory = arena.take(wanted);
   }
+  if (block.memory == nullptr)
+    throw Error(ExitCode::device,
+                Mistake{.where = name_,
+                        .expected = fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
+                                                memory_purpose_name(purpose), total_in_use_),
+                        .got = "",
+                        .advice = "use a smaller batch, more devices or a strategy that splits the model"});
   in_use_[purpose] += block.bytes;
   total_in_use_ += block.bytes;
   raise_peak(in_use_);
@@ -77,7 +51,7 @@ void CachingAllocator::free(Block block, MemoryPurpose purpose) noexcept {
   const std::lock_guard lock(mutex_);
   in_use_[purpose] -= block.bytes;
   total_in_use_ -= block.bytes;
-  cached_[static_cast<size_t>(block.pool)].emplace(block.bytes, block.memory);
+  arenas(block.pool).of(block.bytes).give_back(block.memory);
 }
 
 void CachingAllocator::use(MemoryPool pool) {
@@ -113,7 +87,8 @@ void CachingAllocator::raise_peak(const MemoryCounts& counts) {
 
 int64_t CachingAllocator::source_calls() const {
   const std::lock_guard lock(mutex_);
-  return source_calls_;
+  return common_.small.source_calls() + common_.large.source_calls() + recorded_.small.source_calls() +
+         recorded_.large.source_calls();
 }
 
 MemoryCounts CachingAllocator::in_use() const {
@@ -145,9 +120,8 @@ void CachingAllocator::release_cached() noexcept {
 void CachingAllocator::release_cached_locked() noexcept {
   for (const MemoryPool pool : {MemoryPool::common, MemoryPool::recorded}) {
     if (pool == MemoryPool::recorded && keep_recorded_) continue;
-    auto& cached = cached_[static_cast<size_t>(pool)];
-    for (const auto& [bytes, memory] : cached) source_.give_back(memory, bytes);
-    cached.clear();
+    arenas(pool).small.release_free();
+    arenas(pool).large.release_free();
   }
 }
 

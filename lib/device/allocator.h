@@ -1,31 +1,21 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "device/memory_arena.h"
 #include "device/memory_purpose.h"
 
 namespace dptrain {
 
-/// Where a caching allocator gets its memory from: malloc, cudaMalloc, nowhere (`meta`).
-class MemorySource {
- public:
-  virtual ~MemorySource() = default;
-  /// Memory of `bytes` (a multiple of 64, aligned to 64), or null where there is none left.
-  virtual void* take(int64_t bytes) = 0;
-  virtual void give_back(void* memory, int64_t bytes) noexcept = 0;
-};
-
 /// Memory that never changes sides: a recorded step goes on using what it was recorded with, free or not.
 enum class MemoryPool { common, recorded };
 
-/// Keeps what is freed for the next request of about that size: a training step asks for the same sizes again and
-/// again. Counts bytes in use by purpose and remembers their peaks. Safe to call from every thread.
+/// Keeps what is freed for the next requests: a training step asks for the same sizes again and again. Counts bytes in
+/// use by purpose and remembers their peaks. Safe to call from every thread.
 class CachingAllocator {
  public:
   /// `name`: of the device, for messages. `limit_bytes`: what may be in use at once; 0 means no limit.
@@ -40,8 +30,8 @@ class CachingAllocator {
     MemoryPool pool = MemoryPool::common;
   };
 
-  /// A block of at least `bytes` bytes, aligned to 64. Throws 71, naming what is wanted and held, where memory runs
-  /// out.
+  /// A block of at least `bytes` bytes, aligned as the source does it. Throws 71, naming what is wanted and held, where
+  /// memory runs out.
   Block allocate(int64_t bytes, MemoryPurpose purpose);
   void free(Block block, MemoryPurpose purpose) noexcept;
 
@@ -65,11 +55,19 @@ class CachingAllocator {
   MemoryCounts at_peak() const;
   /// The peak starts again from what is in use now.
   void reset_peak();
-  /// Returns cached blocks to the source.
+  /// Returns segments without a block in use to the source.
   void release_cached() noexcept;
 
  private:
-  Block take_cached(int64_t bytes);
+  /// Small blocks and large ones lie apart, so that a small one never keeps two large ones from joining.
+  struct Arenas {
+    explicit Arenas(MemorySource& source) : small(source), large(source) {}
+    MemoryArena small, large;
+    MemoryArena& of(int64_t bytes) { return bytes > kMostSmallBytes ? large : small; }
+  };
+  static constexpr int64_t kMostSmallBytes = int64_t{1} << 20;
+
+  Arenas& arenas(MemoryPool pool) { return pool == MemoryPool::recorded ? recorded_ : common_; }
   void release_cached_locked() noexcept;
   void raise_peak(const MemoryCounts& counts);
 
@@ -79,8 +77,7 @@ class CachingAllocator {
   int64_t limit_bytes_;
   MemoryPool pool_ = MemoryPool::common;
   bool keep_recorded_ = false;
-  std::array<std::multimap<int64_t, void*>, 2> cached_;  ///< by pool
-  int64_t source_calls_ = 0;
+  Arenas common_, recorded_;
   int64_t total_in_use_ = 0;
   MemoryCounts in_use_;
   int64_t peak_bytes_ = 0;

@@ -30,6 +30,11 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
+  /// What nobody touches takes no memory: segments may be large.
+  int64_t segment_bytes(int64_t wanted) const override {
+    constexpr int64_t kMiB = int64_t{1} << 20;
+    return std::max(wanted, wanted > kMiB ? 256 * kMiB : 2 * kMiB);
+  }
 };
 
 class PlainHostMemory final : public HostMemory {

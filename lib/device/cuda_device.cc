@@ -34,6 +34,15 @@ class CudaMemory final : public MemorySource {
     return memory;
   }
 
+  /// As cudaMalloc aligns, whose blocks libraries may count on.
+  int64_t alignment() const override { return 256; }
+  /// So large that medium blocks share segments, and no larger: a GPU's memory is taken when it is asked for.
+  int64_t segment_bytes(int64_t wanted) const override {
+    constexpr int64_t kMiB = int64_t{1} << 20;
+    if (wanted <= kMiB) return 2 * kMiB;
+    if (wanted <= 10 * kMiB) return 20 * kMiB;
+    return (wanted + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  }
   void give_back(void* memory, int64_t) noexcept override {
     const OutsideCapture outside;
     cudaFree(memory);

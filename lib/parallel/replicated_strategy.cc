@@ -122,9 +122,14 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   return scores;
 }
 
+void ReplicatedStrategy::make_room(int rank) {
+  if (team_.device(rank).kind() == DeviceKind::cpu) team_.device(rank).allocator().release_cached();
+}
+
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   std::vector<nn::NamedValues> tensors;
   team_.run("reading the weights", [&](int rank) {
+    make_room(rank);
     if (rank == 0) tensors = nn::state_dict(replica(0).model());
   });
   return tensors;
@@ -133,6 +138,7 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
 TrainingState ReplicatedStrategy::training_state() {
   TrainingState state;
   team_.run("reading the training's state", [&](int rank) {
+    make_room(rank);
     if (rank == 0) state = replica(0).training_state();
   });
   return state;

@@ -43,6 +43,9 @@ class ReplicatedStrategy : public Strategy {
   static Score total(const std::vector<StepResults>& results);
 
  private:
+  /// Copies of weights on the host take the place of a CPU worker's activations, which no step holds between steps.
+  void make_room(int rank);
+
   RankTeam team_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<int64_t> samples_;

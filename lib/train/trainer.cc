@@ -153,9 +153,7 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
       if (score) require_finite(*score, numbers);
       if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
-    const auto tensors = strategy_->state_dict();
-    require_finite(tensors, numbers);
-    metrics.weights_hash = outcome.weights_hash = weights_hash(tensors);
+    metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(numbers);
     directory.append_metrics(metrics.json());
     observer.on_epoch(metrics);
     outcome.epochs = metrics.epoch;
@@ -171,6 +169,12 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
   outcome.steps = position_.step;
   outcome.seconds = seconds_since(start);
   return outcome;
+}
+
+std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
+  const auto tensors = strategy_->state_dict();
+  require_finite(tensors, numbers);
+  return weights_hash(tensors);
 }
 
 void Trainer::train_epoch(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {

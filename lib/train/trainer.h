@@ -75,6 +75,8 @@ class Trainer {
   int64_t planned_epochs() const;
   /// Trains what is left of the epoch that `position_` is in; leaves it where a signal comes.
   void train_epoch(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  /// Throws 79 where a weight is no longer finite. The copies that it reads are gone when it returns.
+  std::string hash_of_finite_weights(const parallel::StepNumbers& numbers);
   TrainingObserver::Progress progress() const;
   /// Counts the scores of the steps that are done; with `all` waits for those under way.
   void take_scores(RunDirectory& directory, bool all);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <thread>
@@ -15,6 +16,8 @@ namespace dptrain {
 namespace {
 
 using enum MemoryPurpose;
+
+constexpr int64_t kLarge = int64_t{4} << 20;
 
 /// Heap memory that counts what is out, and has no more than `capacity` bytes.
 class CountedHeap final : public MemorySource {
@@ -29,6 +32,8 @@ class CountedHeap final : public MemorySource {
     out_bytes -= bytes;
     std::free(memory);
   }
+  int64_t segment_bytes(int64_t wanted) const override { return std::max(wanted, segment); }
+  int64_t segment = 0;
   int64_t capacity = int64_t{1} << 40;
   int64_t out_bytes = 0;
   int takes = 0;
@@ -91,10 +96,63 @@ TEST_F(Allocator, UsesFreedBlocksAgain) {
   EXPECT_EQ(again.memory, block.memory);
   EXPECT_EQ(heap_.takes, 1);
   EXPECT_EQ(allocator_.in_use()[gradients], again.bytes);
-  // Much too large for this one: it stays for a request of its own size.
   allocator_.free(again, gradients);
+}
+
+TEST_F(Allocator, CutsALargeBlockAndJoinsItsPiecesAgain) {
+  const auto whole = allocator_.allocate(3 * kLarge, activations);
+  allocator_.free(whole, activations);
+  const auto first = allocator_.allocate(kLarge, activations), second = allocator_.allocate(kLarge, activations),
+             third = allocator_.allocate(kLarge, activations);
+  EXPECT_EQ(heap_.takes, 1);
+  const std::set<void*> places = {first.memory, second.memory, third.memory};
+  EXPECT_EQ(places.size(), 3u);
+  for (const auto& block : {first, third, second}) allocator_.free(block, activations);
+  const auto again = allocator_.allocate(3 * kLarge, activations);
+  EXPECT_EQ(again.memory, whole.memory);
+  EXPECT_EQ(heap_.takes, 1);
+  allocator_.free(again, activations);
+}
+
+TEST_F(Allocator, TakesTheSmallestBlockThatFits) {
+  const auto large = allocator_.allocate(4 * kLarge, activations),
+             medium = allocator_.allocate(2 * kLarge, activations);
+  allocator_.free(large, activations);
+  allocator_.free(medium, activations);
+  const auto block = allocator_.allocate(kLarge + 64, activations);
+  EXPECT_EQ(block.memory, medium.memory);
+  allocator_.free(block, activations);
+}
+
+TEST_F(Allocator, SegmentsOfTheSourceNeverJoin) {
+  std::vector<CachingAllocator::Block> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(allocator_.allocate(kLarge, activations));
+  for (const auto& block : blocks) allocator_.free(block, activations);
+  const auto larger = allocator_.allocate(2 * kLarge, activations);
+  EXPECT_EQ(heap_.takes, 5);
+  allocator_.free(larger, activations);
+  allocator_.release_cached();
+  EXPECT_EQ(heap_.out_bytes, 0);
+}
+
+TEST_F(Allocator, TakesWholeSegmentsWhereTheSourceHasThem) {
+  heap_.segment = 16 * kLarge;
+  heap_.capacity = 18 * kLarge;
+  const auto first = allocator_.allocate(kLarge, activations), second = allocator_.allocate(14 * kLarge, activations);
+  EXPECT_EQ(heap_.takes, 1);
+  // There is no other whole segment, but enough for what is wanted.
+  const auto third = allocator_.allocate(2 * kLarge, activations);
+  EXPECT_EQ(heap_.out_bytes, 18 * kLarge);
+  for (const auto& block : {first, second, third}) allocator_.free(block, activations);
+}
+
+TEST_F(Allocator, SmallBlocksDontCutLargeOnes) {
+  const auto large = allocator_.allocate(2 * kLarge, activations);
+  allocator_.free(large, activations);
   const auto small = allocator_.allocate(64, activations);
-  EXPECT_NE(small.memory, block.memory);
+  const auto again = allocator_.allocate(2 * kLarge, activations);
+  EXPECT_EQ(again.memory, large.memory);
+  allocator_.free(again, activations);
   allocator_.free(small, activations);
 }
 
