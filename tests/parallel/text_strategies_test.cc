@@ -7,6 +7,7 @@
 
 #include "data/next_sentence_pairs.h"
 #include "data/synthetic_text.h"
+#include "device/cuda_probe.h"
 #include "models/bert.h"
 #include "parallel/digits.h"
 
@@ -152,6 +153,30 @@ TEST(TextStrategies, LabelSmoothingIsOfTheTrainedLossAlone) {
   const auto a = plain->state_dict(), b = soft->state_dict();
   EXPECT_FALSE(a[0].values == b[0].values);
 }
+
+/// On GPUs, whose steps are recorded: the numbers of masked tokens, which change by the step, are read on the device.
+class CudaTextStrategies : public ::testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  void SetUp() override {
+    if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+  }
+};
+
+TEST_P(CudaTextStrategies, LossesAreThoseOfACpuWorker) {
+  StrategyOptions on_gpus{.name = std::get<0>(GetParam()), .sgd = {}};
+  on_gpus.list.assign(static_cast<size_t>(std::get<1>(GetParam())), {DeviceKind::cuda, 0});
+  StrategyOptions on_cpu = {.name = "single", .devices = 1};
+  on_gpus.adam = on_cpu.adam = optim::AdamSettings{};
+  const Trained gpu = trained(on_gpus, 12, 0.003), cpu = trained(on_cpu, 12, 0.003);
+  ASSERT_EQ(gpu.losses.size(), cpu.losses.size());
+  for (size_t step = 0; step < cpu.losses.size(); ++step)
+    EXPECT_NEAR(gpu.losses[step], cpu.losses[step], 1e-4 * cpu.losses[step]) << "step " << step + 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, CudaTextStrategies,
+                         ::testing::Values(std::tuple{"single", 1}, std::tuple{"ddp", 2},
+                                           std::tuple{"data_parallel", 2}),
+                         case_name);
 
 }  // namespace
 }  // namespace dptrain::parallel
