@@ -42,23 +42,6 @@ int64_t scratch_floats(int64_t positions, int64_t width) {
   return packed + of_block + sums + 2 * row_words(positions);
 }
 
-float largest_of(const float* values, int64_t count) {
-  float largest = values[0];
-  int64_t i = 0;
-  if (count >= 16) {
-    Row<16> rows = load<16>(values);
-    for (i = 16; i + 16 <= count; i += 16) {
-      const Row<16> next = load<16>(values + i);
-      rows = next > rows ? next : rows;
-    }
-    float lanes[16];
-    store<16>(lanes, rows);
-    for (const float lane : lanes) largest = lane > largest ? lane : largest;
-  }
-  for (; i < count; ++i) largest = values[i] > largest ? values[i] : largest;
-  return largest;
-}
-
 /// What dropout multiplies the probabilities of one query by: `keep`, a number a key.
 void draw_keep(const AttentionHead& head, int64_t query, uint32_t* words, float* __restrict keep) {
   const int64_t first = (head.head * head.positions + query) * head.positions, within = first % 4;

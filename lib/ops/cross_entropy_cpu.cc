@@ -5,6 +5,7 @@
 #include <span>
 
 #include "device/parallel_for.h"
+#include "ops/cross_entropy_kernels.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -14,12 +15,12 @@ std::span<const float> row_of(const Tensor& logits, int64_t sample) {
   return {logits.data<float>() + sample * classes, static_cast<size_t>(classes)};
 }
 
-/// Of exp(logit - largest): the exponents are at most zero, so that nothing overflows. Double precision: a loss near
-/// zero is a difference of near equals.
+int64_t size_of(std::span<const float> row) { return static_cast<int64_t>(row.size()); }
+
+float largest_of(std::span<const float> row) { return cross_entropy_kernels().largest(row.data(), size_of(row)); }
+
 double sum_of_exponentials(std::span<const float> row, float largest) {
-  double sum = 0;
-  for (const float logit : row) sum += std::exp(static_cast<double>(logit) - largest);
-  return sum;
+  return cross_entropy_kernels().sum_of_exponentials(row.data(), size_of(row), largest);
 }
 
 /// Of logit - largest.
@@ -39,7 +40,7 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const C
     const int32_t label = labels.data<int32_t>()[n];
     if (label < 0) return;
     const auto row = row_of(logits, n);
-    const float largest = *std::ranges::max_element(row);
+    const float largest = largest_of(row);
     const double own = static_cast<double>(row[static_cast<size_t>(label)]) - largest;
     loss = std::log(sum_of_exponentials(row, largest)) - (1 - smoothing) * own;
     if (smoothing > 0) loss -= smoothing * mean_distance(row, largest);
@@ -61,21 +62,25 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
       std::fill(out, out + row.size(), 0.f);
       return;
     }
-    const float largest = *std::ranges::max_element(row);
+    const float largest = largest_of(row);
     const double share = scale / sum_of_exponentials(row, largest);
-    const auto spread = [&](size_t k) { return share * std::exp(static_cast<double>(row[k]) - largest) - every; };
-    for (size_t k = 0; k < row.size(); ++k) out[k] = static_cast<float>(spread(k));
-    out[label] = static_cast<float>(spread(static_cast<size_t>(label)) - own);
+    cross_entropy_kernels().spread(row.data(), size_of(row), largest, static_cast<float>(share),
+                                   static_cast<float>(every), out);
+    // Of the label, where near equals are subtracted, in double.
+    const double distance = static_cast<double>(row[static_cast<size_t>(label)]) - largest;
+    out[label] = static_cast<float>(share * std::exp(distance) - every - own);
   });
   return gradient;
 }
 
 Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
   Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
-  for (int64_t n = 0; n < logits.shape()[0]; ++n) {
+  parallel_for(logits.device(), logits.shape()[0], [&](int64_t n) {
     const auto row = row_of(logits, n);
-    correct.data<int32_t>()[n] = std::ranges::max_element(row) - row.begin() == labels.data<int32_t>()[n];
-  }
+    const int32_t label = labels.data<int32_t>()[n];
+    // The first of the largest.
+    correct.data<int32_t>()[n] = label >= 0 && std::ranges::find(row, largest_of(row)) - row.begin() == label;
+  });
   return correct;
 }
 

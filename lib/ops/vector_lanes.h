@@ -57,5 +57,23 @@ inline float sum_over(int64_t count, const Term& term) {
   return lanes[0] + rest;
 }
 
+/// Of at least one value.
+inline float largest_of(const float* values, int64_t count) {
+  float largest = values[0];
+  int64_t i = 0;
+  if (count >= 16) {
+    Row<16> rows = load<16>(values);
+    for (i = 16; i + 16 <= count; i += 16) {
+      const Row<16> next = load<16>(values + i);
+      rows = next > rows ? next : rows;
+    }
+    float lanes[16];
+    store<16>(lanes, rows);
+    for (const float lane : lanes) largest = lane > largest ? lane : largest;
+  }
+  for (; i < count; ++i) largest = values[i] > largest ? values[i] : largest;
+  return largest;
+}
+
 }  // namespace
 }  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE
