@@ -7,6 +7,11 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 
+find_package(PNG)
+if(NOT PNG_FOUND)
+  message(FATAL_ERROR "libpng was not found; install libpng-dev (scripts/setup.sh does), or name its place with -DCMAKE_PREFIX_PATH")
+endif()
+
 # oneDNN's own CMake package insists on OpenCL's headers, which its CPU engine never needs and which the distribution's
 # package only recommends. The header and the library are enough.
 find_path(DPTRAIN_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)

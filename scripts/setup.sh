@@ -16,7 +16,7 @@ fail() {
 }
 
 packages=(build-essential cmake ninja-build ccache git libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-          libdnnl-dev zlib1g-dev libsentencepiece-dev libgtest-dev)
+          libdnnl-dev zlib1g-dev libpng-dev libsentencepiece-dev libgtest-dev)
 while (($# > 0)); do
   case $1 in
     --with-mpi) packages+=(libopenmpi-dev openmpi-bin) ;;

@@ -11,6 +11,7 @@ using Run = std::function<int()>;
 // Each adds its command's flags to `command` and returns what runs it.
 Run add_train_command(CLI::App& command);
 Run add_eval_command(CLI::App& command);
+Run add_predict_command(CLI::App& command);
 Run add_hash_command(CLI::App& command);
 Run add_devices_command(CLI::App& command);
 Run add_schema_command(CLI::App& command);

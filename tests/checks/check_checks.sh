@@ -99,6 +99,8 @@ plant lib/ops/a.cc '#include <omp.h>'
 fires vendor_headers 'belongs in lib/device'
 plant lib/data/a.cc '#include <zlib.h>'
 fires vendor_headers 'gzip'
+plant lib/data/a.cc '#include <png.h>'
+fires vendor_headers 'png_file'
 plant lib/data/a.cc '#include <sentencepiece_trainer.h>'
 fires vendor_headers 'tokenizer'
 for header in cuda_runtime_api.h cudnn.h nccl.h mpi.h; do
@@ -115,6 +117,7 @@ for condition in 'if 1' 'ifdef A' 'ifndef A_H'; do
 done
 plant lib/comm/nccl_communicator.cc '#include <nccl.h>'
 plant lib/data/gzip_file.cc '#include <zlib.h>'
+plant lib/data/png_file.cc '#include <png.h>'
 plant lib/ops/conv2d.cc '#if 1'
 passes vendor_headers
 clean_tree

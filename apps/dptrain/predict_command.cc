@@ -1,0 +1,63 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "config/config_reader.h"
+#include "config_flags.h"
+#include "output.h"
+#include "train/predictor.h"
+
+namespace dptrain::app {
+namespace {
+
+struct PredictFlags {
+  ConfigFlags common;
+  std::string checkpoint;
+  std::string input;
+};
+
+/// A line of JSON. What isn't UTF-8 in a file's name is written with its replacement character.
+std::string line_of(const std::filesystem::path& file, int64_t index, const train::Prediction& prediction) {
+  const nlohmann::ordered_json line = {{"input", file.string()},
+                                       {"index", index},
+                                       {"class", prediction.predicted_class},
+                                       {"probability", prediction.probability}};
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int predict_with(const PredictFlags& flags) {
+  train::Experiment experiment;
+  const ConfigSession session(flags.common.load(), [&](ConfigReader& reader) {
+    experiment = train::read_experiment(reader, flags.common.default_name());
+  });
+  if (flags.common.dump_config) {
+    write_output(session.resolved_yaml_with_origins());
+    return 0;
+  }
+  const ImageFiles images(flags.input);
+  train::Predictor predictor(experiment, flags.checkpoint);
+  predictor.predict(images, [&](int64_t index, const train::Prediction& prediction) {
+    write_output(line_of(images.file_of(index), index, prediction));
+  });
+  return 0;
+}
+
+}  // namespace
+
+Run add_predict_command(CLI::App& command) {
+  auto flags = std::make_shared<PredictFlags>();
+  flags->common.add_to(command);
+  command
+      .add_option("--checkpoint", flags->checkpoint, "a .safetensors file, a checkpoint's folder or a run directory")
+      ->required()
+      ->type_name("CHECKPOINT");
+  command
+      .add_option("--input", flags->input,
+                  "an IDX file of images (plain or gzip), a PNG file, or a folder of PNG files in the order of their "
+                  "names")
+      ->required()
+      ->type_name("PATH");
+  return [flags] { return predict_with(*flags); };
+}
+
+}  // namespace dptrain::app

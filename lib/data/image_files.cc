@@ -1,0 +1,111 @@
+#include "data/image_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "data/png_file.h"
+
+namespace dptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_png_name(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".png";
+}
+
+enum class FileKind { png, idx, other };
+
+/// Told by the first bytes; what is too short for them, or can't be read, is left to the reader of IDX files.
+FileKind kind_of(const fs::path& path) {
+  constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n", kGzip = "\x1f\x8b", kIdx("\0\0", 2);
+  if (has_png_name(path)) return FileKind::png;
+  std::array<char, kPng.size()> bytes{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), bytes.size());
+  const std::string_view beginning(bytes.data(), static_cast<size_t>(file.gcount()));
+  if (beginning == kPng) return FileKind::png;
+  const bool idx = beginning.size() < kIdx.size() || beginning.starts_with(kIdx) || beginning.starts_with(kGzip);
+  return idx ? FileKind::idx : FileKind::other;
+}
+
+std::vector<fs::path> png_files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file() && has_png_name(entry.path())) files.push_back(entry.path());
+  if (files.empty())
+    throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
+                                                .expected = "expected PNG files in this folder",
+                                                .got = "none",
+                                                .advice = "name a folder of .png files, one such file or an IDX file"});
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string advice_for(const Shape& found, const Shape& wanted) {
+  if (found[1] != wanted[1] || found[2] != wanted[2])
+    return fmt::format("scale it to {} x {} pixels", wanted[2], wanted[1]);
+  if (wanted[0] == 1) return "convert it to gray";
+  return fmt::format("predict needs images of {} channels, which its files can't hold", wanted[0]);
+}
+
+}  // namespace
+
+ImageFiles::ImageFiles(const fs::path& path) {
+  std::error_code error;
+  const auto type = fs::status(path, error).type();
+  if (type == fs::file_type::not_found)
+    throw Error(ExitCode::missing_file, fmt::format("{}: no such file or folder", path.string()));
+  if (type == fs::file_type::directory) {
+    files_ = png_files_of(path);
+    return;
+  }
+  // One that waits for a writer could be waited for without end.
+  if (!error && type != fs::file_type::regular)
+    throw Error(ExitCode::bad_data, fmt::format("{}: expected a regular file or a folder", path.string()));
+  files_ = {path};
+  const FileKind kind = kind_of(path);
+  if (kind == FileKind::other)
+    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                            .expected = "expected a PNG file, or an IDX file of images, plain or gzip",
+                                            .got = "neither",
+                                            .advice = "convert the image to PNG"});
+  if (kind == FileKind::idx) idx_ = read_idx_images(path);
+}
+
+void ImageFiles::read(int64_t index, const Shape& shape, std::span<uint8_t> out) const {
+  DPTRAIN_CHECK(index >= 0 && index < count(), "image {} of {}", index, count());
+  DPTRAIN_CHECK(static_cast<int64_t>(out.size()) == shape.elements(), "{} bytes for an image of {}", out.size(),
+                shape.text());
+  PngImage png;
+  Shape found;
+  std::span<const uint8_t> pixels;
+  if (idx_) {
+    found = {1, idx_->height, idx_->width};
+    const auto bytes = static_cast<size_t>(found.elements());
+    pixels = std::span(idx_->pixels).subspan(static_cast<size_t>(index) * bytes, bytes);
+  } else {
+    png = read_png(file_of(index));
+    found = png.shape;
+    pixels = png.pixels;
+  }
+  const bool repeated = found == shape.with_first(1) && shape[0] == 3;
+  if (found != shape && !repeated)
+    throw Error(ExitCode::bad_data, Mistake{.where = file_of(index).string(),
+                                            .expected = fmt::format("expected an image of {}", shape.text()),
+                                            .got = found.text(),
+                                            .advice = advice_for(found, shape)});
+  for (auto to = out.begin(); to != out.end();) to = std::ranges::copy(pixels, to).out;
+}
+
+}  // namespace dptrain

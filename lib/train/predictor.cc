@@ -1,0 +1,96 @@
+#include "train/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "nn/named_values.h"
+#include "ops/decode_images.h"
+#include "ops/reorder.h"
+#include "train/evaluation_weights.h"
+#include "train/trainer.h"
+
+namespace dptrain::train {
+namespace {
+
+/// Images that are computed at a time.
+constexpr int64_t kBlock = 64;
+
+void require_images(const Experiment& experiment) {
+  if (!experiment.model.text && experiment.dataset.has_images) return;
+  throw Error(ExitCode::config, Mistake{.where = experiment.name,
+                                        .expected = "predict needs a model and a data set of images",
+                                        .got = fmt::format("{} on {}", experiment.model.name, experiment.dataset.name),
+                                        .advice = "dptrain eval takes models of text"});
+}
+
+}  // namespace
+
+Prediction prediction_of(std::span<const float> logits) {
+  DPTRAIN_CHECK(!logits.empty(), "a prediction of no classes");
+  const auto largest = std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - static_cast<double>(*largest));
+  return {.predicted_class = largest - logits.begin(), .probability = 1 / sum};
+}
+
+Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& checkpoint)
+    : dtype_(compute_dtype(experiment.precision)) {
+  require_images(experiment);
+  const auto weights = read_evaluation_weights(checkpoint);
+  const Datasets data = experiment.dataset.open();
+  require_model_fits(experiment, *data.train);
+  const auto& images = dynamic_cast<const ImageDataset&>(*data.train);
+  image_shape_ = images.image_shape();
+  team_.emplace(parallel::RankTeam::Options{.devices = {experiment.devices.front()},
+                                            .threads = {experiment.threads.front()},
+                                            .memory_limit_bytes = experiment.memory_limit_bytes,
+                                            .deterministic = experiment.deterministic,
+                                            .tf32 = experiment.precision == Precision::tf32});
+  std::vector<nn::NamedValues> expected;
+  team_->run("start", [&](int rank) {
+    Device& device = team_->device(rank);
+    model_ = experiment.model.build({.device = device, .convolution = experiment.convolution},
+                                    {.image = image_shape_, .classes = images.classes()});
+    model_->place(device, experiment.initialization, dtype_);
+    table_ = Tensor::from(device, {image_shape_[0], 256}, images.bytes().table);
+    expected = nn::state_dict(*model_);
+  });
+  const auto complete = nn::with_tied_names(expected, weights, checkpoint.string());
+  nn::require_same_tensors(expected, complete, checkpoint.string());
+  team_->run("loading the weights", [&](int) { nn::load_state_dict(*model_, complete); });
+}
+
+void Predictor::predict(const ImageFiles& images, const Take& take) {
+  const auto elements = static_cast<size_t>(image_shape_.elements());
+  // Images behind the last one are whatever is there: no image's logits depend on another's.
+  std::vector<uint8_t> pixels(kBlock * elements);
+  for (int64_t begin = 0; begin < images.count(); begin += kBlock) {
+    const int64_t count = std::min(kBlock, images.count() - begin);
+    for (int64_t i = 0; i < count; ++i)
+      images.read(begin + i, image_shape_, std::span(pixels).subspan(static_cast<size_t>(i) * elements, elements));
+    const std::vector<float> logits = logits_of(pixels);
+    const size_t classes = logits.size() / kBlock;
+    for (int64_t i = 0; i < count; ++i)
+      take(begin + i, prediction_of(std::span(logits).subspan(static_cast<size_t>(i) * classes, classes)));
+  }
+}
+
+std::vector<float> Predictor::logits_of(std::span<const uint8_t> pixels) {
+  std::vector<float> logits;
+  team_->run("prediction", [&](int rank) {
+    Device& device = team_->device(rank);
+    const Tensor bytes =
+        Tensor::empty(device, {kBlock, image_shape_[0], image_shape_[1], image_shape_[2]}, {.dtype = DType::u8});
+    device.upload(bytes.raw(), pixels.data(), bytes.bytes());
+    Tape tape(Tape::Mode::forget);
+    const Variable x = tape.input(ops::decode_images(bytes, table_, Tensor(), {.dtype = dtype_}));
+    logits = ops::converted(model_->forward(x, {.tape = tape}).value(), {.dtype = DType::f32}).values();
+  });
+  return logits;
+}
+
+}  // namespace dptrain::train

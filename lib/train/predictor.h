@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/image_files.h"
+#include "nn/model.h"
+#include "parallel/rank_team.h"
+#include "train/experiment.h"
+
+namespace dptrain::train {
+
+/// What a model says of an image.
+struct Prediction {
+  int64_t predicted_class = 0;
+  double probability = 0;  ///< of that class, 0 to 1
+};
+
+/// The class with the largest logit, the first of equals, and its softmax in double: 1 / sum_i exp(logit_i - largest).
+Prediction prediction_of(std::span<const float> logits);
+
+/// The model of an experiment with the weights of a checkpoint, on the first of the experiment's devices.
+class Predictor {
+ public:
+  /// Opens the data set, whose images say what the model takes and how they are normalized, then the device.
+  /// `checkpoint` is one as `read_evaluation_weights` takes it. Throws 78 for a model or a data set of text and for a
+  /// model that the data doesn't fit, 65 for weights of another model, 71 for the device or its memory, and as reading
+  /// the checkpoint and opening the data set do.
+  Predictor(const Experiment& experiment, const std::filesystem::path& checkpoint);
+
+  using Take = std::function<void(int64_t index, const Prediction&)>;
+  /// Calls `take` for each of the images, in order. Throws as reading them does, those of the blocks before taken.
+  /// An image's prediction is the same in whatever file it is: 64 of them are computed at a time, the last ones too.
+  void predict(const ImageFiles& images, const Take& take);
+
+ private:
+  /// [64, classes] for bytes [64, C, H, W].
+  std::vector<float> logits_of(std::span<const uint8_t> pixels);
+
+  DType dtype_;
+  Shape image_shape_;
+  std::optional<parallel::RankTeam> team_;
+  std::unique_ptr<nn::Model> model_;
+  Tensor table_;  ///< f32 [C, 256]: the normalized values of all bytes, by channel
+};
+
+}  // namespace dptrain::train

@@ -1,0 +1,108 @@
+// Classes of images by the weights of a run, through the program.
+#include "data/idx_file.h"
+#include "e2e/command_fixture.h"
+#include "support/png_files.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+using testing::Finished;
+using testing::png_file;
+
+class PredictTest : public testing::CommandTest {
+ protected:
+  PredictTest() { train("trained", {"dataset={name: mnist, limit: 2560, test_limit: 200}"}); }
+
+  static Arguments predicting(const std::string& input, const Arguments& more = {}) {
+    Arguments arguments = {"predict", "--config", "digits.yaml", "--checkpoint", "trained", "--input", input};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  /// The lines of a prediction, which must end with 0 and say nothing else.
+  std::vector<nlohmann::json> predict(const std::string& input, const Arguments& more = {}) const {
+    const Finished finished = run(predicting(input, more));
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    EXPECT_EQ(finished.err, "");
+    std::vector<nlohmann::json> lines;
+    for (const auto& line : testing::lines_of(finished.out)) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+  void expect_refused_input(const std::string& input, int code, const Arguments& words,
+                            const Arguments& more = {}) const {
+    expect_refused(predicting(input, more), code, words);
+  }
+
+  const std::string digits_ = testing::source_file("datasets/mnist-10k/t10k-images-idx3-ubyte.gz");
+};
+
+TEST_F(PredictTest, TheShareOfRightClassesIsTheEvaluationsAccuracy) {
+  const auto lines = predict(digits_);
+  const auto labels = read_idx_labels(testing::source_file("datasets/mnist-10k/t10k-labels-idx1-ubyte.gz"));
+  ASSERT_EQ(lines.size(), labels.size());
+  int64_t right = 0;
+  for (size_t n = 0; n < lines.size(); ++n) {
+    EXPECT_EQ(lines[n]["input"], digits_);
+    EXPECT_EQ(lines[n]["index"], n);
+    right += lines[n]["class"] == labels[n];
+    const double probability = lines[n]["probability"];
+    EXPECT_TRUE(probability > 0.1 && probability <= 1) << probability;  // the largest of ten that add up to 1
+  }
+  const Finished eval =
+      run({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--json", "--set", "dataset={name: mnist}"});
+  ASSERT_EQ(eval.exit, 0) << eval.err;
+  const auto evaluated = nlohmann::json::parse(eval.out);
+  EXPECT_EQ(evaluated["samples"], lines.size());
+  EXPECT_EQ(evaluated["accuracy"], static_cast<double>(right) / static_cast<double>(lines.size()));
+  EXPECT_GT(evaluated["accuracy"], 0.5) << "the weights say something";
+}
+
+TEST_F(PredictTest, PngFilesGiveTheLinesOfTheSameImagesInAnIdxFile) {
+  const auto lines = predict(digits_);
+  const IdxImages images = read_idx_images(digits_);
+  std::filesystem::create_directory(path("folder"));
+  for (const int n : {3, 70}) {
+    const auto begin = images.pixels.begin() + n * 784;
+    folder_.write("folder/" + std::to_string(n) + ".png", png_file(28, 28, {begin, begin + 784}));
+  }
+  const auto expect_same = [](const nlohmann::json& line, const std::string& input, int index, nlohmann::json idx) {
+    idx["input"] = input;
+    idx["index"] = index;
+    EXPECT_EQ(line, idx);
+  };
+  const auto one = predict("folder/70.png");
+  ASSERT_EQ(one.size(), 1u);
+  expect_same(one[0], "folder/70.png", 0, lines[70]);
+  const auto both = predict("folder", {"--devices", "cpu:1"});
+  ASSERT_EQ(both.size(), 2u);
+  expect_same(both[0], "folder/3.png", 0, lines[3]);
+  expect_same(both[1], "folder/70.png", 1, lines[70]);
+}
+
+TEST_F(PredictTest, NamesThatAreNotUtf8StillMakeJson) {
+  folder_.write("\xff.png", png_file(28, 28, std::vector<uint8_t>(784)));
+  EXPECT_EQ(predict("\xff.png").at(0)["input"], "\xef\xbf\xbd.png");
+}
+
+TEST_F(PredictTest, WhatCannotBePredictedIsRefused) {
+  expect_refused_input("absent.png", 66, {"absent.png", "no such file"});
+  std::filesystem::create_directory(path("empty"));
+  expect_refused_input("empty", 66, {"empty", "PNG files", "none"});
+  const std::string image = png_file(28, 28, std::vector<uint8_t>(784));
+  folder_.write("cut.png", image.substr(0, image.size() - 20));
+  expect_refused_input("cut.png", 65, {"cut.png: byte ", "the end of the file"});
+  folder_.write("small.png", png_file(2, 3, std::vector<uint8_t>(6)));
+  expect_refused_input("small.png", 65, {"small.png", "[1, 28, 28]", "[1, 2, 3]", "scale it"});
+  folder_.write("color.png", png_file(28, 28, std::vector<uint8_t>(3 * 784), {.color = PNG_COLOR_TYPE_RGB}));
+  expect_refused_input("color.png", 65, {"color.png", "[1, 28, 28]", "[3, 28, 28]", "convert it to gray"});
+  folder_.write("cut.idx", testing::idx_images(2, 28, 28).substr(0, 1000));
+  expect_refused_input("cut.idx", 65, {"cut.idx: pixels", "expected 1568 bytes", "got 984"});
+  folder_.write("a.png", image);
+  expect_refused_input("a.png", 78, {"digits", "images", "bert on synthetic"},
+                       {"--set", "model=bert", "--set", "dataset=synthetic"});
+  expect_refused_input("a.png", 65, {"trained"}, {"--set", "model=resnet18"});
+  expect_refused({"predict", "--config", "digits.yaml", "--checkpoint", "trained"}, 64, {"--input", "required"});
+}
+
+}  // namespace
+}  // namespace dptrain
