@@ -70,6 +70,15 @@ def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(cells) + " |" for cells in rows)]
 
 
+def not_measured(report):
+    lines = [f"- {TITLES[name]}: left out by --peers" for name in PEERS if name not in report["peers"]]
+    models = {}  # by what is absent, and why for the first of them
+    for row in report["rows"]:
+        for name, why in row["absent"].items():
+            models.setdefault(name, (why, []))[1].append(row["model"])
+    return lines + [f"- {name} of {', '.join(of)}: {why}" for name, (why, of) in models.items()]
+
+
 def document(report):
     names = [name for name in (*OURS, *PEERS) if name in OURS or name in report["peers"]]
     titles = [TITLES[name] for name in names]
@@ -90,7 +99,7 @@ def document(report):
                        ratio(row["memory_ratio"]["single"]["smallest"], MEMORY_BAR, least=False)])
     told = sorted({f"{key}={value}" for row in rows for measured in row["rounds"] for one in measured.values()
                    for key, value in one.get("environment", {}).items()})
-    absent = [f"- {row['model']}: {name}: {why}" for row in rows for name, why in row["absent"].items()]
+    absent = not_measured(report)
     return "\n".join([
         "# Training speed and memory on a CPU", "",
         f"Whole training steps on {machine['cpu']} with {machine['cores']} cores ({', '.join(machine['instruction_sets'])}), "
