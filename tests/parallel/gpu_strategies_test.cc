@@ -116,12 +116,14 @@ TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStep) {
   const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
   for (size_t step = 0; step < 4; ++step)
     EXPECT_NEAR(ddp.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
-  for (const int output_rank : {0, 1})
-    expect_same_bits(
-        trained({.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16,
-                56)
-            .state,
-        ddp.state);
+  // A GPU and a CPU worker round a loss's exponentials differently, and here one of them computes all losses.
+  for (const int output_rank : {0, 1}) {
+    const auto gathered = trained(
+        {.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
+    for (size_t t = 0; t < ddp.state.size(); ++t)
+      for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
+        ASSERT_NEAR(gathered.state[t].values[i], ddp.state[t].values[i], 1e-5) << ddp.state[t].name;
+  }
 }
 
 TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
