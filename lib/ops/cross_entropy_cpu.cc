@@ -19,8 +19,11 @@ int64_t size_of(std::span<const float> row) { return static_cast<int64_t>(row.si
 
 float largest_of(std::span<const float> row) { return cross_entropy_kernels().largest(row.data(), size_of(row)); }
 
-double sum_of_exponentials(std::span<const float> row, float largest) {
-  return cross_entropy_kernels().sum_of_exponentials(row.data(), size_of(row), largest);
+/// In double throughout: a loss near zero is a difference of near equals.
+double exact_sum_of_exponentials(std::span<const float> row, float largest) {
+  double sum = 0;
+  for (const float logit : row) sum += std::exp(static_cast<double>(logit) - largest);
+  return sum;
 }
 
 /// Of logit - largest.
@@ -42,7 +45,7 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const C
     const auto row = row_of(logits, n);
     const float largest = largest_of(row);
     const double own = static_cast<double>(row[static_cast<size_t>(label)]) - largest;
-    loss = std::log(sum_of_exponentials(row, largest)) - (1 - smoothing) * own;
+    loss = std::log(exact_sum_of_exponentials(row, largest)) - (1 - smoothing) * own;
     if (smoothing > 0) loss -= smoothing * mean_distance(row, largest);
   });
   return losses;
@@ -63,7 +66,7 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
       return;
     }
     const float largest = largest_of(row);
-    const double share = scale / sum_of_exponentials(row, largest);
+    const double share = scale / cross_entropy_kernels().sum_of_exponentials(row.data(), size_of(row), largest);
     cross_entropy_kernels().spread(row.data(), size_of(row), largest, static_cast<float>(share),
                                    static_cast<float>(every), out);
     // Of the label, where near equals are subtracted, in double.
