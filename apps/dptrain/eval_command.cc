@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "config/config_reader.h"
-#include "config_flags.h"
 #include "output.h"
+#include "read_experiment.h"
 #include "train/evaluation_weights.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
@@ -20,14 +19,9 @@ struct EvalFlags {
 };
 
 int evaluate_with(const EvalFlags& flags) {
-  train::Experiment experiment;
-  const ConfigSession session(flags.common.load(), [&](ConfigReader& reader) {
-    experiment = train::read_experiment(reader, flags.common.default_name());
-  });
-  if (flags.common.dump_config) {
-    write_output(session.resolved_yaml_with_origins());
-    return 0;
-  }
+  ReadExperiment read(flags.common);
+  if (read.dumped) return 0;
+  train::Experiment& experiment = read.experiment;
   const auto weights = train::read_evaluation_weights(flags.checkpoint);
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);

@@ -2,9 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "config/config_reader.h"
-#include "config_flags.h"
 #include "output.h"
+#include "read_experiment.h"
 #include "train/predictor.h"
 
 namespace dptrain::app {
@@ -26,16 +25,10 @@ std::string line_of(const std::filesystem::path& file, int64_t index, const trai
 }
 
 int predict_with(const PredictFlags& flags) {
-  train::Experiment experiment;
-  const ConfigSession session(flags.common.load(), [&](ConfigReader& reader) {
-    experiment = train::read_experiment(reader, flags.common.default_name());
-  });
-  if (flags.common.dump_config) {
-    write_output(session.resolved_yaml_with_origins());
-    return 0;
-  }
+  const ReadExperiment read(flags.common);
+  if (read.dumped) return 0;
   const ImageFiles images(flags.input);
-  train::Predictor predictor(experiment, flags.checkpoint);
+  train::Predictor predictor(read.experiment, flags.checkpoint);
   predictor.predict(images, [&](int64_t index, const train::Prediction& prediction) {
     write_output(line_of(images.file_of(index), index, prediction));
   });

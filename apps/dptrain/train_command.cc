@@ -7,10 +7,9 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "commands.h"
-#include "config/config_reader.h"
-#include "config_flags.h"
 #include "output.h"
 #include "program.h"
+#include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/run_directory.h"
 #include "train/summary.h"
@@ -47,14 +46,9 @@ std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const tr
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  train::Experiment experiment;
-  const ConfigSession session(flags.common.load(), [&](ConfigReader& reader) {
-    experiment = train::read_experiment(reader, flags.common.default_name());
-  });
-  if (flags.common.dump_config) {
-    write_output(session.resolved_yaml_with_origins());
-    return 0;
-  }
+  const ReadExperiment read(flags.common);
+  if (read.dumped) return 0;
+  const train::Experiment& experiment = read.experiment;
   // Everything that can be refused is refused before a device allocates anything.
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
@@ -62,7 +56,7 @@ int train_with(const TrainFlags& flags) {
   train::RunDirectory directory(out, flags.earlier_run());
   train::remove_unfinished_checkpoints(directory.checkpoints());
   const auto resume = resume_point(flags, directory);
-  const std::string config = session.resolved_yaml();
+  const std::string config = read.session.resolved_yaml();
 
   TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress},
                           stop);

@@ -49,7 +49,7 @@ constexpr std::array<Row, 5> kModels = {{
      nullptr},
     {"pyramidnet", "the PyramidNet of alpha 270 with 51 blocks; 24 million parameters by default",
      build_default_pyramidnet, read_pyramid},
-    {"bert", "BERT, learning masked tokens and next sentences; 8.6 million parameters", nullptr, read_bert},
+    {"bert", "BERT, learning masked tokens and next sentences; 8.5 million parameters", nullptr, read_bert},
     {"layers", "a net of your own, layer by layer", nullptr, read_layered_net},
 }};
 

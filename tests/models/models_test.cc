@@ -2,15 +2,13 @@
 // the same values wherever it is placed.
 
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "config/config_document.h"
 #include "models/model_registry.h"
+#include "models/state_names.h"
 #include "nn/named_values.h"
 #include "support/expect_error.h"
-#include "support/source_tree.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -37,20 +35,7 @@ class Models : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Models, HaveTheStateOfPyTorchs) {
-  std::ifstream file(testing::source_file("tests/models/state_names.json"));
-  // The order of the file counts.
-  const auto expected = nlohmann::ordered_json::parse(file).at(GetParam());
-  const auto model = placed(GetParam(), *device_, {}, reference_input(GetParam()));
-  EXPECT_EQ(model->parameter_elements(), expected["parameters"].get<int64_t>());
-  const auto state = nn::state_dict(*model);
-  ASSERT_EQ(state.size(), expected["tensors"].size());
-  auto known = expected["tensors"].begin();
-  for (const auto& tensor : state) {
-    EXPECT_EQ(tensor.name, known.key());
-    EXPECT_EQ(tensor.shape, Shape(known.value().get<std::vector<int64_t>>())) << tensor.name;
-    EXPECT_EQ(static_cast<int64_t>(tensor.values.size()), tensor.shape.elements());
-    ++known;
-  }
+  expect_state_names(*placed(GetParam(), *device_, {}, reference_input(GetParam())), GetParam());
 }
 
 TEST_P(Models, BeginWithTheSameValuesEverywhere) {

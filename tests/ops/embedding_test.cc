@@ -79,6 +79,16 @@ TEST_P(Embedding, OfNoPositionsHasNoGradient) {
   EXPECT_EQ(values_of(table), (std::vector<float>{0, 0, 0, 0}));
 }
 
+TEST_P(Embedding, LeavesTheUntrainedRowAsItIs) {
+  const Tensor ids = ids_on({5}, {1, 0, 1, 2, 1});
+  const Tensor incoming = tensor_of(*device_, {5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  const Tensor table = tensor_of(*device_, {3, 2}, {10, 20, 30, 40, 50, 60});
+  ops::embedding_backward(ids, incoming, table, {.accumulate = true, .untrained = 1});
+  EXPECT_EQ(values_of(table), (std::vector<float>{13, 24, 30, 40, 57, 68}));
+  ops::embedding_backward(ids, incoming, table, {.untrained = 1});
+  EXPECT_EQ(values_of(table), (std::vector<float>{3, 4, 0, 0, 7, 8}));
+}
+
 TEST_P(Embedding, RefusesWhatDoesNotFit) {
   const Tensor table = Tensor::zeros(*device_, {3, 4}), ids = ids_on({2}, {0, 2});
   expect_error(ExitCode::bug, {"embedding", "f32 [3, 4]", "f32 [2, 4]"}, [&] {

@@ -116,7 +116,7 @@ TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStep) {
   const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
   for (size_t step = 0; step < 4; ++step)
     EXPECT_NEAR(ddp.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
-  // A GPU and a CPU worker round a loss's exponentials differently, and here one of them computes all losses.
+  // A GPU and a CPU worker round a gradient's exponentials differently, and here one of them computes all losses.
   for (const int output_rank : {0, 1}) {
     const auto gathered = trained(
         {.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "config/config_reader.h"
+#include "config_flags.h"
+#include "train/experiment.h"
+
+namespace dptrain::app {
+
+/// The experiment that a command's configuration describes, and how it was read.
+struct ReadExperiment {
+  explicit ReadExperiment(const ConfigFlags& flags);
+
+  train::Experiment experiment;
+  ConfigSession session;
+  /// With --dump-config the resolved configuration has been printed, and nothing is left to do.
+  bool dumped = false;
+};
+
+}  // namespace dptrain::app
