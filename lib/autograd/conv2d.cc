@@ -7,7 +7,7 @@ namespace dptrain::autograd {
 
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options) {
   Tensor y = ops::conv2d_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
-  return x.tape().record(y, {x, weight, bias}, [=](const Tensor& output_gradient) {
+  return x.tape().record(y, {x, weight, bias}, [=, y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
     const Tensor incoming = options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
     const GradientSink for_weight = weight.gradient_sink();
     const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};

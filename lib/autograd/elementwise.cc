@@ -12,8 +12,9 @@ namespace dptrain::autograd {
 
 Variable relu(const Variable& x) {
   const Tensor y = ops::relu_forward(x.value());
-  return x.tape().record(
-      y, {x}, [=](const Tensor& output_gradient) { x.add_gradient(ops::relu_backward(y, output_gradient)); });
+  return x.tape().record(y, {x}, [=, x = x.without_value()](const Tensor& output_gradient) {
+    x.add_gradient(ops::relu_backward(y, output_gradient));
+  });
 }
 
 Variable gelu(const Variable& x) {
@@ -24,23 +25,29 @@ Variable gelu(const Variable& x) {
 
 Variable tanh(const Variable& x) {
   const Tensor y = ops::tanh_forward(x.value());
-  return x.tape().record(
-      y, {x}, [=](const Tensor& output_gradient) { x.add_gradient(ops::tanh_backward(y, output_gradient)); });
+  return x.tape().record(y, {x}, [=, x = x.without_value()](const Tensor& output_gradient) {
+    x.add_gradient(ops::tanh_backward(y, output_gradient));
+  });
 }
 
 Variable add(const Variable& a, const Variable& b) {
   const Tensor sum = ops::add(a.value(), ops::reorder(b.value(), a.value().layout()));
-  return a.tape().record(sum, {a, b}, [=](const Tensor& output_gradient) {
-    a.add_gradient(output_gradient);
-    b.add_gradient(ops::reorder(output_gradient, b.value().layout()));
-  });
+  const Layout b_layout = b.value().layout();
+  return a.tape().record(sum, {a, b},
+                         [b_layout, a = a.without_value(), b = b.without_value()](const Tensor& output_gradient) {
+                           a.add_gradient(output_gradient);
+                           b.add_gradient(ops::reorder(output_gradient, b_layout));
+                         });
 }
 
 Variable add_padded(const Variable& y, const Variable& x) {
-  return y.tape().record(ops::add_padded(y.value(), x.value()), {y, x}, [=](const Tensor& output_gradient) {
-    y.add_gradient(ops::reorder(output_gradient, y.value().layout()));
-    x.add_gradient(ops::add_padded_backward(x.value(), output_gradient));
-  });
+  const Layout y_layout = y.value().layout();
+  const TensorForm x_form = x.value();
+  return y.tape().record(ops::add_padded(y.value(), x.value()), {y, x},
+                         [=, y = y.without_value(), x = x.without_value()](const Tensor& output_gradient) {
+                           y.add_gradient(ops::reorder(output_gradient, y_layout));
+                           x.add_gradient(ops::add_padded_backward(x_form, output_gradient));
+                         });
 }
 
 }  // namespace dptrain::autograd

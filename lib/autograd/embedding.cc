@@ -18,7 +18,7 @@ Variable rows_of(const Variable& x, const Tensor& ids) {
   const int64_t width = shape.dimensions().back();
   const Shape flat = {shape.elements() / width, width};
   const Tensor y = ops::embedding_forward(x.value().reshaped(flat), ids);
-  return x.tape().record(y, {x}, [=](const Tensor& output_gradient) {
+  return x.tape().record(y, {x}, [=, x = x.without_value()](const Tensor& output_gradient) {
     const Tensor sums = Tensor::empty(output_gradient.device(), flat);
     ops::embedding_backward(ids, output_gradient, sums, {});
     x.add_gradient(ops::converted(sums, {.dtype = output_gradient.dtype()}).reshaped(shape));

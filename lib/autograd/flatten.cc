@@ -10,7 +10,7 @@ Variable flatten(const Variable& x) {
   const Shape flat = {shape[0], shape[0] > 0 ? shape.elements() / shape[0] : shape.with_first(1).elements()};
   const Layout layout = x.value().layout();
   const Tensor y = ops::reorder(x.value(), Layout::plain).reshaped(flat);
-  return x.tape().record(y, {x}, [=](const Tensor& output_gradient) {
+  return x.tape().record(y, {x}, [=, x = x.without_value()](const Tensor& output_gradient) {
     x.add_gradient(ops::reorder(output_gradient.reshaped(shape), layout));
   });
 }
@@ -18,8 +18,9 @@ Variable flatten(const Variable& x) {
 Variable flatten_rows(const Variable& x) {
   const Shape shape = x.value().shape();
   const int64_t width = shape.dimensions().back();
-  return x.tape().record(x.value().reshaped({shape.elements() / width, width}), {x},
-                         [=](const Tensor& output_gradient) { x.add_gradient(output_gradient.reshaped(shape)); });
+  return x.tape().record(
+      x.value().reshaped({shape.elements() / width, width}), {x},
+      [shape, x = x.without_value()](const Tensor& incoming) { x.add_gradient(incoming.reshaped(shape)); });
 }
 
 }  // namespace dptrain::autograd

@@ -7,9 +7,11 @@ namespace {
 
 Variable pool2d(const Variable& x, ops::Pooling pooling, const ops::Pool2dOptions& options) {
   const ops::Pool2dResult result = ops::pool2d_forward(x.value(), pooling, options);
-  return x.tape().record(result.y, {x}, [=](const Tensor& output_gradient) {
-    x.add_gradient(ops::pool2d_backward(x.value(), result, output_gradient, pooling, options));
-  });
+  return x.tape().record(
+      result.y, {x},
+      [=, form = TensorForm(x.value()), x = x.without_value(), workspace = result.workspace](const Tensor& incoming) {
+        x.add_gradient(ops::pool2d_backward(form, workspace, incoming, pooling, options));
+      });
 }
 
 }  // namespace
@@ -23,9 +25,10 @@ Variable average_pool2d(const Variable& x, const ops::Pool2dOptions& options) {
 }
 
 Variable global_average_pool(const Variable& x) {
-  return x.tape().record(ops::global_average_pool_forward(x.value()), {x}, [=](const Tensor& output_gradient) {
-    x.add_gradient(ops::global_average_pool_backward(x.value(), output_gradient));
-  });
+  return x.tape().record(ops::global_average_pool_forward(x.value()), {x},
+                         [form = TensorForm(x.value()), x = x.without_value()](const Tensor& output_gradient) {
+                           x.add_gradient(ops::global_average_pool_backward(form, output_gradient));
+                         });
 }
 
 }  // namespace dptrain::autograd

@@ -7,9 +7,10 @@ namespace dptrain::autograd {
 namespace {
 
 Variable reduce(const Variable& x, ops::Reduction reduction) {
-  return x.tape().record(ops::reduce_forward(x.value(), reduction), {x}, [=](const Tensor& output_gradient) {
-    x.add_gradient(ops::reduce_backward(x.value(), output_gradient, reduction));
-  });
+  return x.tape().record(ops::reduce_forward(x.value(), reduction), {x},
+                         [=, form = TensorForm(x.value()), x = x.without_value()](const Tensor& output_gradient) {
+                           x.add_gradient(ops::reduce_backward(form, output_gradient, reduction));
+                         });
 }
 
 }  // namespace

@@ -7,16 +7,16 @@
 namespace dptrain {
 
 Variable Tape::input(Tensor value, bool requires_gradient) {
-  auto state = std::make_shared<Variable::State>();
-  state->tape = this;
-  state->value = std::move(value);
-  state->requires_gradient = requires_gradient && recording();
-  return Variable(std::move(state));
+  auto place = std::make_shared<Variable::Place>();
+  place->tape = this;
+  place->shape = value.shape();
+  place->requires_gradient = requires_gradient && recording();
+  return Variable(std::move(value), std::move(place));
 }
 
 Variable Tape::use(Parameter& parameter) {
   Variable variable = input(parameter.operand(), true);
-  variable.state_->parameter = &parameter;
+  variable.place_->parameter = &parameter;
   return variable;
 }
 
@@ -27,12 +27,12 @@ Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, Back
     if (!input.defined()) continue;
     DPTRAIN_CHECK(&input.tape() == this, "a value of another tape");
     requires_gradient |= input.requires_gradient();
-    if (recording() && input.state_->parameter != nullptr) node.parameters.push_back(input.state_->parameter);
+    if (recording() && input.place_->parameter != nullptr) node.parameters.push_back(input.place_->parameter);
   }
   Variable output = input(std::move(value), requires_gradient);
   if (!recording() || !requires_gradient) return output;
   for (Parameter* parameter : node.parameters) ++pending_uses_[parameter];
-  node.output = output;
+  node.output = output.without_value();
   node.backward = std::move(backward);
   nodes_.push_back(std::move(node));
   return output;
@@ -48,7 +48,7 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
     // Taken off the tape before it runs: what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
-    const Tensor incoming = std::exchange(node.output.state_->gradient, Tensor());
+    const Tensor incoming = std::exchange(node.output.place_->gradient, Tensor());
     // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
     if (incoming.defined()) node.backward(incoming);
     node.backward = nullptr;

@@ -52,7 +52,7 @@ class Tape {
 
  private:
   struct Node {
-    Variable output;
+    Variable output;  ///< without its value
     std::vector<Parameter*> parameters;
     BackwardFunction backward;
   };

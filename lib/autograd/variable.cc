@@ -8,9 +8,10 @@ namespace dptrain {
 
 void Variable::add_gradient(Tensor gradient) const {
   if (!requires_gradient()) return;
-  DPTRAIN_CHECK(state_->parameter == nullptr, "a parameter's gradient goes through its sink");
-  DPTRAIN_CHECK(gradient.shape() == value().shape(), "a gradient {} of a value {}", gradient.text(), value().text());
-  Tensor& sum = state_->gradient;
+  DPTRAIN_CHECK(place_->parameter == nullptr, "a parameter's gradient goes through its sink");
+  DPTRAIN_CHECK(gradient.shape() == place_->shape, "a gradient {} of a value {}", gradient.text(),
+                place_->shape.text());
+  Tensor& sum = place_->gradient;
   if (!sum.defined()) {
     sum = std::move(gradient);
     return;
@@ -24,7 +25,7 @@ void Variable::add_gradient(Tensor gradient) const {
 }
 
 GradientSink Variable::gradient_sink() const {
-  Parameter* parameter = state_->parameter;
+  Parameter* parameter = place_->parameter;
   DPTRAIN_CHECK(parameter != nullptr, "a gradient sink of a value that is no parameter");
   const GradientSink sink{parameter->gradient(), parameter->has_gradient()};
   parameter->mark_gradient();

@@ -16,36 +16,40 @@ struct GradientSink {
   bool accumulate = false;  ///< add to what stands there
 };
 
-/// A tensor that operators compute with, and its place on a tape. Copies share the state.
+/// A tensor that operators compute with, and its place on a tape. Copies share both.
 class Variable {
  public:
   Variable() = default;
 
-  bool defined() const { return state_ != nullptr; }
-  const Tensor& value() const { return state_->value; }
-  Tape& tape() const { return *state_->tape; }
+  bool defined() const { return place_ != nullptr; }
+  const Tensor& value() const { return value_; }
+  Tape& tape() const { return *place_->tape; }
   /// Whether a gradient flows to it. A backward function computes only what is needed.
-  bool requires_gradient() const { return state_->requires_gradient; }
+  bool requires_gradient() const { return place_->requires_gradient; }
+  /// The same without the value: what a backward function keeps of an input that it doesn't read, so that the memory is
+  /// free for others as soon as nobody reads it.
+  Variable without_value() const { return Variable(Tensor(), place_); }
 
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;
   /// For backward functions: where the gradient of a parameter goes.
   GradientSink gradient_sink() const;
   /// The gradient gathered so far by an input of the tape; undefined where none came.
-  const Tensor& gradient() const { return state_->gradient; }
+  const Tensor& gradient() const { return place_->gradient; }
 
  private:
   friend class Tape;
-  struct State {
+  struct Place {
     Tape* tape = nullptr;
-    Tensor value;
+    Shape shape;
     Tensor gradient;
     bool requires_gradient = false;
     Parameter* parameter = nullptr;
   };
-  explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Variable(Tensor value, std::shared_ptr<Place> place) : value_(std::move(value)), place_(std::move(place)) {}
 
-  std::shared_ptr<State> state_;
+  Tensor value_;
+  std::shared_ptr<Place> place_;
 };
 
 }  // namespace dptrain

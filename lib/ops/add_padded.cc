@@ -27,16 +27,16 @@ Tensor add_padded(const Tensor& y, const Tensor& x) {
   return sum;
 }
 
-Tensor add_padded_backward(const Tensor& x, const Tensor& output_gradient) {
-  Device& device = common_device("add_padded backward", {&x, &output_gradient});
-  require_fewer_channels("add_padded backward", x.shape(), output_gradient.shape());
+Tensor add_padded_backward(const TensorForm& x, const Tensor& output_gradient) {
+  Device& device = common_device("add_padded backward", x, {&output_gradient});
+  require_fewer_channels("add_padded backward", x.shape, output_gradient.shape());
   const Tensor gradient =
-      Tensor::empty(device, x.shape(), {.dtype = output_gradient.dtype(), .layout = output_gradient.layout()});
+      Tensor::empty(device, x.shape, {.dtype = output_gradient.dtype(), .layout = output_gradient.layout()});
   if (gradient.elements() > 0)
     on_device(
         "add_padded backward", device, [&] { cpu::first_channels(output_gradient, gradient); },
         [&] { cuda::first_channels(output_gradient, gradient); });
-  return reorder(gradient, x.layout());
+  return reorder(gradient, x.layout);
 }
 
 }  // namespace dptrain::ops

@@ -14,7 +14,7 @@ struct BatchNormInputs {
   Tensor beta;
   Tensor running_mean;
   Tensor running_variance;
-  Tensor residual;  ///< undefined: none
+  Tensor residual;  ///< undefined: none. Backward asks only whether there is one
 };
 
 struct BatchNormOptions {

@@ -5,19 +5,31 @@
 #include "base/check.h"
 
 namespace dptrain::ops {
+namespace {
+
+void require_same_device(std::string_view op, const Device& device, const Device& other) {
+  if (&device != &other)
+    throw Error(ExitCode::bug,
+                fmt::format("{}: expected all tensors on one device, got {} and {}; copy one of them first", op,
+                            device.name_with_rank(), other.name_with_rank()));
+}
+
+}  // namespace
 
 Device& common_device(std::string_view op, std::initializer_list<const Tensor*> tensors) {
   Device* device = nullptr;
   for (const Tensor* tensor : tensors) {
     if (!tensor->defined()) continue;
     if (device == nullptr) device = &tensor->device();
-    if (device != &tensor->device())
-      throw Error(ExitCode::bug,
-                  fmt::format("{}: expected all tensors on one device, got {} and {}; copy one of them first", op,
-                              device->name_with_rank(), tensor->device().name_with_rank()));
+    require_same_device(op, *device, tensor->device());
   }
   DPTRAIN_CHECK(device != nullptr, "{} without tensors", op);
   return *device;
+}
+
+Device& common_device(std::string_view op, const TensorForm& form, std::initializer_list<const Tensor*> tensors) {
+  require_same_device(op, form.device, common_device(op, tensors));
+  return form.device;
 }
 
 void no_implementation(std::string_view op, const Device& device) {

@@ -4,13 +4,15 @@
 #include <string_view>
 
 #include "device/with_cuda.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_form.h"
 
 namespace dptrain::ops {
 
 /// The device that all defined tensors of a call lie on. Throws 70, naming both, where two lie on different ones: an
 /// operator never copies between devices by itself.
 Device& common_device(std::string_view op, std::initializer_list<const Tensor*> tensors);
+/// The same with a form, whose tensor lay there.
+Device& common_device(std::string_view op, const TensorForm& form, std::initializer_list<const Tensor*> tensors);
 
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);

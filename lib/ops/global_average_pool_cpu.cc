@@ -21,14 +21,14 @@ Tensor global_average_pool_forward(const Tensor& x) {
   return y;
 }
 
-Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
-  const int64_t samples = x.shape()[0], channels = x.shape()[1], positions = x.shape()[2] * x.shape()[3];
-  // Zeroed for the padded lanes of blocked layouts.
-  Tensor gradient = Tensor::zeros(x.device(), x.shape(), {.layout = x.layout()});
+Tensor global_average_pool_backward(const TensorForm& x, const Tensor& output_gradient) {
+  const int64_t samples = x.shape[0], channels = x.shape[1], positions = x.shape[2] * x.shape[3];
+  Tensor gradient = x.empty();
+  gradient.fill_zero();  // the padded lanes of blocked layouts
   const ImageOffsets offset(gradient);
   const float* incoming = output_gradient.data<float>();
   float* out = gradient.data<float>();
-  parallel_for(x.device(), samples, [&](int64_t n) {
+  parallel_for(x.device, samples, [&](int64_t n) {
     for (int64_t c = 0; c < channels; ++c) {
       const float share = incoming[n * channels + c] / static_cast<float>(positions);
       float* first = out + offset(n, c, 0);

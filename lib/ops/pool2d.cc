@@ -37,13 +37,13 @@ Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOption
       [&] { return cuda::pool2d_forward(x, shape, pooling, options); });
 }
 
-Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
+Tensor pool2d_backward(const TensorForm& x, const Tensor& workspace, const Tensor& output_gradient, Pooling pooling,
                        const Pool2dOptions& options) {
-  Device& device = common_device("pool2d backward", {&x, &result.y, &output_gradient});
-  require_shape("pool2d backward", "output gradient", output_gradient.shape(), result.y.shape());
+  Device& device = common_device("pool2d backward", x, {&workspace, &output_gradient});
+  require_shape("pool2d backward", "output gradient", output_gradient.shape(), output_shape(x.shape, pooling, options));
   return on_device(
-      "pool2d backward", device, [&] { return cpu::pool2d_backward(x, result, output_gradient, pooling, options); },
-      [&] { return cuda::pool2d_backward(x, result, output_gradient, pooling, options); });
+      "pool2d backward", device, [&] { return cpu::pool2d_backward(x, workspace, output_gradient, pooling, options); },
+      [&] { return cuda::pool2d_backward(x, workspace, output_gradient, pooling, options); });
 }
 
 Tensor global_average_pool_forward(const Tensor& x) {
@@ -54,10 +54,9 @@ Tensor global_average_pool_forward(const Tensor& x) {
       [&] { return cuda::global_average_pool_forward(x); });
 }
 
-Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
-  Device& device = common_device("global_average_pool backward", {&x, &output_gradient});
-  require_shape("global_average_pool backward", "output gradient", output_gradient.shape(),
-                {x.shape()[0], x.shape()[1]});
+Tensor global_average_pool_backward(const TensorForm& x, const Tensor& output_gradient) {
+  Device& device = common_device("global_average_pool backward", x, {&output_gradient});
+  require_shape("global_average_pool backward", "output gradient", output_gradient.shape(), {x.shape[0], x.shape[1]});
   return on_device(
       "global_average_pool backward", device, [&] { return cpu::global_average_pool_backward(x, output_gradient); },
       [&] { return cuda::global_average_pool_backward(x, output_gradient); });

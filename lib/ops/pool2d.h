@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "tensor/tensor_form.h"
 
 namespace dptrain::ops {
 
@@ -23,14 +23,14 @@ struct Pool2dResult {
 /// (PyTorch's count_include_pad) but not what a ceiling hangs over the edge.
 Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOptions& options);
 
-/// The gradient with respect to x, in the layout of x, of which only shape and layout are used.
-Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
+/// The gradient with respect to x, in the layout of x. `workspace` is the forward pass's.
+Tensor pool2d_backward(const TensorForm& x, const Tensor& workspace, const Tensor& output_gradient, Pooling pooling,
                        const Pool2dOptions& options);
 
 /// The mean of each channel: [N, C, H, W] in any layout to a plain [N, C].
 Tensor global_average_pool_forward(const Tensor& x);
 
 /// The gradient with respect to x, in the layout of x.
-Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient);
+Tensor global_average_pool_backward(const TensorForm& x, const Tensor& output_gradient);
 
 }  // namespace dptrain::ops

@@ -168,18 +168,18 @@ Pool2dResult pool2d_forward(const Tensor& any, const Shape& output, Pooling pool
   return result;
 }
 
-Tensor pool2d_backward(const Tensor& x, const Pool2dResult& result, const Tensor& output_gradient, Pooling pooling,
+Tensor pool2d_backward(const TensorForm& x, const Tensor& workspace, const Tensor& output_gradient, Pooling pooling,
                        const Pool2dOptions& options) {
-  const Tensor gradient = empty_nhwc(x, x.shape());
-  if (gradient.elements() == 0) return reorder(gradient, x.layout());
   const Tensor incoming = in_nhwc(output_gradient);
-  with_types(x, [&]<class T, class I>(ElementType<T>, ElementType<I>) {
-    const Windows<I> windows = windows_of<I>(x.shape(), result.y.shape(), options);
-    launch("pool2d backward", x, blocks_for(x, x.elements()), kThreads, backward_kernel<T, I>, windows,
-           incoming.data<T>(), pooling == Pooling::max ? result.workspace.data<uint8_t>() : nullptr,
+  const Tensor gradient = empty_nhwc(incoming, x.shape);
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
+  with_types(gradient, [&]<class T, class I>(ElementType<T>, ElementType<I>) {
+    const Windows<I> windows = windows_of<I>(x.shape, incoming.shape(), options);
+    launch("pool2d backward", gradient, blocks_for(gradient, gradient.elements()), kThreads, backward_kernel<T, I>,
+           windows, incoming.data<T>(), pooling == Pooling::max ? workspace.data<uint8_t>() : nullptr,
            gradient.data<T>());
   });
-  return reorder(gradient, x.layout());
+  return reorder(gradient, x.layout);
 }
 
 Tensor global_average_pool_forward(const Tensor& any) {
@@ -194,15 +194,15 @@ Tensor global_average_pool_forward(const Tensor& any) {
   return y;
 }
 
-Tensor global_average_pool_backward(const Tensor& x, const Tensor& output_gradient) {
-  const Tensor gradient = empty_nhwc(x, x.shape());
-  if (gradient.elements() == 0) return reorder(gradient, x.layout());
-  with_element_type(x, [&]<class T>(ElementType<T>) {
-    launch("global_average_pool backward", x, blocks_for(x, gradient.elements()), kThreads,
+Tensor global_average_pool_backward(const TensorForm& x, const Tensor& output_gradient) {
+  const Tensor gradient = empty_nhwc(output_gradient, x.shape);
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
+  with_element_type(gradient, [&]<class T>(ElementType<T>) {
+    launch("global_average_pool backward", gradient, blocks_for(gradient, gradient.elements()), kThreads,
            global_average_backward_kernel<T>, output_gradient.data<T>(), gradient.data<T>(), gradient.elements(),
-           x.shape()[1], x.shape()[2] * x.shape()[3]);
+           x.shape[1], x.shape[2] * x.shape[3]);
   });
-  return reorder(gradient, x.layout());
+  return reorder(gradient, x.layout);
 }
 
 }  // namespace dptrain::ops::cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "tensor/tensor_form.h"
 
 namespace dptrain::ops {
 
@@ -11,6 +11,6 @@ enum class Reduction { sum, mean };
 Tensor reduce_forward(const Tensor& x, Reduction reduction);
 
 /// The gradient with respect to x, in the layout of x: the incoming number at every element, or its share of the mean.
-Tensor reduce_backward(const Tensor& x, const Tensor& output_gradient, Reduction reduction);
+Tensor reduce_backward(const TensorForm& x, const Tensor& output_gradient, Reduction reduction);
 
 }  // namespace dptrain::ops

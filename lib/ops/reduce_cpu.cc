@@ -28,10 +28,10 @@ Tensor scaled_sum(const Tensor& x, double factor) {
   return Tensor::from(x.device(), {1}, std::span(&value, 1));
 }
 
-Tensor spread(const Tensor& value, double factor, const Tensor& like) {
+Tensor spread(const Tensor& value, double factor, const TensorForm& like) {
   const auto share = static_cast<float>(value.data<float>()[0] * factor);
-  const std::vector<float> values(static_cast<size_t>(like.elements()), share);
-  return reorder(Tensor::from(like.device(), like.shape(), values), like.layout());
+  const std::vector<float> values(static_cast<size_t>(like.shape.elements()), share);
+  return reorder(Tensor::from(like.device, like.shape, values), like.layout);
 }
 
 }  // namespace dptrain::ops::cpu

@@ -42,8 +42,8 @@ Tensor scaled_sum(const Tensor& x, double factor) {
   return total;
 }
 
-Tensor spread(const Tensor& value, double factor, const Tensor& like) {
-  const Tensor out = Tensor::empty(like.device(), like.shape(), {.dtype = like.dtype(), .layout = like.layout()});
+Tensor spread(const Tensor& value, double factor, const TensorForm& like) {
+  const Tensor out = like.empty();
   if (out.elements() == 0) return out;
   with_element_type(out, [&]<class T>(ElementType<T>) {
     launch("spread", out, blocks_for(out, out.storage_elements()), kThreads, spread_kernel<T>, value.data<float>(),

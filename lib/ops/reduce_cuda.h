@@ -1,12 +1,12 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "tensor/tensor_form.h"
 
 namespace dptrain::ops::cuda {
 
 /// factor * (the sum of all elements), f32 [1].
 Tensor scaled_sum(const Tensor& x, double factor);
 /// factor * value[0] at every element; type, shape and layout of `like`.
-Tensor spread(const Tensor& value, double factor, const Tensor& like);
+Tensor spread(const Tensor& value, double factor, const TensorForm& like);
 
 }  // namespace dptrain::ops::cuda

@@ -57,7 +57,7 @@ TEST_P(EmptyBatch, OfPoolsAndElementwiseOperators) {
   for (const Layout layout : GetParam().image_layouts) {
     const Tensor x = empty({0, 20, 4, 4}, layout);
     const auto pooled = ops::pool2d_forward(x, ops::Pooling::max, {});
-    EXPECT_EQ(ops::pool2d_backward(x, pooled, pooled.y, ops::Pooling::max, {}).shape(), x.shape());
+    EXPECT_EQ(ops::pool2d_backward(x, pooled.workspace, pooled.y, ops::Pooling::max, {}).shape(), x.shape());
     EXPECT_EQ(ops::global_average_pool_forward(x).shape(), (Shape{0, 20}));
     EXPECT_EQ(ops::relu_forward(x).shape(), x.shape());
     EXPECT_EQ(ops::gelu_forward(x).shape(), x.shape());

@@ -243,8 +243,8 @@ TEST_P(HalfPrecision, Pooling) {
     const auto got = ops::pool2d_forward(given(image, 0), pooling, {});
     const auto right = ops::pool2d_forward(expected(image, 0), pooling, {});
     expect_near(got.y, right.y);
-    expect_near(ops::pool2d_backward(given(image, 0), got, given(got.y.shape(), 1), pooling, {}),
-                ops::pool2d_backward(expected(image, 0), right, expected(got.y.shape(), 1), pooling, {}));
+    expect_near(ops::pool2d_backward(given(image, 0), got.workspace, given(got.y.shape(), 1), pooling, {}),
+                ops::pool2d_backward(expected(image, 0), right.workspace, expected(got.y.shape(), 1), pooling, {}));
   }
   expect_near(ops::global_average_pool_forward(given(image, 0)), ops::global_average_pool_forward(expected(image, 0)));
   expect_near(ops::global_average_pool_backward(given(image, 0), given({2, 6}, 1)),

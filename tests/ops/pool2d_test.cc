@@ -31,7 +31,7 @@ TEST_P(Pool2d, ForwardAndBackward) {
     // The gradient may come in any layout: that of a flatten is plain.
     for (const Layout of_gradient : {Layout::plain, layout}) {
       const Tensor incoming = formula_tensor(*device, result.y.shape(), {.tensor = kOutputGradient}, of_gradient);
-      const Tensor gradient = ops::pool2d_backward(x, result, incoming, pooling, options);
+      const Tensor gradient = ops::pool2d_backward(x, result.workspace, incoming, pooling, options);
       EXPECT_EQ(gradient.layout(), layout);
       expect_pytorch(values["dx"], gradient, GetParam().row.tolerance);
       expect_zero_padding(gradient);

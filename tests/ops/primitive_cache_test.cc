@@ -69,7 +69,7 @@ std::vector<Call> pools(const std::vector<Layout>& layouts) {
         calls.push_back([=](Device& device) -> std::vector<Tensor> {
           const Tensor x = formula_tensor(device, {2, 16, 7, 7}, {.tensor = 0}, layout);
           const auto result = ops::pool2d_forward(x, pooling, options);
-          return {result.y, ops::pool2d_backward(x, result, result.y, pooling, options)};
+          return {result.y, ops::pool2d_backward(x, result.workspace, result.y, pooling, options)};
         });
   return calls;
 }

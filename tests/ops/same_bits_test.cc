@@ -136,7 +136,7 @@ std::vector<Tensor> pools(Device& device, const std::vector<Layout>& layouts) {
     for (const ops::Pooling pooling : {ops::Pooling::max, ops::Pooling::average}) {
       const auto result = ops::pool2d_forward(x, pooling, {});
       results.push_back(result.y);
-      results.push_back(ops::pool2d_backward(x, result, result.y, pooling, {}));
+      results.push_back(ops::pool2d_backward(x, result.workspace, result.y, pooling, {}));
     }
     results.push_back(ops::global_average_pool_forward(x));
     results.push_back(ops::global_average_pool_backward(x, results.back()));

@@ -59,7 +59,7 @@ TEST_F(TwoDevices, AreRefusedByLayers) {
   });
   const auto pooled = ops::pool2d_forward(x, ops::Pooling::max, {});
   expect_refused("pool2d backward", [&] {
-    ops::pool2d_backward(x, pooled, there({1, 3, 2, 2}), ops::Pooling::max, {});
+    ops::pool2d_backward(x, pooled.workspace, there({1, 3, 2, 2}), ops::Pooling::max, {});
   });
   expect_refused("global_average_pool backward", [&] { ops::global_average_pool_backward(x, there({1, 3})); });
 }
