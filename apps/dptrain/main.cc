@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/nearest_name.h"
 #include "commands.h"
+#include "host_heap.h"
 #include "openmp_restart.h"
 #include "output.h"
 #include "program.h"
@@ -99,6 +100,7 @@ int main(int count, char** values) {
   using namespace dptrain::app;
   hold_standard_streams();
   restart_with_openmp_environment(values);
+  give_large_blocks_back();
   try {
     return run(count, values);
   } catch (const dptrain::Error& error) {

@@ -33,16 +33,17 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
     in.residual = y;
   else
     forward.y = Tensor();
-  return x.tape().record(y, {x, a.gamma, a.beta, a.residual},
-                         [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
-                          residual = a.residual.without_value()](const Tensor& output_gradient) {
-                           const ops::BatchNormGradients gradients =
-                               ops::batch_norm_backward(in, forward, output_gradient, backward_options);
-                           deliver(gradients.gamma, gamma.gradient_sink());
-                           deliver(gradients.beta, beta.gradient_sink());
-                           if (residual.defined()) residual.add_gradient(gradients.residual);
-                           x.add_gradient(gradients.x);
-                         });
+  const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
+                         residual = a.residual.without_value()](const Tensor& output_gradient) {
+    const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, output_gradient, backward_options);
+    deliver(gradients.gamma, gamma.gradient_sink());
+    deliver(gradients.beta, beta.gradient_sink());
+    if (residual.defined()) residual.add_gradient(gradients.residual);
+    x.add_gradient(gradients.x);
+  };
+  if (a.residual.defined()) return x.tape().record(y, {x, a.gamma, a.beta, a.residual}, backward);
+  return x.tape().record(y, {x, a.gamma, a.beta}, backward,
+                         [in, forward, options] { return ops::batch_norm_again(in, forward, options); });
 }
 
 }  // namespace dptrain::autograd

@@ -38,6 +38,13 @@ Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, Back
   return output;
 }
 
+Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward,
+                      std::function<Tensor()> recompute) {
+  Variable output = record(std::move(value), inputs, std::move(backward));
+  if (mode_ == Mode::recompute) output.place_->recompute = std::move(recompute);
+  return output;
+}
+
 void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
   for (auto& [output, gradient] : roots) {
     DPTRAIN_CHECK(recording() && output.requires_gradient(), "backward from a value to which no gradient flows");

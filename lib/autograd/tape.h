@@ -21,14 +21,15 @@ using GradientReadyHook = std::function<void(Parameter&)>;
 class Tape {
  public:
   enum class Mode {
-    record,  ///< keep what backward needs
-    forget,  ///< evaluation: nothing is kept, values end with their last use
+    record,     ///< keep what backward needs
+    recompute,  ///< of it, keep only what costs more than a pass over memory to compute again
+    forget,     ///< evaluation: nothing is kept, values end with their last use
   };
   explicit Tape(Mode mode) : mode_(mode) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  bool recording() const { return mode_ == Mode::record; }
+  bool recording() const { return mode_ != Mode::forget; }
 
   /// A value that comes from outside. With `requires_gradient`, backward leaves its gradient in it.
   Variable input(Tensor value, bool requires_gradient = false);
@@ -36,6 +37,9 @@ class Tape {
   Variable use(Parameter& parameter);
   /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
   Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward);
+  /// The same for an output that `recompute` computes again, bit for bit, from what `backward` keeps anyway.
+  Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward,
+                  std::function<Tensor()> recompute);
 
   /// Where a walk back begins: a value, and the gradient of what is minimized with respect to it.
   struct Root {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,19 @@ struct GradientSink {
   bool accumulate = false;  ///< add to what stands there
 };
 
+/// A value as backward functions find it: kept since the forward pass, or computed again from what is kept.
+class SavedValue {
+ public:
+  explicit SavedValue(Tensor kept) : kept_(std::move(kept)) {}
+  explicit SavedValue(std::function<Tensor()> recompute) : recompute_(std::move(recompute)) {}
+
+  Tensor value() const { return recompute_ ? recompute_() : kept_; }
+
+ private:
+  Tensor kept_;
+  std::function<Tensor()> recompute_;
+};
+
 /// A tensor that operators compute with, and its place on a tape. Copies share both.
 class Variable {
  public:
@@ -29,6 +43,9 @@ class Variable {
   /// The same without the value: what a backward function keeps of an input that it doesn't read, so that the memory is
   /// free for others as soon as nobody reads it.
   Variable without_value() const { return Variable(Tensor(), place_); }
+
+  /// The value for a backward function that reads it.
+  SavedValue saved() const { return place_->recompute ? SavedValue(place_->recompute) : SavedValue(value_); }
 
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;
@@ -45,6 +62,7 @@ class Variable {
     Tensor gradient;
     bool requires_gradient = false;
     Parameter* parameter = nullptr;
+    std::function<Tensor()> recompute;  ///< empty where backward functions keep the value
   };
   Variable(Tensor value, std::shared_ptr<Place> place) : value_(std::move(value)), place_(std::move(place)) {}
 

@@ -40,6 +40,15 @@ BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNo
       [&] { return cuda::batch_norm_by_running(in, options); });
 }
 
+Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& forward, const BatchNormOptions& options) {
+  Device& device = checked(in);
+  common_device("batch_norm again", {&in.x, &forward.mean, &forward.inverse_deviation});
+  DPTRAIN_CHECK(!in.residual.defined(), "batch_norm again, with a residual");
+  return on_device(
+      "batch_norm again", device, [&] { return cpu::batch_norm_again(in, forward, options); },
+      [&] { return cuda::batch_norm_again(in, forward, options); });
+}
+
 Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options) {
   return batch_norm_by_running(in, options).y;
 }

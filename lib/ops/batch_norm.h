@@ -43,6 +43,10 @@ BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNo
 /// Its output alone.
 Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& options);
 
+/// The output of such a pass without a residual once more, bit for bit, from its input and statistics; `forward.y`
+/// isn't read.
+Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& forward, const BatchNormOptions& options);
+
 struct BatchNormGradients {
   Tensor x;         ///< in the layout of x
   Tensor residual;  ///< in the layout of x; undefined without a residual

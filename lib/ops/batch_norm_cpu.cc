@@ -135,6 +135,13 @@ BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNo
   return result;
 }
 
+Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& forward, const BatchNormOptions& options) {
+  const Chunks chunks(in.x);
+  PerLane scale(chunks), shift(chunks);
+  affine(in, chunks, forward.mean.data<float>(), forward.inverse_deviation.data<float>(), scale, shift);
+  return normalized(in, Tensor(), chunks, scale, shift, options.relu);
+}
+
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
                                        const Tensor& output_gradient, const BatchNormOptions& options) {
   Device& device = in.x.device();

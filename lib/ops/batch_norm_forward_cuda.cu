@@ -158,4 +158,17 @@ BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNo
   return forward.in_layout_of_x();
 }
 
+Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& earlier, const BatchNormOptions& options) {
+  const Tensor x = in_nhwc(in.x);
+  const Forward forward{
+      .in = in,
+      .options = options,
+      .x = x,
+      .result = {.y = empty_nhwc(x, x.shape()), .mean = earlier.mean, .inverse_deviation = earlier.inverse_deviation}};
+  if (x.elements() > 0)
+    with_pack(x, {x.raw()},
+              [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) { forward.normalize<T, V>(); });
+  return forward.in_layout_of_x().y;
+}
+
 }  // namespace dptrain::ops::cuda

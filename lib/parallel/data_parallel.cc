@@ -122,7 +122,7 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
   const BatchPart& share = shares[static_cast<size_t>(rank)];
   const Replica::Samples samples = scattered(rank, whole, share, places.own);
 
-  Tape tape(Tape::Mode::record);
+  Tape tape(own.recording());
   std::vector<Variable> outputs;
   if (share.samples() > 0) outputs = own.forward(tape, samples);
   const bool output = rank == output_rank_;

@@ -20,6 +20,12 @@ std::vector<T> downloaded(const Tensor& tensor) {
   return values;
 }
 
+Tape::Mode recording_of(Recompute recompute, const Device& device) {
+  const bool again =
+      recompute == Recompute::automatic ? device.kind() == DeviceKind::cpu : recompute == Recompute::batch_norm;
+  return again ? Tape::Mode::recompute : Tape::Mode::record;
+}
+
 }  // namespace
 
 KeptResults KeptResults::of(const StepParts& parts) {
@@ -45,6 +51,7 @@ void Replica::Place::go_past(const BatchPart& part) {
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties)
     : device_(device),
+      recording_(recording_of(spec.recompute, device)),
       seed_(spec.initialization.seed),
       output_widths_(spec.input.output_widths()),
       precision_(spec.precision),
@@ -165,7 +172,7 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, const Gra
     complete_gradients(ready);
     return;
   }
-  Tape tape(Tape::Mode::record);
+  Tape tape(recording_);
   const Samples samples = samples_of(part, place);
   tape.backward(losses_of(forward(tape, samples), samples.targets, place.rows), ready);
   for (const Parameter* parameter : model_->parameters())

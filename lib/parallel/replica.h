@@ -18,6 +18,13 @@
 
 namespace dptrain::parallel {
 
+/// What a step computes again in its backward pass instead of keeping it.
+enum class Recompute {
+  automatic,  ///< on CPU workers, outputs of batch norms: a pass over memory costs them no time that could be measured
+  none,
+  batch_norm,  ///< outputs of batch norms on every device
+};
+
 /// What every replica of a model is made from; the same on all devices.
 struct ReplicaSpec {
   models::ModelSpec model;
@@ -29,6 +36,7 @@ struct ReplicaSpec {
   std::optional<double> average_decay = {};  ///< of the weights' moving average, which evaluates
   double label_smoothing = 0;                ///< of the losses that are trained on
   Precision precision = Precision::fp32;
+  Recompute recompute = Recompute::automatic;
   int steps_in_flight = 2;  ///< that a GPU is given ahead
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
@@ -108,6 +116,8 @@ class Replica {
   /// Those of any part, which is uploaded now.
   Samples uploaded(const BatchPart& part);
 
+  /// How training steps record.
+  Tape::Mode recording() const { return recording_; }
   /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
   std::vector<Variable> forward(Tape& tape, const Samples& samples);
   /// Keeps losses and hits of outputs whose rows begin at `rows`; returns what backward begins from.
@@ -147,6 +157,7 @@ class Replica {
   void add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready);
 
   Device& device_;
+  Tape::Mode recording_;
   uint64_t seed_;
   std::vector<int64_t> output_widths_;
   Precision precision_;

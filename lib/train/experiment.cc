@@ -115,6 +115,15 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
   return found->second;
 }
 
+parallel::Recompute read_recompute(ConfigReader& config) {
+  const std::vector<std::string> names = {"auto", "batch_norm", "none"};
+  const std::string name = config.one_of("recompute", names, "auto",
+                                         "what is computed again in the backward pass instead of kept: the outputs of "
+                                         "batch norms, or nothing; auto is batch_norm on CPU workers and none on GPUs");
+  if (name == "batch_norm") return parallel::Recompute::batch_norm;
+  return name == "none" ? parallel::Recompute::none : parallel::Recompute::automatic;
+}
+
 /// Which of the two kinds of convolutions may be asked for by name depends on the devices.
 ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
   const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
@@ -234,6 +243,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
   experiment.convolution = read_convolution(config, experiment);
+  experiment.recompute = read_recompute(config);
   experiment.initialization.seed = experiment.seed;
   read_initialization(config, experiment);
   experiment.checkpoint = read_checkpoint_settings(config);

@@ -35,6 +35,7 @@ struct Experiment {
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
   nn::InitializationOptions initialization;
   Precision precision = Precision::fp32;
+  parallel::Recompute recompute = parallel::Recompute::automatic;
   bool deterministic = true;  ///< runs end in the same bits; CPU workers always do
   int64_t batch_size = 0;     ///< samples of one optimizer step over all devices
   int64_t accumulate = 1;     ///< micro-batches of a step

@@ -43,6 +43,7 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .average_decay = experiment.average_decay,
                                                .label_smoothing = experiment.label_smoothing,
                                                .precision = experiment.precision,
+                                               .recompute = experiment.recompute,
                                                .steps_in_flight = experiment.steps_in_flight}});
 }
 

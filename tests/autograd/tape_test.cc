@@ -165,6 +165,32 @@ TEST_F(Tapes, ValuesThatNoBackwardReadsEndWithTheirLastUse) {
   EXPECT_EQ(values_of(x.gradient())[0], 5);
 }
 
+TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
+  constexpr int64_t kBytes = int64_t{1} << 20;
+  const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };
+  const auto made = [&] { return Tensor::zeros(*device_, {kBytes / 4}); };
+  for (const Tape::Mode mode : {Tape::Mode::record, Tape::Mode::recompute}) {
+    const int64_t before = activations();
+    int times = 0;
+    Tape tape(mode);
+    Variable x = tape.input(tensor_of(*device_, {1}, {1}), true);
+    Variable value = tape.record(
+        made(), {x}, [](const Tensor&) {},
+        [&] {
+          ++times;
+          return made();
+        });
+    const Variable output = tape.record(
+        one(), {value}, [saved = value.saved()](const Tensor&) { EXPECT_EQ(saved.value().elements(), kBytes / 4); });
+    value = Variable();
+    const bool kept = mode == Tape::Mode::record;
+    EXPECT_EQ(activations() - before > kBytes, kept);
+    EXPECT_EQ(times, 0);
+    tape.backward(output, one());
+    EXPECT_EQ(times, kept ? 0 : 1);
+  }
+}
+
 TEST_F(Tapes, ThatForgetKeepNothing) {
   constexpr int64_t kElements = int64_t{1} << 18;
   Parameter& a = weight("a");

@@ -43,6 +43,23 @@ TEST_P(BatchNorm, Training) {
   }
 }
 
+TEST_P(BatchNorm, OnceMoreGivesTheSameBits) {
+  if (values_["residual"]) return;  // refused, as below
+  for (const Layout layout : GetParam().row.image_layouts) {
+    SCOPED_TRACE(layout_name(layout));
+    const ops::BatchNormInputs in = inputs(layout, layout);
+    ops::BatchNormTraining forward = ops::batch_norm_training(in, options_);
+    const Tensor y = forward.y;
+    forward.y = Tensor();
+    const std::vector<float> running = values_of(in.running_mean);
+    const Tensor again = ops::batch_norm_again(in, forward, options_);
+    EXPECT_EQ(again.layout(), layout);
+    EXPECT_EQ(values_of(again), values_of(y));
+    expect_zero_padding(again);
+    EXPECT_EQ(values_of(in.running_mean), running);
+  }
+}
+
 TEST_P(BatchNorm, Evaluation) {
   for (const Layout layout : GetParam().row.image_layouts) {
     SCOPED_TRACE(layout_name(layout));
@@ -93,6 +110,9 @@ TEST(BatchNormRefuses, WhatDoesNotFit) {
   in.running_variance = zeros({3});
   in.residual = zeros({2, 3, 4, 5});
   expect_error(ExitCode::bug, {"batch_norm", "residual", "[2, 3, 4, 5]"}, [&] { ops::batch_norm_evaluation(in, {}); });
+  in.residual = zeros({2, 3, 4, 4});
+  expect_error(ExitCode::bug, {"batch_norm again", "residual"},
+               [&] { ops::batch_norm_again(in, ops::batch_norm_by_running(in, {}), {}); });
   in.residual = {};
   const ops::BatchNormTraining forward = ops::batch_norm_training(in, {});
   expect_error(ExitCode::bug, {"batch_norm backward", "output gradient"}, [&] {

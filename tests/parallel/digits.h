@@ -39,6 +39,7 @@ struct StrategyOptions {
   double label_smoothing = 0;
   Precision precision = Precision::fp32;
   bool deterministic = true;
+  Recompute recompute = Recompute::automatic;
 };
 
 inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
@@ -61,6 +62,7 @@ inline StrategyContext context_of(const StrategyOptions& options) {
                                       .average_decay = options.average_decay}};
   for (int i = 0; i < options.devices; ++i) context.team.devices.push_back({DeviceKind::cpu, i});
   context.replica.precision = options.precision;
+  context.replica.recompute = options.recompute;
   context.replica.label_smoothing = options.label_smoothing;
   if (!options.list.empty()) {
     context.team.devices = options.list;

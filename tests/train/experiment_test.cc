@@ -93,6 +93,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"ema=1"}, {"ema"});
   refused(config, {"schedule=cosin"}, {"schedule", "cosine"});
   refused(config, {"convolution=measured"}, {"convolution", "CPU workers", "measured", "auto"});
+  refused(config, {"recompute=all"}, {"recompute", "auto, batch_norm", "all"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
