@@ -7,21 +7,22 @@ namespace dptrain::autograd {
 
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options) {
   Tensor y = ops::conv2d_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
-  return x.tape().record(
-      y, {x, weight, bias},
-      [=, saved = x.saved(), x = x.without_value(), y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
-        const Tensor incoming = options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
-        const Tensor in = saved.value();
-        const GradientSink for_weight = weight.gradient_sink();
-        const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
-        ops::conv2d_backward_weights(in, incoming,
-                                     {.weight = for_weight.target,
-                                      .bias = for_bias.target,
-                                      .accumulate_weight = for_weight.accumulate,
-                                      .accumulate_bias = for_bias.accumulate},
-                                     options);
-        if (x.requires_gradient()) x.add_gradient(ops::conv2d_backward_data(in, weight.value(), incoming, options));
-      });
+  return x.tape().record(y, {x, weight, bias},
+                         [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
+                          y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
+                           const Tensor incoming =
+                               options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
+                           const GradientSink for_weight = weight.gradient_sink();
+                           const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
+                           ops::conv2d_backward_weights(saved.value(), incoming,
+                                                        {.weight = for_weight.target,
+                                                         .bias = for_bias.target,
+                                                         .accumulate_weight = for_weight.accumulate,
+                                                         .accumulate_bias = for_bias.accumulate},
+                                                        options);
+                           if (x.requires_gradient())
+                             x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
+                         });
 }
 
 }  // namespace dptrain::autograd

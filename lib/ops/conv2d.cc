@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "ops/conv2d_cpu.h"
 #include "ops/conv2d_cuda.h"
+#include "ops/conv2d_parts_cpu.h"
 #include "ops/dispatch.h"
 
 namespace dptrain::ops {
@@ -25,17 +26,18 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const Shape shape = output_shape(x.shape(), weight.shape(), options);
   if (bias.defined()) require_shape("conv2d", "bias", bias.shape(), {weight.shape()[0]});
   return on_device(
-      "conv2d", device, [&] { return cpu::conv2d_forward(x, weight, bias, shape, options); },
+      "conv2d", device, [&] { return cpu::conv2d_forward_in_parts(x, weight, bias, shape, options); },
       [&] { return cuda::conv2d_forward(x, weight, bias, shape, options); });
 }
 
-Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  Device& device = common_device("conv2d backward", {&x, &weight, &output_gradient});
+  Device& device = common_device("conv2d backward", x, {&weight, &output_gradient});
   require_shape("conv2d backward", "output gradient", output_gradient.shape(),
-                output_shape(x.shape(), weight.shape(), options));
+                output_shape(x.shape, weight.shape(), options));
   return on_device(
-      "conv2d backward", device, [&] { return cpu::conv2d_backward_data(x, weight, output_gradient, options); },
+      "conv2d backward", device,
+      [&] { return cpu::conv2d_backward_data_in_parts(x, weight, output_gradient, options); },
       [&] { return cuda::conv2d_backward_data(x, weight, output_gradient, options); });
 }
 
@@ -45,7 +47,8 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   require_shape("conv2d backward", "output gradient", output_gradient.shape(),
                 output_shape(x.shape(), gradients.weight.shape(), options));
   return on_device(
-      "conv2d backward", device, [&] { return cpu::conv2d_backward_weights(x, output_gradient, gradients, options); },
+      "conv2d backward", device,
+      [&] { return cpu::conv2d_backward_weights_in_parts(x, output_gradient, gradients, options); },
       [&] { return cuda::conv2d_backward_weights(x, output_gradient, gradients, options); });
 }
 

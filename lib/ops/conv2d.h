@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "tensor/tensor_form.h"
 
 namespace dptrain::ops {
 
@@ -20,8 +20,8 @@ struct Conv2dOptions {
 /// Returns [N, O, (H + 2*padding - KH) / stride + 1, ...] in conv2d_output_layout.
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options);
 
-/// The gradient with respect to x, in the layout of `x`; only shape and layout of `x` are used.
-Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+/// The gradient with respect to x, in the layout of `x`.
+Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options);
 
 /// Where the gradients with respect to weight (any layout of weights) and, where it is defined, bias are written; with

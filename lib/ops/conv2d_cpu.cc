@@ -49,19 +49,9 @@ struct Problem {
   }
 };
 
-/// The rule, from measurements of direct and Winograd F(4x3, 3x3) on AVX-512: Winograd is about twice as fast in all
-/// three passes for 3x3 convolutions of stride 1 with at least a block of channels on both sides. oneDNN has it for
-/// padding up to 1.
-bool winograd_fits(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
-  return has_winograd() && weight[2] == 3 && weight[3] == 3 && options.stride == 1 && options.padding <= 1 &&
-         x[1] >= 16 && weight[0] >= 16;
-}
-
 Problem problem_of(const Shape& x, const Shape& weight, const Shape& y, bool bias, const Conv2dOptions& options) {
   const Layout y_layout = conv2d_output_layout(x[1], weight[0]);
   const bool blocked = y_layout != Layout::nhwc;
-  const bool winograd =
-      blocked && options.algorithm != ConvolutionAlgorithm::direct && winograd_fits(x, weight, options);
   return {.x = x,
           .weight = weight,
           .y = y,
@@ -69,7 +59,8 @@ Problem problem_of(const Shape& x, const Shape& weight, const Shape& y, bool bia
           .y_layout = y_layout,
           .bias = bias,
           .options = options,
-          .algorithm = winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct};
+          .algorithm = computes_winograd(x, weight, options) ? dnnl::algorithm::convolution_winograd
+                                                             : dnnl::algorithm::convolution_direct};
 }
 
 struct Forward {
@@ -136,6 +127,15 @@ class AsWanted {
 
 bool has_winograd() { return cpu_isa() == CpuIsa::avx512; }
 
+/// The rule, from measurements of direct and Winograd F(4x3, 3x3) on AVX-512: Winograd is about twice as fast in all
+/// three passes for 3x3 convolutions of stride 1 with at least a block of channels on both sides. oneDNN has it for
+/// padding up to 1.
+bool computes_winograd(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+  return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && weight[2] == 3 && weight[3] == 3 &&
+         options.stride == 1 && options.padding <= 1 && x[1] >= 16 && weight[0] >= 16 &&
+         conv2d_output_layout(x[1], weight[0]) != Layout::nhwc;
+}
+
 Layout conv2d_output_layout(int64_t in_channels, int64_t out_channels) {
   const Layout blocked = blocked_images();
   const int64_t block = layout_block(blocked);
@@ -166,12 +166,12 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return y;
 }
 
-Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  const Problem problem = problem_of(x.shape(), weight.shape(), output_gradient.shape(), false, options);
-  Tensor gradient = Tensor::empty(x.device(), x.shape(), {.layout = problem.x_layout});
+  const Problem problem = problem_of(x.shape, weight.shape(), output_gradient.shape(), false, options);
+  Tensor gradient = Tensor::empty(x.device, x.shape, {.layout = problem.x_layout});
   if (gradient.elements() == 0) return gradient;
-  OneDnn& onednn = OneDnn::of(x.device());
+  OneDnn& onednn = OneDnn::of(x.device);
   BackwardData& backward = backward_data_of(onednn, problem);
   const Tensor incoming = reorder(output_gradient, problem.y_layout);
   const AsWanted weights(onednn, weight, backward.desc.weights_desc());
@@ -179,7 +179,7 @@ Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor&
                  {{DNNL_ARG_DIFF_SRC, onednn.memory(backward.desc.diff_src_desc(), gradient)},
                   {DNNL_ARG_WEIGHTS, weights.memory()},
                   {DNNL_ARG_DIFF_DST, onednn.memory(backward.desc.diff_dst_desc(), incoming)}});
-  return reorder(gradient, x.layout());
+  return reorder(gradient, x.layout);
 }
 
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,

@@ -79,14 +79,14 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return options.relu && !bias.defined() ? relu_forward(y) : y;
 }
 
-Tensor conv2d_backward_data(const Tensor& x, const Tensor& weight, const Tensor& output_gradient,
+Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  const Tensor gradient = empty_nhwc(x, x.shape());
-  if (gradient.elements() == 0) return reorder(gradient, x.layout());
-  ConvolutionProblem problem = problem_of(x, weight.shape(), output_gradient.shape(), options);
+  const Tensor gradient = empty_nhwc(output_gradient, x.shape);
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
+  ConvolutionProblem problem = problem_of(gradient, weight.shape(), output_gradient.shape(), options);
   problem.pass = ConvolutionPass::data_gradient;
   run(problem, {.first = in_nhwc(output_gradient), .second = in_nhwc(weight), .out = gradient});
-  return reorder(gradient, x.layout());
+  return reorder(gradient, x.layout);
 }
 
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,

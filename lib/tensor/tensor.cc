@@ -41,10 +41,12 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 }
 
 Tensor Tensor::samples(int64_t begin, int64_t end) const {
-  DPTRAIN_CHECK(0 <= begin && begin <= end && end <= shape_[0], "samples {} to {} of {}", begin, end, text());
+  const bool weights = layout_ == Layout::oihw8i8o || layout_ == Layout::oihw16i16o;
+  DPTRAIN_CHECK(0 <= begin && begin <= end && end <= shape_[0] && (!weights || begin % layout_block(layout_) == 0),
+                "samples {} to {} of {}", begin, end, text());
   Tensor view = *this;
   view.shape_ = shape_.with_first(end - begin);
-  if (shape_[0] > 0) view.offset_bytes_ += bytes() / shape_[0] * begin;
+  view.offset_bytes_ += dptrain::storage_elements(shape_.with_first(begin), layout_) * dtype_bytes(dtype_);
   return view;
 }
 

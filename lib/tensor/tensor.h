@@ -55,7 +55,7 @@ class Tensor {
 
   /// The same memory under another shape; plain tensors only.
   Tensor reshaped(const Shape& shape) const;
-  /// Samples [begin, end) of dimension 0, in any layout of images.
+  /// Samples [begin, end) of dimension 0, in any layout; of weights in blocks `begin` is a block's first.
   Tensor samples(int64_t begin, int64_t end) const;
   /// `shape` elements of a flat plain tensor from element `offset` on, in `layout`: how parameters lie in one buffer.
   Tensor window(int64_t offset_elements, const Shape& shape, Layout layout) const;
