@@ -77,6 +77,10 @@ void keep_newest(const fs::path& folder, int64_t keep) {
   }
 }
 
+CheckpointManifest read_manifest(const fs::path& folder) {
+  return parse_manifest(read_file(folder / kManifest, size_t{1} << 24), (folder / kManifest).string());
+}
+
 void require_file(const fs::path& path, const CheckpointFile& known) {
   const auto refuse = [&](const std::string& expected, const std::string& got) {
     throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
@@ -119,8 +123,7 @@ Checkpoint read_checkpoint(const fs::path& path) {
                                                 .expected = "expected the folder of a checkpoint, with manifest.json",
                                                 .got = fs::exists(path, error) ? "none" : "nothing there",
                                                 .advice = "name for instance runs/lenet/checkpoints/step-000938"});
-  CheckpointManifest manifest =
-      parse_manifest(read_file(path / kManifest, size_t{1} << 24), (path / kManifest).string());
+  CheckpointManifest manifest = read_manifest(path);
   for (const StateFile& file : kStateFiles) {
     const auto known = manifest.files.find(file.name);
     if (known == manifest.files.end() && !file.always) continue;
@@ -128,6 +131,12 @@ Checkpoint read_checkpoint(const fs::path& path) {
     manifest.checkpoint.state.*file.tensors = read_safetensors(path / file.name);
   }
   return std::move(manifest.checkpoint);
+}
+
+std::optional<TrainingIdentity> read_identity(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder / kManifest, error)) return std::nullopt;
+  return read_manifest(folder).checkpoint.identity;
 }
 
 std::optional<ResumePoint> newest_checkpoint(const fs::path& folder,
