@@ -109,6 +109,16 @@ TEST_F(Files, GrowByWholeLines) {
   EXPECT_EQ(read_file(path_), "{\"step\": 1}\n\n{\"step\": 2}\n");
 }
 
+TEST_F(Files, KeepWholeLinesOnAFullDisk) {
+  append_line(path_, "{\"step\": 1}");
+  {
+    const FullDisk disk(20);
+    testing::expect_error(ExitCode::io, {"result.json: could not write: "},
+                          [&] { append_line(path_, "{\"step\": 2}"); });
+  }
+  EXPECT_EQ(read_file(path_), "{\"step\": 1}\n");
+}
+
 TEST_F(Files, FoldersAreMadeWithTheirParents) {
   make_folder(folder_.path() / "a" / "b");
   make_folder(folder_.path() / "a" / "b");
