@@ -141,16 +141,20 @@ std::optional<TrainingIdentity> read_identity(const fs::path& folder) {
 
 std::optional<ResumePoint> newest_checkpoint(const fs::path& folder,
                                              const std::function<void(const std::string&)>& report) {
-  auto folders = checkpoint_folders(folder);
-  for (; !folders.empty(); folders.pop_back()) {
+  const auto folders = checkpoint_folders(folder);
+  if (folders.empty()) return std::nullopt;
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     try {
-      return ResumePoint{.checkpoint = read_checkpoint(folders.back()), .folder = folders.back()};
+      return ResumePoint{.checkpoint = read_checkpoint(*newest), .folder = *newest};
     } catch (const Error& error) {
       if (error.code() != ExitCode::bad_data) throw;
       report(error.what());
     }
   }
-  return std::nullopt;
+  throw Error(ExitCode::bad_data, Mistake{.where = folder.string(),
+                                          .expected = "expected a checkpoint that is whole",
+                                          .got = fmt::format("{} damaged", folders.size()),
+                                          .advice = "get one back from a copy, or begin anew with another --out"});
 }
 
 std::vector<fs::path> checkpoint_folders(const fs::path& folder) {

@@ -43,7 +43,7 @@ struct ResumePoint {
 };
 
 /// The newest checkpoint in `folder` that reads well; nothing where there is none. What was found damaged is told to
-/// `report`.
+/// `report`. Throws 65 where all of them are: what they hold isn't to be replaced by a new training unasked.
 std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder,
                                              const std::function<void(const std::string&)>& report);
 

@@ -90,6 +90,17 @@ TEST_F(ResumeTest, ADamagedCheckpointIsPassedOver) {
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
 }
 
+TEST_F(ResumeTest, WhereAllCheckpointsAreDamagedNothingIsChanged) {
+  train("run");
+  const std::string metrics = text("run/metrics.jsonl"), weights = "run/checkpoints/step-000005/model.safetensors";
+  std::filesystem::resize_file(path(weights), 100);
+  std::filesystem::remove(path("run/summary.json"));
+  expect_failed(run(resuming("run")), 65, {"run/checkpoints", "expected a checkpoint that is whole", "got 1 damaged"});
+  EXPECT_EQ(text("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(text(weights).size(), 100u);
+  expect_failed(run(resuming("other", {}, "run")), 65, {"run/checkpoints", "got 1 damaged", "another --out"});
+}
+
 TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   train("first", {"epochs=3"});
   train("whole", {"epochs=4"});
