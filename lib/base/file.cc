@@ -125,6 +125,13 @@ void make_folder(const std::filesystem::path& path) {
     throw Error(ExitCode::io, fmt::format("{}: could not create the folder: {}", path.string(), error.message()));
 }
 
+void require_readable_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(path, error);
+  if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) return;
+  io_failed("read the folder", path, error.value());
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   OpenFile handle(folder, O_RDONLY | O_DIRECTORY);
   if (!handle.is_open()) io_failed("open", folder, errno);

@@ -22,6 +22,9 @@ void append_line(const std::filesystem::path& path, std::string_view line);
 /// Creates the folder and its parents. Throws 74.
 void make_folder(const std::filesystem::path& path);
 
+/// Throws 74 where something is there, and can't be read as a folder though it may be one: without the right to, say.
+void require_readable_folder(const std::filesystem::path& path);
+
 /// Makes a rename inside `folder` durable. Throws 74.
 void sync_folder(const std::filesystem::path& folder);
 

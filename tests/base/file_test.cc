@@ -119,6 +119,16 @@ TEST_F(Files, KeepWholeLinesOnAFullDisk) {
   EXPECT_EQ(read_file(path_), "{\"step\": 1}\n");
 }
 
+TEST_F(Files, AFolderThatCannotBeReadIsSaid) {
+  EXPECT_NO_THROW(require_readable_folder(folder_.path()));
+  EXPECT_NO_THROW(require_readable_folder(folder_.path() / "absent"));
+  EXPECT_NO_THROW(require_readable_folder(folder_.write("file", "x")));
+  // Whoever runs the tests may have the right to read everything; nobody gets through a loop.
+  fs::create_symlink("loop", folder_.path() / "loop");
+  testing::expect_error(ExitCode::io, {"loop: could not read the folder: "},
+                        [&] { require_readable_folder(folder_.path() / "loop"); });
+}
+
 TEST_F(Files, FoldersAreMadeWithTheirParents) {
   make_folder(folder_.path() / "a" / "b");
   make_folder(folder_.path() / "a" / "b");
