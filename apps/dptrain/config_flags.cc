@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/installation.h"
+#include "base/nearest_name.h"
 #include "config/config_document.h"
 
 namespace dptrain::app {
@@ -18,18 +19,21 @@ namespace fs = std::filesystem;
 fs::path find_config(const std::string& name) {
   std::error_code error;
   const std::vector<fs::path> folders = {"", DPTRAIN_SOURCE_CONFIGS, installed_data() / "configs"};
-  std::vector<std::string> looked;
+  std::vector<std::string> looked, known;
   for (const fs::path& folder : folders) {
     for (const char* ending : {"", ".yaml"}) {
       const fs::path candidate = folder / (name + ending);
       if (fs::is_regular_file(candidate, error)) return candidate;
     }
     looked.push_back(folder.empty() ? "the working directory" : folder.string());
+    for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error))
+      if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());
   }
-  throw Error(ExitCode::missing_file, Mistake{.where = name,
-                                              .expected = "no such configuration",
-                                              .got = "",
-                                              .advice = fmt::format("looked in {}", fmt::join(looked, ", "))});
+  const std::string near = nearest_name(fs::path(name).stem().string(), known);
+  const std::string advice =
+      near.empty() ? fmt::format("looked in {}", fmt::join(looked, ", ")) : fmt::format("did you mean '{}'?", near);
+  throw Error(ExitCode::missing_file,
+              Mistake{.where = name, .expected = "no such configuration", .got = "", .advice = advice});
 }
 
 /// An empty variable of a script is a mistake, not a wish for the default.

@@ -9,6 +9,7 @@
 #include "train/evaluation_weights.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
+#include "train/training_identity.h"
 
 namespace dptrain::app {
 namespace {
@@ -25,6 +26,7 @@ int evaluate_with(const EvalFlags& flags) {
   const auto weights = train::read_evaluation_weights(flags.checkpoint);
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
+  train::require_same_vocabulary(*data.train, flags.checkpoint);
   experiment.initial_weights = std::nullopt;
   train::Trainer trainer(experiment, data);
   trainer.load_weights(weights, flags.checkpoint);

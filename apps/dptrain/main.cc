@@ -65,6 +65,22 @@ void require_known_command(const std::string& name) {
   throw Error(ExitCode::usage, fmt::format("'{}' is no command; {}", name, suggestion(name, known)));
 }
 
+/// An argument that its command doesn't know is told of first: who writes --confg misses no --config.
+std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error) {
+  for (const CLI::App* command : program.get_subcommands()) {
+    const std::vector<std::string> unknown = command->remaining();
+    if (unknown.empty()) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    const std::string near = nearest_name(unknown[0], known), name = command->get_name();
+    return fmt::format(
+        "'{}' is no argument of dptrain {}; {}", unknown[0], name,
+        near.empty() ? fmt::format("dptrain {} --help shows them", name) : fmt::format("did you mean '{}'?", near));
+  }
+  return fmt::format("{}; dptrain --help shows the commands", error.what());
+}
+
 int run(int count, char** values) {
   CLI::App program("Trains one experiment under every parallel strategy.");
   program.name("dptrain");
@@ -87,7 +103,7 @@ int run(int count, char** values) {
     write_output(text.str());
     return exit_code;
   } catch (const CLI::ParseError& error) {
-    return report(ExitCode::usage, {}, fmt::format("{}; dptrain --help shows the commands", error.what()));
+    return report(ExitCode::usage, {}, usage_mistake(program, error));
   }
   return code;
 }

@@ -34,6 +34,11 @@ class OpenFile {
   bool is_open() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
 
+  off_t size() const {
+    struct stat found {};
+    if (::fstat(descriptor_, &found) != 0) io_failed("look at", path_, errno);
+    return found.st_size;
+  }
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
@@ -101,10 +106,16 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 void append_line(const std::filesystem::path& path, std::string_view line) {
   OpenFile file(path, O_WRONLY | O_CREAT | O_APPEND);
   if (!file.is_open()) io_failed("open", path, errno);
+  const off_t size_before = file.size();
   const std::string whole = std::string(line) + "\n";
-  file.write(std::as_bytes(std::span(whole)));
-  file.sync();
-  file.close();
+  try {
+    file.write(std::as_bytes(std::span(whole)));
+    file.sync();
+    file.close();
+  } catch (...) {
+    [[maybe_unused]] const int result = ::truncate(path.c_str(), size_before);
+    throw;
+  }
 }
 
 void make_folder(const std::filesystem::path& path) {
@@ -112,6 +123,13 @@ void make_folder(const std::filesystem::path& path) {
   std::filesystem::create_directories(path, error);
   if (error)
     throw Error(ExitCode::io, fmt::format("{}: could not create the folder: {}", path.string(), error.message()));
+}
+
+void require_readable_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(path, error);
+  if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) return;
+  io_failed("read the folder", path, error.value());
 }
 
 void sync_folder(const std::filesystem::path& folder) {

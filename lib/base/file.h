@@ -15,11 +15,15 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes = si
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-/// Appends `line` and a newline in one write and syncs it: a killed process leaves whole lines. Throws 74.
+/// Appends `line` and a newline in one write and syncs it: a killed process leaves whole lines. Throws 74; of a line
+/// that could only be written in part, on a full disk, nothing is left.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
 /// Creates the folder and its parents. Throws 74.
 void make_folder(const std::filesystem::path& path);
+
+/// Throws 74 where something is there, and can't be read as a folder though it may be one: without the right to, say.
+void require_readable_folder(const std::filesystem::path& path);
 
 /// Makes a rename inside `folder` durable. Throws 74.
 void sync_folder(const std::filesystem::path& folder);

@@ -161,8 +161,9 @@ std::string got_words(const ConfigNode& node) {
 
 std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOrigin& origin,
                    const std::string& dotted) {
-  if (node.kind == Kind::scalar && shape.kind != KeyKind::named_list) {
-    std::vector<std::string> names = shape.names;
+  if (node.kind == Kind::scalar) {
+    // The names of a list stand in it, not in its place.
+    std::vector<std::string> names = shape.kind == KeyKind::named_list ? std::vector<std::string>() : shape.names;
     names.insert(names.end(), shape.words.begin(), shape.words.end());
     if (const auto near = nearest_name(node.scalar, names); !near.empty())
       return fmt::format("did you mean '{}'?", near);

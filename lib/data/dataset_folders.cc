@@ -22,7 +22,7 @@ std::filesystem::path find_dataset_folder(const std::string& name, const std::ve
     if (has_files(folder)) return folder;
     looked_at += (looked_at.empty() ? "" : ", ") + folder.string();
   }
-  throw Error(ExitCode::missing_file, Mistake{.where = fmt::format("dataset: {}", name),
+  throw Error(ExitCode::missing_file, Mistake{.where = name,
                                               .expected = fmt::format("expected its files in one of {}", looked_at),
                                               .got = "none",
                                               .advice = advice});

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "data/png_file.h"
 
 namespace dptrain {
@@ -40,6 +41,7 @@ FileKind kind_of(const fs::path& path) {
 }
 
 std::vector<fs::path> png_files_of(const fs::path& folder) {
+  require_readable_folder(folder);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_regular_file() && has_png_name(entry.path())) files.push_back(entry.path());

@@ -22,12 +22,6 @@ constexpr size_t kChecksumDigits = 64;
 /// Part of the digest, so that another way to train is another file.
 constexpr std::string_view kRecipe = "unigram, cased, nmt_nfkc, all characters\n";
 
-std::string sha256(std::string_view text) {
-  Sha256 sha;
-  sha.update(text);
-  return sha.hex_digest();
-}
-
 /// 16 hex digits of the lines and of the way to train.
 std::string digest(const TextLines& lines) {
   Sha256 sha;
@@ -52,7 +46,7 @@ Tokenizer load(const std::filesystem::path& path, int64_t pieces) {
   if (file.size() < header || !file.starts_with(kHeader) || file[header - 1] != '\n')
     refuse(path, "expected a vocabulary that dptrain keeps", fmt::format("{} bytes of something else", file.size()));
   const std::string_view model = std::string_view(file).substr(header);
-  if (sha256(model) != std::string_view(file).substr(kHeader.size(), kChecksumDigits))
+  if (sha256_of(model) != std::string_view(file).substr(kHeader.size(), kChecksumDigits))
     refuse(path, "expected a vocabulary with the checksum that it begins with", "other bytes");
   std::optional<Tokenizer> tokenizer = Tokenizer::load(model);
   const int64_t found = tokenizer ? tokenizer->vocabulary_size() : 0;
@@ -65,7 +59,7 @@ Tokenizer load(const std::filesystem::path& path, int64_t pieces) {
 bool keep(const std::filesystem::path& folder, const std::string& name, const std::string& model) {
   try {
     make_folder(folder);
-    write_file_atomically(folder / name, fmt::format("{}{}\n{}", kHeader, sha256(model), model));
+    write_file_atomically(folder / name, fmt::format("{}{}\n{}", kHeader, sha256_of(model), model));
     return true;
   } catch (const Error& error) {
     if (error.code() != ExitCode::io) throw;

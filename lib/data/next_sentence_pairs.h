@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "data/dataset.h"
 #include "data/tokenized_lines.h"
@@ -37,6 +38,7 @@ class SentencePairs final : public TextDataset {
   int64_t samples() const override { return samples_; }
   int64_t sequence() const override { return options_.sequence; }
   int64_t vocabulary_size() const override { return lines_->vocabulary_size; }
+  std::string vocabulary_digest() const override { return lines_->vocabulary_digest; }
   void sample(int64_t index, int64_t epoch, TextSample& out) const override;
 
  private:

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace dptrain {
 namespace {
@@ -170,6 +171,7 @@ std::optional<std::filesystem::path> find_plain_or_gzip(const std::filesystem::p
 std::filesystem::path require_plain_or_gzip(const std::filesystem::path& folder, const std::string& name,
                                             const std::string& advice) {
   if (auto path = find_plain_or_gzip(folder, name)) return *std::move(path);
+  require_readable_folder(folder);
   throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
                                               .expected = fmt::format("expected {0} or {0}.gz", name),
                                               .got = "neither",

@@ -12,7 +12,8 @@ std::span<const uint16_t> TokenizedLines::operator[](int64_t index) const {
 }
 
 TokenizedLines tokenize(const TextLines& lines, const Tokenizer& tokenizer) {
-  TokenizedLines tokenized{.vocabulary_size = tokenizer.vocabulary_size()};
+  TokenizedLines tokenized{.vocabulary_size = tokenizer.vocabulary_size(),
+                           .vocabulary_digest = tokenizer.vocabulary_digest()};
   tokenized.begins.reserve(static_cast<size_t>(lines.count()) + 1);
   for (int64_t i = 0; i < lines.count(); ++i) {
     const std::vector<int32_t> tokens = tokenizer.encode(lines[i]);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/text_lines.h"
@@ -12,6 +13,7 @@ namespace dptrain {
 /// Lines of text as tokens, two bytes each, in one piece of memory. Every line has at least one.
 struct TokenizedLines {
   int64_t vocabulary_size = 0;
+  std::string vocabulary_digest = {};  ///< the tokenizer's; empty where tokens are made up
   std::vector<uint16_t> tokens = {};
   std::vector<int64_t> begins = {0};  ///< of each line among the tokens, and the end of the last
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/sha256.h"
 
 namespace dptrain {
 namespace {
@@ -123,6 +124,13 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 int64_t Tokenizer::vocabulary_size() const { return model_->processor.GetPieceSize(); }
+
+std::string Tokenizer::vocabulary_digest() const {
+  Sha256 sha;
+  for (int token = 0; token < model_->processor.GetPieceSize(); ++token)
+    sha.update(fmt::format("{} {}\n", model_->processor.IdToPiece(token), model_->processor.GetScore(token)));
+  return sha.hex_digest().substr(0, 16);
+}
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int> tokens;

@@ -39,6 +39,8 @@ class Tokenizer {
   ~Tokenizer();
 
   int64_t vocabulary_size() const;
+  /// 16 hex digits of the pieces and their scores, which say what tokens mean and how text is cut into them.
+  std::string vocabulary_digest() const;
   /// The tokens of `text`; none of them special but [UNK], even where the text says "[MASK]".
   std::vector<int32_t> encode(std::string_view text) const;
   /// The text of `tokens`, each 0 to vocabulary_size() - 1. Runs of spaces have become one, and characters their

@@ -154,11 +154,8 @@ class PretrainingHead final : public nn::Head {
 };
 
 void require_fitting_text(const BertOptions& options, const ModelInput& input) {
-  const auto refuse = [](std::string expected, std::string got, std::string advice) {
-    throw Error(ExitCode::config, Mistake{.where = "model bert",
-                                          .expected = std::move(expected),
-                                          .got = std::move(got),
-                                          .advice = std::move(advice)});
+  const auto refuse = [&](std::string expected, std::string got, std::string advice) {
+    throw Error(ExitCode::config, Mistake{input.where, std::move(expected), std::move(got), std::move(advice)});
   };
   if (!input.text) refuse("needs a data set of text", "images", "write dataset: text, or dataset: synthetic");
   if (input.text->vocabulary != options.vocabulary)

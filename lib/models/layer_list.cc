@@ -54,9 +54,13 @@ LayerSpec read_residual(ConfigReader& options, LayerCounts& counts) {
   residual.name = read_name(options, "residual", counts);
   LayerCounts inside;
   residual.layers = read_list(options, "layers", inside);
-  residual.shortcut =
-      read_list(options, "shortcut", inside,
-                {.definition = "layers", .required = false, .help = "what is added; by default the block's input"});
+  residual.padded = options.word("shortcut", "padded", false);
+  if (!residual.padded)
+    residual.shortcut = read_list(options, "shortcut", inside,
+                                  {.definition = "layers",
+                                   .required = false,
+                                   .help = "what is added; by default the block's input, to which padded adds channels "
+                                           "of zeros, averaging it over 2x2 where the layers halve the image"});
   return residual;
 }
 

@@ -21,7 +21,8 @@ struct LayerSpec {
   BuildLayer build = {};               ///< of a layer
   int64_t times = 1;                   ///< of a repeat
   std::vector<LayerSpec> layers = {};  ///< of a residual or a repeat
-  std::vector<LayerSpec> shortcut = {};  ///< of a residual; empty: its input as it is
+  std::vector<LayerSpec> shortcut = {};  ///< of a residual; empty: its input as it is, or `padded`
+  bool padded = false;                   ///< of a residual: its input, with channels of zeros behind its own
 };
 
 /// Reads the key `layers`: a list of layers, residuals and repeats. Notes layers that share a name.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "autograd/elementwise.h"
+#include "autograd/pool2d.h"
 #include "base/error.h"
 
 namespace dptrain::models {
@@ -26,6 +28,11 @@ struct Chain {
   bool ends_in_norm = false;  ///< the last part is a batch norm that can add a residual before its ReLU
 };
 
+Variable through(const std::vector<nn::Module*>& layers, Variable value, const nn::ForwardContext& context) {
+  for (nn::Module* layer : layers) value = layer->forward(value, context);
+  return value;
+}
+
 /// layers(x) + shortcut(x), and max(0, .) of that with `relu`. Batch norm at the end of the layers does it in its pass;
 /// it was made with the same `relu`.
 class Residual final : public nn::Module {
@@ -46,15 +53,31 @@ class Residual final : public nn::Module {
   }
 
  private:
-  static Variable through(const std::vector<nn::Module*>& layers, Variable value, const nn::ForwardContext& context) {
-    for (nn::Module* layer : layers) value = layer->forward(value, context);
-    return value;
-  }
-
   bool relu_;
   std::vector<nn::Module*> layers_;
   std::vector<nn::Module*> shortcut_;
   nn::BatchNorm2d* norm_ = nullptr;
+};
+
+/// layers(x) with x added to its first channels, averaged over 2x2 where the layers halve the image; and max(0, .) of
+/// that with `relu`.
+class PaddedResidual final : public nn::Module {
+ public:
+  PaddedResidual(Chain layers, bool halves, bool relu) : halves_(halves), relu_(relu) {
+    for (Part& part : layers.parts) layers_.push_back(&add_child(std::move(part.name), std::move(part.module)));
+  }
+
+  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
+    const Variable y = through(layers_, x, context);
+    const Variable added = halves_ ? autograd::average_pool2d(x, {.kernel = 2, .stride = 2, .ceil = true}) : x;
+    const Variable sum = autograd::add_padded(y, added);
+    return relu_ ? autograd::relu(sum) : sum;
+  }
+
+ private:
+  bool halves_;
+  bool relu_;
+  std::vector<nn::Module*> layers_;
 };
 
 bool has_pass(const PlacedLayer& layer, LayerPass pass) {
@@ -78,6 +101,23 @@ std::string shortcut_advice(const Shape& input, const Shape& output) {
   const auto reaches = [&](int dimension) { return (input[dimension] - 1) / stride + 1 == output[dimension]; };
   if (!reaches(1) || !reaches(2)) return "keep the image's size in its layers, with padding: 1 for kernel: 3";
   return fmt::format("write shortcut: [conv: {{channels: {}, kernel: 1, stride: {}}}]", output[0], stride);
+}
+
+bool keeps_size(const Shape& input, const Shape& output) { return input[1] == output[1] && input[2] == output[2]; }
+
+/// As a window of stride 2 does that takes in the edge.
+bool halves_size(const Shape& input, const Shape& output) {
+  return (input[1] + 1) / 2 == output[1] && (input[2] + 1) / 2 == output[2];
+}
+
+/// What keeps a padded shortcut from being added to `output`; nothing where it can be.
+std::optional<std::string> padded_advice(const Shape& input, const Shape& output) {
+  if (input.rank() != 3) return "move it before the flatten, global_avg_pool or linear above it";
+  if (output.rank() != 3) return "put what changes the dimensions before or behind it";
+  if (!keeps_size(input, output) && !halves_size(input, output))
+    return "write padding: 1 for kernel: 3, and stride: 2 in one layer at most";
+  if (output[0] < input[0]) return fmt::format("write channels: {} or more in its last conv", input[0]);
+  return std::nullopt;
 }
 
 class NetBuilder {
@@ -114,6 +154,7 @@ class NetBuilder {
 
  private:
   BuiltLayer residual(const PlacedLayer& layer, const std::string& prefix, const Shape& input, bool relu) {
+    if (layer.spec->padded) return padded_residual(layer, prefix, input, relu);
     const std::string inner = fmt::format("{}{}.", prefix, layer.name);
     Chain layers = chain(layer.spec->layers, inner, input, relu);
     Chain shortcut = chain(layer.spec->shortcut, inner, input);
@@ -126,6 +167,20 @@ class NetBuilder {
                                             .advice = shortcut_advice(input, layers.output)});
     const Shape output = layers.output;
     return {std::make_unique<Residual>(std::move(layers), std::move(shortcut), relu), output};
+  }
+
+  BuiltLayer padded_residual(const PlacedLayer& layer, const std::string& prefix, const Shape& input, bool relu) {
+    Chain layers = chain(layer.spec->layers, fmt::format("{}{}.", prefix, layer.name), input);
+    if (const auto advice = padded_advice(input, layers.output))
+      throw Error(ExitCode::config,
+                  Mistake{.where = where(layer, prefix),
+                          .expected = "shortcut: padded needs layers that make no fewer channels of images, and keep "
+                                      "their size or halve it",
+                          .got = fmt::format("{} from its layers and {} from its input", batch_text(layers.output),
+                                             batch_text(input)),
+                          .advice = *advice});
+    const Shape output = layers.output;
+    return {std::make_unique<PaddedResidual>(std::move(layers), !keeps_size(input, output), relu), output};
   }
 
   static void require_size(const PlacedLayer& layer, const std::string& prefix, const Shape& output) {

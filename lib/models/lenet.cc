@@ -46,7 +46,7 @@ int64_t after_stage(int64_t side) { return (side - 4) / 2; }
 std::unique_ptr<nn::Model> build_lenet(const nn::LayerOptions& options, const ModelInput& input) {
   const int64_t height = after_stage(after_stage(input.image[1])), width = after_stage(after_stage(input.image[2]));
   if (height < 1 || width < 1)
-    throw Error(ExitCode::config, Mistake{.where = "model lenet",
+    throw Error(ExitCode::config, Mistake{.where = input.where,
                                           .expected = "needs images of at least 16 x 16",
                                           .got = fmt::format("{} x {}", input.image[1], input.image[2]),
                                           .advice = "choose another data set or shape"});

@@ -1,6 +1,9 @@
 #include "models/model_registry.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/nearest_name.h"
@@ -16,7 +19,7 @@ namespace {
 ModelSpec read_layered_net(ConfigReader& options) {
   return {.name = "layers",
           .build = [layers = read_layers(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
-            require_images("layers", input);
+            require_images(input);
             return build_layered_net(layers, layer_options, input);
           }};
 }
@@ -29,7 +32,7 @@ ModelSpec read_pyramid(ConfigReader& options) {
   return {
       .name = "pyramidnet",
       .build = [pyramid = read_pyramidnet(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
-        require_images("pyramidnet", input);
+        require_images(input);
         return build_pyramidnet(pyramid, layer_options, input);
       }};
 }
@@ -56,7 +59,7 @@ constexpr std::array<Row, 5> kModels = {{
 /// Of a model without options.
 ModelSpec by_name(const Row& row) {
   return {.name = row.name, .build = [&row](const nn::LayerOptions& options, const ModelInput& input) {
-            require_images(row.name, input);
+            require_images(input);
             return row.build(options, input);
           }};
 }
@@ -67,9 +70,9 @@ std::vector<int64_t> ModelInput::output_widths() const {
   return text ? std::vector<int64_t>{text->vocabulary, 2} : std::vector<int64_t>{classes};
 }
 
-void require_images(const std::string& model, const ModelInput& input) {
+void require_images(const ModelInput& input) {
   if (!input.text) return;
-  throw Error(ExitCode::config, Mistake{.where = "model " + model,
+  throw Error(ExitCode::config, Mistake{.where = input.where,
                                         .expected = "needs a data set of images",
                                         .got = "text",
                                         .advice = "choose another data set, or model: bert"});
@@ -82,6 +85,11 @@ ModelSpec read_model(ConfigReader& config) {
     choices.push_back({row.name, row.help,
                        [&](ConfigReader& options) { spec = row.read != nullptr ? row.read(options) : by_name(row); }});
   spec.name = config.named("model", choices, std::nullopt, "the network to train");
+  spec.build = [build = std::move(spec.build), where = fmt::format("{} {}", config.where("model"), spec.name)](
+                   const nn::LayerOptions& options, ModelInput input) {
+    input.where = where;
+    return build(options, input);
+  };
   return spec;
 }
 

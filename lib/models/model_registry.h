@@ -18,19 +18,21 @@ struct TextSizes {
   int64_t sequence = 0;    ///< tokens of a sample
 };
 
-/// What the data set says of a model's input and output: images of some classes, or text.
+/// What the data set says of a model's input and output: images of some classes, or text. And where a model that can't
+/// take that was chosen.
 struct ModelInput {
   Shape image = {};  ///< [C, H, W]
   int64_t classes = 10;
   std::optional<TextSizes> text = {};
+  std::string where = "model";  ///< "a.yaml:2:1: model lenet": the beginning of a message; a ModelSpec says it itself
 
   /// Columns of each output: the classes; or the vocabulary, of each predicted token, and two, of whether the second
   /// sentence follows the first.
   std::vector<int64_t> output_widths() const;
 };
 
-/// Throws 78 where the data set isn't one of images, which `model` takes.
-void require_images(const std::string& model, const ModelInput& input);
+/// Throws 78 where the data set isn't one of images.
+void require_images(const ModelInput& input);
 
 /// Makes one replica, not yet placed. Throws 78 where the model can't take such an input.
 using BuildModel = std::function<std::unique_ptr<nn::Model>(const nn::LayerOptions&, const ModelInput&)>;

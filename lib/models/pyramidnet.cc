@@ -121,7 +121,7 @@ std::unique_ptr<nn::Model> build_pyramidnet(const PyramidNetOptions& pyramid, co
   const int64_t height = halved(halved(input.image[1])), width = halved(halved(input.image[2]));
   if (height < width || height >= 2 * width)
     throw Error(ExitCode::config,
-                Mistake{.where = "model pyramidnet",
+                Mistake{.where = input.where,
                         .expected = "its last pool needs images at least as high as wide, and less than twice as high",
                         .got = fmt::format("{} x {}, left of {} x {}", height, width, input.image[1], input.image[2]),
                         .advice = "choose another data set or shape, a square one say"});

@@ -1,8 +1,10 @@
 #include "nn/named_values.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -35,6 +37,15 @@ void load(const ByName& values, const std::string& name, const Tensor& to) {
 
 Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& flat) {
   return flat.window(model.offset(parameter), parameter.shape(), parameter.layout());
+}
+
+/// A state has dozens of tensors: some of them show which model's it is.
+std::string advice_for_absent(const std::string& name, const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4;
+  if (const std::string near = nearest_name(name, names); !near.empty()) return fmt::format("did you mean '{}'?", near);
+  const auto shown = std::span(names).first(std::min(kShown, names.size()));
+  return fmt::format("use the model and options that it was made with; it has {}{}", fmt::join(shown, ", "),
+                     names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "");
 }
 
 }  // namespace
@@ -108,7 +119,7 @@ void require_same_tensors(const std::vector<NamedValues>& expected, const std::v
     const auto one = found.find(tensor.name);
     if (one == found.end())
       refuse(tensor.name, fmt::format("expected a tensor of {}", tensor.shape.text()), "none of that name",
-             suggestion(tensor.name, names));
+             advice_for_absent(tensor.name, names));
     if (one->second->shape != tensor.shape)
       refuse(tensor.name, fmt::format("expected {}", tensor.shape.text()), one->second->shape.text(),
              "use the model and options that it was made with");

@@ -83,8 +83,9 @@ Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const
   Replica& own = replica(rank);
   // Text is a few numbers, which come to every device from the host.
   if (whole.dataset == nullptr) return share.samples() > 0 ? own.samples_of(share, place) : Replica::Samples();
-  // Plain, so that devices of all kinds can exchange them.
-  const Tensor images = rank == 0 ? ops::reorder(own.uploaded(whole).x, Layout::plain) : Tensor();
+  // A CPU worker's lie on it, a GPU decodes its own. Plain, so that devices of all kinds can exchange them.
+  Tensor images;
+  if (rank == 0) images = ops::reorder(whole.images.defined() ? whole.images : own.uploaded(whole).x, Layout::plain);
   const Shape& image = whole.dataset->image_shape();
   const Tensor part =
       Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});

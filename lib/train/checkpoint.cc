@@ -77,6 +77,10 @@ void keep_newest(const fs::path& folder, int64_t keep) {
   }
 }
 
+CheckpointManifest read_manifest(const fs::path& folder) {
+  return parse_manifest(read_file(folder / kManifest, size_t{1} << 24), (folder / kManifest).string());
+}
+
 void require_file(const fs::path& path, const CheckpointFile& known) {
   const auto refuse = [&](const std::string& expected, const std::string& got) {
     throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
@@ -119,8 +123,7 @@ Checkpoint read_checkpoint(const fs::path& path) {
                                                 .expected = "expected the folder of a checkpoint, with manifest.json",
                                                 .got = fs::exists(path, error) ? "none" : "nothing there",
                                                 .advice = "name for instance runs/lenet/checkpoints/step-000938"});
-  CheckpointManifest manifest =
-      parse_manifest(read_file(path / kManifest, size_t{1} << 24), (path / kManifest).string());
+  CheckpointManifest manifest = read_manifest(path);
   for (const StateFile& file : kStateFiles) {
     const auto known = manifest.files.find(file.name);
     if (known == manifest.files.end() && !file.always) continue;
@@ -130,18 +133,28 @@ Checkpoint read_checkpoint(const fs::path& path) {
   return std::move(manifest.checkpoint);
 }
 
+std::optional<TrainingIdentity> read_identity(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_regular_file(folder / kManifest, error)) return std::nullopt;
+  return read_manifest(folder).checkpoint.identity;
+}
+
 std::optional<ResumePoint> newest_checkpoint(const fs::path& folder,
                                              const std::function<void(const std::string&)>& report) {
-  auto folders = checkpoint_folders(folder);
-  for (; !folders.empty(); folders.pop_back()) {
+  const auto folders = checkpoint_folders(folder);
+  if (folders.empty()) return std::nullopt;
+  for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     try {
-      return ResumePoint{.checkpoint = read_checkpoint(folders.back()), .folder = folders.back()};
+      return ResumePoint{.checkpoint = read_checkpoint(*newest), .folder = *newest};
     } catch (const Error& error) {
       if (error.code() != ExitCode::bad_data) throw;
       report(error.what());
     }
   }
-  return std::nullopt;
+  throw Error(ExitCode::bad_data, Mistake{.where = folder.string(),
+                                          .expected = "expected a checkpoint that is whole",
+                                          .got = fmt::format("{} damaged", folders.size()),
+                                          .advice = "get one back from a copy, or begin anew with another --out"});
 }
 
 std::vector<fs::path> checkpoint_folders(const fs::path& folder) {

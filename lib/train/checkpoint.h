@@ -32,6 +32,10 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& folder, cons
 /// that the manifest speaks of.
 Checkpoint read_checkpoint(const std::filesystem::path& path);
 
+/// What the checkpoint in this folder is of, by its manifest alone; nothing where it has none. Throws 65, naming the
+/// manifest, where that is damaged.
+std::optional<TrainingIdentity> read_identity(const std::filesystem::path& folder);
+
 /// A checkpoint to go on from, and where it lies.
 struct ResumePoint {
   Checkpoint checkpoint;
@@ -39,7 +43,7 @@ struct ResumePoint {
 };
 
 /// The newest checkpoint in `folder` that reads well; nothing where there is none. What was found damaged is told to
-/// `report`.
+/// `report`. Throws 65 where all of them are: what they hold isn't to be replaced by a new training unasked.
 std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder,
                                              const std::function<void(const std::string&)>& report);
 

@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kElsewhere = "choose another with --out";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
 constexpr std::array<const char*, 4> kCheckpointFiles = {"manifest.json", kWeights, "optimizer.safetensors",
@@ -66,13 +67,18 @@ void keep_lines(const fs::path& path, const char* key, int64_t last) {
 }  // namespace
 
 RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(path) {
-  make_folder(path);
+  try {
+    make_folder(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}; {}", error.what(), kElsewhere));
+  }
   const fs::path lock = path / ".lock";
   std::error_code error;
   const bool has_lock = fs::exists(lock, error);
   lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_ < 0)
-    throw Error(ExitCode::io, fmt::format("{}: could not create: {}", lock.string(), std::strerror(errno)));
+    throw Error(ExitCode::io,
+                fmt::format("{}: could not create: {}; {}", lock.string(), std::strerror(errno), kElsewhere));
   const auto refuse = [&](const std::string& what, const std::string& advice) {
     ::close(lock_);
     throw Error(ExitCode::io, Mistake{.where = path.string(), .expected = what, .got = "", .advice = advice});
@@ -87,12 +93,17 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(pat
   }
   if (earlier != EarlierRun::overwrite && !has_lock && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
-  if (earlier == EarlierRun::resume) return;
-  remove_results(path, error);
-  if (error) refuse(fmt::format("could not remove an earlier run: {}", error.message()), "choose another with --out");
 }
 
 RunDirectory::~RunDirectory() { ::close(lock_); }
+
+void RunDirectory::remove_earlier_run() {
+  std::error_code error;
+  remove_results(path_, error);
+  if (error)
+    throw Error(ExitCode::io, fmt::format("{}: could not remove an earlier run: {}; {}", path_.string(),
+                                          error.message(), kElsewhere));
+}
 
 void RunDirectory::write_config(const std::string& yaml) { write_file_atomically(path_ / "config.yaml", yaml); }
 
@@ -121,12 +132,14 @@ fs::path find_weights(const fs::path& path) {
   if (fs::is_regular_file(path, error)) return path;
   if (fs::is_regular_file(path / kWeights, error)) return path / kWeights;
   const auto found = checkpoint_folders(path / "checkpoints");
-  if (found.empty())
+  if (found.empty()) {
+    require_readable_folder(path);
     throw Error(ExitCode::missing_file,
                 Mistake{.where = path.string(),
                         .expected = "expected a .safetensors file, a checkpoint or a run directory with one",
                         .got = fs::exists(path, error) ? "neither" : "nothing there",
                         .advice = "name for instance runs/lenet_ddp_2cpu"});
+  }
   return found.back() / kWeights;
 }
 

@@ -12,14 +12,18 @@ enum class EarlierRun { refuse, overwrite, resume };
 class RunDirectory {
  public:
   /// Creates and locks the directory. Throws 74 where another process uses it or it can't be written. Of an earlier run
-  /// that left metrics, a summary or checkpoints: `refuse` throws 74, naming --resume and --overwrite; `overwrite`
-  /// removes its files, and only those; `resume` keeps them.
+  /// that left metrics, a summary or checkpoints: `refuse` throws 74, naming --resume and --overwrite. Nothing of it is
+  /// removed yet.
   RunDirectory(const std::filesystem::path& path, EarlierRun earlier);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+
+  /// Removes what an earlier run wrote, and only that. Throws 74. For when nothing is left that could be refused: a
+  /// mistake costs no weights, and a run may begin from those that it overwrites.
+  void remove_earlier_run();
 
   // Each throws 74 where it can't be written. Files appear whole, lines are appended whole.
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "train/divergence.h"
 #include "train/safetensors.h"
+#include "train/training_identity.h"
 
 namespace dptrain::train {
 namespace {
@@ -47,30 +48,6 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .steps_in_flight = experiment.steps_in_flight}});
 }
 
-/// What must not change where a training goes on: with another of these its position or its state means something else.
-TrainingIdentity identity_of(const Experiment& experiment, const Datasets& data) {
-  return {{"model", experiment.model.name},
-          {"dataset", experiment.dataset.name},
-          {"samples", std::to_string(data.train->samples())},
-          {"batch_size", std::to_string(experiment.batch_size)},
-          {"accumulate", std::to_string(experiment.accumulate)},
-          {"seed", std::to_string(experiment.seed)},
-          {"optimizer", experiment.optimizer.name}};
-}
-
-void require_same_training(const TrainingIdentity& own, const ResumePoint& resume) {
-  const TrainingIdentity& other = resume.checkpoint.identity;
-  for (const auto& [name, value] : own) {
-    const auto found = std::ranges::find(other, name, &TrainingIdentity::value_type::first);
-    if (found != other.end() && found->second == value) continue;
-    throw Error(ExitCode::bad_data,
-                Mistake{.where = resume.folder.string(),
-                        .expected = fmt::format("expected a training with {} {}", name, value),
-                        .got = found == other.end() ? "none" : found->second,
-                        .advice = "set what it was trained with, or begin anew with another --out"});
-  }
-}
-
 }  // namespace
 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {
@@ -99,13 +76,14 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
     restore(*resume);
   } else if (experiment.initial_weights) {
     const auto path = find_weights(*experiment.initial_weights);
+    require_same_vocabulary(*data_.train, path);
     load_weights(read_safetensors(path), path.string());
   }
 }
 
 void Trainer::restore(const ResumePoint& resume) {
   const Checkpoint& checkpoint = resume.checkpoint;
-  require_same_training(identity_of(experiment_, data_), resume);
+  require_same_training(identity_of(experiment_, *data_.train), resume);
   const parallel::TrainingState own = strategy_->training_state();
   nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
   nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
@@ -266,7 +244,7 @@ void Trainer::end_epoch() {
 
 std::filesystem::path Trainer::save(RunDirectory& directory) {
   if (saved_.empty() || saved_at_ != position_.mark()) {
-    Checkpoint checkpoint{.identity = identity_of(experiment_, data_),
+    Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                           .config_hash = config_hash_,
                           .devices = {},
                           .position = position_,

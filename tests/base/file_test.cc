@@ -109,6 +109,26 @@ TEST_F(Files, GrowByWholeLines) {
   EXPECT_EQ(read_file(path_), "{\"step\": 1}\n\n{\"step\": 2}\n");
 }
 
+TEST_F(Files, KeepWholeLinesOnAFullDisk) {
+  append_line(path_, "{\"step\": 1}");
+  {
+    const FullDisk disk(20);
+    testing::expect_error(ExitCode::io, {"result.json: could not write: "},
+                          [&] { append_line(path_, "{\"step\": 2}"); });
+  }
+  EXPECT_EQ(read_file(path_), "{\"step\": 1}\n");
+}
+
+TEST_F(Files, AFolderThatCannotBeReadIsSaid) {
+  EXPECT_NO_THROW(require_readable_folder(folder_.path()));
+  EXPECT_NO_THROW(require_readable_folder(folder_.path() / "absent"));
+  EXPECT_NO_THROW(require_readable_folder(folder_.write("file", "x")));
+  // Whoever runs the tests may have the right to read everything; nobody gets through a loop.
+  fs::create_symlink("loop", folder_.path() / "loop");
+  testing::expect_error(ExitCode::io, {"loop: could not read the folder: "},
+                        [&] { require_readable_folder(folder_.path() / "loop"); });
+}
+
 TEST_F(Files, FoldersAreMadeWithTheirParents) {
   make_folder(folder_.path() / "a" / "b");
   make_folder(folder_.path() / "a" / "b");

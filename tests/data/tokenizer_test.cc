@@ -39,6 +39,16 @@ TEST(Tokenizer, GivesTextBack) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("  the \t earth  ")), "the earth");
 }
 
+TEST(Tokenizer, TellsItsVocabularyFromOthers) {
+  const std::string digest = trained().vocabulary_digest();
+  EXPECT_EQ(digest.size(), 16u);
+  EXPECT_EQ(trained().vocabulary_digest(), digest);
+  EXPECT_NE(trained(small_text(), kPieces - 1).vocabulary_digest(), digest);
+  TextLines lines = small_text();
+  lines.append("And God made two great lights;");
+  EXPECT_NE(trained(lines).vocabulary_digest(), digest);
+}
+
 TEST(Tokenizer, KeepsCase) {
   const Tokenizer tokenizer = trained();
   EXPECT_NE(tokenizer.encode("And"), tokenizer.encode("and"));

@@ -97,6 +97,8 @@ TEST_F(RefusalsTest, ModelsThatDoNotFitTheImages) {
 TEST_F(RefusalsTest, MissingFiles) {
   expect_refused({"--config", "nothing.yaml", "--out", "run"}, 66,
                  {"nothing.yaml", "no such configuration", "looked in"});
+  for (const char* name : {"digit.yaml", "digit", "lenet_ddp_2cpus"})
+    expect_refused({"--config", name, "--out", "run"}, 66, {"no such configuration; did you mean '"});
   expect_data_refused(66, {"train-images-idx3-ubyte", "expected", "got neither", "dir:"});
 }
 
@@ -135,7 +137,9 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"trian"}, {"'trian' is no command", "did you mean 'train'?"});
   refused({"train"}, {"--config is required", "--help"});
   refused({"--config"}, {"--config", "--help"});
-  refused({"--config", "digits.yaml", "--batch"}, {"--batch", "--help"});
+  refused({"--config", "digits.yaml", "--batch"}, {"'--batch' is no argument of dptrain train", "train --help"});
+  refused({"--confg", "digits.yaml"}, {"'--confg' is no argument of dptrain train", "did you mean '--config'?"});
+  refused({"schema", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain schema", "schema --help"});
   refused({"--config", "digits.yaml", "--progress", "wild"}, {"--progress", "wild", "plain"});
   refused({"--config", "digits.yaml", "--out", ""}, {"--out", "needs a value"});
   refused({"--config", "digits.yaml", "--devices", ""}, {"--devices", "needs a value"});

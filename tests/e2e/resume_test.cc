@@ -1,6 +1,7 @@
 // Runs that were killed or stopped go on through the program, and checkpoints are evaluated.
 #include <signal.h>
 
+#include "data/small_text.h"
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -89,6 +90,17 @@ TEST_F(ResumeTest, ADamagedCheckpointIsPassedOver) {
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
 }
 
+TEST_F(ResumeTest, WhereAllCheckpointsAreDamagedNothingIsChanged) {
+  train("run");
+  const std::string metrics = text("run/metrics.jsonl"), weights = "run/checkpoints/step-000005/model.safetensors";
+  std::filesystem::resize_file(path(weights), 100);
+  std::filesystem::remove(path("run/summary.json"));
+  expect_failed(run(resuming("run")), 65, {"run/checkpoints", "expected a checkpoint that is whole", "got 1 damaged"});
+  EXPECT_EQ(text("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(text(weights).size(), 100u);
+  expect_failed(run(resuming("other", {}, "run")), 65, {"run/checkpoints", "got 1 damaged", "another --out"});
+}
+
 TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   train("first", {"epochs=3"});
   train("whole", {"epochs=4"});
@@ -125,6 +137,30 @@ TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
   expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "plain", "--set", "model=resnet18"}), 65,
                 {"plain", "conv1", "[64, 1, 3, 3]"});
   EXPECT_EQ(run({"eval", "--config", "digits.yaml"}).exit, 64);
+}
+
+TEST_F(ResumeTest, AVocabularyThatWasNotLearnedIsRefused) {
+  const TextLines lines = testing::small_text();
+  std::string text;
+  for (int64_t i = 0; i < lines.count(); ++i) text += std::string(lines[i]) + "\n";
+  folder_.write("genesis.txt", text);
+  folder_.write("longer.txt", text + "And God made two great lights;\n");
+  folder_.write("digits.yaml",
+                "model: {name: bert, vocab: 60, hidden: 16, layers: 1, heads: 2, seq: 24}\n"
+                "dataset: {name: text, files: [genesis.txt]}\n"
+                "devices: [cpu:0]\n"
+                "batch_size: 4\n"
+                "learning_rate: 0.01\n"
+                "epochs: 1\n");
+  train("run");
+  const std::string other = "dataset.files=[longer.txt]";
+  expect_failed(run(resuming("run", {other})), 65, {"step-", "vocabulary 60 pieces", "got 60 pieces", "give the data"});
+  expect_failed(run(training("warm", {other, "init={from: run}"})), 65,
+                {"model.safetensors", "learned the vocabulary"});
+  testing::Arguments evaluation = {"eval", "--config", "digits.yaml", "--checkpoint", "run"};
+  EXPECT_EQ(run(evaluation).exit, 0);
+  evaluation.insert(evaluation.end(), {"--set", other});
+  expect_failed(run(evaluation), 65, {"model.safetensors", "learned the vocabulary 60 pieces", "got 60 pieces"});
 }
 
 }  // namespace

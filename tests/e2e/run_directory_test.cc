@@ -28,13 +28,22 @@ TEST_F(RunDirectoryTest, OneWithMetricsIsRefusedUnlessOverwritten) {
 TEST_F(RunDirectoryTest, AMistakeOverwritesNothing) {
   train("run");
   for (const char* mistake : {"batch_size=0", "devices=cuda:99", "dataset={name: synthetic, shape: [1, 8, 8]}",
-                              "dataset={name: mnist, dir: absent}"}) {
+                              "dataset={name: mnist, dir: absent}", "init={from: absent}", "memory_limit=1000"}) {
     testing::Arguments arguments = training("run", {mistake});
     arguments.emplace_back("--overwrite");
     EXPECT_NE(run(arguments).exit, 0) << mistake;
     EXPECT_EQ(json_lines("run/metrics.jsonl").size(), 1u) << mistake;
     EXPECT_TRUE(exists("run/checkpoints")) << mistake;
   }
+}
+
+TEST_F(RunDirectoryTest, OneMayBeginFromTheWeightsThatItOverwrites) {
+  train("run");
+  testing::Arguments arguments = training("run", {"init={from: run}", "seed=1"});
+  arguments.emplace_back("--overwrite");
+  const Finished finished = run(arguments);
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(json_lines("run/metrics.jsonl").size(), 1u);
 }
 
 TEST_F(RunDirectoryTest, IsHeldByOneProcess) {
@@ -55,7 +64,7 @@ TEST_F(RunDirectoryTest, WhatCannotBeWrittenIs74) {
   folder_.write("file", "");
   for (const char* out : {"file", "file/below", "/proc/run"}) {
     const Finished finished = run(training(out));
-    expect_failed(finished, 74, {out});
+    expect_failed(finished, 74, {out, "choose another with --out"});
     EXPECT_EQ(finished.out, "");
   }
 }

@@ -110,13 +110,15 @@ TEST_F(Bert, TiedTensorsMayStandUnderEitherName) {
 }
 
 TEST_F(Bert, RefusesDataThatDoesntFit) {
-  expect_error(ExitCode::config, {"bert", "text", "images"}, [&] { build_bert(kTiny, {.image = {1, 28, 28}}); });
+  expect_error(ExitCode::config, {"model: needs a data set of text, got images"}, [&] {
+    build_bert(kTiny, {.image = {1, 28, 28}});
+  });
   expect_error(ExitCode::config, {"30", "40", "vocabulary"},
                [&] { build_bert(kTiny, {.text = TextSizes{.vocabulary = 40, .sequence = 12}}); });
   expect_error(ExitCode::config, {"at most 12", "13", "seq"},
                [&] { build_bert(kTiny, {.text = TextSizes{.vocabulary = 30, .sequence = 13}}); });
   EXPECT_NE(build_bert(kTiny, {.text = TextSizes{.vocabulary = 30, .sequence = 5}}), nullptr);
-  expect_error(ExitCode::config, {"lenet", "images", "text"},
+  expect_error(ExitCode::config, {"model: needs a data set of images, got text"},
                [&] { find_model("lenet").build({.device = *device_}, kTinyText); });
   expect_error(ExitCode::config, {"a.yaml:1", "heads", "divisor of hidden, 256", "7"},
                [] { read("model: {name: bert, heads: 7}"); });

@@ -81,8 +81,11 @@ TEST(LayerMistakes, EmptyListsAndRepeats) {
   EXPECT_EQ(mistakes_of("[repeat: {times: 0, layers: [relu]}, residual: {layers: [relu], shortcut: []}]"),
             (Lines{"a.yaml:1:19: layers[0].repeat.times: expected an integer from 1 to 1000, got 0; write for instance "
                    "times: 1",
-                   "a.yaml:1:73: layers[1].residual.shortcut: expected a list of one or more layers, got the list []; "
-                   "write for instance shortcut: [conv, ...]"}));
+                   "a.yaml:1:73: layers[1].residual.shortcut: expected a list of one or more layers, or padded, got "
+                   "the list []; write for instance shortcut: [conv, ...]"}));
+  EXPECT_EQ(mistakes_of("[residual: {layers: [relu], shortcut: paded}]"),
+            Lines{"a.yaml:1:37: layers[0].residual.shortcut: expected a list of one or more layers, or padded, got "
+                  "'paded'; did you mean 'padded'?"});
   EXPECT_EQ(mistakes_of("[repeat: 3, residual]"),
             (Lines{"a.yaml:1:10: layers[0].repeat.layers: required, but absent; write layers: <a list of one or more "
                    "layers>",
@@ -128,7 +131,8 @@ TEST(Layers, MeanTheSameWhenReadAgainFromTheResolvedYaml) {
   const std::string text =
       "layers: [conv: {channels: 4, kernel: 3, bias: false, init: {normal: 0.01}}, batch_norm, relu, max_pool: 2, "
       "repeat: {times: 2, layers: [residual: {name: block, layers: [conv: {channels: 4, kernel: 1}], shortcut: "
-      "[avg_pool: {kernel: 3, stride: 1, padding: 1}]}, dropout: 0.1]}, global_avg_pool, linear: classes]\n";
+      "[avg_pool: {kernel: 3, stride: 1, padding: 1}]}, residual: {layers: [relu], shortcut: padded}, dropout: 0.1]}, "
+      "global_avg_pool, linear: classes]\n";
   const std::string once = resolved(text);
   EXPECT_EQ(resolved(once), once);
   EXPECT_EQ(names_in(layers_of(once.substr(std::string("layers:").size()))), names_of(text.substr(8)));

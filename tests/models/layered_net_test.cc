@@ -66,10 +66,12 @@ constexpr const char* kEveryLayer = R"(
       layers: [conv: {channels: 20, kernel: 3, stride: 2}]    # [20, 2, 2]
       shortcut: [avg_pool: {kernel: 3, stride: 2}, conv: {channels: 20, kernel: 1}]
   - avg_pool: {kernel: 3, stride: 1, padding: 1}              # [20, 2, 2]
+  - residual: {layers: [conv: {channels: 24, kernel: 1}], shortcut: padded}  # [24, 2, 2]
+  - residual: {layers: [conv: {channels: 25, kernel: 3, stride: 2, padding: 1}], shortcut: padded}  # [25, 1, 1]
   - dropout: 0.1
   - relu
   - residual: [relu]
-  - residual: {layers: [flatten, linear: 20], shortcut: [global_avg_pool]}  # [20]
+  - residual: {layers: [flatten, linear: 25], shortcut: [global_avg_pool]}  # [25]
   - linear: 6
   - relu
   - residual: {layers: [linear: 4], shortcut: [linear: 4]}
@@ -78,10 +80,10 @@ const ModelInput kSmall = {.image = {3, 12, 10}, .classes = 7};
 
 TEST_P(LayeredNet, ShapesFollowFromTheImage) {
   const auto model = placed(kEveryLayer, kSmall);
-  const std::vector<Shape> expected = {{2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10},
-                                       {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 16, 6, 5},   {2, 20, 2, 2},
-                                       {2, 20, 2, 2},  {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 20, 2, 2},
-                                       {2, 20},        {2, 6},          {2, 4},          {2, 7}};
+  const std::vector<Shape> expected = {{2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5},
+                                       {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},
+                                       {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25},
+                                       {2, 6},         {2, 4},          {2, 7}};
   ASSERT_EQ(model->stage_count(), static_cast<int>(expected.size())) << "a layer with what its pass takes in is one";
   Tape tape(Tape::Mode::forget);
   Variable value = tape.input(Tensor::zeros(*device_, {2, 3, 12, 10}));
@@ -118,12 +120,28 @@ TEST_P(LayeredNet, ComputesInOnePassWhatThePassMeans) {
       {"[residual: [residual: [batch_norm]], relu, flatten]", {0, 4 + 2 * s}},
       {"[residual: [relu, residual: [batch_norm]], flatten]", {-1, 4 + 2 * s}},
       {"[repeat: {times: 2, layers: [residual: [relu]]}, flatten]", {-1, 8}},
+      {"[residual: {layers: [relu], shortcut: padded}, flatten]", {-1, 4}},
+      {"[residual: {layers: [batch_norm], shortcut: padded}, flatten]", {-1 - s, 2 + 2 * s}},
+      {"[residual: {layers: [batch_norm], shortcut: padded}, relu, flatten]", {0, 2 + 2 * s}},
+      {"[residual: {layers: [batch_norm, relu], shortcut: padded}, relu, flatten]", {0, 2 + 2 * s}},
   };
   for (const auto& [layers, expected] : nets) {
     const auto values = values_of(layers, {.image = {1, 1, 2}, .classes = 2}, {-1, 2});
     ASSERT_EQ(values.size(), 2u) << layers;
     for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << layers;
   }
+}
+
+TEST_P(LayeredNet, APaddedShortcutWidensAndHalvesItsInput) {
+  // The convolution's weights are next to nothing: what is left is the shortcut.
+  const std::string layers =
+      "[residual: {layers: [conv: {channels: 2, kernel: 3, stride: 2, padding: 1, bias: false, init: {normal: 1e-30}}],"
+      " shortcut: padded}, flatten]";
+  const auto values = values_of(layers, {.image = {1, 3, 3}, .classes = 8}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  // Windows over the edge are the means of what they hold.
+  const std::vector<float> expected = {3, 4.5, 7.5, 9, 0, 0, 0, 0};
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << i;
 }
 
 TEST_P(LayeredNet, AReLUAtTheEndIsComputed) {
@@ -237,6 +255,24 @@ TEST_P(LayeredNet, RefusesAResidualWhoseSidesDiffer) {
   expect_refused("[flatten, residual: [linear: 8]]", {"[N, 8] from its layers and [N, 256]", "[linear: 8]"});
   expect_refused("[residual: [flatten]]", {"put what changes the dimensions before or behind it"});
   expect_refused("[residual: [residual: [conv: {channels: 2, kernel: 1}]]]", {"(residual1.residual1)"});
+}
+
+TEST_P(LayeredNet, RefusesAPaddedShortcutThatDoesNotFit) {
+  const auto refused = [&](const std::string& layers, std::initializer_list<std::string_view> words) {
+    expect_refused("[conv: {channels: 4, kernel: 1}, residual: {name: a, layers: [" + layers + "], shortcut: padded}]",
+                   words);
+  };
+  refused("conv: {channels: 3, kernel: 1}",
+          {"a.yaml:1:42: layers[1].residual (a): shortcut: padded needs layers that make no fewer channels of images, "
+           "and keep their size or halve it, got [N, 3, 16, 16] from its layers and [N, 4, 16, 16] from its input; "
+           "write channels: 4 or more in its last conv"});
+  for (const char* layer : {"conv: {channels: 8, kernel: 3}", "max_pool: 4", "avg_pool: {kernel: 1, stride: 3}"})
+    refused(layer, {"(a): shortcut: padded needs",
+                    "[N, 4, 16, 16] from its input; write padding: 1 for kernel: 3, and "
+                    "stride: 2 in one layer at most"});
+  refused("flatten", {"got [N, 1024] from its layers", "put what changes the dimensions before or behind it"});
+  expect_refused("[flatten, residual: {layers: [linear: 300], shortcut: padded}]",
+                 {"got [N, 300] from its layers and [N, 256] from its input; move it before the flatten"});
 }
 
 TEST_P(LayeredNet, RefusesALastLayerThatMakesNoLogits) {

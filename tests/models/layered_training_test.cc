@@ -1,6 +1,9 @@
-// The built-in models written out layer by layer train to the same bits: same names, same first values, same passes.
+// The built-in models written out layer by layer train to the same bits: same names, same passes and, but for
+// PyramidNet, the same first values.
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "autograd/cross_entropy.h"
 #include "config/config_document.h"
@@ -23,19 +26,30 @@ ModelSpec model_of(const std::string& config) {
   return spec;
 }
 
-/// The state after a few steps of `batch` images.
-std::vector<nn::NamedValues> trained(const ModelSpec& spec, const nn::InitializationOptions& options, int64_t batch) {
+struct Training {
+  nn::InitializationOptions initialization;
+  int64_t batch = 4;
+  Shape image = {1, 28, 28};
+  std::vector<nn::NamedValues> start = {};  ///< instead of the first values
+  int steps = 3;
+};
+
+/// The state after a few steps.
+std::vector<nn::NamedValues> trained(const ModelSpec& spec, const Training& training) {
   const auto device = testing::test_device();
-  const auto model = spec.build({.device = *device}, {.image = {1, 28, 28}, .classes = 10});
-  model->place(*device, options);
+  const auto model = spec.build({.device = *device}, {.image = training.image, .classes = 10});
+  model->place(*device, training.initialization);
+  if (!training.start.empty()) nn::load_state_dict(*model, training.start);
+  const int64_t batch = training.batch, channels = training.image[0], side = training.image[1];
   optim::Sgd sgd(*model, {.momentum = 0.9});
-  for (int step = 1; step <= 3; ++step) {
+  for (int step = 1; step <= training.steps; ++step) {
     const auto seed = static_cast<uint64_t>(step);
     const auto labels = testing::labels_on(*device, testing::formula_labels(seed, batch, 10));
     Tape tape(Tape::Mode::record);
-    const Variable logits = model->forward(
-        tape.input(Tensor::from(*device, {batch, 1, 28, 28}, testing::formula_images(seed, batch * 784))),
-        {.tape = tape, .training = true});
+    const Variable logits =
+        model->forward(tape.input(Tensor::from(*device, {batch, channels, side, side},
+                                               testing::formula_images(seed, batch * training.image.elements()))),
+                       {.tape = tape, .training = true});
     const Variable losses = autograd::cross_entropy(logits, labels, {.scale = 1.0 / static_cast<double>(batch)});
     model->forget_gradients();
     tape.backward(losses, losses.value());
@@ -54,13 +68,29 @@ void expect_same(const std::vector<nn::NamedValues>& written_out, const std::vec
 }
 
 TEST(LayeredTraining, LeNetEndsInTheBitsOfTheBuiltIn) {
-  expect_same(trained(model_of("lenet_layers_1cpu.yaml"), {.seed = 7}, 16),
-              trained(find_model("lenet"), {.seed = 7}, 16));
+  const Training training{.initialization = {.seed = 7}, .batch = 16};
+  expect_same(trained(model_of("lenet_layers_1cpu.yaml"), training), trained(find_model("lenet"), training));
 }
 
 TEST(LayeredTraining, ResNet18EndsInTheBitsOfTheBuiltIn) {
-  const nn::InitializationOptions init = {.seed = 7, .weights = nn::Initializer::normal(0.01)};
-  expect_same(trained(model_of("resnet18_layers_1cpu.yaml"), init, 4), trained(find_model("resnet18"), {.seed = 7}, 4));
+  expect_same(trained(model_of("resnet18_layers_1cpu.yaml"),
+                      {.initialization = {.seed = 7, .weights = nn::Initializer::normal(0.01)}}),
+              trained(find_model("resnet18"), {.initialization = {.seed = 7}}));
+}
+
+/// The built-in one registers norms before convolutions, so that its parameters have other numbers and are drawn
+/// otherwise.
+TEST(LayeredTraining, PyramidNetEndsInTheBitsOfTheBuiltInFromTheSameWeights) {
+  const ModelSpec built_in = model_of("pyramidnet_small_1cpu.yaml");
+  const auto by_name = [](std::vector<nn::NamedValues> state) {
+    std::ranges::sort(state, {}, &nn::NamedValues::name);
+    return state;
+  };
+  Training training{.initialization = {.seed = 7}, .image = {3, 32, 32}, .steps = 0};
+  training.start = trained(built_in, training);
+  training.steps = 3;
+  expect_same(by_name(trained(model_of("pyramidnet_layers_1cpu.yaml"), training)),
+              by_name(trained(built_in, training)));
 }
 
 TEST(LayeredTraining, ALayerMayBeginAsItSays) {

@@ -103,7 +103,7 @@ TEST(LeNet, NeedsImagesThatItsFiltersFit) {
   const auto device = test_device();
   EXPECT_NO_THROW(placed("lenet", *device, {}, {.image = {1, 16, 16}}));
   for (const Shape& image : {Shape{1, 15, 28}, Shape{1, 28, 15}, Shape{1, 4, 4}})
-    expect_error(ExitCode::config, {"model lenet: needs images of at least 16 x 16, got"},
+    expect_error(ExitCode::config, {"model: needs images of at least 16 x 16, got"},
                  [&] { placed("lenet", *device, {}, {.image = image}); });
 }
 
@@ -111,6 +111,25 @@ TEST(ModelRegistry, NamesWhatIsNear) {
   expect_error(ExitCode::config, {"model: expected a known model, got 'lenett'; did you mean 'lenet'?"},
                [] { models::find_model("lenett"); });
   expect_error(ExitCode::config, {"known are: lenet, resnet18, pyramidnet"}, [] { models::find_model("transformer"); });
+}
+
+TEST(ModelRegistry, SaysWhereAModelWasChosenThatCannotTakeTheData) {
+  const auto device = test_device();
+  const auto refused = [&](const std::string& text, const models::ModelInput& input, std::string_view words) {
+    models::ModelSpec spec;
+    const ConfigSession session(parse_config("seed: 1\n" + text, "a.yaml"), [&](ConfigReader& config) {
+      config.integer("seed", 0, {});
+      spec = models::read_model(config);
+    });
+    expect_error(ExitCode::config, {words}, [&] { spec.build({.device = *device}, input); });
+  };
+  const models::ModelInput text{.text = models::TextSizes{.vocabulary = 60, .sequence = 20}};
+  refused("model: lenet\n", {.image = {1, 8, 8}},
+          "a.yaml:2:1: model lenet: needs images of at least 16 x 16, got 8 x 8; choose another data set or shape");
+  refused("model: {name: pyramidnet}\n", {.image = {1, 8, 16}}, "a.yaml:2:1: model pyramidnet: its last pool needs");
+  refused("model: resnet18\n", text, "a.yaml:2:1: model resnet18: needs a data set of images, got text");
+  refused("model: {layers: [flatten]}\n", text, "a.yaml:2:1: model layers: needs a data set of images, got text");
+  refused("model: bert\n", {.image = {1, 8, 8}}, "a.yaml:2:1: model bert: needs a data set of text, got images");
 }
 
 TEST(ModelRegistry, ReadsTheConfiguration) {

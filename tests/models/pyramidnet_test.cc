@@ -67,7 +67,7 @@ TEST(PyramidNet, TakesImagesOfAnySideAndChannels) {
 
 TEST(PyramidNet, NeedsOneSquareToAverage) {
   expect_error(ExitCode::config,
-               {"model pyramidnet: its last pool needs images at least as high as wide, and less than twice as high, "
+               {"model: its last pool needs images at least as high as wide, and less than twice as high, "
                 "got 8 x 10, left of 32 x 40; choose another data set or shape, a square one say"},
                [] {
                  logits_of({3, 32, 40});

@@ -174,6 +174,20 @@ TEST(Checkpoint, DamageIsNamedAndTheOneBeforeIsTaken) {
   }
 }
 
+TEST(Checkpoint, WhereAllAreDamagedNoneIsTakenForNone) {
+  const ScratchFolder scratch;
+  for (const int64_t step : {1, 2}) {
+    const fs::path folder = write_checkpoint(scratch.path(), checkpoint_at(step), 3);
+    fs::resize_file(folder / "model.safetensors", 10);
+  }
+  size_t reported = 0;
+  expect_error(
+      ExitCode::bad_data,
+      {scratch.path().string(), "expected a checkpoint that is whole, got 2 damaged; get one back from a copy"},
+      [&] { newest_checkpoint(scratch.path(), [&](const std::string&) { ++reported; }); });
+  EXPECT_EQ(reported, 2u);
+}
+
 TEST(Checkpoint, WhatIsNoneIsMissing) {
   const ScratchFolder scratch;
   fs::create_directory(scratch.path() / "step-000003");  // without a manifest

@@ -223,6 +223,13 @@ TEST(Resume, WeightsOfAFileBeginAnotherTraining) {
   expect_error(ExitCode::bad_data, {"model.safetensors", "conv1.weight", "[64, 1, 3, 3]", "[20, 1, 5, 5]"}, [&] {
     ResumedRun().run({"model=resnet18", "init={from: " + outcome.weights.string() + "}"});
   });
+  expect_error(ExitCode::bad_data,
+               {"first.weight: expected a tensor of [10, 256], got none of that name; use the model and options that "
+                "it was made with; it has conv1.bias, conv1.weight, conv2.bias, conv2.weight and 4 more"},
+               [&] {
+                 ResumedRun().run({"model={layers: [flatten, linear: {features: classes, name: first}]}",
+                                   "init={from: " + outcome.weights.string() + "}"});
+               });
   expect_error(ExitCode::missing_file, {"absent", "nothing there"},
                [&] { ResumedRun().run({"init={from: " + (first.path() / "absent").string() + "}"}); });
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "support/expect_error.h"
 #include "support/idx_files.h"
 #include "support/process.h"
@@ -50,7 +52,8 @@ TEST(RunDirectory, OneThatHasMetricsIsNotTouched) {
 TEST(RunDirectory, OneThatNeverTrainedBeginsAgain) {
   const ScratchFolder scratch;
   { RunDirectory(scratch.path(), EarlierRun::refuse).write_config("old"); }
-  const RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  directory.remove_earlier_run();
   EXPECT_FALSE(fs::exists(scratch.path() / "config.yaml"));
 }
 
@@ -67,7 +70,7 @@ TEST(RunDirectory, WhatNoRunWroteIsNeverTouched) {
   scratch.write("checkpoints/mine/w.pt", "precious");
   scratch.write("config.yaml", "mine");
   expect_error(ExitCode::io, {"checkpoints"}, [&] { RunDirectory(scratch.path(), EarlierRun::refuse); });
-  { const RunDirectory directory(scratch.path(), EarlierRun::overwrite); }
+  { RunDirectory(scratch.path(), EarlierRun::overwrite).remove_earlier_run(); }
   EXPECT_EQ(text_of(scratch.path() / "checkpoints/mine/w.pt"), "precious");
 
   const ScratchFolder other;
@@ -87,9 +90,11 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
     directory.write_summary("{}");
     checkpoint_of(directory, 1);
   }
-  const RunDirectory directory(scratch.path(), EarlierRun::overwrite);
-  for (const char* file : {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"})
-    EXPECT_FALSE(fs::exists(scratch.path() / file)) << file;
+  RunDirectory directory(scratch.path(), EarlierRun::overwrite);
+  constexpr std::array kLeft = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
+  for (const char* file : kLeft) EXPECT_TRUE(fs::exists(scratch.path() / file)) << file << ", before all is known";
+  directory.remove_earlier_run();
+  for (const char* file : kLeft) EXPECT_FALSE(fs::exists(scratch.path() / file)) << file;
   EXPECT_EQ(text_of(scratch.path() / "notes.txt"), "mine");
 }
 
@@ -107,7 +112,8 @@ TEST(RunDirectory, WhatCannotBeAFolderIs74) {
   const ScratchFolder scratch;
   const fs::path file = scratch.write("file", "");
   for (const fs::path& path : {file, file / "below"})
-    expect_error(ExitCode::io, {"file"}, [&] { RunDirectory(path, EarlierRun::refuse); });
+    expect_error(ExitCode::io, {"file", "could not create the folder", "choose another with --out"},
+                 [&] { RunDirectory(path, EarlierRun::refuse); });
 }
 
 TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {

@@ -1,0 +1,72 @@
+#include "train/training_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "train/run_directory.h"
+
+namespace dptrain::train {
+namespace {
+
+constexpr const char* kVocabulary = "vocabulary";
+
+/// Tokens of a text mean its pieces; images, and tokens that are made up, have no vocabulary.
+std::optional<std::string> vocabulary_of(const Dataset& data) {
+  const auto* text = dynamic_cast<const TextDataset*>(&data);
+  if (text == nullptr || text->vocabulary_digest().empty()) return std::nullopt;
+  return fmt::format("{} pieces {}", text->vocabulary_size(), text->vocabulary_digest());
+}
+
+std::optional<std::string> value_of(const TrainingIdentity& identity, const std::string& name) {
+  const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
+  return found == identity.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) {
+  TrainingIdentity identity = {{"model", experiment.model.name}, {"dataset", experiment.dataset.name}};
+  if (const auto vocabulary = vocabulary_of(data)) identity.emplace_back(kVocabulary, *vocabulary);
+  identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
+                                   {"batch_size", std::to_string(experiment.batch_size)},
+                                   {"accumulate", std::to_string(experiment.accumulate)},
+                                   {"seed", std::to_string(experiment.seed)},
+                                   {"optimizer", experiment.optimizer.name}});
+  return identity;
+}
+
+void require_same_training(const TrainingIdentity& own, const ResumePoint& resume) {
+  for (const auto& [name, value] : own) {
+    const auto other = value_of(resume.checkpoint.identity, name);
+    if (other == value) continue;
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = resume.folder.string(),
+                        .expected = fmt::format("expected a training with {} {}", name, value),
+                        .got = other.value_or("none"),
+                        .advice = name == kVocabulary
+                                      ? "give the data set the text and the vocabulary that it was trained with, or "
+                                        "begin anew with another --out"
+                                      : "set what it was trained with, or begin anew with another --out"});
+  }
+}
+
+void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights) {
+  const auto own = vocabulary_of(data);
+  if (!own) return;
+  const auto file = find_weights(weights);
+  if (file.filename() != "model.safetensors") return;
+  const auto identity = read_identity(file.parent_path());
+  const auto other = identity ? value_of(*identity, kVocabulary) : std::nullopt;
+  if (!other || other == own) return;
+  throw Error(ExitCode::bad_data,
+              Mistake{.where = file.string(),
+                      .expected = fmt::format("expected weights that have learned the vocabulary {}", *own),
+                      .got = *other,
+                      .advice = "give the data set the text and the vocabulary that they were trained with"});
+}
+
+}  // namespace dptrain::train

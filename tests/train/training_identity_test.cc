@@ -1,0 +1,122 @@
+// A model of text goes on, is evaluated and begins with the vocabulary that its weights have learned, or is refused.
+#include "train/training_identity.h"
+
+#include <gtest/gtest.h>
+
+#include "data/small_text.h"
+#include "support/expect_error.h"
+#include "support/idx_files.h"
+#include "support/process.h"
+#include "train/experiment_of.h"
+#include "train/run_directory.h"
+
+namespace dptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::expect_error;
+using testing::ScratchFolder;
+
+/// A folder with a text, the vocabularies that are kept of it, and a run of a small BERT on it.
+class TrainingIdentityOfText : public ::testing::Test {
+ protected:
+  TrainingIdentityOfText() {
+    const TextLines lines = testing::small_text();
+    std::string text;
+    for (int64_t i = 0; i < lines.count(); ++i) text += std::string(lines[i]) + "\n";
+    folder_.write("genesis.txt", text);
+    // As many lines and pieces, of which some are others.
+    std::string other = text;
+    for (const auto& [from, to] : {std::pair("heaven", "sphere"), std::pair("waters", "oceans")})
+      for (size_t at = 0; (at = other.find(from, at)) != std::string::npos;) other.replace(at, 6, to);
+    folder_.write("other.txt", other);
+  }
+
+  Experiment experiment(const std::string& text = "genesis.txt", int pieces = 60, const std::string& init = {}) const {
+    const std::string files = (folder_.path() / text).string(), size = std::to_string(pieces);
+    std::vector<std::string> overrides = {
+        "model={name: bert, vocab: " + size + ", hidden: 16, layers: 1, heads: 2, seq: 24}",
+        "dataset={name: text, files: [" + files + "], test_share: 0.4}", "devices=[cpu:0]", "batch_size=4", "epochs=1"};
+    if (!init.empty()) overrides.push_back("init={from: " + init + "}");
+    return experiment_of(overrides);
+  }
+  fs::path run() const { return folder_.path() / "run"; }
+  /// Trains from the newest checkpoint of `run()`, if it has one.
+  void train(const Experiment& experiment) const {
+    RunDirectory directory(run(), EarlierRun::resume);
+    Trainer trainer(experiment, experiment.dataset.open(), {},
+                    newest_checkpoint(directory.checkpoints(), [](const std::string& what) { ADD_FAILURE() << what; }));
+    RecordingObserver observer;
+    trainer.run(directory, observer, StopSignal(0));
+  }
+  void require_vocabulary_of_run(const Experiment& experiment) const {
+    require_same_vocabulary(*experiment.dataset.open().train, run());
+  }
+  fs::path vocabulary_of(const std::string& text) const {
+    for (const auto& entry : fs::directory_iterator(folder_.path())) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(text + ".60.") && name.ends_with(".vocabulary")) return entry.path();
+    }
+    ADD_FAILURE() << "no vocabulary of " << text;
+    return {};
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(TrainingIdentityOfText, AVocabularyOfAnotherSizeIsRefused) {
+  train(experiment());
+  expect_error(ExitCode::bad_data,
+               {"run/checkpoints/step-000002: expected a training with vocabulary 62 pieces ", ", got 60 pieces ",
+                "; give the data set the text and the vocabulary that it was trained with, or begin anew with another"},
+               [&] { train(experiment("genesis.txt", 62)); });
+  expect_error(ExitCode::bad_data,
+               {"step-000002/model.safetensors: expected weights that have learned the vocabulary 62 pieces ",
+                ", got 60 pieces ", "; give the data set the text and the vocabulary"},
+               [&] { require_vocabulary_of_run(experiment("genesis.txt", 62)); });
+  EXPECT_NO_THROW(train(experiment()));
+  EXPECT_NO_THROW(require_vocabulary_of_run(experiment()));
+}
+
+TEST_F(TrainingIdentityOfText, AVocabularyOfOtherPiecesIsRefused) {
+  train(experiment());
+  expect_error(ExitCode::bad_data, {"vocabulary 60 pieces ", "got 60 pieces "},
+               [&] { train(experiment("other.txt")); });
+  // As if the file had been made of another text.
+  fs::rename(vocabulary_of("other"), vocabulary_of("genesis"));
+  expect_error(ExitCode::bad_data, {"vocabulary 60 pieces ", "got 60 pieces "}, [&] { train(experiment()); });
+}
+
+TEST_F(TrainingIdentityOfText, WeightsOfAnotherVocabularyBeginNoTraining) {
+  train(experiment());
+  const auto begin = [&](const std::string& text, const std::string& from) {
+    const Experiment warm = experiment(text, 60, from);
+    Trainer(warm, warm.dataset.open());
+  };
+  EXPECT_NO_THROW(begin("genesis.txt", run()));
+  for (const fs::path& from : {run(), run() / "checkpoints/step-000002/model.safetensors"})
+    expect_error(ExitCode::bad_data, {"learned the vocabulary 60 pieces ", "got 60 pieces "},
+                 [&] { begin("other.txt", from); });
+}
+
+TEST_F(TrainingIdentityOfText, WeightsWithoutAManifestAreNotCompared) {
+  train(experiment());
+  fs::copy(run() / "checkpoints/step-000002/model.safetensors", folder_.path());
+  EXPECT_NO_THROW(
+      require_same_vocabulary(*experiment("other.txt").dataset.open().train, folder_.path() / "model.safetensors"));
+}
+
+/// Images have none, nor have tokens that are made up.
+TEST(TrainingIdentity, NamesAVocabularyWhereThereIsOne) {
+  const auto names_one = [](const Experiment& experiment) {
+    const auto identity = identity_of(experiment, *experiment.dataset.open().train);
+    return std::ranges::count(identity, "vocabulary", &TrainingIdentity::value_type::first) == 1;
+  };
+  EXPECT_FALSE(names_one(experiment_of()));
+  EXPECT_FALSE(names_one(experiment_of({"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 24}",
+                                        "dataset={name: synthetic, samples: 40, test_samples: 10}"})));
+}
+
+}  // namespace
+}  // namespace dptrain::train
