@@ -116,6 +116,16 @@ TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   EXPECT_EQ(run(both).exit, 64);
 }
 
+TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
+  train("first", {"epochs=2"});
+  train("other", {"epochs=2", "seed=1"});
+  const std::string metrics = text("other/metrics.jsonl");
+  expect_failed(run(resuming("other", {"epochs=3"}, "first")), 74, {"other", "already has metrics", "--out"});
+  EXPECT_EQ(text("other/metrics.jsonl"), metrics);
+  EXPECT_EQ(run(resuming("first", {"epochs=2"}, "./first/checkpoints/step-000005")).exit, 0) << "an earlier of its own";
+  EXPECT_EQ(lines("first/metrics.jsonl"), 2u);
+}
+
 TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
   for (const testing::Arguments& overrides : {testing::Arguments{}, testing::Arguments{"ema=0.9"}}) {
     const std::string out = overrides.empty() ? "plain" : "averaged";
