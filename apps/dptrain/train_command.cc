@@ -23,7 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 bool lies_in(const fs::path& path, const fs::path& folder) {
-  const fs::path relative = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(folder));
+  std::error_code unreadable;
+  const fs::path relative =
+      fs::weakly_canonical(path, unreadable).lexically_relative(fs::weakly_canonical(folder, unreadable));
   return !relative.empty() && *relative.begin() != "..";
 }
 
@@ -44,7 +46,8 @@ struct TrainFlags {
 std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const train::RunDirectory& directory) {
   if (!flags.resume) return std::nullopt;
   const fs::path named = flags.checkpoint;
-  if (!named.empty() && !fs::is_directory(named / "checkpoints"))
+  std::error_code unreadable;
+  if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
     return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
   const auto folder = named.empty() ? directory.checkpoints() : named / "checkpoints";
   const auto found = train::newest_checkpoint(

@@ -110,6 +110,8 @@ TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   EXPECT_EQ(run(resuming("third", {"epochs=4"}, "first")).exit, 0);
   EXPECT_EQ(hash("third"), hash("whole"));
   expect_failed(run(resuming("fourth", {}, "absent")), 66, {"absent", "nothing there", "manifest.json"});
+  std::filesystem::create_symlink("loop", path("loop"));
+  expect_failed(run(resuming("fourth", {}, "loop")), 74, {"loop: could not read the folder"});
   expect_failed(run(resuming("fifth", {"seed=7"}, "first")), 65, {"first", "seed 7", "got 0"});
   testing::Arguments both = resuming("first");
   both.emplace_back("--overwrite");
