@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -19,14 +20,24 @@
 namespace dptrain::app {
 namespace {
 
+namespace fs = std::filesystem;
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  std::error_code unreadable;
+  const fs::path relative =
+      fs::weakly_canonical(path, unreadable).lexically_relative(fs::weakly_canonical(folder, unreadable));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
 struct TrainFlags {
   ConfigFlags common;
   bool overwrite = false;
   bool resume = false;
   std::string checkpoint;  ///< to resume from; by default the run directory's newest
 
-  train::EarlierRun earlier_run() const {
-    if (resume) return train::EarlierRun::resume;
+  /// What goes on from another run's checkpoint takes nothing of what a run has left in `out`.
+  train::EarlierRun earlier_run(const fs::path& out) const {
+    if (resume && (checkpoint.empty() || lies_in(checkpoint, out))) return train::EarlierRun::resume;
     return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
   }
 };
@@ -34,8 +45,9 @@ struct TrainFlags {
 /// What to go on from: the checkpoint that was named, else the newest of the run directory, which may have none.
 std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const train::RunDirectory& directory) {
   if (!flags.resume) return std::nullopt;
-  const std::filesystem::path named = flags.checkpoint;
-  if (!named.empty() && !std::filesystem::is_directory(named / "checkpoints"))
+  const fs::path named = flags.checkpoint;
+  std::error_code unreadable;
+  if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
     return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
   const auto folder = named.empty() ? directory.checkpoints() : named / "checkpoints";
   const auto found = train::newest_checkpoint(
@@ -52,8 +64,8 @@ int train_with(const TrainFlags& flags) {
   // Everything that can be refused is refused before a device allocates anything.
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
-  const std::filesystem::path out = flags.common.out.value_or("runs/" + experiment.name);
-  train::RunDirectory directory(out, flags.earlier_run());
+  const fs::path out = flags.common.out.value_or("runs/" + experiment.name);
+  train::RunDirectory directory(out, flags.earlier_run(out));
   train::remove_unfinished_checkpoints(directory.checkpoints());
   const auto resume = resume_point(flags, directory);
   const std::string config = read.session.resolved_yaml();

@@ -118,11 +118,13 @@ fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, 
 
 Checkpoint read_checkpoint(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_regular_file(path / kManifest, error))
+  if (!fs::is_regular_file(path / kManifest, error)) {
+    require_readable_folder(path);
     throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
                                                 .expected = "expected the folder of a checkpoint, with manifest.json",
                                                 .got = fs::exists(path, error) ? "none" : "nothing there",
                                                 .advice = "name for instance runs/lenet/checkpoints/step-000938"});
+  }
   CheckpointManifest manifest = read_manifest(path);
   for (const StateFile& file : kStateFiles) {
     const auto known = manifest.files.find(file.name);

@@ -80,6 +80,9 @@ TrainingPosition position_of(const json& position) {
   return result;
 }
 
+/// "parse error at line 1, ..." of the library's "[json.exception.parse_error.101] parse error at line 1, ...".
+std::string without_number(const std::string& message) { return message.substr(message.find("] ") + 2); }
+
 }  // namespace
 
 std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, CheckpointFile>& files) {
@@ -122,7 +125,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
   } catch (const json::exception& error) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,
                                             .expected = "expected the manifest of a checkpoint",
-                                            .got = error.what(),
+                                            .got = without_number(error.what()),
                                             .advice = "the file is damaged; use another checkpoint"});
   }
   return manifest;

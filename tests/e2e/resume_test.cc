@@ -110,10 +110,22 @@ TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   EXPECT_EQ(run(resuming("third", {"epochs=4"}, "first")).exit, 0);
   EXPECT_EQ(hash("third"), hash("whole"));
   expect_failed(run(resuming("fourth", {}, "absent")), 66, {"absent", "nothing there", "manifest.json"});
+  std::filesystem::create_symlink("loop", path("loop"));
+  expect_failed(run(resuming("fourth", {}, "loop")), 74, {"loop: could not read the folder"});
   expect_failed(run(resuming("fifth", {"seed=7"}, "first")), 65, {"first", "seed 7", "got 0"});
   testing::Arguments both = resuming("first");
   both.emplace_back("--overwrite");
   EXPECT_EQ(run(both).exit, 64);
+}
+
+TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
+  train("first", {"epochs=2"});
+  train("other", {"epochs=2", "seed=1"});
+  const std::string metrics = text("other/metrics.jsonl");
+  expect_failed(run(resuming("other", {"epochs=3"}, "first")), 74, {"other", "already has metrics", "--out"});
+  EXPECT_EQ(text("other/metrics.jsonl"), metrics);
+  EXPECT_EQ(run(resuming("first", {"epochs=2"}, "./first/checkpoints/step-000005")).exit, 0) << "an earlier of its own";
+  EXPECT_EQ(lines("first/metrics.jsonl"), 2u);
 }
 
 TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {

@@ -141,7 +141,7 @@ const Damage kDamages[] = {
      {"optimizer.safetensors", "none"}},
     {"manifest",
      [](const fs::path& folder) { fs::resize_file(folder / "manifest.json", 30); },
-     {"manifest.json", "manifest of a checkpoint"}},
+     {"manifest.json", "expected the manifest of a checkpoint, got parse error at line "}},
     {"keys",
      [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 1})"); },
      {"manifest.json", "position"}},
@@ -197,6 +197,8 @@ TEST(Checkpoint, WhatIsNoneIsMissing) {
                [&] { read_checkpoint(scratch.path() / "step-000003"); });
   expect_error(ExitCode::missing_file, {"absent", "nothing there"},
                [&] { read_checkpoint(scratch.path() / "absent"); });
+  fs::create_symlink("loop", scratch.path() / "loop");
+  expect_error(ExitCode::io, {"loop: could not read the folder"}, [&] { read_checkpoint(scratch.path() / "loop"); });
 }
 
 TEST(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
