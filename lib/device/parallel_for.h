@@ -19,17 +19,23 @@ void parallel_for(const Device& device, int64_t count, const Body& body) {
   for (int64_t i = 0; i < count; ++i) body(i);
 }
 
-/// Calls body(begin, end) for parts of [0, count) of at least `grain` elements, every part but the last a multiple of
-/// it.
+/// Calls body(part, begin, end) for parts of [0, count) of at least `grain` elements, every part but the last a
+/// multiple of it. There are no more parts than the device has threads, numbered from 0.
 template <class Body>
-void parallel_ranges(const Device& device, int64_t count, int64_t grain, const Body& body) {
+void parallel_parts(const Device& device, int64_t count, int64_t grain, const Body& body) {
   const int64_t grains = (count + grain - 1) / grain;
   const int64_t parts = device.threads() < grains ? device.threads() : grains;
   parallel_for(device, parts, [&](int64_t part) {
     const int64_t begin = part * grains / parts * grain;
     const int64_t end = (part + 1) * grains / parts * grain;
-    body(begin, end < count ? end : count);
+    body(part, begin, end < count ? end : count);
   });
+}
+
+/// The same for a body that is the same for every part: body(begin, end).
+template <class Body>
+void parallel_ranges(const Device& device, int64_t count, int64_t grain, const Body& body) {
+  parallel_parts(device, count, grain, [&](int64_t, int64_t begin, int64_t end) { body(begin, end); });
 }
 
 }  // namespace dptrain

@@ -20,7 +20,7 @@ struct AdamOptions {
   double weight_decay = 0;
   /// AdamW: the decay shrinks the weight instead of joining the gradient (Loshchilov and Hutter, 2019).
   bool decoupled = false;
-  /// Of GPUs: bf16 or f16 in the shape of the weights, written with their new values.
+  /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
   Tensor copy = {};
   UpdateControl control = {};
 };

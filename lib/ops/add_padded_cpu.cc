@@ -1,10 +1,11 @@
 #include "ops/add_padded_cpu.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "device/parallel_for.h"
 #include "ops/channel_prefixes.h"
 #include "ops/elementwise_kernels.h"
+#include "ops/f32_pieces.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -12,41 +13,52 @@ namespace {
 /// Elements below which another thread costs more than it brings.
 constexpr int64_t kGrain = 16384;
 
-/// Zeroes the lanes of the sample's last block that have no channel.
-void clear_padding(const Tensor& x, float* sample) {
-  const int64_t block = layout_block(x.layout()), channels = x.shape()[1];
-  if (channels % block == 0) return;
-  const int64_t positions = x.shape()[2] * x.shape()[3];
-  float* last = sample + channels / block * positions * block;
-  for (int64_t p = 0; p < positions; ++p) std::fill(last + p * block + channels % block, last + (p + 1) * block, 0.f);
+int64_t grain_of(const ChannelPrefixes& prefixes) { return std::max(int64_t{1}, kGrain / prefixes.whole); }
+
+/// Copies elements of any one type, from element `from_at` of a tensor's storage to element `to_at` of another's.
+void copy(const Tensor& from, int64_t from_at, const Tensor& to, int64_t to_at, int64_t count) {
+  const int64_t size = dtype_bytes(from.dtype());
+  std::memcpy(to.raw() + to_at * size, from.raw() + from_at * size, static_cast<size_t>(count * size));
+}
+
+/// Zeroes the lanes of the last block that have no channel, of the sample whose storage begins at element `at`.
+void clear_padding(const Tensor& x, int64_t at) {
+  const int64_t block = layout_block(x.layout()), channels = x.shape()[1], used = channels % block;
+  if (used == 0) return;
+  const int64_t positions = x.shape()[2] * x.shape()[3], size = dtype_bytes(x.dtype());
+  std::byte* last = x.raw() + (at + channels / block * positions * block) * size;
+  for (int64_t p = 0; p < positions; ++p)
+    std::memset(last + (p * block + used) * size, 0, static_cast<size_t>((block - used) * size));
 }
 
 }  // namespace
 
 void add_padded(const Tensor& y, const Tensor& x, const Tensor& sum) {
   const ChannelPrefixes prefixes(x, y);
-  parallel_ranges(y.device(), prefixes.runs, std::max(int64_t{1}, kGrain / prefixes.whole),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t run = begin; run < end; ++run) {
-                      const float* from = y.data<float>() + run * prefixes.whole;
-                      float* to = sum.data<float>() + run * prefixes.whole;
-                      elementwise_kernels().add(from, x.data<float>() + run * prefixes.part, to, prefixes.part);
-                      std::copy(from + prefixes.part, from + prefixes.whole, to + prefixes.part);
-                    }
-                  });
+  const int64_t step = y.dtype() == DType::f32 ? prefixes.part : std::min(prefixes.part, kPieceElements);
+  const PieceRoom room(y, 3 * step);
+  parallel_parts(y.device(), prefixes.runs, grain_of(prefixes), [&](int64_t part, int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      const int64_t at = run * prefixes.whole, added = run * prefixes.part;
+      for (int64_t i = 0; i < prefixes.part; i += step) {
+        Pieces pieces(room.of(part));
+        const int64_t count = std::min(step, prefixes.part - i);
+        elementwise_kernels().add(pieces.read(y, at + i, count), pieces.read(x, added + i, count),
+                                  pieces.write(sum, at + i, count), count);
+      }
+      copy(y, at + prefixes.part, sum, at + prefixes.part, prefixes.whole - prefixes.part);
+    }
+  });
 }
 
 void first_channels(const Tensor& y, const Tensor& x) {
   const ChannelPrefixes prefixes(x, y);
-  parallel_ranges(y.device(), prefixes.runs, std::max(int64_t{1}, kGrain / prefixes.whole),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t run = begin; run < end; ++run) {
-                      const float* from = y.data<float>() + run * prefixes.whole;
-                      float* to = x.data<float>() + run * prefixes.part;
-                      std::copy(from, from + prefixes.part, to);
-                      clear_padding(x, to);
-                    }
-                  });
+  parallel_ranges(y.device(), prefixes.runs, grain_of(prefixes), [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      copy(y, run * prefixes.whole, x, run * prefixes.part, prefixes.part);
+      clear_padding(x, run * prefixes.part);
+    }
+  });
 }
 
 }  // namespace dptrain::ops::cpu

@@ -4,17 +4,18 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "device/parallel_for.h"
 #include "ops/attention_kernels.h"
 #include "ops/dropout_cpu.h"
+#include "ops/f32_pieces.h"
 
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Calls body(head, offset) for every head of every sample, whose matrices begin at `offset` of the tensors. A head is
-/// computed by one thread, so that its bits don't depend on how many there are.
+/// Calls body(head, rows, pieces) for every head of every sample, whose matrices are these rows of the tensors, of
+/// which the body reads and writes `matrices` besides the inputs. A head is computed by one thread, so that its bits
+/// don't depend on how many there are.
 template <class Body>
-void for_each_head(const AttentionInputs& in, const AttentionOptions& options, const Tensor& log_sums,
+void for_each_head(const AttentionInputs& in, const AttentionOptions& options, const Tensor& log_sums, int64_t matrices,
                    const Body& body) {
   Device& device = in.query.device();
   const Shape& shape = in.query.shape();
@@ -22,31 +23,35 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
   const auto length_of = [&](int64_t n) { return in.lengths.defined() ? in.lengths.data<int32_t>()[n] : positions; };
   for (int64_t n = 0; n < shape[0]; ++n)
     DPTRAIN_CHECK(length_of(n) >= 0 && length_of(n) <= positions, "attention: {} keys of {}", length_of(n), positions);
-  const int64_t tasks = shape[0] * options.heads, parts = std::min<int64_t>(device.threads(), tasks);
+  const int64_t tasks = shape[0] * options.heads;
   // Memory is taken here: where there is none left, the exception couldn't leave the threads below.
   const int64_t scratch_floats = attention_kernels().scratch_floats(positions, width);
-  const Tensor scratch = Tensor::empty(device, {parts * scratch_floats}, {.purpose = MemoryPurpose::workspace});
-  parallel_for(device, parts, [&](int64_t part) {
-    for (int64_t task = part * tasks / parts; task < (part + 1) * tasks / parts; ++task) {
+  const int64_t most_parts = std::min<int64_t>(device.threads(), tasks);
+  const Tensor scratch = Tensor::empty(device, {most_parts * scratch_floats}, {.purpose = MemoryPurpose::workspace});
+  const PieceRoom room(in.query, (3 + matrices) * positions * width);
+  parallel_parts(device, tasks, 1, [&](int64_t part, int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / options.heads, head = task % options.heads;
-      const int64_t offset = n * positions * columns + head * width;
+      const StorageRows rows{
+          .at = n * positions * columns + head * width, .count = positions, .width = width, .stride = columns};
+      Pieces pieces(room.of(part));
       AttentionHead work{.positions = positions,
                          .width = width,
-                         .stride = columns,
+                         .stride = Pieces::stride_of(in.query, rows),
                          .length = length_of(n),
                          .head = head,
                          .scale = 1.f / std::sqrt(static_cast<float>(width)),
                          .dropout = {},
-                         .query = in.query.data<float>() + offset,
-                         .key = in.key.data<float>() + offset,
-                         .value = in.value.data<float>() + offset,
+                         .query = pieces.read(in.query, rows),
+                         .key = pieces.read(in.key, rows),
+                         .value = pieces.read(in.value, rows),
                          .log_sums = log_sums.data<float>() + task * positions,
                          .scratch = scratch.data<float>() + part * scratch_floats};
       if (options.dropout > 0)
         work.dropout = {.counter = dropout_counter(options.key, n),
                         .threshold = dropout_threshold(options.dropout),
                         .scale = 1.f / (1.f - options.dropout)};
-      body(work, offset);
+      body(work, rows, pieces);
     }
   });
 }
@@ -55,26 +60,26 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
 
 AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options) {
   const Shape& shape = in.query.shape();
-  const AttentionForward forward{.y = Tensor::empty(in.query.device(), shape),
+  const AttentionForward forward{.y = Tensor::empty(in.query.device(), shape, {.dtype = in.query.dtype()}),
                                  .kept = Tensor::empty(in.query.device(), {shape[0], options.heads, shape[1]})};
   if (forward.y.elements() == 0) return forward;
-  for_each_head(in, options, forward.kept, [&](const AttentionHead& head, int64_t offset) {
-    attention_kernels().forward(head, forward.y.data<float>() + offset);
+  for_each_head(in, options, forward.kept, 1, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
+    attention_kernels().forward(head, pieces.write(forward.y, rows));
   });
   return forward;
 }
 
 AttentionGradients attention_backward(const AttentionInputs& in, const AttentionForward& forward,
                                       const Tensor& incoming, const AttentionOptions& options) {
-  const auto empty = [&] { return Tensor::empty(in.query.device(), in.query.shape()); };
+  const auto empty = [&] { return Tensor::empty(in.query.device(), in.query.shape(), {.dtype = in.query.dtype()}); };
   const AttentionGradients gradients{.query = empty(), .key = empty(), .value = empty()};
   if (incoming.elements() == 0) return gradients;
-  for_each_head(in, options, forward.kept, [&](const AttentionHead& head, int64_t offset) {
-    attention_kernels().backward(head, {.y = forward.y.data<float>() + offset,
-                                        .incoming = incoming.data<float>() + offset,
-                                        .query = gradients.query.data<float>() + offset,
-                                        .key = gradients.key.data<float>() + offset,
-                                        .value = gradients.value.data<float>() + offset});
+  for_each_head(in, options, forward.kept, 5, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
+    attention_kernels().backward(head, {.y = pieces.read(forward.y, rows),
+                                        .incoming = pieces.read(incoming, rows),
+                                        .query = pieces.write(gradients.query, rows),
+                                        .key = pieces.write(gradients.key, rows),
+                                        .value = pieces.write(gradients.value, rows)});
   });
   return gradients;
 }

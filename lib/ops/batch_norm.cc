@@ -25,7 +25,7 @@ BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNorm
   Device& device = checked(in);
   // Without samples there is nothing to normalize, and the running statistics have nothing to learn.
   if (in.x.elements() == 0)
-    return {.y = Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}),
+    return {.y = Tensor::empty(device, in.x.shape(), {.dtype = in.x.dtype(), .layout = in.x.layout()}),
             .mean = Tensor::zeros(device, in.gamma.shape()),
             .inverse_deviation = Tensor::zeros(device, in.gamma.shape())};
   return on_device(

@@ -4,29 +4,52 @@
 #include <cmath>
 #include <vector>
 
-#include "device/parallel_for.h"
 #include "ops/batch_norm_kernels.h"
+#include "ops/f32_pieces.h"
 #include "ops/reorder.h"
 
 namespace dptrain::ops::cpu {
 namespace {
 
-/// How a tensor falls into chunks: sample by sample, block of channels by block.
+/// The least number of equal parts that hold no more than `most` positions each.
+int64_t equal_parts(int64_t positions, int64_t most) {
+  int64_t parts = (positions + most - 1) / most;
+  while (positions % parts != 0) ++parts;
+  return parts;
+}
+
+/// How a tensor falls into chunks of equal size: sample by sample, block of channels by block, and positions that are
+/// widened at once by the others, where it isn't f32.
 struct Chunks {
   explicit Chunks(const Tensor& x)
       : samples(x.shape()[0]),
         channels(x.shape()[1]),
-        positions(x.shape()[2] * x.shape()[3]),
         lanes(x.layout() == Layout::nhwc ? channels : layout_block(x.layout())),
-        blocks((channels + lanes - 1) / lanes) {}
+        blocks((channels + lanes - 1) / lanes),
+        parts(x.dtype() == DType::f32
+                  ? 1
+                  : equal_parts(x.shape()[2] * x.shape()[3], std::max(int64_t{1}, kPieceElements / lanes))),
+        positions(x.shape()[2] * x.shape()[3] / parts) {}
 
-  int64_t count() const { return samples * blocks; }
-  int64_t first_lane(int64_t chunk) const { return chunk % blocks * lanes; }
-  int64_t offset(int64_t chunk) const { return chunk * positions * lanes; }
+  int64_t count() const { return samples * blocks * parts; }
+  int64_t elements() const { return positions * lanes; }
+  int64_t first_lane(int64_t chunk) const { return chunk / parts % blocks * lanes; }
+  int64_t offset(int64_t chunk) const { return chunk * elements(); }
   int64_t padded_channels() const { return blocks * lanes; }
-  double values_per_channel() const { return static_cast<double>(samples * positions); }
+  double chunks_per_channel() const { return static_cast<double>(samples * parts); }
+  double values_per_channel() const { return chunks_per_channel() * static_cast<double>(positions); }
 
-  int64_t samples, channels, positions, lanes, blocks;
+  /// Calls f(i) for the places of a channel's numbers among those of all lanes of all chunks, in order.
+  template <class F>
+  void for_each_number(int64_t channel, const F& f) const {
+    const int64_t first = channel / lanes * parts * lanes + channel % lanes;
+    for (int64_t n = 0; n < samples; ++n)
+      for (int64_t part = 0; part < parts; ++part) f(first + (n * blocks * parts + part) * lanes);
+  }
+
+  int64_t samples, channels, lanes, blocks;
+  int64_t parts;      ///< of a sample's positions
+  int64_t positions;  ///< of a chunk
 };
 
 /// A number a channel, padded to whole blocks with zeros, so that padded lanes of the output stay zero.
@@ -60,13 +83,11 @@ void affine(const BatchNormInputs& in, const Chunks& chunks, const float* mean, 
 
 Tensor normalized(const BatchNormInputs& in, const Tensor& residual, const Chunks& chunks, const PerLane& scale,
                   const PerLane& shift, bool relu) {
-  Tensor y = Tensor::empty(in.x.device(), in.x.shape(), {.layout = in.x.layout()});
-  const float* x = in.x.data<float>();
-  const float* added = residual.defined() ? residual.data<float>() : nullptr;
-  parallel_for(in.x.device(), chunks.count(), [&](int64_t chunk) {
-    const int64_t at = chunks.offset(chunk), lane = chunks.first_lane(chunk);
-    batch_norm_kernels().normalize(x + at, added != nullptr ? added + at : nullptr, chunks.positions, chunks.lanes,
-                                   scale.at(lane), shift.at(lane), relu, y.data<float>() + at);
+  Tensor y = Tensor::empty(in.x.device(), in.x.shape(), {.dtype = in.x.dtype(), .layout = in.x.layout()});
+  for_each_unit(in.x, chunks.count(), 3 * chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
+    const int64_t at = chunks.offset(chunk), count = chunks.elements(), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().normalize(pieces.read(in.x, at, count), pieces.read(residual, at, count), chunks.positions,
+                                   chunks.lanes, scale.at(lane), shift.at(lane), relu, pieces.write(y, at, count));
   });
   return y;
 }
@@ -81,11 +102,10 @@ BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNorm
   Device& device = in.x.device();
   const Chunks chunks(in.x);
   const Partials partials(device, chunks);
-  const float* x = in.x.data<float>();
   float *means = partials.first.data<float>(), *squares = partials.second.data<float>();
-  parallel_for(device, chunks.count(), [&](int64_t chunk) {
-    batch_norm_kernels().statistics(x + chunks.offset(chunk), chunks.positions, chunks.lanes,
-                                    means + chunk * chunks.lanes, squares + chunk * chunks.lanes);
+  for_each_unit(in.x, chunks.count(), chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
+    batch_norm_kernels().statistics(pieces.read(in.x, chunks.offset(chunk), chunks.elements()), chunks.positions,
+                                    chunks.lanes, means + chunk * chunks.lanes, squares + chunk * chunks.lanes);
   });
 
   // Chunks of equal size: the mean is the mean of their means, and the squares add up with those of the means around it
@@ -95,19 +115,18 @@ BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNorm
                            .inverse_deviation = Tensor::empty(device, {chunks.channels})};
   float *mean = result.mean.data<float>(), *inverse_deviation = result.inverse_deviation.data<float>();
   float *running_mean = in.running_mean.data<float>(), *running_variance = in.running_variance.data<float>();
-  const int64_t stride = chunks.blocks * chunks.lanes;
   const double count = chunks.values_per_channel();
   for (int64_t c = 0; c < chunks.channels; ++c) {
     double sum = 0, within = 0, around = 0;
-    for (int64_t n = 0; n < chunks.samples; ++n) {
-      sum += means[n * stride + c];
-      within += squares[n * stride + c];
-    }
-    const double centre = sum / static_cast<double>(chunks.samples);
-    for (int64_t n = 0; n < chunks.samples; ++n) {
-      const double distance = means[n * stride + c] - centre;
+    chunks.for_each_number(c, [&](int64_t i) {
+      sum += means[i];
+      within += squares[i];
+    });
+    const double centre = sum / chunks.chunks_per_channel();
+    chunks.for_each_number(c, [&](int64_t i) {
+      const double distance = means[i] - centre;
       around += distance * distance;
-    }
+    });
     const double total = within + around * static_cast<double>(chunks.positions);
     mean[c] = static_cast<float>(centre);
     inverse_deviation[c] = static_cast<float>(1.0 / std::sqrt(total / count + options.epsilon));
@@ -152,50 +171,48 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
   affine(in, chunks, mean_of_channel, inverse_deviation, scale, shift);
   for (int64_t c = 0; c < chunks.channels; ++c) *mean.at(c) = mean_of_channel[c];
 
-  const Tensor incoming_in_layout = reorder(output_gradient, in.x.layout());
-  const float *x = in.x.data<float>(), *incoming = incoming_in_layout.data<float>();
+  const Tensor incoming = reorder(output_gradient, in.x.layout());
   // Without a residual the kernels compute the output's sign again, which is cheaper than reading the output.
-  const float* y = in.residual.defined() ? forward.y.data<float>() : nullptr;
-  const auto at_chunk = [&](const float* base, int64_t offset) { return base != nullptr ? base + offset : nullptr; };
+  const Tensor y = in.residual.defined() ? forward.y : Tensor();
 
   const Partials partials(device, chunks);
   float *sums = partials.first.data<float>(), *dots = partials.second.data<float>();
-  parallel_for(device, chunks.count(), [&](int64_t chunk) {
-    const int64_t at = chunks.offset(chunk), lane = chunks.first_lane(chunk);
-    batch_norm_kernels().gradient_sums(x + at, at_chunk(y, at), incoming + at, chunks.positions, chunks.lanes,
-                                       scale.at(lane), shift.at(lane), mean.at(lane), options.relu,
-                                       sums + chunk * chunks.lanes, dots + chunk * chunks.lanes);
+  for_each_unit(in.x, chunks.count(), 3 * chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
+    const int64_t at = chunks.offset(chunk), count = chunks.elements(), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().gradient_sums(pieces.read(in.x, at, count), pieces.read(y, at, count),
+                                       pieces.read(incoming, at, count), chunks.positions, chunks.lanes, scale.at(lane),
+                                       shift.at(lane), mean.at(lane), options.relu, sums + chunk * chunks.lanes,
+                                       dots + chunk * chunks.lanes);
   });
 
+  const TensorOptions like_x{.dtype = in.x.dtype(), .layout = in.x.layout()};
   BatchNormGradients gradients{
-      .x = Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}),
-      .residual = in.residual.defined() ? Tensor::empty(device, in.x.shape(), {.layout = in.x.layout()}) : Tensor(),
+      .x = Tensor::empty(device, in.x.shape(), like_x),
+      .residual = in.residual.defined() ? Tensor::empty(device, in.x.shape(), like_x) : Tensor(),
       .gamma = Tensor::empty(device, {chunks.channels}, {.purpose = MemoryPurpose::workspace}),
       .beta = Tensor::empty(device, {chunks.channels}, {.purpose = MemoryPurpose::workspace})};
-  const int64_t stride = chunks.blocks * chunks.lanes;
-  const double count = chunks.values_per_channel();
+  const double values = chunks.values_per_channel();
   for (int64_t c = 0; c < chunks.channels; ++c) {
     double sum = 0, dot = 0;
-    for (int64_t n = 0; n < chunks.samples; ++n) {
-      sum += sums[n * stride + c];
-      dot += dots[n * stride + c];
-    }
+    chunks.for_each_number(c, [&](int64_t i) {
+      sum += sums[i];
+      dot += dots[i];
+    });
     const double deviation = inverse_deviation[c];
     gradients.beta.data<float>()[c] = static_cast<float>(sum);
     gradients.gamma.data<float>()[c] = static_cast<float>(dot * deviation);
     if (options.constant_statistics) continue;  // dx = scale * g
     // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), with xhat = (x - mean) * deviation.
-    *mean_gradient.at(c) = static_cast<float>(sum / count);
-    *slope.at(c) = static_cast<float>(-*scale.at(c) * dot * deviation * deviation / count);
+    *mean_gradient.at(c) = static_cast<float>(sum / values);
+    *slope.at(c) = static_cast<float>(-*scale.at(c) * dot * deviation * deviation / values);
   }
 
-  float* residual = gradients.residual.defined() ? gradients.residual.data<float>() : nullptr;
-  parallel_for(device, chunks.count(), [&](int64_t chunk) {
-    const int64_t at = chunks.offset(chunk), lane = chunks.first_lane(chunk);
-    batch_norm_kernels().input_gradient(x + at, at_chunk(y, at), incoming + at, chunks.positions, chunks.lanes,
-                                        scale.at(lane), shift.at(lane), mean.at(lane), mean_gradient.at(lane),
-                                        slope.at(lane), options.relu, gradients.x.data<float>() + at,
-                                        residual != nullptr ? residual + at : nullptr);
+  for_each_unit(in.x, chunks.count(), 5 * chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
+    const int64_t at = chunks.offset(chunk), count = chunks.elements(), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().input_gradient(
+        pieces.read(in.x, at, count), pieces.read(y, at, count), pieces.read(incoming, at, count), chunks.positions,
+        chunks.lanes, scale.at(lane), shift.at(lane), mean.at(lane), mean_gradient.at(lane), slope.at(lane),
+        options.relu, pieces.write(gradients.x, at, count), pieces.write(gradients.residual, at, count));
   });
   return gradients;
 }

@@ -5,6 +5,7 @@
 
 #include "device/cpu_device.h"
 #include "ops/add.h"
+#include "ops/f32_operands.h"
 #include "ops/onednn_primitives.h"
 #include "ops/reorder.h"
 
@@ -105,16 +106,17 @@ BackwardWeights& backward_weights_of(OneDnn& onednn, const Problem& problem) {
   });
 }
 
-/// Memory in the format that a primitive wants, converted from `tensor` where that differs. Owns the converted copy.
+/// f32 in the format that a primitive wants, converted from `tensor` where that differs. Owns the converted copy.
 class AsWanted {
  public:
   AsWanted(OneDnn& onednn, const Tensor& tensor, const dnnl::memory::desc& wanted)
-      : memory_(onednn.memory(onednn_desc(tensor), tensor)) {
+      : copy_(as_f32(tensor, tensor.layout())), memory_(onednn.memory(onednn_desc(tensor), copy_)) {
     if (onednn_desc(tensor) == wanted) return;
-    copy_ = onednn.opaque(wanted);
-    const dnnl::memory converted = onednn.memory(wanted, copy_);
+    const Tensor in_format = onednn.opaque(wanted);
+    const dnnl::memory converted = onednn.memory(wanted, in_format);
     onednn.reorder(memory_, converted);
     memory_ = converted;
+    copy_ = in_format;
   }
   const dnnl::memory& memory() const { return memory_; }
 
@@ -152,33 +154,36 @@ Layout conv2d_weight_layout(const Shape& weight) {
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                       const Conv2dOptions& options) {
   const Problem problem = problem_of(x.shape(), weight.shape(), output, bias.defined(), options);
-  Tensor y = Tensor::empty(x.device(), output, {.layout = problem.y_layout});
+  Tensor y = Tensor::empty(x.device(), output, {.dtype = x.dtype(), .layout = problem.y_layout});
   if (y.elements() == 0) return y;
   OneDnn& onednn = OneDnn::of(x.device());
   Forward& forward = forward_of(onednn, problem);
-  const Tensor source = reorder(x, problem.x_layout);
+  const Tensor source = as_f32(x, problem.x_layout), computed = f32_for(y);
   const AsWanted weights(onednn, weight, forward.desc.weights_desc());
   std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, onednn.memory(forward.desc.src_desc(), source)},
                                                      {DNNL_ARG_WEIGHTS, weights.memory()},
-                                                     {DNNL_ARG_DST, onednn.memory(forward.desc.dst_desc(), y)}};
-  if (bias.defined()) arguments.emplace(DNNL_ARG_BIAS, onednn.memory(forward.desc.bias_desc(), bias));
+                                                     {DNNL_ARG_DST, onednn.memory(forward.desc.dst_desc(), computed)}};
+  const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
+  if (bias.defined()) arguments.emplace(DNNL_ARG_BIAS, onednn.memory(forward.desc.bias_desc(), added));
   onednn.execute(forward.primitive, forward.desc.scratchpad_desc(), arguments);
+  round_into(computed, y);
   return y;
 }
 
 Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
   const Problem problem = problem_of(x.shape, weight.shape(), output_gradient.shape(), false, options);
-  Tensor gradient = Tensor::empty(x.device, x.shape, {.layout = problem.x_layout});
+  Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = problem.x_layout});
   if (gradient.elements() == 0) return gradient;
   OneDnn& onednn = OneDnn::of(x.device);
   BackwardData& backward = backward_data_of(onednn, problem);
-  const Tensor incoming = reorder(output_gradient, problem.y_layout);
+  const Tensor incoming = as_f32(output_gradient, problem.y_layout), computed = f32_for(gradient);
   const AsWanted weights(onednn, weight, backward.desc.weights_desc());
   onednn.execute(backward.primitive, backward.desc.scratchpad_desc(),
-                 {{DNNL_ARG_DIFF_SRC, onednn.memory(backward.desc.diff_src_desc(), gradient)},
+                 {{DNNL_ARG_DIFF_SRC, onednn.memory(backward.desc.diff_src_desc(), computed)},
                   {DNNL_ARG_WEIGHTS, weights.memory()},
                   {DNNL_ARG_DIFF_DST, onednn.memory(backward.desc.diff_dst_desc(), incoming)}});
+  round_into(computed, gradient);
   return reorder(gradient, x.layout);
 }
 
@@ -194,8 +199,7 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   const Problem problem = problem_of(x.shape(), weight.shape(), output_gradient.shape(), with_bias, options);
   OneDnn& onednn = OneDnn::of(x.device());
   BackwardWeights& backward = backward_weights_of(onednn, problem);
-  const Tensor source = reorder(x, problem.x_layout);
-  const Tensor incoming = reorder(output_gradient, problem.y_layout);
+  const Tensor source = as_f32(x, problem.x_layout), incoming = as_f32(output_gradient, problem.y_layout);
 
   const dnnl::memory::desc produced = backward.desc.diff_weights_desc();
   const bool direct = !gradients.accumulate_weight && onednn_desc(weight) == produced;

@@ -3,6 +3,7 @@
 #include "ops/add.h"
 #include "ops/channel_parts_cpu.h"
 #include "ops/conv2d_cpu.h"
+#include "ops/f32_operands.h"
 #include "ops/reorder.h"
 
 namespace dptrain::ops::cpu {
@@ -26,12 +27,14 @@ Tensor conv2d_forward_in_parts(const Tensor& x, const Tensor& weight, const Tens
   const auto parts = parts_of(x.shape(), weight.shape(), kMostPairs, options);
   if (parts.empty()) return cpu::conv2d_forward(x, weight, bias, output, options);
   const Layout layout = conv2d_output_layout(weight.shape()[1], weight.shape()[0]);
-  const Tensor source = reorder(x, layout),
+  const Tensor source = as_f32(x, layout),
                y = Tensor::empty(x.device(), output, {.dtype = x.dtype(), .layout = layout});
+  const TensorOptions like_y{.dtype = x.dtype(), .layout = layout, .purpose = MemoryPurpose::workspace};
   for (const ChannelRange& part : parts)
-    put_channels(cpu::conv2d_forward(source, weight.samples(part.begin, part.end),
-                                     bias.defined() ? bias.samples(part.begin, part.end) : bias,
-                                     {output[0], part.count(), output[2], output[3]}, options),
+    put_channels(converted(cpu::conv2d_forward(source, weight.samples(part.begin, part.end),
+                                               bias.defined() ? bias.samples(part.begin, part.end) : bias,
+                                               {output[0], part.count(), output[2], output[3]}, options),
+                           like_y),
                  part, y);
   return y;
 }
@@ -40,17 +43,19 @@ Tensor conv2d_backward_data_in_parts(const TensorForm& x, const Tensor& weight, 
                                      const Conv2dOptions& options) {
   const auto parts = parts_of(x.shape, weight.shape(), kMostPairs, options);
   if (parts.empty()) return cpu::conv2d_backward_data(x, weight, output_gradient, options);
-  const Tensor incoming = reorder(output_gradient, conv2d_output_layout(weight.shape()[1], weight.shape()[0]));
+  const Tensor incoming = as_f32(output_gradient, conv2d_output_layout(weight.shape()[1], weight.shape()[0]));
+  TensorForm as_summed = x;
+  as_summed.dtype = DType::f32;
   Tensor sum;
   for (const ChannelRange& part : parts) {
-    const Tensor share =
-        cpu::conv2d_backward_data(x, weight.samples(part.begin, part.end), channels_of(incoming, part), options);
+    const Tensor share = cpu::conv2d_backward_data(as_summed, weight.samples(part.begin, part.end),
+                                                   channels_of(incoming, part), options);
     if (sum.defined())
       add_into(sum, share);
     else
       sum = share;
   }
-  return sum;
+  return converted(sum, {.dtype = x.dtype, .layout = x.layout});
 }
 
 void conv2d_backward_weights_in_parts(const Tensor& x, const Tensor& output_gradient,
@@ -59,7 +64,7 @@ void conv2d_backward_weights_in_parts(const Tensor& x, const Tensor& output_grad
   const auto parts = parts_of(x.shape(), weight, kMostPairsOfGradient, options);
   if (parts.empty()) return cpu::conv2d_backward_weights(x, output_gradient, gradients, options);
   const Layout layout = conv2d_output_layout(weight[1], weight[0]);
-  const Tensor source = reorder(x, layout), incoming = reorder(output_gradient, layout);
+  const Tensor source = as_f32(x, layout), incoming = as_f32(output_gradient, layout);
   for (const ChannelRange& part : parts) {
     Conv2dWeightGradients of_part = gradients;
     of_part.weight = gradients.weight.samples(part.begin, part.end);

@@ -4,15 +4,15 @@
 #include <cmath>
 #include <span>
 
-#include "device/parallel_for.h"
 #include "ops/cross_entropy_kernels.h"
+#include "ops/f32_pieces.h"
 
 namespace dptrain::ops::cpu {
 namespace {
 
-std::span<const float> row_of(const Tensor& logits, int64_t sample) {
+std::span<const float> row_of(const Tensor& logits, int64_t sample, Pieces& pieces) {
   const int64_t classes = logits.shape()[1];
-  return {logits.data<float>() + sample * classes, static_cast<size_t>(classes)};
+  return {pieces.read(logits, sample * classes, classes), static_cast<size_t>(classes)};
 }
 
 int64_t size_of(std::span<const float> row) { return static_cast<int64_t>(row.size()); }
@@ -38,11 +38,11 @@ double mean_distance(std::span<const float> row, float largest) {
 Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
   Tensor losses = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::f64});
   const double smoothing = options.label_smoothing;
-  parallel_for(logits.device(), logits.shape()[0], [&](int64_t n) {
+  for_each_unit(logits, logits.shape()[0], logits.shape()[1], [&](int64_t n, Pieces& pieces) {
     double& loss = losses.data<double>()[n] = 0;
     const int32_t label = labels.data<int32_t>()[n];
     if (label < 0) return;
-    const auto row = row_of(logits, n);
+    const auto row = row_of(logits, n, pieces);
     const float largest = largest_of(row);
     const double own = static_cast<double>(row[static_cast<size_t>(label)]) - largest;
     loss = std::log(exact_sum_of_exponentials(row, largest)) - (1 - smoothing) * own;
@@ -52,14 +52,15 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const C
 }
 
 Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
-  Tensor gradient = Tensor::empty(logits.device(), logits.shape());
+  Tensor gradient = Tensor::empty(logits.device(), logits.shape(), {.dtype = logits.dtype()});
+  const int64_t classes = logits.shape()[1];
   const double scale = options.count.defined() ? options.scale / *options.count.data<int32_t>() : options.scale;
   // The target's parts: of the label alone, and of every class.
   const double own = scale * (1 - options.label_smoothing);
-  const double every = scale * options.label_smoothing / static_cast<double>(logits.shape()[1]);
-  parallel_for(logits.device(), logits.shape()[0], [&](int64_t n) {
-    const auto row = row_of(logits, n);
-    float* out = gradient.data<float>() + n * logits.shape()[1];
+  const double every = scale * options.label_smoothing / static_cast<double>(classes);
+  for_each_unit(logits, logits.shape()[0], 2 * classes, [&](int64_t n, Pieces& pieces) {
+    const auto row = row_of(logits, n, pieces);
+    float* out = pieces.write(gradient, n * classes, classes);
     const int32_t label = labels.data<int32_t>()[n];
     if (label < 0) {
       std::fill(out, out + row.size(), 0.f);
@@ -78,8 +79,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
 
 Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
   Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
-  parallel_for(logits.device(), logits.shape()[0], [&](int64_t n) {
-    const auto row = row_of(logits, n);
+  for_each_unit(logits, logits.shape()[0], logits.shape()[1], [&](int64_t n, Pieces& pieces) {
+    const auto row = row_of(logits, n, pieces);
     const int32_t label = labels.data<int32_t>()[n];
     // The first of the largest.
     correct.data<int32_t>()[n] = label >= 0 && std::ranges::find(row, largest_of(row)) - row.begin() == label;

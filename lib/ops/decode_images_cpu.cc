@@ -1,7 +1,6 @@
 #include "ops/decode_images_cpu.h"
 
-#include "base/check.h"
-#include "device/parallel_for.h"
+#include "ops/f32_pieces.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -13,14 +12,15 @@ Tensor decode_augmented_images(const Tensor& bytes, const Tensor& table, const T
   const auto elements = static_cast<size_t>(shape[1] * shape[2] * shape[3]);
   const ImageSize size{.height = static_cast<int32_t>(shape[2]), .width = static_cast<int32_t>(shape[3])};
   const auto epoch = static_cast<uint32_t>(options.epoch.data<int32_t>()[0]);
-  Tensor images = Tensor::empty(bytes.device(), shape);
-  parallel_for(bytes.device(), samples, [&](int64_t n) {
+  Tensor images = Tensor::empty(bytes.device(), shape, {.dtype = options.dtype});
+  for_each_unit(images, samples, static_cast<int64_t>(elements), [&](int64_t n, Pieces& pieces) {
     const auto from = static_cast<size_t>(ids.defined() ? ids.data<int64_t>()[n] : n);
     const auto sample = static_cast<uint32_t>(options.sample_ids.data<int64_t>()[n]);
-    decode_augmented_image({bytes.data<uint8_t>() + from * elements, elements},
-                           {table.data<float>(), static_cast<size_t>(table.elements())},
-                           AugmentedImage(options.augmentations, size, epoch, sample),
-                           {images.data<float>() + static_cast<size_t>(n) * elements, elements});
+    decode_augmented_image(
+        {bytes.data<uint8_t>() + from * elements, elements},
+        {table.data<float>(), static_cast<size_t>(table.elements())},
+        AugmentedImage(options.augmentations, size, epoch, sample),
+        {pieces.write(images, n * static_cast<int64_t>(elements), static_cast<int64_t>(elements)), elements});
   });
   return images;
 }
@@ -28,18 +28,16 @@ Tensor decode_augmented_images(const Tensor& bytes, const Tensor& table, const T
 }  // namespace
 
 Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, const DecodeOptions& options) {
-  DPTRAIN_CHECK(options.dtype == DType::f32, "decode_images into {} on {}", dtype_name(options.dtype),
-                bytes.device().name());
   if (!options.augmentations.empty()) return decode_augmented_images(bytes, table, ids, options);
   const int64_t samples = ids.defined() ? ids.elements() : bytes.shape()[0];
   const Shape shape = bytes.shape().with_first(samples);
   const int64_t channels = shape[1], plane = shape[2] * shape[3];
-  Tensor images = Tensor::empty(bytes.device(), shape);
-  parallel_for(bytes.device(), samples * channels, [&](int64_t i) {
+  Tensor images = Tensor::empty(bytes.device(), shape, {.dtype = options.dtype});
+  for_each_unit(images, samples * channels, plane, [&](int64_t i, Pieces& pieces) {
     const int64_t n = i / channels, c = i % channels;
     const int64_t sample = ids.defined() ? ids.data<int64_t>()[n] : n;
     const uint8_t* in = bytes.data<uint8_t>() + (sample * channels + c) * plane;
-    float* out = images.data<float>() + i * plane;
+    float* out = pieces.write(images, i * plane, plane);
     for (int64_t p = 0; p < plane; ++p) out[p] = table.data<float>()[c * 256 + in[p]];
   });
   return images;

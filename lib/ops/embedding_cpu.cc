@@ -1,11 +1,12 @@
 #include "ops/embedding_cpu.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include "base/check.h"
-#include "device/parallel_for.h"
+#include "ops/f32_pieces.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -46,11 +47,11 @@ constexpr int64_t kColumns = 128;
 }  // namespace
 
 void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y) {
-  const int64_t width = table.shape()[1];
+  const int64_t row_bytes = table.shape()[1] * dtype_bytes(table.dtype());
   const auto all = checked(ids, table.shape()[0]);
   parallel_for(y.device(), ids.elements(), [&](int64_t p) {
-    const float* row = table.data<float>() + all[static_cast<size_t>(p)] * width;
-    std::copy(row, row + width, y.data<float>() + p * width);
+    const std::byte* row = table.raw() + all[static_cast<size_t>(p)] * row_bytes;
+    std::memcpy(y.raw() + p * row_bytes, row, static_cast<size_t>(row_bytes));
   });
 }
 
@@ -63,9 +64,11 @@ void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, in
     const auto which = static_cast<size_t>(task / blocks);
     if (by_id.used[which] == untrained) return;
     const int64_t first = task % blocks * kColumns, count = std::min(kColumns, width - first);
+    float room[kColumns];
     double sums[kColumns] = {};
     for (const int64_t position : by_id.of(which)) {
-      const float* row = incoming.data<float>() + position * width + first;
+      Pieces pieces(room);
+      const float* row = pieces.read(incoming, position * width + first, count);
       for (int64_t c = 0; c < count; ++c) sums[c] += row[c];
     }
     float* to = table.data<float>() + by_id.used[which] * width + first;

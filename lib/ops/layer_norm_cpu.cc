@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/parallel_for.h"
+#include "ops/f32_pieces.h"
 #include "ops/layer_norm_kernels.h"
 
 namespace dptrain::ops::cpu {
@@ -33,19 +33,20 @@ void fold(const Tensor& parts, int64_t blocks, int64_t row, const Tensor& sums, 
 
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
   const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
-  const bool with_residual = in.residual.defined();
-  parallel_for(in.x.device(), blocks_of(rows), [&](int64_t block) {
-    const int64_t row = block * kBlockRows, at = row * width;
-    layer_norm_kernels().forward({.x = in.x.data<float>() + at,
-                                  .residual = with_residual ? in.residual.data<float>() + at : nullptr,
+  const Tensor sum = in.residual.defined() ? forward.sum : Tensor();
+  for_each_unit(in.x, blocks_of(rows), 4 * kBlockRows * width, [&](int64_t block, Pieces& pieces) {
+    const int64_t row = block * kBlockRows, count = std::min(kBlockRows, rows - row);
+    const int64_t at = row * width, elements = count * width;
+    layer_norm_kernels().forward({.x = pieces.read(in.x, at, elements),
+                                  .residual = pieces.read(in.residual, at, elements),
                                   .gamma = in.gamma.data<float>(),
                                   .beta = in.beta.data<float>(),
                                   .epsilon = epsilon,
-                                  .sum = with_residual ? forward.sum.data<float>() + at : nullptr,
-                                  .y = forward.y.data<float>() + at,
+                                  .sum = pieces.write(sum, at, elements),
+                                  .y = pieces.write(forward.y, at, elements),
                                   .mean = forward.mean.data<float>() + row,
                                   .inverse_deviation = forward.inverse_deviation.data<float>() + row},
-                                 std::min(kBlockRows, rows - row), width);
+                                 count, width);
   });
 }
 
@@ -54,18 +55,19 @@ void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, c
   const int64_t rows = forward.mean.elements(), width = gamma.elements(), blocks = blocks_of(rows);
   Device& device = gamma.device();
   const Tensor parts = Tensor::empty(device, {blocks * 2 * width}, {.purpose = MemoryPurpose::workspace});
-  parallel_for(device, blocks, [&](int64_t block) {
-    const int64_t row = block * kBlockRows, at = row * width;
+  for_each_unit(gradient, blocks, 3 * kBlockRows * width, [&](int64_t block, Pieces& pieces) {
+    const int64_t row = block * kBlockRows, count = std::min(kBlockRows, rows - row);
+    const int64_t at = row * width, elements = count * width;
     float* sums = parts.data<float>() + block * 2 * width;
-    layer_norm_kernels().backward({.x = forward.sum.data<float>() + at,
-                                   .incoming = incoming.data<float>() + at,
+    layer_norm_kernels().backward({.x = pieces.read(forward.sum, at, elements),
+                                   .incoming = pieces.read(incoming, at, elements),
                                    .gamma = gamma.data<float>(),
                                    .mean = forward.mean.data<float>() + row,
                                    .inverse_deviation = forward.inverse_deviation.data<float>() + row,
-                                   .gradient = gradient.data<float>() + at,
+                                   .gradient = pieces.write(gradient, at, elements),
                                    .gamma_sums = sums,
                                    .beta_sums = sums + width},
-                                  std::min(kBlockRows, rows - row), width);
+                                  count, width);
   });
   fold(parts, blocks, 0, gradients.gamma, gradients.accumulate_gamma);
   fold(parts, blocks, 1, gradients.beta, gradients.accumulate_beta);

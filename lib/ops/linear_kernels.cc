@@ -1,5 +1,6 @@
 #include "ops/linear_kernels.h"
 
+#include "ops/bf16_rounding.h"
 #include "ops/small_product.h"
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake.
@@ -16,9 +17,8 @@ int64_t panels(int64_t out) { return whole_panels(out) / kPanel; }
 
 int64_t packed_floats(int64_t out, int64_t in) { return whole_panels(out) * in; }
 
-void pack(const float* weight, int64_t out, int64_t in, int64_t first, int64_t last, float* packed) {
-  const int64_t begin = first * kPanel, end = smaller(last * kPanel, out);
-  pack_columns(weight + begin * in, in, end - begin, in, packed + begin * in);
+void pack(const float* weight, int64_t outputs, int64_t in, float* panel) {
+  pack_columns(weight, in, outputs, in, panel);
 }
 
 template <int R>
@@ -61,8 +61,18 @@ template <int R>
   }
 }
 
+/// Writes `columns` of a tile's columns to y, whose first element is `at`.
+void copy_tile(const LinearRows& p, const float* __restrict sums, int64_t rows, int64_t columns, int64_t at) {
+  for (int64_t r = 0; r < rows; ++r, at += p.out, sums += kPanel) {
+    if (p.y != nullptr)
+      for (int64_t c = 0; c < columns; ++c) p.y[at + c] = sums[c];
+    else
+      for (int64_t c = 0; c < columns; ++c) p.rounded[at + c] = rounded(sums[c]);
+  }
+}
+
 void multiply(const LinearRows& p) {
-  float edge[kTileRows * kPanel];
+  float tile_sums[kTileRows * kPanel];
   for (int64_t begin = 0; begin < p.rows; begin += kBlockRows) {
     const int64_t end = smaller(begin + kBlockRows, p.rows);
     for (int64_t column = 0; column < p.out; column += kPanel) {
@@ -73,11 +83,11 @@ void multiply(const LinearRows& p) {
         for (int64_t c = 0; c < columns; ++c) bias[c] = p.bias[column + c];
       const auto tile = [&](auto rows, int64_t row) {
         const float* x = p.x + row * p.in;
-        float* y = p.y + row * p.out + column;
-        if (columns == kPanel) return multiply_rows<rows.value>(x, panel, p.in, bias, p.relu, y, p.out);
-        multiply_rows<rows.value>(x, panel, p.in, bias, p.relu, edge, kPanel);
-        for (int64_t r = 0; r < rows.value; ++r)
-          for (int64_t c = 0; c < columns; ++c) y[r * p.out + c] = edge[r * kPanel + c];
+        const int64_t at = row * p.out + column;
+        if (columns == kPanel && p.y != nullptr)
+          return multiply_rows<rows.value>(x, panel, p.in, bias, p.relu, p.y + at, p.out);
+        multiply_rows<rows.value>(x, panel, p.in, bias, p.relu, tile_sums, kPanel);
+        copy_tile(p, tile_sums, rows.value, columns, at);
       };
       int64_t row = begin;
       for (; row + kTileRows <= end; row += kTileRows) tile(TileRows<kTileRows>(), row);
@@ -90,6 +100,6 @@ void multiply(const LinearRows& p) {
 }  // namespace
 
 extern const LinearKernels kLinear;
-const LinearKernels kLinear = {packed_floats, panels, pack, multiply, kTileRows};
+const LinearKernels kLinear = {packed_floats, panels, pack, multiply, kTileRows, kBlockRows, kPanel};
 
 }  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

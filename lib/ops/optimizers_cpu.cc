@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/parallel_for.h"
+#include "ops/bf16_kernels.h"
 #include "ops/clip.h"
 #include "ops/elementwise_kernels.h"
 
@@ -25,6 +26,11 @@ void for_runs(const Tensor& gradients, const UpdateControl& control, const Updat
     if (factor != 1.f) elementwise_kernels().scale(gradients.data<float>() + begin, factor, count);
     update(begin, count);
   });
+}
+
+/// Writes the copy in half precision of weights that have just been updated, where there is one.
+void write_copy(const float* weight, const Tensor& copy, int64_t at, int64_t count) {
+  if (copy.defined()) bf16_kernels().round(weight, copy.data<Bfloat16>() + at, count);
 }
 
 }  // namespace
@@ -58,6 +64,7 @@ void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velo
       elementwise_kernels().sgd_momentum(weight, gradient, velocity.data<float>() + at, count, numbers);
     else
       elementwise_kernels().sgd(weight, gradient, count, numbers);
+    write_copy(weight, options.copy, at, count);
   });
 }
 
@@ -72,8 +79,10 @@ void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments
                             .weight_decay = options.decoupled ? 0.f : static_cast<float>(options.weight_decay),
                             .kept = options.decoupled ? static_cast<float>(1 - rate * options.weight_decay) : 1.f};
   for_runs(gradients, options.control, [&](int64_t at, int64_t count) {
-    elementwise_kernels().adam(weights.data<float>() + at, gradients.data<float>() + at,
-                               moments.first.data<float>() + at, moments.second.data<float>() + at, count, numbers);
+    float* weight = weights.data<float>() + at;
+    elementwise_kernels().adam(weight, gradients.data<float>() + at, moments.first.data<float>() + at,
+                               moments.second.data<float>() + at, count, numbers);
+    write_copy(weight, options.copy, at, count);
   });
 }
 

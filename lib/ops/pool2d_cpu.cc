@@ -1,7 +1,9 @@
 #include "ops/pool2d_cpu.h"
 
+#include <algorithm>
+
+#include "ops/f32_operands.h"
 #include "ops/onednn_primitives.h"
-#include "ops/reorder.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -52,20 +54,60 @@ Forward& forward_of(OneDnn& onednn, const TensorForm& x, const Shape& y, Pooling
   });
 }
 
+Backward& backward_of(OneDnn& onednn, const TensorForm& x, const Shape& y, Pooling pooling,
+                      const Pool2dOptions& options) {
+  return onednn.cached<Backward>(key_of(22, x, pooling, options), [&] {
+    auto desc = pooling_backward(onednn.engine(), descs_of(x, y, pooling, options),
+                                 forward_of(onednn, x, y, pooling, options).desc);
+    return Backward{desc, dnnl::pooling_backward(desc)};
+  });
+}
+
+/// The samples that are pooled at once, and the bytes that they have of the workspace of maxima.
+struct Block {
+  int64_t samples;
+  int64_t workspace_bytes;
+
+  /// Of what begins at sample `begin`.
+  Tensor workspace_of(const Tensor& workspace, int64_t begin) const {
+    return workspace.part(begin / samples * workspace_bytes, DType::u8, {workspace_bytes});
+  }
+};
+
+Block block_of(const Tensor& x, const Shape& y, Pooling pooling, const Pool2dOptions& options) {
+  const int64_t samples = samples_at_once(x);
+  if (pooling != Pooling::max) return {.samples = samples, .workspace_bytes = 0};
+  OneDnn& onednn = OneDnn::of(x.device());
+  const Forward& forward = forward_of(onednn, x.samples(0, samples), y.with_first(samples), pooling, options);
+  return {.samples = samples, .workspace_bytes = static_cast<int64_t>(forward.desc.workspace_desc().get_size())};
+}
+
 }  // namespace
 
 Pool2dResult pool2d_forward(const Tensor& x, const Shape& output, Pooling pooling, const Pool2dOptions& options) {
-  Pool2dResult result{.y = Tensor::empty(x.device(), output, {.layout = x.layout()}), .workspace = {}};
+  Pool2dResult result{.y = Tensor::empty(x.device(), output, {.dtype = x.dtype(), .layout = x.layout()}),
+                      .workspace = {}};
   if (result.y.elements() == 0) return result;
   OneDnn& onednn = OneDnn::of(x.device());
-  Forward& forward = forward_of(onednn, x, output, pooling, options);
-  std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, onednn.memory(forward.desc.src_desc(), x)},
-                                                     {DNNL_ARG_DST, onednn.memory(forward.desc.dst_desc(), result.y)}};
+  const int64_t samples = x.shape()[0];
+  const Block block = block_of(x, output, pooling, options);
   if (pooling == Pooling::max) {
-    result.workspace = onednn.opaque(forward.desc.workspace_desc(), MemoryPurpose::activations);
-    arguments.emplace(DNNL_ARG_WORKSPACE, onednn.memory(forward.desc.workspace_desc(), result.workspace));
+    const int64_t blocks = (samples + block.samples - 1) / block.samples;
+    result.workspace = Tensor::empty(x.device(), {blocks * block.workspace_bytes}, {.dtype = DType::u8});
   }
-  onednn.execute(forward.primitive, forward.desc.scratchpad_desc(), arguments);
+  for (int64_t begin = 0; begin < samples; begin += block.samples) {
+    const int64_t end = std::min(samples, begin + block.samples);
+    const Tensor source = as_f32(x.samples(begin, end), x.layout());
+    const Tensor target = result.y.samples(begin, end), y = f32_for(target);
+    Forward& forward = forward_of(onednn, source, y.shape(), pooling, options);
+    std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, onednn.memory(forward.desc.src_desc(), source)},
+                                                       {DNNL_ARG_DST, onednn.memory(forward.desc.dst_desc(), y)}};
+    if (pooling == Pooling::max)
+      arguments.emplace(DNNL_ARG_WORKSPACE,
+                        onednn.memory(forward.desc.workspace_desc(), block.workspace_of(result.workspace, begin)));
+    onednn.execute(forward.primitive, forward.desc.scratchpad_desc(), arguments);
+    round_into(y, target);
+  }
   return result;
 }
 
@@ -74,19 +116,22 @@ Tensor pool2d_backward(const TensorForm& x, const Tensor& workspace, const Tenso
   Tensor gradient = x.empty();
   if (gradient.elements() == 0) return gradient;
   OneDnn& onednn = OneDnn::of(x.device);
-  const Shape& y = output_gradient.shape();
-  Backward& backward = onednn.cached<Backward>(key_of(22, x, pooling, options), [&] {
-    auto desc = pooling_backward(onednn.engine(), descs_of(x, y, pooling, options),
-                                 forward_of(onednn, x, y, pooling, options).desc);
-    return Backward{desc, dnnl::pooling_backward(desc)};
-  });
-  const Tensor incoming = reorder(output_gradient, x.layout);
-  std::unordered_map<int, dnnl::memory> arguments = {
-      {DNNL_ARG_DIFF_SRC, onednn.memory(backward.desc.diff_src_desc(), gradient)},
-      {DNNL_ARG_DIFF_DST, onednn.memory(backward.desc.diff_dst_desc(), incoming)}};
-  if (pooling == Pooling::max)
-    arguments.emplace(DNNL_ARG_WORKSPACE, onednn.memory(backward.desc.workspace_desc(), workspace));
-  onednn.execute(backward.primitive, backward.desc.scratchpad_desc(), arguments);
+  const int64_t samples = x.shape[0];
+  const Block block = block_of(gradient, output_gradient.shape(), pooling, options);
+  for (int64_t begin = 0; begin < samples; begin += block.samples) {
+    const int64_t end = std::min(samples, begin + block.samples);
+    const Tensor incoming = as_f32(output_gradient.samples(begin, end), x.layout);
+    const Tensor target = gradient.samples(begin, end), computed = f32_for(target);
+    Backward& backward = backward_of(onednn, computed, incoming.shape(), pooling, options);
+    std::unordered_map<int, dnnl::memory> arguments = {
+        {DNNL_ARG_DIFF_SRC, onednn.memory(backward.desc.diff_src_desc(), computed)},
+        {DNNL_ARG_DIFF_DST, onednn.memory(backward.desc.diff_dst_desc(), incoming)}};
+    if (pooling == Pooling::max)
+      arguments.emplace(DNNL_ARG_WORKSPACE,
+                        onednn.memory(backward.desc.workspace_desc(), block.workspace_of(workspace, begin)));
+    onednn.execute(backward.primitive, backward.desc.scratchpad_desc(), arguments);
+    round_into(computed, target);
+  }
   return gradient;
 }
 

@@ -1,9 +1,10 @@
 #include "ops/reduce_cpu.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
-#include "device/parallel_for.h"
+#include "ops/f32_pieces.h"
 #include "ops/reorder.h"
 
 namespace dptrain::ops::cpu {
@@ -17,9 +18,10 @@ constexpr int64_t kRun = 8192;
 Tensor scaled_sum(const Tensor& x, double factor) {
   const int64_t count = x.storage_elements();  // padding is zero
   std::vector<double> runs(static_cast<size_t>((count + kRun - 1) / kRun));
-  parallel_for(x.device(), static_cast<int64_t>(runs.size()), [&](int64_t run) {
+  for_each_unit(x, static_cast<int64_t>(runs.size()), kRun, [&](int64_t run, Pieces& pieces) {
+    const int64_t begin = run * kRun, elements = std::min(kRun, count - begin);
     double sum = 0;
-    for (int64_t i = run * kRun; i < std::min(count, (run + 1) * kRun); ++i) sum += x.data<float>()[i];
+    for (const float value : std::span(pieces.read(x, begin, elements), static_cast<size_t>(elements))) sum += value;
     runs[static_cast<size_t>(run)] = sum;
   });
   double total = 0;
@@ -31,7 +33,7 @@ Tensor scaled_sum(const Tensor& x, double factor) {
 Tensor spread(const Tensor& value, double factor, const TensorForm& like) {
   const auto share = static_cast<float>(value.data<float>()[0] * factor);
   const std::vector<float> values(static_cast<size_t>(like.shape.elements()), share);
-  return reorder(Tensor::from(like.device, like.shape, values), like.layout);
+  return converted(Tensor::from(like.device, like.shape, values), {.dtype = like.dtype, .layout = like.layout});
 }
 
 }  // namespace dptrain::ops::cpu

@@ -10,7 +10,7 @@ struct SgdOptions {
   double momentum = 0;
   double weight_decay = 0;
   bool nesterov = false;
-  /// Of GPUs: bf16 or f16 in the shape of the weights, written with their new values.
+  /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
   Tensor copy = {};
   UpdateControl control = {};
 };

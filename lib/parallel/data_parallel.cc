@@ -85,7 +85,8 @@ Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const
   if (whole.dataset == nullptr) return share.samples() > 0 ? own.samples_of(share, place) : Replica::Samples();
   // A CPU worker's lie on it, a GPU decodes its own. Plain, so that devices of all kinds can exchange them.
   Tensor images;
-  if (rank == 0) images = ops::reorder(whole.images.defined() ? whole.images : own.uploaded(whole).x, Layout::plain);
+  if (rank == 0)
+    images = ops::converted(whole.images.defined() ? whole.images : own.uploaded(whole).x, {.dtype = own.dtype()});
   const Shape& image = whole.dataset->image_shape();
   const Tensor part =
       Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});

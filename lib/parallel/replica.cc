@@ -9,6 +9,7 @@
 #include "data/images_on_device.h"
 #include "ops/clip.h"
 #include "ops/cross_entropy.h"
+#include "ops/reorder.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -107,7 +108,8 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
   }
   if (part.images.defined()) {
     const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
-    return {.x = part.images, .text = {}, .targets = {labels}, .ids = ids};
+    const Tensor images = ops::converted(part.images, {.dtype = dtype(), .layout = part.images.layout()});
+    return {.x = images, .text = {}, .targets = {labels}, .ids = ids};
   }
   ops::DecodeOptions options{.dtype = dtype(), .augmentations = part.augmentations};
   if (!options.augmentations.empty()) options.epoch = exchange_.epoch();

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tensor/bfloat16.h"
+
 namespace dptrain {
 
-/// bf16 and f16 are computed with on GPUs only.
+/// f16 is computed with on GPUs only.
 enum class DType : uint8_t { f32, f64, bf16, f16, i32, i64, u8 };
 
 int64_t dtype_bytes(DType dtype);
@@ -21,6 +23,10 @@ constexpr DType dtype_of<float>() {
 template <>
 constexpr DType dtype_of<double>() {
   return DType::f64;
+}
+template <>
+constexpr DType dtype_of<Bfloat16>() {
+  return DType::bf16;
 }
 template <>
 constexpr DType dtype_of<int32_t>() {

@@ -7,9 +7,9 @@ namespace dptrain {
 /// In what a model computes. Weights, their gradients, optimizer state, batch statistics and losses are f32 in all.
 enum class Precision {
   fp32,  ///< true f32
-  tf32,  ///< f32 in memory; products round their inputs to 10 bits of mantissa
+  tf32,  ///< f32 in memory; products round their inputs to 10 bits of mantissa. GPUs alone
   bf16,  ///< activations and a copy of the weights with f32's range and 7 bits of mantissa
-  fp16,  ///< the same with 10 bits of mantissa and a small range: losses are scaled
+  fp16,  ///< the same with 10 bits of mantissa and a small range: losses are scaled. GPUs alone
 };
 
 /// The element type of activations.

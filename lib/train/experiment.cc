@@ -106,12 +106,13 @@ Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devi
   std::vector<std::string> names;
   for (const auto& [name, precision] : kPrecisions) names.emplace_back(name);
   const std::string name = config.one_of("precision", names, "fp32",
-                                         "of activations and products; weights and sums are f32 in all. CPU workers "
-                                         "compute in fp32");
+                                         "of activations and products; weights and sums are f32 in all. tf32 and fp16 "
+                                         "are for GPUs alone");
   const auto found = std::ranges::find(kPrecisions, name, [](const auto& row) { return std::string(row.first); });
   if (config.describing() || found == kPrecisions.end() || found->second == Precision::fp32) return Precision::fp32;
-  if (lists(devices, DeviceKind::cpu))
-    config.mistake("precision", "CPU workers compute in fp32", name, "write precision: fp32, or list GPUs alone");
+  const bool of_gpus = found->second != Precision::bf16;
+  if (of_gpus && lists(devices, DeviceKind::cpu))
+    config.mistake("precision", "CPU workers compute in fp32 or bf16", name, "write one of these, or list GPUs alone");
   return found->second;
 }
 

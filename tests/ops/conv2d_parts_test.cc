@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/conv2d.h"
+#include "ops/reorder.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
 
@@ -24,8 +25,8 @@ class Conv2dParts : public ::testing::Test {
     if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
   }
   static ops::Conv2dOptions with(ConvolutionAlgorithm algorithm) { return {.padding = 1, .algorithm = algorithm}; }
-  /// Within what the transforms of F(4x3, 3x3) round, relative to the norm.
-  static void expect_alike(const Tensor& winograd, const Tensor& direct) {
+  /// By default within what the transforms of F(4x3, 3x3) round, relative to the norm.
+  static void expect_alike(const Tensor& winograd, const Tensor& direct, double bound = 1.5e-5) {
     const std::vector<float> w = values_of(winograd), d = values_of(direct);
     ASSERT_EQ(w.size(), d.size());
     double distance = 0, norm = 0;
@@ -34,7 +35,7 @@ class Conv2dParts : public ::testing::Test {
       norm += double{d[i]} * d[i];
     }
     EXPECT_GT(norm, 0);
-    EXPECT_LE(std::sqrt(distance), 1.5e-5 * std::sqrt(norm));
+    EXPECT_LE(std::sqrt(distance), bound * std::sqrt(norm));
   }
 
   std::unique_ptr<Device> device_ = test_device();
@@ -80,6 +81,29 @@ TEST_F(Conv2dParts, BackwardWeights) {
     expect_alike(winograd.weight, direct.weight);
     expect_alike(winograd.bias, direct.bias);
   }
+}
+
+TEST_F(Conv2dParts, InBf16IsRoundedOnce) {
+  constexpr double kRounding = 0x1p-9;
+  const auto to = [](DType dtype, const Tensor& x) {
+    return ops::converted(x, {.dtype = dtype, .layout = x.layout()});
+  };
+  const auto half = [&](const Tensor& x) { return to(DType::bf16, x); };
+  const auto wide = [&](const Tensor& x) { return to(DType::f32, x); };
+  const Tensor x = half(x_), weight = half(weight_), bias = half(bias_), incoming = half(incoming_);
+  const auto options = with(ConvolutionAlgorithm::winograd);
+  const Tensor y = ops::conv2d_forward(x, weight, bias, options);
+  EXPECT_EQ(y.dtype(), DType::bf16);
+  expect_alike(wide(y), ops::conv2d_forward(wide(x), wide(weight), wide(bias), options), kRounding);
+  const Tensor gradient = ops::conv2d_backward_data(x, weight, incoming, options);
+  EXPECT_EQ(gradient.dtype(), DType::bf16);
+  expect_alike(wide(gradient), ops::conv2d_backward_data(wide(x), wide(weight), wide(incoming), options), kRounding);
+  const auto weight_gradient = [&](const Tensor& of_x, const Tensor& of_y) {
+    const Tensor sum = Tensor::zeros(*device_, kWeight, {.layout = weight_.layout()});
+    ops::conv2d_backward_weights(of_x, of_y, {.weight = sum, .bias = {}}, options);
+    return sum;
+  };
+  expect_alike(weight_gradient(x, incoming), weight_gradient(wide(x), wide(incoming)), 0);
 }
 
 TEST_F(Conv2dParts, TakeLittleWorkspace) {

@@ -139,6 +139,18 @@ TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
   }
 }
 
+TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStepInBf16) {
+  const std::vector<DeviceId> both = {kGpu, {DeviceKind::cpu, 0}};
+  const auto full = trained({.name = "single", .list = {kGpu}}, 6, 16, 96);
+  for (const char* name : {"ddp", "data_parallel"})
+    for (const int output_rank : {0, 1}) {
+      const auto half =
+          trained({.name = name, .output_rank = output_rank, .list = both, .precision = Precision::bf16}, 6, 16, 96);
+      for (size_t step = 0; step < full.losses.size(); ++step)
+        EXPECT_NEAR(half.losses[step], full.losses[step], 0.02 * full.losses[step]) << name << ", step " << step + 1;
+    }
+}
+
 TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
   const auto strategy = make_strategy({.name = "single", .list = {kGpu}});
   const ImageDatasets data = digits(96, 10);

@@ -83,7 +83,8 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy=ddq"}, {"strategy", "ddp"});
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
-  refused(config, {"precision=bf16"}, {"precision", "fp32"});
+  refused(config, {"precision=fp16"}, {"--set: precision", "CPU workers compute in fp32 or bf16", "got fp16", "GPUs"});
+  refused(config, {"precision=tf32"}, {"--set: precision", "CPU workers compute in fp32 or bf16", "got tf32", "GPUs"});
   refused(config, {"accumulate=0"}, {"accumulate", "from 1"});
   refused(config, {"batch_size=3", "accumulate=2"}, {"batch_size", "2 devices and 2 micro-batches", "got 3"});
   refused(config, {"batch_size=16", "per_device_batch_size=8", "accumulate=2"}, {"4 each", "got 8", "batch_size: 32"});

@@ -114,19 +114,22 @@ TEST_F(PredictorTest, AnImagesPredictionDoesntDependOnItsFile) {
 }
 
 TEST_F(PredictorTest, ClassifiesAsTheEvaluationDoes) {
-  const Experiment experiment = experiment_of({"dataset.test_samples=333"});
-  const Datasets data = experiment.dataset.open();
-  const auto& test = dynamic_cast<const ImageDataset&>(*data.test);
-  const auto file = weights_of(experiment);
-  Trainer trainer(experiment, data);
-  trainer.load_weights(read_safetensors(file), file.string());
-  std::string idx = idx_header({0x803, 333, 16, 16});
-  idx.append(test.bytes().pixels.begin(), test.bytes().pixels.end());
-  Predictor predictor(experiment, file);
-  int64_t right = 0, index = 0;
-  for (const Prediction& prediction : predictions(predictor, idx))
-    right += prediction.predicted_class == test.label(index++);
-  EXPECT_EQ(right, trainer.evaluate().score.outputs.at(0).correct);
+  for (const char* precision : {"precision=fp32", "precision=bf16"}) {
+    SCOPED_TRACE(precision);
+    const Experiment experiment = experiment_of({"dataset.test_samples=333", precision});
+    const Datasets data = experiment.dataset.open();
+    const auto& test = dynamic_cast<const ImageDataset&>(*data.test);
+    const auto file = weights_of(experiment);
+    Trainer trainer(experiment, data);
+    trainer.load_weights(read_safetensors(file), file.string());
+    std::string idx = idx_header({0x803, 333, 16, 16});
+    idx.append(test.bytes().pixels.begin(), test.bytes().pixels.end());
+    Predictor predictor(experiment, file);
+    int64_t right = 0, index = 0;
+    for (const Prediction& prediction : predictions(predictor, idx))
+      right += prediction.predicted_class == test.label(index++);
+    EXPECT_EQ(right, trainer.evaluate().score.outputs.at(0).correct);
+  }
 }
 
 TEST_F(PredictorTest, ModelsAndDataOfTextAreRefusedBeforeAnythingIsRead) {

@@ -119,6 +119,20 @@ TEST(Resume, KeepsScheduleAverageAndAccumulation) {
                   "optimizer={name: sgd, momentum: 0.9}"});
 }
 
+TEST(Resume, InBf16) {
+  for (const char* strategy : {"single", "data_parallel", "ddp"}) {
+    SCOPED_TRACE(strategy);
+    const Overrides common = {"precision=bf16", std::string("strategy=") + strategy,
+                              strategy == std::string("single") ? "devices=[cpu:0]" : "devices=[cpu:0, cpu:1]"};
+    Overrides lenet = common, bert = common;
+    lenet.insert(lenet.end(), {"ema=0.5", "accumulate=2", "augment=[flip]", "optimizer={name: sgd, momentum: 0.9}"});
+    expect_resumes(lenet, {4});
+    bert.insert(bert.end(), {"model={name: bert, vocab: 80, hidden: 16, layers: 2, heads: 2, seq: 24}",
+                             "dataset={name: synthetic, samples: 40, test_samples: 10}", "optimizer=adamw"});
+    expect_resumes(bert, {4});
+  }
+}
+
 TEST(Resume, KeepsRunningStatistics) {
   expect_resumes({"model=resnet18", "dataset={name: synthetic, samples: 12, test_samples: 6, shape: [1, 16, 16]}",
                   "batch_size=4", "optimizer={name: sgd, momentum: 0.9}", "checkpoint.every_epochs=0"},

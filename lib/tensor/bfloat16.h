@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dptrain {
+
+/// A bf16 number as it lies in a host's memory: the upper half of an f32.
+struct Bfloat16 {
+  uint16_t bits;
+};
+
+}  // namespace dptrain
