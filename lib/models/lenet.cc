@@ -12,11 +12,11 @@ namespace {
 class ConvolutionAndPool final : public nn::Module {
  public:
   ConvolutionAndPool(const nn::LayerOptions& options, const std::string& name, int64_t in, int64_t out)
-      : convolution_(add_child<nn::Conv2d>(
-            name, options, nn::Conv2dSizes{.in_channels = in, .out_channels = out, .kernel = 5, .relu = true})) {}
+      : convolution_(add_child<nn::Conv2d>(name, options,
+                                           nn::Conv2dSizes{.in_channels = in, .out_channels = out, .kernel = 5})) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    return autograd::max_pool2d(convolution_.forward(x, context), {.kernel = 2, .stride = 2});
+    return autograd::max_pool2d(convolution_.forward(x, context), {.kernel = 2, .stride = 2, .relu = true});
   }
 
  private:

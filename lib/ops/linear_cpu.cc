@@ -2,49 +2,21 @@
 
 #include <algorithm>
 
-#include "ops/add.h"
+#include "device/parallel_for.h"
 #include "ops/f32_operands.h"
 #include "ops/f32_pieces.h"
 #include "ops/linear_kernels.h"
-#include "ops/onednn_primitives.h"
+
+// By our own products: oneDNN's forward adds in an order that depends on its threads, and all of its passes pack plain
+// matrices again and again, into memory that they take from the system and give back at each call.
 
 namespace dptrain::ops::cpu {
 namespace {
 
-struct BackwardData {
-  dnnl::inner_product_backward_data::primitive_desc desc;
-  dnnl::inner_product_backward_data primitive;
-};
-struct BackwardWeights {
-  dnnl::inner_product_backward_weights::primitive_desc desc;
-  dnnl::inner_product_backward_weights primitive;
-};
-
-/// A linear layer's sizes: all its matrices are plain, as parameters and activations of two dimensions are.
-struct Problem {
-  int64_t samples, in, out;
-  bool bias;
-
-  PrimitiveKey key(int64_t primitive) const { return {primitive, samples, in, out, bias}; }
-
-  InnerProductDescs descs() const {
-    return {.source = onednn_desc({samples, in}, Layout::plain),
-            .weights = onednn_desc({out, in}, Layout::plain),
-            .bias = bias ? onednn_desc({out}, Layout::plain) : dnnl::memory::desc(),
-            .destination = onednn_desc({samples, out}, Layout::plain)};
-  }
-};
-
-/// What backward primitives want as a hint.
-dnnl::inner_product_forward::primitive_desc& forward_of(OneDnn& onednn, const Problem& problem) {
-  return onednn.cached<dnnl::inner_product_forward::primitive_desc>(
-      problem.key(11), [&] { return inner_product_forward(onednn.engine(), problem.descs()); });
-}
-
-/// The weights as the kernels read them.
+/// The weights as forward reads them.
 Tensor packed_weights(const Tensor& weight) {
   const LinearKernels& kernels = linear_kernels();
-  const int64_t out = weight.shape()[0], in = weight.shape()[1], width = kernels.panel_outputs;
+  const int64_t out = weight.shape()[0], in = weight.shape()[1], width = kernels.panel_columns;
   const Tensor packed =
       Tensor::empty(weight.device(), {kernels.packed_floats(out, in)}, {.purpose = MemoryPurpose::workspace});
   for_each_unit(weight, kernels.panels(out), width * in, [&](int64_t panel, Pieces& pieces) {
@@ -54,6 +26,92 @@ Tensor packed_weights(const Tensor& weight) {
   return packed;
 }
 
+/// Rows of a depth that are multiplied at once: a panel of them stays in the first-level cache, and rounding grows with
+/// their number only, as the sums of such blocks are added in order.
+constexpr int64_t kDepth = 256;
+
+/// A [depth, columns] matrix as the kernels read it from the right, block after block of the depth.
+class Panels {
+ public:
+  explicit Panels(const Tensor& matrix)
+      : depth_(matrix.shape()[0]),
+        columns_(matrix.shape()[1]),
+        packed_(Tensor::empty(matrix.device(), {linear_kernels().packed_floats(columns_, depth_)},
+                              {.purpose = MemoryPurpose::workspace})) {
+    parallel_for(matrix.device(), blocks(), [&](int64_t block) {
+      linear_kernels().pack_rows(matrix.data<float>() + block * kDepth * columns_, count(block), columns_, of(block));
+    });
+  }
+
+  int64_t columns() const { return columns_; }
+  int64_t blocks() const { return (depth_ + kDepth - 1) / kDepth; }
+  int64_t count(int64_t block) const { return std::min(kDepth, depth_ - block * kDepth); }
+  float* of(int64_t block) const {
+    return packed_.data<float>() + linear_kernels().packed_floats(columns_, block * kDepth);
+  }
+
+ private:
+  int64_t depth_, columns_;
+  Tensor packed_;
+};
+
+/// product = left * right; all f32 and plain, [rows, depth] and [depth, columns].
+void multiply(const Tensor& left, const Tensor& right, const Tensor& product) {
+  const int64_t depth = right.shape()[0];
+  const Panels panels(right);
+  parallel_ranges(product.device(), product.shape()[0], linear_kernels().tile_rows, [&](int64_t first, int64_t last) {
+    for (int64_t block = 0; block < panels.blocks(); ++block)
+      linear_kernels().multiply({.rows = last - first,
+                                 .depth = panels.count(block),
+                                 .columns = panels.columns(),
+                                 .x = left.data<float>() + first * depth + block * kDepth,
+                                 .x_stride = depth,
+                                 .panels = panels.of(block),
+                                 .accumulate = block > 0,
+                                 .y = product.data<float>() + first * panels.columns()});
+  });
+}
+
+/// product = the transpose of `left` * right, or product += that. left: [depth, rows].
+void multiply_transposed(const Tensor& left, const Tensor& right, const Tensor& product, bool accumulate) {
+  const LinearKernels& kernels = linear_kernels();
+  const int64_t rows = product.shape()[0], tile_rows = kernels.tile_rows;
+  const Panels panels(right);
+  const int64_t room = (rows + tile_rows - 1) / tile_rows * tile_rows * kDepth;
+  const Tensor tiles = Tensor::empty(product.device(), {room}, {.purpose = MemoryPurpose::workspace});
+  parallel_ranges(product.device(), rows, tile_rows, [&](int64_t first, int64_t last) {
+    float* own = tiles.data<float>() + first * kDepth;
+    for (int64_t block = 0; block < panels.blocks(); ++block) {
+      kernels.pack_tiles(left.data<float>() + block * kDepth * rows + first, rows, panels.count(block), last - first,
+                         own);
+      kernels.multiply({.rows = last - first,
+                        .depth = panels.count(block),
+                        .columns = panels.columns(),
+                        .x = own,
+                        .x_stride = 0,
+                        .panels = panels.of(block),
+                        .accumulate = accumulate || block > 0,
+                        .y = product.data<float>() + first * panels.columns()});
+    }
+  });
+}
+
+/// sums = the sums of the columns of `rows`, or sums += them.
+void sum_columns(const Tensor& rows, const Tensor& sums, bool accumulate) {
+  // Columns that are summed at once, and below which another thread costs more than it brings.
+  constexpr int64_t kColumns = 128;
+  const int64_t width = sums.elements();
+  parallel_ranges(rows.device(), width, kColumns, [&](int64_t first, int64_t last) {
+    for (int64_t column = first; column < last; column += kColumns) {
+      const int64_t count = std::min(kColumns, last - column);
+      float* to = sums.data<float>() + column;
+      double partial[kColumns] = {};
+      linear_kernels().add_column_sums(rows.data<float>() + column, rows.shape()[0], width, count, partial);
+      for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(partial[c] + (accumulate ? to[c] : 0.f));
+    }
+  });
+}
+
 }  // namespace
 
 Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
@@ -61,8 +119,7 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   Device& device = x.device();
   Tensor y = Tensor::empty(device, {samples, out}, {.dtype = x.dtype()});
   if (y.elements() == 0) return y;
-  // Our own product: oneDNN's adds in an order that depends on its threads, and packs plain weights again and again. A
-  // sample's bits depend on nothing but itself, so evaluation shows the same figures on any devices.
+  // A sample's bits depend on nothing but itself, so evaluation shows the same figures on any devices.
   const Tensor packed = packed_weights(weight);
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
   const LinearKernels& kernels = linear_kernels();
@@ -74,10 +131,11 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
       Pieces pieces(room.of(part));
       const int64_t rows = std::min(step, last - row);
       kernels.multiply({.rows = rows,
-                        .in = in,
-                        .out = out,
+                        .depth = in,
+                        .columns = out,
                         .x = pieces.read(x, row * in, rows * in),
-                        .packed = packed.data<float>(),
+                        .x_stride = in,
+                        .panels = packed.data<float>(),
                         .bias = added.defined() ? added.data<float>() : nullptr,
                         .relu = relu,
                         .y = rounded ? nullptr : y.data<float>() + row * out,
@@ -88,20 +146,11 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient) {
-  const Problem problem{output_gradient.shape()[0], weight.shape()[1], weight.shape()[0], false};
-  Tensor gradient = Tensor::empty(weight.device(), {problem.samples, problem.in}, {.dtype = output_gradient.dtype()});
+  Tensor gradient = Tensor::empty(weight.device(), {output_gradient.shape()[0], weight.shape()[1]},
+                                  {.dtype = output_gradient.dtype()});
   if (gradient.elements() == 0) return gradient;
-  OneDnn& onednn = OneDnn::of(weight.device());
-  BackwardData& backward = onednn.cached<BackwardData>(problem.key(12), [&] {
-    auto desc = inner_product_backward_data(onednn.engine(), problem.descs(), forward_of(onednn, problem));
-    return BackwardData{desc, dnnl::inner_product_backward_data(desc)};
-  });
-  const Tensor computed = f32_for(gradient), weights = as_f32(weight, Layout::plain),
-               incoming = as_f32(output_gradient, Layout::plain);
-  onednn.execute(backward.primitive, backward.desc.scratchpad_desc(),
-                 {{DNNL_ARG_DIFF_SRC, onednn.memory(backward.desc.diff_src_desc(), computed)},
-                  {DNNL_ARG_WEIGHTS, onednn.memory(backward.desc.weights_desc(), weights)},
-                  {DNNL_ARG_DIFF_DST, onednn.memory(backward.desc.diff_dst_desc(), incoming)}});
+  const Tensor computed = f32_for(gradient), incoming = as_f32(output_gradient, Layout::plain);
+  multiply(incoming, as_f32(weight, Layout::plain), computed);
   round_into(computed, gradient);
   return gradient;
 }
@@ -113,29 +162,9 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
     if (with_bias && !gradients.accumulate_bias) gradients.bias.fill_zero();
     return;
   }
-  const Problem problem{x.shape()[0], x.shape()[1], output_gradient.shape()[1], with_bias};
-  OneDnn& onednn = OneDnn::of(x.device());
-  BackwardWeights& backward = onednn.cached<BackwardWeights>(problem.key(13), [&] {
-    auto desc = inner_product_backward_weights(onednn.engine(), problem.descs(), forward_of(onednn, problem));
-    return BackwardWeights{desc, dnnl::inner_product_backward_weights(desc)};
-  });
-  const auto target = [&](const Tensor& gradient, bool accumulate) {
-    return accumulate ? Tensor::empty(x.device(), gradient.shape(), {.purpose = MemoryPurpose::workspace}) : gradient;
-  };
-  const Tensor weight = target(gradients.weight, gradients.accumulate_weight);
-  const Tensor source = as_f32(x, Layout::plain), incoming = as_f32(output_gradient, Layout::plain);
-  std::unordered_map<int, dnnl::memory> arguments = {
-      {DNNL_ARG_SRC, onednn.memory(backward.desc.src_desc(), source)},
-      {DNNL_ARG_DIFF_DST, onednn.memory(backward.desc.diff_dst_desc(), incoming)},
-      {DNNL_ARG_DIFF_WEIGHTS, onednn.memory(backward.desc.diff_weights_desc(), weight)}};
-  Tensor bias;
-  if (with_bias) {
-    bias = target(gradients.bias, gradients.accumulate_bias);
-    arguments.emplace(DNNL_ARG_DIFF_BIAS, onednn.memory(backward.desc.diff_bias_desc(), bias));
-  }
-  onednn.execute(backward.primitive, backward.desc.scratchpad_desc(), arguments);
-  if (gradients.accumulate_weight) add_into(gradients.weight, weight);
-  if (with_bias && gradients.accumulate_bias) add_into(gradients.bias, bias);
+  const Tensor incoming = as_f32(output_gradient, Layout::plain);
+  multiply_transposed(incoming, as_f32(x, Layout::plain), gradients.weight, gradients.accumulate_weight);
+  if (with_bias) sum_columns(incoming, gradients.bias, gradients.accumulate_bias);
 }
 
 }  // namespace dptrain::ops::cpu

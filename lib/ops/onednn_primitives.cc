@@ -49,21 +49,6 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
           twice(d.stride), twice(d.padding), twice(d.padding), hint,      attributes()};
 }
 
-dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine& engine,
-                                                                  const InnerProductDescs& d) {
-  return {engine, kForward, d.source, d.weights, d.bias, d.destination, attributes()};
-}
-
-dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
-    const dnnl::engine& engine, const InnerProductDescs& d, const dnnl::inner_product_forward::primitive_desc& hint) {
-  return {engine, d.source, d.weights, d.destination, hint, attributes()};
-}
-
-dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(
-    const dnnl::engine& engine, const InnerProductDescs& d, const dnnl::inner_product_forward::primitive_desc& hint) {
-  return {engine, d.source, d.weights, d.bias, d.destination, hint, attributes()};
-}
-
 dnnl::pooling_forward::primitive_desc pooling_forward(const dnnl::engine& engine, const PoolingDescs& d) {
   return {engine,          kForward, d.algorithm,      d.source, d.destination, twice(d.stride),
           twice(d.kernel), twice(0), twice(d.padding), after(d), attributes()};
@@ -97,27 +82,6 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
   const auto make = [&](auto... bias) {
     return dnnl::convolution_backward_weights::desc(d.algorithm, d.source, d.weights, bias..., d.destination,
                                                     twice(d.stride), twice(d.padding), twice(d.padding));
-  };
-  return {d.bias.is_zero() ? make() : make(d.bias), attributes(), engine, hint};
-}
-
-dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine& engine,
-                                                                  const InnerProductDescs& d) {
-  const auto make = [&](auto... bias) {
-    return dnnl::inner_product_forward::desc(kForward, d.source, d.weights, bias..., d.destination);
-  };
-  return {d.bias.is_zero() ? make() : make(d.bias), attributes(), engine};
-}
-
-dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
-    const dnnl::engine& engine, const InnerProductDescs& d, const dnnl::inner_product_forward::primitive_desc& hint) {
-  return {dnnl::inner_product_backward_data::desc(d.source, d.weights, d.destination), attributes(), engine, hint};
-}
-
-dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(
-    const dnnl::engine& engine, const InnerProductDescs& d, const dnnl::inner_product_forward::primitive_desc& hint) {
-  const auto make = [&](auto... bias) {
-    return dnnl::inner_product_backward_weights::desc(d.source, d.weights, bias..., d.destination);
   };
   return {d.bias.is_zero() ? make() : make(d.bias), attributes(), engine, hint};
 }

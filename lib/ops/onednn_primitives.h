@@ -21,16 +21,6 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const dnnl::engine&, const ConvolutionDescs&, const dnnl::convolution_forward::primitive_desc& hint);
 
-struct InnerProductDescs {
-  dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias: none
-};
-
-dnnl::inner_product_forward::primitive_desc inner_product_forward(const dnnl::engine&, const InnerProductDescs&);
-dnnl::inner_product_backward_data::primitive_desc inner_product_backward_data(
-    const dnnl::engine&, const InnerProductDescs&, const dnnl::inner_product_forward::primitive_desc& hint);
-dnnl::inner_product_backward_weights::primitive_desc inner_product_backward_weights(
-    const dnnl::engine&, const InnerProductDescs&, const dnnl::inner_product_forward::primitive_desc& hint);
-
 struct PoolingDescs {
   dnnl::algorithm algorithm;
   dnnl::memory::desc source, destination;

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "ops/dispatch.h"
+#include "ops/max_pool_place.h"
 #include "ops/pool2d_cpu.h"
 #include "ops/pool2d_cuda.h"
 
@@ -32,6 +33,8 @@ Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOption
   // A maximum's place in its window is a byte on a GPU.
   DPTRAIN_CHECK(device.kind() == DeviceKind::cpu || pooling == Pooling::average || options.kernel <= 16,
                 "pool2d: a window of {} on a GPU, of 16 at most", options.kernel);
+  DPTRAIN_CHECK(!options.relu || (pooling == Pooling::max && options.kernel <= kLargestWindowOfPlaces),
+                "pool2d: a ReLU of averages, or of a window of {}", options.kernel);
   return on_device(
       "pool2d", device, [&] { return cpu::pool2d_forward(x, shape, pooling, options); },
       [&] { return cuda::pool2d_forward(x, shape, pooling, options); });

@@ -12,6 +12,9 @@ struct Pool2dOptions {
   int64_t padding = 0;
   /// Windows that hang over the edge count too (PyTorch's ceil_mode).
   bool ceil = false;
+  /// Of maxima over windows of at most 15 a side: y = max(0, y). The same bits as a ReLU before the pool, and a quarter
+  /// of its work.
+  bool relu = false;
 };
 
 struct Pool2dResult {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ops/f32_operands.h"
+#include "ops/max_pool_cpu.h"
+#include "ops/max_pool_place.h"
 #include "ops/onednn_primitives.h"
 
 namespace dptrain::ops::cpu {
@@ -82,9 +84,15 @@ Block block_of(const Tensor& x, const Shape& y, Pooling pooling, const Pool2dOpt
   return {.samples = samples, .workspace_bytes = static_cast<int64_t>(forward.desc.workspace_desc().get_size())};
 }
 
+/// oneDNN's maxima are left with windows that are too large for ours.
+bool is_ours(Pooling pooling, const Pool2dOptions& options) {
+  return pooling == Pooling::max && options.kernel <= kLargestWindowOfPlaces;
+}
+
 }  // namespace
 
 Pool2dResult pool2d_forward(const Tensor& x, const Shape& output, Pooling pooling, const Pool2dOptions& options) {
+  if (is_ours(pooling, options)) return max_pool_forward(x, output, options);
   Pool2dResult result{.y = Tensor::empty(x.device(), output, {.dtype = x.dtype(), .layout = x.layout()}),
                       .workspace = {}};
   if (result.y.elements() == 0) return result;
@@ -113,6 +121,7 @@ Pool2dResult pool2d_forward(const Tensor& x, const Shape& output, Pooling poolin
 
 Tensor pool2d_backward(const TensorForm& x, const Tensor& workspace, const Tensor& output_gradient, Pooling pooling,
                        const Pool2dOptions& options) {
+  if (is_ours(pooling, options)) return max_pool_backward(x, workspace, output_gradient, options);
   Tensor gradient = x.empty();
   if (gradient.elements() == 0) return gradient;
   OneDnn& onednn = OneDnn::of(x.device);

@@ -1,4 +1,5 @@
 #include "ops/cuda_kernels.h"
+#include "ops/max_pool_place.h"
 #include "ops/nhwc_cuda.h"
 #include "ops/pool2d_cuda.h"
 #include "ops/reorder.h"
@@ -46,7 +47,7 @@ __device__ float divisor(const Windows<I>& p, I h0, I w0) {
 }
 
 template <class T, class I>
-__global__ void max_forward_kernel(Windows<I> p, const T* x, T* y, uint8_t* places) {
+__global__ void max_forward_kernel(Windows<I> p, const T* x, bool relu, T* y, uint8_t* places) {
   for (I i = static_cast<I>(global_thread()); i < p.outputs(); i += static_cast<I>(global_threads())) {
     const Place<I> out(i, p.out_height, p.out_width, p.channels);
     float best = -INFINITY;
@@ -60,6 +61,7 @@ __global__ void max_forward_kernel(Windows<I> p, const T* x, T* y, uint8_t* plac
         if (value > best || value != value) best = value, place = u * p.kernel + v;
       }
     }
+    if (relu && !(best > 0)) best = 0, place = kNoPlace;
     y[i] = from_float<T>(best);
     places[i] = static_cast<uint8_t>(place);
   }
@@ -157,8 +159,8 @@ Pool2dResult pool2d_forward(const Tensor& any, const Shape& output, Pooling pool
     const unsigned blocks = blocks_for(x, output.elements());
     if (pooling == Pooling::max) {
       result.workspace = Tensor::empty(x.device(), output, {.dtype = DType::u8, .layout = Layout::nhwc});
-      launch("max_pool2d", x, blocks, kThreads, max_forward_kernel<T, I>, windows, x.data<T>(), result.y.data<T>(),
-             result.workspace.data<uint8_t>());
+      launch("max_pool2d", x, blocks, kThreads, max_forward_kernel<T, I>, windows, x.data<T>(), options.relu,
+             result.y.data<T>(), result.workspace.data<uint8_t>());
     } else {
       launch("average_pool2d", x, blocks, kThreads, average_forward_kernel<T, I>, windows, x.data<T>(),
              result.y.data<T>());

@@ -2,7 +2,10 @@
 
 #include "ops/pool2d.h"
 
+#include <cmath>
+
 #include "ops/pytorch_cases.h"
+#include "ops/relu.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -39,6 +42,56 @@ TEST_P(Pool2d, ForwardAndBackward) {
   }
 }
 
+/// Maxima with the ReLU in the same pass, against a ReLU before the pool: the same bits both ways.
+TEST_P(Pool2d, ReluInTheSamePass) {
+  const auto& values = GetParam().values;
+  if (values["kind"] != "max") return;
+  const auto device = GetParam().row.open();
+  ops::Pool2dOptions apart{
+      .kernel = values["kernel"], .stride = values["stride"], .padding = values["padding"], .ceil = values["ceil"]};
+  ops::Pool2dOptions together = apart;
+  together.relu = true;
+  Shape shape = GetParam().shape("x");
+  for (const int64_t channels : {shape[1], int64_t{20}, int64_t{7}}) {  // whole vectors, and a rest of them
+    shape = {shape[0], channels, shape[2], shape[3]};
+    for (const Layout layout : GetParam().row.image_layouts) {
+      SCOPED_TRACE(std::string(layout_name(layout)) + ", channels " + std::to_string(channels));
+      // Mostly negative, so that whole windows are cut; rounded, so that maxima are often equal.
+      std::vector<float> numbers = Formula{.tensor = kX, .centre = -0.4}.values(shape.elements());
+      for (float& number : numbers) number = std::round(number * 4) / 4;
+      const Tensor x = tensor_of(*device, shape, numbers, layout);
+      const Tensor positive = ops::relu_forward(x);
+      const auto expected = ops::pool2d_forward(positive, Pooling::max, apart);
+      const auto got = ops::pool2d_forward(x, Pooling::max, together);
+      EXPECT_EQ(values_of(got.y), values_of(expected.y));
+      expect_zero_padding(got.y);
+      const Tensor incoming = formula_tensor(*device, got.y.shape(), {.tensor = kOutputGradient}, layout);
+      const Tensor gradient = ops::pool2d_backward(x, got.workspace, incoming, Pooling::max, together);
+      const Tensor right = ops::relu_backward(
+          positive, ops::pool2d_backward(positive, expected.workspace, incoming, Pooling::max, apart));
+      EXPECT_EQ(values_of(gradient), values_of(right));
+      expect_zero_padding(gradient);
+    }
+  }
+}
+
+TEST_P(Pool2d, ANanIsTheLargest) {
+  const auto& values = GetParam().values;
+  if (values["kind"] != "max") return;
+  const auto device = GetParam().row.open();
+  const ops::Pool2dOptions options{
+      .kernel = values["kernel"], .stride = values["stride"], .padding = values["padding"], .ceil = values["ceil"]};
+  const Shape shape = GetParam().shape("x");
+  for (const Layout layout : GetParam().row.image_layouts) {
+    std::vector<float> numbers(static_cast<size_t>(shape.elements()), 1.f);
+    numbers[0] = NAN;
+    const auto pooled =
+        values_of(ops::pool2d_forward(tensor_of(*device, shape, numbers, layout), Pooling::max, options).y);
+    EXPECT_TRUE(std::isnan(pooled[0])) << layout_name(layout);
+    EXPECT_EQ(pooled.back(), 1.f);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(PyTorch, Pool2d, ::testing::ValuesIn(pytorch_cases("pool2d")), CaseName());
 
 class GlobalAveragePool : public ::testing::TestWithParam<PyTorchCase> {};
@@ -71,6 +124,10 @@ TEST(Pool2dRefuses, WhatDoesNotFit) {
   });
   expect_error(ExitCode::bug, {"[1, 3, 2, 8]", "smaller than the window 5"}, [&] {
     pooled({1, 3, 2, 8}, Pooling::max, {.kernel = 5, .stride = 4});
+  });
+  expect_error(ExitCode::bug, {"a ReLU of averages"}, [&] { pooled({1, 3, 4, 4}, Pooling::average, {.relu = true}); });
+  expect_error(ExitCode::bug, {"a ReLU", "window of 16"}, [&] {
+    pooled({1, 3, 16, 16}, Pooling::max, {.kernel = 16, .relu = true});
   });
   // With a ceiling one window may hang over both edges, as in PyTorch.
   EXPECT_EQ(pooled({1, 3, 1, 1}, Pooling::max, {.ceil = true}), (Shape{1, 3, 1, 1}));
