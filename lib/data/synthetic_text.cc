@@ -20,7 +20,8 @@ constexpr int64_t kFrameTokens = 3;
 
 TokenizedLines make_synthetic_text(const SyntheticTextOptions& options) {
   const int64_t words = std::min(kWords, options.vocabulary - kSpecialTokens);
-  const int64_t most = std::max<int64_t>(1, (options.sequence - kFrameTokens) / 2), least = (most + 1) / 2;
+  const int64_t most = std::max<int64_t>(1, (options.sequence - kFrameTokens) / 2),
+                least = options.full ? most : (most + 1) / 2;
   TokenizedLines text{.vocabulary_size = options.vocabulary};
   int64_t word = 0;
   for (int64_t line = 0; line < options.lines; ++line) {
@@ -40,14 +41,15 @@ DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, 
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
   spec.shuffle = read_shuffle(config);
+  const bool full = config.boolean("full", false, "text only: every sample fills the sequence");
   spec.has_images = false;
-  spec.open = [seed = request.seed, text = *request.text, train = limited(samples.train, limits.train),
+  spec.open = [full, seed = request.seed, text = *request.text, train = limited(samples.train, limits.train),
                test = limited(samples.test, limits.test)] {
     // A pair takes the line after its own; and a part has three lines at least.
     const int64_t train_lines = std::max<int64_t>(3, train + 1), test_lines = std::max<int64_t>(3, test + 1);
     const int64_t count = train_lines + test_lines;
-    const auto lines = std::make_shared<const TokenizedLines>(
-        make_synthetic_text({.seed = seed, .lines = count, .vocabulary = text.vocabulary, .sequence = text.sequence}));
+    const auto lines = std::make_shared<const TokenizedLines>(make_synthetic_text(
+        {.seed = seed, .lines = count, .vocabulary = text.vocabulary, .sequence = text.sequence, .full = full}));
     SentencePairsOptions options{.sequence = text.sequence,
                                  .seed = seed,
                                  .test_fraction = (static_cast<double>(test_lines) + 0.5) / static_cast<double>(count),

@@ -13,6 +13,8 @@ struct SyntheticTextOptions {
   int64_t vocabulary = 8000;
   /// Of the samples to be made: a line has a quarter to a half of them in tokens.
   int64_t sequence = 128;
+  /// All lines have half of them: every sample fills the sequence.
+  bool full = false;
 };
 
 /// Lines of tokens that can be learned: a text counts through 64 tokens of the vocabulary (all of a smaller one), over
@@ -24,7 +26,7 @@ struct SampleCounts {
   int64_t test = 0;
 };
 
-/// `synthetic` for a model of text: reads `limit`, `test_limit` and `shuffle`.
+/// `synthetic` for a model of text: reads `limit`, `test_limit`, `shuffle` and `full`.
 DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, const SampleCounts& samples);
 
 }  // namespace dptrain

@@ -33,5 +33,5 @@ CASES = {
     "lenet": Case(dict(model="lenet", dataset=dict(name="mnist", limit=31 * 256), **SGD), 256, 5, mxnet=True, ddp_bar=0.95),
     "resnet18": Case(dict(model="resnet18", dataset=dict(name="mnist", limit=10 * 64), **SGD), 64, 4, mxnet=True, ddp_bar=0.9),
     "pyramidnet": Case(dict(model="pyramidnet", dataset=dict(PHOTOGRAPHS, samples=4 * 16), **SGD), 16, 3),
-    "bert": Case(dict(model=BERT, dataset=dict(name="synthetic", samples=6 * 8), **ADAM), 8, 3),
+    "bert": Case(dict(model=BERT, dataset=dict(name="synthetic", samples=6 * 8, full=True), **ADAM), 8, 3),
 }

@@ -105,5 +105,19 @@ TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
   EXPECT_NE(load_part(*text.train, samples, *device, {.epoch = 3}).text.tokens, part.text.tokens) << "another epoch";
 }
 
+TEST_F(TextDatasetTest, SyntheticSamplesFillTheSequenceWhereAsked) {
+  const auto device = testing::test_device();
+  const std::vector<int64_t> samples = {0, 1, 2, 3, 4, 5, 6, 7};
+  const auto lengths = [&](const std::string& options) {
+    const Datasets text = read("dataset: {name: synthetic, samples: 8" + options + "}",
+                               {.text = TextSizes{.vocabulary = 70, .sequence = 31}})
+                              .open();
+    return load_part(*text.train, samples, *device, {.epoch = 1}).text.lengths;
+  };
+  EXPECT_EQ(lengths(", full: true"), std::vector<int32_t>(8, 31));
+  const std::vector<int32_t> varied = lengths("");
+  EXPECT_LT(std::ranges::min(varied), 31);
+}
+
 }  // namespace
 }  // namespace dptrain

@@ -19,9 +19,10 @@ Trained trained(StrategyOptions options, Recompute recompute, int64_t batch) {
   options.recompute = recompute;
   const auto strategy = make_strategy(options);
   train(*strategy, digits(2 * batch, 4), 2, batch, 0.01);
-  Trained result{.state = strategy->state_dict(), .activations = {}};
+  Trained result;
   for (int rank = 0; rank < strategy->ranks(); ++rank)
     result.activations.push_back(strategy->take_costs(rank).memory_at_peak[MemoryPurpose::activations]);
+  result.state = strategy->state_dict();
   return result;
 }
 
