@@ -78,10 +78,13 @@ int train_with(const TrainFlags& flags) {
     display.on_finished_before(position.step, out.string());
     return 0;
   }
-  if (flags.resume)
+  if (flags.resume) {
     directory.go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
-  else
+    for (const fs::path& later : train::put_aside_after(directory.checkpoints(), position.step))
+      write_message(fmt::format("{}: of a later step than {}, put aside\n", later.string(), position.step));
+  } else {
     directory.remove_earlier_run();
+  }
   directory.write_config(config);
   display.on_start(experiment, out.string());
   if (resume) display.on_resume(*resume, experiment, sha256_of(config));

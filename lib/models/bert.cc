@@ -190,8 +190,8 @@ ModelSpec read_bert(ConfigReader& config) {
   options.heads = config.integer("heads", options.heads, {.min = 1, .max = 1024, .help = "of attention"});
   options.sequence =
       config.integer("seq", options.sequence, {.min = 5, .max = 65536, .help = "the most tokens of a sample"});
-  options.dropout = static_cast<float>(config.number(
-      "dropout", 0.1, {.min = 0, .max = 1, .exclusive_max = true, .help = "of hidden states and attention"}));
+  options.dropout = static_cast<float>(
+      config.number("dropout", 0.1, {.min = 0, .max = 0.999, .help = "of hidden states and attention"}));
   if (!config.describing() && options.hidden % options.heads != 0)
     config.mistake("heads", fmt::format("expected a divisor of hidden, {}", options.hidden),
                    fmt::format("{}", options.heads), "choose another number of heads");

@@ -7,7 +7,8 @@
 namespace dptrain::parallel {
 namespace {
 
-CommBuffer nothing() { return {}; }
+/// What a rank without samples takes part with: no elements, of the type that the others send.
+CommBuffer nothing(DType dtype) { return {.dtype = dtype}; }
 
 }  // namespace
 
@@ -91,7 +92,7 @@ Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const
   const Tensor part =
       Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});
   communicate(rank, [&] {
-    team().communicator(rank).scatter(rank == 0 ? comm_buffer(images) : nothing(), comm_buffer(part), 0);
+    team().communicator(rank).scatter(rank == 0 ? comm_buffer(images) : nothing(part.dtype()), comm_buffer(part), 0);
   });
   return {.x = part,
           .text = {},
@@ -134,8 +135,8 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
     for (const BatchPart& one : shares) rows += static_cast<int64_t>(one.targets[k].size());
     if (output) gathered.push_back(Tensor::empty(device, {rows, own.output_widths()[k]}, {.dtype = own.dtype()}));
     communicate(rank, [&] {
-      communicator.gather(outputs.empty() ? nothing() : comm_buffer(outputs[k].value()),
-                          output ? comm_buffer(gathered[k]) : nothing(), output_rank_);
+      communicator.gather(outputs.empty() ? nothing(own.dtype()) : comm_buffer(outputs[k].value()),
+                          output ? comm_buffer(gathered[k]) : nothing(own.dtype()), output_rank_);
     });
   }
   if (output) gathered_gradients = gradients_of(gathered, shares, places.all_rows);
@@ -145,7 +146,7 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
     const Shape shape = {static_cast<int64_t>(share.targets[k].size()), own.output_widths()[k]};
     const Tensor gradient = Tensor::empty(device, shape, {.dtype = own.dtype()});
     communicate(rank, [&] {
-      communicator.scatter(output ? comm_buffer(gathered_gradients[k]) : nothing(), comm_buffer(gradient),
+      communicator.scatter(output ? comm_buffer(gathered_gradients[k]) : nothing(own.dtype()), comm_buffer(gradient),
                            output_rank_);
     });
     if (!outputs.empty()) roots.push_back({.output = outputs[k], .gradient = gradient});

@@ -60,6 +60,13 @@ class Aside {
   bool kept_ = false;
 };
 
+std::string step_name(int64_t step) { return fmt::format("step-{:06}", step); }
+
+/// Steps are padded to six digits; a longer number is a later step.
+bool in_order(const std::string& name, const std::string& later) {
+  return std::pair(name.size(), name) < std::pair(later.size(), later);
+}
+
 bool is_checkpoint_name(const std::string& name) {
   constexpr std::string_view kPrefix = "step-";
   return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
@@ -100,7 +107,7 @@ void require_file(const fs::path& path, const CheckpointFile& known) {
 
 fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, int64_t keep) {
   make_folder(folder);
-  const fs::path target = folder / fmt::format("step-{:06}", checkpoint.position.step);
+  const fs::path target = folder / step_name(checkpoint.position.step);
   Aside aside(fmt::format("{}.tmp-{}", target.string(), ::getpid()));
   std::map<std::string, CheckpointFile> files;
   for (const StateFile& file : kStateFiles) {
@@ -159,17 +166,32 @@ std::optional<ResumePoint> newest_checkpoint(const fs::path& folder,
                                           .advice = "get one back from a copy, or begin anew with another --out"});
 }
 
+std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {
+  std::vector<fs::path> put;
+  for (const fs::path& later : checkpoint_folders(folder)) {
+    if (!in_order(step_name(step), later.filename().string())) continue;
+    fs::path aside = later;
+    aside += ".aside";
+    std::error_code error;
+    fs::remove_all(aside, error);
+    fs::rename(later, aside, error);
+    if (error)
+      throw Error(ExitCode::io, Mistake{.where = later.string(),
+                                        .expected = "could not put it aside, a checkpoint of a later step",
+                                        .got = error.message(),
+                                        .advice = "move it, or train in another --out"});
+    put.push_back(aside);
+  }
+  return put;
+}
+
 std::vector<fs::path> checkpoint_folders(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (is_checkpoint_name(entry.path().filename().string()) && fs::is_regular_file(entry.path() / kManifest, error))
       folders.push_back(entry.path());
-  // Steps are padded to six digits; a longer number is a later step.
-  std::ranges::sort(folders, {}, [](const fs::path& path) {
-    const std::string name = path.filename().string();
-    return std::pair(name.size(), name);
-  });
+  std::ranges::sort(folders, in_order, [](const fs::path& path) { return path.filename().string(); });
   return folders;
 }
 

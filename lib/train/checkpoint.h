@@ -47,6 +47,10 @@ struct ResumePoint {
 std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder,
                                              const std::function<void(const std::string&)>& report);
 
+/// Puts aside the checkpoints of later steps, as step-NNNNNN.aside: training goes on from an earlier one, and theirs is
+/// another way. An earlier one of that name is replaced. Returns their new folders.
+std::vector<std::filesystem::path> put_aside_after(const std::filesystem::path& folder, int64_t step);
+
 /// Removes what a killed process left half written.
 void remove_unfinished_checkpoints(const std::filesystem::path& folder);
 

@@ -128,6 +128,19 @@ TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
   EXPECT_EQ(lines("first/metrics.jsonl"), 2u);
 }
 
+TEST_F(ResumeTest, CheckpointsOfALaterStepArePutAside) {
+  train("run", {"epochs=4"});
+  const auto earlier =
+      run(resuming("run", {"epochs=4", "learning_rate=0.01", "checkpoint.keep=1", "steps=11", "epochs="},
+                   "run/checkpoints/step-000010"));
+  EXPECT_EQ(earlier.exit, 0) << earlier.err;
+  EXPECT_NE(earlier.err.find("step-000020.aside"), std::string::npos) << earlier.err;
+  EXPECT_TRUE(std::filesystem::exists(path("run/checkpoints/step-000011/manifest.json"))) << "what was just trained";
+  EXPECT_TRUE(std::filesystem::exists(path("run/checkpoints/step-000020.aside/model.safetensors")))
+      << "nothing is lost";
+  EXPECT_NE(text("run/summary.json").find(hash("run")), std::string::npos) << "the weights that this run ended with";
+}
+
 TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
   for (const testing::Arguments& overrides : {testing::Arguments{}, testing::Arguments{"ema=0.9"}}) {
     const std::string out = overrides.empty() ? "plain" : "averaged";
@@ -149,6 +162,21 @@ TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
   expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "plain", "--set", "model=resnet18"}), 65,
                 {"plain", "conv1", "[64, 1, 3, 3]"});
   EXPECT_EQ(run({"eval", "--config", "digits.yaml"}).exit, 64);
+}
+
+TEST_F(ResumeTest, TheAverageOfAModelWithATiedTensorIsEvaluated) {
+  const std::vector<std::string> bert = {"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 20}",
+                                         "dataset={name: synthetic, samples: 24, test_samples: 8}", "ema=0.5"};
+  train("bert", bert);
+  const auto test = nlohmann::json::parse(text("bert/metrics.jsonl"))["test"];
+  testing::Arguments arguments = {"eval", "--config", path("digits.yaml"), "--json", "--checkpoint", path("bert")};
+  for (const std::string& override : bert) {
+    arguments.emplace_back("--set");
+    arguments.emplace_back(override);
+  }
+  const auto evaluated = run(arguments);
+  ASSERT_EQ(evaluated.exit, 0) << evaluated.err;
+  EXPECT_EQ(nlohmann::json::parse(evaluated.out)["loss"], test["loss"]);
 }
 
 TEST_F(ResumeTest, AVocabularyThatWasNotLearnedIsRefused) {

@@ -136,6 +136,13 @@ TEST(Bf16Strategies, EndInTheSameBits) {
   }
 }
 
+TEST(Bf16Strategies, ABatchMayHaveFewerSamplesThanDevices) {
+  const Overrides overrides = {"precision=bf16", "batch_size=8", "dataset.samples=17", "devices=cpu:0-2", "epochs=1"};
+  const Trained shared = trained(overrides + Overrides{"strategy=ddp"});
+  for (const char* strategy : {"strategy=data_parallel", "strategy={name: data_parallel, output_device: 1}"})
+    EXPECT_EQ(weights_hash(trained(overrides + Overrides{strategy}).weights), weights_hash(shared.weights)) << strategy;
+}
+
 TEST(Bf16Training, KeepsTheWeightsThemselvesInF32) {
   int64_t values = 0, of_bf16 = 0;
   for (const auto& tensor : trained({"precision=bf16"}).weights)
