@@ -84,7 +84,7 @@ __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T
     for (int i = 0; i < V; ++i) {
       float normal = fmaf(value.get(i), affine[i].scale, affine[i].shift);
       if (residual != nullptr) normal += other.get(i);
-      value.set(i, relu && !(normal > 0.f) ? 0.f : normal);
+      value.set(i, relu && normal <= 0.f ? 0.f : normal);
     }
     value.store(y + at);
   }

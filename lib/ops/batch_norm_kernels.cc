@@ -16,6 +16,12 @@ Row<L> where_positive(Row<L> y, Row<L> value) {
   return y > 0.f ? value : Row<L>{};
 }
 
+/// max(0, y); a NaN stays one, so that it is seen in the loss.
+template <int L>
+Row<L> positive_part(Row<L> y) {
+  return y <= 0.f ? Row<L>{} : y;
+}
+
 template <int L>
 void statistics_of(const float* x, int64_t positions, float* mean, float* squares) {
   // Shifted by the first row, so that a large mean doesn't cancel. Two accumulators hide the latency of additions.
@@ -46,12 +52,12 @@ void normalize_of(const float* x, const float* residual, int64_t positions, cons
   if (residual != nullptr && relu) {
     for (int64_t i = 0; i < end; i += L) {
       const Row<L> value = load<L>(x + i) * scale + shift + load<L>(residual + i);
-      store<L>(y + i, where_positive<L>(value, value));
+      store<L>(y + i, positive_part<L>(value));
     }
   } else if (relu) {
     for (int64_t i = 0; i < end; i += L) {
       const Row<L> value = load<L>(x + i) * scale + shift;
-      store<L>(y + i, where_positive<L>(value, value));
+      store<L>(y + i, positive_part<L>(value));
     }
   } else {
     for (int64_t i = 0; i < end; i += L) {
@@ -143,7 +149,7 @@ void normalize(const float* x, const float* residual, int64_t positions, int64_t
       const int64_t i = p * lanes + lane;
       float value = x[i] * scale[lane] + shift[lane];
       if (residual != nullptr) value += residual[i];
-      y[i] = relu && !(value > 0.f) ? 0.f : value;
+      y[i] = relu && value <= 0.f ? 0.f : value;
     }
   }
 }

@@ -14,7 +14,7 @@ __global__ void add_bias_kernel(ChannelRows m, T* y, const T* bias, bool relu) {
     auto value = Pack<T, V>::load(y + row * m.channels + c);
     for (int i = 0; i < V; ++i) {
       const float sum = value.get(i) + b.get(i);
-      value.set(i, relu && !(sum > 0.f) ? 0.f : sum);
+      value.set(i, relu && sum <= 0.f ? 0.f : sum);
     }
     value.store(y + row * m.channels + c);
   }

@@ -11,7 +11,9 @@ enum class ConvolutionAlgorithm { automatic, direct, winograd };
 struct Conv2dOptions {
   int64_t stride = 1;
   int64_t padding = 0;
-  bool relu = false;  ///< the output is max(0, y): forward saves a pass; backward takes the gradient before the ReLU
+  /// The output is max(0, y): forward saves a pass; backward takes the gradient before the ReLU. Whether a NaN stays
+  /// one is up to the vendor's library.
+  bool relu = false;
   ConvolutionAlgorithm algorithm = ConvolutionAlgorithm::automatic;
 };
 

@@ -38,7 +38,7 @@ struct Sum {
 };
 template <class T>
 struct Positive {
-  __device__ T operator()(T x, T) const { return to_float(x) > 0.f ? x : from_float<T>(0.f); }
+  __device__ T operator()(T x, T) const { return to_float(x) <= 0.f ? from_float<T>(0.f) : x; }
 };
 template <class T>
 struct WherePositive {

@@ -17,7 +17,7 @@ void add_into(float* __restrict to, const float* from, int64_t count) {
 }
 
 void relu(const float* x, float* __restrict y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = x[i] > 0.f ? x[i] : 0.f;
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i] <= 0.f ? 0.f : x[i];
 }
 
 void relu_backward(const float* y, const float* incoming, float* __restrict out, int64_t count) {

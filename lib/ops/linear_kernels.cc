@@ -72,8 +72,8 @@ template <int R, bool Tiled>
   if (target.relu) {
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
-      sums[r][0] = sums[r][0] > 0 ? sums[r][0] : Vector{};
-      sums[r][1] = sums[r][1] > 0 ? sums[r][1] : Vector{};
+      sums[r][0] = sums[r][0] <= 0 ? Vector{} : sums[r][0];
+      sums[r][1] = sums[r][1] <= 0 ? Vector{} : sums[r][1];
     }
   }
 #pragma GCC unroll 12

@@ -55,9 +55,9 @@ inline void forward_lanes(const MaxPoolWindows& w, int64_t out_row, int64_t out_
     place = larger ? Ints{} + here : place;
   });
   if (relu) {
-    const Ints positive = best > 0.f;
-    best = positive ? best : Floats{};
-    place = positive ? place : Ints{} + int32_t{kNoPlace};
+    const Ints cut = best <= 0.f;
+    best = cut ? Floats{} : best;
+    place = cut ? Ints{} + int32_t{kNoPlace} : place;
   }
   store<L>(y, best);
   *reinterpret_cast<typename Integers<L>::Bytes*>(places) = __builtin_convertvector(place, typename Integers<L>::Bytes);

@@ -61,7 +61,7 @@ __global__ void max_forward_kernel(Windows<I> p, const T* x, bool relu, T* y, ui
         if (value > best || value != value) best = value, place = u * p.kernel + v;
       }
     }
-    if (relu && !(best > 0)) best = 0, place = kNoPlace;
+    if (relu && best <= 0) best = 0, place = kNoPlace;
     y[i] = from_float<T>(best);
     places[i] = static_cast<uint8_t>(place);
   }

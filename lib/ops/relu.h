@@ -4,7 +4,7 @@
 
 namespace dptrain::ops {
 
-/// max(0, x), in any layout.
+/// max(0, x), in any layout; a NaN stays one.
 Tensor relu_forward(const Tensor& x);
 
 /// The output's gradient where the output `y` is positive, else 0. Both in one layout.
