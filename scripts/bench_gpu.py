@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_gpu.py lenet|resnet18 --binary BINARY --result FILE [--library-path PATH] [--rounds 3] [--limit-s 540]
+# Usage: scripts/bench_gpu.py CASE --binary BINARY --result FILE [--library-path PATH] [--rounds 3] [--limit-s 540]
 """Speed, memory and start of dptrain against PyTorch on one GPU, in turns in one run. scripts/gpu_check.sh calls it.
 
 Every round runs, for each precision, dptrain, PyTorch eager and PyTorch channels-last + compile; the figures are medians over the
-rounds. dptrain trains whole epochs of 60,000 synthetic images, its loader included; PyTorch steps on one batch that is in the
-GPU's memory already. Without torch the rows have dptrain's figures alone. Exits 1 if dptrain failed or no round ended in time.
+rounds. dptrain trains whole epochs of synthetic samples, its loader included; PyTorch steps on one batch that is in the GPU's
+memory already. Without torch the rows have dptrain's figures alone. Exits 1 if dptrain failed or no round ended in time.
 """
 import argparse
 import json
@@ -19,9 +19,20 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of a step as small as LeNet's most is launching kernels: PyTorch at its best replays a CUDA graph.
+SGD = ("optimizer={name: sgd, momentum: 0.9}", "learning_rate=0.01")
+PYRAMIDNET = dict(model="pyramidnet", config="pyramidnet_1gpu", settings=SGD, precisions=("bf16",), compile_mode="default",
+                  # Whole batches of both sizes.
+                  dataset=dict(shape=[3, 32, 32]), samples=23040, epochs=3)
 CASES = {
-    "lenet": dict(config="lenet_1cpu", batch=256, precisions=("fp32",), epochs=6, compile_mode="reduce-overhead"),
-    "resnet18": dict(config="resnet18_1gpu", batch=512, precisions=("fp32", "tf32", "bf16"), epochs=3, compile_mode="default"),
+    "resnet18": dict(model="resnet18", config="resnet18_1gpu", settings=SGD, batch=512, precisions=("fp32", "tf32", "bf16"),
+                     compile_mode="default", dataset={}, samples=60000, epochs=3),
+    "lenet": dict(model="lenet", config="lenet_1cpu", settings=SGD, batch=256, precisions=("fp32",),
+                  compile_mode="reduce-overhead", dataset={}, samples=60000, epochs=6),
+    "pyramidnet-240": dict(PYRAMIDNET, batch=240),
+    "pyramidnet-768": dict(PYRAMIDNET, batch=768),
+    # Every text is as long as the model takes, as PyTorch's are.
+    "bert": dict(model="bert", config="bert_ddp_4gpu", settings=("strategy=single", "optimizer=adam", "learning_rate=0.0001"),
+                 batch=200, precisions=("bf16",), compile_mode="default", dataset=dict(full=True), samples=20000, epochs=4),
 }
 
 
@@ -35,8 +46,8 @@ class OutOfTime(Exception):
 
 class Bench:
     def __init__(self, arguments):
-        self.a, self.case = arguments, CASES[arguments.model]
-        self.batch = arguments.batch or self.case["batch"]
+        self.a, self.case = arguments, CASES[arguments.case]
+        self.batch, self.samples = arguments.batch or self.case["batch"], arguments.samples or self.case["samples"]
         self.deadline = time.monotonic() + arguments.limit_s - 5
         self.our_environment = dict(os.environ)
         if arguments.library_path:
@@ -72,9 +83,9 @@ class Bench:
         def command(folder, *settings):
             words = [self.a.binary, "--config", str(ROOT / "configs" / (self.case["config"] + ".yaml")), "--devices", "cuda:0",
                      "--json", "--progress", "none", "--out", folder]
-            dataset = f"dataset={{name: synthetic, samples: {self.a.samples}, test_samples: 16}}"
-            for setting in (dataset, f"batch_size={self.batch}", f"precision={precision}", "eval_every=0",
-                            "optimizer={name: sgd, momentum: 0.9}", "learning_rate=0.01", *settings):
+            dataset = json.dumps(dict(self.case["dataset"], name="synthetic", samples=self.samples, test_samples=16))
+            for setting in (f"dataset={dataset}", f"batch_size={self.batch}", f"precision={precision}", "eval_every=0",
+                            *self.case["settings"], *settings):
                 words += ["--set", setting]
             return words
 
@@ -90,8 +101,8 @@ class Bench:
                     peak_bytes=max(e["devices"][0]["peak_bytes"] for e in epochs))
 
     def pytorch(self, precision, fast):
-        command = [self.a.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--model", self.a.model, "--batch", str(self.batch),
-                   "--device", self.a.peer_device, "--seconds", str(self.a.seconds), "--started", repr(time.time())]
+        command = [self.a.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--model", self.case["model"],
+                   "--batch", str(self.batch), "--device", self.a.peer_device, "--seconds", str(self.a.seconds), "--started", repr(time.time())]
         if self.a.peer_device == "cuda":
             command += ["--precision", precision]
         if fast:
@@ -110,7 +121,7 @@ def median_of(rounds, who):
 
 
 def row_of(bench, precision, rounds):
-    row = dict(model=bench.a.model, batch=bench.batch, precision=precision, samples=bench.a.samples, rounds=len(rounds))
+    row = dict(model=bench.case["model"], batch=bench.batch, precision=precision, samples=bench.samples, rounds=len(rounds))
     for who in ("dptrain", "pytorch", "pytorch_fast"):
         row[who] = median_of(rounds, who)
 
@@ -126,15 +137,15 @@ def row_of(bench, precision, rounds):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("model", choices=CASES)
+    p.add_argument("case", choices=CASES)
     p.add_argument("--binary", required=True)
     p.add_argument("--result", required=True, type=pathlib.Path)
     p.add_argument("--library-path", default="", help="where dptrain finds its libraries; PyTorch finds its own")
     p.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--limit-s", type=float, default=540)
-    p.add_argument("--samples", type=int, default=60000, help="of an epoch")
-    p.add_argument("--batch", type=int, help="instead of the model's")
+    p.add_argument("--samples", type=int, help="of an epoch, instead of the case's")
+    p.add_argument("--batch", type=int, help="instead of the case's")
     p.add_argument("--seconds", type=float, default=3, help="that PyTorch is measured for")
     p.add_argument("--peer-device", choices=("cuda", "cpu"), default="cuda", help="cpu, to try this script without a GPU")
     a = p.parse_args()
@@ -159,7 +170,7 @@ def main():
     except OutOfTime:
         out_of_time = True
         print(f"  out of time after {', '.join(f'{len(r)} rounds of {p}' for p, r in rounds.items())}", flush=True)
-    rows = {f"{a.model} {p}": row_of(bench, p, r) for p, r in rounds.items() if r}
+    rows = {f"{a.case} {p}": row_of(bench, p, r) for p, r in rounds.items() if r}
     passed = len(rows) == len(rounds) and not any("failed" in row["dptrain"] for row in rows.values())
     for row in rows.values():
         if peer:

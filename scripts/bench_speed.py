@@ -14,6 +14,7 @@ import argparse
 import datetime
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -69,6 +70,11 @@ def listed(known):
     return names
 
 
+def command():
+    """What this script was called with, for a shell in the root folder."""
+    return shlex.join([str(pathlib.Path(__file__).resolve().relative_to(ROOT)), *sys.argv[1:]])
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
@@ -86,7 +92,7 @@ def main():
     versions = sorted({one["peer"] for row in rows for measured in row["rounds"] for one in measured.values() if "peer" in one})
     version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()
     report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=versions, peers=a.peers,
-                  rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), rows=rows)
+                  command=command(), rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), rows=rows)
     print(json.dumps(report, indent=1))
     if a.out:
         out = pathlib.Path(a.out)

@@ -7,7 +7,7 @@
 # Stages, one after the other:
 #   test            every test program; a test of a GPU that is skipped has failed
 #   sanitize        compute-sanitizer's memcheck, racecheck and synccheck on the operators' tests of a GPU
-#   bench MODEL     lenet or resnet18 against PyTorch, where --python has it
+#   bench CASE      resnet18, lenet, pyramidnet-240, pyramidnet-768 (by the batch) or bert against PyTorch, where --python has it
 # Options:
 #   --build DIR     a bundle or a build; by default build-gpu-bundle, or else build
 #   --out DIR       for the results; docs/results by default
@@ -44,7 +44,8 @@ while (($# > 0)); do
       ;;
     test | sanitize) stages+=("$1") ;;
     bench)
-      [[ ${2:-} == lenet || ${2:-} == resnet18 ]] || fail 64 "bench needs a model, lenet or resnet18, got '${2:-}'"
+      [[ ${2:-} =~ ^(resnet18|lenet|pyramidnet-240|pyramidnet-768|bert)$ ]] ||
+        fail 64 "bench needs a case, one of resnet18, lenet, pyramidnet-240, pyramidnet-768 and bert, got '${2:-}'"
       stages+=("bench $2")
       shift
       ;;
@@ -54,11 +55,11 @@ while (($# > 0)); do
       break
       ;;
     -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) fail 64 "unknown argument '$1'; there are the stages test, sanitize and bench MODEL, and --help" ;;
+    *) fail 64 "unknown argument '$1'; there are the stages test, sanitize and bench CASE, and --help" ;;
   esac
   shift
 done
-((${#stages[@]} + ${#command[@]} > 0)) || fail 64 "name what to check: test, sanitize, bench lenet, bench resnet18"
+((${#stages[@]} + ${#command[@]} > 0)) || fail 64 "name what to check: test, sanitize, bench CASE; --help lists the cases"
 for number in limit-s jobs rounds; do
   value=${number//-/_}
   [[ -z ${!value} || ${!value} =~ ^[1-9][0-9]*$ ]] || fail 64 "--$number needs a number of at least 1, got '${!value}'"

@@ -7,6 +7,7 @@
 #include "output.h"
 #include "read_experiment.h"
 #include "train/evaluation_weights.h"
+#include "train/metrics.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
@@ -31,13 +32,14 @@ int evaluate_with(const EvalFlags& flags) {
   train::Trainer trainer(experiment, data);
   trainer.load_weights(weights, flags.checkpoint);
   const train::Pass pass = trainer.evaluate();
-  const nlohmann::ordered_json document = {{"schema", 1},
-                                           {"checkpoint", flags.checkpoint},
-                                           {"loss", pass.score.mean_loss()},
-                                           {"accuracy", pass.score.accuracy()},
-                                           {"samples", pass.score.samples},
-                                           {"seconds", pass.seconds},
-                                           {"weights_hash", train::weights_hash(weights)}};
+  nlohmann::ordered_json document = {{"schema", 1},
+                                     {"checkpoint", flags.checkpoint},
+                                     {"loss", pass.score.mean_loss()},
+                                     {"accuracy", pass.score.accuracy()},
+                                     {"samples", pass.score.samples},
+                                     {"seconds", pass.seconds},
+                                     {"weights_hash", train::weights_hash(weights)}};
+  for (const auto& [name, loss] : train::output_losses(pass.score)) document[name] = loss;
   if (flags.common.json)
     write_output(document.dump() + "\n");
   else

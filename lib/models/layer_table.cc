@@ -16,6 +16,9 @@ namespace {
 constexpr int64_t kMostChannels = 1 << 16;
 constexpr int64_t kMostFeatures = 1 << 18;
 constexpr int64_t kLargestWindow = 255;
+/// Within them an epsilon is a number over 0 in f32, too.
+constexpr double kLeastEpsilon = 1e-30;
+constexpr double kMostEpsilon = 1e30;
 /// A maximum's place in its window is a byte on a GPU.
 constexpr int64_t kLargestPoolOnGpu = 16;
 
@@ -34,6 +37,10 @@ struct Window {
   int64_t stride = 1;
   int64_t padding = 0;
 };
+
+void require_features(const LayerSite& site) {
+  if (site.input.rank() != 1) refuse(site, "needs features [N, F]", "put flatten or global_avg_pool before it");
+}
 
 int64_t read_kernel(ConfigReader& options) {
   return options.integer("kernel", std::nullopt,
@@ -88,7 +95,7 @@ BuildLayer read_linear(ConfigReader& options) {
                        {.min = 1, .max = kMostFeatures, .help = "of the output; classes: as many as the data set has"});
   const auto weight = read_layer_initializer(options);
   return [=](const LayerSite& site) -> BuiltLayer {
-    if (site.input.rank() != 1) refuse(site, "needs features [N, F]", "put flatten or global_avg_pool before it");
+    require_features(site);
     const int64_t out = is_classes ? site.classes : features;
     return {std::make_unique<nn::Linear>(site.input[0], out, nn::LinearOptions{.relu = site.relu, .weight = weight}),
             {out}};
@@ -102,8 +109,18 @@ BuildLayer read_batch_norm(ConfigReader&) {
   };
 }
 
-BuildLayer read_relu(ConfigReader&) {
-  return [](const LayerSite& site) -> BuiltLayer { return {std::make_unique<nn::Relu>(), site.input}; };
+BuildLayer read_layer_norm(ConfigReader& options) {
+  const double epsilon =
+      options.number("eps", 1e-5, {.min = kLeastEpsilon, .max = kMostEpsilon, .help = "added to the variance"});
+  return [=](const LayerSite& site) -> BuiltLayer {
+    require_features(site);
+    return {std::make_unique<nn::LayerNorm>(site.input[0], static_cast<float>(epsilon)), site.input};
+  };
+}
+
+template <class Activation>
+BuildLayer read_activation(ConfigReader&) {
+  return [](const LayerSite& site) -> BuiltLayer { return {std::make_unique<Activation>(), site.input}; };
 }
 
 template <ops::Pooling pooling>
@@ -148,11 +165,14 @@ BuildLayer read_dropout(ConfigReader& options) {
   };
 }
 
-constexpr std::array<LayerKind, 9> kLayers = {{
+constexpr std::array<LayerKind, 12> kLayers = {{
     {"conv", "conv", "channels", "a convolution", LayerPass::with_relu, read_conv},
     {"linear", "fc", "features", "every output from every input", LayerPass::with_relu, read_linear},
     {"batch_norm", "bn", "", "each channel normalized over the batch", LayerPass::with_sum_and_relu, read_batch_norm},
-    {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_relu},
+    {"layer_norm", "ln", "", "each sample's features normalized", LayerPass::alone, read_layer_norm},
+    {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<nn::Relu>},
+    {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::alone, read_activation<nn::Gelu>},
+    {"tanh", "tanh", "", "the hyperbolic tangent", LayerPass::alone, read_activation<nn::Tanh>},
     {"max_pool", "max_pool", "kernel", "the largest of each window", LayerPass::alone, read_pool<ops::Pooling::max>},
     {"avg_pool", "avg_pool", "kernel", "the mean of each window", LayerPass::alone, read_pool<ops::Pooling::average>},
     {"global_avg_pool", "global_avg_pool", "", "the mean of each channel", LayerPass::alone, read_global_avg_pool},

@@ -13,6 +13,18 @@ class Relu : public Module {
   Variable forward(const Variable& x, const ForwardContext& context) override;
 };
 
+/// x * (1 + erf(x / sqrt 2)) / 2, of any shape.
+class Gelu : public Module {
+ public:
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+};
+
+/// The hyperbolic tangent of x, of any shape.
+class Tanh : public Module {
+ public:
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+};
+
 /// [N, C, H, W] -> [N, C, OH, OW]; see ops/pool2d.h.
 class Pool2d : public Module {
  public:

@@ -8,11 +8,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Each loss by its name, where a model of text has two.
 void add_losses(ordered_json& json, const parallel::Score& score) {
-  if (score.outputs.size() != 2) return;
-  json["mlm_loss"] = score.outputs[0].mean_loss();
-  json["nsp_loss"] = score.outputs[1].mean_loss();
+  for (const auto& [name, loss] : output_losses(score)) json[name] = loss;
 }
 
 ordered_json pass_json(const Pass& pass, bool with_rate) {
@@ -68,6 +65,11 @@ std::string EpochMetrics::json() const {
                              {"staleness", nullptr},
                              {"weights_hash", weights_hash}};
   return line.dump();
+}
+
+std::vector<std::pair<std::string, double>> output_losses(const parallel::Score& score) {
+  if (score.outputs.size() != 2) return {};
+  return {{"mlm_loss", score.outputs[0].mean_loss()}, {"nsp_loss", score.outputs[1].mean_loss()}};
 }
 
 std::string step_json(const parallel::StepNumbers& numbers, const parallel::Score& score) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/memory_purpose.h"
@@ -60,6 +61,9 @@ struct EpochMetrics {
   /// One line of JSON; docs/metrics.schema.json is its schema.
   std::string json() const;
 };
+
+/// The mean loss of each output of a model of text, by its name in metrics.jsonl; nothing for other models.
+std::vector<std::pair<std::string, double>> output_losses(const parallel::Score& score);
 
 /// One line of steps.jsonl.
 std::string step_json(const parallel::StepNumbers& numbers, const parallel::Score& score);

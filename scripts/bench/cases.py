@@ -17,7 +17,23 @@ TITLES = {"single": "dptrain single", "ddp": "dptrain ddp, 2 devices", "pytorch"
           "pytorch_fast": "PyTorch channels-last + compile", "pytorch_ddp": "PyTorch DDP, 2 processes",
           "mxnet_1": "MXNet, 1 context", "mxnet_2": "MXNet, 2 contexts"}
 
-MEMORY_BAR = 0.6  # of the smallest peer's
+MEMORY_BAR = 0.6  # of the smallest of PyTorch's
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeedBars:
+    """What dptrain's speed must reach, over that of the best peer."""
+    fp32: float
+    stretch: float  # of fp32, beyond the bar
+    best: float     # both in the precision in which they are fastest
+
+
+SPEED_BARS = {
+    "lenet": SpeedBars(fp32=2.0, stretch=2.5, best=2.0),
+    "resnet18": SpeedBars(fp32=1.9, stretch=2.2, best=1.1),
+    "pyramidnet": SpeedBars(fp32=2.0, stretch=2.4, best=1.2),
+    "bert": SpeedBars(fp32=2.0, stretch=2.5, best=2.0),
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ A round maps (name, precision, beside a busy core) to what was measured; a conte
 """
 import statistics
 
-from bench.cases import CASES, MEMORY_BAR, OURS, PEERS, PRECISIONS, TITLES
+from bench.cases import CASES, MEMORY_BAR, OURS, PEERS, PRECISIONS, PYTORCH, SPEED_BARS, TITLES
 
 
 def median_ratio(rounds, ours, theirs):
@@ -40,8 +40,8 @@ def summarize(model, rounds, absent):
 
 
 def memory_ratios(figures):
-    """Of dptrain's memory to PyTorch eager's, and to the smallest peer's."""
-    peers = {name: figures[name]["memory_mb"] for name in PEERS if name in figures}
+    """Of dptrain's memory to PyTorch eager's, and to the smallest of PyTorch's."""
+    peers = {name: figures[name]["memory_mb"] for name in PYTORCH if name in figures}
     ratios = {}
     for name in OURS:
         ours = figures[name]["memory_mb"] if name in figures else None
@@ -56,14 +56,13 @@ def figure(row, precision, name, field):
     return row["absent"].get(f"{name} {precision}", "").split(":")[0] or "-"
 
 
-def ratio(value, bar=None, least=True):
-    """The ratio, and the bar beside it with what came of it."""
+def ratio(value, bars=(), least=True):
+    """The ratio, and the bars beside it with what came of them."""
     if value is None:
         return "-"
-    if bar is None:
-        return f"{value:.2f}x"
-    met = value >= bar if least else value <= bar
-    return f"{value:.2f}x ({'' if met else 'not '}{'>=' if least else '<='} {bar}x)"
+    sign = ">=" if least else "<="
+    told = [f"{'' if (value >= bar if least else value <= bar) else 'not '}{sign} {bar}x" for bar in bars]
+    return f"{value:.2f}x" + f" ({', '.join(told)})" * bool(told)
 
 
 def table(head, rows):
@@ -85,18 +84,20 @@ def document(report):
     machine, rows = report["machine"], report["rows"]
     speed, devices, memory = [], [], []
     for row in rows:
-        model = f"{row['model']}, batch {row['batch']}"
+        model, case, bars = f"{row['model']}, batch {row['batch']}", CASES[row["model"]], SPEED_BARS[row["model"]]
         for precision in PRECISIONS:
             speed.append([model, precision, *(figure(row, precision, name, "samples_per_s") for name in names),
-                          *(ratio(row["speed_ratio"][precision][name]) for name in OURS)])
-        speed.append([model, "best of each", *[""] * len(names), *(ratio(row["speed_ratio"]["best"][name]) for name in OURS)])
+                          *(ratio(row["speed_ratio"][precision][name], [bars.fp32, bars.stretch] if precision == "fp32" else [])
+                            for name in OURS)])
+        speed.append([model, "best of each", *[""] * len(names),
+                      *(ratio(row["speed_ratio"]["best"][name], [bars.best]) for name in OURS)])
         for label, value in row["ddp_to_single"].items():
             key = "fp32" if label == "alone" else label
             devices.append([model, label, figure(row, key, "single", "samples_per_s"), figure(row, key, "ddp", "samples_per_s"),
-                            ratio(value, CASES[row["model"]].ddp_bar)])
+                            ratio(value, [case.ddp_bar] if case.ddp_bar else [])])
         memory.append([model, *(figure(row, "fp32", name, "memory_mb") for name in names),
                        ratio(row["memory_ratio"]["single"]["eager"]),
-                       ratio(row["memory_ratio"]["single"]["smallest"], MEMORY_BAR, least=False)])
+                       ratio(row["memory_ratio"]["single"]["smallest"], [MEMORY_BAR], least=False)])
     told = sorted({f"{key}={value}" for row in rows for measured in row["rounds"] for one in measured.values()
                    for key, value in one.get("environment", {}).items()})
     absent = not_measured(report)
@@ -104,17 +105,18 @@ def document(report):
         "# Training speed and memory on a CPU", "",
         f"Whole training steps on {machine['cpu']} with {machine['cores']} cores ({', '.join(machine['instruction_sets'])}), "
         f"{report['date']}: {report['dptrain']} against {'; '.join(report['versions'])}. Medians of {report['rounds']} rounds in "
-        "which all ran in turns; a ratio is the median over the rounds. Made by `scripts/bench_speed.py --environments FOLDER -o "
-        "docs/results/cpu-speed`, after `scripts/setup_peers.sh FOLDER`.", "",
+        f"which all ran in turns; a ratio is the median over the rounds. Made by `{report['command']}`, with the peers that "
+        "`scripts/setup_peers.sh` installs.", "",
         "## Samples/s", "",
         *table(["model", "precision", *titles, "single to the best peer", "ddp to the best peer"], speed), "",
         "dptrain's `single` and every peer in one process have all cores as threads, two devices and two processes half of them "
         "each. PyTorch's bf16 is autocast's."
-        + f" It ran with {', '.join(told)}: this machine names instructions that it doesn't have." * bool(told), "",
+        + f" It ran with {', '.join(told)}: this machine names instructions that it doesn't have." * bool(told)
+        + " In brackets stands what a ratio is to reach, of fp32 also a bar beyond that; `not` says that it doesn't.", "",
         "## Two devices against one, fp32", "",
         *table(["model", "", "single", "ddp", "ddp to single"], devices), "",
         "## Memory, fp32, MB", "",
-        *table(["model", *titles, "single to eager", "single to the smallest peer"], memory), "",
+        *table(["model", *titles, "single to eager", "single to the smallest of PyTorch's"], memory), "",
         "The process's peak over what it had before it made the model: dptrain's when it had read its configuration, a peer's "
         "when it had imported its libraries; of two processes the sum.",
         *(["", "## Not measured", "", *absent] if absent else []), ""])

@@ -14,7 +14,14 @@ mkdir -p "$folder/build/tests" "$folder/tools"
 export GPUS='[]' RESULT=COMPLETED ERRORS=0
 cat > "$folder/build/dptrain" << 'END'
 #!/bin/sh
-if [ "$1" = --version ]; then echo 'dptrain 0.0.0 (abc)'; echo 'with: CUDA 13.0'; exit; fi
+case "$*" in
+  --version) echo 'dptrain 0.0.0 (abc)'; echo 'with: CUDA 13.0'; exit ;;
+  *--config*)
+    [ -n "$TRAINING" ] || { echo 'dptrain: no training here' >&2; exit 71; }
+    echo "$*" >> "$TRAINING"
+    for epoch in 1 2; do echo '{"train": {"samples": 20000, "seconds": 2.0}, "devices": [{"peak_bytes": 3000000}]}'; done
+    exit ;;
+esac
 echo "{\"cuda\": $GPUS, \"cuda_absence\": \"there is no driver\"}"
 END
 # A test on the GPU that passes or is skipped, and one on the CPU that is skipped.
@@ -40,8 +47,20 @@ while [ "${1##*_test}" = "$1" ] || [ "${1##*/}" = "$1" ]; do shift; done
 "$@"
 echo "========= ERROR SUMMARY: $ERRORS errors"
 END
+# A python3 with PyTorch, which steps slower eagerly.
+cat > "$folder/tools/python-with-torch" << 'END'
+#!/bin/sh
+[ "$1" != -c ] || exit 0
+case "$*" in
+  *--fast*) speed=8000 ;;
+  *) speed=5000 ;;
+esac
+echo "$*" >> "$TRAINING"
+echo "{\"peer\": \"pytorch 9\", \"samples_per_s\": $speed, \"start_s\": 4, \"peak_bytes\": 4000000}"
+END
 printf '#!/bin/sh\necho "NVIDIA Test 9, 580.1"\n' > "$folder/tools/nvidia-smi"
 chmod +x "$folder"/build/dptrain "$folder"/build/tests/ops_test "$folder"/tools/*
+export TRAINING=
 PATH=$folder/tools:$PATH
 results=$folder/results/gpu-nvidia-test-9
 
@@ -58,7 +77,7 @@ check() { expect "$1" "$2" gpu_check --build "$folder/build" "${@:3}"; }
 written() { grep -qF "$1" "$results.md" || { echo "gpu_check: its results don't say: $1"; bad=1; }; }
 
 expect 64 "name what to check" gpu_check
-expect 64 "bench needs a model" gpu_check bench
+expect 64 "bench needs a case" gpu_check bench
 expect 64 "unknown argument 'tset'" gpu_check tset
 expect 64 "--limit-s needs a number" gpu_check --limit-s 9m test
 expect 64 "run needs a program" gpu_check run
@@ -80,9 +99,22 @@ check 0 "passed; wrote $results.json" --out "$folder/results" sanitize
 written "Driver 580.1, CUDA 13.0"
 written "| ops_test | 1 | 1 | 0 | 1 | 0 |"
 written "| racecheck ops_test |"
-written "| resnet18 | 512 | bf16 | not measured yet |"
+for row in "resnet18 | 512" "pyramidnet | 240" "pyramidnet | 768" "bert | 200"; do written "| $row | bf16 | not measured yet |"; done
 RESULT=SKIPPED check 1 "Add.Adds/cuda_f32: skipped: no row cuda_f32: why" --out "$folder/results" test
 ERRORS=2 check 1 "FAILED  memcheck ops_test" --out "$folder/results" sanitize
 # Where neither trains: dptrain's row has failed, and PyTorch's wasn't measured.
 check 1 "has no torch" --out "$folder/results" --python /bin/false bench lenet
+written 'lenet fp32: dptrain failed: `dptrain: no training here`'
+# Where both train: the same model and batch, and what the row is to reach beside what it reaches.
+export TRAINING=$folder/training
+check 0 "passed; wrote" --out "$folder/results" --python python-with-torch --rounds 1 bench bert bench pyramidnet-768
+trained() { grep -qF -e "$1" "$TRAINING" || { echo "gpu_check: no training was started with: $1"; bad=1; }; }
+written "| bert | 200 | bf16 | 2.000 | 10,000 | 5,000 | 8,000 | 1.25x (meets >= 1.2x) | 3, 4, 4 | 0.75x |"
+written "| pyramidnet | 768 | bf16 | 2.000 | 10,000 | 5,000 | 8,000 | 1.25x (misses >= 1.3x) |"
+written "| pyramidnet | 240 | bf16 | not measured yet |"
+trained "bert_ddp_4gpu.yaml --devices cuda:0"
+trained "--set batch_size=200 --set precision=bf16 --set eval_every=0 --set strategy=single --set optimizer=adam"
+trained "--model bert --batch 200 --device cuda"
+trained "--model pyramidnet --batch 768 --device cuda"
+trained "--precision bf16 --fast --compile-mode default"
 exit "$bad"

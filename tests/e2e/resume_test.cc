@@ -154,6 +154,7 @@ TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
       EXPECT_EQ(document["loss"], test["loss"]);
       EXPECT_EQ(document["accuracy"], test["accuracy"]);
       EXPECT_EQ(document["samples"], 200);
+      EXPECT_FALSE(document.contains("mlm_loss")) << "of images there is one loss";
     }
   }
   const Finished text = run({"eval", "--config", "digits.yaml", "--checkpoint", "plain"});
@@ -177,6 +178,20 @@ TEST_F(ResumeTest, TheAverageOfAModelWithATiedTensorIsEvaluated) {
   const auto evaluated = run(arguments);
   ASSERT_EQ(evaluated.exit, 0) << evaluated.err;
   EXPECT_EQ(nlohmann::json::parse(evaluated.out)["loss"], test["loss"]);
+}
+
+TEST_F(ResumeTest, AnEvaluationOfTextHasTheLossOfEachOutput) {
+  const testing::Arguments overrides = {"model={name: bert, vocab: 60, hidden: 16, layers: 1, heads: 2, seq: 24}",
+                                        "dataset={name: synthetic, samples: 8, test_samples: 4}", "batch_size=4"};
+  train("run", overrides);
+  const auto test = last_metrics("run")["test"];
+  testing::Arguments evaluation = {"eval", "--config", "digits.yaml", "--checkpoint", "run", "--json"};
+  for (const auto& assignment : overrides) evaluation.insert(evaluation.end(), {"--set", assignment});
+  const Finished finished = run(evaluation);
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  const auto document = nlohmann::json::parse(finished.out);
+  for (const char* loss : {"loss", "mlm_loss", "nsp_loss"}) EXPECT_EQ(document[loss], test[loss]) << loss;
+  EXPECT_GT(document["nsp_loss"], 0);
 }
 
 TEST_F(ResumeTest, AVocabularyThatWasNotLearnedIsRefused) {

@@ -37,9 +37,10 @@ Lines mistakes_of(const std::string& layers) {
 }
 
 TEST(LayerNames, AreKindAndNumber) {
-  EXPECT_EQ(names_of("[conv: {channels: 4, kernel: 3}, batch_norm, relu, conv: {channels: 4, kernel: 3}, max_pool: 2, "
-                     "flatten, linear: 5, dropout: 0.5, linear: classes]"),
-            (Lines{"conv1", "bn1", "relu1", "conv2", "max_pool1", "flatten1", "fc1", "dropout1", "fc2"}));
+  EXPECT_EQ(names_of("[conv: {channels: 4, kernel: 3}, batch_norm, relu, conv: {channels: 4, kernel: 3}, tanh, "
+                     "max_pool: 2, flatten, linear: 5, layer_norm, gelu, dropout: 0.5, linear: classes]"),
+            (Lines{"conv1", "bn1", "relu1", "conv2", "tanh1", "max_pool1", "flatten1", "fc1", "ln1", "gelu1",
+                   "dropout1", "fc2"}));
 }
 
 TEST(LayerNames, AreNotChangedByNamingAnother) {
@@ -62,7 +63,8 @@ TEST(LayerNames, InAResidualBeginWithItsOwn) {
 
 TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
   EXPECT_EQ(mistakes_of("\n  - convv: {channels: 3}\n  - linear: 0\n  - max_pool: {kernel: 2, padding: 2}\n"
-                        "  - dropout: 1\n  - linear: {features: 3, init: {normal: 0}}\n  - batch_norm: {momentum: 1}"),
+                        "  - dropout: 1\n  - linear: {features: 3, init: {normal: 0}}\n  - batch_norm: {momentum: 1}\n"
+                        "  - layer_norm: {eps: 0}"),
             (Lines{"a.yaml:2:5: layers[0]: expected a known name, got 'convv'; did you mean 'conv'?",
                    "a.yaml:3:5: layers[1].linear.features: expected an integer from 1 to 262144, or classes, got 0; "
                    "write for instance features: 1",
@@ -72,7 +74,9 @@ TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
                    "instance probability: 0.1",
                    "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0, got 0; write for instance "
                    "normal: 0.01",
-                   "a.yaml:7:18: layers[5].batch_norm.momentum: unknown key, known are: name"}));
+                   "a.yaml:7:18: layers[5].batch_norm.momentum: unknown key, known are: name",
+                   "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1e-30 to 1e+30, got 0; write for "
+                   "instance eps: 1e-05"}));
 }
 
 TEST(LayerMistakes, EmptyListsAndRepeats) {

@@ -9,6 +9,7 @@
 
 #include "autograd/cross_entropy.h"
 #include "models/layers_of.h"
+#include "nn/named_values.h"
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
@@ -56,6 +57,7 @@ constexpr const char* kEveryLayer = R"(
   - batch_norm
   - relu
   - conv: {channels: 16, kernel: 1}
+  - tanh
   - max_pool: 2                                               # [16, 6, 5]
   - repeat:
       times: 2
@@ -67,6 +69,7 @@ constexpr const char* kEveryLayer = R"(
       shortcut: [avg_pool: {kernel: 3, stride: 2}, conv: {channels: 20, kernel: 1}]
   - avg_pool: {kernel: 3, stride: 1, padding: 1}              # [20, 2, 2]
   - residual: {layers: [conv: {channels: 24, kernel: 1}], shortcut: padded}  # [24, 2, 2]
+  - gelu
   - residual: {layers: [conv: {channels: 25, kernel: 3, stride: 2, padding: 1}], shortcut: padded}  # [25, 1, 1]
   - dropout: 0.1
   - relu
@@ -74,16 +77,17 @@ constexpr const char* kEveryLayer = R"(
   - residual: {layers: [flatten, linear: 25], shortcut: [global_avg_pool]}  # [25]
   - linear: 6
   - relu
-  - residual: {layers: [linear: 4], shortcut: [linear: 4]}
+  - layer_norm
+  - residual: {layers: [gelu, linear: 4, layer_norm: {eps: 0.01}, tanh], shortcut: [linear: 4]}
   - linear: classes)";
 const ModelInput kSmall = {.image = {3, 12, 10}, .classes = 7};
 
 TEST_P(LayeredNet, ShapesFollowFromTheImage) {
   const auto model = placed(kEveryLayer, kSmall);
-  const std::vector<Shape> expected = {{2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5},
-                                       {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},
-                                       {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25},
-                                       {2, 6},         {2, 4},          {2, 7}};
+  const std::vector<Shape> expected = {
+      {2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5}, {2, 16, 6, 5},
+      {2, 16, 6, 5},  {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},   {2, 24, 2, 2},   {2, 25, 1, 1}, {2, 25, 1, 1},
+      {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25},         {2, 6},          {2, 6},          {2, 4},        {2, 7}};
   ASSERT_EQ(model->stage_count(), static_cast<int>(expected.size())) << "a layer with what its pass takes in is one";
   Tape tape(Tape::Mode::forget);
   Variable value = tape.input(Tensor::zeros(*device_, {2, 3, 12, 10}));
@@ -152,6 +156,37 @@ TEST_P(LayeredNet, AReLUAtTheEndIsComputed) {
   for (size_t i = 0; i < logits.size(); ++i) EXPECT_EQ(rectified[i], std::max(0.f, logits[i]));
 }
 
+TEST_P(LayeredNet, ActivationsAndLayerNormFollowTheirFormulas) {
+  // Of -1 and 2 the mean is 0.5, the variance 2.25.
+  const auto gelu = [](double x) { return x * (1 + std::erf(x / std::sqrt(2.0))) / 2; };
+  const std::vector<std::pair<const char*, std::vector<double>>> nets = {
+      {"[gelu, flatten]", {gelu(-1), gelu(2)}},
+      {"[flatten, gelu, relu]", {0, gelu(2)}},
+      {"[tanh, flatten]", {std::tanh(-1.0), std::tanh(2.0)}},
+      {"[flatten, tanh, relu]", {0, std::tanh(2.0)}},
+      {"[flatten, layer_norm]", {-1.5 / std::sqrt(2.25 + 1e-5), 1.5 / std::sqrt(2.25 + 1e-5)}},
+      {"[flatten, layer_norm: {eps: 4}, relu]", {0, 0.6}},
+  };
+  for (const auto& [layers, expected] : nets) {
+    const auto values = values_of(layers, {.image = {1, 1, 2}, .classes = 2}, {-1, 2});
+    ASSERT_EQ(values.size(), 2u) << layers;
+    // Under what the default epsilon changes, 2e-6.
+    for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(values[i], expected[i], 1e-6) << layers;
+  }
+}
+
+TEST_P(LayeredNet, LayerNormHasTheParametersOfPyTorchs) {
+  const auto model = placed("[global_avg_pool, layer_norm, layer_norm: {name: last}]", {.image = {10, 2, 2}});
+  const std::vector<nn::NamedValues> state = nn::state_dict(*model);
+  const std::vector<std::string> names = {"ln1.weight", "ln1.bias", "last.weight", "last.bias"};
+  ASSERT_EQ(state.size(), names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(state[i].name, names[i]);
+    EXPECT_EQ(state[i].shape, Shape{10});
+    EXPECT_EQ(state[i].values, std::vector<float>(10, names[i].ends_with("weight") ? 1.f : 0.f)) << names[i];
+  }
+}
+
 TEST_P(LayeredNet, DropoutLayersDrawApart) {
   const auto model = placed("[flatten, dropout: 0.5, dropout: 0.5]", {.image = {1, 1, 1000}, .classes = 1000});
   Tape tape(Tape::Mode::record);
@@ -217,6 +252,9 @@ TEST_P(LayeredNet, GradientsFlowToEveryParameter) {
 TEST_P(LayeredNet, RefusesAFormThatALayerCannotTake) {
   expect_refused("[conv: {channels: 4, kernel: 3}, linear: classes]",
                  {"a.yaml:1:42: layers[1].linear (fc1): needs features [N, F], got [N, 4, 14, 14]; put flatten or "
+                  "global_avg_pool before it"});
+  expect_refused("[layer_norm, flatten, linear: classes]",
+                 {"a.yaml:1:10: layers[0].layer_norm (ln1): needs features [N, F], got [N, 1, 16, 16]; put flatten or "
                   "global_avg_pool before it"});
   for (const char* layer : {"conv: {channels: 4, kernel: 3}", "batch_norm", "max_pool: 2", "global_avg_pool"})
     expect_refused("[flatten, " + std::string(layer) + "]",
