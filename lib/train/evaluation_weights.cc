@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "train/run_directory.h"
 #include "train/safetensors.h"
 
 namespace dptrain::train {
 
-std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& path) {
-  const auto file = find_weights(path);
+std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file) {
   auto weights = read_safetensors(file);
   std::error_code error;
   const auto average = file.parent_path() / "average.safetensors";

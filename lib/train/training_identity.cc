@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "train/run_directory.h"
 
 namespace dptrain::train {
 namespace {
@@ -24,6 +23,13 @@ std::optional<std::string> vocabulary_of(const Dataset& data) {
 std::optional<std::string> value_of(const TrainingIdentity& identity, const std::string& name) {
   const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
   return found == identity.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// What the weights of a checkpoint were trained as; of other files nothing is known.
+std::optional<TrainingIdentity> identity_of_weights(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  if (name != "model.safetensors" && name != "average.safetensors") return std::nullopt;
+  return read_identity(file.parent_path());
 }
 
 }  // namespace
@@ -57,13 +63,11 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights) {
   const auto own = vocabulary_of(data);
   if (!own) return;
-  const auto file = find_weights(weights);
-  if (file.filename() != "model.safetensors") return;
-  const auto identity = read_identity(file.parent_path());
+  const auto identity = identity_of_weights(weights);
   const auto other = identity ? value_of(*identity, kVocabulary) : std::nullopt;
   if (!other || other == own) return;
   throw Error(ExitCode::bad_data,
-              Mistake{.where = file.string(),
+              Mistake{.where = weights.string(),
                       .expected = fmt::format("expected weights that have learned the vocabulary {}", *own),
                       .got = *other,
                       .advice = "give the data set the text and the vocabulary that they were trained with"});

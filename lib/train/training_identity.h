@@ -16,7 +16,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data);
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume);
 
 /// Throws 65, naming the checkpoint and both vocabularies, where weights have learned another one than that of `data`.
-/// `weights` is what find_weights takes; only the manifest of a checkpoint says of which vocabulary it is.
+/// `weights` is a file that find_weights has found; only the manifest of a checkpoint says of which vocabulary it is.
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights);
 
 }  // namespace dptrain::train

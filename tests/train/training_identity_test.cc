@@ -51,7 +51,7 @@ class TrainingIdentityOfText : public ::testing::Test {
     trainer.run(directory, observer, StopSignal(0));
   }
   void require_vocabulary_of_run(const Experiment& experiment) const {
-    require_same_vocabulary(*experiment.dataset.open().train, run());
+    require_same_vocabulary(*experiment.dataset.open().train, find_weights(run()));
   }
   fs::path vocabulary_of(const std::string& text) const {
     for (const auto& entry : fs::directory_iterator(folder_.path())) {
