@@ -25,6 +25,7 @@ int evaluate_with(const EvalFlags& flags) {
   if (read.dumped) return 0;
   train::Experiment& experiment = read.experiment;
   const auto file = train::find_weights(flags.checkpoint, tell_of_damage);
+  train::require_same_model(experiment.model, file);
   const auto weights = train::read_evaluation_weights(file);
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);

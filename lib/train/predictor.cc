@@ -12,6 +12,7 @@
 #include "ops/reorder.h"
 #include "train/evaluation_weights.h"
 #include "train/trainer.h"
+#include "train/training_identity.h"
 
 namespace dptrain::train {
 namespace {
@@ -40,6 +41,7 @@ Prediction prediction_of(std::span<const float> logits) {
 Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& weights)
     : dtype_(compute_dtype(experiment.precision)) {
   require_images(experiment);
+  require_same_model(experiment.model, weights);
   const auto tensors = read_evaluation_weights(weights);
   const Datasets data = experiment.dataset.open();
   require_model_fits(experiment, *data.train);

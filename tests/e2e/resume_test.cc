@@ -128,6 +128,26 @@ TEST_F(ResumeTest, DamagedWeightsAreReadByNoCommand) {
   EXPECT_EQ(hash("warm3"), before) << "a rate that changes nothing left what it began with";
 }
 
+/// A net without its ReLU has the same tensors, and is another function.
+TEST_F(ResumeTest, AnotherFunctionOfTheSameTensorsIsRefused) {
+  folder_.write("gray.png", testing::png_file(28, 28, std::vector<uint8_t>(784)));
+  const std::string net = "model={layers: [flatten, linear: 8, relu, linear: classes]}",
+                    other = "model={layers: [flatten, linear: 8, linear: classes]}";
+  train("run", {net});
+  const testing::Arguments words = {"model.layers [flatten, ", ", got [flatten, ", "relu, "};
+  expect_failed(run(resuming("run", {other, "epochs=2"})), 65, words);
+  for (testing::Arguments command :
+       {testing::Arguments{"eval", "--config", "digits.yaml", "--checkpoint", "run"},
+        testing::Arguments{"predict", "--config", "digits.yaml", "--checkpoint", "run", "--input", "gray.png"}}) {
+    SCOPED_TRACE(command.front());
+    command.insert(command.end(), {"--set", other});
+    expect_failed(run(command), 65, words);
+    command.back() = net;
+    EXPECT_EQ(run(command).exit, 0);
+  }
+  EXPECT_EQ(train("warm", {other, "init={from: run}"}).exit, 0) << "who begins anew may change the net";
+}
+
 TEST_F(ResumeTest, WhereAllCheckpointsAreDamagedNothingIsChanged) {
   train("run");
   const std::string metrics = text("run/metrics.jsonl"), weights = "run/checkpoints/step-000005/model.safetensors";
