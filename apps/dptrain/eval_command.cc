@@ -8,6 +8,7 @@
 #include "read_experiment.h"
 #include "train/evaluation_weights.h"
 #include "train/metrics.h"
+#include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
@@ -24,13 +25,15 @@ int evaluate_with(const EvalFlags& flags) {
   ReadExperiment read(flags.common);
   if (read.dumped) return 0;
   train::Experiment& experiment = read.experiment;
-  const auto weights = train::read_evaluation_weights(flags.checkpoint);
+  const auto file = train::find_weights(flags.checkpoint, tell_of_damage);
+  train::require_same_model(experiment.model, file);
+  const auto weights = train::read_evaluation_weights(file);
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
-  train::require_same_vocabulary(*data.train, flags.checkpoint);
+  train::require_same_vocabulary(*data.train, file);
   experiment.initial_weights = std::nullopt;
   train::Trainer trainer(experiment, data);
-  trainer.load_weights(weights, flags.checkpoint);
+  trainer.load_weights(weights, file.string());
   const train::Pass pass = trainer.evaluate();
   nlohmann::ordered_json document = {{"schema", 1},
                                      {"checkpoint", flags.checkpoint},

@@ -14,7 +14,7 @@ Run add_hash_command(CLI::App& command) {
       ->required()
       ->type_name("CHECKPOINT");
   return [checkpoint] {
-    write_output(train::weights_hash(train::read_safetensors(train::find_weights(*checkpoint))) + "\n");
+    write_output(train::weights_hash(train::read_safetensors(train::find_weights(*checkpoint, tell_of_damage))) + "\n");
     return 0;
   };
 }

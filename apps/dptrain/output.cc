@@ -25,4 +25,6 @@ void write_message(const std::string& text) noexcept {
   std::fflush(stderr);
 }
 
+void tell_of_damage(const std::string& damage) { write_message(damage + "; an older one is looked for\n"); }
+
 }  // namespace dptrain::app

@@ -14,4 +14,7 @@ void write_output(const std::string& text);
 /// Writes `text` to stderr; a stderr that can't be written is no reason to stop.
 void write_message(const std::string& text) noexcept;
 
+/// Tells of a damaged checkpoint that is passed over.
+void tell_of_damage(const std::string& damage);
+
 }  // namespace dptrain::app

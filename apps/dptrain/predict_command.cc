@@ -5,6 +5,7 @@
 #include "output.h"
 #include "read_experiment.h"
 #include "train/predictor.h"
+#include "train/run_directory.h"
 
 namespace dptrain::app {
 namespace {
@@ -28,7 +29,7 @@ int predict_with(const PredictFlags& flags) {
   const ReadExperiment read(flags.common);
   if (read.dumped) return 0;
   const ImageFiles images(flags.input);
-  train::Predictor predictor(read.experiment, flags.checkpoint);
+  train::Predictor predictor(read.experiment, train::find_weights(flags.checkpoint, tell_of_damage));
   predictor.predict(images, [&](int64_t index, const train::Prediction& prediction) {
     write_output(line_of(images.file_of(index), index, prediction));
   });

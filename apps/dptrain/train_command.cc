@@ -50,17 +50,16 @@ std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const tr
   if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
     return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
   const auto folder = named.empty() ? directory.checkpoints() : named / "checkpoints";
-  const auto found = train::newest_checkpoint(
-      folder, [](const std::string& damage) { write_message(damage + "; an older one is looked for\n"); });
+  const auto found = train::newest_checkpoint(folder, tell_of_damage);
   if (!found && !named.empty()) train::read_checkpoint(named);
   return found;
 }
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  const ReadExperiment read(flags.common);
+  ReadExperiment read(flags.common);
   if (read.dumped) return 0;
-  const train::Experiment& experiment = read.experiment;
+  train::Experiment& experiment = read.experiment;
   // Everything that can be refused is refused before a device allocates anything.
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
@@ -68,6 +67,8 @@ int train_with(const TrainFlags& flags) {
   train::RunDirectory directory(out, flags.earlier_run(out));
   train::remove_unfinished_checkpoints(directory.checkpoints());
   const auto resume = resume_point(flags, directory);
+  auto& weights = experiment.initial_weights;
+  if (!resume && weights) weights = train::find_weights(*weights, tell_of_damage);
   const std::string config = read.session.resolved_yaml();
 
   TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress},

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "config/key_shape.h"
 #include "config/read_record.h"
+#include "config/resolved_yaml.h"
 #include "config/yaml_events.h"
 #include "config/yaml_scalar.h"
 
@@ -249,6 +250,18 @@ void ConfigReader::resolve(std::string_view key, std::string_view value, std::st
   record->shown = parse_yaml_value(value, std::string(origin), where(key)).text();
   record->origin = origin;
   record->resolved = true;
+}
+
+ResolvedOptions ConfigReader::resolved_options(std::string_view key) const {
+  const auto record = std::ranges::find(mapping_.keys, key, &ReadKey::key);
+  DPTRAIN_CHECK(record != mapping_.keys.end() && record->shape.kind == KeyKind::named, "{} is no name that was read",
+                key);
+  ResolvedOptions options;
+  if (record->inner.empty()) return options;  // of a name that is wrong
+  for (const ReadKey& option : record->inner.front()->keys)
+    if (std::string value = resolved_value(option); option.key != "name" && !value.empty())
+      options.emplace_back(option.key, std::move(value));
+  return options;
 }
 
 }  // namespace dptrain

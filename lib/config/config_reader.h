@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/config_node.h"
@@ -49,6 +50,9 @@ struct NamedListRule {
   bool may_be_empty = false;  ///< an absent one is, then
   std::string_view help = {};
 };
+
+/// Keys in the order read, and what they resolved to as YAML on one line: {"normalize", "{mean: [0.5], std: [1]}"}.
+using ResolvedOptions = std::vector<std::pair<std::string, std::string>>;
 
 /// Everything that reading a whole configuration collects: mistakes, the resolved values with their origins, the
 /// schema.
@@ -122,6 +126,9 @@ class ConfigReader {
   /// `value` is YAML (25, 'cpu:0', [1, 3], {name: ddp}) and stands for the whole value, options included; `origin` is
   /// shown as where it came from. The key must have been read.
   void resolve(std::string_view key, std::string_view value, std::string_view origin);
+  /// The options that came with the name under `key`, defaults included, as config.yaml shows them; those that have no
+  /// value are left out. Equal for what reads alike, however it was written. The key must have been read, by named().
+  ResolvedOptions resolved_options(std::string_view key) const;
 
  private:
   friend class ConfigSession;

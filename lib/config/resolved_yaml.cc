@@ -1,6 +1,7 @@
 #include "config/resolved_yaml.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -61,6 +62,14 @@ std::vector<Line> lines_of(const ReadMapping& mapping) {
   return lines;
 }
 
+std::string one_line(const ReadMapping& mapping) {
+  std::vector<std::string> parts;
+  for (const auto& record : mapping.keys)
+    if (const std::string value = resolved_value(record); !value.empty())
+      parts.push_back(fmt::format("{}: {}", yaml_text(record.key), value));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 /// A file's name may hold a line end; a comment may not.
 std::string comment(std::string text) {
   std::ranges::replace_if(
@@ -80,6 +89,23 @@ std::string resolved_yaml(const ReadMapping& root, bool origins) {
   for (const auto& line : lines)
     yaml += origins ? fmt::format("{:<{}}  {}\n", line.text, width, comment(line.origin)) : line.text + "\n";
   return yaml;
+}
+
+std::string resolved_value(const ReadKey& record) {
+  if (record.inner.empty() || record.resolved) return record.shown;
+  const KeyKind kind = record.shape.kind;
+  const ReadMapping& first = *record.inner.front();
+  if (kind == KeyKind::named && first.keys.size() == 1) return first.keys.front().shown;
+  if (kind != KeyKind::named_list && kind != KeyKind::sections) return one_line(first);
+  std::vector<std::string> items;
+  for (const auto& mapping : record.inner) {
+    const std::string item = one_line(*mapping);
+    if (kind == KeyKind::sections)
+      items.push_back(item);
+    else
+      items.push_back(yaml_text(mapping->choice) + (item == "{}" ? "" : ": " + item));
+  }
+  return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
 }  // namespace dptrain

@@ -10,4 +10,7 @@ namespace dptrain {
 /// value came from.
 std::string resolved_yaml(const ReadMapping& root, bool origins);
 
+/// What was read under one key as YAML on one line, `{channels: 6, kernel: 5}`; "" where it has no value.
+std::string resolved_value(const ReadKey& record);
+
 }  // namespace dptrain

@@ -1,6 +1,8 @@
 #include "data/dataset_registry.h"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -27,6 +29,14 @@ constexpr std::array kDatasets = {
     DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
 };
 
+/// Options that say where samples lie and how many of them are taken, not what one is.
+constexpr std::array<std::string_view, 6> kPlacesAndCounts = {"dir",        "files",   "limit",
+                                                              "test_limit", "samples", "test_samples"};
+
+bool is_place_or_count(const ResolvedOptions::value_type& option) {
+  return std::ranges::find(kPlacesAndCounts, option.first) != kPlacesAndCounts.end();
+}
+
 }  // namespace
 
 DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request) {
@@ -35,6 +45,8 @@ DatasetSpec read_dataset(ConfigReader& config, const DatasetRequest& request) {
   for (const DatasetRow& row : kDatasets)
     choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
   spec.name = config.named("dataset", choices, std::nullopt, "what to train on");
+  if (!config.describing()) spec.options = config.resolved_options("dataset");
+  std::erase_if(spec.options, is_place_or_count);
   // A file that is missing or wrong is traced back to the line that asked for it.
   spec.open = [open = spec.open, where = config.where("dataset")] {
     try {

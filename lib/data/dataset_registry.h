@@ -17,6 +17,8 @@ struct DatasetSpec {
   std::string name = {};
   bool shuffle = true;
   bool has_images = true;  ///< its samples are images, which can be augmented
+  /// What its samples and their order follow from, but for files: what it was read with, without places and counts.
+  ResolvedOptions options = {};
   /// Opens and checks everything: throws 66 where files are missing, 65 for what they hold, before any device is
   /// opened.
   std::function<Datasets()> open = {};

@@ -85,6 +85,7 @@ ModelSpec read_model(ConfigReader& config) {
     choices.push_back({row.name, row.help,
                        [&](ConfigReader& options) { spec = row.read != nullptr ? row.read(options) : by_name(row); }});
   spec.name = config.named("model", choices, std::nullopt, "the network to train");
+  if (!config.describing()) spec.options = config.resolved_options("model");
   spec.build = [build = std::move(spec.build), where = fmt::format("{} {}", config.where("model"), spec.name)](
                    const nn::LayerOptions& options, ModelInput input) {
     input.where = where;

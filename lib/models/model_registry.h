@@ -43,6 +43,7 @@ struct ModelSpec {
   BuildModel build;
   /// Of a model of text: what it takes, which a data set of text adapts to.
   std::optional<TextSizes> text = {};
+  ResolvedOptions options = {};  ///< what it was read with: with others its weights are those of another function
 };
 
 /// Reads the key `model`: a name or {name: ..., options}, or {layers: [...]}. One table of names stands behind it.

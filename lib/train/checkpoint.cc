@@ -88,7 +88,17 @@ CheckpointManifest read_manifest(const fs::path& folder) {
   return parse_manifest(read_file(folder / kManifest, size_t{1} << 24), (folder / kManifest).string());
 }
 
-void require_file(const fs::path& path, const CheckpointFile& known) {
+bool has_manifest(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kManifest, error);
+}
+
+/// False where the checkpoint has no such file, and need not have it.
+bool require_file(const fs::path& folder, const StateFile& file, const CheckpointManifest& manifest) {
+  const auto listed = manifest.files.find(file.name);
+  if (listed == manifest.files.end() && !file.always) return false;
+  const CheckpointFile known = listed == manifest.files.end() ? CheckpointFile{} : listed->second;
+  const fs::path path = folder / file.name;
   const auto refuse = [&](const std::string& expected, const std::string& got) {
     throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
                                             .expected = expected,
@@ -101,6 +111,7 @@ void require_file(const fs::path& path, const CheckpointFile& known) {
   if (bytes != known.bytes) refuse(fmt::format("expected {} bytes", known.bytes), fmt::format("{}", bytes));
   const std::string digest = sha256_of_file(path);
   if (digest != known.sha256) refuse(fmt::format("expected SHA-256 {}", known.sha256), digest);
+  return true;
 }
 
 }  // namespace
@@ -124,39 +135,41 @@ fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, 
 }
 
 Checkpoint read_checkpoint(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path / kManifest, error)) {
+  if (!has_manifest(path)) {
     require_readable_folder(path);
+    std::error_code error;
     throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
                                                 .expected = "expected the folder of a checkpoint, with manifest.json",
                                                 .got = fs::exists(path, error) ? "none" : "nothing there",
                                                 .advice = "name for instance runs/lenet/checkpoints/step-000938"});
   }
   CheckpointManifest manifest = read_manifest(path);
-  for (const StateFile& file : kStateFiles) {
-    const auto known = manifest.files.find(file.name);
-    if (known == manifest.files.end() && !file.always) continue;
-    require_file(path / file.name, known == manifest.files.end() ? CheckpointFile{} : known->second);
-    manifest.checkpoint.state.*file.tensors = read_safetensors(path / file.name);
-  }
+  for (const StateFile& file : kStateFiles)
+    if (require_file(path, file, manifest))
+      manifest.checkpoint.state.*file.tensors = read_safetensors(path / file.name);
   return std::move(manifest.checkpoint);
 }
 
 std::optional<TrainingIdentity> read_identity(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder / kManifest, error)) return std::nullopt;
+  if (!has_manifest(folder)) return std::nullopt;
   return read_manifest(folder).checkpoint.identity;
 }
 
-std::optional<ResumePoint> newest_checkpoint(const fs::path& folder,
-                                             const std::function<void(const std::string&)>& report) {
+void require_undamaged(const fs::path& file) {
+  const auto known = std::ranges::find(kStateFiles, file.filename().string(), &StateFile::name);
+  if (known == std::end(kStateFiles) || !has_manifest(file.parent_path())) return;
+  require_file(file.parent_path(), *known, read_manifest(file.parent_path()));
+}
+
+bool read_newest(const fs::path& folder, const DamageReport& report, const std::function<void(const fs::path&)>& read) {
   const auto folders = checkpoint_folders(folder);
-  if (folders.empty()) return std::nullopt;
+  if (folders.empty()) return false;
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     try {
-      return ResumePoint{.checkpoint = read_checkpoint(*newest), .folder = *newest};
+      read(*newest);
+      return true;
     } catch (const Error& error) {
-      if (error.code() != ExitCode::bad_data) throw;
+      if (error.code() != ExitCode::bad_data || !report) throw;
       report(error.what());
     }
   }
@@ -164,6 +177,14 @@ std::optional<ResumePoint> newest_checkpoint(const fs::path& folder,
                                           .expected = "expected a checkpoint that is whole",
                                           .got = fmt::format("{} damaged", folders.size()),
                                           .advice = "get one back from a copy, or begin anew with another --out"});
+}
+
+std::optional<ResumePoint> newest_checkpoint(const fs::path& folder, const DamageReport& report) {
+  std::optional<ResumePoint> point;
+  read_newest(folder, report, [&](const fs::path& newest) {
+    point = ResumePoint{.checkpoint = read_checkpoint(newest), .folder = newest};
+  });
+  return point;
 }
 
 std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {

@@ -36,16 +36,28 @@ Checkpoint read_checkpoint(const std::filesystem::path& path);
 /// manifest, where that is damaged.
 std::optional<TrainingIdentity> read_identity(const std::filesystem::path& folder);
 
+/// Throws 65, naming the file and the reason, where the manifest beside `file` knows another file of its name. What
+/// lies beside no manifest, or isn't a checkpoint's file by its name, passes.
+void require_undamaged(const std::filesystem::path& file);
+
+/// Is told of a checkpoint that was found damaged.
+using DamageReport = std::function<void(const std::string& damage)>;
+
+/// Calls `read` with the newest checkpoint in `folder`, then with the one before, until one doesn't throw 65; each that
+/// does is told to `report`. False where there is none. Throws 65 where all of them are damaged, and without `report`
+/// where the newest is.
+bool read_newest(const std::filesystem::path& folder, const DamageReport& report,
+                 const std::function<void(const std::filesystem::path& checkpoint)>& read);
+
 /// A checkpoint to go on from, and where it lies.
 struct ResumePoint {
   Checkpoint checkpoint;
   std::filesystem::path folder;
 };
 
-/// The newest checkpoint in `folder` that reads well; nothing where there is none. What was found damaged is told to
-/// `report`. Throws 65 where all of them are: what they hold isn't to be replaced by a new training unasked.
-std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder,
-                                             const std::function<void(const std::string&)>& report);
+/// The newest checkpoint in `folder` that reads well, as read_newest finds it; nothing where there is none. Throws 65
+/// where all of them are damaged: what they hold isn't to be replaced by a new training unasked.
+std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder, const DamageReport& report);
 
 /// Puts aside the checkpoints of later steps, as step-NNNNNN.aside: training goes on from an earlier one, and theirs is
 /// another way. An earlier one of that name is replaced. Returns their new folders.

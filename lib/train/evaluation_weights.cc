@@ -4,13 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "train/run_directory.h"
 #include "train/safetensors.h"
 
 namespace dptrain::train {
 
-std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& path) {
-  const auto file = find_weights(path);
+std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file) {
   auto weights = read_safetensors(file);
   std::error_code error;
   const auto average = file.parent_path() / "average.safetensors";

@@ -7,8 +7,8 @@
 
 namespace dptrain::train {
 
-/// The weights that a training's own evaluations went by, out of a .safetensors file, a checkpoint or a run directory:
-/// the model's, or their moving average where the checkpoint has one. Throws as find_weights and read_safetensors do.
-std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& path);
+/// The weights that a training's own evaluations went by, out of a file that find_weights has found: the model's, or
+/// their moving average where it lies beside them. Throws as read_safetensors does.
+std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file);
 
 }  // namespace dptrain::train

@@ -12,6 +12,7 @@
 #include "ops/reorder.h"
 #include "train/evaluation_weights.h"
 #include "train/trainer.h"
+#include "train/training_identity.h"
 
 namespace dptrain::train {
 namespace {
@@ -37,10 +38,11 @@ Prediction prediction_of(std::span<const float> logits) {
   return {.predicted_class = largest - logits.begin(), .probability = 1 / sum};
 }
 
-Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& checkpoint)
+Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& weights)
     : dtype_(compute_dtype(experiment.precision)) {
   require_images(experiment);
-  const auto weights = read_evaluation_weights(checkpoint);
+  require_same_model(experiment.model, weights);
+  const auto tensors = read_evaluation_weights(weights);
   const Datasets data = experiment.dataset.open();
   require_model_fits(experiment, *data.train);
   const auto& images = dynamic_cast<const ImageDataset&>(*data.train);
@@ -59,8 +61,8 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
     table_ = Tensor::from(device, {image_shape_[0], 256}, images.bytes().table);
     expected = nn::state_dict(*model_);
   });
-  const auto complete = nn::with_tied_names(expected, weights, checkpoint.string());
-  nn::require_same_tensors(expected, complete, checkpoint.string());
+  const auto complete = nn::with_tied_names(expected, tensors, weights.string());
+  nn::require_same_tensors(expected, complete, weights.string());
   team_->run("loading the weights", [&](int) { nn::load_state_dict(*model_, complete); });
 }
 

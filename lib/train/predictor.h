@@ -28,10 +28,10 @@ Prediction prediction_of(std::span<const float> logits);
 class Predictor {
  public:
   /// Opens the data set, whose images say what the model takes and how they are normalized, then the device.
-  /// `checkpoint` is one as `read_evaluation_weights` takes it. Throws 78 for a model or a data set of text and for a
-  /// model that the data doesn't fit, 65 for weights of another model, 71 for the device or its memory, and as reading
-  /// the checkpoint and opening the data set do.
-  Predictor(const Experiment& experiment, const std::filesystem::path& checkpoint);
+  /// `weights` is a file that find_weights has found. Throws 78 for a model or a data set of text and for a model that
+  /// the data doesn't fit, 65 for weights of another model, 71 for the device or its memory, and as reading the weights
+  /// and opening the data set do.
+  Predictor(const Experiment& experiment, const std::filesystem::path& weights);
 
   using Take = std::function<void(int64_t index, const Prediction&)>;
   /// Calls `take` for each of the images, in order. Throws as reading them does, those of the blocks before taken.

@@ -14,19 +14,19 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "train/checkpoint.h"
 
 namespace dptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kManifest = "manifest.json";
 constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kAverage = "average.safetensors";
 constexpr const char* kElsewhere = "choose another with --out";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
-constexpr std::array<const char*, 4> kCheckpointFiles = {"manifest.json", kWeights, "optimizer.safetensors",
-                                                         "average.safetensors"};
+constexpr std::array<const char*, 4> kCheckpointFiles = {kManifest, kWeights, "optimizer.safetensors", kAverage};
 constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};
 
 /// Removes what an earlier run wrote, and nothing else: somebody's own files in `checkpoints` stay.
@@ -62,6 +62,13 @@ void keep_lines(const fs::path& path, const char* key, int64_t last) {
       kept += line + "\n";
   }
   write_file_atomically(path, kept);
+}
+
+/// A file of weights, where it is whole. A training's evaluations went by the average that lies beside its weights.
+fs::path undamaged(const fs::path& file) {
+  require_undamaged(file);
+  if (file.filename() == kWeights) require_undamaged(file.parent_path() / kAverage);
+  return file;
 }
 
 }  // namespace
@@ -127,20 +134,21 @@ void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
   fs::remove(path_ / "summary.json", error);
 }
 
-fs::path find_weights(const fs::path& path) {
+fs::path find_weights(const fs::path& path, const DamageReport& report) {
   std::error_code error;
-  if (fs::is_regular_file(path, error)) return path;
-  if (fs::is_regular_file(path / kWeights, error)) return path / kWeights;
-  const auto found = checkpoint_folders(path / "checkpoints");
-  if (found.empty()) {
-    require_readable_folder(path);
-    throw Error(ExitCode::missing_file,
-                Mistake{.where = path.string(),
-                        .expected = "expected a .safetensors file, a checkpoint or a run directory with one",
-                        .got = fs::exists(path, error) ? "neither" : "nothing there",
-                        .advice = "name for instance runs/lenet_ddp_2cpu"});
-  }
-  return found.back() / kWeights;
+  if (fs::is_regular_file(path, error)) return undamaged(path);
+  if (fs::is_regular_file(path / kWeights, error)) return undamaged(path / kWeights);
+  const fs::path checkpoints = path / "checkpoints";
+  fs::path found;
+  if (read_newest(checkpoints, report, [&](const fs::path& newest) { found = undamaged(newest / kWeights); }))
+    return found;
+  if (fs::is_regular_file(path / kManifest, error)) return undamaged(path / kWeights);  // which names what is missing
+  require_readable_folder(path);
+  throw Error(ExitCode::missing_file,
+              Mistake{.where = path.string(),
+                      .expected = "expected a .safetensors file, a checkpoint or a run directory with one",
+                      .got = fs::exists(path, error) ? "neither" : "nothing there",
+                      .advice = "name for instance runs/lenet_ddp_2cpu"});
 }
 
 }  // namespace dptrain::train

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "train/checkpoint.h"
+
 namespace dptrain::train {
 
 /// What to do with what an earlier run left in its directory.
@@ -42,8 +44,10 @@ class RunDirectory {
   int lock_ = -1;
 };
 
-/// The model.safetensors that `path` names: the file itself, a checkpoint's folder, or a
-/// run directory, whose newest checkpoint counts. Throws 66, saying what was looked for.
-std::filesystem::path find_weights(const std::filesystem::path& path);
+/// The file of weights that `path` names: itself, the model.safetensors of a checkpoint's folder, or that of a run
+/// directory's newest checkpoint. Throws 66, saying what was looked for; 65, naming the file, where it or the average
+/// beside it isn't the one that its manifest speaks of. In a run directory such a checkpoint is told to `report` and
+/// the one before taken; without `report` it is refused, too.
+std::filesystem::path find_weights(const std::filesystem::path& path, const DamageReport& report = {});
 
 }  // namespace dptrain::train

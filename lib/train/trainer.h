@@ -54,7 +54,7 @@ class Trainer {
  public:
   /// Opens the devices and makes the replicas; goes on from a checkpoint where there is one. Throws 71 for a device or
   /// its memory, 78 for a model that the data doesn't fit; 65, naming both values, for a checkpoint or weights of
-  /// something else.
+  /// something else, and as find_weights does for those to begin with.
   Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash = {},
           const std::optional<ResumePoint>& resume = {});
 

@@ -7,12 +7,22 @@
 #include <string>
 
 #include "base/error.h"
-#include "train/run_directory.h"
 
 namespace dptrain::train {
 namespace {
 
+constexpr const char* kModel = "model";
+constexpr const char* kDataset = "dataset";
 constexpr const char* kVocabulary = "vocabulary";
+
+std::string option_name(const std::string& of, const std::string& option) { return of + "." + option; }
+
+/// Options came to manifests later than what they are options of: checkpoints from before say nothing of them.
+bool is_option(const std::string& name) { return name.find('.') != std::string::npos; }
+
+void add_options(TrainingIdentity& identity, const std::string& of, const ResolvedOptions& options) {
+  for (const auto& [option, value] : options) identity.emplace_back(option_name(of, option), value);
+}
 
 /// Tokens of a text mean its pieces; images, and tokens that are made up, have no vocabulary.
 std::optional<std::string> vocabulary_of(const Dataset& data) {
@@ -26,11 +36,20 @@ std::optional<std::string> value_of(const TrainingIdentity& identity, const std:
   return found == identity.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// What the weights of a checkpoint were trained as; of other files nothing is known.
+std::optional<TrainingIdentity> identity_of_weights(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  if (name != "model.safetensors" && name != "average.safetensors") return std::nullopt;
+  return read_identity(file.parent_path());
+}
+
 }  // namespace
 
 TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) {
-  TrainingIdentity identity = {{"model", experiment.model.name}, {"dataset", experiment.dataset.name}};
+  TrainingIdentity identity = {{kModel, experiment.model.name}, {kDataset, experiment.dataset.name}};
   if (const auto vocabulary = vocabulary_of(data)) identity.emplace_back(kVocabulary, *vocabulary);
+  add_options(identity, kModel, experiment.model.options);
+  add_options(identity, kDataset, experiment.dataset.options);
   identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
                                    {"batch_size", std::to_string(experiment.batch_size)},
                                    {"accumulate", std::to_string(experiment.accumulate)},
@@ -42,7 +61,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume) {
   for (const auto& [name, value] : own) {
     const auto other = value_of(resume.checkpoint.identity, name);
-    if (other == value) continue;
+    if (other == value || (!other && is_option(name))) continue;
     throw Error(ExitCode::bad_data,
                 Mistake{.where = resume.folder.string(),
                         .expected = fmt::format("expected a training with {} {}", name, value),
@@ -57,16 +76,28 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights) {
   const auto own = vocabulary_of(data);
   if (!own) return;
-  const auto file = find_weights(weights);
-  if (file.filename() != "model.safetensors") return;
-  const auto identity = read_identity(file.parent_path());
+  const auto identity = identity_of_weights(weights);
   const auto other = identity ? value_of(*identity, kVocabulary) : std::nullopt;
   if (!other || other == own) return;
   throw Error(ExitCode::bad_data,
-              Mistake{.where = file.string(),
+              Mistake{.where = weights.string(),
                       .expected = fmt::format("expected weights that have learned the vocabulary {}", *own),
                       .got = *other,
                       .advice = "give the data set the text and the vocabulary that they were trained with"});
+}
+
+void require_same_model(const models::ModelSpec& model, const std::filesystem::path& weights) {
+  const auto identity = identity_of_weights(weights);
+  if (!identity || value_of(*identity, kModel) != model.name) return;
+  for (const auto& [option, value] : model.options) {
+    const auto other = value_of(*identity, option_name(kModel, option));
+    if (!other || other == value) continue;
+    throw Error(ExitCode::bad_data, Mistake{.where = weights.string(),
+                                            .expected = fmt::format("expected weights that were trained with {} {}",
+                                                                    option_name(kModel, option), value),
+                                            .got = *other,
+                                            .advice = "set what they were trained with"});
+  }
 }
 
 }  // namespace dptrain::train

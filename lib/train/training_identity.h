@@ -12,11 +12,16 @@ namespace dptrain::train {
 /// something else.
 TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data);
 
-/// Throws 65, naming the checkpoint and both values, where it is not of the training `own`.
+/// Throws 65, naming the checkpoint, what differs and both values, where it is not of the training `own`. Options that
+/// its manifest doesn't have, as those from before there were any, are not compared.
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume);
 
 /// Throws 65, naming the checkpoint and both vocabularies, where weights have learned another one than that of `data`.
-/// `weights` is what find_weights takes; only the manifest of a checkpoint says of which vocabulary it is.
+/// `weights` is a file that find_weights has found; only the manifest of a checkpoint says of which vocabulary it is.
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights);
+
+/// Throws 65, naming the file, the option and both values, where the weights of such a model were trained with other
+/// options: many of them change no tensor's shape. Those of a model of another name are left to their tensors.
+void require_same_model(const models::ModelSpec& model, const std::filesystem::path& weights);
 
 }  // namespace dptrain::train

@@ -153,6 +153,38 @@ TEST(ResolvedYaml, KeepsThatAnEmptySectionWasWritten) {
   EXPECT_EQ(yaml_of("seed: 0\n"), "seed: 0\n");
 }
 
+/// What "net" has for options in this configuration.
+ResolvedOptions options_of(const std::string& yaml) {
+  ResolvedOptions options;
+  const std::vector<ConfigChoice> layers = {
+      {"relu", "", {}}, {"linear", "", [](ConfigReader& layer) { layer.integer("features", {}); }, "features"}};
+  const std::vector<ConfigChoice> nets = {{"small", "", {}}, {"net", "", [&](ConfigReader& net) {
+                                                                net.section("scale", [](ConfigReader& scale) {
+                                                                  scale.numbers("mean", {0.5});
+                                                                  scale.optional_text("note");
+                                                                });
+                                                                net.named_list("layers", layers,
+                                                                               {.definition = "layers"});
+                                                                net.optional_integer("width");
+                                                                net.named("inner", std::span(layers).first(1), "relu");
+                                                              }}};
+  const ConfigSession session(parse_config(yaml, "a.yaml"), [&](ConfigReader& reader) {
+    reader.named("net", nets, {});
+    options = reader.resolved_options("net");
+  });
+  return options;
+}
+
+TEST(ResolvedYaml, OptionsAreALineEachHoweverTheyWereWritten) {
+  const ResolvedOptions expected = {
+      {"scale", "{mean: [0.5]}"}, {"layers", "[relu, linear: {features: 3}]"}, {"inner", "relu"}};
+  EXPECT_EQ(options_of("net: {name: net, layers: [relu, linear: 3]}\n"), expected);
+  EXPECT_EQ(options_of("net:\n  inner: {name: relu}\n  layers:\n  - relu:\n  - linear: {features: 3}\n"
+                       "  name: net\n  scale: {mean: 5e-1}\n"),
+            expected);
+  EXPECT_EQ(options_of("net: small\n"), ResolvedOptions());
+}
+
 TEST(ResolvedYaml, OfNothingIsAnEmptyMapping) {
   const ConfigSession session(parse_config("{}", "a.yaml"), [](ConfigReader&) {});
   EXPECT_EQ(session.resolved_yaml(), "{}\n");

@@ -3,6 +3,7 @@
 
 #include "data/small_text.h"
 #include "e2e/command_fixture.h"
+#include "support/png_files.h"
 
 namespace dptrain {
 namespace {
@@ -88,6 +89,63 @@ TEST_F(ResumeTest, ADamagedCheckpointIsPassedOver) {
   EXPECT_NE(finished.out.find("resumed after step 5"), std::string::npos) << finished.out;
   EXPECT_EQ(last_metrics("run")["weights_hash"], before);
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
+}
+
+/// Whatever reads weights: `eval`, `predict`, `hash` and `init`, each given a run or a checkpoint's folder.
+TEST_F(ResumeTest, DamagedWeightsAreReadByNoCommand) {
+  train("run", {"epochs=2"});
+  const std::string newest = "run/checkpoints/step-000010", before = hash("run/checkpoints/step-000005");
+  std::string bytes = text(newest + "/model.safetensors");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  folder_.write(newest + "/model.safetensors", bytes);
+  folder_.write("gray.png", testing::png_file(28, 28, std::vector<uint8_t>(784)));
+  const auto commands = [](const std::string& weights) {
+    return std::vector<testing::Arguments>{
+        {"eval", "--config", "digits.yaml", "--checkpoint", weights, "--json"},
+        {"predict", "--config", "digits.yaml", "--checkpoint", weights, "--input", "gray.png"},
+        {"hash", weights},
+        training("warm" + std::to_string(weights.size()), {"learning_rate=1e-30", "init={from: " + weights + "}"})};
+  };
+  for (const std::string& named : {newest, newest + "/model.safetensors"})
+    for (const auto& command : commands(named)) {
+      SCOPED_TRACE(command.front());
+      const Finished finished = run(command);
+      expect_failed(finished, 65,
+                    {newest + "/model.safetensors: expected SHA-256 ", ", got ", "; the file is damaged"});
+      EXPECT_EQ(finished.out, "");
+      EXPECT_EQ(testing::lines_of(finished.err).size(), 1u) << finished.err;
+    }
+  for (const auto& command : commands("run")) {
+    SCOPED_TRACE(command.front());
+    const Finished finished = run(command);
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    EXPECT_NE(finished.err.find(newest + "/model.safetensors: expected SHA-256 "), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find("an older one is looked for"), std::string::npos) << finished.err;
+    if (command.front() == "hash" || command.front() == "eval") {
+      EXPECT_NE(finished.out.find(before), std::string::npos) << finished.out;
+    }
+  }
+  EXPECT_EQ(hash("warm3"), before) << "a rate that changes nothing left what it began with";
+}
+
+/// A net without its ReLU has the same tensors, and is another function.
+TEST_F(ResumeTest, AnotherFunctionOfTheSameTensorsIsRefused) {
+  folder_.write("gray.png", testing::png_file(28, 28, std::vector<uint8_t>(784)));
+  const std::string net = "model={layers: [flatten, linear: 8, relu, linear: classes]}",
+                    other = "model={layers: [flatten, linear: 8, linear: classes]}";
+  train("run", {net});
+  const testing::Arguments words = {"model.layers [flatten, ", ", got [flatten, ", "relu, "};
+  expect_failed(run(resuming("run", {other, "epochs=2"})), 65, words);
+  for (testing::Arguments command :
+       {testing::Arguments{"eval", "--config", "digits.yaml", "--checkpoint", "run"},
+        testing::Arguments{"predict", "--config", "digits.yaml", "--checkpoint", "run", "--input", "gray.png"}}) {
+    SCOPED_TRACE(command.front());
+    command.insert(command.end(), {"--set", other});
+    expect_failed(run(command), 65, words);
+    command.back() = net;
+    EXPECT_EQ(run(command).exit, 0);
+  }
+  EXPECT_EQ(train("warm", {other, "init={from: run}"}).exit, 0) << "who begins anew may change the net";
 }
 
 TEST_F(ResumeTest, WhereAllCheckpointsAreDamagedNothingIsChanged) {

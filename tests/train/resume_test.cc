@@ -221,8 +221,50 @@ TEST(Resume, RefusesAnotherTraining) {
   refused({"model=resnet18"}, {"model resnet18", "got lenet"});
   refused({"optimizer=adam"}, {"optimizer adam", "got sgd"});
   refused({"optimizer=sgd"}, {"optimizer.safetensors", "momentum_buffer", "one more"});
-  refused({"dataset.shape=[1, 20, 20]"}, {"model.safetensors", "fc1.weight", "expected [128, 200]", "got [128, 50]"});
+  refused({"dataset.shape=[1, 20, 20]"}, {"dataset.shape [1, 20, 20]", "got [1, 16, 16]"});
+  refused({"dataset.normalize={mean: 0.5}"}, {"dataset.normalize {mean: [0.5], std: [1]}", "got none"});
+  refused({"dataset.shuffle=false"}, {"dataset.shuffle false", "got true", "set what it was trained with"});
   EXPECT_NO_THROW(run.run(trained));
+}
+
+/// Options of a model that change none of its tensors.
+TEST(Resume, RefusesAnotherFunctionOfTheSameTensors) {
+  const Overrides text = {"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 24}",
+                          "dataset={name: synthetic, samples: 40, test_samples: 10}", "optimizer=adamw"};
+  Overrides other = text;
+  other.emplace_back("model.heads=8");
+  ResumedRun bert;
+  bert.run(text, 2);
+  expect_error(ExitCode::bad_data, {"step-000002: expected a training with model.heads 8, got 2; set what it was"},
+               [&] { bert.run(other); });
+  ResumedRun layers;
+  layers.run({"model={layers: [flatten, linear: 8, relu, linear: classes]}"}, 2);
+  expect_error(ExitCode::bad_data,
+               {"expected a training with model.layers [flatten, linear: {features: 8, ",
+                ", got [flatten, linear: {features: 8, ", "}, relu, linear: {features: classes, "},
+               [&] { layers.run({"model={layers: [flatten, linear: 8, linear: classes]}"}); });
+  EXPECT_NO_THROW(layers.run({"model={layers: [flatten, linear: {features: 8}, relu: , linear: classes]}"}));
+}
+
+TEST(Resume, HowItIsComputedMayChange) {
+  ResumedRun run;
+  run.run({"epochs=1"}, 2);
+  EXPECT_NO_THROW(run.run({"devices=[cpu:0]", "strategy=single", "threads=2", "precision=bf16", "epochs=2",
+                           "learning_rate=0.01", "dataset.test_samples=20"}));
+}
+
+/// Their manifests name the model and the data set without what they were read with.
+TEST(Resume, CheckpointsFromBeforeOptionsWereKeptGoOn) {
+  const Experiment experiment = experiment_of();
+  const Datasets data = experiment.dataset.open();
+  ResumedRun run;
+  run.run({}, 2);
+  auto point = newest_checkpoint(run.path() / "checkpoints", {});
+  ASSERT_TRUE(point.has_value());
+  const auto removed = std::erase_if(point->checkpoint.identity,
+                                     [](const auto& entry) { return entry.first.find('.') != std::string::npos; });
+  EXPECT_GE(removed, 4u) << "classes, shape, normalize and shuffle";
+  EXPECT_NO_THROW(Trainer(experiment, data, {}, point));
 }
 
 TEST(Resume, WeightsOfAFileBeginAnotherTraining) {

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/file.h"
 #include "support/expect_error.h"
 #include "support/idx_files.h"
 #include "support/process.h"
@@ -18,8 +19,9 @@ using testing::ScratchFolder;
 using testing::text_of;
 
 /// A checkpoint after so many steps, in the run directory.
-fs::path checkpoint_of(const RunDirectory& directory, int64_t step) {
+fs::path checkpoint_of(const RunDirectory& directory, int64_t step, const std::vector<nn::NamedValues>& average = {}) {
   Checkpoint checkpoint;
+  checkpoint.state.average = average;
   checkpoint.position.step = step;
   checkpoint.state.model = {{"weight", {2}, {1, 2}}};
   return write_checkpoint(directory.checkpoints(), checkpoint, 5);
@@ -143,6 +145,76 @@ TEST(FindWeights, TakesAFileACheckpointOrARun) {
   EXPECT_EQ(find_weights(scratch.path()), last) << "the newest by number, not by letters";
   fs::create_directory(scratch.path() / "checkpoints/step-2000000");  // killed before it was written
   EXPECT_EQ(find_weights(scratch.path()), last);
+}
+
+/// Two checkpoints of a run, the newest with an average.
+class FindWeightsOfDamaged : public ::testing::Test {
+ protected:
+  FindWeightsOfDamaged() {
+    const RunDirectory directory(scratch_.path(), EarlierRun::refuse);
+    before_ = checkpoint_of(directory, 1) / "model.safetensors";
+    newest_ = checkpoint_of(directory, 2, {{"weight", {2}, {3, 4}}});
+  }
+  static void flip_last_bit(const fs::path& file) {
+    std::string bytes = text_of(file);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    write_file_atomically(file, bytes);
+  }
+  void expect_refused(const fs::path& path, std::initializer_list<std::string_view> words) const {
+    expect_error(ExitCode::bad_data, words, [&] { find_weights(path); });
+    // Only in a run is there another.
+    if (path == scratch_.path()) return;
+    expect_error(ExitCode::bad_data, words,
+                 [&] { find_weights(path, [](const std::string& damage) { ADD_FAILURE() << damage; }); });
+  }
+  void expect_passed_over(std::string_view file) const {
+    std::string told;
+    EXPECT_EQ(find_weights(scratch_.path(), [&](const std::string& damage) { told += damage; }), before_);
+    EXPECT_NE(told.find(file), std::string::npos) << told;
+  }
+
+  ScratchFolder scratch_;
+  fs::path before_, newest_;
+};
+
+TEST_F(FindWeightsOfDamaged, ABitIsNamedAndTheCheckpointBeforeTaken) {
+  const fs::path file = newest_ / "model.safetensors";
+  EXPECT_EQ(find_weights(scratch_.path()), file);
+  flip_last_bit(file);
+  for (const fs::path& path : {file, newest_, scratch_.path()})
+    expect_refused(path, {file.string(), ": expected SHA-256 ", ", got ", "; the file is damaged"});
+  expect_passed_over("step-000002/model.safetensors");
+}
+
+TEST_F(FindWeightsOfDamaged, TheAverageIsPartOfTheWeights) {
+  const fs::path file = newest_ / "average.safetensors";
+  flip_last_bit(file);
+  for (const fs::path& path : {file, newest_, newest_ / "model.safetensors"}) expect_refused(path, {file.string()});
+  expect_passed_over("step-000002/average.safetensors");
+  fs::remove(file);
+  expect_refused(newest_, {file.string(), "expected a file that manifest.json names, got none"});
+}
+
+TEST_F(FindWeightsOfDamaged, AMissingFileIsNamed) {
+  fs::remove(newest_ / "model.safetensors");
+  expect_refused(newest_, {"model.safetensors: expected a file that manifest.json names, got none"});
+  expect_passed_over("step-000002/model.safetensors");
+}
+
+TEST_F(FindWeightsOfDamaged, WhereAllAreNoneIsTaken) {
+  flip_last_bit(before_);
+  flip_last_bit(newest_ / "model.safetensors");
+  expect_error(ExitCode::bad_data, {"checkpoints: expected a checkpoint that is whole, got 2 damaged"},
+               [&] { find_weights(scratch_.path(), [](const std::string&) {}); });
+}
+
+TEST_F(FindWeightsOfDamaged, WeightsNeedNoOptimizerAndAFileNoManifest) {
+  fs::remove(newest_ / "optimizer.safetensors");
+  EXPECT_EQ(find_weights(newest_), newest_ / "model.safetensors");
+  const fs::path alone = scratch_.path() / "model.safetensors";
+  fs::copy(newest_ / "model.safetensors", alone);
+  flip_last_bit(alone);
+  EXPECT_EQ(find_weights(alone), alone) << "nobody knows what it was";
 }
 
 TEST(FindWeights, SaysWhatItLookedFor) {

@@ -1,4 +1,5 @@
-// A model of text goes on, is evaluated and begins with the vocabulary that its weights have learned, or is refused.
+// A training goes on as what it was, and weights serve the model that has learned them. A model of text goes on, is
+// evaluated and begins with the vocabulary that its weights have learned, or is refused.
 #include "train/training_identity.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ class TrainingIdentityOfText : public ::testing::Test {
     trainer.run(directory, observer, StopSignal(0));
   }
   void require_vocabulary_of_run(const Experiment& experiment) const {
-    require_same_vocabulary(*experiment.dataset.open().train, run());
+    require_same_vocabulary(*experiment.dataset.open().train, find_weights(run()));
   }
   fs::path vocabulary_of(const std::string& text) const {
     for (const auto& entry : fs::directory_iterator(folder_.path())) {
@@ -105,6 +106,37 @@ TEST_F(TrainingIdentityOfText, WeightsWithoutAManifestAreNotCompared) {
   fs::copy(run() / "checkpoints/step-000002/model.safetensors", folder_.path());
   EXPECT_NO_THROW(
       require_same_vocabulary(*experiment("other.txt").dataset.open().train, folder_.path() / "model.safetensors"));
+}
+
+TEST_F(TrainingIdentityOfText, WeightsOfAnotherFunctionAreRefused) {
+  train(experiment());
+  const auto weights = find_weights(run());
+  models::ModelSpec model = experiment().model;
+  EXPECT_NO_THROW(require_same_model(model, weights));
+  const auto heads = std::ranges::find(model.options, "heads", &ResolvedOptions::value_type::first);
+  ASSERT_NE(heads, model.options.end());
+  heads->second = "8";
+  expect_error(ExitCode::bad_data,
+               {"model.safetensors: expected weights that were trained with model.heads 8, got 2; set what they were"},
+               [&] { require_same_model(model, weights); });
+  fs::copy(weights, folder_.path());
+  EXPECT_NO_THROW(require_same_model(model, folder_.path() / "model.safetensors")) << "nothing is known of it";
+  model.name = "another";
+  EXPECT_NO_THROW(require_same_model(model, weights)) << "its tensors tell";
+  model = experiment().model;
+  model.options.emplace_back("later", "1");
+  EXPECT_NO_THROW(require_same_model(model, weights)) << "an option that came after the checkpoint";
+}
+
+/// Where samples lie and how many are taken is no part of what they are; counts have a name of their own.
+TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
+  const Experiment experiment = experiment_of(
+      {"model={name: layers, layers: [flatten, linear: classes]}", "dataset.limit=30", "dataset.test_limit=20"});
+  std::vector<std::string> names;
+  for (const auto& [name, value] : identity_of(experiment, *experiment.dataset.open().train)) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"model", "dataset", "model.layers", "dataset.classes", "dataset.shape",
+                                             "dataset.normalize", "dataset.shuffle", "samples", "batch_size",
+                                             "accumulate", "seed", "optimizer"}));
 }
 
 /// Images have none, nor have tokens that are made up.
