@@ -44,20 +44,23 @@ TEST_P(BatchNorm, Training) {
 }
 
 TEST_P(BatchNorm, OnceMoreGivesTheSameBits) {
-  if (values_["residual"]) return;  // refused, as below
-  for (const Layout layout : GetParam().row.image_layouts) {
-    SCOPED_TRACE(layout_name(layout));
-    const ops::BatchNormInputs in = inputs(layout, layout);
-    ops::BatchNormTraining forward = ops::batch_norm_training(in, options_);
-    const Tensor y = forward.y;
-    forward.y = Tensor();
-    const std::vector<float> running = values_of(in.running_mean);
-    const Tensor again = ops::batch_norm_again(in, forward, options_);
-    EXPECT_EQ(again.layout(), layout);
-    EXPECT_EQ(values_of(again), values_of(y));
-    expect_zero_padding(again);
-    EXPECT_EQ(values_of(in.running_mean), running);
-  }
+  for (const Layout layout : GetParam().row.image_layouts)
+    for (const bool relu : {false, true}) {
+      SCOPED_TRACE(std::string(layout_name(layout)) + (relu ? ", relu" : ""));
+      ops::BatchNormInputs in = inputs(layout, layout);
+      in.residual = Tensor();  // with one it is refused, as below
+      ops::BatchNormOptions options = options_;
+      options.relu = relu;
+      ops::BatchNormTraining forward = ops::batch_norm_training(in, options);
+      const Tensor y = forward.y;
+      forward.y = Tensor();
+      const std::vector<float> running = values_of(in.running_mean);
+      const Tensor again = ops::batch_norm_again(in, forward, options);
+      EXPECT_EQ(again.layout(), layout);
+      EXPECT_EQ(values_of(again), values_of(y));
+      expect_zero_padding(again);
+      EXPECT_EQ(values_of(in.running_mean), running);
+    }
 }
 
 TEST_P(BatchNorm, Evaluation) {
