@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands.h"
+#include "device/cpu_amx.h"
 #include "device/cpu_device.h"
 #include "device/cuda_probe.h"
 #include "device/device_list.h"
@@ -19,7 +20,7 @@ double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 std::string as_text() {
   std::string text = fmt::format("cpu:0 to cpu:{}  logical workers on {}, {} cores to use, {}, {:.1f} GB of memory\n",
-                                 kMaxCpuWorkers - 1, cpu_model_name(), usable_cores(), cpu_isa_name(cpu_isa()),
+                                 kMaxCpuWorkers - 1, cpu_model_name(), usable_cores(), cpu_instructions(),
                                  gigabytes(host_memory_bytes()));
   for (const auto& gpu : cuda_devices())
     text += fmt::format("cuda:{}  {}, compute capability {}, {:.1f} GB of memory\n", gpu.index, gpu.name,
@@ -41,7 +42,7 @@ std::string as_json() {
                                   {{"name", cpu_model_name()},
                                    {"workers", kMaxCpuWorkers},
                                    {"cores", usable_cores()},
-                                   {"instructions", cpu_isa_name(cpu_isa())},
+                                   {"instructions", cpu_instructions()},
                                    {"memory_bytes", host_memory_bytes()}}},
                                  {"cuda", gpus},
                                  {"cuda_absence", cuda_absence()},

@@ -54,15 +54,6 @@ class NoMark final : public DeviceMark {
   void wait() override {}
 };
 
-/// oneDNN reads ONEDNN_MAX_CPU_ISA, and the older DNNL_MAX_CPU_ISA only where that says nothing.
-CpuIsa cap_of_environment() {
-  for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') return cpu_isa_cap(value);
-  }
-  return CpuIsa::avx512;
-}
-
 CpuIsa isa_of_machine() {
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -95,6 +86,14 @@ int usable_cores() {
   return CPU_COUNT(&set);
 }
 
+std::string_view isa_cap_of_environment() {
+  for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return "";
+}
+
 CpuIsa cpu_isa_cap(std::string_view value) {
   std::string name(value);
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -104,7 +103,7 @@ CpuIsa cpu_isa_cap(std::string_view value) {
 }
 
 CpuIsa cpu_isa() {
-  static const CpuIsa isa = std::min(isa_of_machine(), cap_of_environment());
+  static const CpuIsa isa = std::min(isa_of_machine(), cpu_isa_cap(isa_cap_of_environment()));
   return isa;
 }
 

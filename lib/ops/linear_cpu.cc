@@ -6,6 +6,8 @@
 #include "ops/f32_operands.h"
 #include "ops/f32_pieces.h"
 #include "ops/linear_kernels.h"
+#include "ops/linear_tiles_cpu.h"
+#include "ops/tile_product.h"
 
 // By our own products: oneDNN's forward adds in an order that depends on its threads, and all of its passes pack plain
 // matrices again and again, into memory that they take from the system and give back at each call.
@@ -119,6 +121,10 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   Device& device = x.device();
   Tensor y = Tensor::empty(device, {samples, out}, {.dtype = x.dtype()});
   if (y.elements() == 0) return y;
+  if (tile_kernels() != nullptr) {
+    linear_forward_by_tiles(x, weight, bias, relu, y);
+    return y;
+  }
   // A sample's bits depend on nothing but itself, so evaluation shows the same figures on any devices.
   const Tensor packed = packed_weights(weight);
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
@@ -149,6 +155,10 @@ Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient)
   Tensor gradient = Tensor::empty(weight.device(), {output_gradient.shape()[0], weight.shape()[1]},
                                   {.dtype = output_gradient.dtype()});
   if (gradient.elements() == 0) return gradient;
+  if (tile_kernels() != nullptr) {
+    linear_backward_data_by_tiles(weight, output_gradient, gradient);
+    return gradient;
+  }
   const Tensor computed = f32_for(gradient), incoming = as_f32(output_gradient, Layout::plain);
   multiply(incoming, as_f32(weight, Layout::plain), computed);
   round_into(computed, gradient);
@@ -162,8 +172,13 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
     if (with_bias && !gradients.accumulate_bias) gradients.bias.fill_zero();
     return;
   }
+  if (tile_kernels() != nullptr && !with_bias)
+    return linear_backward_weight_by_tiles(x, output_gradient, gradients.weight, gradients.accumulate_weight);
   const Tensor incoming = as_f32(output_gradient, Layout::plain);
-  multiply_transposed(incoming, as_f32(x, Layout::plain), gradients.weight, gradients.accumulate_weight);
+  if (tile_kernels() != nullptr)
+    linear_backward_weight_by_tiles(x, output_gradient, gradients.weight, gradients.accumulate_weight);
+  else
+    multiply_transposed(incoming, as_f32(x, Layout::plain), gradients.weight, gradients.accumulate_weight);
   if (with_bias) sum_columns(incoming, gradients.bias, gradients.accumulate_bias);
 }
 

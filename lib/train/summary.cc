@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/sha256.h"
+#include "device/cpu_amx.h"
 #include "device/cpu_device.h"
 
 namespace dptrain::train {
@@ -27,7 +28,7 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
         {"commit", environment.commit},
         {"libraries", environment.libraries},
         {"cpu", cpu_model_name()},
-        {"instructions", cpu_isa_name(cpu_isa())},
+        {"instructions", cpu_instructions()},
         {"cores", usable_cores()},
         {"devices", devices},
         {"threads", experiment.threads}}},

@@ -3,11 +3,13 @@
 #include "device/cpu_device.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <thread>
 #include <vector>
 
 #include "device/buffer.h"
+#include "device/cpu_amx.h"
 #include "device/parallel_for.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
@@ -95,6 +97,22 @@ TEST(CpuIsa, IsCappedByOneDnnsNames) {
   for (const char* name : {"AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16", "AVX512_CORE_AMX", "ALL", "DEFAULT",
                            "AVX3", "AVX2 ", ""})
     EXPECT_EQ(cpu_isa_cap(name), CpuIsa::avx512) << name;
+}
+
+TEST(CpuIsa, AmxIsCappedByOneDnnsNames) {
+  for (const char* name :
+       {"SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16", "avx512_core_fp16", "AVX10_1_512"})
+    EXPECT_FALSE(isa_cap_allows_amx(name)) << name;
+  for (const char* name : {"AVX512_CORE_AMX", "avx512_core_amx_fp16", "AVX10_1_512_AMX", "ALL", "DEFAULT", ""})
+    EXPECT_TRUE(isa_cap_allows_amx(name)) << name;
+}
+
+TEST(CpuIsa, TheTrialOfAmxLeavesSignalsAsTheyWere) {
+  const bool has = cpu_has_amx();
+  struct sigaction now = {};
+  ASSERT_EQ(::sigaction(SIGILL, nullptr, &now), 0);
+  EXPECT_EQ(now.sa_handler, SIG_DFL);
+  EXPECT_EQ(cpu_instructions(), std::string(cpu_isa_name(cpu_isa())) + (has ? " and amx" : ""));
 }
 
 TEST(CpuIsa, HasNames) {
