@@ -11,7 +11,7 @@ namespace {
 
 /// Rows of the left factor that are packed at once, and the depth: with the block of the right factor that they meet
 /// they stay in the second-level cache.
-constexpr int64_t kRows = 128, kDepth = 1024;
+constexpr int64_t kRows = 128, kDepth = 512;
 
 /// A matrix as a factor. Its rows are the product's rows or columns and its columns the depth, or the other way around.
 TileSource factor(const Tensor& matrix, bool transposed) {

@@ -21,77 +21,93 @@ __mmask16 first_lanes(int64_t count) {
 
 __m512 read_f32(const float* from, int64_t count) { return _mm512_maskz_loadu_ps(first_lanes(count), from); }
 
-/// Pairs of one tile, a register for each row of it, and what is left of the f32 numbers they are rounded from.
-struct TilePairs {
-  __m512i pairs[16];
-  __m512 lower[16], upper[16];
+/// Two vectors of neighbors become one of the even and one of the odd.
+struct LowerAndUpper {
+  __m512 lower, upper;
 };
-
-/// The numbers of 16 rows at `depth`, which lie along the rows: pairs are neighbors.
-void read_along(const TileSource& source, int64_t row, int64_t depth, TilePairs& tile) {
-  const int64_t deep = smaller(kTileDepth, source.depth - depth);
+LowerAndUpper apart(__m512 first, __m512 second) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-  for (int r = 0; r < 16; ++r) {
-    const bool inside = row + r < source.count;
-    const int64_t at = (row + r) * source.stride + depth;
+  return {_mm512_permutex2var_ps(first, even, second), _mm512_permutex2var_ps(first, odd, second)};
+}
+
+/// A number's bf16, the nearest or the next towards zero, as a float whose lower half is zero. The nearest is taken for
+/// the first piece, so that the next one's sign says nothing: what a product of pieces leaves out is positive as often
+/// as negative. Those after it are exact with either, and towards zero costs less.
+template <bool Nearest>
+__m512 piece_of(__m512 x) {
+  __m512i bits = _mm512_castps_si512(x);
+  if (Nearest) bits = _mm512_add_epi32(bits, _mm512_set1_epi32(0x8000));
+  return _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+
+/// The upper halves of floats, as pairs.
+__m512i upper_halves(const LowerAndUpper& x) {
+  return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(x.lower), 16),
+                                 _mm512_castps_si512(x.upper));
+}
+
+/// Writes a tile's row of f32 numbers, its pieces' tiles `kBlock * kTileDepth` apart.
+void write_row(LowerAndUpper x, int pieces, Bfloat16* to) {
+  constexpr int64_t kPiece = kBlock * kTileDepth;
+  if (pieces == 1) return _mm512_storeu_si512(to, pairs_of(x.lower, x.upper));
+  const LowerAndUpper first = {piece_of<true>(x.lower), piece_of<true>(x.upper)};
+  _mm512_storeu_si512(to, upper_halves(first));
+  x = {_mm512_sub_ps(x.lower, first.lower), _mm512_sub_ps(x.upper, first.upper)};
+  const LowerAndUpper second = {piece_of<false>(x.lower), piece_of<false>(x.upper)};
+  _mm512_storeu_si512(to + kPiece, upper_halves(second));
+  x = {_mm512_sub_ps(x.lower, second.lower), _mm512_sub_ps(x.upper, second.upper)};
+  _mm512_storeu_si512(to + 2 * kPiece, upper_halves(x));
+}
+
+/// Writes a tile whose depth lies along the rows: pairs are neighbors, and a row of the tile is a row of the source.
+void write_along(const TileSource& source, int64_t row, int64_t depth, int pieces, Bfloat16* to) {
+  const int64_t deep = smaller(kTileDepth, source.depth - depth);
+  for (int64_t r = 0; r < kTileRows; ++r, to += kTileDepth) {
+    const int64_t inside = row + r < source.count ? deep : 0, at = (row + r) * source.stride + depth;
     if (source.bf16 != nullptr) {
-      const auto mask = static_cast<__mmask32>(!inside ? 0 : deep == 32 ? 0xffffffffu : (1u << deep) - 1);
-      tile.pairs[r] = _mm512_maskz_loadu_epi16(mask, source.bf16 + at);
-      continue;
+      const auto mask = static_cast<__mmask32>(inside == kTileDepth ? 0xffffffffu : (1u << inside) - 1);
+      _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(mask, source.bf16 + at));
+    } else {
+      write_row(apart(read_f32(source.f32 + at, inside), read_f32(source.f32 + at + 16, inside - 16)), pieces, to);
     }
-    const __m512 first = read_f32(source.f32 + at, inside ? deep : 0);
-    const __m512 second = read_f32(source.f32 + at + 16, inside ? deep - 16 : 0);
-    tile.lower[r] = _mm512_permutex2var_ps(first, even, second);
-    tile.upper[r] = _mm512_permutex2var_ps(first, odd, second);
   }
 }
 
-/// The numbers of 16 columns at `depth`, which lies across the rows: pairs are below each other.
-void read_across(const TileSource& source, int64_t column, int64_t depth, TilePairs& tile) {
-  const int64_t count = source.count - column;
-  for (int r = 0; r < 16; ++r) {
-    const int64_t k = depth + 2 * r;
-    const __mmask16 first = k < source.depth ? first_lanes(count) : __mmask16{0};
-    const __mmask16 second = k + 1 < source.depth ? first_lanes(count) : __mmask16{0};
-    const int64_t at = k * source.stride + column;
+/// The same where depth lies across: pairs are below each other, and a row of the tile is two rows of the source.
+void write_across(const TileSource& source, int64_t column, int64_t depth, int pieces, Bfloat16* to) {
+  const int64_t columns = source.count - column;
+  for (int64_t k = depth; k < depth + kTileDepth; k += 2, to += kTileDepth) {
+    const int64_t in_lower = k < source.depth ? columns : 0, in_upper = k + 1 < source.depth ? columns : 0;
+    const int64_t lower = k * source.stride + column, upper = lower + source.stride;
     if (source.bf16 != nullptr) {
-      const __m256i low = _mm256_maskz_loadu_epi16(first, source.bf16 + at);
-      const __m256i high = _mm256_maskz_loadu_epi16(second, source.bf16 + at + source.stride);
-      tile.pairs[r] = _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
-      continue;
+      const __m256i low = _mm256_maskz_loadu_epi16(first_lanes(in_lower), source.bf16 + lower);
+      const __m256i high = _mm256_maskz_loadu_epi16(first_lanes(in_upper), source.bf16 + upper);
+      _mm512_storeu_si512(
+          to, _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16)));
+    } else {
+      write_row({read_f32(source.f32 + lower, in_lower), read_f32(source.f32 + upper, in_upper)}, pieces, to);
     }
-    tile.lower[r] = _mm512_maskz_loadu_ps(first, source.f32 + at);
-    tile.upper[r] = _mm512_maskz_loadu_ps(second, source.f32 + at + source.stride);
   }
 }
 
-/// Takes the nearest bf16 away from what is left.
-void take_piece(TilePairs& tile) {
-#pragma GCC unroll 16
-  for (int r = 0; r < 16; ++r) {
-    tile.pairs[r] = pairs_of(tile.lower[r], tile.upper[r]);
-    tile.lower[r] = _mm512_sub_ps(tile.lower[r], lower_of_pairs(tile.pairs[r]));
-    tile.upper[r] = _mm512_sub_ps(tile.upper[r], upper_of_pairs(tile.pairs[r]));
-  }
+void transpose_tile(Bfloat16* tile) {
+  __m512i rows[16];
+  for (int r = 0; r < 16; ++r) rows[r] = _mm512_loadu_si512(tile + r * kTileDepth);
+  transpose_pairs(rows);
+  for (int r = 0; r < 16; ++r) _mm512_storeu_si512(tile + r * kTileDepth, rows[r]);
 }
 
 template <bool Transposed>
 void pack(const TileSource& source, int pieces, Bfloat16* to) {
-  TilePairs tile;
   for (int64_t begin = 0; begin < source.count; begin += kBlock)
     for (int64_t depth = 0; depth < source.depth; depth += kTileDepth, to += pieces * 2 * kTileElements)
       for (int64_t half = 0; half < 2; ++half) {
-        source.across ? read_across(source, begin + half * kTileRows, depth, tile)
-                      : read_along(source, begin + half * kTileRows, depth, tile);
-        for (int piece = 0; piece < pieces; ++piece) {
-          if (source.f32 != nullptr) take_piece(tile);
-          __m512i rows[16];
-          for (int r = 0; r < 16; ++r) rows[r] = tile.pairs[r];
-          if constexpr (Transposed) transpose_pairs(rows);
-          Bfloat16* at = to + (2 * piece + half) * kTileElements;
-          for (int r = 0; r < 16; ++r) _mm512_storeu_si512(at + r * kTileDepth, rows[r]);
-        }
+        Bfloat16* tile = to + half * kTileElements;
+        source.across ? write_across(source, begin + half * kTileRows, depth, pieces, tile)
+                      : write_along(source, begin + half * kTileRows, depth, pieces, tile);
+        if constexpr (Transposed)
+          for (int piece = 0; piece < pieces; ++piece) transpose_tile(tile + piece * 2 * kTileElements);
       }
 }
 
@@ -159,7 +175,7 @@ void finish(const TileProduct& p, const float* sums, int64_t row, int64_t column
 }
 
 void multiply(const TileProduct& p) {
-  const ConfiguredTiles tiles;
+  const ConfiguredTiles configured;
   alignas(64) float sums[kBlock * kBlock];
   const int64_t depth = tiles_of_depth(p.depth), block_size = depth * p.pieces * 2 * kTileElements;
   for (int64_t column = 0; column < p.columns; column += kBlock)
