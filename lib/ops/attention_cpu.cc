@@ -41,6 +41,7 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
                          .length = length_of(n),
                          .head = head,
                          .scale = 1.f / std::sqrt(static_cast<float>(width)),
+                         .pieces = in.query.dtype() == DType::f32 ? 3 : 1,
                          .dropout = {},
                          .query = pieces.read(in.query, rows),
                          .key = pieces.read(in.key, rows),

@@ -1,7 +1,6 @@
 #include "ops/attention_kernels.h"
 
-#include "ops/float_functions.h"
-#include "ops/random_words.h"
+#include "ops/attention_rows.h"
 #include "ops/small_product.h"
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake. Of the work nine tenths are products: 2 of
@@ -13,27 +12,6 @@ namespace {
 /// Queries whose scores are kept at a time, whole tiles of products: 192 KB for 512 keys.
 constexpr int64_t kBlock = 96;
 
-int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/// Scratch memory, dealt out piece by piece.
-class Scratch {
- public:
-  explicit Scratch(float* memory) : next_(memory) {}
-  float* take(int64_t floats) {
-    float* piece = next_;
-    next_ += floats;
-    return piece;
-  }
-
- private:
-  float* next_;
-};
-
-/// Words for a row of keys, which may begin within a block of four.
-int64_t row_words(int64_t positions) {
-  return (positions + 3 + 4 * kRandomBlocks) / (4 * kRandomBlocks) * 4 * kRandomBlocks;
-}
-
 int64_t scratch_floats(int64_t positions, int64_t width) {
   const int64_t keys = whole_panels(positions), columns = whole_panels(width);
   const int64_t packed = 2 * keys * width + positions * columns;
@@ -42,34 +20,9 @@ int64_t scratch_floats(int64_t positions, int64_t width) {
   return packed + of_block + sums + 2 * row_words(positions);
 }
 
-/// What dropout multiplies the probabilities of one query by: `keep`, a number a key.
-void draw_keep(const AttentionHead& head, int64_t query, uint32_t* words, float* __restrict keep) {
-  const int64_t first = (head.head * head.positions + query) * head.positions, within = first % 4;
-  const int64_t blocks = (within + head.length + 4 * kRandomBlocks - 1) / (4 * kRandomBlocks) * kRandomBlocks;
-  random_words(head.dropout.counter, static_cast<uint32_t>(first / 4), blocks, words);
-  const uint32_t threshold = head.dropout.threshold;
-  const float scale = head.dropout.scale;
-  for (int64_t key = 0; key < head.length; ++key) keep[key] = words[within + key] >= threshold ? scale : 0.f;
-}
-
 void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, float* to, int64_t to_stride) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = 0; i < width; ++i) to[row * to_stride + i] = from[row * from_stride + i];
-}
-
-void fill_rows_with_zero(float* rows, int64_t count, int64_t width, int64_t stride) {
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t i = 0; i < width; ++i) rows[row * stride + i] = 0;
-}
-
-/// Turns a query's scores into probabilities. Returns the logarithm of the sum of exp(scale * score).
-float softmax(float* __restrict scores, int64_t count, float scale) {
-  const float largest = largest_of(scores, count);
-  for (int64_t key = 0; key < count; ++key) scores[key] = exp_of((scores[key] - largest) * scale);
-  const float sum = sum_over(count, [&](auto read, int64_t i) { return read(scores + i); });
-  const float inverse = 1.f / sum;
-  for (int64_t key = 0; key < count; ++key) scores[key] *= inverse;
-  return largest * scale + __builtin_logf(sum);
 }
 
 void forward(const AttentionHead& head, float* y) {
@@ -82,6 +35,7 @@ void forward(const AttentionHead& head, float* y) {
   float *words = scratch.take(row_words(head.positions)), *keep = scratch.take(row_words(head.positions));
   pack_columns(head.key, head.stride, length, width, keys_across);
   pack_rows(head.value, head.stride, length, width, values);
+  const bool dropping = head.dropout.threshold != 0;
   for (int64_t begin = 0; begin < head.positions; begin += kBlock) {
     const int64_t rows = smaller(kBlock, head.positions - begin);
     multiply({.rows = rows,
@@ -94,11 +48,8 @@ void forward(const AttentionHead& head, float* y) {
               .c = scores,
               .c_row = keys});
     for (int64_t row = 0; row < rows; ++row) {
-      float* __restrict weights = scores + row * keys;
-      head.log_sums[begin + row] = softmax(weights, length, head.scale);
-      if (head.dropout.threshold == 0) continue;
-      draw_keep(head, begin + row, reinterpret_cast<uint32_t*>(words), keep);
-      for (int64_t key = 0; key < length; ++key) weights[key] *= keep[key];
+      if (dropping) draw_keep(head, begin + row, length, reinterpret_cast<uint32_t*>(words), keep);
+      head.log_sums[begin + row] = softmax(scores + row * keys, length, head.scale, dropping ? keep : nullptr);
     }
     multiply({.rows = rows,
               .columns = columns,
@@ -110,22 +61,6 @@ void forward(const AttentionHead& head, float* y) {
               .c = out,
               .c_row = columns});
     copy_rows(out, columns, rows, width, y + begin * head.stride, head.stride);
-  }
-}
-
-/// Of one query: its scores become the probabilities after dropout, and the gradients of those become the gradients of
-/// the scores: with P the probabilities, g the gradients after dropout and d = sum of P * g, that is scale * P * (g -
-/// d). `keep` is null without dropout; d is the product of the output and its gradient.
-void softmax_backward(float* __restrict scores, float* __restrict gradients, const float* __restrict keep,
-                      int64_t count, float scale, float log_sum, float product) {
-  for (int64_t key = 0; key < count; ++key) scores[key] = exp_of(scores[key] * scale - log_sum);
-  if (keep == nullptr) {
-    for (int64_t key = 0; key < count; ++key) gradients[key] = scale * scores[key] * (gradients[key] - product);
-    return;
-  }
-  for (int64_t key = 0; key < count; ++key) {
-    gradients[key] = scale * scores[key] * (gradients[key] * keep[key] - product);
-    scores[key] *= keep[key];
   }
 }
 
@@ -170,7 +105,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
     for (int64_t row = 0; row < rows; ++row) {
       const float *y = to.y + at + row * stride, *of_y = to.incoming + at + row * stride;
       const float product = sum_over(width, [&](auto read, int64_t i) { return read(y + i) * read(of_y + i); });
-      if (dropping) draw_keep(head, begin + row, reinterpret_cast<uint32_t*>(words), keep);
+      if (dropping) draw_keep(head, begin + row, length, reinterpret_cast<uint32_t*>(words), keep);
       softmax_backward(scores + row * keys, gradients + row * keys, dropping ? keep : nullptr, length, head.scale,
                        head.log_sums[begin + row], product);
     }

@@ -24,10 +24,19 @@ using Halves = __m512i;
 constexpr int kHalves = 8;
 inline Halves all(uint32_t value) { return _mm512_set1_epi64(value); }
 inline Halves read(const uint64_t* from) { return _mm512_loadu_si512(from); }
-inline void write(uint64_t* to, Halves values) { _mm512_storeu_si512(to, values); }
 inline Halves product(Halves a, Halves b) { return _mm512_maskz_mul_epu32(0xff, a, b); }
 inline Halves upper_of(Halves a) { return _mm512_maskz_srli_epi64(0xff, a, 32); }
 inline Halves mixed(Halves a, Halves b, Halves c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
+/// Both lower halves as one lane.
+inline Halves joined(Halves lower, Halves upper) {
+  return _mm512_mask_shuffle_epi32(lower, 0xaaaa, upper, _MM_PERM_CCAA);
+}
+/// The words of kHalves blocks, a vector for each of the four, block after block.
+inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
+  const Halves first = joined(c[0], c[1]), second = joined(c[2], c[3]);
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi64(first, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), second));
+  _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi64(first, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), second));
+}
 #elif defined(__AVX2__)
 using Halves = __m256i;
 constexpr int kHalves = 4;
@@ -46,6 +55,16 @@ inline void write(uint64_t* to, Halves values) { *to = values; }
 inline Halves product(Halves a, Halves b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 inline Halves upper_of(Halves a) { return a >> 32; }
 inline Halves mixed(Halves a, Halves b, Halves c) { return a ^ b ^ c; }
+#endif
+
+#if !defined(__AVX512F__)
+/// The words of kHalves blocks, a vector for each of the four, block after block.
+inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
+  uint64_t out[4][kHalves];
+  for (int word = 0; word < 4; ++word) write(out[word], c[word]);
+  for (int i = 0; i < kHalves; ++i)
+    for (int word = 0; word < 4; ++word) to[4 * i + word] = static_cast<uint32_t>(out[word][i]);
+}
 #endif
 
 /// The four words of each of `count` blocks from number `first` on, by philox4x32 as base/random.h has it. `count` is a
@@ -75,13 +94,7 @@ inline void random_words(const RandomCounter& counter, uint32_t first, int64_t c
       key0 += 0x9E3779B9u;
       key1 += 0xBB67AE85u;
     }
-    for (int g = 0; g < kGroups; ++g) {
-      uint64_t out[4][kHalves];
-      for (int word = 0; word < 4; ++word) write(out[word], c[g][word]);
-      uint32_t* to = words + 4 * (block + g * kHalves);
-      for (int i = 0; i < kHalves; ++i)
-        for (int word = 0; word < 4; ++word) to[4 * i + word] = static_cast<uint32_t>(out[word][i]);
-    }
+    for (int g = 0; g < kGroups; ++g) write_blocks(words + 4 * (block + g * kHalves), c[g]);
   }
 }
 

@@ -1,0 +1,162 @@
+#include "ops/attention_kernels.h"
+#include "ops/attention_rows.h"
+#include "ops/tile_product.h"
+
+// Attention by tiles: attention_kernels.cc with AMX's products, and rows of scores in whole vectors.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+
+extern const TileKernels kTiles;
+
+namespace {
+
+/// Queries whose scores are kept at a time: 400 KB for 512 keys, backward twice that.
+constexpr int64_t kBlock = 192;
+
+int64_t whole_vectors(int64_t count) { return (count + 15) / 16 * 16; }
+
+/// Floats that a factor takes, packed.
+int64_t packed_floats(int64_t count, int64_t depth, int pieces) { return kTiles.packed(count, depth, pieces) / 2; }
+
+/// Factors and their products, packed into scratch memory.
+class Products {
+ public:
+  Products(Scratch& scratch, int pieces) : scratch_(scratch), pieces_(pieces) {}
+
+  Bfloat16* take(int64_t count, int64_t depth) {
+    return reinterpret_cast<Bfloat16*>(scratch_.take(packed_floats(count, depth, pieces_)));
+  }
+  const Bfloat16* right(const TileSource& source, Bfloat16* to) const {
+    kTiles.pack_right(source, pieces_, to);
+    return to;
+  }
+  const Bfloat16* right(const TileSource& source) { return right(source, take(source.count, source.depth)); }
+
+  /// y = left * right, or y += left * right; left is packed to `room`, a right one of so many columns is packed.
+  void multiply(const TileSource& left, const Bfloat16* right, int64_t columns, Bfloat16* room, float* y,
+                int64_t y_stride, bool accumulate = false) const {
+    kTiles.pack_left(left, pieces_, room);
+    kTiles.multiply({.rows = left.count,
+                     .columns = columns,
+                     .depth = left.depth,
+                     .pieces = pieces_,
+                     .left = room,
+                     .right = right,
+                     .accumulate = accumulate,
+                     .y = y,
+                     .y_stride = y_stride});
+  }
+
+ private:
+  Scratch& scratch_;
+  int pieces_;
+};
+
+/// Numbers that dropout multiplies a query's probabilities by.
+class Keep {
+ public:
+  Keep(const AttentionHead& head, int64_t keys, Scratch& scratch)
+      : head_(head),
+        keys_(keys),
+        words_(reinterpret_cast<uint32_t*>(scratch.take(row_words(keys)))),
+        keep_(scratch.take(row_words(keys))) {}
+
+  /// Null without dropout.
+  const float* draw(int64_t query) {
+    if (head_.dropout.threshold == 0) return nullptr;
+    draw_keep(head_, query, keys_, words_, keep_);
+    return keep_;
+  }
+
+ private:
+  const AttentionHead& head_;
+  int64_t keys_;
+  uint32_t* words_;
+  float* keep_;
+};
+
+int64_t scratch_floats(int64_t positions, int64_t width) {
+  const int64_t queries = smaller(kBlock, positions), keys = whole_vectors(positions);
+  const auto packed = [](int64_t count, int64_t depth) { return packed_floats(count, depth, 3); };
+  const int64_t of_keys = 2 * packed(positions, width) + packed(width, positions);
+  const int64_t of_queries = 2 * packed(queries, width) + 2 * packed(width, queries);
+  const int64_t of_scores = packed(queries, positions) + packed(positions, queries) + 2 * queries * keys;
+  return of_keys + of_queries + of_scores + 2 * row_words(keys);
+}
+
+TileSource rows_of(const float* matrix, int64_t rows, int64_t depth, int64_t stride) {
+  return {.f32 = matrix, .count = rows, .depth = depth, .stride = stride};
+}
+TileSource columns_of(const float* matrix, int64_t columns, int64_t depth, int64_t stride) {
+  return {.f32 = matrix, .count = columns, .depth = depth, .stride = stride, .across = true};
+}
+
+void forward(const AttentionHead& head, float* y) {
+  const int64_t length = head.length, width = head.width, stride = head.stride;
+  if (length == 0) return fill_rows_with_zero(y, head.positions, width, stride);
+  const int64_t queries = smaller(kBlock, head.positions), keys = whole_vectors(length);
+  Scratch scratch(head.scratch);
+  Products products(scratch, head.pieces);
+  Keep keep(head, keys, scratch);
+  const Bfloat16* keys_across = products.right(rows_of(head.key, length, width, stride));
+  const Bfloat16* values = products.right(columns_of(head.value, width, length, stride));
+  Bfloat16 *query_room = products.take(queries, width), *score_room = products.take(queries, length);
+  float* scores = scratch.take(queries * keys);
+  for (int64_t begin = 0; begin < head.positions; begin += kBlock) {
+    const int64_t rows = smaller(kBlock, head.positions - begin);
+    products.multiply(rows_of(head.query + begin * stride, rows, width, stride), keys_across, length, query_room,
+                      scores, keys);
+    for (int64_t row = 0; row < rows; ++row) {
+      float* of_row = scores + row * keys;
+      // What fills the last vector up has no part in the sum.
+      for (int64_t key = length; key < keys; ++key) of_row[key] = -__builtin_inff();
+      head.log_sums[begin + row] = softmax(of_row, keys, head.scale, keep.draw(begin + row));
+    }
+    products.multiply(rows_of(scores, rows, length, keys), values, width, score_room, y + begin * stride, stride);
+  }
+}
+
+void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
+  const int64_t length = head.length, width = head.width, stride = head.stride;
+  fill_rows_with_zero(to.key + length * stride, head.positions - length, width, stride);
+  fill_rows_with_zero(to.value + length * stride, head.positions - length, width, stride);
+  if (length == 0) return fill_rows_with_zero(to.query, head.positions, width, stride);
+  const int64_t queries = smaller(kBlock, head.positions), keys = whole_vectors(length);
+  Scratch scratch(head.scratch);
+  Products products(scratch, head.pieces);
+  Keep keep(head, keys, scratch);
+  const Bfloat16* keys_across = products.right(rows_of(head.key, length, width, stride));
+  const Bfloat16* values_across = products.right(rows_of(head.value, length, width, stride));
+  const Bfloat16* keys_along = products.right(columns_of(head.key, width, length, stride));
+  Bfloat16 *row_room = products.take(queries, width), *score_room = products.take(queries, length);
+  Bfloat16* key_room = products.take(length, queries);
+  Bfloat16 *query_room = products.take(width, queries), *incoming_room = products.take(width, queries);
+  float *scores = scratch.take(queries * keys), *gradients = scratch.take(queries * keys);
+  for (int64_t begin = 0; begin < head.positions; begin += kBlock) {
+    const int64_t rows = smaller(kBlock, head.positions - begin), at = begin * stride;
+    const float *query = head.query + at, *incoming = to.incoming + at, *y = to.y + at;
+    products.multiply(rows_of(query, rows, width, stride), keys_across, length, row_room, scores, keys);
+    products.multiply(rows_of(incoming, rows, width, stride), values_across, length, row_room, gradients, keys);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float product = sum_over(
+          width, [&](auto read, int64_t i) { return read(y + row * stride + i) * read(incoming + row * stride + i); });
+      softmax_backward(scores + row * keys, gradients + row * keys, keep.draw(begin + row), keys, head.scale,
+                       head.log_sums[begin + row], product);
+    }
+    products.multiply(rows_of(gradients, rows, length, keys), keys_along, width, score_room, to.query + at, stride);
+    // Sums over the queries, block after block.
+    const Bfloat16* queries_across = products.right(columns_of(query, width, rows, stride), query_room);
+    const Bfloat16* incoming_across = products.right(columns_of(incoming, width, rows, stride), incoming_room);
+    products.multiply(columns_of(gradients, length, rows, keys), queries_across, width, key_room, to.key, stride,
+                      begin > 0);
+    products.multiply(columns_of(scores, length, rows, keys), incoming_across, width, key_room, to.value, stride,
+                      begin > 0);
+  }
+}
+
+}  // namespace
+
+extern const AttentionKernels kAttention;
+const AttentionKernels kAttention = {scratch_floats, forward, backward};
+
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE
