@@ -23,9 +23,12 @@ constexpr int64_t kRandomBlocks = 16;
 using Halves = __m512i;
 constexpr int kHalves = 8;
 inline Halves all(uint32_t value) { return _mm512_set1_epi64(value); }
-inline Halves read(const uint64_t* from) { return _mm512_loadu_si512(from); }
+inline Halves counted_from(uint32_t first) {
+  return _mm512_maskz_add_epi64(0xff, all(first), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+}
 inline Halves product(Halves a, Halves b) { return _mm512_maskz_mul_epu32(0xff, a, b); }
-inline Halves upper_of(Halves a) { return _mm512_maskz_srli_epi64(0xff, a, 32); }
+/// By a shuffle, as products and shifts share a port.
+inline Halves upper_of(Halves a) { return _mm512_maskz_shuffle_epi32(0xffff, a, _MM_PERM_DDBB); }
 inline Halves mixed(Halves a, Halves b, Halves c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
 /// Both lower halves as one lane.
 inline Halves joined(Halves lower, Halves upper) {
@@ -41,7 +44,7 @@ inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
 using Halves = __m256i;
 constexpr int kHalves = 4;
 inline Halves all(uint32_t value) { return _mm256_set1_epi64x(value); }
-inline Halves read(const uint64_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+inline Halves counted_from(uint32_t first) { return _mm256_add_epi64(all(first), _mm256_setr_epi64x(0, 1, 2, 3)); }
 inline void write(uint64_t* to, Halves values) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), values); }
 inline Halves product(Halves a, Halves b) { return _mm256_mul_epu32(a, b); }
 inline Halves upper_of(Halves a) { return _mm256_srli_epi64(a, 32); }
@@ -50,7 +53,7 @@ inline Halves mixed(Halves a, Halves b, Halves c) { return _mm256_xor_si256(_mm2
 using Halves = uint64_t;
 constexpr int kHalves = 1;
 inline Halves all(uint32_t value) { return value; }
-inline Halves read(const uint64_t* from) { return *from; }
+inline Halves counted_from(uint32_t first) { return first; }
 inline void write(uint64_t* to, Halves values) { *to = values; }
 inline Halves product(Halves a, Halves b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 inline Halves upper_of(Halves a) { return a >> 32; }
@@ -67,35 +70,40 @@ inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
 }
 #endif
 
+/// The words of kGroups * kHalves blocks from number `first` on. Groups are computed side by side, which hides the
+/// latency of products.
+template <int kGroups>
+inline void random_groups(const RandomCounter& counter, uint32_t first, uint32_t* __restrict words) {
+  const Halves factor0 = all(0xD2511F53u), factor1 = all(0xCD9E8D57u);
+  Halves c[kGroups][4];
+  for (int g = 0; g < kGroups; ++g) {
+    c[g][0] = counted_from(first + static_cast<uint32_t>(g * kHalves)), c[g][1] = all(counter.upper);
+    c[g][2] = all(counter.subject), c[g][3] = all(counter.epoch);
+  }
+  uint32_t key0 = counter.key[0], key1 = counter.key[1];
+  for (int round = 0; round < 10; ++round) {
+    const Halves keys0 = all(key0), keys1 = all(key1);
+    for (int g = 0; g < kGroups; ++g) {
+      const Halves product0 = product(factor0, c[g][0]), product1 = product(factor1, c[g][2]);
+      c[g][0] = mixed(upper_of(product1), c[g][1], keys0);
+      c[g][1] = product1;
+      c[g][2] = mixed(upper_of(product0), c[g][3], keys1);
+      c[g][3] = product0;
+    }
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  for (int g = 0; g < kGroups; ++g) write_blocks(words + 4 * g * kHalves, c[g]);
+}
+
 /// The four words of each of `count` blocks from number `first` on, by philox4x32 as base/random.h has it. `count` is a
 /// multiple of kRandomBlocks.
 inline void random_words(const RandomCounter& counter, uint32_t first, int64_t count, uint32_t* __restrict words) {
-  // Two groups side by side, which hide the latency of a product.
-  constexpr int kGroups = 2;
-  const Halves factor0 = all(0xD2511F53u), factor1 = all(0xCD9E8D57u);
-  for (int64_t block = 0; block < count; block += kGroups * kHalves) {
-    uint64_t numbers[kGroups * kHalves];
-    for (int i = 0; i < kGroups * kHalves; ++i) numbers[i] = first + static_cast<uint32_t>(block + i);
-    Halves c[kGroups][4];
-    for (int g = 0; g < kGroups; ++g) {
-      c[g][0] = read(numbers + g * kHalves), c[g][1] = all(counter.upper);
-      c[g][2] = all(counter.subject), c[g][3] = all(counter.epoch);
-    }
-    uint32_t key0 = counter.key[0], key1 = counter.key[1];
-    for (int round = 0; round < 10; ++round) {
-      const Halves keys0 = all(key0), keys1 = all(key1);
-      for (int g = 0; g < kGroups; ++g) {
-        const Halves product0 = product(factor0, c[g][0]), product1 = product(factor1, c[g][2]);
-        c[g][0] = mixed(upper_of(product1), c[g][1], keys0);
-        c[g][1] = product1;
-        c[g][2] = mixed(upper_of(product0), c[g][3], keys1);
-        c[g][3] = product0;
-      }
-      key0 += 0x9E3779B9u;
-      key1 += 0xBB67AE85u;
-    }
-    for (int g = 0; g < kGroups; ++g) write_blocks(words + 4 * (block + g * kHalves), c[g]);
-  }
+  int64_t block = 0;
+  for (; block + 4 * kHalves <= count; block += 4 * kHalves)
+    random_groups<4>(counter, first + static_cast<uint32_t>(block), words + 4 * block);
+  for (; block < count; block += 2 * kHalves)
+    random_groups<2>(counter, first + static_cast<uint32_t>(block), words + 4 * block);
 }
 
 }  // namespace
