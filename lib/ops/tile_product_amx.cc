@@ -174,6 +174,15 @@ void finish(const TileProduct& p, const float* sums, int64_t row, int64_t column
     }
 }
 
+/// Asks for the memory of a block's sums, which is there when the products are.
+void fetch_for_sums(const TileProduct& p, int64_t row, int64_t column) {
+  for (int64_t r = row; r < smaller(row + kBlock, p.rows); ++r) {
+    const float* y = p.y + r * p.y_stride + column;
+    __builtin_prefetch(y, 1);
+    __builtin_prefetch(y + kTileRows, 1);
+  }
+}
+
 void multiply(const TileProduct& p) {
   const ConfiguredTiles configured;
   alignas(64) float sums[kBlock * kBlock];
@@ -192,6 +201,7 @@ void multiply(const TileProduct& p) {
         zero_sums();
       const Bfloat16* left = p.left + row / kBlock * block_size;
       const Bfloat16* right = p.right + column / kBlock * block_size;
+      if (p.y != nullptr) fetch_for_sums(p, p.accumulate ? row + kBlock : row, column);
       p.pieces == 1 ? add_products(left, right, depth) : add_products_of_pieces(left, right, depth);
       store_sums(y, stride);
       if (!in_place) finish(p, sums, row, column, rows, columns);
