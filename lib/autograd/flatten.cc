@@ -2,6 +2,7 @@
 
 #include "autograd/tape.h"
 #include "ops/reorder.h"
+#include "tensor/tensor_form.h"
 
 namespace dptrain::autograd {
 
@@ -21,6 +22,15 @@ Variable flatten_rows(const Variable& x) {
   return x.tape().record(
       x.value().reshaped({shape.elements() / width, width}), {x},
       [shape, x = x.without_value()](const Tensor& incoming) { x.add_gradient(incoming.reshaped(shape)); });
+}
+
+Variable samples_of(const Variable& x, int64_t begin, int64_t end) {
+  const TensorForm form = x.value();
+  return x.tape().record(x.value().samples(begin, end), {x}, [=, x = x.without_value()](const Tensor& incoming) {
+    const Tensor gradient = Tensor::zeros(form.device, form.shape, {.dtype = form.dtype, .layout = form.layout});
+    ops::reorder_into(incoming, gradient.samples(begin, end));
+    x.add_gradient(gradient);
+  });
 }
 
 }  // namespace dptrain::autograd

@@ -10,4 +10,7 @@ Variable flatten(const Variable& x);
 /// All but the last dimension as one: [..., E] -> [R, E]; plain.
 Variable flatten_rows(const Variable& x);
 
+/// Samples [begin, end) of x, [N, ...].
+Variable samples_of(const Variable& x, int64_t begin, int64_t end);
+
 }  // namespace dptrain::autograd

@@ -53,10 +53,11 @@ class Embeddings final : public nn::Module {
   nn::Dropout& dropout_;
 };
 
-/// x + dropout(attention(x)), normalized; then y + dropout(dense(gelu(dense(y)))), normalized.
+/// x + dropout(attention(x)), normalized; then y + dropout(dense(gelu(dense(y)))), normalized. The last layer gives
+/// those rows alone that the head reads: in training about a sixth.
 class EncoderLayer final : public nn::Module {
  public:
-  EncoderLayer(const BertOptions& o, uint32_t first_dropout)
+  EncoderLayer(const BertOptions& o, uint32_t first_dropout, bool last)
       : query_(add_child<nn::Linear>("attention.self.query", o.hidden, o.hidden, kDense)),
         key_(add_child<nn::Linear>("attention.self.key", o.hidden, o.hidden, kDense)),
         value_(add_child<nn::Linear>("attention.self.value", o.hidden, o.hidden, kDense)),
@@ -69,7 +70,8 @@ class EncoderLayer final : public nn::Module {
         output_dropout_(add_child<nn::Dropout>("output.dropout", o.dropout, first_dropout + 2)),
         heads_(o.heads),
         dropout_(o.dropout),
-        first_dropout_(first_dropout) {}
+        first_dropout_(first_dropout),
+        last_(last) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     const Variable attended = autograd::attention({.query = query_.forward(x, context),
@@ -77,13 +79,24 @@ class EncoderLayer final : public nn::Module {
                                                    .value = value_.forward(x, context),
                                                    .lengths = context.text.lengths},
                                                   attention_options(context));
-    const Variable mixed = attention_dropout_.forward(mixed_.forward(attended, context), context);
-    const Variable y = attention_norm_.forward(mixed, x, context);
-    const Variable inner = autograd::gelu(inner_.forward(y, context));
-    return output_norm_.forward(output_dropout_.forward(output_.forward(inner, context), context), y, context);
+    const Tensor rows = last_ ? context.text.read : Tensor();
+    if (!rows.defined()) return after_attention(attended, x, rows, context);
+    return after_attention(autograd::rows_of(attended, rows), autograd::rows_of(x, rows), rows, context);
   }
 
  private:
+  /// Of all rows, or of these.
+  Variable after_attention(const Variable& attended, const Variable& x, const Tensor& rows,
+                           const nn::ForwardContext& context) {
+    const auto dropped = [&](nn::Dropout& dropout, const Variable& z) {
+      return rows.defined() ? dropout.forward_rows(z, rows, context) : dropout.forward(z, context);
+    };
+    const Variable y =
+        attention_norm_.forward(dropped(attention_dropout_, mixed_.forward(attended, context)), x, context);
+    const Variable inner = autograd::gelu(inner_.forward(y, context));
+    return output_norm_.forward(dropped(output_dropout_, output_.forward(inner, context)), y, context);
+  }
+
   ops::AttentionOptions attention_options(const nn::ForwardContext& context) const {
     if (!context.training || dropout_ == 0.f) return {.heads = heads_};
     return {
@@ -106,6 +119,7 @@ class EncoderLayer final : public nn::Module {
   int64_t heads_;
   float dropout_;
   uint32_t first_dropout_;
+  bool last_;
 };
 
 /// The logits of a token, by the word embeddings: [M, E] -> [M, vocabulary].
@@ -142,12 +156,17 @@ class PretrainingHead final : public nn::Head {
 
   std::vector<Variable> outputs(const Variable& x, const nn::ForwardContext& context) override {
     const nn::TextInputs& text = context.text;
-    const Variable rows = text.predicted.defined() ? autograd::rows_of(x, text.predicted) : autograd::flatten_rows(x);
-    const Variable pooled = autograd::tanh(pooler_.forward(autograd::rows_of(x, text.firsts), context));
-    return {predictions_.forward(rows, context), next_sentence_.forward(pooled, context)};
+    const int64_t samples = text.firsts.elements();
+    if (!text.read.defined()) return logits(autograd::rows_of(x, text.firsts), autograd::flatten_rows(x), context);
+    return logits(autograd::samples_of(x, 0, samples), autograd::samples_of(x, samples, text.read.elements()), context);
   }
 
  private:
+  std::vector<Variable> logits(const Variable& firsts, const Variable& predicted, const nn::ForwardContext& context) {
+    const Variable pooled = autograd::tanh(pooler_.forward(firsts, context));
+    return {predictions_.forward(predicted, context), next_sentence_.forward(pooled, context)};
+  }
+
   nn::Linear& pooler_;
   TokenPredictions& predictions_;
   nn::Linear& next_sentence_;
@@ -175,7 +194,8 @@ std::unique_ptr<nn::Model> build_bert(const BertOptions& options, const ModelInp
   Parameter& words = embeddings->words();
   model->add_stage(std::move(embeddings), "bert.embeddings.");
   for (int64_t layer = 0; layer < options.layers; ++layer)
-    model->add_stage(std::make_unique<EncoderLayer>(options, 1 + kDropoutsOfLayer * static_cast<uint32_t>(layer)),
+    model->add_stage(std::make_unique<EncoderLayer>(options, 1 + kDropoutsOfLayer * static_cast<uint32_t>(layer),
+                                                    layer + 1 == options.layers),
                      fmt::format("bert.encoder.layer.{}.", layer));
   model->set_head(std::make_unique<PretrainingHead>(options, words));
   return model;

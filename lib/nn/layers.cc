@@ -92,4 +92,15 @@ Variable Dropout::forward(const Variable& x, const ForwardContext& context) {
       {.seed = context.seed, .layer = layer_, .epoch = context.epoch, .sample_ids = context.sample_ids});
 }
 
+Variable Dropout::forward_rows(const Variable& x, const Tensor& rows, const ForwardContext& context) {
+  if (!context.training || probability_ == 0.f) return x;
+  return autograd::dropout(x, probability_,
+                           {.seed = context.seed,
+                            .layer = layer_,
+                            .epoch = context.epoch,
+                            .sample_ids = context.sample_ids,
+                            .rows = rows,
+                            .sequence = context.text.positions.shape()[1]});
+}
+
 }  // namespace dptrain::nn

@@ -109,6 +109,8 @@ class Dropout : public Module {
  public:
   Dropout(float probability, uint32_t layer) : probability_(probability), layer_(layer) {}
   Variable forward(const Variable& x, const ForwardContext& context) override;
+  /// Of some rows of a text's tokens, [R, E], which drop what they drop among all of them; see ops::DropoutKey.
+  Variable forward_rows(const Variable& x, const Tensor& rows, const ForwardContext& context);
 
  private:
   float probability_;

@@ -11,7 +11,7 @@ struct TextInputs {
   Tensor positions = {};  ///< [N, S]: each token's place in its sample
   Tensor lengths = {};    ///< [N]: tokens before the padding
   Tensor firsts = {};     ///< [N]: the row of each sample's first token
-  Tensor predicted = {};  ///< [M]: the rows whose token is predicted; undefined: all of them
+  Tensor read = {};       ///< [N + M]: firsts, then the M rows whose token is predicted; undefined: all rows are
 };
 
 }  // namespace dptrain::nn

@@ -33,9 +33,13 @@ uint32_t dropout_threshold(float probability) {
 
 DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key) {
   DPTRAIN_CHECK(probability >= 0.f && probability < 1.f, "dropout: probability {}", probability);
-  common_device("dropout", {&x, &key.epoch, &key.sample_ids});
-  DPTRAIN_CHECK(key.sample_ids.defined() && key.sample_ids.elements() == x.shape()[0], "dropout: {} sample ids for {}",
-                key.sample_ids.defined() ? key.sample_ids.elements() : 0, x.text());
+  common_device("dropout", {&x, &key.epoch, &key.sample_ids, &key.rows});
+  const Tensor& first_dimension = key.rows.defined() ? key.rows : key.sample_ids;
+  DPTRAIN_CHECK(first_dimension.defined() && first_dimension.elements() == x.shape()[0],
+                "dropout: {} sample ids or rows for {}", first_dimension.defined() ? first_dimension.elements() : 0,
+                x.text());
+  DPTRAIN_CHECK(!key.rows.defined() || (x.shape().rank() == 2 && key.sequence > 0), "dropout: rows of {} for {}",
+                key.sequence, x.text());
   DPTRAIN_CHECK(key.epoch.defined(), "dropout: no epoch for {}", x.text());
   const TensorOptions like_x{.dtype = DType::u8, .layout = x.layout()};
   // The padding of blocked layouts is zero.

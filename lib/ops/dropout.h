@@ -14,6 +14,10 @@ struct DropoutKey {
   // On the tensor's device, where they are read when the mask is drawn: a recorded step is run again with others.
   Tensor epoch = {};       ///< i32 [1]
   Tensor sample_ids = {};  ///< i64, one for each sample of the tensor
+  /// Of a tensor [R, E] that isn't whole: i32 [R], which rows of the whole one, [N, sequence, E], it holds. They drop
+  /// what they drop there.
+  Tensor rows = {};
+  int64_t sequence = 0;
 };
 
 struct DropoutResult {

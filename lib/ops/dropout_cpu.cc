@@ -34,7 +34,27 @@ RandomCounter dropout_counter(const DropoutKey& key, int64_t sample) {
   return {.key = {words[0], words[1]}, .upper = key.layer << 8, .subject = subject, .epoch = epoch};
 }
 
+namespace {
+
+/// Each row on its own, from the block of words on in which it begins.
+void draw_rows(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
+  const int64_t width = mask.shape()[1];
+  parallel_for(mask.device(), mask.shape()[0], [&](int64_t r) {
+    const int64_t row = key.rows.data<int32_t>()[r], first = row % key.sequence * width, before = first % kDropoutGrain;
+    const RandomCounter counter = dropout_counter(key, row / key.sequence);
+    for (int64_t at = -before; at < width; at += kDropoutGrain) {
+      uint8_t drawn[kDropoutGrain];
+      dropout_kernels().draw(counter, first + at, kDropoutGrain, threshold, drawn);
+      for (int64_t i = std::max<int64_t>(at, 0); i < std::min(at + kDropoutGrain, width); ++i)
+        mask.data<uint8_t>()[r * width + i] = drawn[i - at];
+    }
+  });
+}
+
+}  // namespace
+
 void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
+  if (key.rows.defined()) return draw_rows(mask, threshold, key);
   const int64_t elements = mask.shape()[0] > 0 ? mask.elements() / mask.shape()[0] : 0;
   auto* out = mask.data<uint8_t>();
   if (mask.layout() == Layout::plain) {

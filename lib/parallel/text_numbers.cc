@@ -54,8 +54,10 @@ TextOnDevice cut_text(const Tensor& numbers, const BatchPart& part) {
   text.inputs.segments = cut({samples, length});
   text.inputs.positions = cut({samples, length});
   text.inputs.lengths = cut({samples});
+  const int64_t predicted = size_of(part.text.predicted);
+  if (predicted > 0) text.inputs.read = numbers.window(offset, {samples + predicted}, Layout::plain);
   text.inputs.firsts = cut({samples});
-  if (!part.text.predicted.empty()) text.inputs.predicted = cut({size_of(part.text.predicted)});
+  offset += predicted;
   for (const auto& labels : part.targets) text.targets.push_back(cut({size_of(labels)}));
   return text;
 }

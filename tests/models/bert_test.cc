@@ -85,6 +85,46 @@ TEST_F(Bert, PaddingIsReadByNoOtherToken) {
   EXPECT_EQ(logits_of(0), logits_of(25));
 }
 
+// What the last layer computes of the rows that the head reads, dropout included, is what it computes of them among
+// all.
+TEST_F(Bert, RowsThatAreReadDontDependOnTheOthers) {
+  BertOptions two_layers = kTiny;
+  two_layers.layers = 2;
+  two_layers.dropout = 0.3f;
+  const auto model = placed(two_layers, kTinyText);
+  const std::vector<int32_t> firsts = {0, 12}, predicted = {4, 15, 7, 23, 0};
+  const auto on_device = [&](const std::vector<int32_t>& values, const Shape& shape) {
+    return testing::labels_on(*device_, values).reshaped(shape);
+  };
+  std::vector<int32_t> tokens(24), positions(24), read = firsts;
+  for (int32_t i = 0; i < 24; ++i) tokens[static_cast<size_t>(i)] = 1 + i, positions[static_cast<size_t>(i)] = i % 12;
+  read.insert(read.end(), predicted.begin(), predicted.end());
+  const auto outputs_of = [&](bool some) {
+    Tape tape(Tape::Mode::record);
+    nn::TextInputs text{.segments = on_device(std::vector<int32_t>(24, 1), {2, 12}),
+                        .positions = on_device(positions, {2, 12}),
+                        .lengths = on_device({12, 10}, {2}),
+                        .firsts = on_device(firsts, {2})};
+    if (some) text.read = on_device(read, {7});
+    const auto outputs =
+        model->outputs(tape.input(on_device(tokens, {2, 12})), {.tape = tape,
+                                                                .training = true,
+                                                                .seed = 5,
+                                                                .epoch = testing::epoch_on(*device_, 0),
+                                                                .sample_ids = testing::sample_ids_on(*device_, 8, 10),
+                                                                .text = text});
+    return std::pair{outputs[0].value().values(), outputs[1].value().values()};
+  };
+  const auto [all, all_pairs] = outputs_of(false);
+  const auto [some, pairs] = outputs_of(true);
+  ASSERT_EQ(some.size(), predicted.size() * 30);
+  for (size_t r = 0; r < predicted.size(); ++r)
+    for (size_t i = 0; i < 30; ++i)
+      EXPECT_NEAR(some[r * 30 + i], all[static_cast<size_t>(predicted[r]) * 30 + i], 1e-5) << "row " << r;
+  ASSERT_EQ(pairs.size(), all_pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) EXPECT_NEAR(pairs[i], all_pairs[i], 1e-5);
+}
+
 TEST_F(Bert, TiedTensorsMayStandUnderEitherName) {
   const auto source = placed(kTiny, kTinyText, 1);
   const auto state = nn::state_dict(*source);

@@ -70,6 +70,28 @@ TEST_P(Dropout, DoesNotKnowTheBatch) {
   EXPECT_EQ(parts, of_ones({7, 101}, 0.5f, {.samples = {0, 7}}));
 }
 
+TEST_P(Dropout, RowsDropWhatTheyDropAmongAll) {
+  for (const int64_t width : {7, 64, 101}) {
+    SCOPED_TRACE(width);
+    const Key key{.seed = 4, .layer = 2, .samples = {3, 6}};
+    const int64_t sequence = 5;
+    const std::vector<float> all = of_ones({3, sequence, width}, 0.5f, key);
+    const std::vector<int32_t> rows = {0, 13, 6, 6, 14};
+    const auto count = static_cast<int64_t>(rows.size());
+    ops::DropoutKey of_rows = key.on(*device_);
+    of_rows.rows = labels_on(*device_, rows);
+    of_rows.sequence = sequence;
+    const std::vector<float> ones(static_cast<size_t>(count * width), 1.f);
+    const std::vector<float> y =
+        values_of(ops::dropout_forward(tensor_of(*device_, {count, width}, ones), 0.5f, of_rows).y);
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t i = 0; i < width; ++i)
+        ASSERT_EQ(y[static_cast<size_t>(r * width + i)],
+                  all[static_cast<size_t>(rows[static_cast<size_t>(r)] * width + i)])
+            << "row " << r << ", " << i;
+  }
+}
+
 TEST_P(Dropout, DoesNotKnowTheThreads) {
   const Key key{.samples = {0, 9}};
   const Tensor x = Tensor::from(*device_, {9, 4001}, Formula{}.values(9 * 4001));
