@@ -85,7 +85,7 @@ std::string without_number(const std::string& message) { return message.substr(m
 
 }  // namespace
 
-std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, CheckpointFile>& files) {
+std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, WrittenFile>& files) {
   ordered_json identity, file_list, loss_scale;
   for (const auto& [name, value] : checkpoint.identity) identity[name] = value;
   for (const auto& [name, file] : files) file_list[name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};

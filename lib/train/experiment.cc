@@ -183,7 +183,9 @@ CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
             options.integer("every_epochs", 1, {.min = 0, .help = "epochs between checkpoints; 0: only at the end"});
         settings.every_steps =
             options.integer("every_steps", 0, {.min = 0, .help = "steps between checkpoints as well; 0: none"});
-        settings.keep = options.integer("keep", 3, {.min = 1, .help = "the newest so many are kept"});
+        settings.keep = options.integer(
+            "keep", 3,
+            {.min = 2, .help = "the newest so many are kept: where one turns out damaged, another is needed"});
       },
       "what a training can be resumed from");
   return settings;

@@ -14,15 +14,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "train/checkpoint_files.h"
 
 namespace dptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kManifest = "manifest.json";
-constexpr const char* kWeights = "model.safetensors";
-constexpr const char* kAverage = "average.safetensors";
 constexpr const char* kElsewhere = "choose another with --out";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};

@@ -189,7 +189,7 @@ TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
 TEST_F(ResumeTest, CheckpointsOfALaterStepArePutAside) {
   train("run", {"epochs=4"});
   const auto earlier =
-      run(resuming("run", {"epochs=4", "learning_rate=0.01", "checkpoint.keep=1", "steps=11", "epochs="},
+      run(resuming("run", {"epochs=4", "learning_rate=0.01", "checkpoint.keep=2", "steps=11", "epochs="},
                    "run/checkpoints/step-000010"));
   EXPECT_EQ(earlier.exit, 0) << earlier.err;
   EXPECT_NE(earlier.err.find("step-000020.aside"), std::string::npos) << earlier.err;

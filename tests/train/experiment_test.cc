@@ -96,6 +96,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"convolution=measured"}, {"convolution", "CPU workers", "measured", "auto"});
   refused(config, {"recompute=all"}, {"recompute", "auto, batch_norm", "all"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
+  refused(config, {"checkpoint.keep=1"}, {"checkpoint.keep", "at least 2", "got 1"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
 }
