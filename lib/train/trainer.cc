@@ -243,7 +243,10 @@ void Trainer::end_epoch() {
 }
 
 std::filesystem::path Trainer::save(RunDirectory& directory) {
-  if (saved_.empty() || saved_at_ != position_.mark()) {
+  // A training may have begun where another run's ended.
+  std::error_code absent;
+  const bool of_this_run = std::filesystem::equivalent(saved_.parent_path(), directory.checkpoints(), absent);
+  if (!of_this_run || saved_at_ != position_.mark()) {
     Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                           .config_hash = config_hash_,
                           .devices = {},

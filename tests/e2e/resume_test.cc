@@ -193,6 +193,15 @@ TEST_F(ResumeTest, CheckpointsOfALaterStepArePutAside) {
                    "run/checkpoints/step-000010"));
   EXPECT_EQ(earlier.exit, 0) << earlier.err;
   EXPECT_NE(earlier.err.find("step-000020.aside"), std::string::npos) << earlier.err;
+TEST_F(ResumeTest, WhereNothingIsLeftToTrainTheRunHasTheCheckpoint) {
+  train("first");
+  const Finished resumed = run(resuming("second", {}, "first"));
+  EXPECT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_EQ(hash("second"), hash("first"));
+  EXPECT_EQ(run(resuming("second", {"epochs=2"})).exit, 0);
+  EXPECT_EQ(json_of("second/summary.json")["steps"], 10);
+}
+
   EXPECT_TRUE(std::filesystem::exists(path("run/checkpoints/step-000011/manifest.json"))) << "what was just trained";
   EXPECT_TRUE(std::filesystem::exists(path("run/checkpoints/step-000020.aside/model.safetensors")))
       << "nothing is lost";
