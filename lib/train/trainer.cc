@@ -84,6 +84,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
 void Trainer::restore(const ResumePoint& resume) {
   const Checkpoint& checkpoint = resume.checkpoint;
   require_same_training(identity_of(experiment_, *data_.train), resume);
+  require_possible_position(resume, loader_->batches_per_epoch());
   const parallel::TrainingState own = strategy_->training_state();
   nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
   nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,

@@ -175,6 +175,36 @@ TEST(Checkpoint, DamageIsNamedAndTheOneBeforeIsTaken) {
   }
 }
 
+TEST(Checkpoint, ANumberThatMakesNoSenseIsNamed) {
+  const ScratchFolder scratch;
+  const fs::path manifest = write_checkpoint(scratch.path(), checkpoint_at(12), 3) / "manifest.json";
+  const std::string text = text_of(manifest);
+  const struct {
+    std::string number, nonsense, name;
+  } rows[] = {
+      {R"("step": 12)", R"("step": -12)",
+       "position.step: expected a whole number from 0 to 9223372036854775807, got -12"},
+      {R"("epochs": 2)", R"("epochs": 2.5)", "position.epochs: expected a whole number from 0"},
+      {R"("batches": 3)", R"("batches": 1e30)", "position.batches: expected a whole number from 0"},
+      {R"("batches": 3)", R"("batches": 18446744073709551615)", "position.batches: expected a whole number from 0"},
+      {R"("samples": 9)", R"("samples": -9)", "position.score.samples: expected"},
+      {R"("correct": 7)", R"("correct": 9)",
+       "position.score.outputs[0].correct: expected a whole number from 0 to 8, got 9"},
+      {R"("seconds": 1.5)", R"("seconds": -1.5)", "position.seconds: expected a number from 0"},
+      {R"("peak_bytes": 1000)", R"("peak_bytes": -1)", "position.costs[1].peak_bytes: expected"},
+      {R"("good": 3)", R"("good": 3000000000)", "loss_scale.good: expected a whole number from 0 to 2147483647"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.nonsense);
+    std::string other = text;
+    const size_t place = other.find(row.number);
+    ASSERT_NE(place, std::string::npos);
+    write_file_atomically(manifest, other.replace(place, row.number.size(), row.nonsense));
+    expect_error(ExitCode::bad_data, {manifest.string() + ": " + row.name, "the file is damaged; use another"},
+                 [&] { read_checkpoint(manifest.parent_path()); });
+  }
+}
+
 TEST(Checkpoint, OlderOnesAreRemovedOnlyWhenTheNewestReadsBack) {
   for (const Damage& damage : kDamages) {
     SCOPED_TRACE(damage.name);
