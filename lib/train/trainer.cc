@@ -130,8 +130,13 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
       const auto begun = Clock::now();
       const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
-      if (score) require_finite(*score, numbers);
-      if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
+      if (!score) {
+        // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
+        outcome.signal = stop.load();
+        break;
+      }
+      require_finite(*score, numbers);
+      metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
     metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(numbers);
     directory.append_metrics(metrics.json());
