@@ -31,8 +31,10 @@ def weights_file(path):
     """The model.safetensors of a run's newest checkpoint, of a checkpoint, or the file itself."""
     if path.is_file():
         return path
-    steps = sorted(path.glob("checkpoints/step-*/model.safetensors"), key=lambda file: int(file.parent.name[5:]))
-    found = [path / "model.safetensors", *steps][-1]
+    # What a killed run has left half written, and what a resumed one put aside, is called step-000938.tmp-7 and step-000938.aside.
+    steps = {int(folder.name[5:]): folder for folder in path.glob("checkpoints/step-*")
+             if folder.name[5:].isdecimal() and (folder / "manifest.json").exists()}
+    found = (steps[max(steps)] if steps else path) / "model.safetensors"
     if not found.exists():
         sys.exit(f"convert_pytorch: {path}: expected a run, a checkpoint or a .safetensors file, found no weights")
     return found

@@ -29,6 +29,15 @@ fs::path find_config(const std::string& name) {
     for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error))
       if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());
   }
+  if (fs::is_directory(name, error)) {
+    const fs::path inside = fs::path(name) / "config.yaml";
+    throw Error(ExitCode::missing_file,
+                Mistake{.where = name,
+                        .expected = "expected a configuration",
+                        .got = "a folder",
+                        .advice = fs::is_regular_file(inside, error) ? fmt::format("write --config {}", inside.string())
+                                                                     : "name a YAML file in it"});
+  }
   const std::string near = nearest_name(fs::path(name).stem().string(), known);
   const std::string advice =
       near.empty() ? fmt::format("looked in {}", fmt::join(looked, ", ")) : fmt::format("did you mean '{}'?", near);

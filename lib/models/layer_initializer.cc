@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "config/f32_range.h"
+
 namespace dptrain::models {
 
 std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options) {
@@ -13,8 +15,8 @@ std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options) {
       {"default", "as PyTorch's layer does", {}},
       {"normal", "normally distributed with this deviation",
        [&](ConfigReader& normal) {
-         initializer = nn::Initializer::normal(
-             normal.number("normal", 0.01, {.min = 0, .exclusive_min = true, .help = "the deviation"}));
+         initializer = nn::Initializer::normal(normal.number(
+             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the deviation"}));
        }},
       {"xavier_uniform", "uniform, scaled by inputs and outputs (Glorot and Bengio, 2010)",
        choose(Kind::xavier_uniform)},

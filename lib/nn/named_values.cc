@@ -44,7 +44,8 @@ std::string advice_for_absent(const std::string& name, const std::vector<std::st
   constexpr size_t kShown = 4;
   if (const std::string near = nearest_name(name, names); !near.empty()) return fmt::format("did you mean '{}'?", near);
   const auto shown = std::span(names).first(std::min(kShown, names.size()));
-  return fmt::format("use the model and options that it was made with; it has {}{}", fmt::join(shown, ", "),
+  return fmt::format("use the model and options that it was made with; it has {}{}",
+                     names.empty() ? "no tensors" : fmt::format("{}", fmt::join(shown, ", ")),
                      names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "");
 }
 

@@ -1,5 +1,6 @@
 #include "optim/optimizer.h"
 
+#include "config/f32_range.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
@@ -10,8 +11,8 @@ SgdSettings read_sgd(ConfigReader& options) {
   SgdSettings settings;
   settings.momentum = options.number(
       "momentum", 0.0, {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
-  settings.weight_decay =
-      options.number("weight_decay", 0.0, {.min = 0, .help = "times the weight, added to its gradient"});
+  settings.weight_decay = options.number(
+      "weight_decay", 0.0, {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
   settings.nesterov = options.boolean("nesterov", false, "look ahead along the velocity; needs momentum");
   if (settings.nesterov && settings.momentum == 0)
     options.mistake("nesterov", "nesterov needs a momentum", "momentum 0", "write for instance momentum: 0.9");
@@ -34,9 +35,10 @@ AdamSettings read_adam(ConfigReader& options, bool decoupled) {
   } else {
     options.mistake("betas", "expected two numbers", std::to_string(betas.size()), "write for instance [0.9, 0.999]");
   }
-  settings.epsilon =
-      options.number("eps", settings.epsilon, {.min = 0, .exclusive_min = true, .help = "added to the divisor"});
-  settings.weight_decay = options.number("weight_decay", decoupled ? 0.01 : 0.0, {.min = 0, .help = decay_help});
+  settings.epsilon = options.number("eps", settings.epsilon,
+                                    {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "added to the divisor"});
+  settings.weight_decay =
+      options.number("weight_decay", decoupled ? 0.01 : 0.0, {.min = 0, .max = kMostF32, .help = decay_help});
   return settings;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "config/f32_range.h"
+
 namespace dptrain::optim {
 namespace {
 
@@ -15,7 +17,8 @@ void read_warmup(ConfigReader& options, ScheduleSpec& spec) {
   spec.warmup_steps =
       options.optional_integer("warmup_steps", {.min = 0, .help = "steps in which the rate grows to its full size"})
           .value_or(0);
-  spec.warmup_epochs = options.optional_number("warmup_epochs", {.min = 0, .help = "the same in epochs"}).value_or(0);
+  spec.warmup_epochs =
+      options.optional_number("warmup_epochs", {.min = 0, .max = 1000000, .help = "the same in epochs"}).value_or(0);
   if (options.has("warmup_steps") && options.has("warmup_epochs"))
     options.mistake("warmup_epochs", "expected warmup_steps or warmup_epochs", "both", "leave one of them out");
 }
@@ -26,7 +29,7 @@ ScheduleSpec read_schedule(ConfigReader& config) {
   ScheduleSpec spec;
   const auto read_min = [&spec](ConfigReader& options) {
     read_warmup(options, spec);
-    spec.min = options.number("min", 0.0, {.min = 0, .help = "the rate at the end"});
+    spec.min = options.number("min", 0.0, {.min = 0, .max = kMostF32, .help = "the rate at the end"});
   };
   const std::vector<ConfigChoice> choices = {
       {"constant", "the same rate throughout", [&](ConfigReader& options) { read_warmup(options, spec); }},
@@ -34,8 +37,9 @@ ScheduleSpec read_schedule(ConfigReader& config) {
        [&](ConfigReader& options) {
          read_warmup(options, spec);
          spec.every_epochs = options.integer("every_epochs", 30, {.min = 1, .help = "epochs of one rate"});
-         spec.gamma = options.number("gamma", 0.1,
-                                     {.min = 0, .exclusive_min = true, .help = "what the rate is multiplied by then"});
+         spec.gamma = options.number(
+             "gamma", 0.1,
+             {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "what the rate is multiplied by then"});
        }},
       {"cosine", "down along half a cosine", read_min},
       {"linear", "down along a line", read_min},

@@ -8,6 +8,9 @@
 namespace dptrain::parallel {
 namespace {
 
+constexpr int kMostDevices = 4096;
+constexpr double kMostMb = 1 << 20;  // a TiB
+
 using Make = std::function<std::unique_ptr<Strategy>(const StrategyContext&)>;
 
 Make read_single(ConfigReader&, int) {
@@ -18,6 +21,7 @@ Make read_data_parallel(ConfigReader& options, int devices) {
   const auto output_rank = static_cast<int>(options.integer(
       "output_device", 0,
       {.min = 0,
+       .max = kMostDevices - 1,
        .help = "where outputs are gathered and the loss is computed: a position in the device list, from 0"}));
   if (output_rank >= devices && !options.describing())
     options.mistake("output_device", fmt::format("expected a position in the device list, 0 to {}", devices - 1),
@@ -30,12 +34,15 @@ Make read_ddp(ConfigReader& options, int) {
   if (!options.word("bucket_mb", "auto", true))
     buckets.bucket_mb = options.number("bucket_mb", {},
                                        {.min = 0,
+                                        .max = kMostMb,
                                         .exclusive_min = true,
                                         .help = "MiB of gradients that are reduced together; auto: at most 25, and the "
                                                 "last bucket at most a tenth of all"});
-  buckets.first_bucket_mb = options.number(
-      "first_bucket_mb", buckets.first_bucket_mb,
-      {.min = 0, .exclusive_min = true, .help = "MiB of the first bucket, so that reducing begins early"});
+  buckets.first_bucket_mb = options.number("first_bucket_mb", buckets.first_bucket_mb,
+                                           {.min = 0,
+                                            .max = kMostMb,
+                                            .exclusive_min = true,
+                                            .help = "MiB of the first bucket, so that reducing begins early"});
   buckets.overlap = options.boolean("overlap", true, "reduce while backward still runs");
   return [buckets](const StrategyContext& context) { return std::make_unique<Ddp>(context, buckets); };
 }
@@ -51,9 +58,9 @@ struct Row {
 /// The table of strategies.
 constexpr Row kStrategies[] = {
     {"single", "one device computes the whole batch", 1, 1, read_single},
-    {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1, 4096,
-     read_data_parallel},
-    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, 4096, read_ddp},
+    {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1,
+     kMostDevices, read_data_parallel},
+    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, kMostDevices, read_ddp},
 };
 
 }  // namespace

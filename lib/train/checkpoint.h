@@ -24,9 +24,14 @@ struct Checkpoint {
 
 /// Writes `folder`/step-NNNNNN: model.safetensors, optimizer.safetensors, average.safetensors where there is one, and
 /// manifest.json with the size and SHA-256 of each. All of it is written aside, synced and renamed, so that a
-/// checkpoint is there whole or not at all; one of the same step is replaced. Then those before the newest `keep` are
-/// removed. Returns the checkpoint's folder. Throws 74.
+/// checkpoint is there whole or not at all; one of the same step is replaced, and removed only then. Those before the
+/// newest `keep` follow, as remove_older_checkpoints does it. Returns the checkpoint's folder. Throws 74; where only
+/// its name could not be made durable, the sentence says that it is there.
 std::filesystem::path write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint, int64_t keep);
+
+/// Reads `written`, a checkpoint's folder, back, then removes the checkpoints beside it that come before the newest
+/// `keep`. Throws 74 where it isn't what its manifest says; then none is removed.
+void remove_older_checkpoints(const std::filesystem::path& written, int64_t keep);
 
 /// Reads a checkpoint's folder. Throws 66 where it is missing; 65, naming file and reason, where a file isn't the one
 /// that the manifest speaks of.
@@ -63,7 +68,8 @@ std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder
 /// another way. An earlier one of that name is replaced. Returns their new folders.
 std::vector<std::filesystem::path> put_aside_after(const std::filesystem::path& folder, int64_t step);
 
-/// Removes what a killed process left half written.
+/// Removes what a killed process left half written. What it left whole takes its place, where there is none of its
+/// step. Throws 74.
 void remove_unfinished_checkpoints(const std::filesystem::path& folder);
 
 /// The folders of whole checkpoints, by step. A folder without manifest.json is none.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -14,6 +15,44 @@ using nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 
+/// A value of the manifest, and where it stands: "manifest.json: position.step". What it lacks json::exception tells
+/// of.
+class Value {
+ public:
+  Value(const json& value, std::string where) : value_(value), where_(std::move(where)) {}
+
+  Value at(const char* key) const { return {value_.at(key), fmt::format("{}.{}", where_, key)}; }
+  Value at(size_t index) const { return {value_.at(index), fmt::format("{}[{}]", where_, index)}; }
+  size_t size() const { return value_.size(); }
+  template <class T>
+  T as() const {
+    return value_.get<T>();
+  }
+  /// A whole number from 0. Throws 65.
+  int64_t count(int64_t most = std::numeric_limits<int64_t>::max()) const {
+    if (!value_.is_number_unsigned() || value_.get<uint64_t>() > static_cast<uint64_t>(most))
+      refuse(fmt::format("expected a whole number from 0 to {}", most));
+    return value_.get<int64_t>();
+  }
+  /// A number that isn't negative. Throws 65.
+  double amount(double most = std::numeric_limits<double>::max()) const {
+    const double number = value_.get<double>();
+    if (!(number >= 0 && number <= most)) refuse(fmt::format("expected a number from 0 to {}", most));
+    return number;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& expected) const {
+    throw Error(ExitCode::bad_data, Mistake{.where = where_,
+                                            .expected = expected,
+                                            .got = value_.dump(),
+                                            .advice = "the file is damaged; use another checkpoint"});
+  }
+
+  const json& value_;
+  std::string where_;
+};
+
 ordered_json costs_json(const parallel::RankCosts& costs) {
   return {{"seconds", costs.times.seconds},
           {"samples", costs.samples},
@@ -24,15 +63,16 @@ ordered_json costs_json(const parallel::RankCosts& costs) {
           {"collectives", costs.communication.collectives}};
 }
 
-parallel::RankCosts costs_of(const json& costs) {
+parallel::RankCosts costs_of(const Value& costs) {
   parallel::RankCosts result;
-  costs.at("seconds").get_to(result.times.seconds);
-  costs.at("samples").get_to(result.samples);
-  costs.at("skipped_steps").get_to(result.skipped_steps);
-  costs.at("peak_bytes").get_to(result.peak_bytes);
-  costs.at("memory_at_peak").get_to(result.memory_at_peak.by_purpose);
-  costs.at("comm_bytes").get_to(result.communication.bytes);
-  costs.at("collectives").get_to(result.communication.collectives);
+  for (size_t i = 0; i < result.times.seconds.size(); ++i) result.times.seconds[i] = costs.at("seconds").at(i).amount();
+  result.samples = costs.at("samples").count();
+  result.skipped_steps = costs.at("skipped_steps").count();
+  result.peak_bytes = costs.at("peak_bytes").count();
+  auto& by_purpose = result.memory_at_peak.by_purpose;
+  for (size_t i = 0; i < by_purpose.size(); ++i) by_purpose[i] = costs.at("memory_at_peak").at(i).count();
+  result.communication.bytes = costs.at("comm_bytes").count();
+  result.communication.collectives = costs.at("collectives").count();
   return result;
 }
 
@@ -43,12 +83,17 @@ ordered_json score_json(const parallel::Score& score) {
   return {{"outputs", outputs}, {"samples", score.samples}};
 }
 
-parallel::Score score_of(const json& score) {
+parallel::Score score_of(const Value& score) {
   parallel::Score result;
-  for (const json& output : score.at("outputs"))
-    result.outputs.push_back(
-        {.loss_sum = output.at("loss_sum"), .correct = output.at("correct"), .counted = output.at("counted")});
-  score.at("samples").get_to(result.samples);
+  const Value outputs = score.at("outputs");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Value output = outputs.at(i);
+    const int64_t counted = output.at("counted").count();
+    result.outputs.push_back({.loss_sum = output.at("loss_sum").amount(),
+                              .correct = output.at("correct").count(counted),
+                              .counted = counted});
+  }
+  result.samples = score.at("samples").count();
   return result;
 }
 
@@ -66,18 +111,25 @@ ordered_json position_json(const TrainingPosition& position) {
           {"costs", costs}};
 }
 
-TrainingPosition position_of(const json& position) {
-  TrainingPosition result;
-  position.at("step").get_to(result.step);
-  position.at("epochs").get_to(result.epochs);
-  position.at("batches").get_to(result.batches);
-  result.score = score_of(position.at("score"));
-  position.at("seconds").get_to(result.seconds);
-  position.at("data_wait_s").get_to(result.data_wait_s);
-  position.at("learning_rate").get_to(result.learning_rate);
-  position.at("reported").get_to(result.reported);
-  for (const json& rank : position.at("costs")) result.costs.push_back(costs_of(rank));
+TrainingPosition position_of(const Value& position) {
+  TrainingPosition result{.step = position.at("step").count(),
+                          .epochs = position.at("epochs").count(),
+                          .batches = position.at("batches").count(),
+                          .score = score_of(position.at("score")),
+                          .seconds = position.at("seconds").amount(),
+                          .data_wait_s = position.at("data_wait_s").amount(),
+                          .learning_rate = position.at("learning_rate").amount(),
+                          .costs = {},
+                          .reported = position.at("reported").as<bool>()};
+  const Value costs = position.at("costs");
+  for (size_t rank = 0; rank < costs.size(); ++rank) result.costs.push_back(costs_of(costs.at(rank)));
   return result;
+}
+
+optim::LossScaleNumbers loss_scale_of(const Value& scale) {
+  return {.scale = static_cast<float>(scale.at("scale").amount(std::numeric_limits<float>::max())),
+          .good = static_cast<int32_t>(scale.at("good").count(std::numeric_limits<int32_t>::max())),
+          .skipped = scale.at("skipped").count()};
 }
 
 /// "parse error at line 1, ..." of the library's "[json.exception.parse_error.101] parse error at line 1, ...".
@@ -85,7 +137,7 @@ std::string without_number(const std::string& message) { return message.substr(m
 
 }  // namespace
 
-std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, CheckpointFile>& files) {
+std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, WrittenFile>& files) {
   ordered_json identity, file_list, loss_scale;
   for (const auto& [name, value] : checkpoint.identity) identity[name] = value;
   for (const auto& [name, file] : files) file_list[name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};
@@ -112,16 +164,18 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
                                               .expected = fmt::format("expected schema {}", kSchema),
                                               .got = document.at("schema").dump(),
                                               .advice = "use the version of dptrain that wrote it"});
-    checkpoint.position = position_of(document.at("position"));
+    checkpoint.position = position_of({document.at("position"), where + ": position"});
     for (const auto& [name, value] : ordered.at("identity").items())
       checkpoint.identity.emplace_back(name, value.get<std::string>());
     document.at("config_hash").get_to(checkpoint.config_hash);
     document.at("devices").get_to(checkpoint.devices);
     if (const json& scale = document.at("loss_scale"); !scale.is_null())
-      checkpoint.state.loss_scale = {
-          .scale = scale.at("scale"), .good = scale.at("good"), .skipped = scale.at("skipped")};
-    for (const auto& [name, file] : document.at("files").items())
-      manifest.files[name] = {.bytes = file.at("bytes"), .sha256 = file.at("sha256")};
+      checkpoint.state.loss_scale = loss_scale_of({scale, where + ": loss_scale"});
+    for (const auto& [name, file] : document.at("files").items()) {
+      const Value listed(file, fmt::format("{}: files.{}", where, name));
+      manifest.files[name] = {.bytes = static_cast<uint64_t>(listed.at("bytes").count()),
+                              .sha256 = listed.at("sha256").as<std::string>()};
+    }
   } catch (const json::exception& error) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,
                                             .expected = "expected the manifest of a checkpoint",

@@ -9,11 +9,15 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/f32_range.h"
 #include "device/cpu_device.h"
 #include "device/device_list.h"
 
 namespace dptrain::train {
 namespace {
+
+/// Their samples can be counted, whatever the batch.
+constexpr int64_t kMostSteps = 100'000'000'000;
 
 std::vector<DeviceId> read_devices(ConfigReader& config) {
   const auto written = config.texts("devices", {"auto"},
@@ -80,8 +84,8 @@ BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
 
 /// `learning_rate`, scaled by `lr_rule`: linear as Goyal et al. (2017), by the square root as Krizhevsky (2014).
 double read_learning_rate(ConfigReader& config, int64_t batch_size) {
-  const double rate =
-      config.number("learning_rate", std::nullopt, {.min = 0, .exclusive_min = true, .help = "of the optimizer"});
+  const double rate = config.number("learning_rate", std::nullopt,
+                                    {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "of the optimizer"});
   double reference = 1;
   const auto read_reference = [&reference](ConfigReader& options) {
     reference = static_cast<double>(options.integer(
@@ -155,8 +159,8 @@ void read_initialization(ConfigReader& config, Experiment& experiment) {
       {"model", "as the model's reference does", {}},
       {"normal", "normally distributed with this deviation",
        [&](ConfigReader& options) {
-         normal = nn::Initializer::normal(
-             options.number("normal", 0.01, {.min = 0, .exclusive_min = true, .help = "the deviation"}));
+         normal = nn::Initializer::normal(options.number(
+             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the deviation"}));
        }},
       {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
       {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
@@ -183,7 +187,9 @@ CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
             options.integer("every_epochs", 1, {.min = 0, .help = "epochs between checkpoints; 0: only at the end"});
         settings.every_steps =
             options.integer("every_steps", 0, {.min = 0, .help = "steps between checkpoints as well; 0: none"});
-        settings.keep = options.integer("keep", 3, {.min = 1, .help = "the newest so many are kept"});
+        settings.keep = options.integer(
+            "keep", 3,
+            {.min = 2, .help = "the newest so many are kept: where one turns out damaged, another is needed"});
       },
       "what a training can be resumed from");
   return settings;
@@ -192,7 +198,8 @@ CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
 void read_length(ConfigReader& config, Experiment& experiment) {
   experiment.epochs =
       config.optional_integer("epochs", {.min = 1, .max = 1000000, .help = "passes over the training set"});
-  experiment.steps = config.optional_integer("steps", {.min = 1, .help = "optimizer steps, instead of epochs"});
+  experiment.steps =
+      config.optional_integer("steps", {.min = 1, .max = kMostSteps, .help = "optimizer steps, instead of epochs"});
   if (config.describing()) return;
   if (experiment.epochs && experiment.steps)
     config.mistake("steps", "expected epochs or steps", "both", "leave one of them out");
@@ -233,7 +240,8 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   read_length(config, experiment);
   experiment.optimizer = optim::read_optimizer(config);
   experiment.clip_norm = config.optional_number(
-      "clip_norm", {.min = 0, .exclusive_min = true, .help = "the norm that larger gradients are brought down to"});
+      "clip_norm",
+      {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the norm that larger gradients are brought down to"});
   experiment.label_smoothing =
       config.number("label_smoothing", 0,
                     {.min = 0, .max = 1, .exclusive_max = true, .help = "of the target, spread over all classes"});

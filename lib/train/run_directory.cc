@@ -1,28 +1,21 @@
 #include "train/run_directory.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "train/checkpoint_files.h"
 
 namespace dptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kManifest = "manifest.json";
-constexpr const char* kWeights = "model.safetensors";
-constexpr const char* kAverage = "average.safetensors";
 constexpr const char* kElsewhere = "choose another with --out";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
@@ -73,36 +66,20 @@ fs::path undamaged(const fs::path& file) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(path) {
-  try {
-    make_folder(path);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}; {}", error.what(), kElsewhere));
-  }
-  const fs::path lock = path / ".lock";
-  std::error_code error;
-  const bool has_lock = fs::exists(lock, error);
-  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0)
-    throw Error(ExitCode::io,
-                fmt::format("{}: could not create: {}; {}", lock.string(), std::strerror(errno), kElsewhere));
+RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(path), lock_(path) {
   const auto refuse = [&](const std::string& what, const std::string& advice) {
-    ::close(lock_);
     throw Error(ExitCode::io, Mistake{.where = path.string(), .expected = what, .got = "", .advice = advice});
   };
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
-    refuse("another process is writing this run directory", "wait for it, or choose another with --out");
+  std::error_code error;
   for (const char* result : kResults) {
     if (earlier != EarlierRun::refuse || !fs::exists(path / result, error)) continue;
     const std::string what = result == std::string("metrics.jsonl") ? "metrics" : result;
     refuse(fmt::format("the run directory already has {}", what),
            "--resume goes on with it, --overwrite replaces them, --out DIR chooses another directory");
   }
-  if (earlier != EarlierRun::overwrite && !has_lock && fs::exists(path / "config.yaml", error))
+  if (earlier != EarlierRun::overwrite && lock_.is_new() && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
 }
-
-RunDirectory::~RunDirectory() { ::close(lock_); }
 
 void RunDirectory::remove_earlier_run() {
   std::error_code error;
@@ -112,7 +89,10 @@ void RunDirectory::remove_earlier_run() {
                                           error.message(), kElsewhere));
 }
 
-void RunDirectory::write_config(const std::string& yaml) { write_file_atomically(path_ / "config.yaml", yaml); }
+void RunDirectory::write_config(const std::string& yaml) {
+  lock_.keep();
+  write_file_atomically(path_ / "config.yaml", yaml);
+}
 
 void RunDirectory::append_metrics(const std::string& line) { append_line(path_ / "metrics.jsonl", line); }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "train/checkpoint.h"
+#include "train/directory_lock.h"
 
 namespace dptrain::train {
 
@@ -15,12 +16,8 @@ class RunDirectory {
  public:
   /// Creates and locks the directory. Throws 74 where another process uses it or it can't be written. Of an earlier run
   /// that left metrics, a summary or checkpoints: `refuse` throws 74, naming --resume and --overwrite. Nothing of it is
-  /// removed yet.
+  /// removed yet. A directory for which no configuration is written after that is left as it was found.
   RunDirectory(const std::filesystem::path& path, EarlierRun earlier);
-  ~RunDirectory();
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-
   const std::filesystem::path& path() const { return path_; }
 
   /// Removes what an earlier run wrote, and only that. Throws 74. For when nothing is left that could be refused: a
@@ -41,7 +38,7 @@ class RunDirectory {
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;
+  DirectoryLock lock_;
 };
 
 /// The file of weights that `path` names: itself, the model.safetensors of a checkpoint's folder, or that of a run

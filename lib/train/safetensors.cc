@@ -188,7 +188,7 @@ class Reader {
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<nn::NamedValues>& tensors) {
+WrittenFile write_safetensors(const std::filesystem::path& path, const std::vector<nn::NamedValues>& tensors) {
   std::vector<const nn::NamedValues*> sorted;
   for (const auto& tensor : tensors) sorted.push_back(&tensor);
   std::ranges::sort(sorted, {}, [](const nn::NamedValues* tensor) { return tensor->name; });
@@ -209,6 +209,9 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<nn::
   parts[0] = std::as_bytes(std::span(&length, 1));
   parts[1] = std::as_bytes(std::span(text));
   write_file_atomically(path, parts);
+  Sha256 hash;
+  for (const auto part : parts) hash.update(part);
+  return {.bytes = sizeof length + length + end, .sha256 = hash.hex_digest()};
 }
 
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path) { return Reader(path).tensors(); }

@@ -8,9 +8,15 @@
 
 namespace dptrain::train {
 
+/// What was handed to the disk as a file; it has still to be seen whether that gives the same back.
+struct WrittenFile {
+  uint64_t bytes = 0;
+  std::string sha256;
+};
+
 /// Writes tensors in the safetensors format (eight bytes of header length, a JSON header, the data), as f32, in name
 /// order. The file appears whole or not at all. Throws 74.
-void write_safetensors(const std::filesystem::path& path, const std::vector<nn::NamedValues>& tensors);
+WrittenFile write_safetensors(const std::filesystem::path& path, const std::vector<nn::NamedValues>& tensors);
 
 /// Reads such a file. Throws 66 where it is missing; 65, naming the tensor, what was expected and what was found, for
 /// anything that is not a well-formed file of f32 tensors whose data lie one after the other without holes or overlaps.

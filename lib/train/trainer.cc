@@ -84,6 +84,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
 void Trainer::restore(const ResumePoint& resume) {
   const Checkpoint& checkpoint = resume.checkpoint;
   require_same_training(identity_of(experiment_, *data_.train), resume);
+  require_possible_position(resume, loader_->batches_per_epoch());
   const parallel::TrainingState own = strategy_->training_state();
   nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
   nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
@@ -129,8 +130,13 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
       const auto begun = Clock::now();
       const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
-      if (score) require_finite(*score, numbers);
-      if (score) metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
+      if (!score) {
+        // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
+        outcome.signal = stop.load();
+        break;
+      }
+      require_finite(*score, numbers);
+      metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
     metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(numbers);
     directory.append_metrics(metrics.json());
@@ -243,7 +249,10 @@ void Trainer::end_epoch() {
 }
 
 std::filesystem::path Trainer::save(RunDirectory& directory) {
-  if (saved_.empty() || saved_at_ != position_.mark()) {
+  // A training may have begun where another run's ended.
+  std::error_code absent;
+  const bool of_this_run = std::filesystem::equivalent(saved_.parent_path(), directory.checkpoints(), absent);
+  if (!of_this_run || saved_at_ != position_.mark()) {
     Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                           .config_hash = config_hash_,
                           .devices = {},

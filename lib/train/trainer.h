@@ -87,7 +87,7 @@ class Trainer {
   EpochMetrics metrics_of_epoch() const;
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
-  /// Writes a checkpoint of the position, unless it is the newest already; returns its model.safetensors.
+  /// Writes a checkpoint of the position, unless the directory's newest is that already; returns its model.safetensors.
   std::filesystem::path save(RunDirectory& directory);
 
   Experiment experiment_;

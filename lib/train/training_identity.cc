@@ -73,6 +73,25 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
   }
 }
 
+void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch) {
+  const TrainingPosition& position = resume.checkpoint.position;
+  const auto refuse = [&](const char* key, const std::string& expected, int64_t got) {
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = fmt::format("{}: position.{}", (resume.folder / "manifest.json").string(), key),
+                        .expected = expected,
+                        .got = fmt::format("{}", got),
+                        .advice = "the file is damaged; use another checkpoint"});
+  };
+  if (position.batches > batches_per_epoch)
+    refuse("batches", fmt::format("expected at most the {} of an epoch", batches_per_epoch), position.batches);
+  const int64_t of_epochs = position.step - position.batches;
+  if (of_epochs % batches_per_epoch != 0 || of_epochs / batches_per_epoch != position.epochs)
+    refuse("step",
+           fmt::format("expected the steps of {} epochs with {} batches, and {}", position.epochs, batches_per_epoch,
+                       position.batches),
+           position.step);
+}
+
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights) {
   const auto own = vocabulary_of(data);
   if (!own) return;

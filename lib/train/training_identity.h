@@ -16,6 +16,10 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data);
 /// its manifest doesn't have, as those from before there were any, are not compared.
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume);
 
+/// Throws 65, naming the manifest's number, where a training with so many batches an epoch is never at the position of
+/// the checkpoint.
+void require_possible_position(const ResumePoint& resume, int64_t batches_per_epoch);
+
 /// Throws 65, naming the checkpoint and both vocabularies, where weights have learned another one than that of `data`.
 /// `weights` is a file that find_weights has found; only the manifest of a checkpoint says of which vocabulary it is.
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights);

@@ -102,6 +102,27 @@ TEST_F(RefusalsTest, MissingFiles) {
   expect_data_refused(66, {"train-images-idx3-ubyte", "expected", "got neither", "dir:"});
 }
 
+TEST_F(RefusalsTest, FoldersInPlaceOfConfigurations) {
+  std::filesystem::create_directory(path("earlier"));
+  const std::string sentence = "earlier: expected a configuration, got a folder; ";
+  expect_refused({"--config", "earlier", "--out", "run"}, 66, {sentence + "name a YAML file in it"});
+  folder_.write("earlier/config.yaml", "");
+  expect_refused({"--config", "earlier", "--out", "run"}, 66, {sentence + "write --config earlier/config.yaml"});
+  std::filesystem::create_directory(path("digits"));
+  EXPECT_EQ(run({"--config", "digits", "--dump-config"}).exit, 0) << "digits.yaml lies beside it";
+}
+
+/// Mistakes that show only when the run directory is there already.
+TEST_F(RefusalsTest, MistakesOfAllKindsLeaveNoRunDirectory) {
+  const Arguments missing = {"absent", "nothing there"};
+  expect_refused(training("run", {"init={from: absent}"}), 66, missing);
+  Arguments resuming = training("run");
+  resuming.insert(resuming.end(), {"--resume", "absent"});
+  expect_refused(resuming, 66, missing);
+  expect_refused(training("run", {"memory_limit=1000"}), 71, {"limit of 1000"});
+  expect_refused({"--config", "digits.yaml", "--set", "memory_limit=1000"}, 71, {"limit of 1000"});
+}
+
 TEST_F(RefusalsTest, WrongMagicNumbers) {
   testing::write_idx_dataset(folder_, 8, 8, 28);
   folder_.write("train-images-idx3-ubyte", testing::idx_labels(8));

@@ -23,14 +23,23 @@ class ResumeTest : public testing::CommandTest {
   size_t lines(const std::string& file) const { return testing::lines_of(text(file)).size(); }
 };
 
-TEST_F(ResumeTest, AKilledRunEndsInTheSameBits) {
-  const testing::Arguments overrides = {"epochs=40", "log_steps=true", "checkpoint.every_steps=3"};
+/// A strategy with an optimizer, and what is set for them.
+struct KilledRow {
+  const char* name;
+  testing::Arguments overrides;
+};
+
+class KilledRunTest : public ResumeTest, public ::testing::WithParamInterface<KilledRow> {};
+
+TEST_P(KilledRunTest, EndsInTheSameBits) {
+  testing::Arguments overrides = GetParam().overrides;
+  overrides.insert(overrides.end(), {"epochs=15", "log_steps=true", "checkpoint.every_steps=3"});
   train("whole", overrides);
   Process process(program(training("killed", overrides)));
-  process.wait_until([&] { return lines("killed/metrics.jsonl") >= 3; });
+  process.wait_until([&] { return lines("killed/metrics.jsonl") >= 2; });
   process.signal(SIGKILL);
   EXPECT_EQ(process.wait().exit, 137);
-  EXPECT_LT(lines("killed/metrics.jsonl"), 40u) << "killed before its end";
+  EXPECT_LT(lines("killed/metrics.jsonl"), 15u) << "killed before its end";
   const Finished resumed = run(resuming("killed", overrides));
   EXPECT_EQ(resumed.exit, 0) << resumed.err;
   EXPECT_NE(resumed.out.find("resumed after step"), std::string::npos) << resumed.out;
@@ -44,6 +53,14 @@ TEST_F(ResumeTest, AKilledRunEndsInTheSameBits) {
     EXPECT_EQ(violations("metrics.schema.json", metrics[i]), std::vector<std::string>());
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Strategies, KilledRunTest,
+                         ::testing::Values(KilledRow{"single_adamw",
+                                                     {"devices=cpu:0", "strategy=single", "optimizer=adamw",
+                                                      "learning_rate=0.001"}},
+                                           KilledRow{"data_parallel_momentum", {"strategy=data_parallel"}},
+                                           KilledRow{"ddp_sgd", {"strategy=ddp", "optimizer=sgd"}}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(ResumeTest, WithoutACheckpointItStarts) {
   const Finished finished = run(resuming("run"));
@@ -176,6 +193,15 @@ TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   EXPECT_EQ(run(both).exit, 64);
 }
 
+TEST_F(ResumeTest, WhereNothingIsLeftToTrainTheRunHasTheCheckpoint) {
+  train("first");
+  const Finished resumed = run(resuming("second", {}, "first"));
+  EXPECT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_EQ(hash("second"), hash("first"));
+  EXPECT_EQ(run(resuming("second", {"epochs=2"})).exit, 0);
+  EXPECT_EQ(json_of("second/summary.json")["steps"], 10);
+}
+
 TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
   train("first", {"epochs=2"});
   train("other", {"epochs=2", "seed=1"});
@@ -189,7 +215,7 @@ TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
 TEST_F(ResumeTest, CheckpointsOfALaterStepArePutAside) {
   train("run", {"epochs=4"});
   const auto earlier =
-      run(resuming("run", {"epochs=4", "learning_rate=0.01", "checkpoint.keep=1", "steps=11", "epochs="},
+      run(resuming("run", {"epochs=4", "learning_rate=0.01", "checkpoint.keep=2", "steps=11", "epochs="},
                    "run/checkpoints/step-000010"));
   EXPECT_EQ(earlier.exit, 0) << earlier.err;
   EXPECT_NE(earlier.err.find("step-000020.aside"), std::string::npos) << earlier.err;

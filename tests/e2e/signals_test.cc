@@ -75,17 +75,27 @@ TEST_F(SignalsTest, TheWeightsAreThoseOfTheStepsThatWereMade) {
   EXPECT_EQ(hash("same"), summary["weights_hash"]);
 }
 
-TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddle) {
+TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddleAndMadeWhereItGoesOn) {
   // ResNet-18 has one little step to make and minutes of images to evaluate.
-  Process process(program(endless({"model=resnet18", "batch_size=2",
-                                   "dataset={name: synthetic, samples: 2, "
-                                   "test_samples: 40000, shape: [1, 28, 28]}"})));
+  const testing::Arguments net = {"model=resnet18", "batch_size=2",
+                                  "dataset={name: synthetic, samples: 2, test_samples: 40000, shape: [1, 28, 28]}"};
+  Process process(program(endless(net)));
   process.wait_until([&] { return lines("steps.jsonl") == 1; });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const Finished finished = stop(process, SIGINT);
   expect_failed(finished, 130, {"SIGINT", "after step 1"});
   expect_whole(130);
-  EXPECT_TRUE(last_metrics("run")["test"].is_null());
+  EXPECT_EQ(lines("metrics.jsonl"), 0u) << "an epoch without its score would stand there for good";
+  testing::Arguments less = net;
+  less.insert(less.end(), {"dataset.test_samples=4", "epochs=1"});
+  testing::Arguments resuming = training("run", less);
+  resuming.emplace_back("--resume");
+  EXPECT_EQ(run(resuming).exit, 0);
+  train("whole", less);
+  const auto resumed = last_metrics("run"), whole = last_metrics("whole");
+  for (const char* key : {"epoch", "step", "weights_hash"}) EXPECT_EQ(resumed[key], whole[key]) << key;
+  EXPECT_EQ(resumed["train"]["loss"], whole["train"]["loss"]);
+  EXPECT_EQ(resumed["test"]["loss"], whole["test"]["loss"]);
 }
 
 TEST_F(SignalsTest, ASecondSigintLeavesAtOnce) {

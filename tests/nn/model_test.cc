@@ -153,5 +153,17 @@ TEST_F(Models, DropInTrainingOnlyAndByLayer) {
   EXPECT_NE(values(first.forward(x, training)), values(second.forward(x, training)));
 }
 
+TEST(NamedValues, WhatIsAbsentIsNamedBesideWhatThereIs) {
+  const std::vector<nn::NamedValues> expected = {{"fc.weight", {2}, {1, 2}}};
+  const auto refused = [&](const std::vector<nn::NamedValues>& got, std::string_view advice) {
+    expect_error(ExitCode::bad_data,
+                 {"a.safetensors: fc.weight: expected a tensor of [2], got none of that name; ", advice},
+                 [&] { nn::require_same_tensors(expected, got, "a.safetensors"); });
+  };
+  refused({{"fc.weigth", {2}, {1, 2}}}, "did you mean 'fc.weigth'?");
+  refused({{"conv1", {1}, {1}}, {"conv2", {1}, {1}}}, "it has conv1, conv2");
+  refused({}, "it has no tensors");
+}
+
 }  // namespace
 }  // namespace dptrain

@@ -2,6 +2,7 @@
 #include "train/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 
 #include "base/file.h"
 #include "support/expect_error.h"
@@ -174,6 +175,74 @@ TEST(Checkpoint, DamageIsNamedAndTheOneBeforeIsTaken) {
   }
 }
 
+TEST(Checkpoint, ANumberThatMakesNoSenseIsNamed) {
+  const ScratchFolder scratch;
+  const fs::path manifest = write_checkpoint(scratch.path(), checkpoint_at(12), 3) / "manifest.json";
+  const std::string text = text_of(manifest);
+  const struct {
+    std::string number, nonsense, name;
+  } rows[] = {
+      {R"("step": 12)", R"("step": -12)",
+       "position.step: expected a whole number from 0 to 9223372036854775807, got -12"},
+      {R"("epochs": 2)", R"("epochs": 2.5)", "position.epochs: expected a whole number from 0"},
+      {R"("batches": 3)", R"("batches": 1e30)", "position.batches: expected a whole number from 0"},
+      {R"("batches": 3)", R"("batches": 18446744073709551615)", "position.batches: expected a whole number from 0"},
+      {R"("samples": 9)", R"("samples": -9)", "position.score.samples: expected"},
+      {R"("correct": 7)", R"("correct": 9)",
+       "position.score.outputs[0].correct: expected a whole number from 0 to 8, got 9"},
+      {R"("seconds": 1.5)", R"("seconds": -1.5)", "position.seconds: expected a number from 0"},
+      {R"("peak_bytes": 1000)", R"("peak_bytes": -1)", "position.costs[1].peak_bytes: expected"},
+      {R"("good": 3)", R"("good": 3000000000)", "loss_scale.good: expected a whole number from 0 to 2147483647"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.nonsense);
+    std::string other = text;
+    const size_t place = other.find(row.number);
+    ASSERT_NE(place, std::string::npos);
+    write_file_atomically(manifest, other.replace(place, row.number.size(), row.nonsense));
+    expect_error(ExitCode::bad_data, {manifest.string() + ": " + row.name, "the file is damaged; use another"},
+                 [&] { read_checkpoint(manifest.parent_path()); });
+  }
+}
+
+TEST(Checkpoint, OlderOnesAreRemovedOnlyWhenTheNewestReadsBack) {
+  for (const Damage& damage : kDamages) {
+    SCOPED_TRACE(damage.name);
+    const ScratchFolder scratch;
+    for (const int64_t step : {1, 2}) write_checkpoint(scratch.path(), checkpoint_at(step), 9);
+    const fs::path newest = write_checkpoint(scratch.path(), checkpoint_at(3), 9);
+    damage.spoil(newest);
+    expect_error(ExitCode::io, {newest.string(), "reads back other than it was written", damage.words.front()},
+                 [&] { remove_older_checkpoints(newest, 2); });
+    EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 3u);
+  }
+}
+
+/// For as long as it lives, what this thread does to files is done as a user without rights of its own.
+class WithoutRights {
+ public:
+  WithoutRights() : user_(::setfsuid(65534)) {}
+  WithoutRights(const WithoutRights&) = delete;
+  WithoutRights& operator=(const WithoutRights&) = delete;
+  ~WithoutRights() { ::setfsuid(static_cast<uid_t>(user_)); }
+
+ private:
+  int user_;
+};
+
+TEST(Checkpoint, WhatAPowerCutMayLoseIsSaid) {
+  const ScratchFolder scratch;
+  // A folder that can be written but not opened, so that nothing syncs it.
+  fs::permissions(scratch.path(), static_cast<fs::perms>(0333));
+  {
+    const WithoutRights rights;
+    expect_error(ExitCode::io, {"step-000001: the checkpoint is written, but a power cut may still lose it: "},
+                 [&] { write_checkpoint(scratch.path(), checkpoint_at(1), 2); });
+  }
+  fs::permissions(scratch.path(), fs::perms::owner_all);
+  EXPECT_EQ(read_checkpoint(scratch.path() / "step-000001").position.step, 1);
+}
+
 TEST(Checkpoint, WhereAllAreDamagedNoneIsTakenForNone) {
   const ScratchFolder scratch;
   for (const int64_t step : {1, 2}) {
@@ -212,6 +281,45 @@ TEST(Checkpoint, WhatAKilledProcessLeftIsRemoved) {
   EXPECT_FALSE(fs::exists(scratch.path() / "step-000002.tmp-123"));
   EXPECT_TRUE(fs::exists(scratch.path() / "mine.tmp-1")) << "not ours";
   EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 1u);
+}
+
+/// What stands for a checkpoint of this step, and when it was made.
+void leave(const fs::path& folder, int64_t step, const std::string& name, double seconds) {
+  Checkpoint checkpoint = checkpoint_at(step);
+  checkpoint.position.seconds = seconds;
+  fs::rename(write_checkpoint(folder, checkpoint, 9), folder / name);
+}
+
+TEST(Checkpoint, WhatAKilledProcessLeftWholeTakesItsPlace) {
+  const ScratchFolder scratch;
+  leave(scratch.path(), 1, "step-000001.tmp-7.replaced", 1);
+  leave(scratch.path(), 1, "step-000001.tmp-7", 2);
+  leave(scratch.path(), 2, "step-000002.tmp-7", 1);
+  write_checkpoint(scratch.path(), checkpoint_at(2), 9);
+  leave(scratch.path(), 3, "step-000003.tmp-7", 1);
+  fs::remove(scratch.path() / "step-000003.tmp-7/model.safetensors");
+  remove_unfinished_checkpoints(scratch.path());
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 2) << "nothing else";
+  EXPECT_EQ(read_checkpoint(scratch.path() / "step-000001").position.seconds, 2) << "not what it was to replace";
+  EXPECT_EQ(read_checkpoint(scratch.path() / "step-000002").position.seconds, 1.5) << "it is there";
+}
+
+TEST(Checkpoint, AKilledReplacementLeavesOneOfTheTwo) {
+  const ScratchFolder scratch;
+  const fs::path folder = write_checkpoint(scratch.path(), checkpoint_at(1), 2);
+  const auto replace_for_ever = [&]() noexcept {
+    for (;;) write_checkpoint(scratch.path(), checkpoint_at(1), 2);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) replace_for_ever();
+    std::this_thread::sleep_for(std::chrono::microseconds(1000 + 37 * round));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    remove_unfinished_checkpoints(scratch.path());
+    ASSERT_NO_THROW(read_checkpoint(folder)) << "round " << round;
+  }
 }
 
 TEST(Checkpoint, ThatCannotBeWrittenLeavesNothing) {

@@ -96,8 +96,38 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"convolution=measured"}, {"convolution", "CPU workers", "measured", "auto"});
   refused(config, {"recompute=all"}, {"recompute", "auto, batch_norm", "all"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
+  refused(config, {"checkpoint.keep=1"}, {"checkpoint.keep", "at least 2", "got 1"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
+}
+
+TEST(Experiment, NumbersThatCannotBeComputedWithAreOutOfRange) {
+  const struct {
+    const char *assignment, *range;
+  } rows[] = {
+      {"strategy={name: ddp, bucket_mb: 1e30}", "strategy.bucket_mb: expected a number over 0 and of at most 1048576"},
+      {"strategy={name: ddp, first_bucket_mb: 1e30}", "strategy.first_bucket_mb: expected a number over 0"},
+      {"strategy={name: data_parallel, output_device: 4294967296}",
+       "output_device: expected an integer from 0 to 4095"},
+      {"schedule={name: constant, warmup_epochs: 1e300}", "schedule.warmup_epochs: expected a number from 0 to 1e+06"},
+      {"schedule={name: cosine, min: 1e300}", "schedule.min: expected a number from 0 to 1e+30"},
+      {"schedule={name: step, gamma: 1e300}", "schedule.gamma: expected a number over 0"},
+      {"optimizer={name: sgd, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1e+30"},
+      {"optimizer={name: adam, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1e+30"},
+      {"optimizer={name: adamw, eps: 1e300}", "optimizer.eps: expected a number over 0"},
+      {"init={normal: 1e300}", "init.normal: expected a number over 0"},
+      {"model={layers: [flatten, linear: {features: classes, init: {normal: 1e300}}]}",
+       "init.normal: expected a number"},
+      {"learning_rate=1e300", "learning_rate: expected a number over 0"},
+      {"clip_norm=1e300", "clip_norm: expected a number over 0"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.assignment);
+    expect_error(ExitCode::config, {row.range, ", got "}, [&] { experiment_of({row.assignment}); });
+  }
+  expect_error(ExitCode::config, {"steps: expected an integer from 1 to 100000000000, got 9223372036854775807"}, [] {
+    experiment_of({"epochs=", "steps=9223372036854775807"});
+  });
 }
 
 TEST(CudaExperiment, ConvolutionsOfGpusAreMeasuredUnlessDeterministic) {

@@ -246,6 +246,26 @@ TEST(Resume, RefusesAnotherFunctionOfTheSameTensors) {
   EXPECT_NO_THROW(layers.run({"model={layers: [flatten, linear: {features: 8}, relu: , linear: classes]}"}));
 }
 
+/// 40 samples in batches of 16: an epoch has three.
+TEST(Resume, RefusesAPositionWhereNoTrainingIs) {
+  const Experiment experiment = experiment_of();
+  const Datasets data = experiment.dataset.open();
+  ResumedRun run;
+  run.run({}, 2);
+  const auto point = newest_checkpoint(run.path() / "checkpoints", {});
+  ASSERT_TRUE(point.has_value());
+  const auto refused = [&](const TrainingPosition& position, std::initializer_list<std::string_view> words) {
+    ResumePoint other = *point;
+    other.checkpoint.position = position;
+    expect_error(ExitCode::bad_data, words, [&] { Trainer(experiment, data, {}, other); });
+  };
+  refused({.step = 4, .batches = 4}, {"manifest.json: position.batches: expected at most the 3 of an epoch, got 4"});
+  refused({.step = 4, .epochs = 0, .batches = 2},
+          {"position.step: expected the steps of 0 epochs with 3 batches, and 2, got 4; the file is damaged"});
+  refused({.step = 1, .epochs = 1, .batches = 0}, {"position.step: expected the steps of 1 epochs with 3 batches"});
+  refused({.step = 1, .epochs = 0, .batches = 2}, {"position.step: ", ", got 1"});
+}
+
 TEST(Resume, HowItIsComputedMayChange) {
   ResumedRun run;
   run.run({"epochs=1"}, 2);

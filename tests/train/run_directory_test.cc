@@ -110,6 +110,22 @@ TEST(RunDirectory, IsHeldByOneAtATime) {
   EXPECT_NO_THROW(RunDirectory(scratch.path(), EarlierRun::refuse));
 }
 
+TEST(RunDirectory, WhereNoRunWasBegunItIsAsItWasFound) {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "runs/a";
+  {
+    const RunDirectory directory(path, EarlierRun::refuse);
+    EXPECT_TRUE(fs::exists(path));
+  }
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+  scratch.write("config.yaml", "mine");
+  expect_error(ExitCode::io, {"config.yaml"}, [&] { RunDirectory(scratch.path(), EarlierRun::refuse); });
+  EXPECT_FALSE(fs::exists(scratch.path() / ".lock"));
+  { RunDirectory(path, EarlierRun::refuse).write_config(""); }
+  { const RunDirectory again(path, EarlierRun::resume); }
+  EXPECT_TRUE(fs::exists(path / ".lock")) << "that of a run stays";
+}
+
 TEST(RunDirectory, WhatCannotBeAFolderIs74) {
   const ScratchFolder scratch;
   const fs::path file = scratch.write("file", "");

@@ -1,0 +1,61 @@
+#include "train/checkpoint_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+
+namespace dptrain::train {
+
+namespace fs = std::filesystem;
+
+std::string checkpoint_name(int64_t step) { return fmt::format("step-{:06}", step); }
+
+bool is_checkpoint_name(const std::string& name) {
+  constexpr std::string_view kPrefix = "step-";
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         std::ranges::all_of(name.substr(kPrefix.size()), [](unsigned char c) { return c >= '0' && c <= '9'; });
+}
+
+bool in_order(const std::string& name, const std::string& later) {
+  return std::pair(name.size(), name) < std::pair(later.size(), later);
+}
+
+bool has_manifest(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kManifest, error);
+}
+
+CheckpointManifest read_manifest(const fs::path& folder) {
+  return parse_manifest(read_file(folder / kManifest, size_t{1} << 24), (folder / kManifest).string());
+}
+
+bool require_file(const fs::path& folder, const StateFile& file, const CheckpointManifest& manifest) {
+  const auto listed = manifest.files.find(file.name);
+  if (listed == manifest.files.end() && !file.always) return false;
+  const WrittenFile known = listed == manifest.files.end() ? WrittenFile{} : listed->second;
+  const fs::path path = folder / file.name;
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                            .expected = expected,
+                                            .got = got,
+                                            .advice = "the file is damaged or not of this checkpoint; use another"});
+  };
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(path, error);
+  if (error) refuse("expected a file that manifest.json names", "none");
+  if (bytes != known.bytes) refuse(fmt::format("expected {} bytes", known.bytes), fmt::format("{}", bytes));
+  const std::string digest = sha256_of_file(path);
+  if (digest != known.sha256) refuse(fmt::format("expected SHA-256 {}", known.sha256), digest);
+  return true;
+}
+
+void require_whole(const fs::path& folder) {
+  const CheckpointManifest manifest = read_manifest(folder);
+  for (const StateFile& file : kStateFiles) require_file(folder, file, manifest);
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,162 @@
+// What writes, replaces and removes checkpoints; checkpoint.cc reads them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "train/checkpoint.h"
+#include "train/checkpoint_files.h"
+#include "train/safetensors.h"
+
+namespace dptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAside = ".tmp-";
+
+void rename_folder(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    throw Error(ExitCode::io,
+                fmt::format("{}: could not be renamed to {}: {}", from.string(), to.string(), error.message()));
+}
+
+/// A folder that is removed again unless it is kept.
+class Aside {
+ public:
+  explicit Aside(fs::path path) : path_(std::move(path)) {
+    std::error_code error;
+    fs::remove_all(path_, error);
+    make_folder(path_);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  ~Aside() {
+    std::error_code error;
+    if (!kept_) fs::remove_all(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+
+  /// Takes the place of `target`. What stood there is moved away before and removed after that: a process that is
+  /// killed meanwhile leaves both, whole, for remove_unfinished_checkpoints to choose from.
+  void move_to(const fs::path& target) {
+    sync_folder(path_);
+    fs::path replaced = path_;
+    replaced += ".replaced";
+    std::error_code error;
+    const bool replaces = fs::exists(target, error);
+    if (replaces) rename_folder(target, replaced);
+    try {
+      rename_folder(path_, target);
+    } catch (const Error&) {
+      if (replaces) fs::rename(replaced, target, error);
+      throw;
+    }
+    kept_ = true;
+    make_durable(target);
+    fs::remove_all(replaced, error);
+  }
+
+ private:
+  static void make_durable(const fs::path& target) {
+    try {
+      sync_folder(target.parent_path());
+    } catch (const Error& error) {
+      throw Error(ExitCode::io, fmt::format("{}: the checkpoint is written, but a power cut may still lose it: {}",
+                                            target.string(), error.what()));
+    }
+  }
+
+  fs::path path_;
+  bool kept_ = false;
+};
+
+void remove_checkpoint(const fs::path& folder) {
+  // The manifest first: a folder that is half removed is no checkpoint.
+  std::error_code error;
+  fs::remove(folder / kManifest, error);
+  for (const StateFile& file : kStateFiles) fs::remove(folder / file.name, error);
+  fs::remove(folder, error);
+}
+
+bool is_whole(const fs::path& folder) {
+  try {
+    require_whole(folder);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, int64_t keep) {
+  make_folder(folder);
+  const fs::path target = folder / checkpoint_name(checkpoint.position.step);
+  Aside aside(fmt::format("{}{}{}", target.string(), kAside, ::getpid()));
+  std::map<std::string, WrittenFile> files;
+  for (const StateFile& file : kStateFiles) {
+    const auto& tensors = checkpoint.state.*file.tensors;
+    if (file.always || !tensors.empty()) files[file.name] = write_safetensors(aside.path() / file.name, tensors);
+  }
+  write_file_atomically(aside.path() / kManifest, manifest_json(checkpoint, files));
+  aside.move_to(target);
+  remove_older_checkpoints(target, keep);
+  return target;
+}
+
+void remove_older_checkpoints(const fs::path& written, int64_t keep) {
+  try {
+    require_whole(written);
+  } catch (const Error& error) {
+    throw Error(ExitCode::io,
+                fmt::format("{}: reads back other than it was written, so none before it is removed; is the disk "
+                            "failing? {}",
+                            written.string(), error.what()));
+  }
+  const auto folders = checkpoint_folders(written.parent_path());
+  for (size_t i = 0; i + static_cast<size_t>(keep) < folders.size(); ++i) remove_checkpoint(folders[i]);
+}
+
+std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {
+  std::vector<fs::path> put;
+  for (const fs::path& later : checkpoint_folders(folder)) {
+    if (!in_order(checkpoint_name(step), later.filename().string())) continue;
+    fs::path aside = later;
+    aside += ".aside";
+    std::error_code error;
+    fs::remove_all(aside, error);
+    fs::rename(later, aside, error);
+    if (error)
+      throw Error(ExitCode::io, Mistake{.where = later.string(),
+                                        .expected = "could not put it aside, a checkpoint of a later step",
+                                        .got = error.message(),
+                                        .advice = "move it, or train in another --out"});
+    put.push_back(aside);
+  }
+  return put;
+}
+
+void remove_unfinished_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) left.push_back(entry.path());
+  // By name the newer of two comes before the one that it was to replace.
+  std::ranges::sort(left);
+  for (const fs::path& path : left) {
+    const std::string name = path.filename().string();
+    const size_t suffix = name.find(kAside);
+    if (suffix == std::string::npos || !is_checkpoint_name(name.substr(0, suffix))) continue;
+    const fs::path target = folder / name.substr(0, suffix);
+    if (!fs::exists(target, error) && is_whole(path))
+      rename_folder(path, target);
+    else
+      fs::remove_all(path, error);
+  }
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,73 @@
+#include "train/directory_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace dptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLock = ".lock";
+constexpr const char* kElsewhere = "choose another with --out";
+
+/// The folders that make_folder(path) makes, the innermost first.
+std::vector<fs::path> absent_folders(fs::path path) {
+  std::vector<fs::path> absent;
+  std::error_code error;
+  for (; !path.empty() && !fs::exists(path, error); path = path.parent_path()) absent.push_back(path);
+  return absent;
+}
+
+}  // namespace
+
+// What is thrown after the first of these has ended runs the destructor.
+DirectoryLock::DirectoryLock(fs::path path, std::vector<fs::path> absent)
+    : path_(std::move(path)), made_(std::move(absent)) {}
+
+DirectoryLock::DirectoryLock(const fs::path& path) : DirectoryLock(path, absent_folders(path)) {
+  try {
+    make_folder(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}; {}", error.what(), kElsewhere));
+  }
+  take();
+}
+
+void DirectoryLock::take() {
+  const fs::path lock = path_ / kLock;
+  descriptor_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const bool created = descriptor_ >= 0;
+  if (!created && errno == EEXIST) descriptor_ = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor_ < 0)
+    throw Error(ExitCode::io,
+                fmt::format("{}: could not create: {}; {}", lock.string(), std::strerror(errno), kElsewhere));
+  // A lock without a name is that of a process which has just left the directory as it was.
+  struct stat held {};
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 || ::fstat(descriptor_, &held) != 0 || held.st_nlink == 0)
+    throw Error(ExitCode::io, Mistake{.where = path_.string(),
+                                      .expected = "another process is writing this run directory",
+                                      .got = "",
+                                      .advice = "wait for it, or choose another with --out"});
+  is_new_ = created;
+}
+
+DirectoryLock::~DirectoryLock() {
+  std::error_code error;
+  if (is_new_ && !kept_) fs::remove(path_ / kLock, error);
+  // Those in which something lies stay, as all do where the lock is kept.
+  for (const fs::path& folder : made_) fs::remove(folder, error);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace dptrain::train
