@@ -52,19 +52,23 @@ class ConfiguredTiles {
   ConfiguredTiles& operator=(const ConfiguredTiles&) = delete;
 };
 
+// With one row or column of tiles, the block's edge, the second ones of a kind have no part.
+template <int Rows = 2>
 [[gnu::always_inline]] inline void load_left_tiles(const Bfloat16* at) {
   load_tile<4>(at, kTileBytesOfRow);
-  load_tile<5>(at + kTileElements, kTileBytesOfRow);
+  if constexpr (Rows == 2) load_tile<5>(at + kTileElements, kTileBytesOfRow);
 }
+template <int Columns = 2>
 [[gnu::always_inline]] inline void load_right_tiles(const Bfloat16* at) {
   load_tile<6>(at, kTileBytesOfRow);
-  load_tile<7>(at + kTileElements, kTileBytesOfRow);
+  if constexpr (Columns == 2) load_tile<7>(at + kTileElements, kTileBytesOfRow);
 }
+template <int Rows = 2, int Columns = 2>
 [[gnu::always_inline]] inline void multiply_block() {
   multiply_tiles<0, 4, 6>();
-  multiply_tiles<1, 4, 7>();
-  multiply_tiles<2, 5, 6>();
-  multiply_tiles<3, 5, 7>();
+  if constexpr (Columns == 2) multiply_tiles<1, 4, 7>();
+  if constexpr (Rows == 2) multiply_tiles<2, 5, 6>();
+  if constexpr (Rows == 2 && Columns == 2) multiply_tiles<3, 5, 7>();
 }
 [[gnu::always_inline]] inline void zero_sums() {
   zero_tile<0>();

@@ -120,32 +120,41 @@ void pack_right(const TileSource& source, int pieces, Bfloat16* to) {
 }
 
 /// Adds one block's products over the depth to the sums.
+template <int Rows, int Columns>
 void add_products(const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
   for (int64_t k = 0; k < tiles; ++k, left += 2 * kTileElements, right += 2 * kTileElements) {
-    load_left_tiles(left);
-    load_right_tiles(right);
-    multiply_block();
+    load_left_tiles<Rows>(left);
+    load_right_tiles<Columns>(right);
+    multiply_block<Rows, Columns>();
   }
 }
 
 /// The same with numbers in three pieces. Each load but the first two serves four products, so one changes at a time.
+template <int Rows, int Columns>
 void add_products_of_pieces(const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
   constexpr int64_t kPiece = 2 * kTileElements;
   for (int64_t k = 0; k < tiles; ++k, left += 3 * kPiece, right += 3 * kPiece) {
-    load_left_tiles(left + 2 * kPiece);
-    load_right_tiles(right);
-    multiply_block();
-    load_left_tiles(left + kPiece);
-    multiply_block();
-    load_right_tiles(right + kPiece);
-    multiply_block();
-    load_left_tiles(left);
-    multiply_block();
-    load_right_tiles(right + 2 * kPiece);
-    multiply_block();
-    load_right_tiles(right);
-    multiply_block();
+    load_left_tiles<Rows>(left + 2 * kPiece);
+    load_right_tiles<Columns>(right);
+    multiply_block<Rows, Columns>();
+    load_left_tiles<Rows>(left + kPiece);
+    multiply_block<Rows, Columns>();
+    load_right_tiles<Columns>(right + kPiece);
+    multiply_block<Rows, Columns>();
+    load_left_tiles<Rows>(left);
+    multiply_block<Rows, Columns>();
+    load_right_tiles<Columns>(right + 2 * kPiece);
+    multiply_block<Rows, Columns>();
+    load_right_tiles<Columns>(right);
+    multiply_block<Rows, Columns>();
   }
+}
+
+/// What a block's rows and columns need of tiles.
+template <int Rows, int Columns>
+void add_products(const TileProduct& p, const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
+  p.pieces == 1 ? add_products<Rows, Columns>(left, right, tiles)
+                : add_products_of_pieces<Rows, Columns>(left, right, tiles);
 }
 
 /// The part of y that a block at the matrix's edge adds to; zero past it.
@@ -202,7 +211,11 @@ void multiply(const TileProduct& p) {
       const Bfloat16* left = p.left + row / kBlock * block_size;
       const Bfloat16* right = p.right + column / kBlock * block_size;
       if (p.y != nullptr) fetch_for_sums(p, p.accumulate ? row + kBlock : row, column);
-      p.pieces == 1 ? add_products(left, right, depth) : add_products_of_pieces(left, right, depth);
+      const bool two_rows = rows > kTileRows, two_columns = columns > kTileRows;
+      if (two_rows)
+        two_columns ? add_products<2, 2>(p, left, right, depth) : add_products<2, 1>(p, left, right, depth);
+      else
+        two_columns ? add_products<1, 2>(p, left, right, depth) : add_products<1, 1>(p, left, right, depth);
       store_sums(y, stride);
       if (!in_place) finish(p, sums, row, column, rows, columns);
     }

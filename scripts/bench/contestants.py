@@ -21,8 +21,8 @@ class Absent(Exception):
 
 @functools.cache
 def peer_environment(python):
-    """What a peer must be told of this machine. Some virtual machines name AMX among their instructions and have none: PyTorch's
-    bf16 dies of it unless its oneDNN is told to stop below."""
+    """What a peer must be told of this machine. Some virtual machines name AMX among their instructions and have none, others don't
+    describe its tiles (CPUID's leaf 1DH): PyTorch's bf16 dies of either unless its oneDNN is told to stop below."""
     product = [python, "-c", "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"]
     died = subprocess.run(product, stderr=subprocess.DEVNULL, check=False).returncode == -signal.SIGILL
     return {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"} if died else {}

@@ -111,7 +111,7 @@ def document(report):
         *table(["model", "precision", *titles, "single to the best peer", "ddp to the best peer"], speed), "",
         "dptrain's `single` and every peer in one process have all cores as threads, two devices and two processes half of them "
         "each. PyTorch's bf16 is autocast's."
-        + f" It ran with {', '.join(told)}: this machine names instructions that it doesn't have." * bool(told)
+        + f" It ran with {', '.join(told)}: without that it ends with an illegal instruction here." * bool(told)
         + " In brackets stands what a ratio is to reach, of fp32 also a bar beyond that; `not` says that it doesn't.", "",
         "## Two devices against one, fp32", "",
         *table(["model", "", "single", "ddp", "ddp to single"], devices), "",
