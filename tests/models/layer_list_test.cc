@@ -72,8 +72,8 @@ TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
                    "padding: 1",
                    "a.yaml:5:5: layers[3].dropout.probability: expected a number from 0 to 0.999, got 1; write for "
                    "instance probability: 0.1",
-                   "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0, got 0; write for instance "
-                   "normal: 0.01",
+                   "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0 and of at most 1e+30, got 0; "
+                   "write for instance normal: 0.01",
                    "a.yaml:7:18: layers[5].batch_norm.momentum: unknown key, known are: name",
                    "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1e-30 to 1e+30, got 0; write for "
                    "instance eps: 1e-05"}));
