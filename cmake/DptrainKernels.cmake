@@ -22,6 +22,7 @@ target_include_directories(dptrain_kernels_amx PRIVATE "${CMAKE_SOURCE_DIR}/lib"
 target_link_libraries(dptrain_kernels_amx PRIVATE dptrain_compiler)
 target_compile_definitions(dptrain_kernels_amx PRIVATE DPTRAIN_ISA_NAMESPACE=amx)
 # GCC 12 warns of its own _mm512_undefined_epi32.
-target_compile_options(dptrain_kernels_amx PRIVATE -O3 -Wno-psabi -Wno-maybe-uninitialized -fno-trapping-math
-  -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mamx-tile -mamx-bf16 -mprefer-vector-width=512)
+target_compile_options(dptrain_kernels_amx PRIVATE -O3 -Wno-psabi -Wno-uninitialized -Wno-maybe-uninitialized
+  -fno-trapping-math -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mamx-tile -mamx-bf16
+  -mprefer-vector-width=512)
 target_sources(dptrain_ops PRIVATE $<TARGET_OBJECTS:dptrain_kernels_amx>)
