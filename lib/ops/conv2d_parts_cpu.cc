@@ -63,6 +63,8 @@ Tensor conv2d_backward_data_in_parts(const TensorForm& x, const Tensor& weight, 
 
 void conv2d_backward_weights_in_parts(const Tensor& x, const Tensor& output_gradient,
                                       const Conv2dWeightGradients& gradients, const Conv2dOptions& options) {
+  if (convolves_by_tiles(x.dtype(), options))
+    return conv2d_backward_weights_by_tiles(x, output_gradient, gradients, options);
   const Shape& weight = gradients.weight.shape();
   const auto parts = parts_of(x.shape(), weight, kMostPairsOfGradient, options);
   if (parts.empty()) return cpu::conv2d_backward_weights(x, output_gradient, gradients, options);

@@ -117,6 +117,7 @@ void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGr
     for (const auto& tap : grid.outputs[i].taps) product.starts.push_back((tap.phase * length + tap.offset) * 32);
     products.push_back(std::move(product));
   }
+  memory.fill_zero();
   parallel_parts(device, images, 1, [&](int64_t part, int64_t begin, int64_t end) {
     const PackedImages source(grid, x, length, memory.data<Bfloat16>() + part * room);
     for (int64_t first = begin; first < end; first += group) {
@@ -130,10 +131,6 @@ void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGr
 /// Weights as the products read them.
 Tensor blocked(const Tensor& weight) {
   return converted(weight, {.dtype = DType::bf16, .layout = Layout::oihw16i16o, .purpose = MemoryPurpose::workspace});
-}
-
-Tensor in_layout(const Tensor& images, Layout layout) {
-  return converted(images, {.dtype = DType::bf16, .layout = layout, .purpose = MemoryPurpose::workspace});
 }
 
 }  // namespace
@@ -150,8 +147,8 @@ Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tens
   if (y.elements() == 0) return y;
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
   const Added with{.bias = added.defined() ? added.data<float>() : nullptr, .relu = options.relu};
-  const bool narrow = fit_columns(weight.shape());
-  const Tensor source = narrow ? image_columns(x, weight.shape(), output, options) : in_layout(x, layout);
+  const bool narrow = fits_columns(weight);
+  const Tensor source = narrow ? image_columns(x, weight.shape(), output, options) : bf16_images(x, layout);
   const Tensor factor = blocked(narrow ? weights_of_columns(weight) : weight);
   const auto grid = forward_grid(source.shape(), factor.shape(), output, narrow ? Conv2dOptions{} : options);
   convolve(source, PackedWeights(factor, false, grid), grid, with, y);
@@ -163,7 +160,7 @@ Tensor conv2d_backward_data_by_tiles(const TensorForm& x, const Tensor& weight, 
   const Layout layout = conv2d_output_layout(x.shape[1], weight.shape()[0]);
   const Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = layout});
   if (gradient.elements() == 0) return gradient;
-  const Tensor incoming = in_layout(output_gradient, layout);
+  const Tensor incoming = bf16_images(output_gradient, layout);
   const auto grid = backward_data_grid(x.shape, weight.shape(), incoming.shape(), options);
   convolve(incoming, PackedWeights(blocked(weight), true, grid), grid, {}, gradient);
   return reorder(gradient, x.layout);

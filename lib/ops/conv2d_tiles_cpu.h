@@ -14,5 +14,7 @@ Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tens
                                const Conv2dOptions& options);
 Tensor conv2d_backward_data_by_tiles(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                                      const Conv2dOptions& options);
+void conv2d_backward_weights_by_tiles(const Tensor& x, const Tensor& output_gradient,
+                                      const Conv2dWeightGradients& gradients, const Conv2dOptions& options);
 
 }  // namespace dptrain::ops::cpu

@@ -21,7 +21,11 @@ struct Inside {
 
 }  // namespace
 
-bool fit_columns(const Shape& weight) { return weight[1] * weight[2] * weight[3] <= kTileDepth; }
+bool fits_columns(const Tensor& weight) {
+  const Shape& shape = weight.shape();
+  const int64_t window = shape[2] * shape[3];
+  return weight.layout() == Layout::plain && window > 1 && shape[1] * window <= kTileDepth;
+}
 
 Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options) {
   const Tensor images = reorder(x, Layout::plain, MemoryPurpose::workspace);
@@ -50,8 +54,7 @@ Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const
 
 Tensor weights_of_columns(const Tensor& weight) {
   const Shape& shape = weight.shape();
-  return reorder(weight, Layout::plain, MemoryPurpose::workspace)
-      .reshaped({shape[0], shape[1] * shape[2] * shape[3], 1, 1});
+  return weight.reshaped({shape[0], shape[1] * shape[2] * shape[3], 1, 1});
 }
 
 }  // namespace dptrain::ops::cpu

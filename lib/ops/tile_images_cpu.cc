@@ -1,6 +1,6 @@
 #include "ops/tile_images_cpu.h"
 
-#include <cstring>
+#include "ops/reorder.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -16,14 +16,16 @@ ImageStrides image_strides(const Tensor& images) {
   return {.channels = channels, .image = (channels + 15) / 16 * 16 * pixels, .block = 16 * pixels, .pixel = 16};
 }
 
+Tensor bf16_images(const Tensor& images, Layout layout) {
+  return converted(images, {.dtype = DType::bf16, .layout = layout, .purpose = MemoryPurpose::workspace});
+}
+
 Tensor packed_memory(Device& device, int64_t elements) {
   return Tensor::empty(device, {elements}, {.dtype = DType::bf16, .purpose = MemoryPurpose::workspace});
 }
 
 PackedImages::PackedImages(const ConvolutionGrid& grid, const Tensor& images, int64_t length, Bfloat16* memory)
-    : grid_(grid), images_(images), length_(length), planes_(planes_of(images)), memory_(memory) {
-  std::memset(static_cast<void*>(memory), 0, static_cast<size_t>(planes_ * plane()) * sizeof(Bfloat16));
-}
+    : grid_(grid), images_(images), length_(length), planes_(planes_of(images)), memory_(memory) {}
 
 int64_t PackedImages::elements(const ConvolutionGrid& grid, const Tensor& images, int64_t length) {
   return planes_of(images) * static_cast<int64_t>(grid.phases.size()) * length * 32;

@@ -11,7 +11,7 @@ ImageStrides image_strides(const Tensor& images);
 /// The long rows of a group of images, [channels / 32][phase][position][32 channels] in bf16, in memory of its owner.
 class PackedImages {
  public:
-  /// `length`: positions of a long row, grid.length(images) or more. The memory is zeroed.
+  /// `length`: positions of a long row, grid.length(images) or more. The memory is to be zero.
   PackedImages(const ConvolutionGrid& grid, const Tensor& images, int64_t length, Bfloat16* memory);
 
   /// bf16 numbers that it takes.
@@ -30,6 +30,9 @@ class PackedImages {
   int64_t length_, planes_;
   Bfloat16* memory_;
 };
+
+/// Images in the layout that a convolution reads.
+Tensor bf16_images(const Tensor& images, Layout layout);
 
 /// bf16 workspace, uninitialized.
 Tensor packed_memory(Device& device, int64_t elements);

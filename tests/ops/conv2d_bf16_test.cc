@@ -82,7 +82,10 @@ class Conv2dBf16 : public ::testing::TestWithParam<Convolution> {
   }
 
   static void expect_near(const Tensor& got, const Sums& right, double rounding, bool relu = false) {
-    expect_zero_padding(ops::converted(got, {.dtype = DType::f32, .layout = got.layout()}));
+    // What isn't the tensor's is zero in any layout.
+    const Tensor stored = ops::converted(got, {.dtype = DType::f32, .layout = got.layout()});
+    const Tensor plain = ops::reorder(stored, Layout::plain);
+    EXPECT_EQ(stored_values(stored), stored_values(ops::reorder(plain, got.layout())));
     const std::vector<float> values = numbers(got);
     ASSERT_EQ(values.size(), right.values.size());
     size_t wrong = 0, first = 0;
@@ -129,6 +132,32 @@ TEST_P(Conv2dBf16, BackwardData) {
     EXPECT_EQ(gradient.dtype(), DType::bf16);
     EXPECT_EQ(gradient.layout(), layout);
     expect_near(gradient, sums, kRounding);
+  }
+}
+
+TEST_P(Conv2dBf16, BackwardWeights) {
+  const std::vector<float> x_values = numbers(x(Layout::plain)), dy = numbers(incoming(Layout::plain));
+  const int64_t pixels = c_.y()[2] * c_.y()[3];
+  Sums sums(c_.weight.elements()), of_bias(c_.weight[0]);
+  for_each_term([&](size_t at_x, size_t at_w, size_t at_y) { sums.add(at_w, double{x_values[at_x]} * dy[at_y]); });
+  for (size_t i = 0; i < dy.size(); ++i)
+    of_bias.add(static_cast<size_t>(static_cast<int64_t>(i) / pixels % c_.y()[1]), dy[i]);
+  for (const bool accumulate : {false, true}) {
+    for (const Layout layout : image_layouts()) {
+      SCOPED_TRACE(std::string(layout_name(layout)) + (accumulate ? ", added" : ", written"));
+      const ops::Conv2dWeightGradients gradients{
+          .weight = formula_tensor(*device_, c_.weight, {.tensor = 5}, weight_layout()),
+          .bias = formula_tensor(*device_, {c_.weight[0]}, {.tensor = 6}),
+          .accumulate_weight = accumulate,
+          .accumulate_bias = accumulate};
+      const std::vector<float> before = values_of(gradients.weight), bias_before = values_of(gradients.bias);
+      ops::conv2d_backward_weights(x(layout), incoming(layout), gradients, options_);
+      Sums weight_sums = sums, bias_sums = of_bias;
+      for (size_t i = 0; accumulate && i < before.size(); ++i) weight_sums.add(i, before[i]);
+      for (size_t i = 0; accumulate && i < bias_before.size(); ++i) bias_sums.add(i, bias_before[i]);
+      expect_near(gradients.weight, weight_sums, 0);
+      expect_near(gradients.bias, bias_sums, 0);
+    }
   }
 }
 
