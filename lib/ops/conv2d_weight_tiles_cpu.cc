@@ -12,97 +12,149 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Images that are packed at once, by their channels and positions. It mustn't depend on the number of threads, as the
-/// order of sums does on it.
-constexpr int64_t kChunkElements = 512 * 1024;
+/// Positions that are packed at once: what 32 channels take stays in the second-level cache. It mustn't depend on the
+/// number of threads, as the order of sums does on it.
+constexpr int64_t kChunkPositions = 2048;
 
 /// The grid of the output's gradient: the same positions, without a stride or a border before them.
 ConvolutionGrid gradient_grid(const ConvolutionGrid& grid) {
-  return {.phases = {{0, 0}}, .outputs = grid.outputs, .rows = grid.rows, .columns = grid.columns};
+  return {.phases = {{0, 0}}, .outputs = {}, .rows = grid.rows, .columns = grid.columns};
 }
 
-/// A chunk of images, packed by all threads: first its positions, then rows or pairs of them.
+/// The positions of a chunk of images, packed by all threads.
 class PackedChunk {
  public:
   PackedChunk(const ConvolutionGrid& grid, const Tensor& images, int64_t length)
-      : images_(images),
-        length_(length),
-        positions_memory_(packed_memory(images.device(), PackedImages::elements(grid, images, length))),
-        turned_memory_(packed_memory(images.device(), PackedImages::elements(grid, images, length))),
-        positions_(grid, images, length, positions_memory_.data<Bfloat16>()) {}
+      : length_(length),
+        memory_(packed_memory(images.device(), PackedImages::elements(grid, images, length))),
+        positions_(grid, images, length, memory_.data<Bfloat16>()) {}
 
-  /// Packs images [begin, end). `turn` brings 32 positions to a row of 32 channels.
-  template <class Turn>
-  void pack(int64_t begin, int64_t end, const Turn& turn) {
-    if (end - begin != packed_) positions_memory_.fill_zero();
+  /// Images [begin, end).
+  void pack(int64_t begin, int64_t end) {
+    if (end - begin != packed_) memory_.fill_zero();
     packed_ = end - begin;
-    parallel_for(images_.device(), packed_, [&](int64_t i) { positions_.pack(begin + i, i); });
-    parallel_for(images_.device(), rows() * length_ / 32, [&](int64_t i) {
-      const int64_t row = i / (length_ / 32), position = i % (length_ / 32) * 32;
-      turn(positions_.data() + (row * length_ + position) * 32, turned_memory_.data<Bfloat16>() + row * length_ * 32,
-           position);
-    });
+    parallel_for(memory_.device(), packed_, [&](int64_t i) { positions_.pack(begin + i, i); });
+  }
+  /// Calls body(row, position) for 32 positions at a time of all long rows of 32 channels.
+  template <class Body>
+  void for_each_step(const Body& body) const {
+    const int64_t steps = length_ / 32;
+    parallel_for(memory_.device(), rows() * steps, [&](int64_t i) { body(i / steps, i % steps * 32); });
   }
 
   int64_t planes() const { return positions_.planes(); }
-  /// Positions of 32 channels, and the same turned.
-  const Bfloat16* positions(int64_t plane) const { return positions_.data() + plane * positions_.plane(); }
-  const Bfloat16* turned(int64_t plane) const { return turned_memory_.data<Bfloat16>() + plane * positions_.plane(); }
+  int64_t rows() const { return planes() * positions_.plane() / (length_ * 32); }
+  const Bfloat16* row(int64_t row) const { return positions_.data() + row * length_ * 32; }
 
  private:
-  int64_t rows() const { return planes() * positions_.plane() / (length_ * 32); }
-
-  const Tensor& images_;
   int64_t length_, packed_ = -1;
-  Tensor positions_memory_, turned_memory_;
+  Tensor memory_;
   PackedImages positions_;
+};
+
+/// What taps read, as pairs of positions: once from even positions on and once from odd ones, so that each offset finds
+/// its pairs. For each long row [2 starts][2 halves of the channels][length / 2 pairs, 16 channels, 2].
+class PairedInput {
+ public:
+  PairedInput(const ConvolutionGrid& grid, const Tensor& x, int64_t length)
+      : length_(length), chunk_(grid, x, length + 32), memory_(packed_memory(x.device(), chunk_.rows() * row())) {
+    for (const auto& tap : grid.outputs[0].taps) {
+      taps_.push_back(tap.weight);
+      starts_.push_back(tap.phase * row() + tap.offset % 2 * 2 * half() + tap.offset / 2 * 32);
+    }
+  }
+
+  void pack(int64_t begin, int64_t end) {
+    chunk_.pack(begin, end);
+    chunk_.for_each_step([&](int64_t row, int64_t position) {
+      if (position == length_) return;
+      const Bfloat16* from = chunk_.row(row) + position * 32;
+      Bfloat16* to = memory_.data<Bfloat16>() + row * this->row() + position * 16;
+      weight_gradient_tile_kernels()->pack_pairs(from, to, half());
+      weight_gradient_tile_kernels()->pack_pairs(from + 32, to + 2 * half(), half());
+    });
+  }
+
+  int64_t planes() const { return chunk_.planes(); }
+  const Bfloat16* plane(int64_t plane) const {
+    return memory_.data<Bfloat16>() + plane * (chunk_.rows() / planes()) * row();
+  }
+  int64_t half() const { return length_ * 16; }
+  const std::vector<int64_t>& taps() const { return taps_; }
+  const std::vector<int64_t>& starts() const { return starts_; }
+
+ private:
+  int64_t row() const { return 4 * half(); }
+
+  int64_t length_;
+  PackedChunk chunk_;
+  Tensor memory_;
+  std::vector<int64_t> taps_, starts_;
+};
+
+/// The output's gradient as rows of positions.
+class GradientRows {
+ public:
+  GradientRows(const ConvolutionGrid& grid, const Tensor& gradient, int64_t length)
+      : length_(length),
+        chunk_(grid, gradient, length),
+        memory_(packed_memory(gradient.device(), chunk_.rows() * length * 32)) {}
+
+  void pack(int64_t begin, int64_t end) {
+    chunk_.pack(begin, end);
+    chunk_.for_each_step([&](int64_t row, int64_t position) {
+      weight_gradient_tile_kernels()->pack_rows(chunk_.row(row) + position * 32,
+                                                memory_.data<Bfloat16>() + (row * length_ + position) * 32);
+    });
+  }
+
+  int64_t planes() const { return chunk_.planes(); }
+  const Bfloat16* plane(int64_t plane) const { return memory_.data<Bfloat16>() + plane * length_ * 32; }
+  void add_to(double* bias_sums) const {
+    parallel_for(memory_.device(), planes(), [&](int64_t plane) {
+      weight_gradient_tile_kernels()->add_positions(chunk_.row(plane), length_, bias_sums + plane * 32);
+    });
+  }
+
+ private:
+  int64_t length_;
+  PackedChunk chunk_;
+  Tensor memory_;
 };
 
 /// sums = the gradient of weights in oihw16i16o, f32, or sums += it; bias_sums += that of the bias, where it isn't
 /// null.
 void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOptions& options, bool accumulate,
                   const Tensor& sums, double* bias_sums) {
-  const WeightGradientTileKernels& kernels = *weight_gradient_tile_kernels();
   const Shape& weight = sums.shape();
   const auto grid = forward_grid(x.shape(), weight, output_gradient.shape(), options), of_y = gradient_grid(grid);
-  const int64_t images = x.shape()[0], widest = std::max(weight[0], weight[1]) + 31;
-  const int64_t chunk = std::clamp(kChunkElements / (widest / 32 * 32 * grid.image()), int64_t{1}, images);
-  // An odd multiple of cache lines: the rows of a tile then lie in unlike sets of the cache.
-  const int64_t length = (grid.length(chunk) + 63) / 64 * 64 + 32;
-  PackedChunk left(grid, x, length), right(of_y, output_gradient, length);
-  std::vector<int64_t> taps, starts;
-  for (const auto& tap : grid.outputs[0].taps) {
-    taps.push_back(tap.weight);
-    starts.push_back(tap.phase * length * 32 + tap.offset);
-  }
+  const int64_t images = x.shape()[0];
+  const int64_t chunk = std::clamp(kChunkPositions / grid.image(), int64_t{1}, images);
+  const int64_t length = (grid.length(chunk) + 31) / 32 * 32;
+  PairedInput input(grid, x, length);
+  GradientRows gradient(of_y, output_gradient, length);
   const int64_t window = weight[2] * weight[3] * 256, inputs = (weight[1] + 15) / 16, outputs = (weight[0] + 15) / 16;
   for (int64_t begin = 0; begin < images; begin += chunk) {
     const int64_t end = std::min(images, begin + chunk);
-    left.pack(begin, end, [&](const Bfloat16* from, Bfloat16* row, int64_t position) {
-      kernels.pack_rows(from, row + position, length);
+    input.pack(begin, end);
+    gradient.pack(begin, end);
+    parallel_for(x.device(), input.planes() * gradient.planes(), [&](int64_t i) {
+      const int64_t in = i / gradient.planes(), out = i % gradient.planes();
+      weight_gradient_tile_kernels()->multiply({.steps = (grid.span(grid.outputs[0], end - begin) + 31) / 32,
+                                                .left = gradient.plane(out),
+                                                .right = input.plane(in),
+                                                .right_half = input.half(),
+                                                .tap_starts = input.starts().data(),
+                                                .taps = input.taps().data(),
+                                                .tap_count = static_cast<int64_t>(input.taps().size()),
+                                                .sums = sums.data<float>() + 2 * (out * inputs + in) * window,
+                                                .input_stride = 2 * in + 1 < inputs ? window : 0,
+                                                .output_stride = 2 * out + 1 < outputs ? inputs * window : 0,
+                                                .accumulate = accumulate || begin > 0,
+                                                .begins = begin == 0,
+                                                .ends = end == images});
     });
-    right.pack(begin, end, [&](const Bfloat16* from, Bfloat16* row, int64_t position) {
-      kernels.pack_pairs(from, row + position * 32);
-    });
-    const int64_t steps = (grid.span(grid.outputs[0], end - begin) + 31) / 32;
-    parallel_for(x.device(), left.planes() * right.planes(), [&](int64_t i) {
-      const int64_t input = 2 * (i % left.planes()), output = 2 * (i / left.planes());
-      kernels.multiply({.steps = steps,
-                        .left = left.turned(input / 2),
-                        .right = right.turned(output / 2),
-                        .row_length = length,
-                        .tap_starts = starts.data(),
-                        .taps = taps.data(),
-                        .tap_count = static_cast<int64_t>(taps.size()),
-                        .accumulate = accumulate || begin > 0,
-                        .sums = sums.data<float>() + (output * inputs + input) * window,
-                        .input_stride = input + 1 < inputs ? window : 0,
-                        .output_stride = output + 1 < outputs ? inputs * window : 0});
-    });
-    if (bias_sums != nullptr)
-      parallel_for(x.device(), right.planes(), [&](int64_t plane) {
-        kernels.add_positions(right.positions(plane), steps * 32, bias_sums + plane * 32);
-      });
+    if (bias_sums != nullptr) gradient.add_to(bias_sums);
   }
 }
 

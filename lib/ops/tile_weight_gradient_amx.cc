@@ -14,72 +14,75 @@ void read_pairs(const Bfloat16* positions, __m512i pairs[16]) {
   }
 }
 
-void pack_rows(const Bfloat16* positions, Bfloat16* to, int64_t row_length) {
+void pack_rows(const Bfloat16* positions, Bfloat16* to) {
   for (int64_t half = 0; half < kTileDepth; half += 16) {
     __m512i rows[16];
     read_pairs(positions + half, rows);
     transpose_pairs(rows);
-    for (int64_t r = 0; r < 16; ++r) _mm512_storeu_si512(to + (half + r) * row_length, rows[r]);
+    for (int64_t r = 0; r < 16; ++r, to += kTileDepth) _mm512_storeu_si512(to, rows[r]);
   }
 }
 
-void pack_pairs(const Bfloat16* positions, Bfloat16* to) {
-  for (int64_t half = 0; half < kTileDepth; half += 16) {
+void pack_pairs(const Bfloat16* positions, Bfloat16* to, int64_t half) {
+  for (int64_t i = 0; i < 2; ++i) {
     __m512i pairs[16];
-    read_pairs(positions + half, pairs);
-    for (int64_t r = 0; r < 16; ++r, to += kTileDepth) _mm512_storeu_si512(to, pairs[r]);
+    read_pairs(positions + 16 * i, pairs);
+    for (int64_t r = 0; r < 16; ++r) _mm512_storeu_si512(to + i * half + r * kTileDepth, pairs[r]);
   }
 }
 
-/// Steps whose operands stay in the first-level cache while every tap reads them.
-constexpr int64_t kSteps = 8;
-
+/// Where the sums of one tap lie: tiles 0 to 3, [16 outputs, 16 inputs] each; null past the last channel.
 struct BlockOfSums {
-  float* at[4];  ///< of tiles 0 to 3; null past the last channel
+  BlockOfSums(const TileWeightGradient& p, int64_t tap) {
+    float* first = p.sums + p.taps[tap] * kFloats;
+    at[0] = first;
+    at[1] = p.input_stride > 0 ? first + p.input_stride : nullptr;
+    at[2] = p.output_stride > 0 ? first + p.output_stride : nullptr;
+    at[3] = at[1] != nullptr && at[2] != nullptr ? at[1] + p.output_stride : nullptr;
+  }
 
+  void transpose() const {
+    for (float* block : at) {
+      if (block == nullptr) continue;
+      __m512i rows[16];
+      for (int64_t r = 0; r < 16; ++r) rows[r] = _mm512_loadu_si512(block + 16 * r);
+      transpose_pairs(rows);
+      for (int64_t r = 0; r < 16; ++r) _mm512_storeu_si512(block + 16 * r, rows[r]);
+    }
+  }
   void load() const {
-    zero_sums();
-    if (at[0] != nullptr) load_tile<0>(at[0], kTileBytesOfRow);
+    load_tile<0>(at[0], kTileBytesOfRow);
     if (at[1] != nullptr) load_tile<1>(at[1], kTileBytesOfRow);
     if (at[2] != nullptr) load_tile<2>(at[2], kTileBytesOfRow);
     if (at[3] != nullptr) load_tile<3>(at[3], kTileBytesOfRow);
   }
   void store() const {
-    if (at[0] != nullptr) store_tile<0>(at[0], kTileBytesOfRow);
+    store_tile<0>(at[0], kTileBytesOfRow);
     if (at[1] != nullptr) store_tile<1>(at[1], kTileBytesOfRow);
     if (at[2] != nullptr) store_tile<2>(at[2], kTileBytesOfRow);
     if (at[3] != nullptr) store_tile<3>(at[3], kTileBytesOfRow);
   }
-};
 
-BlockOfSums block_of(const TileWeightGradient& p, int64_t tap) {
-  float* first = p.sums + p.taps[tap] * kTileRows * 16;
-  float* next_input = p.input_stride > 0 ? first + p.input_stride : nullptr;
-  float* next_output = p.output_stride > 0 ? first + p.output_stride : nullptr;
-  return {{first, next_output, next_input,
-           next_input == nullptr || next_output == nullptr ? nullptr : next_input + p.output_stride}};
-}
+  static constexpr int64_t kFloats = kTileRows * 16;
+  float* at[4];
+};
 
 void multiply(const TileWeightGradient& p) {
   const ConfiguredTiles tiles;
-  const int64_t row_bytes = p.row_length * static_cast<int64_t>(sizeof(Bfloat16));
-  for (int64_t first = 0; first < p.steps; first += kSteps) {
-    const int64_t last = smaller(first + kSteps, p.steps);
-    for (int64_t t = 0; t < p.tap_count; ++t) {
-      const BlockOfSums sums = block_of(p, t);
-      if (p.accumulate || first > 0)
-        sums.load();
-      else
-        zero_sums();
-      const Bfloat16* left = p.left + p.tap_starts[t];
-      for (int64_t step = first; step < last; ++step) {
-        load_tile<4>(left + step * kTileDepth, row_bytes);
-        load_tile<5>(left + step * kTileDepth + kTileRows * p.row_length, row_bytes);
-        load_right_tiles(p.right + step * 2 * kTileElements);
-        multiply_block();
-      }
-      sums.store();
+  for (int64_t t = 0; t < p.tap_count; ++t) {
+    const BlockOfSums sums(p, t);
+    zero_sums();
+    if (p.accumulate && p.begins) sums.transpose();
+    if (p.accumulate) sums.load();
+    const Bfloat16 *left = p.left, *right = p.right + p.tap_starts[t];
+    for (int64_t step = 0; step < p.steps; ++step, left += 2 * kTileElements, right += kTileElements) {
+      load_left_tiles(left);
+      load_tile<6>(right, kTileBytesOfRow);
+      load_tile<7>(right + p.right_half, kTileBytesOfRow);
+      multiply_block();
     }
+    sums.store();
+    if (p.ends) sums.transpose();
   }
 }
 
