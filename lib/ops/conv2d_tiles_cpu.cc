@@ -104,8 +104,9 @@ void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGr
               const Tensor& y) {
   Device& device = x.device();
   const int64_t images = x.shape()[0], threads = std::min(int64_t{device.threads()}, images);
-  const int64_t group = std::clamp(kGroupElements / PackedImages::elements(grid, x, grid.length(1)), int64_t{1},
-                                   (images + threads - 1) / threads);
+  // A source that no output reads takes nothing.
+  const int64_t of_image = std::max(int64_t{1}, PackedImages::elements(grid, x, grid.length(1)));
+  const int64_t group = std::clamp(kGroupElements / of_image, int64_t{1}, (images + threads - 1) / threads);
   const int64_t length = grid.length(group), room = PackedImages::elements(grid, x, length);
   const Tensor memory = packed_memory(device, room * threads);
   std::vector<Product> products;

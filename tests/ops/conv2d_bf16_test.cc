@@ -175,12 +175,13 @@ INSTANTIATE_TEST_SUITE_P(
         Convolution{{3, 64, 8, 7}, {48, 64, 1, 1}, 2, 0}, Convolution{{1, 37, 7, 8}, {16, 37, 5, 5}, 2, 2},
         Convolution{{2, 20, 11, 10}, {20, 20, 3, 3}, 3, 0}, Convolution{{3, 16, 1, 2}, {16, 16, 3, 3}, 2, 1},
         Convolution{{3, 64, 5, 6}, {64, 64, 1, 1}, 1, 0}, Convolution{{2, 16, 3, 3}, {32, 16, 1, 1}, 1, 1},
+        Convolution{{2, 16, 1, 1}, {16, 16, 1, 1}, 2, 1},
         // Few channels, whose windows fit a tile's depth, and don't.
         Convolution{{3, 1, 9, 8}, {64, 1, 3, 3}, 1, 1}, Convolution{{3, 3, 8, 9}, {16, 3, 3, 3}, 1, 1},
         Convolution{{3, 1, 12, 12}, {20, 1, 5, 5}, 1, 0}, Convolution{{1, 3, 9, 9}, {37, 3, 3, 3}, 2, 1},
         Convolution{{2, 3, 9, 9}, {16, 3, 5, 5}, 2, 2}, Convolution{{2, 2, 2, 3}, {16, 2, 3, 3}, 2, 2},
-        // More images than are packed at once.
-        Convolution{{40, 16, 30, 30}, {16, 16, 3, 3}, 1, 1}));
+        // More images than are packed at once, the last of them fewer.
+        Convolution{{15, 16, 12, 12}, {16, 16, 3, 3}, 1, 1}, Convolution{{40, 16, 30, 30}, {16, 16, 3, 3}, 1, 1}));
 
 }  // namespace
 }  // namespace dptrain
