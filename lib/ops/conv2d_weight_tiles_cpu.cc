@@ -12,8 +12,8 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Positions that are packed at once: what 32 channels take stays in the second-level cache. It mustn't depend on the
-/// number of threads, as the order of sums does on it.
+/// Positions that are packed and added up at once: what 32 channels take stays in the second-level cache, and sums of
+/// sums lose less than one long sum. It mustn't depend on the number of threads, as the order of sums does on it.
 constexpr int64_t kChunkPositions = 2048;
 
 /// The grid of the output's gradient: the same positions, without a stride or a border before them.
@@ -148,11 +148,11 @@ void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOp
                                                 .taps = input.taps().data(),
                                                 .tap_count = static_cast<int64_t>(input.taps().size()),
                                                 .sums = sums.data<float>() + 2 * (out * inputs + in) * window,
-                                                .input_stride = 2 * in + 1 < inputs ? window : 0,
-                                                .output_stride = 2 * out + 1 < outputs ? inputs * window : 0,
-                                                .accumulate = accumulate || begin > 0,
-                                                .begins = begin == 0,
-                                                .ends = end == images});
+                                                .input_blocks = std::min(int64_t{2}, inputs - 2 * in),
+                                                .output_blocks = std::min(int64_t{2}, outputs - 2 * out),
+                                                .input_stride = window,
+                                                .output_stride = inputs * window,
+                                                .accumulate = accumulate || begin > 0});
     });
     if (bias_sums != nullptr) gradient.add_to(bias_sums);
   }

@@ -16,13 +16,10 @@ struct TileWeightGradient {
   const int64_t* tap_starts;  ///< elements from `right` to what a tap reads at the first position
   const int64_t* taps;        ///< weights of the window
   int64_t tap_count;
-  /// The blocks of weights in oihw16i16o, [16 inputs, 16 outputs] for each weight of the window. While positions are
-  /// added to them they are transposed: that is how tiles bring their sums.
-  float* sums;
-  int64_t input_stride, output_stride;  ///< elements from a block of 16 channels to the next; 0 where there is none
+  float* sums;  ///< blocks of weights in oihw16i16o, [16 inputs, 16 outputs] for each weight of the window
+  int64_t input_blocks, output_blocks;  ///< of 16 channels that there are, 1 or 2
+  int64_t input_stride, output_stride;  ///< elements from one to the next
   bool accumulate;                      ///< adds to what is there
-  bool begins;                          ///< what is there isn't transposed yet
-  bool ends;                            ///< no more positions come
 };
 
 /// Gradients of the weights of convolutions of bf16 by AMX, on the calling thread. The depth of these products is

@@ -4,6 +4,8 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
+constexpr int64_t kBlock = 2 * kTileRows;
+
 /// 16 channels of 32 positions as pairs of positions, a register for each.
 void read_pairs(const Bfloat16* positions, __m512i pairs[16]) {
   for (int64_t r = 0; r < 16; ++r) {
@@ -31,58 +33,36 @@ void pack_pairs(const Bfloat16* positions, Bfloat16* to, int64_t half) {
   }
 }
 
-/// Where the sums of one tap lie: tiles 0 to 3, [16 outputs, 16 inputs] each; null past the last channel.
-struct BlockOfSums {
-  BlockOfSums(const TileWeightGradient& p, int64_t tap) {
-    float* first = p.sums + p.taps[tap] * kFloats;
-    at[0] = first;
-    at[1] = p.input_stride > 0 ? first + p.input_stride : nullptr;
-    at[2] = p.output_stride > 0 ? first + p.output_stride : nullptr;
-    at[3] = at[1] != nullptr && at[2] != nullptr ? at[1] + p.output_stride : nullptr;
+/// Brings a tile of sums, [16 outputs, 16 inputs], to its block of weights.
+void finish(const float* sums, float* block, bool accumulate) {
+  __m512i rows[16];
+  for (int64_t r = 0; r < 16; ++r) rows[r] = _mm512_load_si512(sums + r * kBlock);
+  transpose_pairs(rows);
+  for (int64_t r = 0; r < 16; ++r) {
+    __m512 sum = _mm512_castsi512_ps(rows[r]);
+    if (accumulate) sum = _mm512_add_ps(sum, _mm512_loadu_ps(block + r * 16));
+    _mm512_storeu_ps(block + r * 16, sum);
   }
-
-  void transpose() const {
-    for (float* block : at) {
-      if (block == nullptr) continue;
-      __m512i rows[16];
-      for (int64_t r = 0; r < 16; ++r) rows[r] = _mm512_loadu_si512(block + 16 * r);
-      transpose_pairs(rows);
-      for (int64_t r = 0; r < 16; ++r) _mm512_storeu_si512(block + 16 * r, rows[r]);
-    }
-  }
-  void load() const {
-    load_tile<0>(at[0], kTileBytesOfRow);
-    if (at[1] != nullptr) load_tile<1>(at[1], kTileBytesOfRow);
-    if (at[2] != nullptr) load_tile<2>(at[2], kTileBytesOfRow);
-    if (at[3] != nullptr) load_tile<3>(at[3], kTileBytesOfRow);
-  }
-  void store() const {
-    store_tile<0>(at[0], kTileBytesOfRow);
-    if (at[1] != nullptr) store_tile<1>(at[1], kTileBytesOfRow);
-    if (at[2] != nullptr) store_tile<2>(at[2], kTileBytesOfRow);
-    if (at[3] != nullptr) store_tile<3>(at[3], kTileBytesOfRow);
-  }
-
-  static constexpr int64_t kFloats = kTileRows * 16;
-  float* at[4];
-};
+}
 
 void multiply(const TileWeightGradient& p) {
   const ConfiguredTiles tiles;
+  alignas(64) float sums[kBlock * kBlock];
   for (int64_t t = 0; t < p.tap_count; ++t) {
-    const BlockOfSums sums(p, t);
-    zero_sums();
-    if (p.accumulate && p.begins) sums.transpose();
-    if (p.accumulate) sums.load();
     const Bfloat16 *left = p.left, *right = p.right + p.tap_starts[t];
+    zero_sums();
     for (int64_t step = 0; step < p.steps; ++step, left += 2 * kTileElements, right += kTileElements) {
       load_left_tiles(left);
       load_tile<6>(right, kTileBytesOfRow);
       load_tile<7>(right + p.right_half, kTileBytesOfRow);
       multiply_block();
     }
-    sums.store();
-    if (p.ends) sums.transpose();
+    store_sums(sums, kBlock);
+    float* block = p.sums + p.taps[t] * 16 * 16;
+    for (int64_t output = 0; output < p.output_blocks; ++output)
+      for (int64_t input = 0; input < p.input_blocks; ++input)
+        finish(sums + output * kTileRows * kBlock + input * 16,
+               block + output * p.output_stride + input * p.input_stride, p.accumulate);
   }
 }
 
