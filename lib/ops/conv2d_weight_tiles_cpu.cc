@@ -57,12 +57,7 @@ class PackedChunk {
 class PairedInput {
  public:
   PairedInput(const ConvolutionGrid& grid, const Tensor& x, int64_t length)
-      : length_(length), chunk_(grid, x, length + 32), memory_(packed_memory(x.device(), chunk_.rows() * row())) {
-    for (const auto& tap : grid.outputs[0].taps) {
-      taps_.push_back(tap.weight);
-      starts_.push_back(tap.phase * row() + tap.offset % 2 * 2 * half() + tap.offset / 2 * 32);
-    }
-  }
+      : length_(length), chunk_(grid, x, length + 32), memory_(packed_memory(x.device(), chunk_.rows() * row())) {}
 
   void pack(int64_t begin, int64_t end) {
     chunk_.pack(begin, end);
@@ -79,17 +74,18 @@ class PairedInput {
   const Bfloat16* plane(int64_t plane) const {
     return memory_.data<Bfloat16>() + plane * (chunk_.rows() / planes()) * row();
   }
-  int64_t half() const { return length_ * 16; }
-  const std::vector<int64_t>& taps() const { return taps_; }
-  const std::vector<int64_t>& starts() const { return starts_; }
+  /// Where in a plane half of its channels begins as a tap reads it.
+  int64_t start(const ConvolutionGrid::Tap& tap, int64_t half_of_channels) const {
+    return tap.phase * row() + (tap.offset % 2 * 2 + half_of_channels) * half() + tap.offset / 2 * 32;
+  }
 
  private:
+  int64_t half() const { return length_ * 16; }
   int64_t row() const { return 4 * half(); }
 
   int64_t length_;
   PackedChunk chunk_;
   Tensor memory_;
-  std::vector<int64_t> taps_, starts_;
 };
 
 /// The output's gradient as rows of positions.
@@ -122,6 +118,33 @@ class GradientRows {
   Tensor memory_;
 };
 
+/// The passes that compute all of a window's weights, of one or both halves of 32 input channels; `window`: elements of
+/// a block of 16. Two taps that read the same pairs share the loads of their lines; a tap without such another is
+/// computed for both halves, or with what else is left.
+std::vector<WeightGradientPass> passes_of(const ConvolutionGrid& grid, const PairedInput& input, int64_t halves,
+                                          int64_t window) {
+  std::vector<ConvolutionGrid::Tap> taps = grid.outputs[0].taps;
+  const auto group = [](const ConvolutionGrid::Tap& tap) { return std::pair(tap.phase, tap.offset % 2); };
+  std::ranges::stable_sort(taps, {}, group);
+  std::vector<std::pair<ConvolutionGrid::Tap, int64_t>> paired, single;
+  for (size_t first = 0, last = 0; first < taps.size(); first = last) {
+    while (last < taps.size() && group(taps[last]) == group(taps[first])) ++last;
+    const size_t even = first + (last - first) / 2 * 2;
+    for (int64_t half = 0; half < halves; ++half)
+      for (size_t t = first; t < last; ++t) (t < even ? paired : single).emplace_back(taps[t], half);
+  }
+  paired.insert(paired.end(), single.begin(), single.end());
+  std::vector<WeightGradientPass> passes;
+  for (size_t i = 0; i < paired.size(); ++i) {
+    const auto& [tap, half] = paired[i];
+    const int64_t right = input.start(tap, half), block = half * window + tap.weight * 256;
+    if (i % 2 == 0) passes.push_back({.right = {right, right}, .block = {block, -1}});
+    passes.back().right[i % 2] = right;
+    passes.back().block[i % 2] = block;
+  }
+  return passes;
+}
+
 /// sums = the gradient of weights in oihw16i16o, f32, or sums += it; bias_sums += that of the bias, where it isn't
 /// null.
 void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOptions& options, bool accumulate,
@@ -134,23 +157,21 @@ void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOp
   PairedInput input(grid, x, length);
   GradientRows gradient(of_y, output_gradient, length);
   const int64_t window = weight[2] * weight[3] * 256, inputs = (weight[1] + 15) / 16, outputs = (weight[0] + 15) / 16;
+  const auto whole = passes_of(grid, input, 2, window), half = passes_of(grid, input, 1, window);
   for (int64_t begin = 0; begin < images; begin += chunk) {
     const int64_t end = std::min(images, begin + chunk);
     input.pack(begin, end);
     gradient.pack(begin, end);
     parallel_for(x.device(), input.planes() * gradient.planes(), [&](int64_t i) {
       const int64_t in = i / gradient.planes(), out = i % gradient.planes();
+      const auto& passes = 2 * in + 1 < inputs ? whole : half;
       weight_gradient_tile_kernels()->multiply({.steps = (grid.span(grid.outputs[0], end - begin) + 31) / 32,
                                                 .left = gradient.plane(out),
                                                 .right = input.plane(in),
-                                                .right_half = input.half(),
-                                                .tap_starts = input.starts().data(),
-                                                .taps = input.taps().data(),
-                                                .tap_count = static_cast<int64_t>(input.taps().size()),
+                                                .passes = passes.data(),
+                                                .pass_count = static_cast<int64_t>(passes.size()),
                                                 .sums = sums.data<float>() + 2 * (out * inputs + in) * window,
-                                                .input_blocks = std::min(int64_t{2}, inputs - 2 * in),
                                                 .output_blocks = std::min(int64_t{2}, outputs - 2 * out),
-                                                .input_stride = window,
                                                 .output_stride = inputs * window,
                                                 .accumulate = accumulate || begin > 0});
     });

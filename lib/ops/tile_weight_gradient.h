@@ -6,20 +6,25 @@
 
 namespace dptrain::ops {
 
-/// The gradient of the weights between 32 output and 32 input channels, from packed positions of both: the sums over
+/// What is computed at once: for two blocks of 16 input channels at a tap, where what it reads begins, in elements of
+/// `right`, and where its weights lie, in elements of `sums`, or -1 for none. Neighbors in memory share the loads of
+/// their lines.
+struct WeightGradientPass {
+  int64_t right[2], block[2];
+};
+
+/// The gradient of the weights between 32 output channels and some inputs, from packed positions of both: the sums over
 /// positions of the output's gradient times what a tap reads.
 struct TileWeightGradient {
-  int64_t steps;              ///< of 32 positions
-  const Bfloat16* left;       ///< [steps] of what pack_rows writes of the output's gradient
-  const Bfloat16* right;      ///< what pack_pairs writes of the input
-  int64_t right_half;         ///< elements between 16 channels and the next 16 of the input
-  const int64_t* tap_starts;  ///< elements from `right` to what a tap reads at the first position
-  const int64_t* taps;        ///< weights of the window
-  int64_t tap_count;
-  float* sums;  ///< blocks of weights in oihw16i16o, [16 inputs, 16 outputs] for each weight of the window
-  int64_t input_blocks, output_blocks;  ///< of 16 channels that there are, 1 or 2
-  int64_t input_stride, output_stride;  ///< elements from one to the next
-  bool accumulate;                      ///< adds to what is there
+  int64_t steps;          ///< of 32 positions
+  const Bfloat16* left;   ///< [steps] of what pack_rows writes of the output's gradient
+  const Bfloat16* right;  ///< what pack_pairs writes of the input
+  const WeightGradientPass* passes;
+  int64_t pass_count;
+  float* sums;            ///< blocks of weights in oihw16i16o, [16 inputs, 16 outputs] for each weight of the window
+  int64_t output_blocks;  ///< of 16 channels that there are, 1 or 2
+  int64_t output_stride;  ///< elements from one to the next
+  bool accumulate;        ///< adds to what is there
 };
 
 /// Gradients of the weights of convolutions of bf16 by AMX, on the calling thread. The depth of these products is

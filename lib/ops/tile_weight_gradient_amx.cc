@@ -48,21 +48,22 @@ void finish(const float* sums, float* block, bool accumulate) {
 void multiply(const TileWeightGradient& p) {
   const ConfiguredTiles tiles;
   alignas(64) float sums[kBlock * kBlock];
-  for (int64_t t = 0; t < p.tap_count; ++t) {
-    const Bfloat16 *left = p.left, *right = p.right + p.tap_starts[t];
+  for (int64_t pass = 0; pass < p.pass_count; ++pass) {
+    const WeightGradientPass& of = p.passes[pass];
+    const Bfloat16 *left = p.left, *first = p.right + of.right[0], *second = p.right + of.right[1];
     zero_sums();
-    for (int64_t step = 0; step < p.steps; ++step, left += 2 * kTileElements, right += kTileElements) {
-      load_left_tiles(left);
-      load_tile<6>(right, kTileBytesOfRow);
-      load_tile<7>(right + p.right_half, kTileBytesOfRow);
+    for (int64_t step = 0; step < p.steps; ++step) {
+      load_left_tiles(left + step * 2 * kTileElements);
+      load_tile<6>(first + step * kTileElements, kTileBytesOfRow);
+      load_tile<7>(second + step * kTileElements, kTileBytesOfRow);
       multiply_block();
     }
     store_sums(sums, kBlock);
-    float* block = p.sums + p.taps[t] * 16 * 16;
     for (int64_t output = 0; output < p.output_blocks; ++output)
-      for (int64_t input = 0; input < p.input_blocks; ++input)
-        finish(sums + output * kTileRows * kBlock + input * 16,
-               block + output * p.output_stride + input * p.input_stride, p.accumulate);
+      for (int64_t i = 0; i < 2; ++i)
+        if (of.block[i] >= 0)
+          finish(sums + output * kTileRows * kBlock + i * 16, p.sums + output * p.output_stride + of.block[i],
+                 p.accumulate);
   }
 }
 
