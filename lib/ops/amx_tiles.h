@@ -90,6 +90,17 @@ inline void store_sums(float* to, int64_t stride) {
   store_tile<3>(to + kTileRows * stride + kTileRows, 4 * stride);
 }
 
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+inline __mmask16 first_lanes(int64_t count) {
+  return static_cast<__mmask16>(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
+}
+
+/// max(0, x); a NaN isn't at most 0, and passes.
+inline __m512 positive(__m512 x) {
+  return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LE_OQ), _mm512_setzero_ps());
+}
+
 /// 16 rows of 16 pairs become 16 columns.
 inline void transpose_pairs(__m512i rows[16]) {
   __m512i t[16];

@@ -4,8 +4,8 @@
 
 namespace dptrain::ops {
 
-/// How a convolution is computed. `automatic` is a fixed rule of shape and instruction set, never a measurement, so
-/// that the bits are the same from run to run.
+/// How a convolution is computed. `automatic` is a fixed rule of shape, element type and instruction set, never a
+/// measurement, so that the bits are the same from run to run.
 enum class ConvolutionAlgorithm { automatic, direct, winograd };
 
 struct Conv2dOptions {

@@ -3,6 +3,7 @@
 #include "ops/add.h"
 #include "ops/channel_parts_cpu.h"
 #include "ops/conv2d_cpu.h"
+#include "ops/conv2d_tiles_cpu.h"
 #include "ops/f32_operands.h"
 #include "ops/reorder.h"
 
@@ -24,6 +25,7 @@ std::vector<ChannelRange> parts_of(const Shape& x, const Shape& weight, int64_t 
 
 Tensor conv2d_forward_in_parts(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                                const Conv2dOptions& options) {
+  if (convolves_by_tiles(x.dtype(), options)) return conv2d_forward_by_tiles(x, weight, bias, output, options);
   const auto parts = parts_of(x.shape(), weight.shape(), kMostPairs, options);
   if (parts.empty()) return cpu::conv2d_forward(x, weight, bias, output, options);
   const Layout layout = conv2d_output_layout(weight.shape()[1], weight.shape()[0]);
@@ -41,6 +43,7 @@ Tensor conv2d_forward_in_parts(const Tensor& x, const Tensor& weight, const Tens
 
 Tensor conv2d_backward_data_in_parts(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                                      const Conv2dOptions& options) {
+  if (convolves_by_tiles(x.dtype, options)) return conv2d_backward_data_by_tiles(x, weight, output_gradient, options);
   const auto parts = parts_of(x.shape, weight.shape(), kMostPairs, options);
   if (parts.empty()) return cpu::conv2d_backward_data(x, weight, output_gradient, options);
   const Tensor incoming = as_f32(output_gradient, conv2d_output_layout(weight.shape()[1], weight.shape()[0]));
@@ -60,6 +63,8 @@ Tensor conv2d_backward_data_in_parts(const TensorForm& x, const Tensor& weight, 
 
 void conv2d_backward_weights_in_parts(const Tensor& x, const Tensor& output_gradient,
                                       const Conv2dWeightGradients& gradients, const Conv2dOptions& options) {
+  if (convolves_by_tiles(x.dtype(), options))
+    return conv2d_backward_weights_by_tiles(x, output_gradient, gradients, options);
   const Shape& weight = gradients.weight.shape();
   const auto parts = parts_of(x.shape(), weight, kMostPairsOfGradient, options);
   if (parts.empty()) return cpu::conv2d_backward_weights(x, output_gradient, gradients, options);

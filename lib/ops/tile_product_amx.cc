@@ -7,16 +7,11 @@ namespace {
 /// Two tiles by two are computed at once: each tile that is loaded serves twice.
 constexpr int64_t kBlock = 2 * kTileRows;
 
-int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t tiles_of_depth(int64_t depth) { return (depth + kTileDepth - 1) / kTileDepth; }
 
 /// A factor lies block after block, in each depth after depth, piece after piece, the block's two tiles.
 int64_t packed(int64_t count, int64_t depth, int pieces) {
   return (count + kBlock - 1) / kBlock * tiles_of_depth(depth) * pieces * 2 * kTileElements;
-}
-
-__mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
 __m512 read_f32(const float* from, int64_t count) { return _mm512_maskz_loadu_ps(first_lanes(count), from); }
@@ -173,9 +168,7 @@ void finish(const TileProduct& p, const float* sums, int64_t row, int64_t column
       const int64_t at = (row + r) * p.y_stride + column + c;
       __m512 sum = _mm512_loadu_ps(sums + r * kBlock + c);
       if (p.bias != nullptr) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, p.bias + column + c));
-      // A NaN isn't at most 0, and passes.
-      if (p.relu)
-        sum = _mm512_mask_mov_ps(sum, _mm512_cmp_ps_mask(sum, _mm512_setzero_ps(), _CMP_LE_OQ), _mm512_setzero_ps());
+      if (p.relu) sum = positive(sum);
       if (p.y != nullptr)
         _mm512_mask_storeu_ps(p.y + at, mask, sum);
       else

@@ -1,9 +1,10 @@
 // The same bits from every run, and from one, two and three threads where convolutions go forward and where the kernels
-// are ours. oneDNN's backward products and weight gradients are summed in an order that depends on the number of
-// threads: of them only the runs must agree.
+// are ours, as those of bf16 convolutions by AMX are. oneDNN's backward products and weight gradients are summed in an
+// order that depends on the number of threads: of them only the runs must agree.
 
 #include <functional>
 
+#include "device/cpu_amx.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
@@ -53,6 +54,30 @@ std::vector<Tensor> convolutions(Device& device, const std::vector<Layout>&) {
           convolution(device, {5, 64, 14, 14}, {64, 64, 3, 3}, options_of(1, 1, winograd)),
           convolution(device, {1, 128, 7, 7}, {64, 128, 3, 3}, options_of(2, 1, direct)),
           convolution(device, {3, 128, 7, 7}, {128, 128, 1, 1}, options_of(1, 0, direct))};
+}
+
+/// Every pass of bf16, rounded sums to values in f32. Without AMX it is oneDNN that computes.
+std::vector<Tensor> convolutions_by_tiles(Device& device, const std::vector<Layout>&) {
+  std::vector<Tensor> results;
+  const auto bf16 = [&](const Shape& shape, uint64_t tensor) {
+    return ops::converted(formula_tensor(device, shape, {.tensor = tensor}), {.dtype = DType::bf16});
+  };
+  const auto run = [&](const Shape& x_shape, const Shape& weight_shape, const ops::Conv2dOptions& options) {
+    const Tensor x = bf16(x_shape, 0), weight = bf16(weight_shape, 1);
+    const Tensor y = ops::conv2d_forward(x, weight, Tensor(), options);
+    const Tensor incoming = bf16(y.shape(), 2);
+    const Tensor gradient = Tensor::zeros(device, weight_shape), of_bias = Tensor::zeros(device, {weight_shape[0]});
+    ops::conv2d_backward_weights(x, incoming, {.weight = gradient, .bias = of_bias}, options);
+    for (const Tensor& rounded : {y, ops::conv2d_backward_data(x, weight, incoming, options)})
+      results.push_back(ops::converted(rounded, {.dtype = DType::f32, .layout = rounded.layout()}));
+    results.push_back(gradient);
+    results.push_back(of_bias);
+  };
+  run({7, 1, 28, 28}, {20, 1, 5, 5}, {});
+  run({7, 20, 12, 12}, {50, 20, 5, 5}, {});
+  run({20, 70, 14, 14}, {64, 70, 3, 3}, options_of(1, 1, ops::ConvolutionAlgorithm::direct));
+  run({7, 64, 14, 14}, {96, 64, 3, 3}, options_of(2, 1, ops::ConvolutionAlgorithm::direct));
+  return results;
 }
 
 std::vector<Tensor> linear_layers(Device& device, const std::vector<Layout>&) {
@@ -181,12 +206,17 @@ std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&)
           ops::linear_backward_data(of_linear, hidden)};
 }
 
-const std::vector<Computation> kComputations = {
-    {"convolutions", true, convolutions},   {"batch_norms", true, batch_norms},
-    {"layer_norms", true, layer_norms},     {"embeddings", true, embeddings},
-    {"attention", true, attention},         {"pools", true, pools},
-    {"elementwise", true, elementwise},     {"losses", true, losses},
-    {"linear_layers", true, linear_layers}, {"weight_gradients", false, weight_gradients}};
+const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
+                                                {"batch_norms", true, batch_norms},
+                                                {"layer_norms", true, layer_norms},
+                                                {"embeddings", true, embeddings},
+                                                {"attention", true, attention},
+                                                {"pools", true, pools},
+                                                {"elementwise", true, elementwise},
+                                                {"losses", true, losses},
+                                                {"linear_layers", true, linear_layers},
+                                                {"weight_gradients", false, weight_gradients},
+                                                {"convolutions_by_tiles", cpu_has_amx(), convolutions_by_tiles}};
 
 class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
  protected:

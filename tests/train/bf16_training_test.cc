@@ -123,7 +123,8 @@ TEST(Bf16Strategies, LearnWhatOneDeviceLearns) {
       SCOPED_TRACE(strategy);
       const Trained shared = trained(overrides + Overrides{strategy});
       expect_losses_near(shared, one);
-      expect_same_way(shared, one, overrides + Overrides{"devices=[cpu:0]"}, 0.03);
+      // 0.012 for LeNet by oneDNN's sums, 0.043 by AMX's, which are longer; BERT less.
+      expect_same_way(shared, one, overrides + Overrides{"devices=[cpu:0]"}, 0.08);
     }
   }
 }

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "ops/conv2d.h"
+
+namespace dptrain::ops::cpu {
+
+// Convolutions with so few weights that one tile's depth holds an output's whole window: what the window covers becomes
+// the channels of a convolution of 1 x 1.
+
+/// Whether a window's weights fit a tile's depth. They must be plain.
+bool fits_columns(const Tensor& weight);
+
+/// [N, C * KH * KW, y's rows and columns] in nchw16c, workspace: at each output's place what its window covers of x.
+Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options);
+
+/// The weights that belong to them, [O, C * KH * KW, 1, 1]: the same memory.
+Tensor weights_of_columns(const Tensor& weight);
+
+}  // namespace dptrain::ops::cpu
