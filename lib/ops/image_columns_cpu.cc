@@ -1,6 +1,9 @@
 #include "ops/image_columns_cpu.h"
 
 #include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
 
 #include "device/parallel_for.h"
 #include "ops/reorder.h"
@@ -10,14 +13,57 @@ namespace {
 
 constexpr int64_t kTileDepth = 32;
 
-/// What one weight of the window meets in one channel of one image: pixels [begin, end) along an axis have it inside.
-struct Inside {
-  Inside(int64_t tap, int64_t pixels, int64_t outputs, const Conv2dOptions& options)
-      : distance(tap - options.padding),
-        begin(std::max(int64_t{0}, (-distance + options.stride - 1) / options.stride)),
-        end(std::min(outputs, (pixels - distance + options.stride - 1) / options.stride)) {}
-  int64_t distance, begin, end;
+/// Numbers of a row that are copied at once, and may be read past its end.
+constexpr int64_t kCopied = 8;
+
+/// An image with its padding, plain: a window then lies inside it everywhere.
+class PaddedImage {
+ public:
+  PaddedImage(const Shape& x, int64_t padding, Bfloat16* memory)
+      : channels_(x[1]),
+        pixels_(x[2]),
+        padding_(padding),
+        height_(x[2] + 2 * padding),
+        width_(x[3] + 2 * padding),
+        memory_(memory) {}
+
+  int64_t elements() const { return channels_ * height_ * width_ + kCopied; }
+  /// The padding is zero already.
+  void read(const Bfloat16* image) const {
+    const int64_t count = width_ - 2 * padding_;
+    for (int64_t row = 0; row < channels_ * pixels_; ++row)
+      std::memcpy(at(row / pixels_, row % pixels_ + padding_, padding_), image + row * count,
+                  static_cast<size_t>(count) * sizeof(Bfloat16));
+  }
+  int64_t offset(int64_t channel, int64_t row, int64_t column) const {
+    return (channel * height_ + row) * width_ + column;
+  }
+  Bfloat16* at(int64_t channel, int64_t row, int64_t column) const { return memory_ + offset(channel, row, column); }
+
+ private:
+  int64_t channels_, pixels_, padding_, height_, width_;
+  Bfloat16* memory_;
 };
+
+/// A row of the window: where it begins in the padded image, from the window's place on, and the first of its lanes.
+struct WindowRow {
+  int64_t offset, lane;
+};
+
+/// Writes a pixel's lanes. What is copied past a row's end is overwritten by the next row; after the last it meets no
+/// weights.
+void write_lanes(const Bfloat16* window, std::span<const WindowRow> rows, int64_t along, Bfloat16* lanes) {
+  std::memset(static_cast<void*>(lanes), 0, kTileDepth * sizeof(Bfloat16));
+  for (const WindowRow& row : rows)
+    for (int64_t v = 0; v < along; v += kCopied) {
+      const Bfloat16* from = window + row.offset + v;
+      const int64_t room = kTileDepth - row.lane - v;
+      if (room >= kCopied)
+        std::memcpy(lanes + row.lane + v, from, kCopied * sizeof(Bfloat16));
+      else
+        std::memcpy(lanes + row.lane + v, from, static_cast<size_t>(room) * sizeof(Bfloat16));
+    }
+}
 
 }  // namespace
 
@@ -28,26 +74,28 @@ bool fits_columns(const Tensor& weight) {
 }
 
 Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options) {
+  Device& device = x.device();
   const Tensor images = reorder(x, Layout::plain, MemoryPurpose::workspace);
-  const Tensor columns =
-      Tensor::zeros(x.device(), {y[0], weight[1] * weight[2] * weight[3], y[2], y[3]},
-                    {.dtype = DType::bf16, .layout = Layout::nchw16c, .purpose = MemoryPurpose::workspace});
-  const int64_t channels = weight[1], height = x.shape()[2], width = x.shape()[3], stride = options.stride;
-  const int64_t pixels = y[2] * y[3], image = columns.storage_elements() / std::max(int64_t{1}, y[0]);
-  parallel_for(x.device(), y[0], [&](int64_t n) {
-    const Bfloat16* from = images.data<Bfloat16>() + n * channels * height * width;
-    Bfloat16* to = columns.data<Bfloat16>() + n * image;
-    int64_t column = 0;
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t u = 0; u < weight[2]; ++u)
-        for (int64_t v = 0; v < weight[3]; ++v, ++column) {
-          const Inside rows(u, height, y[2], options), along(v, width, y[3], options);
-          Bfloat16* lane = to + column / 16 * pixels * 16 + column % 16;
-          for (int64_t i = rows.begin; i < rows.end; ++i) {
-            const Bfloat16* row = from + (c * height + i * stride + rows.distance) * width + along.distance;
-            for (int64_t j = along.begin; j < along.end; ++j) lane[(i * y[3] + j) * 16] = row[j * stride];
-          }
-        }
+  const TensorOptions workspace{.dtype = DType::bf16, .layout = Layout::nhwc, .purpose = MemoryPurpose::workspace};
+  const Tensor columns = Tensor::empty(device, {y[0], kTileDepth, y[2], y[3]}, workspace);
+  const PaddedImage form(x.shape(), options.padding, nullptr);
+  const int64_t room = form.elements();
+  const int64_t image = x.elements() / std::max(int64_t{1}, y[0]), height = y[2], width = y[3];
+  const int64_t stride = options.stride, along = weight[3];
+  std::vector<WindowRow> rows;
+  for (int64_t c = 0; c < weight[1]; ++c)
+    for (int64_t u = 0; u < weight[2]; ++u)
+      rows.push_back({.offset = form.offset(c, u, 0), .lane = (c * weight[2] + u) * along});
+  const Tensor padded = Tensor::zeros(device, {device.threads(), room, 1, 1}, workspace);
+  parallel_parts(device, y[0], 1, [&](int64_t part, int64_t begin, int64_t end) {
+    const PaddedImage source(x.shape(), options.padding, padded.data<Bfloat16>() + part * room);
+    for (int64_t n = begin; n < end; ++n) {
+      source.read(images.data<Bfloat16>() + n * image);
+      Bfloat16* lanes = columns.data<Bfloat16>() + n * height * width * kTileDepth;
+      for (int64_t i = 0; i < height; ++i)
+        for (int64_t j = 0; j < width; ++j, lanes += kTileDepth)
+          write_lanes(source.at(0, i * stride, j * stride), rows, along, lanes);
+    }
   });
   return columns;
 }

@@ -10,7 +10,8 @@ namespace dptrain::ops::cpu {
 /// Whether a window's weights fit a tile's depth. They must be plain.
 bool fits_columns(const Tensor& weight);
 
-/// [N, C * KH * KW, y's rows and columns] in nchw16c, workspace: at each output's place what its window covers of x.
+/// [N, 32, y's rows and columns] in nhwc, workspace: at each output's place what its window covers of x, in the order
+/// of the weights. Lanes past C * KH * KW hold zeros or other pixels; they meet no weights.
 Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options);
 
 /// The weights that belong to them, [O, C * KH * KW, 1, 1]: the same memory.
