@@ -170,7 +170,7 @@ TEST(Bf16Training, HoldsHalfTheActivations) {
     const auto held = [&](const MemoryCounts& counts) {
       return counts[MemoryPurpose::activations] + (&model == &kBert ? counts[MemoryPurpose::workspace] : 0);
     };
-    EXPECT_LT(held(half), held(full) * (&model == &kBert ? 65 : 55) / 100);
+    EXPECT_LT(held(half), held(full) * (&model == &kBert ? 70 : 55) / 100);
     EXPECT_LT(half[MemoryPurpose::weights], full[MemoryPurpose::weights] * 151 / 100) << "with the copy";
     EXPECT_EQ(half[MemoryPurpose::gradients], full[MemoryPurpose::gradients]);
     EXPECT_EQ(half[MemoryPurpose::optimizer], full[MemoryPurpose::optimizer]);
