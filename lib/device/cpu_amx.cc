@@ -73,7 +73,7 @@ bool isa_cap_allows_amx(std::string_view value) {
   std::string name(value);
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (cpu_isa_cap(value) != CpuIsa::avx512) return false;
-  const bool below = name.starts_with("avx512_core") || name.starts_with("avx10");
+  const bool below = name.starts_with("avx512_") || name.starts_with("avx10");
   return !below || name.find("amx") != std::string::npos;
 }
 

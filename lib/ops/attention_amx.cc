@@ -75,9 +75,9 @@ class Keep {
   float* keep_;
 };
 
-int64_t scratch_floats(int64_t positions, int64_t width) {
+int64_t scratch_floats(int64_t positions, int64_t width, int pieces) {
   const int64_t queries = smaller(kBlock, positions), keys = whole_vectors(positions);
-  const auto packed = [](int64_t count, int64_t depth) { return packed_floats(count, depth, 3); };
+  const auto packed = [=](int64_t count, int64_t depth) { return packed_floats(count, depth, pieces); };
   const int64_t of_keys = 2 * packed(positions, width) + packed(width, positions);
   const int64_t of_queries = 2 * packed(queries, width) + 2 * packed(width, queries);
   const int64_t of_scores = packed(queries, positions) + packed(positions, queries) + 2 * queries * keys;

@@ -24,8 +24,9 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
   for (int64_t n = 0; n < shape[0]; ++n)
     DPTRAIN_CHECK(length_of(n) >= 0 && length_of(n) <= positions, "attention: {} keys of {}", length_of(n), positions);
   const int64_t tasks = shape[0] * options.heads;
+  const int pieces_of_number = in.query.dtype() == DType::f32 ? 3 : 1;
   // Memory is taken here: where there is none left, the exception couldn't leave the threads below.
-  const int64_t scratch_floats = attention_kernels().scratch_floats(positions, width);
+  const int64_t scratch_floats = attention_kernels().scratch_floats(positions, width, pieces_of_number);
   const int64_t most_parts = std::min<int64_t>(device.threads(), tasks);
   const Tensor scratch = Tensor::empty(device, {most_parts * scratch_floats}, {.purpose = MemoryPurpose::workspace});
   const PieceRoom room(in.query, (3 + matrices) * positions * width);
@@ -41,7 +42,7 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
                          .length = length_of(n),
                          .head = head,
                          .scale = 1.f / std::sqrt(static_cast<float>(width)),
-                         .pieces = in.query.dtype() == DType::f32 ? 3 : 1,
+                         .pieces = pieces_of_number,
                          .dropout = {},
                          .query = pieces.read(in.query, rows),
                          .key = pieces.read(in.key, rows),

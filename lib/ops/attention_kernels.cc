@@ -12,7 +12,7 @@ namespace {
 /// Queries whose scores are kept at a time, whole tiles of products: 192 KB for 512 keys.
 constexpr int64_t kBlock = 96;
 
-int64_t scratch_floats(int64_t positions, int64_t width) {
+int64_t scratch_floats(int64_t positions, int64_t width, int) {
   const int64_t keys = whole_panels(positions), columns = whole_panels(width);
   const int64_t packed = 2 * keys * width + positions * columns;
   const int64_t of_block = 2 * kBlock * keys + 3 * kBlock * columns;

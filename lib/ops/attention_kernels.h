@@ -36,8 +36,8 @@ struct AttentionHeadGradients {
 /// cache; backward computes them again from log_sums, which alone are kept (Dao et al., "FlashAttention", 2022, with
 /// keys in one block: a row has all its scores at once).
 struct AttentionKernels {
-  /// Of memory that either of the others needs.
-  int64_t (*scratch_floats)(int64_t positions, int64_t width);
+  /// Of memory that either of the others needs; `pieces` as of AttentionHead.
+  int64_t (*scratch_floats)(int64_t positions, int64_t width, int pieces);
   void (*forward)(const AttentionHead& head, float* y);
   void (*backward)(const AttentionHead& head, const AttentionHeadGradients& gradients);
 };

@@ -38,7 +38,7 @@ inline void draw_keep(const AttentionHead& head, int64_t query, int64_t count, u
                       float* __restrict keep) {
   const int64_t first = (head.head * head.positions + query) * head.positions, within = first % 4;
   const int64_t blocks = (within + count + 4 * kRandomBlocks - 1) / (4 * kRandomBlocks) * kRandomBlocks;
-  random_words(head.dropout.counter, static_cast<uint32_t>(first / 4), blocks, words);
+  random_words(head.dropout.counter, static_cast<uint64_t>(first / 4), blocks, words);
   const uint32_t threshold = head.dropout.threshold;
   const float scale = head.dropout.scale;
   for (int64_t key = 0; key < count; ++key) keep[key] = words[within + key] >= threshold ? scale : 0.f;

@@ -148,11 +148,21 @@ Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tens
   if (y.elements() == 0) return y;
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
   const Added with{.bias = added.defined() ? added.data<float>() : nullptr, .relu = options.relu};
-  const bool narrow = fits_columns(weight);
-  const Tensor source = narrow ? image_columns(x, weight.shape(), output, options) : bf16_images(x, layout);
-  const Tensor factor = blocked(narrow ? weights_of_columns(weight) : weight);
-  const auto grid = forward_grid(source.shape(), factor.shape(), output, narrow ? Conv2dOptions{} : options);
-  convolve(source, PackedWeights(factor, false, grid), grid, with, y);
+  const auto convolve_with = [&](const Tensor& source, const Tensor& factor, const Conv2dOptions& window,
+                                 const Tensor& to) {
+    const auto grid = forward_grid(source.shape(), factor.shape(), to.shape(), window);
+    convolve(source, PackedWeights(factor, false, grid), grid, with, to);
+  };
+  if (!fits_columns(weight)) {
+    convolve_with(bf16_images(x, layout), blocked(weight), options, y);
+    return y;
+  }
+  const Tensor factor = blocked(weights_of_columns(weight));
+  for (int64_t begin = 0, step = images_of_columns(output); begin < output[0]; begin += step) {
+    const int64_t end = std::min(output[0], begin + step);
+    const Tensor part = y.samples(begin, end);
+    convolve_with(image_columns(x.samples(begin, end), weight.shape(), part.shape(), options), factor, {}, part);
+  }
   return y;
 }
 

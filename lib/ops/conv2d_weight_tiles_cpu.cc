@@ -196,10 +196,16 @@ void conv2d_backward_weights_by_tiles(const Tensor& x, const Tensor& output_grad
                                              {.layout = Layout::oihw16i16o, .purpose = MemoryPurpose::workspace});
   const Layout layout = conv2d_output_layout(x.shape()[1], weight.shape()[0]);
   std::vector<double> bias_sums(static_cast<size_t>((weight.shape()[0] + 31) / 32 * 32));
-  add_gradient(
-      narrow ? image_columns(x, gradients.weight.shape(), output_gradient.shape(), options) : bf16_images(x, layout),
-      bf16_images(output_gradient, layout), narrow ? Conv2dOptions{} : options, direct && gradients.accumulate_weight,
-      sums, with_bias ? bias_sums.data() : nullptr);
+  const Tensor incoming = bf16_images(output_gradient, layout);
+  const int64_t images = x.shape()[0], step = narrow ? images_of_columns(incoming.shape()) : images;
+  for (int64_t begin = 0; begin < images; begin += step) {
+    const int64_t end = std::min(images, begin + step);
+    const Tensor source = x.samples(begin, end), from = incoming.samples(begin, end);
+    add_gradient(
+        narrow ? image_columns(source, gradients.weight.shape(), from.shape(), options) : bf16_images(source, layout),
+        from, narrow ? Conv2dOptions{} : options, (direct && gradients.accumulate_weight) || begin > 0, sums,
+        with_bias ? bias_sums.data() : nullptr);
+  }
   if (!direct && gradients.accumulate_weight)
     add_into(weight, reorder(sums, weight.layout(), MemoryPurpose::workspace));
   else if (!direct)

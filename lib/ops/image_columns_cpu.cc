@@ -73,6 +73,12 @@ bool fits_columns(const Tensor& weight) {
   return weight.layout() == Layout::plain && window > 1 && shape[1] * window <= kTileDepth;
 }
 
+int64_t images_of_columns(const Shape& y) {
+  // 2 MB: they are read while they lie in the caches, and take little beside the images.
+  constexpr int64_t kElements = 1024 * 1024;
+  return std::max(int64_t{1}, kElements / std::max(int64_t{1}, y[2] * y[3] * kTileDepth));
+}
+
 Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options) {
   Device& device = x.device();
   const Tensor images = reorder(x, Layout::plain, MemoryPurpose::workspace);

@@ -10,6 +10,9 @@ namespace dptrain::ops::cpu {
 /// Whether a window's weights fit a tile's depth. They must be plain.
 bool fits_columns(const Tensor& weight);
 
+/// Images whose columns are built at once, however many threads there are: of outputs [N, O, H, W].
+int64_t images_of_columns(const Shape& y);
+
 /// [N, 32, y's rows and columns] in nhwc, workspace: at each output's place what its window covers of x, in the order
 /// of the weights. Lanes past C * KH * KW hold zeros or other pixels; they meet no weights.
 Tensor image_columns(const Tensor& x, const Shape& weight, const Shape& y, const Conv2dOptions& options);

@@ -23,8 +23,9 @@ constexpr int64_t kRandomBlocks = 16;
 using Halves = __m512i;
 constexpr int kHalves = 8;
 inline Halves all(uint32_t value) { return _mm512_set1_epi64(value); }
-inline Halves counted_from(uint32_t first) {
-  return _mm512_maskz_add_epi64(0xff, all(first), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+inline Halves sum(Halves a, Halves b) { return _mm512_maskz_add_epi64(0xff, a, b); }
+inline Halves counted_from(uint64_t first) {
+  return sum(_mm512_set1_epi64(static_cast<int64_t>(first)), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
 }
 inline Halves product(Halves a, Halves b) { return _mm512_maskz_mul_epu32(0xff, a, b); }
 /// By a shuffle, as products and shifts share a port.
@@ -44,7 +45,10 @@ inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
 using Halves = __m256i;
 constexpr int kHalves = 4;
 inline Halves all(uint32_t value) { return _mm256_set1_epi64x(value); }
-inline Halves counted_from(uint32_t first) { return _mm256_add_epi64(all(first), _mm256_setr_epi64x(0, 1, 2, 3)); }
+inline Halves sum(Halves a, Halves b) { return _mm256_add_epi64(a, b); }
+inline Halves counted_from(uint64_t first) {
+  return sum(_mm256_set1_epi64x(static_cast<int64_t>(first)), _mm256_setr_epi64x(0, 1, 2, 3));
+}
 inline void write(uint64_t* to, Halves values) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), values); }
 inline Halves product(Halves a, Halves b) { return _mm256_mul_epu32(a, b); }
 inline Halves upper_of(Halves a) { return _mm256_srli_epi64(a, 32); }
@@ -53,7 +57,8 @@ inline Halves mixed(Halves a, Halves b, Halves c) { return _mm256_xor_si256(_mm2
 using Halves = uint64_t;
 constexpr int kHalves = 1;
 inline Halves all(uint32_t value) { return value; }
-inline Halves counted_from(uint32_t first) { return first; }
+inline Halves sum(Halves a, Halves b) { return a + b; }
+inline Halves counted_from(uint64_t first) { return first; }
 inline void write(uint64_t* to, Halves values) { *to = values; }
 inline Halves product(Halves a, Halves b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 inline Halves upper_of(Halves a) { return a >> 32; }
@@ -73,11 +78,12 @@ inline void write_blocks(uint32_t* to, const Halves (&c)[4]) {
 /// The words of kGroups * kHalves blocks from number `first` on. Groups are computed side by side, which hides the
 /// latency of products.
 template <int kGroups>
-inline void random_groups(const RandomCounter& counter, uint32_t first, uint32_t* __restrict words) {
+inline void random_groups(const RandomCounter& counter, uint64_t first, uint32_t* __restrict words) {
   const Halves factor0 = all(0xD2511F53u), factor1 = all(0xCD9E8D57u);
   Halves c[kGroups][4];
   for (int g = 0; g < kGroups; ++g) {
-    c[g][0] = counted_from(first + static_cast<uint32_t>(g * kHalves)), c[g][1] = all(counter.upper);
+    c[g][0] = counted_from(first + static_cast<uint64_t>(g * kHalves));
+    c[g][1] = sum(all(counter.upper), upper_of(c[g][0]));
     c[g][2] = all(counter.subject), c[g][3] = all(counter.epoch);
   }
   uint32_t key0 = counter.key[0], key1 = counter.key[1];
@@ -98,12 +104,12 @@ inline void random_groups(const RandomCounter& counter, uint32_t first, uint32_t
 
 /// The four words of each of `count` blocks from number `first` on, by philox4x32 as base/random.h has it. `count` is a
 /// multiple of kRandomBlocks.
-inline void random_words(const RandomCounter& counter, uint32_t first, int64_t count, uint32_t* __restrict words) {
+inline void random_words(const RandomCounter& counter, uint64_t first, int64_t count, uint32_t* __restrict words) {
   int64_t block = 0;
   for (; block + 4 * kHalves <= count; block += 4 * kHalves)
-    random_groups<4>(counter, first + static_cast<uint32_t>(block), words + 4 * block);
+    random_groups<4>(counter, first + static_cast<uint64_t>(block), words + 4 * block);
   for (; block < count; block += 2 * kHalves)
-    random_groups<2>(counter, first + static_cast<uint32_t>(block), words + 4 * block);
+    random_groups<2>(counter, first + static_cast<uint64_t>(block), words + 4 * block);
 }
 
 }  // namespace

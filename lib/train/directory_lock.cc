@@ -21,11 +21,12 @@ namespace fs = std::filesystem;
 constexpr const char* kLock = ".lock";
 constexpr const char* kElsewhere = "choose another with --out";
 
-/// The folders that make_folder(path) makes, the innermost first.
+/// The folders that make_folder(path) makes, the innermost first. A link is there, wherever it leads.
 std::vector<fs::path> absent_folders(fs::path path) {
   std::vector<fs::path> absent;
   std::error_code error;
-  for (; !path.empty() && !fs::exists(path, error); path = path.parent_path()) absent.push_back(path);
+  for (; !path.empty() && fs::symlink_status(path, error).type() == fs::file_type::not_found; path = path.parent_path())
+    absent.push_back(path);
   return absent;
 }
 
@@ -66,7 +67,7 @@ DirectoryLock::~DirectoryLock() {
   std::error_code error;
   if (is_new_ && !kept_) fs::remove(path_ / kLock, error);
   // Those in which something lies stay, as all do where the lock is kept.
-  for (const fs::path& folder : made_) fs::remove(folder, error);
+  for (const fs::path& folder : made_) ::rmdir(folder.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

@@ -100,8 +100,8 @@ TEST(CpuIsa, IsCappedByOneDnnsNames) {
 }
 
 TEST(CpuIsa, AmxIsCappedByOneDnnsNames) {
-  for (const char* name :
-       {"SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16", "avx512_core_fp16", "AVX10_1_512"})
+  for (const char* name : {"SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16", "avx512_core_fp16",
+                           "AVX512_MIC_4OPS", "AVX10_1_512"})
     EXPECT_FALSE(isa_cap_allows_amx(name)) << name;
   for (const char* name : {"AVX512_CORE_AMX", "avx512_core_amx_fp16", "AVX10_1_512_AMX", "ALL", "DEFAULT", ""})
     EXPECT_TRUE(isa_cap_allows_amx(name)) << name;

@@ -2,6 +2,7 @@
 
 #include "ops/attention.h"
 
+#include "device/cpu_amx.h"
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
@@ -182,6 +183,19 @@ TEST(AttentionOnCpu, NamesALengthPastThePositions) {
   expect_error(ExitCode::bug, {"attention", "5 keys of 4"}, [&] {
     ops::attention_forward({.query = x, .key = x, .value = x, .lengths = labels_on(*device, {5})}, {.heads = 2});
   });
+}
+
+TEST(AttentionOnCpu, TakesLessWorkspaceForBf16WhereAmxMultipliesIt) {
+  if (!cpu_has_amx()) GTEST_SKIP() << "no AMX: bf16 is widened here";
+  const auto device = test_device();
+  const auto workspace = [&](DType dtype) {
+    const Tensor x = Tensor::zeros(*device, {1, 300, 128}, {.dtype = dtype});
+    return device->allocator().peak_during([&] {
+      const ops::AttentionInputs in{.query = x, .key = x, .value = x};
+      ops::attention_backward(in, ops::attention_forward(in, {.heads = 2}), x, {.heads = 2});
+    })[MemoryPurpose::workspace];
+  };
+  EXPECT_LT(workspace(DType::bf16), workspace(DType::f32));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Attention, ::testing::ValuesIn(device_rows()), RowName());

@@ -161,6 +161,24 @@ TEST_P(Conv2dBf16, BackwardWeights) {
   }
 }
 
+// A stem's columns, 64 bytes for each of its outputs, are built for some images at a time.
+TEST(Conv2dBf16Memory, AStemTakesNoMoreForMoreImages) {
+  const auto device = test_device();
+  const Shape filter = {4, 1, 3, 3};
+  const ops::Conv2dOptions options{.padding = 1};
+  const Tensor weight = Tensor::zeros(*device, filter, {.dtype = DType::bf16});
+  const Tensor weight_gradient = Tensor::zeros(*device, filter);
+  const auto workspace = [&](int64_t images) {
+    const Tensor x = Tensor::zeros(*device, {images, 1, 64, 64}, {.dtype = DType::bf16});
+    return device->allocator().peak_during([&] {
+      const Tensor y = ops::conv2d_forward(x, weight, Tensor(), options);
+      ops::conv2d_backward_weights(x, y, {.weight = weight_gradient, .bias = {}}, options);
+    })[MemoryPurpose::workspace];
+  };
+  // Copies of the operands in f32, where there is no AMX, are 20 bytes for each output.
+  EXPECT_LT(workspace(64), workspace(8) + 56 * 64 * 64 * 24);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Conv2dBf16,
     ::testing::Values(

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/random.h"
+#include "ops/dropout_kernels.h"
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
@@ -89,6 +91,21 @@ TEST_P(Dropout, RowsDropWhatTheyDropAmongAll) {
         ASSERT_EQ(y[static_cast<size_t>(r * width + i)],
                   all[static_cast<size_t>(rows[static_cast<size_t>(r)] * width + i)])
             << "row " << r << ", " << i;
+  }
+}
+
+// A sample may have more than 2^34 numbers to draw: blocks of four are counted in 64 bits.
+TEST(DropoutKernels, CountOnPastTheirThirtyTwoBits) {
+  constexpr uint32_t kLayer = 3, kEpoch = 2, kSample = 7, kThreshold = 0x80000000u;
+  const KeyedRandom random(11, RandomPurpose::dropout, kEpoch, kSample);
+  const ops::RandomCounter counter{
+      .key = {random.key()[0], random.key()[1]}, .upper = kLayer << 8, .subject = kSample, .epoch = kEpoch};
+  const int64_t first = (int64_t{1} << 34) - 64;
+  std::vector<uint8_t> mask(192);
+  ops::dropout_kernels().draw(counter, first, 192, kThreshold, mask.data());
+  for (int64_t i = 0; i < 192; ++i) {
+    const auto block = (uint64_t{kLayer} << 40) + static_cast<uint64_t>((first + i) / 4);
+    EXPECT_EQ(mask[static_cast<size_t>(i)], random.words(block)[static_cast<size_t>(i % 4)] >= kThreshold) << i;
   }
 }
 

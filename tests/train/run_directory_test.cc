@@ -126,6 +126,16 @@ TEST(RunDirectory, WhereNoRunWasBegunItIsAsItWasFound) {
   EXPECT_TRUE(fs::exists(path / ".lock")) << "that of a run stays";
 }
 
+// A disk that isn't mounted, say: the link is the user's.
+TEST(RunDirectory, LinksThatLeadNowhereStay) {
+  const ScratchFolder scratch;
+  const fs::path link = scratch.path() / "runs";
+  fs::create_symlink(scratch.path() / "unmounted/runs", link);
+  for (const fs::path& path : {link, link / "a"})
+    expect_error(ExitCode::io, {"could not create the folder"}, [&] { RunDirectory(path, EarlierRun::refuse); });
+  EXPECT_TRUE(fs::is_symlink(link));
+}
+
 TEST(RunDirectory, WhatCannotBeAFolderIs74) {
   const ScratchFolder scratch;
   const fs::path file = scratch.write("file", "");
