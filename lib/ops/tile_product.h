@@ -26,7 +26,7 @@ struct TileSource {
   }
 };
 
-/// y = left * right + bias, max(0, y) with `relu`, or y += left * right with `accumulate`, which goes with neither.
+/// y = left * right + bias, with `accumulate` also + y; then max(0, y) with `relu`.
 struct TileProduct {
   int64_t rows, columns, depth;
   int pieces;             ///< of each number, as both factors were packed

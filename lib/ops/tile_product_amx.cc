@@ -124,7 +124,8 @@ void add_products(const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
   }
 }
 
-/// The same with numbers in three pieces. Each load but the first two serves four products, so one changes at a time.
+/// The same with numbers in three pieces: six products, in an order in which one factor's piece changes at a time, the
+/// largest product last.
 template <int Rows, int Columns>
 void add_products_of_pieces(const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
   constexpr int64_t kPiece = 2 * kTileElements;
