@@ -5,6 +5,7 @@
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
+#include "comm/simulated_links.h"
 #include "device/device.h"
 
 namespace dptrain {
@@ -13,6 +14,10 @@ struct CommunicatorOptions {
   double timeout_s = 300;  ///< the deadline of every wait for another rank
   /// All sums in the tree's order; otherwise different GPUs leave all-reduces to NCCL, where it is built in.
   bool deterministic = true;
+  /// What all calls take at least, over these links between the devices; everything goes through host memory then.
+  std::shared_ptr<SimulatedLinks> links = {};
+  /// The devices' ranks among those of the links; by default their places in the list.
+  std::vector<int> link_ranks = {};
 };
 
 /// The libraries that carry sums between GPUs; none where NCCL isn't built in.
@@ -24,7 +29,7 @@ std::vector<LibraryVersion> comm_libraries();
 ///   GPUs that reach each other's memory,    read and write it by kernels and copies (cuda_communicator.h)
 ///   and replicas on one GPU
 ///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
-///   anything else                           through host memory (staged_communicator.h)
+///   anything else, and simulated links      through host memory (staged_communicator.h)
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,
                                                               const CommunicatorOptions& options = {});
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/simulated_links.h"
 
 namespace dptrain {
 
@@ -12,6 +13,10 @@ struct ThreadGroupOptions {
   /// Calls end when all ranks have made them and agree, and touch no buffer: how ranks meet whose devices then do the
   /// work.
   bool meet_only = false;
+  /// What calls take at least; none: as long as this machine needs.
+  std::shared_ptr<SimulatedLinks> links = {};
+  /// The ranks of this group among those of the links; by default they are the same.
+  std::vector<int> link_ranks = {};
 };
 
 /// Communicators for `size` ranks that are threads of this process; element r is rank r's, to be used by one thread at

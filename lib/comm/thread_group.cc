@@ -1,6 +1,7 @@
 #include "comm/thread_group.h"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "base/check.h"
@@ -17,8 +18,16 @@ constexpr double kSpin_s = 5e-6;
 }  // namespace
 
 ThreadGroup::ThreadGroup(int size, const ThreadGroupOptions& options)
-    : size_(size), timeout_s_(options.timeout_s), meet_only_(options.meet_only) {
+    : size_(size),
+      timeout_s_(options.timeout_s),
+      meet_only_(options.meet_only),
+      links_(options.links),
+      link_ranks_(options.link_ranks) {
   DPTRAIN_CHECK(size >= 1 && size <= kMaxTreeInputs, "a group of {} ranks, 1 to {} can be", size, kMaxTreeInputs);
+  if (link_ranks_.empty()) {
+    link_ranks_.resize(static_cast<size_t>(size));
+    std::iota(link_ranks_.begin(), link_ranks_.end(), 0);
+  }
 }
 
 std::shared_ptr<ThreadGroup::Operation> ThreadGroup::start(const OperationKey& key, int rank, const CommCall& call) {
@@ -44,6 +53,7 @@ void ThreadGroup::make_ready(const std::shared_ptr<Operation>& operation) {
     throw_failure();
   }
   operation->make_ready(meet_only_);
+  if (links_) operation->arrives_at = links_->carry(operation->all_calls(), link_ranks_of(*operation));
   if (operation->pieces == 0) {
     operation->done = true;
     changed_.notify_all();
@@ -53,6 +63,12 @@ void ThreadGroup::make_ready(const std::shared_ptr<Operation>& operation) {
   has_pieces_ = true;
   // A single piece is taken by this rank itself.
   if (operation->pieces > 1) changed_.notify_all();
+}
+
+std::vector<int> ThreadGroup::link_ranks_of(const Operation& operation) const {
+  std::vector<int> ranks;
+  for (const int rank : operation.ranks()) ranks.push_back(link_ranks_[static_cast<size_t>(rank)]);
+  return ranks;
 }
 
 void ThreadGroup::work(Lock& lock) {
@@ -80,7 +96,7 @@ void ThreadGroup::finish(Operation& operation, int rank) {
       changed_.wait(lock, [&] { return operation.workers == 0; });
       throw_failure();
     }
-    if (operation.done) return;
+    if (operation.done && Clock::now() >= operation.arrives_at) return;
     if (!ready_.empty()) {
       work(lock);
     } else if (!has_spun) {
@@ -88,6 +104,9 @@ void ThreadGroup::finish(Operation& operation, int rank) {
       lock.unlock();
       spin(operation);
       lock.lock();
+    } else if (operation.done) {
+      // On its way over a simulated link, which ends by itself.
+      changed_.wait_until(lock, operation.arrives_at);
     } else if (operation.ready) {
       // Its last pieces are in work, nobody is missing: as above, this ends by itself.
       changed_.wait(lock);

@@ -77,12 +77,16 @@ class ThreadGroup {
   void fail_locked(ExitCode code, const std::string& sentence);
   [[noreturn]] void throw_failure() const;
   void make_ready(const std::shared_ptr<Operation>& operation);
+  /// The ranks of an operation among those of the links.
+  std::vector<int> link_ranks_of(const Operation& operation) const;
   void work(Lock& lock);
   void spin(const Operation& operation) const;
 
   const int size_;
   const double timeout_s_;
   const bool meet_only_;
+  const std::shared_ptr<SimulatedLinks> links_;
+  std::vector<int> link_ranks_;
 
   // One mutex for all that follows: it is held for a few assignments, never during a piece.
   std::mutex mutex_;

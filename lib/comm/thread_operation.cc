@@ -52,9 +52,19 @@ std::optional<std::string> ThreadGroup::Operation::disagreement(int rank, const 
 }
 
 std::optional<std::string> ThreadGroup::Operation::disagreement_of_all() const {
+  return sizes_disagree(all_calls(), name());
+}
+
+std::vector<CommCall> ThreadGroup::Operation::all_calls() const {
   std::vector<CommCall> calls;
   for (const auto& call : calls_) calls.push_back(*call);
-  return sizes_disagree(calls, name());
+  return calls;
+}
+
+std::vector<int> ThreadGroup::Operation::ranks() const {
+  std::vector<int> ranks;
+  for (int s = 0; s < static_cast<int>(calls_.size()); ++s) ranks.push_back(rank_of(s));
+  return ranks;
 }
 
 std::string ThreadGroup::Operation::overdue(int rank, double waited_s) const {
@@ -74,9 +84,7 @@ std::string ThreadGroup::Operation::overdue(int rank, double waited_s) const {
 void ThreadGroup::Operation::make_ready(bool meet_only) {
   ready = true;
   if (meet_only) return;
-  std::vector<CommCall> calls;
-  for (const auto& call : calls_) calls.push_back(*call);
-  sums_ = sums_of(calls);
+  sums_ = sums_of(all_calls());
   for (const TreeSum& sum : sums_) pieces += pieces_of(sum);
 }
 

@@ -30,6 +30,10 @@ class ThreadGroup::Operation {
   /// "rank 0 waited 300 s in all_reduce #12 f32[1024] (4096 bytes) for rank 1".
   std::string overdue(int rank, double waited_s) const;
 
+  /// All calls, by slot, and the ranks that made them. All have arrived.
+  std::vector<CommCall> all_calls() const;
+  std::vector<int> ranks() const;
+
   /// Cuts the operation into pieces, none where ranks only meet. All have arrived.
   void make_ready(bool meet_only);
   /// Runs pieces until all are taken or `stop` is set, each to its end. Returns how many.
@@ -40,6 +44,8 @@ class ThreadGroup::Operation {
   int64_t finished_pieces = 0;
   int workers = 0;  // threads inside take_and_run_pieces: while there are any, the buffers are in use
   std::atomic<bool> done = false;
+  /// Where links are simulated: set with `ready`; nobody's call ends before.
+  Clock::time_point arrives_at = Clock::time_point::min();
 
  private:
   int rank_of(int slot) const;

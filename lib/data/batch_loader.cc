@@ -18,11 +18,15 @@ namespace dptrain {
 class BatchLoader::Worker {
  public:
   Worker(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options)
-      : dataset_(std::move(dataset)), options_(options) {
+      : dataset_(std::move(dataset)),
+        options_(options),
+        split_(options.split ? *options.split : BatchSplit::even(static_cast<int>(options.devices.size()))) {
     DPTRAIN_CHECK(options_.batch_size > 0 && options_.micro_batches > 0 && options_.batches_ahead > 0 &&
                       !options_.devices.empty(),
                   "a loader of {} samples a batch, {} ahead, for {} devices", options_.batch_size,
                   options_.batches_ahead, options_.devices.size());
+    DPTRAIN_CHECK(split_.parts() == static_cast<int>(options_.devices.size()), "{} weights for {} parts",
+                  split_.parts(), options_.devices.size());
     thread_ = std::thread([this] { run(); });
   }
   Worker(const Worker&) = delete;
@@ -130,15 +134,14 @@ class BatchLoader::Worker {
 
   std::optional<MicroBatch> prepare_micro_batch(const Epoch& epoch, std::span<const int64_t> samples) {
     MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .parts = {}};
-    const size_t parts = options_.devices.size();
-    for (size_t p = 0; p < parts; ++p) {
+    for (int p = 0; p < split_.parts(); ++p) {
       {
         const std::lock_guard lock(mutex_);
         if (abandoned(epoch.generation)) return std::nullopt;
       }
-      const size_t begin = p * samples.size() / parts;
-      const size_t end = (p + 1) * samples.size() / parts;
-      micro.parts.push_back(load_part(*dataset_, samples.subspan(begin, end - begin), *options_.devices[p],
+      const auto [begin, end] = split_.range(p, micro.samples);
+      micro.parts.push_back(load_part(*dataset_, samples.subspan(as_size(begin), as_size(end - begin)),
+                                      *options_.devices[as_size(p)],
                                       {.augmentations = options_.augmentations, .epoch = epoch.number}));
     }
     return micro;
@@ -156,6 +159,7 @@ class BatchLoader::Worker {
 
   const std::shared_ptr<const Dataset> dataset_;
   const BatchLoaderOptions options_;
+  const BatchSplit split_;
 
   std::mutex mutex_;
   std::condition_variable changed_;  ///< of anything below

@@ -2,16 +2,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/batch_part.h"
+#include "data/batch_split.h"
 #include "data/dataset.h"
 #include "data/epoch_order.h"
 
 namespace dptrain {
 
-/// What is computed in one forward and backward pass. Part p of P holds samples floor(p*M/P) to floor((p+1)*M/P) of the
-/// M samples; a part may be empty.
+/// What is computed in one forward and backward pass, cut into parts; a part may be empty.
 struct MicroBatch {
   int64_t samples = 0;  ///< over all parts, at least one
   std::vector<BatchPart> parts;
@@ -35,6 +36,8 @@ struct BatchLoaderOptions {
   ops::Augmentations augmentations = {};
   /// The device of each part; one entry per part. They outlive the loader and its batches.
   std::vector<Device*> devices = {};
+  /// How a micro-batch's samples are shared out among the parts; by default evenly.
+  std::optional<BatchSplit> split = {};
   /// Batches prepared ahead of the one in use.
   int batches_ahead = 2;
 };

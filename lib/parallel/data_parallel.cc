@@ -12,8 +12,8 @@ CommBuffer nothing(DType dtype) { return {.dtype = dtype}; }
 
 }  // namespace
 
-DataParallel::DataParallel(const StrategyContext& context, int output_rank)
-    : ReplicatedStrategy(context, [](int rank) { return rank == 0; }), output_rank_(output_rank) {}
+DataParallel::DataParallel(const StrategyContext& context, const Options& options)
+    : ReplicatedStrategy(context, [](int rank) { return rank == 0; }), options_(options) {}
 
 void DataParallel::share_weights(int rank) {
   const nn::Model& model = replica(rank).model();
@@ -26,7 +26,7 @@ void DataParallel::share_weights(int rank) {
 std::vector<BatchPart> DataParallel::shares_of(const BatchPart& whole) {
   std::vector<BatchPart> shares;
   for (int rank = 0; rank < ranks(); ++rank) {
-    const auto [begin, end] = share_of(rank, whole.samples());
+    const auto [begin, end] = split().range(rank, whole.samples());
     shares.push_back(parallel::share_of(whole, begin, end));
   }
   return shares;
@@ -47,11 +47,15 @@ void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     const InPhase computing(own.clock(), Phase::compute);
     StepParts parts;
     for (const auto& of_micro : shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
-    own.begin_step(parts, numbers, batch.counts, rank == output_rank_ ? KeptResults::of(all) : KeptResults());
+    if (options_.criterion == Criterion::parallel)
+      own.begin_step(parts, numbers, batch.counts);
+    else
+      own.begin_step(parts, numbers, batch.counts, rank == options_.output_rank ? KeptResults::of(all) : KeptResults());
     exchange.stamp(StepExchange::Point::begun);
     communicate(rank, [&] { share_weights(rank); });
     own.model().forget_gradients();
     Places places;
+    places.own.rows.resize(batch.counts.size());
     places.all_rows.resize(batch.counts.size());
     for (size_t m = 0; m < shares.size(); ++m) {
       add_gradients(rank, batch.micro_batches[m].parts[0], shares[m], places);
@@ -68,10 +72,6 @@ void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     exchange.publish();
     end_step(rank);
   });
-}
-
-std::pair<int64_t, int64_t> DataParallel::share_of(int rank, int64_t samples) {
-  return {rank * samples / ranks(), (rank + 1) * samples / ranks()};
 }
 
 void DataParallel::communicate(int rank, const std::function<void()>& transfer) {
@@ -102,7 +102,7 @@ Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const
 
 std::vector<Tensor> DataParallel::gradients_of(const std::vector<Tensor>& outputs, const std::vector<BatchPart>& shares,
                                                const std::vector<int64_t>& all_rows) {
-  Replica& own = replica(output_rank_);
+  Replica& own = replica(options_.output_rank);
   Tape tape(Tape::Mode::record);
   std::vector<Variable> gathered;
   std::vector<Tensor> targets, gradients;
@@ -120,43 +120,50 @@ std::vector<Tensor> DataParallel::gradients_of(const std::vector<Tensor>& output
 void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares,
                                  const Places& places) {
   Replica& own = replica(rank);
-  Communicator& communicator = team().communicator(rank);
-  Device& device = own.device();
   const BatchPart& share = shares[static_cast<size_t>(rank)];
-  const Replica::Samples samples = scattered(rank, whole, share, places.own);
+  const bool parallel = options_.criterion == Criterion::parallel;
+  Replica::Samples samples = scattered(rank, whole, share, places.own);
+  if (parallel && whole.dataset != nullptr && share.samples() > 0)
+    samples.targets = {uploaded_values(own.device(), DType::i32, share.targets[0])};
 
   Tape tape(own.recording());
   std::vector<Variable> outputs;
   if (share.samples() > 0) outputs = own.forward(tape, samples);
-  const bool output = rank == output_rank_;
+  std::vector<Tape::Root> roots = parallel ? own.losses_of(outputs, samples.targets, places.own.rows)
+                                           : roots_of_gathered(rank, outputs, shares, places);
+  if (share.samples() > 0) tape.backward(std::move(roots));
+  own.complete_gradients();
+}
+
+std::vector<Tape::Root> DataParallel::roots_of_gathered(int rank, const std::vector<Variable>& outputs,
+                                                        const std::vector<BatchPart>& shares, const Places& places) {
+  Replica& own = replica(rank);
+  Communicator& communicator = team().communicator(rank);
+  const BatchPart& share = shares[static_cast<size_t>(rank)];
+  const bool output = rank == options_.output_rank;
   std::vector<Tensor> gathered, gathered_gradients;
-  for (size_t k = 0; k < whole.targets.size(); ++k) {
+  for (size_t k = 0; k < share.targets.size(); ++k) {
     int64_t rows = 0;
     for (const BatchPart& one : shares) rows += static_cast<int64_t>(one.targets[k].size());
-    if (output) gathered.push_back(Tensor::empty(device, {rows, own.output_widths()[k]}, {.dtype = own.dtype()}));
+    if (output) gathered.push_back(Tensor::empty(own.device(), {rows, own.output_widths()[k]}, {.dtype = own.dtype()}));
     communicate(rank, [&] {
       communicator.gather(outputs.empty() ? nothing(own.dtype()) : comm_buffer(outputs[k].value()),
-                          output ? comm_buffer(gathered[k]) : nothing(own.dtype()), output_rank_);
+                          output ? comm_buffer(gathered[k]) : nothing(own.dtype()), options_.output_rank);
     });
   }
   if (output) gathered_gradients = gradients_of(gathered, shares, places.all_rows);
   gathered.clear();
   std::vector<Tape::Root> roots;
-  for (size_t k = 0; k < whole.targets.size(); ++k) {
+  for (size_t k = 0; k < share.targets.size(); ++k) {
     const Shape shape = {static_cast<int64_t>(share.targets[k].size()), own.output_widths()[k]};
-    const Tensor gradient = Tensor::empty(device, shape, {.dtype = own.dtype()});
+    const Tensor gradient = Tensor::empty(own.device(), shape, {.dtype = own.dtype()});
     communicate(rank, [&] {
       communicator.scatter(output ? comm_buffer(gathered_gradients[k]) : nothing(own.dtype()), comm_buffer(gradient),
-                           output_rank_);
+                           options_.output_rank);
     });
     if (!outputs.empty()) roots.push_back({.output = outputs[k], .gradient = gradient});
   }
-  gathered_gradients.clear();
-
-  if (share.samples() > 0)
-    tape.backward(std::move(roots));
-  else
-    own.complete_gradients({});
+  return roots;
 }
 
 }  // namespace dptrain::parallel

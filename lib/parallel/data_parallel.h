@@ -4,23 +4,31 @@
 
 namespace dptrain::parallel {
 
+/// Where DataParallel computes the loss.
+enum class Criterion {
+  gathered,  ///< on the output device, of all outputs, as PyTorch's nn.DataParallel is used
+  parallel,  ///< on each device, of its own outputs
+};
+
 /// DataParallel as PyTorch's nn.DataParallel does it: in every step the first device's weights are copied to all
 /// (replicate), the batch is cut (scatter), every device runs forward (parallel apply), the outputs are gathered on
 /// `output_device`, where the loss is computed; its gradient is cut again, every device runs backward, and the
 /// gradients are summed on the first device, which alone has an optimizer. The memory of the devices shows who does the
-/// extra work.
+/// extra work. With a parallel criterion outputs stay where they are, and no device holds those of others.
 class DataParallel final : public ReplicatedStrategy {
  public:
-  /// `output_rank`: the position of the output device in the device list.
-  DataParallel(const StrategyContext& context, int output_rank);
+  struct Options {
+    Criterion criterion = Criterion::gathered;
+    int output_rank = 0;  ///< where outputs are gathered: a position in the device list
+  };
+  DataParallel(const StrategyContext& context, const Options& options);
 
   std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
+  BatchSplit batch_split() override { return BatchSplit::even(1); }
   void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
-  /// The samples of a micro-batch that a rank computes: [first, second).
-  std::pair<int64_t, int64_t> share_of(int rank, int64_t samples);
   /// Does `transfer` on a rank's thread, which counts as communication.
   void communicate(int rank, const std::function<void()>& transfer);
   /// Every rank's share of a micro-batch.
@@ -34,11 +42,14 @@ class DataParallel final : public ReplicatedStrategy {
     std::vector<int64_t> all_rows;
   };
   void add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares, const Places& places);
+  /// What backward begins from on a rank, by the losses of all outputs, which are gathered.
+  std::vector<Tape::Root> roots_of_gathered(int rank, const std::vector<Variable>& outputs,
+                                            const std::vector<BatchPart>& shares, const Places& places);
   /// The gradients of all gathered outputs on the output device, whose losses' results are kept there.
   std::vector<Tensor> gradients_of(const std::vector<Tensor>& outputs, const std::vector<BatchPart>& shares,
                                    const std::vector<int64_t>& all_rows);
 
-  int output_rank_;
+  Options options_;
 };
 
 }  // namespace dptrain::parallel

@@ -2,14 +2,26 @@
 
 #include <fmt/format.h>
 
-namespace dptrain::parallel {
+#include "base/error.h"
 
-Ddp::Ddp(const StrategyContext& context, const BucketOptions& buckets)
-    : ReplicatedStrategy(context, [](int) { return true; }) {
+namespace dptrain::parallel {
+namespace {
+
+[[noreturn]] void refuse_unused(const Parameter& parameter) {
+  throw Error(ExitCode::config, fmt::format("parameter {} got no gradient, expected one of every parameter; leave out "
+                                            "the layer, or write strategy: {{name: ddp, find_unused: true}}",
+                                            parameter.name()));
+}
+
+}  // namespace
+
+Ddp::Ddp(const StrategyContext& context, const Options& options)
+    : ReplicatedStrategy(context, [](int) { return true; }), find_unused_(options.find_unused) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   for (int rank = 0; rank < ranks(); ++rank)
-    buckets_.push_back(std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), buckets));
+    buckets_.push_back(
+        std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), options.buckets));
 }
 
 std::vector<Device*> Ddp::batch_devices() {
@@ -40,7 +52,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       step_with_recorded_sums(rank, parts, signature, update);
     } else if (sums_between_parts_) {
       // Ranks meet between two parts, which GPUs record.
-      own.run_part(0, signature, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
+      own.run_part(0, signature, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
       {
         const InPhase communicating(own.clock(), Phase::communication);
         communicator.all_reduce(comm_buffer(own.model().gradients()));
@@ -70,7 +82,7 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
       communicator.barrier();
     } else {
       // The first time kernels are loaded, which may wait for the device; no collective may be under way then.
-      own.forward_backward(parts, {});
+      compute(rank, parts, {});
       own.device().synchronize();
       communicator.barrier();
       communicator.all_reduce(comm_buffer(own.model().gradients()));
@@ -87,11 +99,15 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
   }
 }
 
+void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& ready) {
+  replica(rank).forward_backward(parts, ready, find_unused_ ? GradientReadyHook() : refuse_unused);
+}
+
 void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
   Replica& own = replica(rank);
   GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
   buckets.begin_step();
-  own.forward_backward(parts, [&](const Parameter& parameter) {
+  compute(rank, parts, [&](const Parameter& parameter) {
     const InPhase communicating(own.clock(), Phase::communication);
     buckets.gradient_ready(parameter);
   });

@@ -12,7 +12,13 @@ namespace dptrain::parallel {
 /// update.
 class Ddp final : public ReplicatedStrategy {
  public:
-  Ddp(const StrategyContext& context, const BucketOptions& buckets);
+  struct Options {
+    BucketOptions buckets = {};
+    /// Parameters that a step's losses don't depend on have a gradient of zero; otherwise they end the training, by
+    /// name.
+    bool find_unused = false;
+  };
+  Ddp(const StrategyContext& context, const Options& options);
 
   std::vector<Device*> batch_devices() override;
   void train_step(const Batch& batch, const StepNumbers& numbers) override;
@@ -22,9 +28,12 @@ class Ddp final : public ReplicatedStrategy {
   /// A step whose sums are part of what is recorded.
   void step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
                                const std::function<void()>& update);
-  /// Forward and backward, with buckets of gradients reduced as they are completed.
+  /// Forward and backward of a rank.
+  void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
+  /// The same, with buckets of gradients reduced as they are completed.
   void reduce_in_buckets(int rank, const StepParts& parts);
 
+  bool find_unused_;
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;

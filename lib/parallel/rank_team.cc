@@ -45,8 +45,10 @@ RankTeam::RankTeam(const Options& options) {
   if (std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
-  communicators_ =
-      make_communicators(devices, {.timeout_s = options.timeout_s, .deterministic = options.deterministic});
+  communicators_ = make_communicators(
+      devices, {.timeout_s = options.timeout_s,
+                .deterministic = options.deterministic,
+                .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 

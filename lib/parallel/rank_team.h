@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/simulated_links.h"
 #include "device/device.h"
 
 namespace dptrain::parallel {
@@ -24,6 +26,7 @@ class RankTeam {
     double timeout_s = 300;          ///< of every wait for another rank
     bool deterministic = false;      ///< of GPUs; see DeviceOptions
     bool tf32 = false;
+    std::optional<LinkSpec> links = {};  ///< that communication is held to
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened.
   explicit RankTeam(const Options& options);

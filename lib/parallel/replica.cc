@@ -6,6 +6,7 @@
 
 #include "autograd/cross_entropy.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "data/images_on_device.h"
 #include "ops/clip.h"
 #include "ops/cross_entropy.h"
@@ -149,36 +150,69 @@ std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs,
   return roots;
 }
 
-void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready) {
+void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready,
+                               const GradientReadyHook& unused) {
   exchange_.stamp(StepExchange::Point::begun);
   model_->forget_gradients();
+  std::vector<bool> is_ready(model_->parameters().size());
+  const GradientReadyHook complete = [&](Parameter& parameter) {
+    is_ready[static_cast<size_t>(parameter.index())] = true;
+    if (ready) ready(parameter);
+  };
   Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   for (size_t p = 0; p < parts.size(); ++p) {
-    add_gradients(*parts[p], place, p + 1 == parts.size() ? ready : GradientReadyHook());
+    if (parts[p]->samples() > 0)
+      add_gradients(*parts[p], place, p + 1 == parts.size() ? complete : GradientReadyHook());
     place.go_past(*parts[p]);
   }
+  if (unused && place.sample > 0)
+    for (Parameter* parameter : model_->parameters())
+      if (!parameter->has_gradient()) unused(*parameter);
+  complete_gradients();
+  // From the last to the first, as backward completes them.
+  for (auto at = model_->parameters().rbegin(); at != model_->parameters().rend(); ++at)
+    if (!is_ready[static_cast<size_t>((*at)->index())]) complete(**at);
   exchange_.stamp(StepExchange::Point::computed);
 }
 
-void Replica::complete_gradients(const GradientReadyHook& ready) {
-  for (auto at = model_->parameters().rbegin(); at != model_->parameters().rend(); ++at) {
-    Parameter& parameter = **at;
-    if (!parameter.has_gradient()) parameter.gradient().fill_zero();
-    parameter.mark_gradient();
-    if (ready) ready(parameter);
+double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
+  constexpr double kSeconds = 0.2;
+  constexpr int kPasses = 3;
+  std::vector<int64_t> first(static_cast<size_t>(samples));
+  std::iota(first.begin(), first.end(), 0);
+  const BatchPart part = load_part(dataset, first, device_);
+  const Tensor& statistics = model_->running_states();
+  const Tensor kept = Tensor::empty(device_, statistics.shape(), {.purpose = MemoryPurpose::workspace});
+  kept.copy_from(statistics);
+  Clock::time_point begun;
+  // The first pass loads kernels and takes memory.
+  int passes = -1;
+  for (; passes < kPasses || seconds_since(begun) < kSeconds; ++passes) {
+    if (passes == 0) begun = Clock::now();
+    begin_step({&part}, {}, counted_labels(part));
+    forward_backward({&part}, {});
+    exchange_.publish();
+    exchange_.end();
+    exchange_.take(true);
+  }
+  const double seconds = seconds_since(begun);
+  statistics.copy_from(kept);
+  exchange_.take_device_times();
+  return static_cast<double>(passes * samples) / seconds;
+}
+
+void Replica::complete_gradients() {
+  for (Parameter* parameter : model_->parameters()) {
+    if (parameter->has_gradient()) continue;
+    parameter->gradient().fill_zero();
+    parameter->mark_gradient();
   }
 }
 
 void Replica::add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready) {
-  if (part.samples() == 0) {
-    complete_gradients(ready);
-    return;
-  }
   Tape tape(recording_);
   const Samples samples = samples_of(part, place);
   tape.backward(losses_of(forward(tape, samples), samples.targets, place.rows), ready);
-  for (const Parameter* parameter : model_->parameters())
-    DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
 }
 
 void Replica::update() {

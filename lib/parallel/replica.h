@@ -125,12 +125,17 @@ class Replica {
                                     const std::vector<int64_t>& rows);
 
   /// Loss and gradients of the step's samples; keeps their results. Gradients of several parts are added up. `ready` is
-  /// called for each parameter as its gradient is completed. With no samples the gradients are zero and `ready` is
-  /// called all the same.
-  void forward_backward(const StepParts& parts, const GradientReadyHook& ready);
+  /// called once for each parameter as its gradient is completed. Parameters that the losses don't depend on, and all
+  /// of them with no samples, have a gradient of zero; `ready` is called for them at the end, `unused` before for each
+  /// that samples left without one.
+  void forward_backward(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused = {});
 
-  /// What a pass without samples adds to the gradients, nothing: those that no pass has written yet become zero.
-  void complete_gradients(const GradientReadyHook& ready);
+  /// Samples a second of forward and backward passes over the data set's first `samples`. Leaves weights and running
+  /// statistics as they are. Blocks.
+  double measure_speed(const Dataset& dataset, int64_t samples);
+
+  /// Makes the gradients zero that no pass of this step has written.
+  void complete_gradients();
 
   /// The optimizer's step, from complete gradients. In fp16 a step whose gradients overflow changes nothing but the
   /// loss scale.

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/check.h"
+
 namespace dptrain::parallel {
 CommBuffer comm_buffer(const Tensor& tensor) {
   return {.data = tensor.raw(), .elements = tensor.storage_elements(), .dtype = tensor.dtype()};
@@ -33,6 +35,7 @@ Score& Score::operator+=(const Score& other) {
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
     : team_(context.team),
+      split_(context.split ? *context.split : BatchSplit::even(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
       samples_(replicas_.size()),
       reported_(replicas_.size()),
@@ -44,6 +47,19 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     const ReplicaDuties duties{.updates = optimizer_on(rank), .averages = rank == 0};
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), spec, duties);
   });
+}
+
+void ReplicatedStrategy::set_split(const BatchSplit& split) {
+  DPTRAIN_CHECK(split.parts() == ranks(), "a split of {} parts for {} ranks", split.parts(), ranks());
+  split_ = split;
+}
+
+std::vector<double> ReplicatedStrategy::measure_speeds(const Dataset& dataset, int64_t samples) {
+  std::vector<double> speeds(replicas_.size());
+  samples = std::min(samples, dataset.samples());
+  team_.run("measuring the devices' speed",
+            [&](int rank) { speeds[static_cast<size_t>(rank)] = replica(rank).measure_speed(dataset, samples); });
+  return speeds;
 }
 
 Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {

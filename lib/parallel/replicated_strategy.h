@@ -9,6 +9,9 @@ namespace dptrain::parallel {
 /// What strategies with a whole replica on every device share: the team of ranks, evaluation, costs.
 class ReplicatedStrategy : public Strategy {
  public:
+  std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
+  void set_split(const BatchSplit& split) override;
+  BatchSplit batch_split() override { return split_; }
   std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
@@ -23,6 +26,7 @@ class ReplicatedStrategy : public Strategy {
   ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
 
   RankTeam& team() { return team_; }
+  const BatchSplit& split() const { return split_; }
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
   /// Part `part` of each micro-batch.
   static StepParts parts_of(const Batch& batch, size_t part);
@@ -47,6 +51,7 @@ class ReplicatedStrategy : public Strategy {
   void make_room(int rank);
 
   RankTeam team_;
+  BatchSplit split_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;

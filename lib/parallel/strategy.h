@@ -65,8 +65,14 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// The device of each part that a batch is loaded in.
+  /// The device of each part that a batch is loaded in, and how its samples are shared out among them.
   virtual std::vector<Device*> batch_devices() = 0;
+  virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
+  /// Samples a second that each rank computes, all of them at once, of so many samples each. Changes nothing that is
+  /// trained.
+  virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;
+  /// Shares out the batches after this among the ranks like that.
+  virtual void set_split(const BatchSplit& split) = 0;
   /// Forward, backward and update on all devices. CPU workers are done when it returns; GPUs may have some steps under
   /// way, and only what `take_scores` has given is certain to have been done.
   virtual void train_step(const Batch& batch, const StepNumbers& numbers) = 0;
@@ -94,6 +100,7 @@ class Strategy {
 struct StrategyContext {
   RankTeam::Options team;
   ReplicaSpec replica;
+  std::optional<BatchSplit> split = {};  ///< of batches among the ranks; by default even
 };
 
 /// A strategy that a configuration names, its options read.

@@ -18,19 +18,30 @@ Make read_single(ConfigReader&, int) {
 }
 
 Make read_data_parallel(ConfigReader& options, int devices) {
-  const auto output_rank = static_cast<int>(options.integer(
-      "output_device", 0,
-      {.min = 0,
-       .max = kMostDevices - 1,
-       .help = "where outputs are gathered and the loss is computed: a position in the device list, from 0"}));
-  if (output_rank >= devices && !options.describing())
+  DataParallel::Options read;
+  const std::vector<std::string> criteria = {"gathered", "parallel"};
+  const std::string criterion =
+      options.one_of("criterion", criteria, criteria[0],
+                     "where the loss is computed: on one device, of all outputs; or on each device, of its own");
+  read.criterion = criterion == criteria[0] ? Criterion::gathered : Criterion::parallel;
+  read.output_rank = static_cast<int>(
+      options.integer("output_device", 0,
+                      {.min = 0,
+                       .max = kMostDevices - 1,
+                       .help = "where outputs are gathered and the loss is computed: a position in the device list, "
+                               "from 0; with criterion: gathered"}));
+  if (read.output_rank >= devices && !options.describing())
     options.mistake("output_device", fmt::format("expected a position in the device list, 0 to {}", devices - 1),
-                    fmt::format("{}", output_rank), "name one of the devices");
-  return [output_rank](const StrategyContext& context) { return std::make_unique<DataParallel>(context, output_rank); };
+                    fmt::format("{}", read.output_rank), "name one of the devices");
+  if (read.output_rank != 0 && read.criterion == Criterion::parallel)
+    options.mistake("output_device", "nothing is gathered with criterion: parallel, expected none",
+                    fmt::format("{}", read.output_rank), "leave it out, or write criterion: gathered");
+  return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
 Make read_ddp(ConfigReader& options, int) {
-  BucketOptions buckets;
+  Ddp::Options ddp;
+  BucketOptions& buckets = ddp.buckets;
   if (!options.word("bucket_mb", "auto", true))
     buckets.bucket_mb = options.number("bucket_mb", {},
                                        {.min = 0,
@@ -44,7 +55,10 @@ Make read_ddp(ConfigReader& options, int) {
                                             .exclusive_min = true,
                                             .help = "MiB of the first bucket, so that reducing begins early"});
   buckets.overlap = options.boolean("overlap", true, "reduce while backward still runs");
-  return [buckets](const StrategyContext& context) { return std::make_unique<Ddp>(context, buckets); };
+  ddp.find_unused = options.boolean("find_unused", false,
+                                    "parameters that a step's loss doesn't depend on are not an error: their gradient "
+                                    "is zero");
+  return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 
 struct Row {

@@ -19,6 +19,8 @@ struct Checkpoint {
   std::string config_hash;           ///< of the resolved configuration
   std::vector<std::string> devices;  ///< that it was trained on
   TrainingPosition position;
+  /// The weights by which the devices share a batch, where they were measured.
+  std::vector<int64_t> split = {};
   parallel::TrainingState state;
 };
 

@@ -14,6 +14,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
+constexpr int64_t kMostSplitWeight = 1'000'000;
 
 /// A value of the manifest, and where it stands: "manifest.json: position.step". What it lacks json::exception tells
 /// of.
@@ -126,6 +127,12 @@ TrainingPosition position_of(const Value& position) {
   return result;
 }
 
+std::vector<int64_t> split_of(const Value& split) {
+  std::vector<int64_t> weights;
+  for (size_t rank = 0; rank < split.size(); ++rank) weights.push_back(split.at(rank).count(kMostSplitWeight));
+  return weights;
+}
+
 optim::LossScaleNumbers loss_scale_of(const Value& scale) {
   return {.scale = static_cast<float>(scale.at("scale").amount(std::numeric_limits<float>::max())),
           .good = static_cast<int32_t>(scale.at("good").count(std::numeric_limits<int32_t>::max())),
@@ -148,6 +155,7 @@ std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::stri
                                  {"identity", identity},
                                  {"config_hash", checkpoint.config_hash},
                                  {"devices", checkpoint.devices},
+                                 {"split", checkpoint.split},
                                  {"loss_scale", loss_scale},
                                  {"files", file_list}};
   return document.dump(2) + "\n";
@@ -169,6 +177,8 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
       checkpoint.identity.emplace_back(name, value.get<std::string>());
     document.at("config_hash").get_to(checkpoint.config_hash);
     document.at("devices").get_to(checkpoint.devices);
+    if (document.contains("split"))  // which older ones don't
+      checkpoint.split = split_of({document.at("split"), where + ": split"});
     if (const json& scale = document.at("loss_scale"); !scale.is_null())
       checkpoint.state.loss_scale = loss_scale_of({scale, where + ": loss_scale"});
     for (const auto& [name, file] : document.at("files").items()) {

@@ -232,6 +232,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());
   experiment.strategy = parallel::read_strategy(config, devices);
+  experiment.split = read_split(config, devices);
   const BatchSizes sizes = read_batch_sizes(config, devices);
   experiment.batch_size = sizes.batch;
   experiment.accumulate = sizes.accumulate;
@@ -260,6 +261,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.steps_in_flight = static_cast<int>(config.integer(
       "steps_in_flight", 2,
       {.min = 1, .max = 64, .help = "steps that a GPU is given ahead of the one that it works on, that one included"}));
+  experiment.links = read_links(config, experiment.devices);
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.memory_limit_bytes =
       config.optional_integer("memory_limit", {.min = 1, .help = "bytes that each CPU worker may hold"}).value_or(0);

@@ -12,6 +12,7 @@
 #include "optim/schedule.h"
 #include "parallel/strategy.h"
 #include "tensor/precision.h"
+#include "train/split_setting.h"
 
 namespace dptrain::train {
 
@@ -31,6 +32,7 @@ struct Experiment {
   std::vector<DeviceId> devices;
   std::vector<int> threads;  ///< CPU threads by device
   parallel::StrategySpec strategy;
+  SplitSetting split;  ///< of a batch among the devices
   optim::OptimizerSpec optimizer;
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
   nn::InitializationOptions initialization;
@@ -53,6 +55,7 @@ struct Experiment {
   bool log_steps = false;
   int steps_in_flight = 2;
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
+  std::optional<LinkSpec> links;   ///< between the devices, which communication is held to
 };
 
 /// Reads every key of a configuration. `default_name` names the run where the configuration doesn't.

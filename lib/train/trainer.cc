@@ -34,7 +34,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                             .threads = experiment.threads,
                                             .memory_limit_bytes = experiment.memory_limit_bytes,
                                             .deterministic = experiment.deterministic,
-                                            .tf32 = experiment.precision == Precision::tf32},
+                                            .tf32 = experiment.precision == Precision::tf32,
+                                            .links = experiment.links},
                                    .replica = {.model = experiment.model,
                                                .input = input_of(data),
                                                .convolution = experiment.convolution,
@@ -45,7 +46,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .label_smoothing = experiment.label_smoothing,
                                                .precision = experiment.precision,
                                                .recompute = experiment.recompute,
-                                               .steps_in_flight = experiment.steps_in_flight}});
+                                               .steps_in_flight = experiment.steps_in_flight},
+                                   .split = experiment.split.weights});
 }
 
 }  // namespace
@@ -63,12 +65,14 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       data_(data),
       config_hash_(config_hash),
       strategy_(make_strategy(experiment, *data.train)) {
+  share_out(resume);
   loader_ = std::make_unique<BatchLoader>(data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
                                                                           .micro_batches = experiment.accumulate,
                                                                           .seed = experiment.seed,
                                                                           .shuffle = experiment.dataset.shuffle,
                                                                           .augmentations = experiment.augmentations,
-                                                                          .devices = strategy_->batch_devices()});
+                                                                          .devices = strategy_->batch_devices(),
+                                                                          .split = strategy_->batch_split()});
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
                     experiment.steps ? *experiment.steps : *experiment.epochs * batches);
@@ -79,6 +83,18 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
     require_same_vocabulary(*data_.train, path);
     load_weights(read_safetensors(path), path.string());
   }
+}
+
+void Trainer::share_out(const std::optional<ResumePoint>& resume) {
+  if (!experiment_.split.measured) return;
+  const auto ranks = static_cast<size_t>(strategy_->ranks());
+  if (resume) split_ = resume->checkpoint.split;
+  const bool is_known = split_.size() == ranks && std::ranges::max(split_) > 0;
+  if (!is_known) {
+    const int64_t samples = std::max<int64_t>(1, experiment_.batch_size / experiment_.accumulate / strategy_->ranks());
+    split_ = split_of_speeds(strategy_->measure_speeds(*data_.train, samples)).weights();
+  }
+  strategy_->set_split(BatchSplit(split_));
 }
 
 void Trainer::restore(const ResumePoint& resume) {
@@ -257,6 +273,7 @@ std::filesystem::path Trainer::save(RunDirectory& directory) {
                           .config_hash = config_hash_,
                           .devices = {},
                           .position = position_,
+                          .split = split_,
                           .state = strategy_->training_state()};
     for (const DeviceId& device : experiment_.devices) checkpoint.devices.push_back(device.name());
     require_finite(checkpoint.state.model,

@@ -71,6 +71,9 @@ class Trainer {
   Pass evaluate();
 
  private:
+  /// Shares out batches as the experiment says; where that is by speed, as the training that is gone on with did on as
+  /// many devices, else as the devices are measured now.
+  void share_out(const std::optional<ResumePoint>& resume);
   void restore(const ResumePoint& resume);
   int64_t planned_epochs() const;
   /// Trains what is left of the epoch that `position_` is in; leaves it where a signal comes.
@@ -97,6 +100,7 @@ class Trainer {
   std::unique_ptr<BatchLoader> loader_;
   std::optional<optim::Schedule> schedule_;
   TrainingPosition position_;
+  std::vector<int64_t> split_;  ///< the weights by which batches are shared out, where they were measured
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
   std::filesystem::path saved_;

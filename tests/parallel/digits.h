@@ -21,12 +21,13 @@ inline ImageDatasets digits(int64_t train, int64_t test) {
 }
 
 struct StrategyOptions {
-  std::string name = "ddp";
+  std::string name = "ddp";  ///< or "parallel_criterion": data_parallel with it
   std::string model = "lenet";
   int devices = 2;
   int threads = 1;      ///< of each device
   int output_rank = 0;  ///< of data_parallel
   BucketOptions buckets = {};
+  bool find_unused = false;  ///< of ddp
   optim::SgdSettings sgd = {};
   std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
   std::optional<double> clip_norm = {};
@@ -73,19 +74,28 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   return context;
 }
 
-inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
-  const StrategyContext context = context_of(options);
+/// The strategy of these options, over a context that may differ from theirs.
+inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context) {
   if (options.name == "single") return std::make_unique<Single>(context);
-  if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
-  return std::make_unique<Ddp>(context, options.buckets);
+  if (options.name == "data_parallel")
+    return std::make_unique<DataParallel>(context, DataParallel::Options{.output_rank = options.output_rank});
+  if (options.name == "parallel_criterion")
+    return std::make_unique<DataParallel>(context, DataParallel::Options{.criterion = Criterion::parallel});
+  return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets, .find_unused = options.find_unused});
+}
+
+inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
+  return make_strategy(options, context_of(options));
 }
 
 /// Trains for `steps` steps of `batch` samples; returns each step's mean loss.
 inline std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch,
                                  double learning_rate, int64_t micro_batches = 1) {
-  BatchLoader loader(
-      data.train,
-      {.batch_size = batch, .micro_batches = micro_batches, .seed = 5, .devices = strategy.batch_devices()});
+  BatchLoader loader(data.train, {.batch_size = batch,
+                                  .micro_batches = micro_batches,
+                                  .seed = 5,
+                                  .devices = strategy.batch_devices(),
+                                  .split = strategy.batch_split()});
   loader.start_epoch(1);
   std::vector<double> losses;
   for (int64_t step = 1; step <= steps; ++step) {

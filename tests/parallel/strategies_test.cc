@@ -127,12 +127,13 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 
 INSTANTIATE_TEST_SUITE_P(Single, StrategiesTest, ::testing::Values(std::tuple{"single", 1}), case_name);
 INSTANTIATE_TEST_SUITE_P(Several, StrategiesTest,
-                         ::testing::Combine(::testing::Values("data_parallel", "ddp"), ::testing::Values(1, 2, 3, 4)),
+                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp"),
+                                            ::testing::Values(1, 2, 3, 4)),
                          case_name);
 
 TEST(Strategies, OnOneDeviceAllEndInTheSameBits) {
   const State single = trained({.name = "single", .devices = 1, .sgd = kMomentum}).state;
-  for (const char* name : {"data_parallel", "ddp"})
+  for (const char* name : {"data_parallel", "parallel_criterion", "ddp"})
     expect_same_bits(trained({.name = name, .devices = 1, .sgd = kMomentum}).state, single);
 }
 
@@ -140,6 +141,7 @@ TEST(Strategies, DataParallelAndDdpEndInTheSameBits) {
   for (const int devices : {2, 3, 4}) {
     SCOPED_TRACE(devices);
     const State ddp = trained({.devices = devices, .sgd = kMomentum}, 8, 50).state;
+    expect_same_bits(trained({.name = "parallel_criterion", .devices = devices, .sgd = kMomentum}, 8, 50).state, ddp);
     for (const int output_rank : {0, devices - 1})
       expect_same_bits(
           trained({.name = "data_parallel", .devices = devices, .output_rank = output_rank, .sgd = kMomentum}, 8, 50)

@@ -1,0 +1,78 @@
+#include "comm/link_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "device/device_list.h"
+
+namespace dptrain {
+namespace {
+
+constexpr double kMostLatency_us = 10e6;
+constexpr double kLeastGbps = 1e-3, kMostGbps = 1e6;
+constexpr double kBitsPerGigabit = 1e9;
+
+std::pair<DeviceId, DeviceId> ordered(const DeviceId& a, const DeviceId& b) {
+  return a < b ? std::pair{a, b} : std::pair{b, a};
+}
+
+LinkSpeed read_speed(ConfigReader& options, const LinkSpeed& otherwise) {
+  LinkSpeed speed = otherwise;
+  if (const auto latency = options.optional_number(
+          "latency_us", {.min = 0, .max = kMostLatency_us, .help = "microseconds until a first byte arrives"}))
+    speed.latency_s = *latency * 1e-6;
+  if (const auto gbps = options.optional_number(
+          "gbps",
+          {.min = kLeastGbps, .max = kMostGbps, .help = "gigabits that arrive in a second; by default no limit"}))
+    speed.bytes_per_s = *gbps * kBitsPerGigabit / 8;
+  return speed;
+}
+
+/// The devices of "cpu:0-cpu:1"; notes a mistake where they aren't two of the list.
+std::optional<std::pair<DeviceId, DeviceId>> pair_of(ConfigReader& pairs, const std::string& key,
+                                                     const std::vector<DeviceId>& devices) {
+  for (const DeviceId& a : devices)
+    for (const DeviceId& b : devices)
+      if (key == a.name() + "-" + b.name()) return ordered(a, b);
+  pairs.mistake(key, "expected two devices of the list", fmt::format("'{}'", key),
+                fmt::format("write for instance '{}-{}'", devices.front().name(), devices.back().name()));
+  return std::nullopt;
+}
+
+}  // namespace
+
+LinkSpeed LinkSpec::between(const DeviceId& a, const DeviceId& b) const {
+  const auto found = pairs.find(ordered(a, b));
+  return found == pairs.end() ? all : found->second;
+}
+
+std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<DeviceId>& devices) {
+  LinkSpec links;
+  const bool written = config.has("links");
+  config.section(
+      "links",
+      [&](ConfigReader& options) {
+        links.all = read_speed(options, {});
+        options.section(
+            "pairs",
+            [&](ConfigReader& pairs) {
+              for (const std::string& key : pairs.written_keys()) {
+                const auto pair = pairs.describing() ? std::nullopt : pair_of(pairs, key, devices);
+                pairs.section(
+                    key,
+                    [&](ConfigReader& speed) {
+                      const LinkSpeed read = read_speed(speed, links.all);
+                      if (pair) links.pairs[*pair] = read;
+                    },
+                    "the link between two devices, 'cpu:0-cpu:1'; what it leaves out is as between all");
+              }
+            },
+            "links that differ from the others");
+      },
+      "links between the devices that communication is held to, to rehearse another machine");
+  return written ? std::optional(links) : std::nullopt;
+}
+
+}  // namespace dptrain
