@@ -60,6 +60,30 @@ TEST_P(CollectivesTest, AllReduceSumsEveryDtype) {
 
 TEST_P(CollectivesTest, AllReduceSumsAMillion) { expect_all_reduce<float>(1'000'000); }
 
+TEST_P(CollectivesTest, TheOthersCarryAMillionToo) {
+  constexpr int64_t kMillion = 1'000'000;
+  run([&](Communicator& comm) {
+    const int last = size() - 1;
+    Values<float> mine = values_of<float>(comm.rank(), kMillion);
+    comm.reduce(buffer_of(mine), last);
+    EXPECT_TRUE(mine == (comm.rank() == last ? sums<float>(kMillion) : values_of<float>(comm.rank(), kMillion)));
+    comm.broadcast(buffer_of(mine), last);
+    EXPECT_TRUE(mine == sums<float>(kMillion));
+
+    Values<float> part = values<float>(kMillion / 8, [](int64_t) { return -1; });
+    Values<float> all = values_of<float>(comm.rank(), kMillion / 8 * size());
+    comm.reduce_scatter(buffer_of(all), buffer_of(part));
+    comm.all_gather(buffer_of(part), buffer_of(all));
+    EXPECT_TRUE(all == sums<float>(kMillion / 8 * size()));
+    comm.scatter(buffer_of(all), buffer_of(part), last);
+    Values<float> back = values<float>(comm.rank() == last ? kMillion / 8 * size() : 0, [](int64_t) { return -1; });
+    comm.gather(buffer_of(part), buffer_of(back), last);
+    if (comm.rank() == last) {
+      EXPECT_TRUE(back == all);
+    }
+  });
+}
+
 TEST_P(CollectivesTest, IntegerSumsWrapAround) {
   run([&](Communicator& comm) {
     Values<int64_t> mine = values<int64_t>(1, [](int64_t) { return INT64_MAX; });

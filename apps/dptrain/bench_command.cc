@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "commands.h"
+#include "device/cpu_device.h"
+#include "device/device_list.h"
+#include "output.h"
+#include "parallel/comm_speed.h"
+#include "program.h"
+
+namespace dptrain::app {
+namespace {
+
+constexpr double kMiB = 1024.0 * 1024.0;
+
+struct BenchFlags {
+  std::string devices = "auto:2";
+  std::vector<double> mb = {0.0625, 1, 25};
+  int repeats = 20;
+  bool json = false;
+};
+
+std::string as_text(const std::vector<parallel::CommSpeed>& speeds) {
+  std::string text =
+      fmt::format("{:<15}{:>10}{:>12}{:>12}{:>12}\n", "collective", "MiB", "ms", "GB/s sent", "of memcpy");
+  for (const auto& speed : speeds)
+    text += fmt::format("{:<15}{:>10.4g}{:>12.4g}{:>12.3g}{:>12}\n", comm_kind_name(speed.kind),
+                        static_cast<double>(speed.bytes) / kMiB, 1e3 * speed.seconds, speed.sent_bytes_per_s() / 1e9,
+                        speed.copies() > 0 ? fmt::format("{:.2f}x", speed.copies()) : "-");
+  return text;
+}
+
+std::string as_json(const std::vector<DeviceId>& devices, const std::vector<parallel::CommSpeed>& speeds) {
+  using nlohmann::ordered_json;
+  ordered_json names = ordered_json::array(), rows = ordered_json::array();
+  for (const DeviceId& device : devices) names.push_back(device.name());
+  for (const auto& speed : speeds)
+    rows.push_back({{"collective", std::string(comm_kind_name(speed.kind))},
+                    {"bytes", speed.bytes},
+                    {"sent_bytes", speed.sent_bytes},
+                    {"seconds", speed.seconds},
+                    {"copy_s", speed.copy_s > 0 ? ordered_json(speed.copy_s) : ordered_json(nullptr)}});
+  const ordered_json document = {
+      {"schema", 1}, {"devices", names}, {"cpu", cpu_model_name()}, {"cores", usable_cores()}, {"comm", rows}};
+  return document.dump(2) + "\n";
+}
+
+int bench_comm(const BenchFlags& flags) {
+  const auto devices = parse_device_list(flags.devices, "--devices");
+  parallel::RankTeam team({.devices = devices, .threads = std::vector<int>(devices.size(), 1)});
+  parallel::CommSpeedOptions options{.bytes = {}, .repeats = flags.repeats};
+  for (const double mb : flags.mb) options.bytes.push_back(static_cast<int64_t>(mb * kMiB));
+  const auto speeds = parallel::measure_comm(team, options);
+  write_output(flags.json ? as_json(devices, speeds) : as_text(speeds));
+  return 0;
+}
+
+}  // namespace
+
+Run add_bench_command(CLI::App& command) {
+  auto flags = std::make_shared<BenchFlags>();
+  command.require_subcommand(1);
+  CLI::App* comm = command.add_subcommand(
+      "comm", "collectives over a list of devices, in turns with a memcpy of as many bytes by the same threads");
+  comm->add_option("--devices", flags->devices, "the ranks")->type_name("LIST")->capture_default_str();
+  comm->add_option("--mb", flags->mb, "MiB of each rank's buffer")
+      ->delimiter(',')
+      ->check(CLI::Range(1e-6, 4096.0))
+      ->capture_default_str();
+  comm->add_option("--repeats", flags->repeats, "calls that the median is of")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  comm->add_flag("--json", flags->json, "one JSON document");
+  return [flags] { return bench_comm(*flags); };
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,135 @@
+#include "parallel/comm_speed.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "tensor/tensor.h"
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr CommKind kKinds[] = {CommKind::all_reduce, CommKind::reduce_scatter, CommKind::all_gather, CommKind::reduce,
+                               CommKind::broadcast};
+
+/// Bytes of the last level cache; where the system doesn't say, a large one's.
+int64_t cache_bytes() {
+  constexpr int64_t kLarge = int64_t{64} << 20;
+  const int64_t level3 = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return level3 > 0 ? level3 : kLarge;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// One rank's buffers and calls.
+class Caller {
+ public:
+  Caller(Device& device, Communicator& communicator, int64_t bytes)
+      : device_(device), communicator_(communicator), ranks_(communicator.size()) {
+    // Whole parts for every rank.
+    elements_ = std::max<int64_t>(1, bytes / 4 / ranks_) * ranks_;
+    const int64_t at_once = 2 * 4 * elements_ * ranks_;
+    const int64_t sets = 1 + 2 * cache_bytes() / at_once;
+    for (int64_t set = 0; set < sets; ++set) sets_.push_back({.from = buffer(), .to = buffer()});
+  }
+
+  /// What this rank hands to the collective.
+  CommCall call(CommKind kind) {
+    const Set& set = next();
+    const auto whole = [&](const Tensor& tensor) {
+      return CommBuffer{.data = tensor.raw(), .elements = elements_, .dtype = DType::f32};
+    };
+    const auto part = [&](const Tensor& tensor) {
+      return CommBuffer{.data = tensor.raw(), .elements = elements_ / ranks_, .dtype = DType::f32};
+    };
+    CommCall call{.kind = kind, .in = whole(set.from), .out = whole(set.from)};
+    if (kind == CommKind::reduce || kind == CommKind::broadcast) call.other = 0;
+    if (kind == CommKind::reduce_scatter) call.out = part(set.to);
+    if (kind == CommKind::all_gather) call.in = part(set.to);
+    return call;
+  }
+  void run(const CommCall& call) {
+    switch (call.kind) {
+      case CommKind::reduce_scatter: communicator_.reduce_scatter(call.in, call.out); break;
+      case CommKind::all_gather: communicator_.all_gather(call.in, call.out); break;
+      case CommKind::reduce: communicator_.reduce(call.in, call.other); break;
+      case CommKind::broadcast: communicator_.broadcast(call.in, call.other); break;
+      default: communicator_.all_reduce(call.in);
+    }
+    device_.synchronize();
+  }
+  /// Copies so many bytes from one buffer to another, again and again where they are more than one holds.
+  void copy(int64_t bytes) {
+    while (bytes > 0) {
+      const Set& set = next();
+      const int64_t now = std::min(bytes, set.from.bytes());
+      std::memcpy(set.to.raw(), set.from.raw(), static_cast<size_t>(now));
+      bytes -= now;
+    }
+  }
+  int64_t bytes() const { return 4 * elements_; }
+
+ private:
+  struct Set {
+    Tensor from, to;
+  };
+
+  Tensor buffer() const { return Tensor::zeros(device_, {elements_}, {.purpose = MemoryPurpose::communication}); }
+  const Set& next() { return sets_[static_cast<size_t>(turn_++) % sets_.size()]; }
+
+  Device& device_;
+  Communicator& communicator_;
+  int ranks_;
+  int64_t elements_ = 0;
+  std::vector<Set> sets_;
+  int64_t turn_ = 0;
+};
+
+CommSpeed measured(RankTeam& team, CommKind kind, int64_t bytes, int repeats) {
+  CommSpeed speed{.kind = kind};
+  std::vector<double> seconds, copy_s;
+  team.run(fmt::format("measuring {}", comm_kind_name(kind)), [&](int rank) {
+    Communicator& communicator = team.communicator(rank);
+    Caller caller(team.device(rank), communicator, bytes);
+    const CommCall sample = caller.call(kind);
+    int64_t sent = 0;
+    for (int r = 0; r < team.size(); ++r) sent += sent_bytes(sample, r, team.size());
+    const bool copies = team.device(rank).kind() == DeviceKind::cpu;
+    const auto timed = [&](std::vector<double>& into, const auto& work) {
+      communicator.barrier();
+      const auto begun = Clock::now();
+      work();
+      communicator.barrier();
+      if (rank == 0) into.push_back(seconds_since(begun));
+    };
+    for (int i = 0; i < repeats; ++i) {
+      timed(seconds, [&] { caller.run(caller.call(kind)); });
+      if (copies) timed(copy_s, [&] { caller.copy(sent / team.size()); });
+    }
+    if (rank == 0) {
+      speed.bytes = caller.bytes();
+      speed.sent_bytes = sent;
+    }
+  });
+  speed.seconds = median(seconds);
+  if (!copy_s.empty()) speed.copy_s = median(copy_s);
+  return speed;
+}
+
+}  // namespace
+
+std::vector<CommSpeed> measure_comm(RankTeam& team, const CommSpeedOptions& options) {
+  std::vector<CommSpeed> speeds;
+  for (const CommKind kind : kKinds)
+    for (const int64_t bytes : options.bytes) speeds.push_back(measured(team, kind, bytes, options.repeats));
+  return speeds;
+}
+
+}  // namespace dptrain::parallel

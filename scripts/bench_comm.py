@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# Usage: scripts/bench_comm.py --environments FOLDER [--rounds N] [-o docs/results/comm-speed]
+"""The collectives of CPU workers against a memcpy of as many bytes, and against the all-reduce of MPI and gloo on this machine.
+
+    scripts/setup_peers.sh FOLDER
+    scripts/setup.sh --with-mpi
+    scripts/bench_comm.py --environments FOLDER -o docs/results/comm-speed
+
+Every round runs all contestants one after the other. dptrain's ranks are threads of one process, those of MPI and gloo are
+processes. The buffers of successive calls are others, together twice the last level cache or more. What isn't installed is left
+out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. Needs Python's standard library alone.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from bench import machine
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BYTES = 25 << 20
+RANKS = (2, 4)
+REPEATS = 20
+
+
+def lines_of(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+    return done.stdout
+
+
+def median_of(command, **options):
+    return statistics.median(float(line) for line in lines_of(command, **options).split())
+
+
+def buffer_sets(ranks):
+    """So many that all of them together are twice the last level cache."""
+    cache = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
+    return 1 + 2 * (cache or 64 << 20) // (ranks * BYTES)
+
+
+class Contestants:
+    """What can be measured here, and why the rest can't."""
+
+    def __init__(self, binary, environments, work):
+        self.binary, self.absent = binary, {}
+        python = pathlib.Path(environments or "absent") / "torch/bin/python"
+        self.gloo = python if python.exists() else None
+        if self.gloo is None:
+            self.absent["gloo"] = "no PyTorch; scripts/setup_peers.sh FOLDER installs it, --environments FOLDER names it"
+        self.mpi = None
+        if shutil.which("mpicc") and shutil.which("mpirun"):
+            self.mpi = pathlib.Path(work) / "all_reduce_mpi"
+            subprocess.run(["mpicc", "-O2", "-o", self.mpi, ROOT / "scripts/bench/all_reduce_mpi.c"], check=True)
+        else:
+            self.absent["MPI"] = "no mpicc; scripts/setup.sh --with-mpi installs it"
+
+    def measure(self, ranks):
+        """Seconds of an all-reduce by contestant, and all that dptrain says."""
+        command = [self.binary, "bench", "comm", "--devices", f"cpu:0-{ranks - 1}", "--mb", str(BYTES / (1 << 20)),
+                   "--repeats", str(REPEATS), "--json"]
+        rows = json.loads(lines_of(command))["comm"]
+        ours = next(row for row in rows if row["collective"] == "all_reduce")
+        seconds = {"dptrain": ours["seconds"], "memcpy": ours["copy_s"]}
+        sizes = [str(BYTES), str(buffer_sets(ranks)), str(REPEATS)]
+        if self.gloo:
+            seconds["gloo"] = median_of([self.gloo, ROOT / "scripts/bench/all_reduce_gloo.py", str(ranks), *sizes])
+        if self.mpi:
+            seconds["MPI"] = median_of(
+                ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", str(ranks),
+                 self.mpi, *sizes])
+        return seconds, rows
+
+
+def report(result):
+    names = ["dptrain", "memcpy", "MPI", "gloo"]
+    text = [
+        "# Collectives of CPU workers", "",
+        f"All-reduce of {BYTES >> 20} MiB of f32 over workers of one thread each, on {result['machine']['cpu']} with "
+        f"{result['machine']['cores']} cores, {result['date']}: {result['version']}. Medians of {result['rounds']} rounds in which "
+        f"all ran in turns, of medians of {REPEATS} calls. memcpy: the same threads copy as many bytes as the all-reduce sends. "
+        "dptrain's ranks are threads that add up each other's memory; those of MPI and gloo are processes, which also "
+        f"copy between them. Made by `{result['command']}`.", "",
+        "| ranks | " + " | ".join(f"{name}, ms" for name in names) + " | dptrain to memcpy | MPI to dptrain | gloo to dptrain |",
+        "|---|" + "---|" * (len(names) + 3)]
+    for row in result["all_reduce"]:
+        times = row["seconds"]
+        ratio = lambda a, b: f"{times[a] / times[b]:.2f}x" if a in times and b in times else "-"
+        bar = " (<= 2x)" if times["dptrain"] <= 2 * times["memcpy"] else " (not <= 2x)"
+        text.append(f"| {row['ranks']} | " + " | ".join(f"{1e3 * times[n]:.2f}" if n in times else "-" for n in names) +
+                    f" | {ratio('dptrain', 'memcpy')}{bar} | {ratio('MPI', 'dptrain')} | {ratio('gloo', 'dptrain')} |")
+    text += ["", "## All collectives", "", "| ranks | collective | MiB of a rank's buffer | ms | GB/s sent | to memcpy |",
+             "|---|---|---|---|---|---|"]
+    for row in result["all_reduce"]:
+        for c in row["collectives"]:
+            text.append(f"| {row['ranks']} | {c['collective']} | {c['bytes'] / (1 << 20):.4g} | {1e3 * c['seconds']:.3g} | "
+                        f"{c['sent_bytes'] / c['seconds'] / 1e9:.3g} | {c['seconds'] / c['copy_s']:.2f}x |")
+    if result["absent"]:
+        text += ["", "## Not measured", ""] + [f"- {name}: {why}" for name, why in result["absent"].items()]
+    return "\n".join(text) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--environments", help="the folder that setup_peers.sh made")
+    parser.add_argument("--binary", default=str(ROOT / "build/dptrain"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("-o", "--out", help="write OUT.json and OUT.md")
+    options = parser.parse_args()
+    if not os.access(options.binary, os.X_OK):
+        sys.exit(f"bench_comm: {options.binary} is missing; scripts/build.sh makes it")
+    with tempfile.TemporaryDirectory() as work:
+        contestants = Contestants(options.binary, options.environments, work)
+        rounds = [{ranks: contestants.measure(ranks) for ranks in RANKS} for _ in range(options.rounds)]
+    rows = []
+    for ranks in RANKS:
+        seconds = {name: statistics.median(one[ranks][0][name] for one in rounds) for name in rounds[0][ranks][0]}
+        rows.append(dict(ranks=ranks, seconds=seconds, collectives=rounds[-1][ranks][1]))
+    result = dict(schema=1, machine=machine.description(), rounds=options.rounds, all_reduce=rows, absent=contestants.absent,
+                  date=subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True).stdout.strip(),
+                  version=lines_of([options.binary, "--version"]).splitlines()[0],
+                  command=shlex.join(["scripts/bench_comm.py", *sys.argv[1:]]))
+    print(json.dumps(result))
+    if options.out:
+        pathlib.Path(options.out + ".json").write_text(json.dumps(result, indent=1) + "\n")
+        pathlib.Path(options.out + ".md").write_text(report(result))
+
+
+if __name__ == "__main__":
+    main()
