@@ -25,7 +25,8 @@ report "$(find "${folders[@]}" | grep -E '(^|[/_.-])(utils?|helpers?|common|misc
   sed 's|$|: this name says nothing; name the concept that the file holds|' || true)"
 
 while read -r script; do
-  # What scripts import is no script.
+  # What scripts import or compile is no script.
+  [[ $script != *.c ]] || continue
   [[ $script != *.py ]] || grep -q '^if __name__ == "__main__":' "$script" || continue
   [[ -x $script ]] || report "$script: not executable"
   report "$(head -n 20 "$script" | grep -q '^# Usage: ' || echo "$script: no '# Usage:' in its first lines")"
