@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "device/device.h"
 
@@ -11,7 +13,16 @@ class Buffer {
  public:
   Buffer(Device& device, int64_t bytes, MemoryPurpose purpose)
       : device_(device), purpose_(purpose), bytes_(bytes), block_(device.allocator().allocate(bytes, purpose)) {}
-  ~Buffer() { device_.allocator().free(block_, purpose_); }
+  /// The same memory as another device sees it that can read and write it.
+  Buffer(Device& device, std::shared_ptr<const Buffer> lender)
+      : device_(device),
+        purpose_(lender->purpose_),
+        bytes_(lender->bytes_),
+        block_(lender->block_),
+        lender_(std::move(lender)) {}
+  ~Buffer() {
+    if (!lender_) device_.allocator().free(block_, purpose_);
+  }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -26,6 +37,7 @@ class Buffer {
   MemoryPurpose purpose_;
   int64_t bytes_;
   CachingAllocator::Block block_;
+  std::shared_ptr<const Buffer> lender_;  ///< whose memory it is; null: its own
 };
 
 }  // namespace dptrain

@@ -66,6 +66,10 @@ CpuIsa isa_of_machine() {
 CpuDevice::CpuDevice(DeviceId id, const DeviceOptions& options)
     : Device(id, options.rank, options.threads, std::make_unique<HeapMemory>(), options.memory_limit_bytes) {}
 
+std::unique_ptr<Device> CpuDevice::core_of(const Device& worker) {
+  return std::unique_ptr<Device>(new CpuDevice(worker));
+}
+
 void CpuDevice::enter_thread() { omp_set_num_threads(threads()); }
 
 void CpuDevice::fill_zero(void* memory, int64_t bytes) { std::memset(memory, 0, static_cast<size_t>(bytes)); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,9 @@ int64_t host_memory_bytes();
 class CpuDevice final : public Device {
  public:
   CpuDevice(DeviceId id, const DeviceOptions& options);
+  /// One core of a worker: computes with one thread, which may be any; its memory is the worker's, limit and counts
+  /// included.
+  static std::unique_ptr<Device> core_of(const Device& worker);
 
   int64_t free_bytes() const override { return host_memory_bytes(); }
   void enter_thread() override;
@@ -25,6 +29,9 @@ class CpuDevice final : public Device {
   std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
   void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override { copy(to, from.data(), bytes); }
   std::unique_ptr<DeviceMark> make_mark() override;
+
+ private:
+  explicit CpuDevice(const Device& worker) : Device(worker, 1) {}
 };
 
 /// Cores that this process may run on: its affinity mask, not the machine's count.

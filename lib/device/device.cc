@@ -13,7 +13,10 @@ Device::Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource>
       rank_(rank),
       threads_(threads),
       source_(std::move(source)),
-      allocator_(std::make_unique<CachingAllocator>(name(), *source_, memory_limit_bytes)) {}
+      allocator_(std::make_shared<CachingAllocator>(name(), *source_, memory_limit_bytes)) {}
+
+Device::Device(const Device& whole, int threads)
+    : id_(whole.id_), rank_(whole.rank_), threads_(threads), source_(whole.source_), allocator_(whole.allocator_) {}
 
 std::unique_ptr<RecordedWork> Device::record(const std::function<void()>&) {
   report_bug(__FILE__, __LINE__, "can_record()", name() + " can't record work");

@@ -107,13 +107,15 @@ class Device {
   /// Ends what is attached, for devices whose own members it uses.
   void forget_attached() { attached_.clear(); }
   Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes);
+  /// So many of another's threads, with its memory.
+  Device(const Device& whole, int threads);
 
  private:
   DeviceId id_;
   int rank_;
   int threads_;
-  std::unique_ptr<MemorySource> source_;
-  std::unique_ptr<CachingAllocator> allocator_;
+  std::shared_ptr<MemorySource> source_;
+  std::shared_ptr<CachingAllocator> allocator_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;
 };
 

@@ -32,6 +32,12 @@ Tensor Tensor::from(Device& device, const Shape& shape, std::span<const float> v
   return tensor;
 }
 
+Tensor Tensor::seen_from(Device& device) const {
+  Tensor view = *this;
+  view.storage_ = std::make_shared<Buffer>(device, storage_);
+  return view;
+}
+
 Tensor Tensor::reshaped(const Shape& shape) const {
   DPTRAIN_CHECK(layout_ == Layout::plain && shape.elements() == elements(), "{} can't be viewed as {}", text(),
                 shape.text());

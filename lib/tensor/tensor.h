@@ -53,6 +53,8 @@ class Tensor {
   /// Whether no other tensor shares the memory, so that changing it in place surprises nobody.
   bool is_unique() const { return storage_.use_count() == 1; }
 
+  /// The same memory as another device that reads and writes it sees it: one core of its CPU worker, or the worker.
+  Tensor seen_from(Device& device) const;
   /// The same memory under another shape; plain tensors only.
   Tensor reshaped(const Shape& shape) const;
   /// Samples [begin, end) of dimension 0, in any layout; of weights in blocks `begin` is a block's first.

@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "device/cpu_device.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -22,6 +23,28 @@ class Tensors : public ::testing::Test {
  protected:
   std::unique_ptr<Device> device_ = testing::test_device();
 };
+
+TEST_F(Tensors, OfAWorkerAreSeenFromItsCores) {
+  const auto worker = open_device({DeviceKind::cpu, 0}, {.threads = 2});
+  const auto core = CpuDevice::core_of(*worker);
+  EXPECT_EQ(core->threads(), 1);
+  EXPECT_EQ(core->name(), "cpu:0");
+  Tensor seen;
+  {
+    const Tensor tensor = Tensor::from(*worker, {2, 3}, counting(6));
+    seen = tensor.seen_from(*core);
+    EXPECT_EQ(seen.raw(), tensor.raw());
+    EXPECT_EQ(&seen.device(), core.get());
+    seen.fill_zero();
+    EXPECT_EQ(tensor.values(), std::vector<float>(6, 0.f));
+  }
+  const int64_t held = worker->allocator().in_use().total_bytes();
+  EXPECT_GE(held, 24) << "as long as somebody sees it";
+  const Tensor own = Tensor::zeros(*core, {1000}, {});
+  EXPECT_GE(worker->allocator().in_use().total_bytes(), held + 4000) << "a core's memory is the worker's";
+  seen = Tensor();
+  EXPECT_LT(worker->allocator().in_use().total_bytes(), held + 4000);
+}
 
 TEST_F(Tensors, HoldTheirValues) {
   const Tensor tensor = Tensor::from(*device_, {2, 3}, counting(6));

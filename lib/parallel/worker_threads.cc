@@ -1,0 +1,60 @@
+#include "parallel/worker_threads.h"
+
+#include <utility>
+
+namespace dptrain::parallel {
+
+WorkerThreads::WorkerThreads(int count, const Work& enter) {
+  for (int worker = 0; worker < count; ++worker)
+    threads_.emplace_back([this, worker, enter] {
+      enter(worker);
+      serve(worker);
+    });
+}
+
+WorkerThreads::~WorkerThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  given_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+int64_t WorkerThreads::give(Work work) {
+  int64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    rounds_.push_back({.work = std::move(work), .unfinished = size()});
+    number = finished_ + static_cast<int64_t>(rounds_.size());
+  }
+  given_.notify_all();
+  return number;
+}
+
+void WorkerThreads::wait(int64_t number) {
+  std::unique_lock lock(mutex_);
+  // Work takes as long as it takes: where its threads wait for each other, those waits have deadlines.
+  done_.wait(lock, [&] { return finished_ >= number; });
+}
+
+void WorkerThreads::serve(int worker) {
+  for (int64_t number = 1;; ++number) {
+    Round* round = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      const auto is_given = [&] { return number <= finished_ + static_cast<int64_t>(rounds_.size()); };
+      given_.wait(lock, [&] { return leaving_ || is_given(); });
+      if (!is_given()) return;
+      // Stays where it is until this thread has finished it, whatever is given meanwhile.
+      round = &rounds_[static_cast<size_t>(number - finished_ - 1)];
+    }
+    round->work(worker);
+    const std::lock_guard lock(mutex_);
+    --round->unfinished;
+    for (; !rounds_.empty() && rounds_.front().unfinished == 0; ++finished_) rounds_.pop_front();
+    done_.notify_all();
+  }
+}
+
+}  // namespace dptrain::parallel
