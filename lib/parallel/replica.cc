@@ -63,7 +63,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));
-  if (duties.updates) optimizer_ = spec.optimizer.make(*model_);
+  if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
 }
@@ -192,7 +192,7 @@ void Replica::update() {
   }
   if (clip_norm_)
     step.control.gradient_factor = ops::clip_factor(model_->gradients(), *clip_norm_, step.control.gradient_factor);
-  optimizer_->step(*model_, step);
+  optimizer_->step(step);
   if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
 }

@@ -44,9 +44,10 @@ struct StrategyOptions {
 
 inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
   return {.name = options.adam ? "adam" : "sgd",
-          .make = [sgd = options.sgd, adam = options.adam](nn::Model& model) -> std::unique_ptr<optim::Optimizer> {
-            if (adam) return std::make_unique<optim::Adam>(model, *adam);
-            return std::make_unique<optim::Sgd>(model, sgd);
+          .make = [sgd = options.sgd,
+                   adam = options.adam](const optim::FlatWeights& flat) -> std::unique_ptr<optim::Optimizer> {
+            if (adam) return std::make_unique<optim::Adam>(flat, *adam);
+            return std::make_unique<optim::Sgd>(flat, sgd);
           }};
 }
 
