@@ -27,6 +27,9 @@ class LossScale {
     control.skip = state_.found;
     control.skipped = state_.skipped;
   }
+  /// What `look_at` has found, i32 [1], not 0 where the step is to be skipped: ranks that each looked at a part add it
+  /// up.
+  const Tensor& found() const { return state_.found; }
   /// After the update.
   void adapt() { ops::update_loss_scale(state_, 2000); }
 

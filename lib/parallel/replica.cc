@@ -181,25 +181,35 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, const Gra
     DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
 }
 
-void Replica::update() {
-  const InPhase updating(clock_, Phase::optimizer);
+optim::OptimizerStep Replica::optimizer_step() const {
   optim::OptimizerStep step{.learning_rate = numbers_.learning_rate,
                             .number = numbers_.step,
                             .control = {.learning_rate = exchange_.learning_rate(), .step = exchange_.step()}};
-  if (loss_scale_) {
-    loss_scale_->look_at(model_->gradients());
-    loss_scale_->fill(step.control);
-  }
+  if (loss_scale_) loss_scale_->fill(step.control);
+  return step;
+}
+
+void Replica::update() {
+  const InPhase updating(clock_, Phase::optimizer);
+  optim::OptimizerStep step = optimizer_step();
+  if (loss_scale_) loss_scale_->look_at(model_->gradients());
   if (clip_norm_)
     step.control.gradient_factor = ops::clip_factor(model_->gradients(), *clip_norm_, step.control.gradient_factor);
   optimizer_->step(step);
+  end_update();
+}
+
+void Replica::end_update() {
+  const InPhase updating(clock_, Phase::optimizer);
   if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
 }
 
 TrainingState Replica::training_state() {
   TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
-  for (const optim::OptimizerState& kept : optimizer_->state()) {
+  std::vector<optim::OptimizerState> optimizer_state;
+  if (optimizer_ != nullptr) optimizer_state = optimizer_->state();
+  for (const optim::OptimizerState& kept : optimizer_state) {
     auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
     std::ranges::move(values, std::back_inserter(state.optimizer));
   }

@@ -44,7 +44,9 @@ Make read_ddp(ConfigReader& options, int) {
                                             .exclusive_min = true,
                                             .help = "MiB of the first bucket, so that reducing begins early"});
   buckets.overlap = options.boolean("overlap", true, "reduce while backward still runs");
-  return [buckets](const StrategyContext& context) { return std::make_unique<Ddp>(context, buckets); };
+  const bool shard = options.boolean("shard_optimizer", false,
+                                     "each device has optimizer state for its part of the weights alone (ZeRO-1)");
+  return [buckets, shard](const StrategyContext& context) { return std::make_unique<Ddp>(context, buckets, shard); };
 }
 
 struct Row {

@@ -74,11 +74,16 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   return context;
 }
 
-inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
-  const StrategyContext context = context_of(options);
+/// The strategy of that name; "ddp_sharded" is ddp with shard_optimizer, "kvstore_local" and others kvstore of that
+/// type or placement.
+inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context) {
   if (options.name == "single") return std::make_unique<Single>(context);
   if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
-  return std::make_unique<Ddp>(context, options.buckets);
+  return std::make_unique<Ddp>(context, options.buckets, options.name == "ddp_sharded");
+}
+
+inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
+  return make_strategy(options, context_of(options));
 }
 
 /// Trains for `steps` steps of `batch` samples; returns each step's mean loss.

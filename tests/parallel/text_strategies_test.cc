@@ -40,9 +40,7 @@ std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dr
                              return models::build_bert(sizes, input);
                            }};
   context.replica.input = {.text = kText};
-  if (options.name == "single") return std::make_unique<Single>(context);
-  if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
-  return std::make_unique<Ddp>(context, options.buckets);
+  return make_strategy(options, context);
 }
 
 struct Trained {
@@ -129,7 +127,9 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 
 INSTANTIATE_TEST_SUITE_P(Single, TextStrategies, ::testing::Values(std::tuple{"single", 1}), case_name);
 INSTANTIATE_TEST_SUITE_P(Several, TextStrategies,
-                         ::testing::Combine(::testing::Values("data_parallel", "ddp"), ::testing::Values(1, 2, 3)),
+                         ::testing::Combine(::testing::Values("data_parallel", "ddp", "ddp_sharded", "kvstore",
+                                                              "kvstore_local"),
+                                            ::testing::Values(1, 2, 3)),
                          case_name);
 
 TEST(TextStrategies, TheLossOfMaskedTokensAloneIsThatOfAllPositions) {
@@ -174,7 +174,7 @@ TEST_P(CudaTextStrategies, LossesAreThoseOfACpuWorker) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudaTextStrategies,
-                         ::testing::Values(std::tuple{"single", 1}, std::tuple{"ddp", 2},
+                         ::testing::Values(std::tuple{"single", 1}, std::tuple{"ddp", 2}, std::tuple{"ddp_sharded", 2},
                                            std::tuple{"data_parallel", 2}),
                          case_name);
 

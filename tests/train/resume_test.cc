@@ -114,6 +114,11 @@ TEST(Resume, OfAModelOfText) {
   }
 }
 
+TEST(Resume, OfUpdatesThatAreDealtOut) {
+  for (const char* strategy : {"{name: ddp, shard_optimizer: true}"})
+    expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "checkpoint={every_steps: 2}"});
+}
+
 TEST(Resume, KeepsScheduleAverageAndAccumulation) {
   expect_resumes({"schedule={name: cosine, warmup_steps: 2}", "ema=0.5", "accumulate=2", "clip_norm=0.5",
                   "optimizer={name: sgd, momentum: 0.9}"});
