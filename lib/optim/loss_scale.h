@@ -36,6 +36,13 @@ class LossScale {
   /// All of it, flat, for ranks that keep it alike.
   const Tensor& block() const { return block_; }
   LossScaleNumbers numbers() const;  ///< Blocks.
+  /// What an update on the host goes by, after `look_at`. Blocks.
+  struct Moment {
+    float inverse = 1;  ///< what gradients are multiplied by
+    bool overflows = false;
+    int64_t skipped = 0;  ///< steps before this one
+  };
+  Moment moment() const;
   void set(const LossScaleNumbers& numbers);
 
  private:

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "comm/communicators.h"
+#include "comm/thread_communicator.h"
 #include "ops/gpu_libraries.h"
 
 namespace dptrain::parallel {
@@ -47,6 +48,7 @@ RankTeam::RankTeam(const Options& options) {
   for (const auto& device : devices_) devices.push_back(device.get());
   communicators_ =
       make_communicators(devices, {.timeout_s = options.timeout_s, .deterministic = options.deterministic});
+  host_communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 
@@ -102,6 +104,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
     root_cause_ = std::make_exception_ptr(error);
   }
   communicator(rank).abort(error.what());
+  host_communicator(rank).abort(error.what());
 }
 
 }  // namespace dptrain::parallel

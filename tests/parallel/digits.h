@@ -10,6 +10,7 @@
 #include "optim/sgd.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
+#include "parallel/kvstore.h"
 #include "parallel/single.h"
 #include "support/source_tree.h"
 
@@ -79,6 +80,11 @@ inline StrategyContext context_of(const StrategyOptions& options) {
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context) {
   if (options.name == "single") return std::make_unique<Single>(context);
   if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
+  if (options.name == "kvstore") return std::make_unique<KvStore>(context, StoreOptions{});
+  if (options.name == "kvstore_local")
+    return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::local});
+  if (options.name == "kvstore_round_robin")
+    return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
   return std::make_unique<Ddp>(context, options.buckets, options.name == "ddp_sharded");
 }
 

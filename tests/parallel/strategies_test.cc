@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Several, StrategiesTest,
 
 TEST(Strategies, OnOneDeviceAllEndInTheSameBits) {
   const State single = trained({.name = "single", .devices = 1, .sgd = kMomentum}).state;
-  for (const char* name : {"data_parallel", "ddp", "ddp_sharded"})
+  for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local"})
     expect_same_bits(trained({.name = name, .devices = 1, .sgd = kMomentum}).state, single);
 }
 

@@ -175,6 +175,7 @@ TEST_P(CudaTextStrategies, LossesAreThoseOfACpuWorker) {
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudaTextStrategies,
                          ::testing::Values(std::tuple{"single", 1}, std::tuple{"ddp", 2}, std::tuple{"ddp_sharded", 2},
+                                           std::tuple{"kvstore", 2}, std::tuple{"kvstore_local", 2},
                                            std::tuple{"data_parallel", 2}),
                          case_name);
 
