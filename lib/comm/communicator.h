@@ -59,7 +59,9 @@ class Communicator {
   virtual std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) = 0;
   /// Sums into the root's buffer; the other ranks' buffers are left as they were. Blocks until the root has the sum and
   /// every other rank may reuse its buffer.
-  virtual void reduce(const CommBuffer& buffer, int root) = 0;
+  void reduce(const CommBuffer& buffer, int root) { start_reduce(buffer, root)->wait(); }
+  /// The same, started, as `start_all_reduce` does it.
+  virtual std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) = 0;
   /// Copies the root's buffer to all ranks. Blocks.
   virtual void broadcast(const CommBuffer& buffer, int root) = 0;
   /// `in` holds size() equal parts; the sum of part r ends in `out` of rank r. Blocks.

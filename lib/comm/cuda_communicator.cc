@@ -40,9 +40,9 @@ class CudaCommunicator final : public Communicator {
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
     return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer}, [&] { meeting_->all_reduce(buffer); });
   }
-  void reduce(const CommBuffer& buffer, int root) override {
-    run({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root},
-        [&] { meeting_->reduce(buffer, root); });
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
+    return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root},
+                 [&] { meeting_->reduce(buffer, root); });
   }
   void broadcast(const CommBuffer& buffer, int root) override {
     run({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root},

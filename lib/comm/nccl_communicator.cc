@@ -106,7 +106,9 @@ class NcclCommunicator final : public Communicator {
     group_->finish(group_->comm(rank()), "ncclAllReduce");
     return std::make_unique<CudaWork>(device_);
   }
-  void reduce(const CommBuffer& buffer, int root) override { others_->reduce(buffer, root); }
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
+    return others_->start_reduce(buffer, root);
+  }
   void broadcast(const CommBuffer& buffer, int root) override { others_->broadcast(buffer, root); }
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override { others_->reduce_scatter(in, out); }
   void all_gather(const CommBuffer& in, const CommBuffer& out) override { others_->all_gather(in, out); }

@@ -46,9 +46,10 @@ class StagedCommunicator final : public Communicator {
              [&](const CommBuffer& staged) { host_->all_reduce(staged); });
     return std::make_unique<Done>();
   }
-  void reduce(const CommBuffer& buffer, int root) override {
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
     in_place({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root},
              [&](const CommBuffer& staged) { host_->reduce(staged, root); });
+    return std::make_unique<Done>();
   }
   void broadcast(const CommBuffer& buffer, int root) override {
     in_place({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root},

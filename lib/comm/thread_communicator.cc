@@ -58,8 +58,8 @@ class ThreadCommunicator final : public Communicator {
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
     return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
   }
-  void reduce(const CommBuffer& buffer, int root) override {
-    start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root})->wait();
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
+    return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root});
   }
   void broadcast(const CommBuffer& buffer, int root) override {
     start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();

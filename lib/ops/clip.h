@@ -12,4 +12,13 @@ inline constexpr double kClipEpsilon = 1e-6;
 /// no number leaves the factor as it is.
 Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor = {});
 
+// The same of gradients whose ranges lie on several devices:
+
+/// Writes the sum of the squares of a range (flat f32) to `sum`, f64 [1]. The same bits for any number of threads.
+void sum_of_squares(const Tensor& gradients, const Tensor& sum);
+
+/// The factor of clip_factor, from the sums of squares of all ranges, f64 [ranges], added in their order. Sums are in
+/// double and the factor is f32: that they are added by other ranges shows in it about once in ten million times.
+Tensor clip_factor_of_ranges(const Tensor& sums, double most, const Tensor& factor = {});
+
 }  // namespace dptrain::ops

@@ -27,17 +27,39 @@ __global__ void fold_squares_kernel(const double* runs, int64_t count, double mo
   *clip = static_cast<float>(before * (share < 1 ? share : 1));
 }
 
-}  // namespace
+__global__ void fold_runs_kernel(const double* runs, int64_t count, double* total) {
+  double own = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) own += runs[i];
+  const double sum = sum_of_block(own);
+  if (threadIdx.x == 0) *total = sum;
+}
 
-Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
+/// f64, one of every run.
+Tensor squares_by_run(const Tensor& gradients) {
   const int64_t count = gradients.storage_elements(), blocks = (count + kRun - 1) / kRun;
-  const TensorOptions sums{.dtype = DType::f64, .purpose = MemoryPurpose::workspace};
-  const Tensor runs = Tensor::empty(gradients.device(), {blocks}, sums);
-  const Tensor clip = Tensor::empty(gradients.device(), {1}, {.purpose = MemoryPurpose::workspace});
+  const Tensor runs =
+      Tensor::empty(gradients.device(), {blocks}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
   if (blocks > 0)
     launch("squares", gradients, static_cast<unsigned>(blocks), kThreads, squares_kernel, gradients.data<float>(),
            count, runs.data<double>());
-  launch("fold_squares", gradients, 1, kThreads, fold_squares_kernel, runs.data<double>(), blocks, most,
+  return runs;
+}
+
+}  // namespace
+
+Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
+  return clip_factor_of_ranges(squares_by_run(gradients), most, factor);
+}
+
+void sum_of_squares(const Tensor& gradients, const Tensor& sum) {
+  const Tensor runs = squares_by_run(gradients);
+  launch("fold_runs", gradients, 1, kThreads, fold_runs_kernel, runs.data<double>(), runs.elements(),
+         sum.data<double>());
+}
+
+Tensor clip_factor_of_ranges(const Tensor& sums, double most, const Tensor& factor) {
+  const Tensor clip = Tensor::empty(sums.device(), {1}, {.purpose = MemoryPurpose::workspace});
+  launch("fold_squares", sums, 1, kThreads, fold_squares_kernel, sums.data<double>(), sums.elements(), most,
          data_or_null<float>(factor), clip.data<float>());
   return clip;
 }

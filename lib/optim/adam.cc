@@ -3,17 +3,19 @@
 namespace dptrain::optim {
 namespace {
 
-Tensor zeros_like_weights(nn::Model& model) {
-  return Tensor::zeros(model.device(), model.weights().shape(), {.purpose = MemoryPurpose::optimizer});
+Tensor zeros_like_weights(const FlatWeights& flat) {
+  return Tensor::zeros(flat.weights.device(), flat.weights.shape(), {.purpose = MemoryPurpose::optimizer});
 }
 
 }  // namespace
 
-Adam::Adam(nn::Model& model, const AdamSettings& settings)
-    : settings_(settings), moments_{.first = zeros_like_weights(model), .second = zeros_like_weights(model)} {}
+Adam::Adam(const FlatWeights& flat, const AdamSettings& settings)
+    : flat_(flat),
+      settings_(settings),
+      moments_{.first = zeros_like_weights(flat), .second = zeros_like_weights(flat)} {}
 
-void Adam::step(nn::Model& model, const OptimizerStep& step) {
-  ops::adam_step(model.weights(), model.gradients(), moments_,
+void Adam::step(const OptimizerStep& step) {
+  ops::adam_step(flat_.weights, flat_.gradients, moments_,
                  {.learning_rate = step.learning_rate,
                   .step = step.number,
                   .beta1 = settings_.beta1,
@@ -21,7 +23,7 @@ void Adam::step(nn::Model& model, const OptimizerStep& step) {
                   .epsilon = settings_.epsilon,
                   .weight_decay = settings_.weight_decay,
                   .decoupled = settings_.decoupled,
-                  .copy = model.weight_copies(),
+                  .copy = flat_.copies,
                   .control = step.control});
 }
 

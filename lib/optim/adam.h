@@ -16,11 +16,12 @@ struct AdamSettings {
 /// Adam and AdamW as PyTorch's torch.optim defines them; see ops/adam.h.
 class Adam final : public Optimizer {
  public:
-  Adam(nn::Model& model, const AdamSettings& settings);
-  void step(nn::Model& model, const OptimizerStep& step) override;
+  Adam(const FlatWeights& flat, const AdamSettings& settings);
+  void step(const OptimizerStep& step) override;
   std::vector<OptimizerState> state() const override;
 
  private:
+  FlatWeights flat_;
   AdamSettings settings_;
   ops::AdamMoments moments_;
 };

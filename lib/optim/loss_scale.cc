@@ -33,6 +33,12 @@ LossScaleNumbers LossScale::numbers() const {
   return {.scale = block.scale, .good = block.good, .skipped = block.skipped};
 }
 
+LossScale::Moment LossScale::moment() const {
+  Block block{};
+  block_.device().download(&block, block_.raw(), sizeof block);
+  return {.inverse = block.inverse, .overflows = block.found != 0, .skipped = block.skipped};
+}
+
 void LossScale::set(const LossScaleNumbers& numbers) {
   const Block block{.scale = numbers.scale,
                     .inverse = 1 / numbers.scale,

@@ -27,12 +27,22 @@ class LossScale {
     control.skip = state_.found;
     control.skipped = state_.skipped;
   }
+  /// What `look_at` has found, i32 [1], not 0 where the step is to be skipped: ranks that each looked at a part add it
+  /// up.
+  const Tensor& found() const { return state_.found; }
   /// After the update.
   void adapt() { ops::update_loss_scale(state_, 2000); }
 
   /// All of it, flat, for ranks that keep it alike.
   const Tensor& block() const { return block_; }
   LossScaleNumbers numbers() const;  ///< Blocks.
+  /// What an update on the host goes by, after `look_at`. Blocks.
+  struct Moment {
+    float inverse = 1;  ///< what gradients are multiplied by
+    bool overflows = false;
+    int64_t skipped = 0;  ///< steps before this one
+  };
+  Moment moment() const;
   void set(const LossScaleNumbers& numbers);
 
  private:

@@ -45,7 +45,7 @@ AdamSettings read_adam(ConfigReader& options, bool decoupled) {
 ConfigChoice adam_choice(OptimizerSpec& spec, const char* name, const char* help, bool decoupled) {
   return {name, help, [&spec, decoupled](ConfigReader& options) {
             const AdamSettings settings = read_adam(options, decoupled);
-            spec.make = [settings](nn::Model& model) { return std::make_unique<Adam>(model, settings); };
+            spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Adam>(flat, settings); };
           }};
 }
 
@@ -58,7 +58,7 @@ OptimizerSpec read_optimizer(ConfigReader& config) {
       {"sgd", "stochastic gradient descent, with momentum, Nesterov and weight decay",
        [&spec](ConfigReader& options) {
          const SgdSettings settings = read_sgd(options);
-         spec.make = [settings](nn::Model& model) { return std::make_unique<Sgd>(model, settings); };
+         spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Sgd>(flat, settings); };
        }},
       adam_choice(spec, "adam", "steps scaled by running means of gradients and their squares", false),
       adam_choice(spec, "adamw", "Adam with a weight decay of its own, apart from the gradient", true),

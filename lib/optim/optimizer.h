@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "config/config_reader.h"
-#include "nn/model.h"
 #include "ops/update_control.h"
+#include "optim/flat_weights.h"
 
 namespace dptrain::optim {
 
@@ -16,26 +16,26 @@ struct OptimizerStep {
   ops::UpdateControl control = {};
 };
 
-/// What an optimizer keeps beside the weights, by PyTorch's name for it: flat, as the weights lie.
+/// What an optimizer keeps beside the weights, by PyTorch's name for it: flat, as its weights lie.
 struct OptimizerState {
   std::string name;
   Tensor values;
 };
 
-/// Updates all weights of a model from its gradients. Its state lies flat, beside the weights.
+/// Updates weights from their gradients: a whole model's, or those of a range. Its state lies flat, beside them.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// One step over the model's flat buffers.
-  virtual void step(nn::Model& model, const OptimizerStep& step) = 0;
+  /// One step over the weights that it was made for.
+  virtual void step(const OptimizerStep& step) = 0;
   /// All that it keeps from step to step; a checkpoint holds it.
   virtual std::vector<OptimizerState> state() const = 0;
 };
 
-/// An optimizer that a configuration names, its options read; `make` gives each replica one of its own.
+/// An optimizer that a configuration names, its options read; `make` gives one for these weights.
 struct OptimizerSpec {
   std::string name;
-  std::function<std::unique_ptr<Optimizer>(nn::Model&)> make;
+  std::function<std::unique_ptr<Optimizer>(const FlatWeights&)> make;
 };
 
 /// Reads the key `optimizer`: `sgd`, or {name: adamw, betas: [0.9, 0.98], ...}.

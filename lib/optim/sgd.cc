@@ -4,18 +4,18 @@
 
 namespace dptrain::optim {
 
-Sgd::Sgd(nn::Model& model, const SgdSettings& settings) : settings_(settings) {
+Sgd::Sgd(const FlatWeights& flat, const SgdSettings& settings) : flat_(flat), settings_(settings) {
   if (settings.momentum != 0)
-    velocity_ = Tensor::zeros(model.device(), model.weights().shape(), {.purpose = MemoryPurpose::optimizer});
+    velocity_ = Tensor::zeros(flat.weights.device(), flat.weights.shape(), {.purpose = MemoryPurpose::optimizer});
 }
 
-void Sgd::step(nn::Model& model, const OptimizerStep& step) {
-  ops::sgd_step(model.weights(), model.gradients(), velocity_,
+void Sgd::step(const OptimizerStep& step) {
+  ops::sgd_step(flat_.weights, flat_.gradients, velocity_,
                 {.learning_rate = step.learning_rate,
                  .momentum = settings_.momentum,
                  .weight_decay = settings_.weight_decay,
                  .nesterov = settings_.nesterov,
-                 .copy = model.weight_copies(),
+                 .copy = flat_.copies,
                  .control = step.control});
 }
 

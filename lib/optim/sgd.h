@@ -13,11 +13,12 @@ struct SgdSettings {
 /// Stochastic gradient descent as PyTorch's torch.optim.SGD defines it; see ops/sgd.h.
 class Sgd final : public Optimizer {
  public:
-  Sgd(nn::Model& model, const SgdSettings& settings);
-  void step(nn::Model& model, const OptimizerStep& step) override;
+  Sgd(const FlatWeights& flat, const SgdSettings& settings);
+  void step(const OptimizerStep& step) override;
   std::vector<OptimizerState> state() const override;
 
  private:
+  FlatWeights flat_;
   SgdSettings settings_;
   Tensor velocity_;  ///< undefined without momentum
 };

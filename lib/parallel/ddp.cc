@@ -16,12 +16,23 @@ namespace {
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [](int) { return true; }), find_unused_(options.find_unused) {
+    : ReplicatedStrategy(context, [sharded = options.shard_optimizer](int) { return !sharded; }),
+      find_unused_(options.find_unused) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
+  std::vector<OwnedRange> owners;
+  if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), ranks());
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(
-        std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), options.buckets));
+        std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), options.buckets, owners));
+  if (!options.shard_optimizer) return;
+  updates_.resize(buckets_.size());
+  team().run("start", [&](int rank) {
+    updates_[static_cast<size_t>(rank)] = std::make_unique<OwnedUpdates>(
+        replica(rank).model(), team().communicator(rank), replica(rank).clock(),
+        OwnedUpdates::Options{
+            .ranges = owners, .optimizer = context.replica.optimizer, .clip_norm = context.replica.clip_norm});
+  });
 }
 
 std::vector<Device*> Ddp::batch_devices() {
@@ -48,7 +59,9 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
     };
     own.begin_step(parts, numbers, batch.counts);
     Communicator& communicator = team().communicator(rank);
-    if (communicator.can_be_recorded()) {
+    if (!updates_.empty()) {
+      step_with_owners(rank, parts);
+    } else if (communicator.can_be_recorded()) {
       step_with_recorded_sums(rank, parts, signature, update);
     } else if (sums_between_parts_) {
       // Ranks meet between two parts, which GPUs record.
@@ -103,6 +116,28 @@ void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& rea
   replica(rank).forward_backward(parts, ready, find_unused_ ? GradientReadyHook() : refuse_unused);
 }
 
+void Ddp::step_with_owners(int rank, const StepParts& parts) {
+  Replica& own = replica(rank);
+  if (sums_between_parts_) {
+    own.run_part(0, {}, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+    GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
+    const InPhase communicating(own.clock(), Phase::communication);
+    buckets.begin_step();
+    for (const Parameter* parameter : own.model().parameters()) buckets.gradient_ready(*parameter);
+    buckets.finish();
+  } else {
+    reduce_in_buckets(rank, parts);
+  }
+  OwnedUpdates& updates = *updates_[static_cast<size_t>(rank)];
+  own.exchange().stamp(StepExchange::Point::reduced);
+  updates.update(own.optimizer_step(), own.loss_scale());
+  updates.share_all();
+  own.model().refresh_copies();
+  own.end_update();
+  own.exchange().stamp(StepExchange::Point::updated);
+  own.exchange().publish();
+}
+
 void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
   Replica& own = replica(rank);
   GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
@@ -113,6 +148,15 @@ void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
   });
   const InPhase communicating(own.clock(), Phase::communication);
   buckets.finish();
+}
+
+std::vector<nn::NamedValues> Ddp::dealt_out_state(int rank) {
+  if (updates_.empty()) return {};
+  return updates_[static_cast<size_t>(rank)]->gather_state();
+}
+
+void Ddp::restore_dealt_out(int rank, const TrainingState& state) {
+  if (!updates_.empty() && !state.optimizer.empty()) updates_[static_cast<size_t>(rank)]->load_state(state.optimizer);
 }
 
 void Ddp::share_weights(int rank) {

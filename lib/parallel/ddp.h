@@ -3,13 +3,15 @@
 #include <map>
 
 #include "parallel/gradient_buckets.h"
+#include "parallel/owned_updates.h"
 #include "parallel/replicated_strategy.h"
 
 namespace dptrain::parallel {
 
 /// Distributed data parallel: a rank a device, each with its part of the batch, its own replica and optimizer.
 /// Gradients are summed over the ranks bucket by bucket while backward still runs; every rank then makes the same
-/// update.
+/// update. Or, with `shard_optimizer`, gradients are summed where their range of the weights is updated, on one rank
+/// each, which alone has optimizer state for it (ZeRO's first stage: Rajbhandari et al., 2020).
 class Ddp final : public ReplicatedStrategy {
  public:
   struct Options {
@@ -17,6 +19,7 @@ class Ddp final : public ReplicatedStrategy {
     /// Parameters that a step's losses don't depend on have a gradient of zero; otherwise they end the training, by
     /// name.
     bool find_unused = false;
+    bool shard_optimizer = false;
   };
   Ddp(const StrategyContext& context, const Options& options);
 
@@ -25,6 +28,10 @@ class Ddp final : public ReplicatedStrategy {
 
  private:
   void share_weights(int rank) override;
+  std::vector<nn::NamedValues> dealt_out_state(int rank) override;
+  void restore_dealt_out(int rank, const TrainingState& state) override;
+  /// A step whose update is dealt out.
+  void step_with_owners(int rank, const StepParts& parts);
   /// A step whose sums are part of what is recorded.
   void step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
                                const std::function<void()>& update);
@@ -35,6 +42,7 @@ class Ddp final : public ReplicatedStrategy {
 
   bool find_unused_;
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
+  std::vector<std::unique_ptr<OwnedUpdates>> updates_;  ///< by rank; empty where every rank updates everything
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
   std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay

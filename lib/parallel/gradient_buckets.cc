@@ -1,6 +1,7 @@
 #include "parallel/gradient_buckets.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -57,10 +58,12 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
   return buckets;
 }
 
-GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options)
+GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
+                                 std::vector<OwnedRange> owners)
     : model_(model),
       communicator_(communicator),
       overlap_(options.overlap),
+      owners_(std::move(owners)),
       buckets_(plan_buckets(model, options)),
       bucket_of_parameter_(model.parameters().size()),
       missing_(buckets_.size()) {
@@ -81,11 +84,18 @@ void GradientBuckets::gradient_ready(const Parameter& parameter) {
 }
 
 void GradientBuckets::start_complete_buckets() {
-  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) {
-    const Bucket& bucket = buckets_[next_];
-    const Tensor part = model_.gradients().window(bucket.begin, {bucket.end - bucket.begin}, Layout::plain);
-    started_.push_back(
-        communicator_.start_all_reduce({.data = part.raw(), .elements = part.elements(), .dtype = part.dtype()}));
+  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) start(buckets_[next_]);
+}
+
+void GradientBuckets::start(const Bucket& bucket) {
+  const auto buffer = [&](int64_t begin, int64_t end) {
+    const Tensor part = model_.gradients().window(begin, {end - begin}, Layout::plain);
+    return CommBuffer{.data = part.raw(), .elements = part.elements(), .dtype = part.dtype()};
+  };
+  if (owners_.empty()) started_.push_back(communicator_.start_all_reduce(buffer(bucket.begin, bucket.end)));
+  for (const OwnedRange& range : owners_) {
+    const int64_t begin = std::max(bucket.begin, range.begin), end = std::min(bucket.end, range.end);
+    if (begin < end) started_.push_back(communicator_.start_reduce(buffer(begin, end), range.owner));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "nn/model.h"
+#include "parallel/owned_range.h"
 
 namespace dptrain::parallel {
 
@@ -34,24 +35,28 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
 /// Sums gradients over all ranks, bucket by bucket, while backward still runs. One for each rank; used by its thread.
 class GradientBuckets {
  public:
-  GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options);
+  /// `owners`: where each range is to be summed, all of the gradients in order; by default everywhere.
+  GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
+                  std::vector<OwnedRange> owners = {});
 
   /// Before backward.
   void begin_step();
   /// A parameter's gradient is complete. Buckets are started in their planned order whatever the order of parameters,
   /// so that all ranks start the same ones.
   void gradient_ready(const Parameter& parameter);
-  /// After backward: blocks until every gradient is the sum over all ranks.
+  /// After backward: blocks until every gradient that this rank gets is the sum over all ranks.
   void finish();
 
   int count() const { return static_cast<int>(buckets_.size()); }
 
  private:
   void start_complete_buckets();
+  void start(const Bucket& bucket);
 
   nn::Model& model_;
   Communicator& communicator_;
   bool overlap_;
+  std::vector<OwnedRange> owners_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_parameter_;
   std::vector<int> missing_;  ///< by bucket: parameters whose gradients are not complete yet

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "comm/communicators.h"
+#include "comm/thread_communicator.h"
 #include "ops/gpu_libraries.h"
 
 namespace dptrain::parallel {
@@ -49,6 +50,7 @@ RankTeam::RankTeam(const Options& options) {
       devices, {.timeout_s = options.timeout_s,
                 .deterministic = options.deterministic,
                 .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr});
+  host_communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 
@@ -104,6 +106,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
     root_cause_ = std::make_exception_ptr(error);
   }
   communicator(rank).abort(error.what());
+  host_communicator(rank).abort(error.what());
 }
 
 }  // namespace dptrain::parallel

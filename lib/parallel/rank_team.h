@@ -36,6 +36,8 @@ class RankTeam {
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
   Communicator& communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
+  /// The same ranks over host memory, whatever their devices.
+  Communicator& host_communicator(int rank) { return *host_communicators_[static_cast<size_t>(rank)]; }
 
   /// Calls work(rank) on every rank's thread and blocks until all have returned: computing takes as long as it takes,
   /// and a rank that waits for another has the communicator's deadline. Where ranks throw, throws the root cause: the
@@ -49,6 +51,7 @@ class RankTeam {
 
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<std::unique_ptr<Communicator>> host_communicators_;
 
   std::mutex mutex_;
   std::condition_variable work_arrived_;

@@ -64,7 +64,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision));
-  if (duties.updates) optimizer_ = spec.optimizer.make(*model_);
+  if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
 }
@@ -215,25 +215,35 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, const Gra
   tape.backward(losses_of(forward(tape, samples), samples.targets, place.rows), ready);
 }
 
-void Replica::update() {
-  const InPhase updating(clock_, Phase::optimizer);
+optim::OptimizerStep Replica::optimizer_step() const {
   optim::OptimizerStep step{.learning_rate = numbers_.learning_rate,
                             .number = numbers_.step,
                             .control = {.learning_rate = exchange_.learning_rate(), .step = exchange_.step()}};
-  if (loss_scale_) {
-    loss_scale_->look_at(model_->gradients());
-    loss_scale_->fill(step.control);
-  }
+  if (loss_scale_) loss_scale_->fill(step.control);
+  return step;
+}
+
+void Replica::update() {
+  const InPhase updating(clock_, Phase::optimizer);
+  optim::OptimizerStep step = optimizer_step();
+  if (loss_scale_) loss_scale_->look_at(model_->gradients());
   if (clip_norm_)
     step.control.gradient_factor = ops::clip_factor(model_->gradients(), *clip_norm_, step.control.gradient_factor);
-  optimizer_->step(*model_, step);
+  optimizer_->step(step);
+  end_update();
+}
+
+void Replica::end_update() {
+  const InPhase updating(clock_, Phase::optimizer);
   if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
 }
 
 TrainingState Replica::training_state() {
   TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
-  for (const optim::OptimizerState& kept : optimizer_->state()) {
+  std::vector<optim::OptimizerState> optimizer_state;
+  if (optimizer_ != nullptr) optimizer_state = optimizer_->state();
+  for (const optim::OptimizerState& kept : optimizer_state) {
     auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
     std::ranges::move(values, std::back_inserter(state.optimizer));
   }

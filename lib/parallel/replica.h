@@ -140,6 +140,13 @@ class Replica {
   /// The optimizer's step, from complete gradients. In fp16 a step whose gradients overflow changes nothing but the
   /// loss scale.
   void update();
+  // The same where others update the weights:
+  /// The step as optimizers see it, gradients not looked at.
+  optim::OptimizerStep optimizer_step() const;
+  /// Of fp16; null in other precisions.
+  optim::LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  /// What follows on the update of all weights.
+  void end_update();
   /// fp16's, undefined in other precisions: what losses are multiplied by, and all of it.
   Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : Tensor(); }
   Tensor loss_scale_block() const { return loss_scale_ ? loss_scale_->block() : Tensor(); }

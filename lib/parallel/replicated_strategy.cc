@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "base/check.h"
 
 namespace dptrain::parallel {
-CommBuffer comm_buffer(const Tensor& tensor) {
-  return {.data = tensor.raw(), .elements = tensor.storage_elements(), .dtype = tensor.dtype()};
-}
 
 int64_t evaluation_block(const Dataset& dataset, DeviceKind kind) {
   const int64_t on_cpu = dynamic_cast<const TextDataset*>(&dataset) != nullptr ? 8 : 64;
@@ -156,12 +154,22 @@ TrainingState ReplicatedStrategy::training_state() {
   team_.run("reading the training's state", [&](int rank) {
     make_room(rank);
     if (rank == 0) state = replica(0).training_state();
+    const CommCounts before = team_.communicator(rank).counts();
+    std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
+    if (rank == 0) std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
+    // What a checkpoint takes is no part of a step.
+    const CommCounts after = team_.communicator(rank).counts();
+    reported_[static_cast<size_t>(rank)].bytes += after.bytes - before.bytes;
+    reported_[static_cast<size_t>(rank)].collectives += after.collectives - before.collectives;
   });
   return state;
 }
 
 void ReplicatedStrategy::restore(const TrainingState& state) {
-  team_.run("restoring the training's state", [&](int rank) { replica(rank).restore(state); });
+  team_.run("restoring the training's state", [&](int rank) {
+    replica(rank).restore(state);
+    restore_dealt_out(rank, state);
+  });
   if (state.loss_scale) {
     skipped_steps_ = state.loss_scale->skipped;
     reported_skipped_.assign(reported_skipped_.size(), skipped_steps_);

@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "parallel/comm_buffer.h"
 #include "parallel/strategy.h"
 
 namespace dptrain::parallel {
@@ -40,6 +41,10 @@ class ReplicatedStrategy : public Strategy {
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;
+  /// Optimizer state that no replica has, as the first one would name it: on rank 0. Called on every rank's thread, and
+  /// so is the way back.
+  virtual std::vector<nn::NamedValues> dealt_out_state(int) { return {}; }
+  virtual void restore_dealt_out(int, const TrainingState&) {}
   /// Broadcasts rank 0's flat tensor to the same tensor of all.
   void broadcast_from_first(int rank, const Tensor& tensor);
 
@@ -59,8 +64,5 @@ class ReplicatedStrategy : public Strategy {
   int64_t skipped_steps_ = 0;                     ///< as of the last `take_scores(true)`
   std::vector<int64_t> reported_skipped_;
 };
-
-/// A tensor's memory as a collective sees it.
-CommBuffer comm_buffer(const Tensor& tensor);
 
 }  // namespace dptrain::parallel

@@ -58,6 +58,14 @@ struct RankCosts {
   RankCosts& operator+=(const RankCosts& later);
 };
 
+/// A key-value store that a strategy keeps weights in.
+struct StoreUse {
+  std::string type;
+  std::string placement;  ///< empty where there is one place
+  /// Of weights, optimizer state and whatever else it holds: on each device, or in host memory alone.
+  std::vector<int64_t> bytes;
+};
+
 /// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,
 /// batch statistics apart: a loss is a sum that is divided once, by the samples of the whole step; gradients are only
 /// ever added, in one fixed order.
@@ -94,6 +102,8 @@ class Strategy {
   virtual const Device& device(int rank) const = 0;
   /// Costs of a rank since the last call.
   virtual RankCosts take_costs(int rank) = 0;
+  /// The store, where there is one.
+  virtual std::optional<StoreUse> store() const { return std::nullopt; }
 };
 
 /// Everything a strategy is made from.

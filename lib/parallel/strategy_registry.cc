@@ -2,6 +2,7 @@
 
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
+#include "parallel/kvstore.h"
 #include "parallel/single.h"
 #include "parallel/strategy.h"
 
@@ -58,7 +59,31 @@ Make read_ddp(ConfigReader& options, int) {
   ddp.find_unused = options.boolean("find_unused", false,
                                     "parameters that a step's loss doesn't depend on are not an error: their gradient "
                                     "is zero");
+  ddp.shard_optimizer = options.boolean("shard_optimizer", false,
+                                        "each device has optimizer state for its part of the weights alone (ZeRO-1)");
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
+}
+
+Make read_kvstore(ConfigReader& options, int) {
+  // Read as words, so that the schema doesn't offer what would be refused.
+  for (const char* type : {"dist_sync", "dist_device_sync", "dist_async"})
+    if (!options.describing() && options.word("type", type, false)) {
+      options.mistake("type", "expected a store of one process, device or local", type,
+                      "stores over several hosts are not in this version");
+      return {};
+    }
+  StoreOptions store;
+  const std::vector<std::string> types = {"device", "local"}, placements = {"balanced", "round_robin"};
+  if (options.one_of("type", types, "device", "where keys are summed and updated: on the devices, or in host memory") ==
+      "local")
+    store.type = StoreOptions::Type::local;
+  if (options.one_of("placement", placements, "balanced",
+                     "of keys over devices: by bytes, or key number modulo devices") == "round_robin")
+    store.placement = Placement::round_robin;
+  if (store.type == StoreOptions::Type::local && store.placement == Placement::round_robin)
+    options.mistake("placement", "expected none with type: local, whose keys all lie in host memory", "round_robin",
+                    "leave it out, or write type: device");
+  return [store](const StrategyContext& context) { return std::make_unique<KvStore>(context, store); };
 }
 
 struct Row {
@@ -75,6 +100,8 @@ constexpr Row kStrategies[] = {
     {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1,
      kMostDevices, read_data_parallel},
     {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, kMostDevices, read_ddp},
+    {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", 1, kMostDevices,
+     read_kvstore},
 };
 
 }  // namespace

@@ -42,28 +42,32 @@ double EpochMetrics::memory_imbalance() const {
 std::string EpochMetrics::json() const {
   ordered_json device_list = ordered_json::array();
   for (const auto& device : devices) device_list.push_back(device_json(device));
-  const ordered_json line = {{"schema", 1},
-                             {"run", run},
-                             {"epoch", epoch},
-                             {"step", step},
-                             {"strategy", strategy},
-                             {"world_size", world_size},
-                             {"global_batch", global_batch},
-                             {"learning_rate", learning_rate},
-                             {"train", pass_json(train, true)},
-                             {"test", test ? pass_json(*test, false) : ordered_json(nullptr)},
-                             {"time",
-                              {{"compute_s", time.compute_s},
-                               {"exposed_comm_s", time.exposed_comm_s},
-                               {"data_wait_s", time.data_wait_s},
-                               {"optimizer_s", time.optimizer_s},
-                               {"other_s", time.other_s}}},
-                             {"comm", {{"bytes", comm_bytes}, {"collectives", collectives}}},
-                             {"devices", device_list},
-                             {"memory_imbalance", memory_imbalance()},
-                             {"skipped_steps", skipped_steps},
-                             {"staleness", nullptr},
-                             {"weights_hash", weights_hash}};
+  ordered_json line = {{"schema", 1},
+                       {"run", run},
+                       {"epoch", epoch},
+                       {"step", step},
+                       {"strategy", strategy},
+                       {"world_size", world_size},
+                       {"global_batch", global_batch},
+                       {"learning_rate", learning_rate},
+                       {"train", pass_json(train, true)},
+                       {"test", test ? pass_json(*test, false) : ordered_json(nullptr)},
+                       {"time",
+                        {{"compute_s", time.compute_s},
+                         {"exposed_comm_s", time.exposed_comm_s},
+                         {"data_wait_s", time.data_wait_s},
+                         {"optimizer_s", time.optimizer_s},
+                         {"other_s", time.other_s}}},
+                       {"comm", {{"bytes", comm_bytes}, {"collectives", collectives}}},
+                       {"devices", device_list},
+                       {"memory_imbalance", memory_imbalance()},
+                       {"skipped_steps", skipped_steps},
+                       {"staleness", nullptr},
+                       {"weights_hash", weights_hash}};
+  if (store)
+    line["kvstore"] = {{"type", store->type},
+                       {"placement", store->placement.empty() ? ordered_json(nullptr) : ordered_json(store->placement)},
+                       {"bytes", store->bytes}};
   return line.dump();
 }
 

@@ -302,6 +302,7 @@ EpochMetrics Trainer::metrics_of_epoch() const {
                        .test = {},
                        .time = {},
                        .devices = {},
+                       .store = strategy_->store(),
                        .weights_hash = {}};
   const double seconds = position_.seconds, ranks = strategy_->ranks();
   for (int rank = 0; rank < strategy_->ranks(); ++rank) {

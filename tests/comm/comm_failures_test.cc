@@ -56,6 +56,7 @@ class CommFailuresTest : public CommunicatorTest {
         {"all_reduce", with(8, 0, [](Communicator& c, B a, B) { c.all_reduce(a); })},
         {"all_reduce", with(8, 0, [](Communicator& c, B a, B) { c.start_all_reduce(a)->wait(); })},
         {"reduce", with(8, 0, [peer](Communicator& c, B a, B) { c.reduce(a, peer); })},
+        {"reduce", with(8, 0, [peer](Communicator& c, B a, B) { c.start_reduce(a, peer)->wait(); })},
         {"broadcast", with(8, 0, [peer](Communicator& c, B a, B) { c.broadcast(a, peer); })},
         {"reduce_scatter", with(8 * n, 8, [](Communicator& c, B a, B b) { c.reduce_scatter(a, b); })},
         {"all_gather", with(8, 8 * n, [](Communicator& c, B a, B b) { c.all_gather(a, b); })},

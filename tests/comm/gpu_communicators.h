@@ -51,8 +51,9 @@ class FinishedCommunicator final : public Communicator {
     enter();
     return std::make_unique<Work>(device(), inner_->start_all_reduce(buffer));
   }
-  void reduce(const CommBuffer& b, int root) override {
-    finish([&] { inner_->reduce(b, root); });
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
+    enter();
+    return std::make_unique<Work>(device(), inner_->start_reduce(buffer, root));
   }
   void broadcast(const CommBuffer& b, int root) override {
     finish([&] { inner_->broadcast(b, root); });

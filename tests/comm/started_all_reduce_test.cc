@@ -38,6 +38,27 @@ TEST_P(StartedAllReduceTest, ManyMayBeStartedBeforeTheFirstIsWaitedFor) {
   }
 }
 
+TEST_P(StartedAllReduceTest, ReducesToEveryRankMayBeStartedAmongThem) {
+  const std::vector<int64_t> counts = {7, 200'000, 0, 65'537};
+  run([&](Communicator& comm) {
+    std::vector<Values<float>> buckets;
+    std::vector<std::unique_ptr<CommWork>> works;
+    // To each rank in turn, and to all after that: none is waited for before the last is started.
+    for (int b = 0; b <= size(); ++b)
+      buckets.push_back(bucket(comm.rank(), b, counts[static_cast<size_t>(b) % counts.size()]));
+    for (int root = 0; root < size(); ++root)
+      works.push_back(comm.start_reduce(buffer_of(buckets[static_cast<size_t>(root)]), root));
+    works.push_back(comm.start_all_reduce(buffer_of(buckets.back())));
+    for (const auto& work : works) work->wait();
+    for (int b = 0; b <= size(); ++b) {
+      const Values<float>& values = buckets[static_cast<size_t>(b)];
+      const bool summed = b == comm.rank() || b == size();
+      const auto kept = bucket(comm.rank(), b, static_cast<int64_t>(values.size()));
+      EXPECT_TRUE(summed ? is_summed(values, b) : values == kept) << "to rank " << b;
+    }
+  });
+}
+
 TEST_P(StartedAllReduceTest, StartDoesntWaitForTheOthers) {
   if (kind().meets_at_start) return;
   std::atomic<int> started = 0;

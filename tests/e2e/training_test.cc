@@ -16,13 +16,29 @@ TEST_F(TrainingTest, StrategiesAndRepeatsEndWithTheSameWeights) {
     EXPECT_EQ(this->hash("ddp"), hash);
     train("data_parallel", {list, "strategy=data_parallel"});
     EXPECT_EQ(last_metrics("data_parallel")["weights_hash"], hash);
+    train("kvstore", {list, "strategy=kvstore"});
+    EXPECT_EQ(last_metrics("kvstore")["weights_hash"], hash);
     train("again", {list});
     EXPECT_EQ(last_metrics("again")["weights_hash"], hash);
     EXPECT_EQ(last_metrics("again")["test"]["loss"], last_metrics("ddp")["test"]["loss"]);
     train("other", {list, "seed=1"});
     EXPECT_NE(last_metrics("other")["weights_hash"], hash);
-    for (const char* run : {"ddp", "data_parallel", "again", "other"}) std::filesystem::remove_all(path(run));
+    for (const char* run : {"ddp", "data_parallel", "kvstore", "again", "other"})
+      std::filesystem::remove_all(path(run));
   }
+}
+
+TEST_F(TrainingTest, AStoreTellsWhatItHolds) {
+  for (const char* type : {"device", "local"}) {
+    const auto finished = run({"--config", testing::source_file("configs/lenet_kvstore_2cpu.yaml"), "--set", "steps=4",
+                               "--set", "epochs=", "--set", std::string("strategy.type=") + type, "--out", type});
+    ASSERT_EQ(finished.exit, 0) << finished.err;
+    const auto store = last_metrics(type)["kvstore"];
+    EXPECT_EQ(store["type"], type);
+    EXPECT_EQ(store["bytes"].size(), type == std::string("device") ? 2 : 1);
+    EXPECT_GT(store["bytes"][0], 0);
+  }
+  EXPECT_EQ(hash("device"), hash("local"));
 }
 
 TEST_F(TrainingTest, SingleIsDdpOnOneDevice) {

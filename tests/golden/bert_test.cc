@@ -113,7 +113,7 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
       }
     }
     golden_optimizer.optimizer->step(
-        *model, {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
+        {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
   }
   for (const Parameter* parameter : model->parameters()) {
     SCOPED_TRACE(parameter->name());

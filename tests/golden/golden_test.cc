@@ -121,7 +121,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
       }
     }
     golden_optimizer.optimizer->step(
-        *model, {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
+        {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
   }
   for (const auto& tensor : nn::state_dict(*model)) {
     SCOPED_TRACE(tensor.name);

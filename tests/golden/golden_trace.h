@@ -39,13 +39,14 @@ struct GoldenOptimizer {
   double learning_rate = 0.01;
 };
 
-inline GoldenOptimizer optimizer_of(const std::string& name, nn::Model& model) {
-  if (name == "adam") return {std::make_unique<optim::Adam>(model, optim::AdamSettings{}), 1e-4};
+inline GoldenOptimizer optimizer_of(const std::string& name, const nn::Model& model) {
+  const auto flat = optim::FlatWeights::of(model);
+  if (name == "adam") return {std::make_unique<optim::Adam>(flat, optim::AdamSettings{}), 1e-4};
   if (name == "adamw")
-    return {std::make_unique<optim::Adam>(model, optim::AdamSettings{.weight_decay = 0.01, .decoupled = true}), 1e-4};
+    return {std::make_unique<optim::Adam>(flat, optim::AdamSettings{.weight_decay = 0.01, .decoupled = true}), 1e-4};
   optim::SgdSettings settings;
   if (name != "sgd") settings = {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = name == "nesterov"};
-  return {std::make_unique<optim::Sgd>(model, settings)};
+  return {std::make_unique<optim::Sgd>(flat, settings)};
 }
 
 /// Compares a tensor with its golden norm, first elements and products with eight fixed vectors. `bound` is relative to

@@ -41,7 +41,7 @@ std::vector<nn::NamedValues> trained(const ModelSpec& spec, const Training& trai
   model->place(*device, training.initialization);
   if (!training.start.empty()) nn::load_state_dict(*model, training.start);
   const int64_t batch = training.batch, channels = training.image[0], side = training.image[1];
-  optim::Sgd sgd(*model, {.momentum = 0.9});
+  optim::Sgd sgd(optim::FlatWeights::of(*model), {.momentum = 0.9});
   for (int step = 1; step <= training.steps; ++step) {
     const auto seed = static_cast<uint64_t>(step);
     const auto labels = testing::labels_on(*device, testing::formula_labels(seed, batch, 10));
@@ -53,7 +53,7 @@ std::vector<nn::NamedValues> trained(const ModelSpec& spec, const Training& trai
     const Variable losses = autograd::cross_entropy(logits, labels, {.scale = 1.0 / static_cast<double>(batch)});
     model->forget_gradients();
     tape.backward(losses, losses.value());
-    sgd.step(*model, {.learning_rate = 0.05, .number = step});
+    sgd.step({.learning_rate = 0.05, .number = step});
   }
   return nn::state_dict(*model);
 }

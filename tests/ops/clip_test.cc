@@ -47,5 +47,23 @@ TEST(ClipNorm, IsTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(factors, std::vector<float>(3, factors[0]));
 }
 
+class ClipRanges : public ::testing::TestWithParam<DeviceRow> {};
+
+TEST_P(ClipRanges, AreClippedByTheNormOfTheWhole) {
+  const auto device = GetParam().open();
+  const Tensor gradients = formula_tensor(*device, {100'000}, {.tensor = kX});
+  const Tensor factor = tensor_of(*device, {1}, {0.5f});
+  const Tensor sums = Tensor::zeros(*device, {3}, {.dtype = DType::f64});
+  const int64_t cuts[] = {0, 16, 70'000, 100'000};
+  for (int64_t i = 0; i < 3; ++i)
+    ops::sum_of_squares(gradients.window(cuts[i], {cuts[i + 1] - cuts[i]}, Layout::plain),
+                        sums.window(i, {1}, Layout::plain));
+  for (const double most : {1.0, 1e9})
+    EXPECT_EQ(ops::clip_factor_of_ranges(sums, most, factor).values(),
+              ops::clip_factor(gradients, most, factor).values());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ClipRanges, ::testing::ValuesIn(device_rows()), RowName());
+
 }  // namespace
 }  // namespace dptrain

@@ -32,8 +32,8 @@ class Optimizers : public ::testing::Test {
   /// Every element after two steps at a rate of 0.5.
   float after_two_steps(const optim::SgdSettings& settings) const {
     const auto model = little_model(*device_);
-    optim::Sgd sgd(*model, settings);
-    for (int64_t step = 1; step <= 2; ++step) sgd.step(*model, {.learning_rate = 0.5, .number = step});
+    optim::Sgd sgd(optim::FlatWeights::of(*model), settings);
+    for (int64_t step = 1; step <= 2; ++step) sgd.step({.learning_rate = 0.5, .number = step});
     const std::vector<float> values = model->weights().values();
     EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
     return values[0];
@@ -44,8 +44,8 @@ class Optimizers : public ::testing::Test {
     const ConfigSession session(parse_config(text, "a.yaml"),
                                 [&](ConfigReader& config) { spec = optim::read_optimizer(config); });
     const auto model = little_model(*device_);
-    const auto optimizer = spec.make(*model);
-    for (int64_t step = 1; step <= 2; ++step) optimizer->step(*model, {.learning_rate = 0.5, .number = step});
+    const auto optimizer = spec.make(optim::FlatWeights::of(*model));
+    for (int64_t step = 1; step <= 2; ++step) optimizer->step({.learning_rate = 0.5, .number = step});
     return {spec.name, model->weights().values()[0]};
   }
   std::unique_ptr<Device> device_ = test_device();
@@ -68,10 +68,10 @@ TEST_F(Optimizers, WeightDecayJoinsTheGradient) {
 TEST_F(Optimizers, KeepAVelocityOnlyForMomentum) {
   const auto model = little_model(*device_);
   const auto bytes = [&] { return device_->allocator().in_use()[MemoryPurpose::optimizer]; };
-  const optim::Sgd plain(*model, {.weight_decay = 0.1});
+  const optim::Sgd plain(optim::FlatWeights::of(*model), {.weight_decay = 0.1});
   EXPECT_EQ(bytes(), 0);
   {
-    const optim::Sgd heavy(*model, {.momentum = 0.9});
+    const optim::Sgd heavy(optim::FlatWeights::of(*model), {.momentum = 0.9});
     EXPECT_GE(bytes(), model->weights().bytes());
   }
   EXPECT_EQ(bytes(), 0);
@@ -101,9 +101,10 @@ TEST_F(Optimizers, NameWhatTheyKeepAsPyTorchDoes) {
     return found;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(names(optim::Sgd(*model, {})), Names());
-  EXPECT_EQ(names(optim::Sgd(*model, {.momentum = 0.9})), Names{"momentum_buffer"});
-  EXPECT_EQ(names(optim::Adam(*model, {})), (Names{"exp_avg", "exp_avg_sq"}));
+  const auto flat = optim::FlatWeights::of(*model);
+  EXPECT_EQ(names(optim::Sgd(flat, {})), Names());
+  EXPECT_EQ(names(optim::Sgd(flat, {.momentum = 0.9})), Names{"momentum_buffer"});
+  EXPECT_EQ(names(optim::Adam(flat, {})), (Names{"exp_avg", "exp_avg_sq"}));
 }
 
 TEST_F(Optimizers, AnAverageFollowsTheWeights) {

@@ -10,6 +10,7 @@
 #include "optim/sgd.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
+#include "parallel/kvstore.h"
 #include "parallel/single.h"
 #include "support/source_tree.h"
 
@@ -45,9 +46,10 @@ struct StrategyOptions {
 
 inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
   return {.name = options.adam ? "adam" : "sgd",
-          .make = [sgd = options.sgd, adam = options.adam](nn::Model& model) -> std::unique_ptr<optim::Optimizer> {
-            if (adam) return std::make_unique<optim::Adam>(model, *adam);
-            return std::make_unique<optim::Sgd>(model, sgd);
+          .make = [sgd = options.sgd,
+                   adam = options.adam](const optim::FlatWeights& flat) -> std::unique_ptr<optim::Optimizer> {
+            if (adam) return std::make_unique<optim::Adam>(flat, *adam);
+            return std::make_unique<optim::Sgd>(flat, sgd);
           }};
 }
 
@@ -74,14 +76,22 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   return context;
 }
 
-/// The strategy of these options, over a context that may differ from theirs.
+/// The strategy of these options, over a context that may differ from theirs; "ddp_sharded" is ddp with
+/// shard_optimizer, "kvstore_local" and others kvstore of that type or placement.
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context) {
   if (options.name == "single") return std::make_unique<Single>(context);
   if (options.name == "data_parallel")
     return std::make_unique<DataParallel>(context, DataParallel::Options{.output_rank = options.output_rank});
   if (options.name == "parallel_criterion")
     return std::make_unique<DataParallel>(context, DataParallel::Options{.criterion = Criterion::parallel});
-  return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets, .find_unused = options.find_unused});
+  if (options.name == "kvstore") return std::make_unique<KvStore>(context, StoreOptions{});
+  if (options.name == "kvstore_local")
+    return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::local});
+  if (options.name == "kvstore_round_robin")
+    return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
+  return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
+                                                     .find_unused = options.find_unused,
+                                                     .shard_optimizer = options.name == "ddp_sharded"});
 }
 
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {

@@ -90,6 +90,43 @@ TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
     EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-5 * single.losses[step]);
 }
 
+TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
+  const std::vector<DeviceId> list = {kGpu, kGpu, kGpu};
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    StrategyOptions options{.adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true},
+                            .clip_norm = 0.5,
+                            .list = list,
+                            .precision = precision};
+    const auto ddp = trained(options, 4, 16, 56);
+    for (const char* name : {"ddp_sharded", "kvstore", "kvstore_round_robin"}) {
+      SCOPED_TRACE(::testing::Message() << name << ", precision " << static_cast<int>(precision));
+      options.name = name;
+      const auto dealt = trained(options, 4, 16, 56);
+      EXPECT_EQ(dealt.losses, ddp.losses);
+      expect_same_bits(dealt.state, ddp.state);
+    }
+    // In host memory the update is a CPU worker's, which rounds otherwise.
+    options.name = "kvstore_local";
+    const auto local = trained(options, 4, 16, 56);
+    for (size_t step = 0; step < ddp.losses.size(); ++step)
+      EXPECT_NEAR(local.losses[step], ddp.losses[step], 1e-3 * ddp.losses[step]) << "step " << step + 1;
+  }
+}
+
+TEST_F(CudaStrategies, DealtOutUpdatesSkipStepsThatOverflow) {
+  for (const char* name : {"ddp_sharded", "kvstore", "kvstore_local"}) {
+    SCOPED_TRACE(name);
+    const StrategyOptions options{.name = name, .list = {kGpu, kGpu}, .precision = Precision::fp16};
+    StrategyContext context = context_of(options);
+    context.replica.initialization.weights = nn::Initializer::normal(3.0);
+    const auto strategy = make_strategy(options, context);
+    const State before = strategy->state_dict();
+    train(*strategy, digits(16, 10), 1, 16, 0.05);
+    EXPECT_EQ(strategy->take_costs(0).skipped_steps, 1);
+    expect_same_bits(strategy->state_dict(), before);
+  }
+}
+
 /// Of machines with several GPUs: a machine with one is whole without it.
 class NcclStrategies : public CudaStrategies {};
 

@@ -77,7 +77,8 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, SplitTest,
-                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp"),
+                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp",
+                                                              "ddp_sharded", "kvstore_local"),
                                             ::testing::Values(1, 4)),
                          case_name);
 

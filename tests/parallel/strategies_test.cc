@@ -127,13 +127,14 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 
 INSTANTIATE_TEST_SUITE_P(Single, StrategiesTest, ::testing::Values(std::tuple{"single", 1}), case_name);
 INSTANTIATE_TEST_SUITE_P(Several, StrategiesTest,
-                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp"),
+                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp",
+                                                              "ddp_sharded", "kvstore", "kvstore_local"),
                                             ::testing::Values(1, 2, 3, 4)),
                          case_name);
 
 TEST(Strategies, OnOneDeviceAllEndInTheSameBits) {
   const State single = trained({.name = "single", .devices = 1, .sgd = kMomentum}).state;
-  for (const char* name : {"data_parallel", "parallel_criterion", "ddp"})
+  for (const char* name : {"data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "kvstore", "kvstore_local"})
     expect_same_bits(trained({.name = name, .devices = 1, .sgd = kMomentum}).state, single);
 }
 

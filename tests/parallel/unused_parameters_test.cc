@@ -58,7 +58,7 @@ const optim::SgdSettings kMomentum = {.momentum = 0.9, .weight_decay = 0.01};
 TEST(UnusedParameters, HaveGradientsOfZeroUnderEveryStrategy) {
   for (const int64_t micro_batches : {1, 3}) {
     const auto one = trained({.name = "single", .devices = 1, .sgd = kMomentum, .micro_batches = micro_batches});
-    for (const char* name : {"data_parallel", "parallel_criterion", "ddp"})
+    for (const char* name : {"data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "kvstore", "kvstore_local"})
       for (const int devices : {1, 2, 3, 4}) {
         SCOPED_TRACE(fmt::format("{} on {} devices, {} micro-batches", name, devices, micro_batches));
         const auto several = trained(

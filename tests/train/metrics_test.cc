@@ -75,6 +75,18 @@ class MetricsSchemaTest : public ::testing::Test {
   testing::JsonSchema schema_{json::parse(std::ifstream(testing::source_file("docs/metrics.schema.json")))};
 };
 
+TEST_F(MetricsSchemaTest, ALineOfAStoreFits) {
+  EpochMetrics metrics = sample_metrics();
+  metrics.strategy = "kvstore";
+  metrics.store = parallel::StoreUse{.type = "device", .placement = "balanced", .bytes = {5, 7}};
+  const json line = json::parse(metrics.json());
+  EXPECT_EQ(line["kvstore"]["bytes"], (std::vector<int>{5, 7}));
+  EXPECT_EQ(violations(line), std::vector<std::string>());
+  metrics.store = parallel::StoreUse{.type = "local", .placement = "", .bytes = {12}};
+  EXPECT_EQ(violations(json::parse(metrics.json())), std::vector<std::string>());
+  EXPECT_EQ(json::parse(metrics.json())["kvstore"]["placement"], nullptr);
+}
+
 TEST_F(MetricsSchemaTest, ALineFits) {
   EXPECT_EQ(violations(line_), std::vector<std::string>());
   line_["test"] = nullptr;

@@ -93,7 +93,7 @@ TEST_P(Resume, EndsInTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, Resume,
-    ::testing::Combine(::testing::Values("single", "data_parallel", "ddp"),
+    ::testing::Combine(::testing::Values("single", "data_parallel", "ddp", "kvstore"),
                        ::testing::Values("sgd", "{name: sgd, momentum: 0.9, weight_decay: 0.01}",
                                          "{name: sgd, momentum: 0.9, nesterov: true}", "adam", "adamw")),
     [](const auto& test) {
@@ -112,6 +112,11 @@ TEST(Resume, OfAModelOfText) {
                     std::string("strategy=") + strategy,
                     strategy == std::string("single") ? "devices=[cpu:0]" : "devices=[cpu:0, cpu:1]"});
   }
+}
+
+TEST(Resume, OfUpdatesThatAreDealtOut) {
+  for (const char* strategy : {"{name: ddp, shard_optimizer: true}", "{name: kvstore, type: local}"})
+    expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "checkpoint={every_steps: 2}"});
 }
 
 TEST(Resume, KeepsScheduleAverageAndAccumulation) {

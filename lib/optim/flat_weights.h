@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "nn/model.h"
+
+namespace dptrain::optim {
+
+/// What an optimizer reads and writes: windows of a model's flat buffers, all of them equally long.
+struct FlatWeights {
+  Tensor weights;      ///< f32
+  Tensor gradients;    ///< f32
+  Tensor copies = {};  ///< in half precision, written with the new weights; undefined where the model computes in f32
+
+  /// All of a placed model's.
+  static FlatWeights of(const nn::Model& model);
+  /// Elements [begin, end). Where both are multiples of 16, parts are updated in the same bits as the whole.
+  FlatWeights range(int64_t begin, int64_t end) const;
+
+  int64_t elements() const { return weights.elements(); }
+};
+
+}  // namespace dptrain::optim

@@ -1,0 +1,120 @@
+#include "parallel/kvstore.h"
+
+#include <fmt/format.h>
+
+#include "parallel/device_key_value_store.h"
+#include "parallel/local_key_value_store.h"
+
+namespace dptrain::parallel {
+
+KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
+    : ReplicatedStrategy(context, [](int) { return false; }),
+      options_(options),
+      ends_(static_cast<size_t>(ranks())),
+      reported_(ends_.size()) {
+  for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
+  std::shared_ptr<StoreMemory> memory;
+  if (options.type == StoreOptions::Type::local)
+    memory = std::make_shared<StoreMemory>(ranks(), context.team.threads.front());
+  team().run("start", [&](int rank) {
+    const StoreContext of_rank{.model = replica(rank).model(),
+                               .communicator = team().communicator(rank),
+                               .clock = replica(rank).clock(),
+                               .optimizer = context.replica.optimizer,
+                               .clip_norm = context.replica.clip_norm};
+    auto& made = ends_[static_cast<size_t>(rank)];
+    if (memory != nullptr)
+      made = std::make_unique<LocalKeyValueStore>(of_rank, team().host_communicator(rank), memory);
+    else
+      made = std::make_unique<DeviceKeyValueStore>(of_rank, options.placement);
+    made->init(keys_of(replica(rank).model()));
+  });
+}
+
+std::vector<Device*> KvStore::batch_devices() {
+  std::vector<Device*> devices;
+  for (int rank = 0; rank < ranks(); ++rank) devices.push_back(&team().device(rank));
+  return devices;
+}
+
+void KvStore::train_step(const Batch& batch, const StepNumbers& numbers) {
+  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
+    const StepParts parts = parts_of(batch, static_cast<size_t>(rank));
+    Replica& own = replica(rank);
+    const InPhase computing(own.clock(), Phase::compute);
+    own.begin_step(parts, numbers, batch.counts);
+    push_while_backward_runs(rank, parts);
+    update_and_pull(rank);
+    own.exchange().publish();
+    end_step(rank);
+  });
+  for (int rank = 0; rank < ranks(); ++rank) {
+    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(rank))) count_samples(rank, part->samples());
+  }
+}
+
+void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {
+  Replica& own = replica(rank);
+  KeyValueStore& store = end(rank);
+  const auto& keys = store.keys();
+  // All ranks push the same keys in the same order, whatever the order in which a rank completes them.
+  std::vector<bool> complete(keys.size());
+  size_t unpushed = keys.size();
+  const auto push = [&](const Parameter& parameter) {
+    const InPhase communicating(own.clock(), Phase::communication);
+    complete[static_cast<size_t>(parameter.index())] = true;
+    while (unpushed > 0 && complete[unpushed - 1]) store.push(keys[--unpushed].name);
+  };
+  if (pushes_after_backward_) {
+    own.run_part(0, {}, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
+    for (const Parameter* parameter : own.model().parameters()) push(*parameter);
+  } else {
+    own.forward_backward(parts, push);
+  }
+  const InPhase communicating(own.clock(), Phase::communication);
+  store.wait_for_pushes();
+}
+
+void KvStore::update_and_pull(int rank) {
+  Replica& own = replica(rank);
+  KeyValueStore& store = end(rank);
+  own.exchange().stamp(StepExchange::Point::reduced);
+  store.update(own.optimizer_step(), own.loss_scale());
+  {
+    const InPhase communicating(own.clock(), Phase::communication);
+    for (const StoreKey& key : store.keys()) store.pull(key.name);
+  }
+  own.model().refresh_copies();
+  own.end_update();
+  own.exchange().stamp(StepExchange::Point::updated);
+}
+
+void KvStore::share_weights(int rank) {
+  // Every rank has pulled the same weights; only the running statistics of the batch norms are each device's own.
+  broadcast_from_first(rank, replica(rank).model().running_states());
+}
+
+std::vector<nn::NamedValues> KvStore::dealt_out_state(int rank) { return end(rank).gather_state(); }
+
+void KvStore::restore_dealt_out(int rank, const TrainingState& state) { end(rank).restore(state.optimizer); }
+
+RankCosts KvStore::take_costs(int rank) {
+  RankCosts costs = ReplicatedStrategy::take_costs(rank);
+  const CommCounts counts = end(rank).counts();
+  CommCounts& reported = reported_[static_cast<size_t>(rank)];
+  costs.communication.bytes += counts.bytes - reported.bytes;
+  costs.communication.collectives += counts.collectives - reported.collectives;
+  reported = counts;
+  return costs;
+}
+
+std::optional<StoreUse> KvStore::store() const {
+  const bool local = options_.type == StoreOptions::Type::local;
+  return StoreUse{.type = local ? "local" : "device",
+                  .placement = local                                       ? ""
+                               : options_.placement == Placement::balanced ? "balanced"
+                                                                           : "round_robin",
+                  .bytes = ends_.front()->held_bytes()};
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "parallel/key_value_store.h"
+#include "parallel/replicated_strategy.h"
+
+namespace dptrain::parallel {
+
+struct StoreOptions {
+  enum class Type { device, local };
+  Type type = Type::device;
+  Placement placement = Placement::balanced;  ///< of keys over devices
+};
+
+/// Data parallel through a key-value store, as MXNet's Module and Gluon's Trainer do it: a key for each parameter. Each
+/// rank pushes a key's gradient as backward completes it, the store sums and updates, every rank pulls the new weights.
+/// No replica has an optimizer.
+class KvStore final : public ReplicatedStrategy {
+ public:
+  KvStore(const StrategyContext& context, const StoreOptions& options);
+
+  std::vector<Device*> batch_devices() override;
+  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  RankCosts take_costs(int rank) override;
+  std::optional<StoreUse> store() const override;
+
+ private:
+  void share_weights(int rank) override;
+  std::vector<nn::NamedValues> dealt_out_state(int rank) override;
+  void restore_dealt_out(int rank, const TrainingState& state) override;
+  KeyValueStore& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
+  /// Forward and backward; keys are pushed from the last to the first, each as soon as it and those before it are
+  /// complete.
+  void push_while_backward_runs(int rank, const StepParts& parts);
+  void update_and_pull(int rank);
+
+  StoreOptions options_;
+  std::vector<std::unique_ptr<KeyValueStore>> ends_;  ///< by rank
+  std::vector<CommCounts> reported_;                  ///< of the ends
+  /// Some rank records its work: keys are pushed after what it records.
+  bool pushes_after_backward_ = false;
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,112 @@
+#include "parallel/owned_updates.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "ops/clip.h"
+#include "parallel/comm_buffer.h"
+
+namespace dptrain::parallel {
+namespace {
+
+Tensor window_of(const Tensor& flat, const OwnedRange& range) {
+  return flat.window(range.begin, {range.elements()}, Layout::plain);
+}
+
+}  // namespace
+
+OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseClock& clock, const Options& options)
+    : model_(model),
+      communicator_(communicator),
+      clock_(clock),
+      ranges_(options.ranges),
+      clip_norm_(options.clip_norm) {
+  const auto flat = optim::FlatWeights::of(model);
+  // A rank that owns nothing knows what is kept, too.
+  for (const auto& kept : options.optimizer.make(flat.range(0, 0))->state()) state_names_.push_back(kept.name);
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const OwnedRange& range = ranges_[i];
+    if (range.owner == communicator.rank() && range.elements() > 0)
+      own_.push_back({.range = i, .optimizer = options.optimizer.make(flat.range(range.begin, range.end))});
+  }
+  if (clip_norm_)
+    squares_ = Tensor::zeros(model.device(), {static_cast<int64_t>(ranges_.size())},
+                             {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
+}
+
+void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scale) {
+  const InPhase updating(clock_, Phase::optimizer);
+  if (clips()) squares_.fill_zero();
+  for (const Own& own : own_) {
+    const Tensor gradients = window_of(model_.gradients(), ranges_[own.range]);
+    if (loss_scale != nullptr) loss_scale->look_at(gradients);
+    if (clips()) ops::sum_of_squares(gradients, squares_.window(static_cast<int64_t>(own.range), {1}, Layout::plain));
+  }
+  agree(loss_scale);
+  if (clips())
+    step.control.gradient_factor = ops::clip_factor_of_ranges(squares_, *clip_norm_, step.control.gradient_factor);
+  for (const Own& own : own_) own.optimizer->step(step);
+}
+
+void OwnedUpdates::agree(optim::LossScale* loss_scale) {
+  const InPhase communicating(clock_, Phase::communication);
+  if (loss_scale != nullptr) communicator_.all_reduce(comm_buffer(loss_scale->found()));
+  // A range's sum comes from its owner, and zeros from all others.
+  if (clips()) communicator_.all_reduce(comm_buffer(squares_));
+}
+
+void OwnedUpdates::share(const OwnedRange& range) {
+  const InPhase communicating(clock_, Phase::communication);
+  if (range.elements() > 0) communicator_.broadcast(comm_buffer(window_of(model_.weights(), range)), range.owner);
+}
+
+void OwnedUpdates::share_all() {
+  for (const OwnedRange& range : ranges_) share(range);
+}
+
+std::vector<nn::NamedValues> OwnedUpdates::gather_state() {
+  std::vector<nn::NamedValues> state;
+  for (size_t k = 0; k < state_names_.size(); ++k) {
+    const bool gathers = communicator_.rank() == 0;
+    Tensor whole;
+    if (gathers)
+      whole = Tensor::zeros(model_.device(), model_.weights().shape(), {.purpose = MemoryPurpose::workspace});
+    auto own = own_.begin();
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      const OwnedRange& range = ranges_[i];
+      if (range.elements() == 0) continue;
+      Tensor values;
+      if (own != own_.end() && own->range == i) values = (own++)->optimizer->state()[k].values;
+      if (gathers && values.defined())
+        window_of(whole, range).copy_from(values);
+      else if (gathers)
+        communicator_.receive(comm_buffer(window_of(whole, range)), range.owner);
+      else if (values.defined())
+        communicator_.send(comm_buffer(values), 0);
+    }
+    if (!gathers) continue;
+    auto by_parameter = nn::values_by_parameter(model_, whole, state_names_[k] + ".");
+    std::ranges::move(by_parameter, std::back_inserter(state));
+  }
+  return state;
+}
+
+void OwnedUpdates::load_state(const std::vector<nn::NamedValues>& state) {
+  if (own_.empty()) return;
+  for (size_t k = 0; k < state_names_.size(); ++k) {
+    const Tensor whole =
+        Tensor::zeros(model_.device(), model_.weights().shape(), {.purpose = MemoryPurpose::workspace});
+    nn::load_by_parameter(model_, whole, state, state_names_[k] + ".");
+    for (const Own& own : own_) own.optimizer->state()[k].values.copy_from(window_of(whole, ranges_[own.range]));
+  }
+}
+
+std::vector<int64_t> OwnedUpdates::held_bytes() const {
+  std::vector<int64_t> bytes(static_cast<size_t>(communicator_.size()));
+  const auto tensors = static_cast<int64_t>(1 + state_names_.size());
+  for (const OwnedRange& range : ranges_)
+    bytes[static_cast<size_t>(range.owner)] += tensors * range.elements() * dtype_bytes(DType::f32);
+  return bytes;
+}
+
+}  // namespace dptrain::parallel

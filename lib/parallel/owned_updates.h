@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "nn/named_values.h"
+#include "optim/loss_scale.h"
+#include "optim/optimizer.h"
+#include "parallel/owned_range.h"
+#include "parallel/phase_clock.h"
+
+namespace dptrain::parallel {
+
+/// One rank's end of an update that is dealt out: each range of the flat buffers has an owner, which alone has
+/// optimizer state for it, updates it from its summed gradients, and gives the new weights to all. Every rank has an
+/// end over the same ranges and calls it alike; together they end in the bits of one optimizer over the whole.
+class OwnedUpdates {
+ public:
+  struct Options {
+    std::vector<OwnedRange> ranges;  ///< all elements in order, cut at multiples of 16
+    optim::OptimizerSpec optimizer;
+    std::optional<double> clip_norm = {};  ///< of all gradients together
+  };
+  /// Makes the state of the rank's own ranges. `clock`: told of optimizer and communication.
+  OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseClock& clock, const Options& options);
+
+  const std::vector<OwnedRange>& ranges() const { return ranges_; }
+
+  /// Updates the rank's own ranges from their summed gradients. What depends on all gradients, whether any overflows in
+  /// fp16 and how long they are together, the ranks tell each other before. `loss_scale`: null where there is none.
+  void update(optim::OptimizerStep step, optim::LossScale* loss_scale);
+  /// Blocks until this rank has the owner's weights of a range. Copies in half precision are the caller's.
+  void share(const OwnedRange& range);
+  /// The same of all ranges.
+  void share_all();
+
+  /// The optimizer's state of all ranks by parameter, as a replica that has all of it names it: on rank 0, nothing
+  /// elsewhere. Every rank calls it.
+  std::vector<nn::NamedValues> gather_state();
+  /// Takes this rank's part of such a state.
+  void load_state(const std::vector<nn::NamedValues>& state);
+  /// Bytes of optimizer state and weights of every rank's own ranges.
+  std::vector<int64_t> held_bytes() const;
+
+ private:
+  struct Own {
+    size_t range;
+    std::unique_ptr<optim::Optimizer> optimizer;
+  };
+
+  /// Whether a norm is to be known of all gradients.
+  bool clips() const { return squares_.defined(); }
+  void agree(optim::LossScale* loss_scale);
+
+  nn::Model& model_;
+  Communicator& communicator_;
+  PhaseClock& clock_;
+  std::vector<OwnedRange> ranges_;
+  std::optional<double> clip_norm_;
+  std::vector<std::string> state_names_;
+  std::vector<Own> own_;
+  Tensor squares_;  ///< f64 [ranges], of gradients; undefined where nothing is clipped
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,157 @@
+// The store alone: what it does with keys, and with calls that no step would make.
+#include "parallel/key_value_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "nn/layers.h"
+#include "optim/sgd.h"
+#include "parallel/device_key_value_store.h"
+#include "parallel/local_key_value_store.h"
+#include "parallel/rank_team.h"
+#include "support/expect_error.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using testing::expect_error;
+
+TEST(PlaceKeys, BalancedGoesByBytesLargestFirst) {
+  EXPECT_EQ(place_keys({10, 90, 40, 60}, 2, Placement::balanced), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(place_keys({10, 10, 10}, 4, Placement::balanced), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(place_keys({5, 6}, 1, Placement::balanced), (std::vector<int>{0, 0}));
+}
+
+TEST(PlaceKeys, RoundRobinGoesByNumber) {
+  EXPECT_EQ(place_keys({10, 90, 40, 60, 1}, 2, Placement::round_robin), (std::vector<int>{0, 1, 0, 1, 0}));
+}
+
+/// Parameters: in host memory or not, and ranks. A layer of two keys on every rank, each weight 1.
+class KeyValueStores : public ::testing::TestWithParam<std::tuple<bool, int>> {
+ protected:
+  KeyValueStores() : team_(team_options()), models_(static_cast<size_t>(ranks())), ends_(models_.size()) {
+    if (std::get<0>(GetParam())) memory_ = std::make_shared<StoreMemory>(ranks(), 1);
+    team_.run("start", [&](int rank) { start(rank); });
+  }
+  int ranks() const { return std::get<1>(GetParam()); }
+  nn::Model& model(int rank) { return *models_[static_cast<size_t>(rank)]; }
+  KeyValueStore& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
+  static void fill(const Tensor& tensor, float value) { std::fill_n(tensor.data<float>(), tensor.elements(), value); }
+
+  /// A step in which rank r's gradients are all r + 1.
+  void step(int rank) {
+    fill(model(rank).gradients(), static_cast<float>(rank + 1));
+    for (const StoreKey& key : end(rank).keys()) end(rank).push(key.name);
+    end(rank).wait_for_pushes();
+    end(rank).update({.learning_rate = 0.5}, nullptr);
+  }
+  void init(int rank) { end(rank).init(keys_of(model(rank))); }
+
+  RankTeam team_;
+
+ private:
+  RankTeam::Options team_options() const {
+    RankTeam::Options options{.devices = {}, .threads = std::vector<int>(static_cast<size_t>(ranks()), 1)};
+    for (int rank = 0; rank < ranks(); ++rank) options.devices.push_back({DeviceKind::cpu, rank});
+    return options;
+  }
+  void start(int rank) {
+    auto& made = models_[static_cast<size_t>(rank)];
+    made = std::make_unique<nn::Model>();
+    made->add_stage(std::make_unique<nn::Linear>(30, 5));
+    made->place(team_.device(rank), {});
+    fill(made->weights(), 1);
+    const StoreContext context{.model = *made,
+                               .communicator = team_.communicator(rank),
+                               .clock = clocks_[rank],
+                               .optimizer = {.name = "sgd", .make = [](const optim::FlatWeights& flat) {
+                                               return std::make_unique<optim::Sgd>(flat,
+                                                                                   optim::SgdSettings{.momentum = 0.5});
+                                             }}};
+    auto& end = ends_[static_cast<size_t>(rank)];
+    if (memory_ != nullptr)
+      end = std::make_unique<LocalKeyValueStore>(context, team_.host_communicator(rank), memory_);
+    else
+      end = std::make_unique<DeviceKeyValueStore>(context, Placement::balanced);
+  }
+
+  std::array<PhaseClock, 4> clocks_;
+  std::shared_ptr<StoreMemory> memory_;
+  std::vector<std::unique_ptr<nn::Model>> models_;
+  std::vector<std::unique_ptr<KeyValueStore>> ends_;
+};
+
+TEST_P(KeyValueStores, GivesWhatItUpdatedFromTheSumOfAllPushes) {
+  const float sum = static_cast<float>(ranks() * (ranks() + 1)) / 2;
+  team_.run("test", [&](int rank) {
+    init(rank);
+    for (const float moved : {0.5f * sum, 0.5f * sum + 0.75f * sum}) {  // velocities: sum, then sum / 2 + sum
+      step(rank);
+      for (const StoreKey& key : end(rank).keys()) {
+        end(rank).pull(key.name);
+        const Tensor pulled = model(rank).weights().window(key.begin, {key.end - key.begin}, Layout::plain);
+        EXPECT_EQ(pulled.values(), std::vector<float>(static_cast<size_t>(pulled.elements()), 1 - moved)) << key.name;
+      }
+    }
+  });
+}
+
+TEST_P(KeyValueStores, KnowTheirStateByParameterOnRankZero) {
+  team_.run("test", [&](int rank) {
+    init(rank);
+    step(rank);
+    const auto state = end(rank).gather_state();
+    ASSERT_EQ(state.size(), rank == 0 ? 2u : 0u);
+    if (rank > 0) return;
+    EXPECT_EQ(state[0].name, "momentum_buffer.weight");
+    EXPECT_EQ(state[1].values, std::vector<float>(5, static_cast<float>(ranks() * (ranks() + 1)) / 2));
+  });
+}
+
+TEST_P(KeyValueStores, HoldEveryKeyOnce) {
+  std::vector<int64_t> held;
+  team_.run("test", [&](int rank) {
+    init(rank);
+    if (rank == 0) held = end(rank).held_bytes();
+  });
+  const int64_t weights = model(0).weights().bytes();
+  const bool local = std::get<0>(GetParam());
+  EXPECT_EQ(held.size(), local ? 1u : static_cast<size_t>(ranks()));
+  // Weights and velocity, and in host memory every rank's gradients.
+  EXPECT_EQ(std::accumulate(held.begin(), held.end(), int64_t{0}), (local ? 2 + ranks() : 2) * weights);
+}
+
+TEST_P(KeyValueStores, RefuseKeysThatTheyHaveOrDontHave) {
+  if (ranks() > 1) return;  // each of these ends its team
+  team_.run("test", [&](int rank) {
+    init(rank);
+    expect_error(ExitCode::bug, {"given keys again"}, [&] { init(rank); });
+    expect_error(ExitCode::bug, {"conv9.weight", "none of the store's 2"}, [&] { end(rank).push("conv9.weight"); });
+    expect_error(ExitCode::bug, {"conv9.weight", "none of the store's 2"}, [&] { end(rank).pull("conv9.weight"); });
+    end(rank).push("weight");
+    expect_error(ExitCode::bug, {"'weight' is pushed twice"}, [&] { end(rank).push("weight"); });
+    expect_error(ExitCode::bug, {"'bias'", "wasn't pushed"}, [&] { end(rank).wait_for_pushes(); });
+  });
+}
+
+TEST_P(KeyValueStores, ARankThatFailsEndsTheOthersWaits) {
+  if (ranks() == 1) return;
+  expect_error(ExitCode::device, {"rank 1", "out of everything"}, [&] {
+    team_.run("test", [&](int rank) {
+      init(rank);
+      if (rank == 1) throw Error(ExitCode::device, "out of everything");
+      step(rank);
+    });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, KeyValueStores, ::testing::Combine(::testing::Bool(), ::testing::Values(1, 2, 3, 4)),
+                         [](const auto& one) {
+                           return (std::get<0>(one.param) ? "local_" : "device_") +
+                                  std::to_string(std::get<1>(one.param));
+                         });
+
+}  // namespace
+}  // namespace dptrain::parallel

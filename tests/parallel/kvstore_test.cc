@@ -1,0 +1,144 @@
+// kvstore: the bits of ddp whatever the store, what it sends, and where its memory is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/bert.h"
+#include "parallel/digits.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using State = std::vector<nn::NamedValues>;
+
+void expect_same_values(const State& a, const State& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].name, b[t].name);
+    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
+  }
+}
+
+constexpr const char* kStores[] = {"kvstore", "kvstore_round_robin", "kvstore_local"};
+
+StrategyOptions options_of(const char* name, int devices) {
+  return {.name = name,
+          .devices = devices,
+          .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true},
+          .clip_norm = 0.5,
+          .average_decay = 0.9,
+          .micro_batches = 3};
+}
+
+TrainingState goes_on(const StrategyOptions& options, const TrainingState& from, int64_t steps = 4) {
+  const auto strategy = make_strategy(options);
+  strategy->restore(from);
+  train(*strategy, digits(50 * steps, 10), steps, 50, 0.01, options.micro_batches);
+  return strategy->training_state();
+}
+
+TEST(KvStore, EndsInTheBitsOfDdp) {
+  for (const int devices : {1, 2, 3, 4}) {
+    const TrainingState ddp = goes_on(options_of("ddp", devices), {});
+    for (const char* name : kStores) {
+      SCOPED_TRACE(::testing::Message() << name << " on " << devices);
+      const TrainingState stored = goes_on(options_of(name, devices), {});
+      expect_same_values(stored.model, ddp.model);
+      expect_same_values(stored.optimizer, ddp.optimizer);
+      expect_same_values(stored.average, ddp.average);
+    }
+  }
+}
+
+TEST(KvStore, ComputesInBf16AsDdpDoes) {
+  StrategyOptions options = options_of("ddp", 2);
+  options.precision = Precision::bf16;
+  const TrainingState ddp = goes_on(options, {});
+  for (const char* name : kStores) {
+    options.name = name;
+    expect_same_values(goes_on(options, {}).model, ddp.model);
+  }
+}
+
+TEST(KvStore, CheckpointsAreThoseOfDdpOnAnyDevices) {
+  for (const char* name : kStores) {
+    SCOPED_TRACE(name);
+    const TrainingState start = goes_on(options_of(name, 3), {});
+    for (const int devices : {1, 2}) {
+      const TrainingState ddp = goes_on(options_of("ddp", devices), start);
+      const TrainingState stored = goes_on(options_of(name, devices), start);
+      expect_same_values(stored.model, ddp.model);
+      expect_same_values(stored.optimizer, ddp.optimizer);
+    }
+  }
+}
+
+TEST(KvStore, SendsWhatItsTypeNeeds) {
+  const auto bytes_of = [](const char* name, int devices) {
+    const auto strategy = make_strategy({.name = name, .devices = devices});
+    train(*strategy, digits(50, 10), 1, 50, 0.01);
+    int64_t bytes = 0;
+    for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
+    return bytes;
+  };
+  const int64_t weights = bytes_of("kvstore_local", 1) / 2;  // to the host and back
+  for (const int devices : {1, 2, 3, 4}) {
+    SCOPED_TRACE(devices);
+    // Each rank but a key's own sends its gradient there, and gets its weights.
+    EXPECT_EQ(bytes_of("kvstore", devices), 2 * (devices - 1) * weights);
+    EXPECT_EQ(bytes_of("kvstore_round_robin", devices), 2 * (devices - 1) * weights);
+    EXPECT_EQ(bytes_of("kvstore_local", devices), 2 * devices * weights);
+  }
+}
+
+/// A small BERT whose embedding is about a third of it, on three devices.
+std::unique_ptr<Strategy> bert_of_many_words(const char* name) {
+  const models::TextSizes text{.vocabulary = 250, .sequence = 24};
+  const StrategyOptions options{.name = name, .devices = 3, .adam = optim::AdamSettings{}};
+  StrategyContext context = context_of(options);
+  const models::BertOptions sizes{
+      .vocabulary = text.vocabulary, .hidden = 16, .layers = 2, .heads = 2, .sequence = text.sequence};
+  context.replica.model = {.name = "bert", .build = [sizes](const nn::LayerOptions&, const models::ModelInput& input) {
+                             return models::build_bert(sizes, input);
+                           }};
+  context.replica.input = {.text = text};
+  return make_strategy(options, context);
+}
+
+TEST(KvStore, RoundRobinFillsTheDeviceThatHasTheEmbedding) {
+  const auto imbalance = [](const char* name) {
+    const auto strategy = bert_of_many_words(name);
+    const auto use = strategy->store();
+    std::vector<double> bytes;
+    for (int rank = 0; rank < 3; ++rank) {
+      const int64_t state = strategy->device(rank).allocator().in_use()[MemoryPurpose::optimizer];
+      // Adam's two tensors beside the weights themselves.
+      EXPECT_EQ(use->bytes[static_cast<size_t>(rank)], state / 2 * 3) << "what the device counts";
+      bytes.push_back(static_cast<double>(state));
+    }
+    return *std::ranges::max_element(bytes) / *std::ranges::min_element(bytes);
+  };
+  EXPECT_LT(imbalance("kvstore"), 1.1);
+  EXPECT_GT(imbalance("kvstore_round_robin"), 3);
+}
+
+TEST(KvStore, OfTypeLocalTakesNoMemoryOfDevices) {
+  const auto strategy = make_strategy({.name = "kvstore_local", .devices = 2, .adam = optim::AdamSettings{}});
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(strategy->device(rank).allocator().in_use()[MemoryPurpose::optimizer], 0);
+  const int64_t weights = strategy->device(0).allocator().in_use()[MemoryPurpose::gradients];
+  EXPECT_EQ(strategy->store()->bytes, std::vector<int64_t>{5 * weights}) << "weights, two of Adam's, two gradients";
+}
+
+TEST(KvStore, PushesOnceAStep) {
+  const auto counts_of = [](int64_t micro_batches) {
+    const auto strategy = make_strategy({.name = "kvstore", .devices = 2});
+    train(*strategy, digits(64, 10), 1, 64, 0.05, micro_batches);
+    return strategy->take_costs(0).communication;
+  };
+  EXPECT_EQ(counts_of(4).bytes, counts_of(1).bytes);
+  EXPECT_EQ(counts_of(4).collectives, counts_of(1).collectives);
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

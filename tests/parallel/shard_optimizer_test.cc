@@ -1,0 +1,137 @@
+// ddp with shard_optimizer: the bits of ddp, a part of its optimizer's memory, checkpoints of anybody.
+#include <gtest/gtest.h>
+
+#include "parallel/digits.h"
+#include "parallel/owned_range.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using State = std::vector<nn::NamedValues>;
+
+void expect_same_values(const State& a, const State& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].name, b[t].name);
+    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
+  }
+}
+
+StrategyOptions adam_on(const char* name, int devices) {
+  return {.name = name, .devices = devices, .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true}};
+}
+
+/// Everything that a checkpoint holds after some steps of 50 samples.
+TrainingState state_after(const StrategyOptions& options, int64_t steps = 4) {
+  const auto strategy = make_strategy(options);
+  train(*strategy, digits(50 * steps, 10), steps, 50, 0.01, options.micro_batches);
+  return strategy->training_state();
+}
+
+TEST(EqualRanges, CoverEverythingInMultiplesOfSixteen) {
+  for (const int64_t elements : {int64_t{0}, int64_t{16}, int64_t{48}, int64_t{61'712}})
+    for (int ranks = 1; ranks <= 8; ++ranks) {
+      SCOPED_TRACE(::testing::Message() << elements << " over " << ranks);
+      const auto ranges = equal_ranges(elements, ranks);
+      ASSERT_EQ(static_cast<int>(ranges.size()), ranks);
+      int64_t end = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const OwnedRange& range = ranges[static_cast<size_t>(rank)];
+        EXPECT_EQ(range.owner, rank);
+        EXPECT_EQ(range.begin, end);
+        EXPECT_EQ(range.begin % 16, 0);
+        EXPECT_LT(std::abs(range.elements() - elements / ranks), 16);
+        end = range.end;
+      }
+      EXPECT_EQ(end, elements);
+    }
+}
+
+TEST(ShardOptimizer, EndsInTheBitsOfDdp) {
+  for (const int devices : {1, 2, 3, 4})
+    for (const BucketOptions& buckets : {BucketOptions{}, BucketOptions{.bucket_mb = 0.02, .first_bucket_mb = 0.001},
+                                         BucketOptions{.overlap = false}}) {
+      SCOPED_TRACE(::testing::Message() << devices << " devices, buckets of " << buckets.bucket_mb);
+      StrategyOptions options = adam_on("ddp", devices);
+      options.buckets = buckets;
+      options.micro_batches = 3;
+      const TrainingState whole = state_after(options);
+      options.name = "ddp_sharded";
+      const TrainingState dealt = state_after(options);
+      expect_same_values(dealt.model, whole.model);
+      expect_same_values(dealt.optimizer, whole.optimizer);
+    }
+}
+
+TEST(ShardOptimizer, ClipsAndAveragesInTheBitsOfDdp) {
+  StrategyOptions options = adam_on("ddp", 3);
+  options.clip_norm = 0.5;
+  options.average_decay = 0.9;
+  const TrainingState whole = state_after(options);
+  options.name = "ddp_sharded";
+  const TrainingState dealt = state_after(options);
+  expect_same_values(dealt.model, whole.model);
+  expect_same_values(dealt.average, whole.average);
+}
+
+TEST(ShardOptimizer, KeepsBf16CopiesInTheBitsOfDdp) {
+  StrategyOptions options = adam_on("ddp", 2);
+  options.precision = Precision::bf16;
+  const TrainingState whole = state_after(options);
+  options.name = "ddp_sharded";
+  expect_same_values(state_after(options).model, whole.model);
+}
+
+TEST(ShardOptimizer, ADeviceHasStateForItsPartAlone) {
+  const auto optimizer_bytes = [](const char* name, int devices) {
+    const auto strategy = make_strategy(adam_on(name, devices));
+    std::vector<int64_t> bytes;
+    for (int rank = 0; rank < devices; ++rank)
+      bytes.push_back(strategy->device(rank).allocator().in_use()[MemoryPurpose::optimizer]);
+    return bytes;
+  };
+  const int64_t whole = optimizer_bytes("ddp", 1)[0];
+  for (const int devices : {2, 3, 4})
+    for (const int64_t part : optimizer_bytes("ddp_sharded", devices))
+      // Both of Adam's tensors are at most 16 elements longer than an equal part, and blocks are cut in cache lines.
+      EXPECT_NEAR(static_cast<double>(part), static_cast<double>(whole) / devices, 2 * (64 + 256)) << devices;
+}
+
+TEST(ShardOptimizer, SendsWhatDdpSends) {
+  const auto bytes_of = [](const StrategyOptions& options) {
+    const auto strategy = make_strategy(options);
+    train(*strategy, digits(50, 10), 1, 50, 0.01);
+    strategy->training_state();  // which no step pays for
+    int64_t bytes = 0;
+    for (int rank = 0; rank < options.devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
+    return bytes;
+  };
+  for (const int devices : {1, 2, 3, 4}) {
+    SCOPED_TRACE(devices);
+    const int64_t ddp = bytes_of(adam_on("ddp", devices));
+    EXPECT_EQ(bytes_of(adam_on("ddp_sharded", devices)), ddp);
+    StrategyOptions clipped = adam_on("ddp_sharded", devices);
+    clipped.clip_norm = 0.5;
+    EXPECT_EQ(bytes_of(clipped), ddp + 2 * (devices - 1) * 8 * devices) << "a sum of squares of each range";
+  }
+}
+
+TEST(ShardOptimizer, CheckpointsAreThoseOfDdpOnAnyDevices) {
+  const Datasets data = digits(400, 10);
+  const auto goes_on = [&](const TrainingState& from, const char* name, int devices) {
+    const auto strategy = make_strategy(adam_on(name, devices));
+    strategy->restore(from);
+    train(*strategy, data, 3, 40, 0.01);
+    return strategy->training_state();
+  };
+  const TrainingState start = state_after(adam_on("ddp_sharded", 3));
+  expect_same_values(state_after(adam_on("ddp", 3)).optimizer, start.optimizer);
+  for (const int devices : {1, 2, 4}) {
+    const TrainingState whole = goes_on(start, "ddp", devices), dealt = goes_on(start, "ddp_sharded", devices);
+    expect_same_values(dealt.model, whole.model);
+    expect_same_values(dealt.optimizer, whole.optimizer);
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::parallel
