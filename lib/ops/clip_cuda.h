@@ -4,6 +4,7 @@
 
 namespace dptrain::ops::cuda {
 
-Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor);
+Tensor sum_of_squares(const Tensor& gradients);
+Tensor clip_factor_of(const Tensor& squares, double most, const Tensor& factor);
 
 }  // namespace dptrain::ops::cuda

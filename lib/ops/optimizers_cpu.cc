@@ -35,9 +35,9 @@ void write_copy(const float* weight, const Tensor& copy, int64_t at, int64_t cou
 
 }  // namespace
 
-Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
+Tensor sum_of_squares(const Tensor& gradients) {
   const int64_t elements = gradients.storage_elements();
-  const Tensor clip = Tensor::empty(gradients.device(), {1}, {.purpose = MemoryPurpose::workspace});
+  const Tensor sum = Tensor::empty(gradients.device(), {1}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
   // Summed by runs, so that the sum is the same for any number of threads.
   std::vector<double> squares(static_cast<size_t>((elements + kRun - 1) / kRun));
   parallel_for(gradients.device(), static_cast<int64_t>(squares.size()), [&](int64_t run) {
@@ -45,8 +45,14 @@ Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
     squares[static_cast<size_t>(run)] =
         elementwise_kernels().sum_of_squares(gradients.data<float>() + begin, std::min(kRun, elements - begin));
   });
+  *sum.data<double>() = std::accumulate(squares.begin(), squares.end(), 0.0);
+  return sum;
+}
+
+Tensor clip_factor_of(const Tensor& squares, double most, const Tensor& factor) {
+  const Tensor clip = Tensor::empty(squares.device(), {1}, {.purpose = MemoryPurpose::workspace});
   const double before = factor.defined() ? *factor.data<float>() : 1;
-  const double norm = before * std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+  const double norm = before * std::sqrt(*squares.data<double>());
   const double share = most / (norm + kClipEpsilon);
   *clip.data<float>() = static_cast<float>(before * (share < 1 ? share : 1));
   return clip;

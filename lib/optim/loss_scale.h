@@ -22,6 +22,9 @@ class LossScale {
   const Tensor& factor() const { return state_.scale; }
   /// Looks at the step's complete gradients; the update that follows is to read the control.
   void look_at(const Tensor& gradients) { ops::find_nonfinite(gradients, state_.found); }
+  /// What it found, i32 [1]: not 0 where the step is to be skipped. Of a model in parts that is found by all of them
+  /// together.
+  const Tensor& found() const { return state_.found; }
   void fill(ops::UpdateControl& control) const {
     control.gradient_factor = state_.inverse;
     control.skip = state_.found;

@@ -36,6 +36,26 @@ TEST_P(Clip, CountsAFactorThatGradientsHaveAlready) {
   EXPECT_NEAR(quarter, alone / 4, 1e-5 * alone);
 }
 
+TEST_P(Clip, TheSquaresOfPartsAddUpToThoseOfTheWhole) {
+  const auto& values = GetParam().values;
+  const auto device = GetParam().row.open();
+  const int64_t elements = values["elements"];
+  const double most = values["most"];
+  const Tensor gradients = formula_tensor(*device, {elements}, {.tensor = kOutputGradient});
+  const auto squares_of = [&](const Tensor& part) {
+    double squares = 0;
+    const Tensor sum = ops::sum_of_squares(part);
+    device->download(&squares, sum.raw(), sizeof squares);
+    return squares;
+  };
+  const double sum =
+      squares_of(gradients.samples(0, elements / 3)) + squares_of(gradients.samples(elements / 3, elements));
+  const Tensor squares = Tensor::empty(*device, {1}, {.dtype = DType::f64});
+  device->upload(squares.raw(), &sum, sizeof sum);
+  const float whole = ops::clip_factor(gradients, most).values()[0];
+  EXPECT_NEAR(ops::clip_factor_of(squares, most).values()[0], whole, 1e-7 * whole) << "the rounding of a float";
+}
+
 INSTANTIATE_TEST_SUITE_P(PyTorch, Clip, ::testing::ValuesIn(pytorch_cases("clip")), CaseName());
 
 TEST(ClipNorm, IsTheSameForAnyNumberOfThreads) {
