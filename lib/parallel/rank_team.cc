@@ -6,7 +6,6 @@
 #include <new>
 
 #include "base/check.h"
-#include "comm/communicators.h"
 #include "ops/gpu_libraries.h"
 
 namespace dptrain::parallel {
@@ -29,7 +28,8 @@ Error described(const Device& device, int rank, int size, const std::string& wha
 
 }  // namespace
 
-RankTeam::RankTeam(const Options& options) {
+RankTeam::RankTeam(const Options& options)
+    : communicator_options_{.timeout_s = options.timeout_s, .deterministic = options.deterministic} {
   const int size = static_cast<int>(options.devices.size());
   DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
                 options.threads.size());
@@ -45,8 +45,7 @@ RankTeam::RankTeam(const Options& options) {
   if (std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
-  communicators_ =
-      make_communicators(devices, {.timeout_s = options.timeout_s, .deterministic = options.deterministic});
+  communicators_ = make_communicators(devices, communicator_options_);
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 
@@ -57,6 +56,28 @@ RankTeam::~RankTeam() {
   }
   work_arrived_.notify_all();
   for (auto& thread : threads_) thread.join();
+}
+
+std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
+  std::vector<Device*> devices;
+  for (const int rank : ranks) devices.push_back(&device(rank));
+  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, communicator_options_)});
+  std::vector<Communicator*> members;
+  for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
+  return members;
+}
+
+CommCounts RankTeam::counts(int rank) const {
+  CommCounts counts = communicators_[static_cast<size_t>(rank)]->counts();
+  for (const Group& group : groups_) {
+    for (size_t i = 0; i < group.ranks.size(); ++i) {
+      if (group.ranks[i] != rank) continue;
+      const CommCounts of_group = group.communicators[i]->counts();
+      counts.bytes += of_group.bytes;
+      counts.collectives += of_group.collectives;
+    }
+  }
+  return counts;
 }
 
 void RankTeam::run(const std::string& what, const std::function<void(int)>& work) {
@@ -102,6 +123,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
     root_cause_ = std::make_exception_ptr(error);
   }
   communicator(rank).abort(error.what());
+  for (const Group& group : groups_) group.communicators.front()->abort(error.what());
 }
 
 }  // namespace dptrain::parallel

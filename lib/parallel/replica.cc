@@ -62,7 +62,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
       label_smoothing_(spec.label_smoothing),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
-  model_->place(device, spec.initialization, compute_dtype(spec.precision));
+  model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
   if (duties.updates) optimizer_ = spec.optimizer.make(*model_);
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
@@ -106,6 +106,8 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
     TextOnDevice text = cut_text(numbers, part);
     return {.x = text.tokens, .text = text.inputs, .targets = std::move(text.targets), .ids = ids};
   }
+  if (!model_->has_beginning())
+    return {.x = {}, .text = {}, .targets = {uploaded_values(device_, DType::i32, part.targets[0])}, .ids = ids};
   if (part.images.defined()) {
     const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
     const Tensor images = ops::converted(part.images, {.dtype = dtype(), .layout = part.images.layout()});
@@ -127,13 +129,13 @@ Replica::Samples Replica::uploaded(const BatchPart& part) {
                  uploaded_values(device_, DType::i32, text_numbers(part)));
 }
 
-std::vector<Variable> Replica::forward(Tape& tape, const Samples& samples) {
-  return model_->outputs(tape.input(samples.x), {.tape = tape,
-                                                 .training = true,
-                                                 .seed = seed_,
-                                                 .epoch = exchange_.epoch(),
-                                                 .sample_ids = samples.ids,
-                                                 .text = samples.text});
+std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples) {
+  return model_->outputs(x, {.tape = x.tape(),
+                             .training = true,
+                             .seed = seed_,
+                             .epoch = exchange_.epoch(),
+                             .sample_ids = samples.ids,
+                             .text = samples.text});
 }
 
 std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
@@ -181,17 +183,21 @@ void Replica::add_gradients(const BatchPart& part, const Place& place, const Gra
     DPTRAIN_CHECK(parameter->has_gradient(), "parameter {} got no gradient", parameter->name());
 }
 
-void Replica::update() {
+void Replica::update(const SumOverParts& sum) {
   const InPhase updating(clock_, Phase::optimizer);
   optim::OptimizerStep step{.learning_rate = numbers_.learning_rate,
                             .number = numbers_.step,
                             .control = {.learning_rate = exchange_.learning_rate(), .step = exchange_.step()}};
   if (loss_scale_) {
     loss_scale_->look_at(model_->gradients());
+    if (sum) sum(loss_scale_->found());
     loss_scale_->fill(step.control);
   }
-  if (clip_norm_)
-    step.control.gradient_factor = ops::clip_factor(model_->gradients(), *clip_norm_, step.control.gradient_factor);
+  if (clip_norm_) {
+    const Tensor squares = ops::sum_of_squares(model_->own_gradients());
+    if (sum) sum(squares);
+    step.control.gradient_factor = ops::clip_factor_of(squares, *clip_norm_, step.control.gradient_factor);
+  }
   optimizer_->step(*model_, step);
   if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
@@ -225,9 +231,16 @@ void Replica::restore(const TrainingState& state) {
 StepResults Replica::evaluate(const BatchPart& block) {
   Tape tape(Tape::Mode::forget);
   const Samples samples = uploaded(block);
+  return results_of(evaluation_outputs(tape.input(samples.x), samples), samples, block);
+}
+
+std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples) {
+  return model_->outputs(x, {.tape = x.tape(), .text = samples.text});
+}
+
+StepResults Replica::results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block) {
   const std::vector<int64_t> counted = counted_labels(block);
   StepResults results{.outputs = {}, .samples = block.samples()};
-  const auto outputs = model_->outputs(tape.input(samples.x), {.tape = tape, .text = samples.text});
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Tensor& logits = outputs[k].value();
     const auto correct = downloaded<int32_t>(ops::correct_samples(logits, samples.targets[k]));

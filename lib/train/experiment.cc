@@ -231,8 +231,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.devices = read_devices(config);
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());
-  experiment.strategy = parallel::read_strategy(config, devices);
   const BatchSizes sizes = read_batch_sizes(config, devices);
+  experiment.strategy =
+      parallel::read_strategy(config, {.devices = devices, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
   experiment.batch_size = sizes.batch;
   experiment.accumulate = sizes.accumulate;
   experiment.learning_rate = read_learning_rate(config, sizes.batch);

@@ -10,6 +10,7 @@
 #include "optim/sgd.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
+#include "parallel/pipeline_strategy.h"
 #include "parallel/single.h"
 #include "support/source_tree.h"
 
@@ -40,6 +41,7 @@ struct StrategyOptions {
   Precision precision = Precision::fp32;
   bool deterministic = true;
   Recompute recompute = Recompute::automatic;
+  PipelineOptions pipeline = {};  ///< of model_parallel and hybrid
 };
 
 inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
@@ -73,8 +75,13 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   return context;
 }
 
+inline bool is_pipeline(const StrategyOptions& options) {
+  return options.name == "model_parallel" || options.name == "hybrid";
+}
+
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
   const StrategyContext context = context_of(options);
+  if (is_pipeline(options)) return PipelineStrategy::make(context, options.pipeline);
   if (options.name == "single") return std::make_unique<Single>(context);
   if (options.name == "data_parallel") return std::make_unique<DataParallel>(context, options.output_rank);
   return std::make_unique<Ddp>(context, options.buckets);
