@@ -24,7 +24,7 @@ struct CommCounts {
   int64_t collectives = 0;
 };
 
-/// A collective that was started and goes on while its rank computes.
+/// A collective or a message that was started and goes on while its rank computes.
 class CommWork {
  public:
   virtual ~CommWork() = default;
@@ -73,9 +73,13 @@ class Communicator {
   virtual void gather(const CommBuffer& in, const CommBuffer& out, int root) = 0;
   /// The reverse: rank r's `out` is filled from the root's `in` at the sum of the sizes before it. Blocks.
   virtual void scatter(const CommBuffer& in, const CommBuffer& out, int root) = 0;
-  /// One message to `peer`, which must call `receive` with this rank and the same size. Blocks until it was received.
-  virtual void send(const CommBuffer& buffer, int peer) = 0;
-  virtual void receive(const CommBuffer& buffer, int peer) = 0;
+  /// One message to `peer`, which must receive from this rank and the same size. Blocks until it was received.
+  void send(const CommBuffer& buffer, int peer) { start_send(buffer, peer)->wait(); }
+  void receive(const CommBuffer& buffer, int peer) { start_receive(buffer, peer)->wait(); }
+  /// The same, started: `buffer` must not be touched until `wait` has returned. Starting waits for nobody. Messages
+  /// from one rank to another arrive in the order in which both started them, and are waited for in that order.
+  virtual std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) = 0;
+  virtual std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) = 0;
   /// Blocks until every rank has called it.
   virtual void barrier() = 0;
 

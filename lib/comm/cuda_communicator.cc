@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/comm_call.h"
+#include "comm/cuda_message.h"
 #include "comm/cuda_work.h"
 #include "comm/thread_communicator.h"
 #include "comm/tree_sum_cuda.h"
@@ -16,23 +17,24 @@ namespace {
 /// What a rank shows the others while their threads meet.
 struct Shown {
   CommCall call;
-  CudaEvent ready;                         ///< its buffers hold what the call reads
-  CudaEvent done;                          ///< its share of the work is done
-  std::map<int, struct Message*> message;  ///< by receiver, on its way from this rank
+  CudaEvent ready;                  ///< its buffers hold what the call reads
+  CudaEvent done;                   ///< its share of the work is done
+  std::map<int, CudaMailbox> mail;  ///< by receiver
 };
 
-/// Lies on the sender's stack until the receiver has answered.
-struct Message {
-  CommBuffer buffer;
-  const CudaEvent* ready;
-  std::shared_ptr<const CudaEvent> received = {};  ///< set by the receiver, whose GPU it belongs to
-};
-
-/// `meeting` compares the ranks' calls, counts them and has the deadline; the GPUs do the work.
+/// `meeting` compares the ranks' calls, counts them and has the deadline; the GPUs do the work. `answers` carries what
+/// receivers say to senders, apart from the messages the other way.
 class CudaCommunicator final : public Communicator {
  public:
-  CudaCommunicator(CudaDevice& device, std::unique_ptr<Communicator> meeting, std::shared_ptr<std::vector<Shown>> shown)
-      : device_(device), meeting_(std::move(meeting)), shown_(std::move(shown)) {}
+  struct Meetings {
+    std::unique_ptr<Communicator> calls;
+    std::unique_ptr<Communicator> answers;
+  };
+  CudaCommunicator(CudaDevice& device, Meetings meetings, std::shared_ptr<std::vector<Shown>> shown)
+      : device_(device),
+        meeting_(std::move(meetings.calls)),
+        answers_(std::move(meetings.answers)),
+        shown_(std::move(shown)) {}
 
   int rank() const override { return meeting_->rank(); }
   int size() const override { return meeting_->size(); }
@@ -62,11 +64,14 @@ class CudaCommunicator final : public Communicator {
     run({.kind = CommKind::scatter, .in = rank() == root ? in : CommBuffer{}, .out = out, .other = root},
         [&] { meeting_->scatter(in, out, root); });
   }
-  void send(const CommBuffer& buffer, int peer) override;
-  void receive(const CommBuffer& buffer, int peer) override;
+  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override;
+  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override;
   void barrier() override { meeting_->barrier(); }
 
-  void abort(const std::string& cause) override { meeting_->abort(cause); }
+  void abort(const std::string& cause) override {
+    meeting_->abort(cause);
+    answers_->abort(cause);
+  }
   CommCounts counts() const override { return meeting_->counts(); }
 
  private:
@@ -80,6 +85,7 @@ class CudaCommunicator final : public Communicator {
 
   CudaDevice& device_;
   std::unique_ptr<Communicator> meeting_;
+  std::unique_ptr<Communicator> answers_;
   std::shared_ptr<std::vector<Shown>> shown_;  ///< by rank; each rank writes its own
 };
 
@@ -107,29 +113,18 @@ std::unique_ptr<CommWork> CudaCommunicator::start(const CommCall& call, const Me
   return work;
 }
 
-void CudaCommunicator::send(const CommBuffer& buffer, int peer) {
+std::unique_ptr<CommWork> CudaCommunicator::start_send(const CommBuffer& buffer, int peer) {
   check_call({.kind = CommKind::send, .in = buffer, .other = peer}, rank(), size());
-  CudaEvent ready;
-  ready.record(device_.stream());
-  Message message{.buffer = buffer, .ready = &ready};
-  shown(rank()).message[peer] = &message;
-  meeting_->send(buffer, peer);
-  meeting_->receive({}, peer);
-  message.received->block(device_.stream());
+  return start_cuda_send(
+      {.device = device_, .calls = *meeting_, .answers = *answers_, .mail = shown(rank()).mail.at(peer), .peer = peer},
+      buffer);
 }
 
-void CudaCommunicator::receive(const CommBuffer& buffer, int peer) {
-  meeting_->receive(buffer, peer);
-  Message& message = *shown(peer).message.at(rank());
-  message.ready->block(device_.stream());
-  if (buffer.elements > 0)
-    cuda_check(cudaMemcpyAsync(buffer.data, message.buffer.data, static_cast<size_t>(buffer.bytes()), cudaMemcpyDefault,
-                               device_.stream()),
-               "cudaMemcpyAsync");
-  auto received = std::make_shared<CudaEvent>();
-  received->record(device_.stream());
-  message.received = std::move(received);
-  meeting_->send({}, peer);
+std::unique_ptr<CommWork> CudaCommunicator::start_receive(const CommBuffer& buffer, int peer) {
+  check_call({.kind = CommKind::receive, .out = buffer, .other = peer}, rank(), size());
+  return start_cuda_receive(
+      {.device = device_, .calls = *meeting_, .answers = *answers_, .mail = shown(peer).mail.at(rank()), .peer = peer},
+      buffer);
 }
 
 /// Whether GPU `to` gets what GPU `from` holds: 1 MiB, compared on the host.
@@ -179,18 +174,21 @@ bool cuda_peers_reach(const std::vector<Device*>& devices) {
 std::vector<std::unique_ptr<Communicator>> make_cuda_communicators(const std::vector<Device*>& devices,
                                                                    double timeout_s) {
   const auto size = static_cast<int>(devices.size());
-  auto meetings = make_thread_communicators(size, {.timeout_s = timeout_s, .meet_only = true});
+  const ThreadGroupOptions meet{.timeout_s = timeout_s, .meet_only = true};
+  auto calls = make_thread_communicators(size, meet), answers = make_thread_communicators(size, meet);
   auto shown = std::make_shared<std::vector<Shown>>();
+  shown->reserve(devices.size());
   for (Device* device : devices) {
     device->enter_thread();  // an event belongs to the GPU that records it
     // Every receiver has its place before any thread looks for it.
-    for (Shown& made = shown->emplace_back(); static_cast<int>(made.message.size()) < size;)
-      made.message.emplace(static_cast<int>(made.message.size()), nullptr);
+    Shown& made = shown->emplace_back();
+    for (int receiver = 0; receiver < size; ++receiver) made.mail.try_emplace(receiver);
   }
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (size_t rank = 0; rank < devices.size(); ++rank)
-    ranks.push_back(
-        std::make_unique<CudaCommunicator>(CudaDevice::of(*devices[rank]), std::move(meetings[rank]), shown));
+    ranks.push_back(std::make_unique<CudaCommunicator>(
+        CudaDevice::of(*devices[rank]),
+        CudaCommunicator::Meetings{.calls = std::move(calls[rank]), .answers = std::move(answers[rank])}, shown));
   return ranks;
 }
 

@@ -114,8 +114,12 @@ class NcclCommunicator final : public Communicator {
   void all_gather(const CommBuffer& in, const CommBuffer& out) override { others_->all_gather(in, out); }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override { others_->gather(in, out, root); }
   void scatter(const CommBuffer& in, const CommBuffer& out, int root) override { others_->scatter(in, out, root); }
-  void send(const CommBuffer& buffer, int peer) override { others_->send(buffer, peer); }
-  void receive(const CommBuffer& buffer, int peer) override { others_->receive(buffer, peer); }
+  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
+    return others_->start_send(buffer, peer);
+  }
+  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
+    return others_->start_receive(buffer, peer);
+  }
   void barrier() override { others_->barrier(); }
 
   void abort(const std::string& cause) override {

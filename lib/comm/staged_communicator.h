@@ -8,7 +8,8 @@
 namespace dptrain {
 
 /// Buffers in `device`'s memory over a communicator of host memory: each is copied to the host before and from it
-/// after. For lists of unlike devices, and for GPUs that don't reach each other. Every call blocks; nothing overlaps.
+/// after. For lists of unlike devices, and for GPUs that don't reach each other. Collectives block even where they are
+/// started; nothing overlaps with them.
 std::unique_ptr<Communicator> make_staged_communicator(Device& device, std::unique_ptr<Communicator> host);
 
 }  // namespace dptrain

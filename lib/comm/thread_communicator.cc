@@ -76,11 +76,11 @@ class ThreadCommunicator final : public Communicator {
   void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
     start({.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root})->wait();
   }
-  void send(const CommBuffer& buffer, int peer) override {
-    start({.kind = CommKind::send, .in = buffer, .other = peer})->wait();
+  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
+    return start({.kind = CommKind::send, .in = buffer, .other = peer});
   }
-  void receive(const CommBuffer& buffer, int peer) override {
-    start({.kind = CommKind::receive, .out = buffer, .other = peer})->wait();
+  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
+    return start({.kind = CommKind::receive, .out = buffer, .other = peer});
   }
   void barrier() override { start({.kind = CommKind::barrier})->wait(); }
 

@@ -21,7 +21,8 @@ void load_augmented(const ImageDataset& dataset, int64_t sample, const PartOptio
                               image, out);
 }
 
-BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device& device,
+/// With images where there is a CPU worker for them.
+BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device* device,
                     const PartOptions& options) {
   const Shape image = dataset.image_shape();
   const auto elements = static_cast<size_t>(image.elements());
@@ -32,8 +33,8 @@ BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> sample
   part.augmentations = options.augmentations;
   std::vector<int32_t>& labels = part.targets.emplace_back();
   for (const int64_t sample : samples) labels.push_back(dataset.label(sample));
-  if (device.kind() != DeviceKind::cpu) return part;
-  part.images = Tensor::empty(device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
+  if (device == nullptr || device->kind() != DeviceKind::cpu) return part;
+  part.images = Tensor::empty(*device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
   float* out = part.images.data<float>();
   for (const int64_t sample : samples) {
     if (options.augmentations.empty())
@@ -79,12 +80,20 @@ void predict_masked_only(BatchPart& part) {
   pad_predicted(part);
 }
 
-BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, Device& device, const PartOptions& options) {
+BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, Device* device, const PartOptions& options) {
   const auto* images = dynamic_cast<const ImageDataset*>(&dataset);
   BatchPart part = images != nullptr ? images_of(*images, samples, device, options)
                                      : text_of(dynamic_cast<const TextDataset&>(dataset), samples, options.epoch);
   part.sample_ids.assign(samples.begin(), samples.end());
   return part;
+}
+
+BatchPart block_of(const Dataset& dataset, int64_t begin, int64_t end, Device* device) {
+  DPTRAIN_CHECK(0 <= begin && begin <= end && end <= dataset.samples(), "samples {} to {} of {}", begin, end,
+                dataset.samples());
+  std::vector<int64_t> samples(static_cast<size_t>(end - begin));
+  std::iota(samples.begin(), samples.end(), begin);
+  return load(dataset, samples, device, {});
 }
 
 }  // namespace
@@ -105,17 +114,17 @@ std::vector<int64_t> counted_labels(const BatchPart& part) {
 
 BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
                     const PartOptions& options) {
-  BatchPart part = load(dataset, samples, device, options);
+  BatchPart part = load(dataset, samples, &device, options);
   if (!part.text.tokens.empty()) predict_masked_only(part);
   return part;
 }
 
 BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device) {
-  DPTRAIN_CHECK(0 <= begin && begin <= end && end <= dataset.samples(), "samples {} to {} of {}", begin, end,
-                dataset.samples());
-  std::vector<int64_t> samples(static_cast<size_t>(end - begin));
-  std::iota(samples.begin(), samples.end(), begin);
-  return load(dataset, samples, device, {});
+  return block_of(dataset, begin, end, &device);
+}
+
+BatchPart load_block_without_images(const Dataset& dataset, int64_t begin, int64_t end) {
+  return block_of(dataset, begin, end, nullptr);
 }
 
 }  // namespace dptrain

@@ -59,5 +59,7 @@ BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, De
 
 /// Samples begin to end - 1 in the order of the data set, all rows of text predicted: what an evaluation reads.
 BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device);
+/// The same without images, for devices that don't read them.
+BatchPart load_block_without_images(const Dataset& dataset, int64_t begin, int64_t end);
 
 }  // namespace dptrain

@@ -1,5 +1,6 @@
 #include "nn/model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -23,14 +24,16 @@ void Model::add_stage(std::unique_ptr<Module> stage, std::string prefix) {
   stages_.push_back({std::move(prefix), std::move(stage)});
 }
 
-void Model::take_in(Component& component, const std::string& prefix, std::vector<Initializer>& initializers) {
+void Model::take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings) {
   component.visit_parameters(
       [&](const std::string& name, Parameter& parameter, const Initializer& initializer) {
-        parameter.set_identity(name, static_cast<int>(parameters_.size()));
-        parameters_.push_back(&parameter);
-        initializers.push_back(initializer);
+        const auto number = static_cast<uint32_t>(beginnings.size());
+        beginnings.emplace(&parameter, Beginning{.initializer = initializer, .number = number});
+        parameter.set_identity(name, here ? static_cast<int>(parameters_.size()) : -1);
+        if (here) parameters_.push_back(&parameter);
       },
       prefix);
+  if (!here) return;
   component.visit_states(
       [&](const std::string& name, RunningState& state) {
         state.name = name;
@@ -42,33 +45,52 @@ void Model::take_in(Component& component, const std::string& prefix, std::vector
                        prefix);
 }
 
-void Model::place(Device& device, const InitializationOptions& options, DType compute) {
+void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRange& part) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
-  std::vector<Initializer> initializers;
-  for (auto& [prefix, module] : stages_) take_in(*module, prefix, initializers);
-  if (head_ != nullptr) take_in(*head_, {}, initializers);
+  placed_ = {.begin = part.begin, .end = std::min(part.end, stage_count())};
+  Beginnings beginnings;
+  for (int i = 0; i < stage_count(); ++i) {
+    Stage& stage = stages_[static_cast<size_t>(i)];
+    take_in(*stage.module, stage.prefix, placed_.begin <= i && i < placed_.end, beginnings);
+  }
+  if (head_ != nullptr) take_in(*head_, {}, has_end(), beginnings);
+  own_parameters_ = parameters_.size();
+  for (const auto& [name, parameter] : tied_names_) {
+    if (parameter->index() >= 0) continue;
+    parameter->set_identity(parameter->name(), static_cast<int>(parameters_.size()));
+    parameters_.push_back(parameter);
+  }
   int64_t elements = 0;
-  for (const Parameter* parameter : parameters_) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
     offsets_.push_back(elements);
-    elements += aligned(storage_elements(parameter->shape(), parameter->layout()));
+    elements += aligned(storage_elements(parameters_[i]->shape(), parameters_[i]->layout()));
+    if (i < own_parameters_) own_elements_ = elements;
   }
   weights_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::weights});
   gradients_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients});
   if (compute != DType::f32)
     weight_copies_ = Tensor::zeros(device, {elements}, {.dtype = compute, .purpose = MemoryPurpose::weights});
+  bind_parameters(options, beginnings);
+  refresh_copies();
+  place_states(device);
+}
+
+void Model::bind_parameters(const InitializationOptions& options, const Beginnings& beginnings) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = *parameters_[i];
     parameter.bind(weights_.window(offsets_[i], parameter.shape(), parameter.layout()),
                    gradients_.window(offsets_[i], parameter.shape(), parameter.layout()));
     if (weight_copies_.defined())
       parameter.bind_copy(weight_copies_.window(offsets_[i], parameter.shape(), parameter.layout()));
-    const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, static_cast<uint32_t>(i));
+    const Beginning& beginning = beginnings.at(&parameter);
+    const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, beginning.number);
     const Initializer& initializer =
-        parameter.shape().rank() > 1 ? options.weights.value_or(initializers[i]) : initializers[i];
+        parameter.shape().rank() > 1 ? options.weights.value_or(beginning.initializer) : beginning.initializer;
     write_values(parameter.value(), initial_values(initializer, parameter.shape(), random));
   }
-  refresh_copies();
+}
 
+void Model::place_states(Device& device) {
   int64_t state_elements = 0;
   for (const RunningState* state : states_) state_elements += aligned(state->shape.elements());
   state_values_ = Tensor::zeros(device, {state_elements}, {.purpose = MemoryPurpose::weights});
@@ -80,9 +102,15 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
   }
 }
 
+std::string Model::stage_name(int index) const {
+  const Stage& stage = stages_[static_cast<size_t>(index)];
+  if (stage.prefix.empty()) return stage.module->first_name();
+  return stage.prefix.substr(0, stage.prefix.size() - 1);
+}
+
 Variable Model::through_stages(const Variable& x, const ForwardContext& context) {
   Variable value = x;
-  for (auto& stage : stages_) value = stage.module->forward(value, context);
+  for (int i = placed_.begin; i < placed_.end; ++i) value = stage(i).forward(value, context);
   return value;
 }
 
@@ -93,7 +121,7 @@ Variable Model::forward(const Variable& x, const ForwardContext& context) {
 
 std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& context) {
   Variable last = through_stages(x, context);
-  if (head_ == nullptr) return {std::move(last)};
+  if (head_ == nullptr || !has_end()) return {std::move(last)};
   return head_->outputs(last, context);
 }
 

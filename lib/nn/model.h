@@ -1,8 +1,11 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,8 +19,15 @@ struct InitializationOptions {
   std::optional<Initializer> weights = {};
 };
 
+/// Stages [begin, end) of a model; by default all that it has.
+struct StageRange {
+  int begin = 0;
+  int end = std::numeric_limits<int>::max();
+};
+
 /// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
-/// device: all weights in one flat buffer, all gradients in another, in the order of first use.
+/// device: all weights in one flat buffer, all gradients in another, in the order of first use. Of a model that was cut
+/// a device holds some of the stages; the others then have no memory there and aren't run.
 class Model {
  public:
   /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
@@ -26,18 +36,31 @@ class Model {
   void set_head(std::unique_ptr<Head> head) { head_ = std::move(head); }
 
   /// Gives every parameter and running state memory on `device` and its first values, and operands of type `compute`.
-  /// Called once, after the last stage.
-  void place(Device& device, const InitializationOptions& options, DType compute = DType::f32);
+  /// Called once, after the last stage. Of the stages in `part` alone, where it is given: values are those that they
+  /// have in the whole model. A parameter of another stage that one of them has a further name of is held as well,
+  /// behind all others.
+  void place(Device& device, const InitializationOptions& options, DType compute = DType::f32,
+             const StageRange& part = {});
 
   /// Of a model without a head: the logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
   Variable forward(const Variable& x, const ForwardContext& context);
-  /// All outputs: the head's, or the one of `forward`.
+  /// All outputs: the head's, or the one of `forward`. Of a part without the model's end, what its last stage makes.
   std::vector<Variable> outputs(const Variable& x, const ForwardContext& context);
 
   int stage_count() const { return static_cast<int>(stages_.size()); }
   Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
+  /// "layer1.0": the beginning of its parameters' names, or the first part of them that it names itself.
+  std::string stage_name(int index) const;
+  /// The stages that were placed: all, or a part.
+  const StageRange& placed() const { return placed_; }
+  bool has_beginning() const { return placed_.begin == 0; }
+  bool has_end() const { return placed_.end == stage_count(); }
 
+  /// Those of the placed stages, then those that are held because they are tied to another stage's.
   const std::vector<Parameter*>& parameters() const { return parameters_; }
+  /// Without the latter.
+  std::span<Parameter* const> own_parameters() const { return std::span(parameters_).first(own_parameters_); }
+  std::span<Parameter* const> borrowed_parameters() const { return std::span(parameters_).subspan(own_parameters_); }
   const std::vector<RunningState*>& states() const { return states_; }
   /// A further name of a parameter.
   struct TiedName {
@@ -52,6 +75,8 @@ class Model {
   /// All weights, flat, padding included; the same for gradients, and for running states (which may be empty).
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
+  /// Those of `own_parameters`.
+  Tensor own_gradients() const { return gradients_.window(0, {own_elements_}, Layout::plain); }
   const Tensor& running_states() const { return state_values_; }
   /// The weights in half precision, for operators to read; undefined where they compute in f32.
   const Tensor& weight_copies() const { return weight_copies_; }
@@ -69,13 +94,24 @@ class Model {
     std::unique_ptr<Module> module;
   };
 
-  /// Notes what a piece of the model has.
-  void take_in(Component& component, const std::string& prefix, std::vector<Initializer>& initializers);
+  /// How a parameter begins, and its number in the whole model, which its values are drawn by.
+  struct Beginning {
+    Initializer initializer;
+    uint32_t number = 0;
+  };
+  using Beginnings = std::unordered_map<const Parameter*, Beginning>;
+  /// Notes what a piece of the model has; `here`: it is placed.
+  void take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings);
+  void bind_parameters(const InitializationOptions& options, const Beginnings& beginnings);
+  void place_states(Device& device);
   Variable through_stages(const Variable& x, const ForwardContext& context);
 
   std::vector<Stage> stages_;
   std::unique_ptr<Head> head_;
+  StageRange placed_;
   std::vector<Parameter*> parameters_;
+  size_t own_parameters_ = 0;
+  int64_t own_elements_ = 0;
   std::vector<RunningState*> states_;
   std::vector<TiedName> tied_names_;
   std::vector<int64_t> offsets_;

@@ -19,6 +19,11 @@ Module& Component::add_child(std::string name, std::unique_ptr<Module> child) {
   return reference;
 }
 
+std::string Component::first_name() const {
+  if (!children_.empty()) return children_.front().name;
+  return parameters_.empty() ? std::string() : parameters_.front().name;
+}
+
 void Component::visit_parameters(const ParameterVisitor& visit, const std::string& prefix) {
   for (auto& [name, parameter, initializer] : parameters_) visit(prefix + name, *parameter, initializer);
   for (auto& [name, child] : children_) child->visit_parameters(visit, prefix + name + ".");

@@ -54,6 +54,8 @@ class Component {
   /// The same for further names of parameters that another piece owns.
   using TiedVisitor = std::function<void(const std::string& name, Parameter&)>;
   void visit_tied(const TiedVisitor& visit, const std::string& prefix = {});
+  /// What it calls its first child, or its first parameter; nothing where it has neither.
+  std::string first_name() const;
 
  protected:
   Component() = default;

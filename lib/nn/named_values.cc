@@ -53,7 +53,7 @@ std::string advice_for_absent(const std::string& name, const std::vector<std::st
 
 std::vector<NamedValues> state_dict(const Model& model) {
   std::vector<NamedValues> state;
-  for (const Parameter* parameter : model.parameters())
+  for (const Parameter* parameter : model.own_parameters())
     state.push_back(plain_values(parameter->name(), parameter->value()));
   for (const RunningState* running : model.states()) state.push_back(plain_values(running->name, running->value));
   for (const auto& [name, parameter] : model.tied_names()) {
@@ -72,7 +72,7 @@ void load_state_dict(Model& model, const std::vector<NamedValues>& state) {
 
 std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix) {
   std::vector<NamedValues> values;
-  for (const Parameter* parameter : model.parameters())
+  for (const Parameter* parameter : model.own_parameters())
     values.push_back(plain_values(prefix + parameter->name(), window_of(model, *parameter, flat)));
   return values;
 }

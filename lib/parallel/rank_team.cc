@@ -6,7 +6,6 @@
 #include <new>
 
 #include "base/check.h"
-#include "comm/communicators.h"
 #include "comm/thread_communicator.h"
 #include "ops/gpu_libraries.h"
 
@@ -30,7 +29,11 @@ Error described(const Device& device, int rank, int size, const std::string& wha
 
 }  // namespace
 
-RankTeam::RankTeam(const Options& options) {
+RankTeam::RankTeam(const Options& options)
+    : communicator_options_{
+          .timeout_s = options.timeout_s,
+          .deterministic = options.deterministic,
+          .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr} {
   const int size = static_cast<int>(options.devices.size());
   DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
                 options.threads.size());
@@ -46,10 +49,7 @@ RankTeam::RankTeam(const Options& options) {
   if (std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
-  communicators_ = make_communicators(
-      devices, {.timeout_s = options.timeout_s,
-                .deterministic = options.deterministic,
-                .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr});
+  communicators_ = make_communicators(devices, communicator_options_);
   host_communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
   for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
@@ -61,6 +61,30 @@ RankTeam::~RankTeam() {
   }
   work_arrived_.notify_all();
   for (auto& thread : threads_) thread.join();
+}
+
+std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
+  std::vector<Device*> devices;
+  for (const int rank : ranks) devices.push_back(&device(rank));
+  CommunicatorOptions group_options = communicator_options_;
+  group_options.link_ranks = ranks;
+  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, group_options)});
+  std::vector<Communicator*> members;
+  for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
+  return members;
+}
+
+CommCounts RankTeam::counts(int rank) const {
+  CommCounts counts = communicators_[static_cast<size_t>(rank)]->counts();
+  for (const Group& group : groups_) {
+    for (size_t i = 0; i < group.ranks.size(); ++i) {
+      if (group.ranks[i] != rank) continue;
+      const CommCounts of_group = group.communicators[i]->counts();
+      counts.bytes += of_group.bytes;
+      counts.collectives += of_group.collectives;
+    }
+  }
+  return counts;
 }
 
 void RankTeam::run(const std::string& what, const std::function<void(int)>& work) {
@@ -107,6 +131,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
   }
   communicator(rank).abort(error.what());
   host_communicator(rank).abort(error.what());
+  for (const Group& group : groups_) group.communicators.front()->abort(error.what());
 }
 
 }  // namespace dptrain::parallel

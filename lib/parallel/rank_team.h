@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicators.h"
 #include "comm/simulated_links.h"
 #include "device/device.h"
 
@@ -39,6 +39,12 @@ class RankTeam {
   /// The same ranks over host memory, whatever their devices.
   Communicator& host_communicator(int rank) { return *host_communicators_[static_cast<size_t>(rank)]; }
 
+  /// Communicators for these ranks alone, in this order; element i is ranks[i]'s. They live as long as the team, and
+  /// end with it where a rank fails. Not while `run` runs.
+  std::vector<Communicator*> form_group(const std::vector<int>& ranks);
+  /// What a rank has sent, in its groups as well.
+  CommCounts counts(int rank) const;
+
   /// Calls work(rank) on every rank's thread and blocks until all have returned: computing takes as long as it takes,
   /// and a rank that waits for another has the communicator's deadline. Where ranks throw, throws the root cause: the
   /// first failure, as an Error that begins with its rank, its device and `what` ("step 12"). The team can't be used
@@ -52,6 +58,12 @@ class RankTeam {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
+  struct Group {
+    std::vector<int> ranks;
+    std::vector<std::unique_ptr<Communicator>> communicators;
+  };
+  std::vector<Group> groups_;
+  CommunicatorOptions communicator_options_;
 
   std::mutex mutex_;
   std::condition_variable work_arrived_;

@@ -63,7 +63,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
       label_smoothing_(spec.label_smoothing),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
-  model_->place(device, spec.initialization, compute_dtype(spec.precision));
+  model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
   if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
@@ -107,6 +107,8 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
     TextOnDevice text = cut_text(numbers, part);
     return {.x = text.tokens, .text = text.inputs, .targets = std::move(text.targets), .ids = ids};
   }
+  if (!model_->has_beginning())
+    return {.x = {}, .text = {}, .targets = {uploaded_values(device_, DType::i32, part.targets[0])}, .ids = ids};
   if (part.images.defined()) {
     const Tensor labels = uploaded_values(device_, DType::i32, part.targets[0]);
     const Tensor images = ops::converted(part.images, {.dtype = dtype(), .layout = part.images.layout()});
@@ -128,13 +130,13 @@ Replica::Samples Replica::uploaded(const BatchPart& part) {
                  uploaded_values(device_, DType::i32, text_numbers(part)));
 }
 
-std::vector<Variable> Replica::forward(Tape& tape, const Samples& samples) {
-  return model_->outputs(tape.input(samples.x), {.tape = tape,
-                                                 .training = true,
-                                                 .seed = seed_,
-                                                 .epoch = exchange_.epoch(),
-                                                 .sample_ids = samples.ids,
-                                                 .text = samples.text});
+std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples) {
+  return model_->outputs(x, {.tape = x.tape(),
+                             .training = true,
+                             .seed = seed_,
+                             .epoch = exchange_.epoch(),
+                             .sample_ids = samples.ids,
+                             .text = samples.text});
 }
 
 std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
@@ -223,12 +225,19 @@ optim::OptimizerStep Replica::optimizer_step() const {
   return step;
 }
 
-void Replica::update() {
+void Replica::update(const SumOverParts& sum) {
   const InPhase updating(clock_, Phase::optimizer);
   optim::OptimizerStep step = optimizer_step();
-  if (loss_scale_) loss_scale_->look_at(model_->gradients());
-  if (clip_norm_)
-    step.control.gradient_factor = ops::clip_factor(model_->gradients(), *clip_norm_, step.control.gradient_factor);
+  if (loss_scale_) {
+    loss_scale_->look_at(model_->gradients());
+    if (sum) sum(loss_scale_->found());
+  }
+  if (clip_norm_) {
+    const Tensor squares = Tensor::empty(device_, {1}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
+    ops::sum_of_squares(model_->own_gradients(), squares);
+    if (sum) sum(squares);
+    step.control.gradient_factor = ops::clip_factor_of_ranges(squares, *clip_norm_, step.control.gradient_factor);
+  }
   optimizer_->step(step);
   end_update();
 }
@@ -269,9 +278,16 @@ void Replica::restore(const TrainingState& state) {
 StepResults Replica::evaluate(const BatchPart& block) {
   Tape tape(Tape::Mode::forget);
   const Samples samples = uploaded(block);
+  return results_of(evaluation_outputs(tape.input(samples.x), samples), samples, block);
+}
+
+std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples) {
+  return model_->outputs(x, {.tape = x.tape(), .text = samples.text});
+}
+
+StepResults Replica::results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block) {
   const std::vector<int64_t> counted = counted_labels(block);
   StepResults results{.outputs = {}, .samples = block.samples()};
-  const auto outputs = model_->outputs(tape.input(samples.x), {.tape = tape, .text = samples.text});
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Tensor& logits = outputs[k].value();
     const auto correct = downloaded<int32_t>(ops::correct_samples(logits, samples.targets[k]));

@@ -40,6 +40,7 @@ struct ReplicaSpec {
   int steps_in_flight = 2;  ///< that a GPU is given ahead
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
+  nn::StageRange part = {};  ///< the stages of the model that the device has
 };
 
 struct StepNumbers {
@@ -65,7 +66,10 @@ struct ReplicaDuties {
   bool averages = false;  ///< it keeps the weights' moving average, where there is one
 };
 
-/// A model with its optimizer on one device. Used by the device's rank thread.
+/// Adds up a small tensor over the devices that have the other parts of a replica's model, in place on all of them.
+using SumOverParts = std::function<void(const Tensor&)>;
+
+/// A model, or a part of one, with its optimizer on one device. Used by the device's rank thread.
 ///
 /// A step is begun with a rank's parts of a batch, does some of what follows on the device, and is ended; its results
 /// come out of the exchange once the device is done.
@@ -106,7 +110,7 @@ class Replica {
 
   /// What a model reads of some samples, and what its outputs are compared with, on the device.
   struct Samples {
-    Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]
+    Tensor x;  ///< images of the model's input type, or tokens i32 [N, S]; no images without the model's beginning
     nn::TextInputs text;
     std::vector<Tensor> targets;  ///< i32 [rows] of each output
     Tensor ids;                   ///< i64 [N]
@@ -119,7 +123,9 @@ class Replica {
   /// How training steps record.
   Tape::Mode recording() const { return recording_; }
   /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
-  std::vector<Variable> forward(Tape& tape, const Samples& samples);
+  std::vector<Variable> forward(Tape& tape, const Samples& samples) { return forward(tape.input(samples.x), samples); }
+  /// The same from `x`, what the part before has made of them.
+  std::vector<Variable> forward(const Variable& x, const Samples& samples);
   /// Keeps losses and hits of outputs whose rows begin at `rows`; returns what backward begins from.
   std::vector<Tape::Root> losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
                                     const std::vector<int64_t>& rows);
@@ -138,8 +144,8 @@ class Replica {
   void complete_gradients();
 
   /// The optimizer's step, from complete gradients. In fp16 a step whose gradients overflow changes nothing but the
-  /// loss scale.
-  void update();
+  /// loss scale. `sum`: of a part of a model, so that all its parts clip, and skip, alike.
+  void update(const SumOverParts& sum = {});
   // The same where others update the weights:
   /// The step as optimizers see it, gradients not looked at.
   optim::OptimizerStep optimizer_step() const;
@@ -158,6 +164,10 @@ class Replica {
 
   /// Loss and hits of a block of test samples, by the running statistics. Blocks.
   StepResults evaluate(const BatchPart& block);
+  /// A forward pass over a block of test samples, by the running statistics; `x` as in `forward`.
+  std::vector<Variable> evaluation_outputs(const Variable& x, const Samples& samples);
+  /// Loss and hits of what a block's samples have come out as. Blocks.
+  StepResults results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block);
 
   /// The weights' moving average, where this replica keeps it.
   optim::WeightAverage* average() { return average_ ? &*average_ : nullptr; }

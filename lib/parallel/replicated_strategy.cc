@@ -32,6 +32,11 @@ Score& Score::operator+=(const Score& other) {
 }
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
+    : ReplicatedStrategy(context, [&](int rank) {
+        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = rank == 0}};
+      }) {}
+
+ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
@@ -42,8 +47,10 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   team_.run("start", [&](int rank) {
-    const ReplicaDuties duties{.updates = optimizer_on(rank), .averages = rank == 0};
-    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), spec, duties);
+    const ReplicaPart part = part_on(rank);
+    ReplicaSpec of_rank = spec;
+    of_rank.part = part.stages;
+    replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
   });
 }
 
@@ -192,7 +199,7 @@ RankCosts& RankCosts::operator+=(const RankCosts& later) {
 RankCosts ReplicatedStrategy::take_costs(int rank) {
   const auto at = static_cast<size_t>(rank);
   CachingAllocator& allocator = team_.device(rank).allocator();
-  const CommCounts counts = team_.communicator(rank).counts();
+  const CommCounts counts = team_.counts(rank);
   // A GPU works on while its rank thread goes on: its own clock tells.
   const PhaseTimes of_thread = replica(rank).clock().take(), of_device = replica(rank).exchange().take_device_times();
   const bool on_gpu = team_.device(rank).can_record();

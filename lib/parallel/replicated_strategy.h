@@ -7,7 +7,13 @@
 
 namespace dptrain::parallel {
 
-/// What strategies with a whole replica on every device share: the team of ranks, evaluation, costs.
+/// What a device has of a replica, and does.
+struct ReplicaPart {
+  ReplicaDuties duties = {};
+  nn::StageRange stages = {};
+};
+
+/// What strategies with a replica on every device, or a part of one, share: the team of ranks, evaluation, costs.
 class ReplicatedStrategy : public Strategy {
  public:
   std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
@@ -25,6 +31,8 @@ class ReplicatedStrategy : public Strategy {
  protected:
   /// `optimizer_on`: whether a rank updates weights itself.
   ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
+  /// The same of replicas in parts.
+  ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int rank)>& part_on);
 
   RankTeam& team() { return team_; }
   const BatchSplit& split() const { return split_; }
@@ -50,11 +58,10 @@ class ReplicatedStrategy : public Strategy {
 
   /// A step's score from its ranks' results, losses added in sample order.
   static Score total(const std::vector<StepResults>& results);
-
- private:
   /// Copies of weights on the host take the place of a CPU worker's activations, which no step holds between steps.
   void make_room(int rank);
 
+ private:
   RankTeam team_;
   BatchSplit split_;
   std::vector<std::unique_ptr<Replica>> replicas_;

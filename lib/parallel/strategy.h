@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "nn/named_values.h"
 #include "parallel/phase_clock.h"
+#include "parallel/pipeline_figures.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
 #include "parallel/training_state.h"
@@ -104,6 +105,8 @@ class Strategy {
   virtual RankCosts take_costs(int rank) = 0;
   /// The store, where there is one.
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
+  /// How steps went through a pipeline since the last call; nothing of strategies that have none.
+  virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
 };
 
 /// Everything a strategy is made from.
@@ -111,16 +114,29 @@ struct StrategyContext {
   RankTeam::Options team;
   ReplicaSpec replica;
   std::optional<BatchSplit> split = {};  ///< of batches among the ranks; by default even
+  /// The most samples that a device computes at once, which measurements before the training go by; 0: not known.
+  int64_t micro_batch_samples = 0;
 };
 
 /// A strategy that a configuration names, its options read.
 struct StrategySpec {
   std::string name;
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
+  int64_t micro_batches = 1;  ///< that it wants a batch to be cut into, beside those of `accumulate`
+  int parts = 1;              ///< that it cuts a micro-batch into
+  /// Throws 78 where it can't train such a model. May be empty.
+  std::function<void(const nn::Model&)> require_fit = {};
 };
 
-/// Reads the key `strategy` for this many devices: by default `single` on one, else `ddp`. A number of devices that
-/// doesn't fit is a mistake.
-StrategySpec read_strategy(ConfigReader& config, int devices);
+/// What a strategy is read for.
+struct StrategyRequest {
+  int devices = 1;
+  int64_t batch_size = 0;  ///< of a step; 0: not known
+  int64_t accumulate = 1;
+};
+
+/// Reads the key `strategy` for so many devices: by default `single` on one, else `ddp`. A number of devices that
+/// doesn't fit, and a batch that is too small for the micro-batches of a pipeline, are mistakes.
+StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request);
 
 }  // namespace dptrain::parallel

@@ -3,6 +3,7 @@
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/kvstore.h"
+#include "parallel/pipeline_config.h"
 #include "parallel/single.h"
 #include "parallel/strategy.h"
 
@@ -104,20 +105,38 @@ constexpr Row kStrategies[] = {
      read_kvstore},
 };
 
+/// Those whose batches are cut into micro-batches of their own.
+struct PipelineRow {
+  const char* name;
+  const char* help;
+  StrategySpec (*read)(ConfigReader&, const StrategyRequest&);
+};
+
+constexpr PipelineRow kPipelines[] = {
+    {"model_parallel", "the model cut into stages, one a device, which micro-batches go through", read_model_parallel},
+    {"hybrid", "replicas of such a pipeline, each with its part of the batch", read_hybrid},
+};
+
 }  // namespace
 
-StrategySpec read_strategy(ConfigReader& config, int devices) {
+StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request) {
+  const int devices = request.devices;
   StrategySpec spec;
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
     choices.push_back({row.name, row.help,
                        [&spec, &row, devices](ConfigReader& options) { spec.make = row.read(options, devices); }});
+  for (const PipelineRow& row : kPipelines)
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
   spec.name = config.named("strategy", choices, devices == 1 ? "single" : "ddp", "how the devices share a step");
   for (const Row& row : kStrategies) {
     if (row.name != spec.name || (row.min_devices <= devices && devices <= row.max_devices)) continue;
     config.mistake("strategy", fmt::format("strategy '{}' takes exactly one device", row.name),
                    fmt::format("{}", devices), "choose ddp, or list one device");
   }
+  if (spec.name == "model_parallel" && devices < 2 && !config.describing())
+    config.mistake("strategy", "strategy 'model_parallel' needs at least 2 devices", fmt::format("{}", devices),
+                   "list another, or choose single");
   return spec;
 }
 

@@ -231,9 +231,14 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.devices = read_devices(config);
   const auto devices = static_cast<int>(experiment.devices.size());
   experiment.threads = read_threads(config, experiment.devices.size());
-  experiment.strategy = parallel::read_strategy(config, devices);
-  experiment.split = read_split(config, devices);
   const BatchSizes sizes = read_batch_sizes(config, devices);
+  experiment.strategy =
+      parallel::read_strategy(config, {.devices = devices, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
+  experiment.split = read_split(config, devices);
+  const bool is_pipeline = experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
+  if (is_pipeline && (experiment.split.measured || experiment.split.weights))
+    config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
+                   "weights", "write split: even, or stages: auto");
   experiment.batch_size = sizes.batch;
   experiment.accumulate = sizes.accumulate;
   experiment.learning_rate = read_learning_rate(config, sizes.batch);

@@ -31,6 +31,14 @@ ordered_json device_json(const DeviceMetrics& device) {
           {"memory", memory}};
 }
 
+ordered_json pipeline_json(const parallel::PipelineFigures& pipeline) {
+  return {{"stages", pipeline.stages},
+          {"micro_batches", pipeline.micro_batches},
+          {"schedule", pipeline.schedule},
+          {"predicted_bubble", pipeline.predicted_bubble},
+          {"bubble", pipeline.bubble ? ordered_json(*pipeline.bubble) : ordered_json(nullptr)}};
+}
+
 }  // namespace
 
 double EpochMetrics::memory_imbalance() const {
@@ -68,6 +76,7 @@ std::string EpochMetrics::json() const {
     line["kvstore"] = {{"type", store->type},
                        {"placement", store->placement.empty() ? ordered_json(nullptr) : ordered_json(store->placement)},
                        {"bytes", store->bytes}};
+  if (pipeline) line["pipeline"] = pipeline_json(*pipeline);
   return line.dump();
 }
 

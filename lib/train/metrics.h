@@ -55,6 +55,7 @@ struct EpochMetrics {
   int64_t collectives = 0;
   std::vector<DeviceMetrics> devices;
   std::optional<parallel::StoreUse> store;  ///< of kvstore
+  std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have one
   std::string weights_hash;
 
   /// The largest peak over the smallest; 1 on one device.

@@ -29,6 +29,12 @@ models::ModelInput input_of(const Dataset& data) {
   return {.text = models::TextSizes{.vocabulary = text.vocabulary_size(), .sequence = text.sequence()}};
 }
 
+/// The most that a device computes at once.
+int64_t micro_batch_samples(const Experiment& experiment) {
+  const int64_t shares = experiment.accumulate * experiment.strategy.micro_batches * experiment.strategy.parts;
+  return (experiment.batch_size + shares - 1) / shares;
+}
+
 std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, const Dataset& data) {
   return experiment.strategy.make({.team = {.devices = experiment.devices,
                                             .threads = experiment.threads,
@@ -47,7 +53,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .precision = experiment.precision,
                                                .recompute = experiment.recompute,
                                                .steps_in_flight = experiment.steps_in_flight},
-                                   .split = experiment.split.weights});
+                                   .split = experiment.split.weights,
+                                   .micro_batch_samples = micro_batch_samples(experiment)});
 }
 
 }  // namespace
@@ -55,7 +62,9 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {
   for (const DeviceId& id : experiment.devices) {
     const auto device = open_device(id);
-    experiment.model.build({.device = *device, .convolution = experiment.convolution}, input_of(data));
+    const auto model =
+        experiment.model.build({.device = *device, .convolution = experiment.convolution}, input_of(data));
+    if (experiment.strategy.require_fit) experiment.strategy.require_fit(*model);
   }
 }
 
@@ -66,13 +75,14 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       config_hash_(config_hash),
       strategy_(make_strategy(experiment, *data.train)) {
   share_out(resume);
-  loader_ = std::make_unique<BatchLoader>(data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
-                                                                          .micro_batches = experiment.accumulate,
-                                                                          .seed = experiment.seed,
-                                                                          .shuffle = experiment.dataset.shuffle,
-                                                                          .augmentations = experiment.augmentations,
-                                                                          .devices = strategy_->batch_devices(),
-                                                                          .split = strategy_->batch_split()});
+  loader_ = std::make_unique<BatchLoader>(
+      data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
+                                      .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
+                                      .seed = experiment.seed,
+                                      .shuffle = experiment.dataset.shuffle,
+                                      .augmentations = experiment.augmentations,
+                                      .devices = strategy_->batch_devices(),
+                                      .split = strategy_->batch_split()});
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
                     experiment.steps ? *experiment.steps : *experiment.epochs * batches);
@@ -141,6 +151,7 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
     outcome.signal = stop.load();
     if (outcome.signal != 0) break;
     EpochMetrics metrics = metrics_of_epoch();
+    metrics.pipeline = strategy_->take_pipeline_figures();
     const parallel::StepNumbers numbers{
         .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {

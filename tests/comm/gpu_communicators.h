@@ -70,11 +70,13 @@ class FinishedCommunicator final : public Communicator {
   void scatter(const CommBuffer& i, const CommBuffer& o, int r) override {
     finish([&] { inner_->scatter(i, o, r); });
   }
-  void send(const CommBuffer& b, int peer) override {
-    finish([&] { inner_->send(b, peer); });
+  std::unique_ptr<CommWork> start_send(const CommBuffer& b, int peer) override {
+    enter();
+    return std::make_unique<Work>(device(), inner_->start_send(b, peer));
   }
-  void receive(const CommBuffer& b, int peer) override {
-    finish([&] { inner_->receive(b, peer); });
+  std::unique_ptr<CommWork> start_receive(const CommBuffer& b, int peer) override {
+    enter();
+    return std::make_unique<Work>(device(), inner_->start_receive(b, peer));
   }
   void barrier() override { inner_->barrier(); }
   void abort(const std::string& cause) override { inner_->abort(cause); }

@@ -1,6 +1,7 @@
 // Modules, and the memory of a whole model: two flat buffers in the order of registration.
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "nn/layers.h"
@@ -33,12 +34,13 @@ class Stage final : public nn::Module {
 
 class Models : public ::testing::Test {
  protected:
-  std::unique_ptr<nn::Model> model(const nn::InitializationOptions& options = {}) const {
+  std::unique_ptr<nn::Model> model(const nn::InitializationOptions& options = {},
+                                   const nn::StageRange& part = {}) const {
     auto model = std::make_unique<nn::Model>();
     model->add_stage(std::make_unique<Stage>(nn::LayerOptions{.device = *device_}), "first.");
     model->add_stage(std::make_unique<Stage>(nn::LayerOptions{.device = *device_}));
     model->add_stage(std::make_unique<nn::Linear>(3, 5));
-    model->place(*device_, options);
+    model->place(*device_, options, DType::f32, part);
     return model;
   }
   std::unique_ptr<Device> device_ = test_device();
@@ -105,6 +107,77 @@ TEST_F(Models, TakeAnotherInitializerForWeightsAlone) {
     const bool all = std::ranges::all_of(values, [](float value) { return value == 0.25f; });
     EXPECT_EQ(all, parameter->shape().rank() > 1) << parameter->name();
   }
+}
+
+TEST_F(Models, PartsHaveTheValuesOfTheWhole) {
+  const auto whole = model({.seed = 7});
+  const int64_t bytes = whole->weights().bytes();
+  std::map<std::string, std::vector<float>> expected, got;
+  for (const auto& tensor : nn::state_dict(*whole)) expected[tensor.name] = tensor.values;
+  for (const nn::StageRange part : {nn::StageRange{0, 1}, nn::StageRange{1, 3}}) {
+    const auto placed = model({.seed = 7}, part);
+    EXPECT_LT(placed->weights().bytes(), bytes);
+    EXPECT_EQ(placed->has_beginning(), part.begin == 0);
+    EXPECT_EQ(placed->has_end(), part.end == 3);
+    for (const auto& tensor : nn::state_dict(*placed)) got[tensor.name] = tensor.values;
+  }
+  EXPECT_EQ(got, expected);
+}
+
+TEST_F(Models, PartsComputeWhatTheWholeDoes) {
+  const auto whole = model(), first = model({}, {0, 1}), second = model({}, {1, 2});
+  Tape tape(Tape::Mode::forget);
+  const Variable x = tape.input(formula_tensor(*device_, {2, 16, 5, 5}, {}));
+  // Both convolutions want 16 channels.
+  EXPECT_EQ(values_of(first->outputs(x, {.tape = tape}).front().value()),
+            values_of(whole->stage(0).forward(x, {.tape = tape}).value()));
+  EXPECT_EQ(values_of(second->outputs(x, {.tape = tape}).front().value()),
+            values_of(whole->stage(1).forward(x, {.tape = tape}).value()));
+}
+
+TEST_F(Models, StagesAreCalledByTheirPrefixOrTheirFirstChild) {
+  const auto placed = model();
+  EXPECT_EQ(placed->stage_name(0), "first");
+  EXPECT_EQ(placed->stage_name(1), "conv");
+  EXPECT_EQ(placed->stage_name(2), "weight");
+}
+
+/// Multiplies by its own weight, or by one that another stage has.
+class Tied final : public nn::Module {
+ public:
+  explicit Tied(Parameter* other = nullptr) {
+    if (other != nullptr) add_tied("again", *other);
+    weight_ = other != nullptr ? other : &add_parameter("weight", {3, 3}, nn::Initializer::normal(1));
+    add_parameter("bias", {3}, nn::Initializer::normal(1));
+  }
+  Parameter& weight() { return *weight_; }
+  Variable forward(const Variable& x, const nn::ForwardContext&) override { return x; }
+
+ private:
+  Parameter* weight_;
+};
+
+TEST_F(Models, APartHoldsWhatItIsTiedToBehindItsOwn) {
+  const auto made = [&](const nn::StageRange& part) {
+    auto model = std::make_unique<nn::Model>();
+    auto first = std::make_unique<Tied>();
+    Parameter& weight = first->weight();
+    model->add_stage(std::move(first), "first.");
+    model->add_stage(std::make_unique<Tied>(&weight), "second.");
+    model->place(*device_, {.seed = 3}, DType::f32, part);
+    return model;
+  };
+  const auto whole = made({}), first = made({0, 1}), second = made({1, 2});
+  EXPECT_EQ(whole->borrowed_parameters().size(), 0u);
+  EXPECT_EQ(first->borrowed_parameters().size(), 0u);
+  ASSERT_EQ(second->borrowed_parameters().size(), 1u);
+  const Parameter& borrowed = *second->borrowed_parameters()[0];
+  EXPECT_EQ(borrowed.name(), "first.weight");
+  EXPECT_EQ(values_of(borrowed.value()), values_of(whole->parameters()[0]->value())) << "its first values, too";
+  EXPECT_EQ(second->own_gradients().elements(), second->offset(borrowed)) << "without what is another's";
+  std::vector<std::string> names;
+  for (const auto& tensor : nn::state_dict(*second)) names.push_back(tensor.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"second.bias", "second.again"})) << "each is saved once";
 }
 
 TEST_F(Models, ForgetGradientsAtOnce) {

@@ -11,6 +11,7 @@
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/kvstore.h"
+#include "parallel/pipeline_strategy.h"
 #include "parallel/single.h"
 #include "support/source_tree.h"
 
@@ -42,6 +43,7 @@ struct StrategyOptions {
   Precision precision = Precision::fp32;
   bool deterministic = true;
   Recompute recompute = Recompute::automatic;
+  PipelineOptions pipeline = {};  ///< of model_parallel and hybrid
 };
 
 inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
@@ -76,9 +78,14 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   return context;
 }
 
+inline bool is_pipeline(const StrategyOptions& options) {
+  return options.name == "model_parallel" || options.name == "hybrid";
+}
+
 /// The strategy of these options, over a context that may differ from theirs; "ddp_sharded" is ddp with
 /// shard_optimizer, "kvstore_local" and others kvstore of that type or placement.
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context) {
+  if (is_pipeline(options)) return PipelineStrategy::make(context, options.pipeline);
   if (options.name == "single") return std::make_unique<Single>(context);
   if (options.name == "data_parallel")
     return std::make_unique<DataParallel>(context, DataParallel::Options{.output_rank = options.output_rank});

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "data/next_sentence_pairs.h"
 #include "data/synthetic_text.h"
@@ -131,6 +133,72 @@ INSTANTIATE_TEST_SUITE_P(Several, TextStrategies,
                                                               "ddp_sharded", "kvstore", "kvstore_local"),
                                             ::testing::Values(1, 2, 3)),
                          case_name);
+
+/// Whose word embeddings are on the first stage and, as decoder, on the last: the gradients of both are added up
+/// between them. In another order than on one device, so within rounding.
+TEST(TextPipelines, GradientsAndLossAreThoseOfOneDevice) {
+  const auto before = bert_strategy({.name = "single", .devices = 1}, 0.1f)->state_dict();
+  const Trained one = trained({.name = "single", .devices = 1, .micro_batches = 4});
+  for (const std::vector<std::string>& stages :
+       std::vector<std::vector<std::string>>{{"2", "1"}, {"1", "1", "1"}, {}}) {
+    StrategyOptions options{.name = "model_parallel", .devices = stages.empty() ? 2 : static_cast<int>(stages.size())};
+    options.micro_batches = options.pipeline.micro_batches = 4;
+    options.pipeline.cut.entries = stages;
+    options.pipeline.schedule = PipelineSchedule::gpipe;
+    SCOPED_TRACE(options.devices);
+    const Trained cut = trained(options);
+    EXPECT_EQ(cut.losses, one.losses) << "of the first step";
+    EXPECT_LE(relative_difference(before, cut, one), 2e-6);
+    options.pipeline.schedule = PipelineSchedule::one_forward_one_back;
+    const Trained other = trained(options);
+    for (size_t t = 0; t < cut.state.size(); ++t)
+      EXPECT_TRUE(cut.state[t].values == other.state[t].values) << cut.state[t].name;
+  }
+}
+
+TEST(TextPipelines, ReplicasLearnWhatDdpDoes) {
+  StrategyOptions ddp{.name = "ddp", .devices = 2, .micro_batches = 4};
+  StrategyOptions hybrid{.name = "hybrid", .devices = 4, .micro_batches = 4};
+  ddp.adam = hybrid.adam = optim::AdamSettings{};
+  ddp.clip_norm = hybrid.clip_norm = 0.5;
+  hybrid.pipeline = {
+      .cut = {.entries = {"bert.embeddings", "bert.encoder.layer.1"}}, .micro_batches = 4, .replicas = 2};
+  const Trained expected = trained(ddp, 6, 0.01), got = trained(hybrid, 6, 0.01);
+  for (size_t step = 0; step < expected.losses.size(); ++step)
+    EXPECT_NEAR(got.losses[step], expected.losses[step], 1e-4 * expected.losses[step]) << "step " << step + 1;
+}
+
+TEST(TextPipelines, TiedWeightsStayAlikeAndAreSavedAsOnOneDevice) {
+  StrategyOptions options{.name = "model_parallel", .devices = 2, .micro_batches = 4};
+  options.adam = optim::AdamSettings{};
+  options.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
+  const auto cut = bert_strategy(options, 0.1f), single = bert_strategy({.name = "single", .devices = 1}, 0.1f);
+  train(*cut, sentences(39), 3, 13, 0.01, 4);
+  const auto tensors = cut->state_dict(), expected = single->state_dict();
+  ASSERT_EQ(tensors.size(), expected.size());
+  std::map<std::string, const nn::NamedValues*> by_name;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    EXPECT_EQ(tensors[t].name, expected[t].name) << "in the model's order";
+    EXPECT_EQ(tensors[t].tied_to, expected[t].tied_to);
+    by_name[tensors[t].name] = &tensors[t];
+  }
+  // The decoder's is the last stage's own copy.
+  EXPECT_TRUE(by_name["bert.embeddings.word_embeddings.weight"]->values ==
+              by_name["cls.predictions.decoder.weight"]->values);
+}
+
+TEST(TextPipelines, EvaluateBothLossesAsOneDeviceDoes) {
+  StrategyOptions options{.name = "model_parallel", .devices = 3};
+  options.pipeline = {.cut = {.entries = {"1", "1", "1"}}, .micro_batches = 4};
+  const Datasets data = sentences(60);
+  const auto cut = *bert_strategy(options, 0.1f)->evaluate(*data.test, [] { return false; });
+  const auto one = *bert_strategy({.name = "single", .devices = 1}, 0.1f)->evaluate(*data.test, [] { return false; });
+  ASSERT_EQ(cut.outputs.size(), 2u);
+  for (size_t k = 0; k < 2; ++k) {
+    EXPECT_EQ(cut.outputs[k].loss_sum, one.outputs[k].loss_sum);
+    EXPECT_EQ(cut.outputs[k].counted, one.outputs[k].counted);
+  }
+}
 
 TEST(TextStrategies, TheLossOfMaskedTokensAloneIsThatOfAllPositions) {
   const auto strategy = bert_strategy({.name = "single", .devices = 1}, 0.0f);

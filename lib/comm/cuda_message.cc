@@ -1,0 +1,107 @@
+#include "comm/cuda_message.h"
+
+#include <exception>
+#include <utility>
+
+#include "device/cuda_check.h"
+
+namespace dptrain {
+
+/// On its way; its sender and its receiver share it.
+struct CudaMessage {
+  CommBuffer buffer;
+  CudaEvent ready;                                 ///< the sender's: the buffer holds what is sent
+  std::shared_ptr<const CudaEvent> received = {};  ///< set by the receiver, whose GPU it belongs to
+};
+
+void CudaMailbox::put(std::shared_ptr<CudaMessage> message) {
+  const std::lock_guard lock(mutex_);
+  messages_.push_back(std::move(message));
+}
+
+std::shared_ptr<CudaMessage> CudaMailbox::take() {
+  const std::lock_guard lock(mutex_);
+  auto message = std::move(messages_.front());
+  messages_.pop_front();
+  return message;
+}
+
+namespace {
+
+/// Ended without `wait` it is waited for all the same, unless an exception is on its way out of the rank: then threads
+/// take back what they have said of it.
+template <class End>
+class Message final : public CommWork {
+ public:
+  explicit Message(End end) : end_(std::move(end)), exceptions_(std::uncaught_exceptions()) {}
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  ~Message() override {
+    if (std::uncaught_exceptions() > exceptions_) return;
+    try {
+      wait();
+    } catch (const std::exception&) {
+      // The group has failed: every later call of this rank says so.
+    }
+  }
+  void wait() override {
+    if (!std::exchange(waited_, true)) end_.finish();
+  }
+
+ private:
+  End end_;
+  bool waited_ = false;
+  int exceptions_;
+};
+
+/// The sender meets the receiver twice: when that wants the message, and when its GPU has been given the copy.
+struct Sending {
+  CudaDevice& device;
+  std::shared_ptr<CudaMessage> message;
+  std::unique_ptr<CommWork> answer;
+  std::unique_ptr<CommWork> sent;
+
+  void finish() {
+    sent->wait();
+    answer->wait();
+    message->received->block(device.stream());
+  }
+};
+
+struct Receiving {
+  CudaMessageEnd end;
+  CommBuffer buffer;
+  std::unique_ptr<CommWork> met;
+
+  void finish() {
+    met->wait();
+    const auto message = end.mail.take();
+    message->ready.block(end.device.stream());
+    if (buffer.elements > 0)
+      cuda_check(cudaMemcpyAsync(buffer.data, message->buffer.data, static_cast<size_t>(buffer.bytes()),
+                                 cudaMemcpyDefault, end.device.stream()),
+                 "cudaMemcpyAsync");
+    auto received = std::make_shared<CudaEvent>();
+    received->record(end.device.stream());
+    message->received = std::move(received);
+    end.answers.send({}, end.peer);  // the sender has been receiving it since it sent
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<CommWork> start_cuda_send(const CudaMessageEnd& end, const CommBuffer& buffer) {
+  auto message = std::make_shared<CudaMessage>(CudaMessage{.buffer = buffer, .ready = {}});
+  message->ready.record(end.device.stream());
+  end.mail.put(message);
+  auto answer = end.answers.start_receive({}, end.peer);
+  auto sent = end.calls.start_send(buffer, end.peer);
+  return std::make_unique<Message<Sending>>(
+      Sending{end.device, std::move(message), std::move(answer), std::move(sent)});
+}
+
+std::unique_ptr<CommWork> start_cuda_receive(const CudaMessageEnd& end, const CommBuffer& buffer) {
+  return std::make_unique<Message<Receiving>>(Receiving{end, buffer, end.calls.start_receive(buffer, end.peer)});
+}
+
+}  // namespace dptrain

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dptrain::parallel {
+
+/// How the steps of a pipeline went, and how they were to go.
+struct PipelineFigures {
+  std::vector<std::vector<std::string>> stages;  ///< the names of the model's stages that each of them holds
+  int64_t micro_batches = 0;                     ///< of a step, those of `accumulate` included
+  std::string schedule;
+  /// The share of the stages' time that they wait by the schedule alone: from the times that their forward and backward
+  /// passes took, or as if those were equal where they aren't known.
+  double predicted_bubble = 0;
+  /// The share that they waited for activations and gradients; unknown on GPUs, whose waiting no thread sees.
+  std::optional<double> bubble = {};
+};
+
+}  // namespace dptrain::parallel

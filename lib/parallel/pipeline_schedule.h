@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace dptrain::parallel {
+
+/// In which order the stages of a pipeline work on the micro-batches of a step.
+enum class PipelineSchedule {
+  gpipe,                ///< all forward, then all backward (Huang et al., "GPipe", 2019)
+  one_forward_one_back  ///< as early as there is a gradient, one back for each forward (Narayanan et al., 2019)
+};
+
+/// "gpipe" or "1f1b", as the configuration names it.
+std::string_view schedule_name(PipelineSchedule schedule);
+
+/// What a stage does next.
+struct StageAction {
+  enum class Kind { forward, backward };
+  Kind kind = Kind::forward;
+  int64_t micro_batch = 0;
+
+  bool operator==(const StageAction&) const = default;
+};
+
+/// A step of a pipeline.
+struct PipelineStep {
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_back;
+  int stages = 2;
+  int64_t micro_batches = 2;
+  /// How many micro-batches go through gpipe's forward passes before they go back: those of one accumulation. 0: all.
+  int64_t flush = 0;
+};
+
+/// What stage `stage` (from 0) does in a step, in order. Forward and backward passes alike take the micro-batches by
+/// number, 0, 1, 2..., so that gradients are added in one order whatever the schedule.
+std::vector<StageAction> actions_of(const PipelineStep& step, int stage);
+
+/// The most micro-batches whose forward pass is done and whose backward pass isn't: what a stage keeps activations of.
+int64_t most_in_flight(std::span<const StageAction> actions);
+
+/// Seconds of one micro-batch on a stage.
+struct StageSeconds {
+  double forward = 0;
+  double backward = 0;
+};
+
+/// The share of the stages' time in a step that they wait, where a micro-batch takes so long on each of them and
+/// messages take no time: (S - 1) / (M + S - 1) for S equal stages and M micro-batches. 0 where nothing takes time.
+double predicted_bubble(const PipelineStep& step, std::span<const StageSeconds> stages);
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,156 @@
+#include "parallel/pipeline_stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "ops/reorder.h"
+
+namespace dptrain::parallel {
+namespace {
+
+/// Adds the seconds of its scope.
+class Timing {
+ public:
+  explicit Timing(double& seconds) : seconds_(seconds) {}
+  ~Timing() { seconds_ += seconds_since(begun_); }
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+
+ private:
+  double& seconds_;
+  Clock::time_point begun_ = Clock::now();
+};
+
+std::vector<Replica::Place> places_of(const StepParts& parts) {
+  Replica::Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
+  std::vector<Replica::Place> places;
+  for (const BatchPart* part : parts) {
+    places.push_back(place);
+    place.go_past(*part);
+  }
+  return places;
+}
+
+}  // namespace
+
+StageTimes& StageTimes::operator+=(const StageTimes& other) {
+  forward_s += other.forward_s;
+  backward_s += other.backward_s;
+  waiting_s += other.waiting_s;
+  micro_batches += other.micro_batches;
+  return *this;
+}
+
+PipelineStage::PipelineStage(Replica& part, Communicator& messages, const Neighbors& neighbors) : part_(part) {
+  if (neighbors.previous) previous_.emplace(part.device(), messages, *neighbors.previous);
+  if (neighbors.next) next_.emplace(part.device(), messages, *neighbors.next);
+}
+
+StageLink::Signature PipelineStage::signature_of(const BatchPart& part, bool training) {
+  StageLink::Signature signature = {training, part.samples()};
+  for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
+  return signature;
+}
+
+StageLink::Crossing PipelineStage::receive(StageLink& link, const StageLink::Signature& signature) {
+  const InPhase communicating(part_.clock(), Phase::communication);
+  const Timing waiting(times_.waiting_s);
+  return link.receive(signature);
+}
+
+void PipelineStage::finish(std::unique_ptr<CommWork>& work) {
+  if (work == nullptr) return;
+  const InPhase communicating(part_.clock(), Phase::communication);
+  const Timing waiting(times_.waiting_s);
+  work->wait();
+  work.reset();
+}
+
+void PipelineStage::add_gradients(std::span<const StageAction> actions, const StepParts& parts) {
+  nn::Model& model = part_.model();
+  model.forget_gradients();
+  Step step{.parts = parts, .places = places_of(parts), .under_way = {}, .gradient = {}};
+  for (const auto& [kind, micro_batch] : actions) {
+    if (parts[static_cast<size_t>(micro_batch)]->samples() == 0) continue;
+    if (kind == StageAction::Kind::forward)
+      forward(step, micro_batch);
+    else
+      backward(step, micro_batch);
+  }
+  finish(step.gradient);
+  part_.complete_gradients();
+}
+
+void PipelineStage::forward(Step& step, int64_t micro_batch) {
+  const auto m = static_cast<size_t>(micro_batch);
+  const BatchPart& part = *step.parts[m];
+  const StageLink::Signature signature = signature_of(part, true);
+  StageLink::Crossing received;
+  if (previous_) received = receive(*previous_, signature);
+  const Timing computing(times_.forward_s);
+  ++times_.micro_batches;
+  Underway& own = step.under_way[micro_batch];
+  own.tape = std::make_unique<Tape>(part_.recording());
+  const Replica::Samples samples = part_.samples_of(part, step.places[m]);
+  const Variable x = previous_ ? own.tape->input(std::exchange(received.value, {}), received.requires_gradient)
+                               : own.tape->input(samples.x);
+  own.input = x.without_value();
+  const std::vector<Variable> outputs = part_.forward(x, samples);
+  if (!next_) {
+    own.roots = part_.losses_of(outputs, samples.targets, step.places[m].rows);
+    return;
+  }
+  const Variable& output = outputs.front();
+  own.sending =
+      next_->start_send(signature, {.value = output.value(), .requires_gradient = output.requires_gradient()});
+  own.output = output.without_value();
+  own.output_layout = output.value().layout();
+}
+
+void PipelineStage::backward(Step& step, int64_t micro_batch) {
+  const StageLink::Signature signature = signature_of(*step.parts[static_cast<size_t>(micro_batch)], true);
+  Underway own = std::move(step.under_way.extract(micro_batch).mapped());
+  if (next_) {
+    // Nothing comes back to stages without parameters at the beginning of a model.
+    if (own.output.requires_gradient()) {
+      Tensor gradient = receive(*next_, signature).value;
+      if (next_->plain()) gradient = ops::reorder(gradient, own.output_layout);
+      own.roots.push_back({.output = own.output, .gradient = std::move(gradient)});
+    }
+    finish(own.sending);
+  }
+  if (!own.roots.empty()) {
+    const Timing computing(times_.backward_s);
+    own.tape->backward(std::move(own.roots));
+  }
+  if (!previous_ || !own.input.requires_gradient()) return;
+  finish(step.gradient);
+  DPTRAIN_CHECK(own.input.gradient().defined(), "no gradient goes back to the stage before");
+  step.gradient = previous_->start_send(signature, {.value = own.input.gradient()});
+}
+
+std::vector<StepResults> PipelineStage::evaluate(const Dataset& dataset, std::span<const Block> blocks) {
+  std::vector<StepResults> results;
+  std::unique_ptr<CommWork> sending;
+  for (const auto& [begin, end] : blocks) {
+    const BatchPart block =
+        previous_ ? load_block_without_images(dataset, begin, end) : load_block(dataset, begin, end, part_.device());
+    const StageLink::Signature signature = signature_of(block, false);
+    Tape tape(Tape::Mode::forget);
+    const Replica::Samples samples = part_.uploaded(block);
+    const Variable x = tape.input(previous_ ? previous_->receive(signature).value : samples.x);
+    const auto outputs = part_.evaluation_outputs(x, samples);
+    if (!next_) {
+      results.push_back(part_.results_of(outputs, samples, block));
+      continue;
+    }
+    if (sending != nullptr) sending->wait();
+    sending = next_->start_send(signature, {.value = outputs.front().value()});
+  }
+  if (sending != nullptr) sending->wait();
+  return results;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "parallel/pipeline_cut.h"
+#include "parallel/pipeline_figures.h"
+#include "parallel/pipeline_schedule.h"
+#include "parallel/pipeline_stage.h"
+#include "parallel/replicated_strategy.h"
+
+namespace dptrain::parallel {
+
+struct PipelineOptions {
+  CutRequest cut = {};
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_back;
+  int64_t micro_batches = 0;  ///< of a step, beside those of `accumulate`
+  int replicas = 1;
+};
+
+/// A model cut into stages, one a device, which the micro-batches of a step go through one behind the other
+/// (model_parallel); or several replicas of that, each with its part of every micro-batch, whose gradients are added
+/// stage by stage (hybrid). Devices are listed replica by replica. A parameter that two stages use lives on both, and
+/// its gradient is added up between them.
+class PipelineStrategy final : public ReplicatedStrategy {
+ public:
+  /// Measures the model first where the cut is left to that. Throws 78 where the model can't be cut so.
+  static std::unique_ptr<Strategy> make(const StrategyContext& context, const PipelineOptions& options);
+
+  PipelineStrategy(const StrategyContext& context, const PipelineOptions& options, const PipelineCut& cut);
+
+  std::vector<Device*> batch_devices() override;
+  BatchSplit batch_split() override { return BatchSplit::even(replicas_); }
+  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
+  std::vector<nn::NamedValues> state_dict() override;
+  TrainingState training_state() override;
+  std::optional<PipelineFigures> take_pipeline_figures() override;
+
+ private:
+  int stages() const { return static_cast<int>(stages_.size()) / replicas_; }
+  int stage_of(int rank) const { return rank % stages(); }
+  int replica_of(int rank) const { return rank / stages(); }
+  int rank_of(int replica, int stage) const { return replica * stages() + stage; }
+  PipelineStage& stage(int rank) { return *stages_[static_cast<size_t>(rank)]; }
+
+  void form_groups(const StrategyContext& context);
+  void find_ties();
+  /// The gradients of a rank's stage, complete in what other devices add to them.
+  void add_other_gradients(int rank);
+  void share_weights(int rank) override;
+  void swap_average(int rank);
+  void broadcast_from_first_replica(int rank, const Tensor& tensor);
+  TrainingState joined(const std::function<TrainingState(Replica&)>& state_of);
+
+  /// A rank's end of what it adds up with others.
+  struct Sums {
+    Communicator* of_replicas = nullptr;  ///< the same stage's, where there are several
+    Communicator* of_parts = nullptr;     ///< the same replica's, where updates need all of them
+    struct Tie {
+      const Parameter* parameter;
+      Communicator* communicator;  ///< of the stages that use it
+    };
+    std::vector<Tie> ties = {};  ///< in the order of the model, on all ranks
+  };
+
+  int replicas_;
+  PipelineStep step_;  ///< of the most micro-batches so far
+  int64_t flush_;
+  std::vector<std::unique_ptr<PipelineStage>> stages_;  ///< by rank
+  std::vector<Sums> sums_;                              ///< by rank
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,152 @@
+#include "parallel/unit_profile.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "ops/reorder.h"
+
+namespace dptrain::parallel {
+namespace {
+
+/// Samples where the size of micro-batches isn't known.
+constexpr int64_t kUsualSamples = 8;
+/// Of a stage; the first, which finds out how to compute, doesn't count.
+constexpr int kPasses = 3;
+/// Every so many tokens one is to be predicted: about BERT's 15 %.
+constexpr int64_t kTokensOfMask = 7;
+
+/// Numbers without a pattern that would be faster than others to compute with.
+std::vector<float> made_up_values(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = static_cast<float>(i * 37 % 101) / 101.f - 0.5f;
+  return values;
+}
+
+BatchPart made_up_text(const models::TextSizes& sizes, int64_t samples) {
+  BatchPart part;
+  const int64_t rows = samples * sizes.sequence;
+  for (int64_t row = 0; row < rows; ++row) {
+    part.text.tokens.push_back(static_cast<int32_t>(row * 37 % sizes.vocabulary));
+    part.text.segments.push_back(static_cast<int32_t>(row % sizes.sequence * 2 / sizes.sequence));
+  }
+  part.text.lengths.assign(static_cast<size_t>(samples), static_cast<int32_t>(sizes.sequence));
+  part.targets = {{}, std::vector<int32_t>(static_cast<size_t>(samples))};
+  for (int64_t row = 0; row < rows; row += kTokensOfMask) {
+    part.text.predicted.push_back(static_cast<int32_t>(row));
+    part.targets[0].push_back(0);
+  }
+  pad_predicted(part);
+  for (int64_t n = 0; n < samples; ++n) part.sample_ids.push_back(n);
+  return part;
+}
+
+/// What goes through the model's stages, one after the other.
+class Profile {
+ public:
+  Profile(const StrategyContext& context, Device& device)
+      : spec_(context.replica), device_(device), dtype_(compute_dtype(spec_.precision)) {
+    const int64_t samples = context.micro_batch_samples > 0 ? context.micro_batch_samples : kUsualSamples;
+    if (spec_.input.text) {
+      const BatchPart part = made_up_text(*spec_.input.text, samples);
+      TextOnDevice text = cut_text(uploaded_values(device, DType::i32, text_numbers(part)), part);
+      value_ = text.tokens;
+      text_ = text.inputs;
+    } else {
+      const Shape& image = spec_.input.image;
+      const Shape shape = {samples, image[0], image[1], image[2]};
+      value_ = ops::converted(Tensor::from(device, shape, made_up_values(shape.elements())), {.dtype = dtype_});
+    }
+    std::vector<int64_t> ids(static_cast<size_t>(samples));
+    ids_ = uploaded_values(device, DType::i64, ids);
+    epoch_ = uploaded_values(device, DType::i32, std::vector<int32_t>{1});
+  }
+
+  /// Of unit `unit`; the next one gets what this one makes.
+  UnitCost measure(int unit) {
+    const auto model = spec_.model.build({.device = device_, .convolution = spec_.convolution}, spec_.input);
+    const CachingAllocator& allocator = device_.allocator();
+    const int64_t before = allocator.in_use().total_bytes();
+    model->place(device_, spec_.initialization, dtype_, {.begin = unit, .end = unit + 1});
+    const auto optimizer = spec_.optimizer.make(optim::FlatWeights::of(*model));
+    UnitCost cost{.seconds = std::numeric_limits<double>::infinity(),
+                  .fixed_bytes = allocator.in_use().total_bytes() - before};
+    Tensor output;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const double seconds = run(*model, cost, output);
+      if (pass > 0) cost.seconds = std::min(cost.seconds, seconds);
+    }
+    value_ = std::move(output);
+    return cost;
+  }
+
+ private:
+  /// A forward and a backward pass; its seconds.
+  double run(nn::Model& model, UnitCost& cost, Tensor& output) {
+    output = {};
+    CachingAllocator& allocator = device_.allocator();
+    const int64_t before = allocator.in_use().total_bytes();
+    const auto begun = Clock::now();
+    const int64_t peak =
+        allocator
+            .peak_during([&] {
+              Tape tape(spec_.recompute == Recompute::none ? Tape::Mode::record : Tape::Mode::recompute);
+              auto outputs = model.outputs(tape.input(value_, !model.has_beginning()), context(tape));
+              cost.kept_bytes = allocator.in_use().total_bytes() - before;
+              output = outputs.front().value();
+              std::vector<Tape::Root> roots;
+              for (Variable& made : outputs)
+                if (made.requires_gradient())
+                  roots.push_back({.output = made.without_value(), .gradient = made.value()});
+              outputs.clear();
+              tape.backward(std::move(roots));
+            })
+            .total_bytes();
+    device_.synchronize();
+    cost.most_bytes = std::max<int64_t>(0, peak - before - cost.kept_bytes);
+    model.forget_gradients();
+    return seconds_since(begun);
+  }
+  nn::ForwardContext context(Tape& tape) const {
+    return {.tape = tape,
+            .training = true,
+            .seed = spec_.initialization.seed,
+            .epoch = epoch_,
+            .sample_ids = ids_,
+            .text = text_};
+  }
+
+  const ReplicaSpec& spec_;
+  Device& device_;
+  DType dtype_;
+  Tensor value_;
+  nn::TextInputs text_;
+  Tensor ids_;
+  Tensor epoch_;
+};
+
+}  // namespace
+
+std::vector<std::string> unit_names_of(const StrategyContext& context) {
+  const auto device = open_device(context.team.devices.front());
+  const ReplicaSpec& spec = context.replica;
+  return unit_names(*spec.model.build({.device = *device, .convolution = spec.convolution}, spec.input));
+}
+
+std::vector<UnitCost> profile_units(const StrategyContext& context) {
+  const auto units = static_cast<int>(unit_names_of(context).size());
+  RankTeam::Options options = context.team;
+  options.devices.resize(1);
+  options.threads.resize(1);
+  RankTeam team(options);
+  std::vector<UnitCost> costs;
+  team.run("measuring the model's stages", [&](int) {
+    Profile profile(context, team.device(0));
+    for (int unit = 0; unit < units; ++unit) costs.push_back(profile.measure(unit));
+  });
+  return costs;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,98 @@
+// What each stage of a pipeline does when, and the waiting that follows from it.
+#include "parallel/pipeline_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr auto kGpipe = PipelineSchedule::gpipe;
+constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
+
+/// "F0 F1 B0 F2 B1 B2"
+std::string text_of(const std::vector<StageAction>& actions) {
+  std::string text;
+  for (const auto& [kind, micro_batch] : actions) {
+    if (!text.empty()) text += ' ';
+    text += (kind == StageAction::Kind::forward ? 'F' : 'B') + std::to_string(micro_batch);
+  }
+  return text;
+}
+
+TEST(PipelineSchedule, GpipeGoesForwardWithAllAndThenBack) {
+  const PipelineStep step{.schedule = kGpipe, .stages = 3, .micro_batches = 3};
+  for (int stage = 0; stage < 3; ++stage) EXPECT_EQ(text_of(actions_of(step, stage)), "F0 F1 F2 B0 B1 B2");
+}
+
+TEST(PipelineSchedule, GpipeTakesAnAccumulationAtATime) {
+  const PipelineStep step{.schedule = kGpipe, .stages = 2, .micro_batches = 5, .flush = 2};
+  EXPECT_EQ(text_of(actions_of(step, 0)), "F0 F1 B0 B1 F2 F3 B2 B3 F4 B4");
+}
+
+TEST(PipelineSchedule, OneForwardOneBackWarmsUpByTheStagesBehind) {
+  const PipelineStep step{.schedule = k1f1b, .stages = 3, .micro_batches = 4};
+  EXPECT_EQ(text_of(actions_of(step, 0)), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(text_of(actions_of(step, 1)), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(text_of(actions_of(step, 2)), "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(PipelineSchedule, ShortBatchesHaveFewerMicroBatchesThanStages) {
+  const PipelineStep step{.schedule = k1f1b, .stages = 4, .micro_batches = 2};
+  EXPECT_EQ(text_of(actions_of(step, 0)), "F0 F1 B0 B1");
+  EXPECT_EQ(text_of(actions_of(step, 3)), "F0 B0 F1 B1");
+  EXPECT_EQ(text_of(actions_of({.schedule = k1f1b, .stages = 2, .micro_batches = 0}, 0)), "");
+}
+
+TEST(PipelineSchedule, EveryMicroBatchGoesForwardAndBackOnceInOrder) {
+  for (const auto schedule : {kGpipe, k1f1b})
+    for (const int stages : {2, 3, 5})
+      for (const int64_t micro_batches : {1, 4, 7}) {
+        const PipelineStep step{.schedule = schedule, .stages = stages, .micro_batches = micro_batches, .flush = 3};
+        for (int stage = 0; stage < stages; ++stage) {
+          int64_t forward = 0, backward = 0;
+          for (const auto& [kind, micro_batch] : actions_of(step, stage)) {
+            EXPECT_EQ(micro_batch, kind == StageAction::Kind::forward ? forward++ : backward++);
+            EXPECT_LE(backward, forward);
+          }
+          EXPECT_EQ(forward, micro_batches);
+          EXPECT_EQ(backward, micro_batches);
+        }
+      }
+}
+
+TEST(PipelineSchedule, OneForwardOneBackHoldsNoMoreThanTheStagesBehindNeed) {
+  for (int stage = 0; stage < 4; ++stage) {
+    const auto held = [&](PipelineSchedule schedule) {
+      return most_in_flight(actions_of({.schedule = schedule, .stages = 4, .micro_batches = 8}, stage));
+    };
+    EXPECT_EQ(held(k1f1b), 4 - stage);
+    EXPECT_EQ(held(kGpipe), 8);
+  }
+}
+
+TEST(PipelineSchedule, TheBubbleOfEqualStagesIsThatOfTheFormula) {
+  for (const auto schedule : {kGpipe, k1f1b})
+    for (const int stages : {2, 3, 4})
+      for (const int64_t micro_batches : {4, 8, 31}) {
+        const std::vector<StageSeconds> equal(static_cast<size_t>(stages), {.forward = 1, .backward = 2});
+        const double bubble =
+            predicted_bubble({.schedule = schedule, .stages = stages, .micro_batches = micro_batches}, equal);
+        EXPECT_NEAR(bubble, (stages - 1.0) / (static_cast<double>(micro_batches) + stages - 1.0), 1e-12)
+            << schedule_name(schedule) << ", " << stages << " stages, " << micro_batches << " micro-batches";
+      }
+}
+
+TEST(PipelineSchedule, UnequalStagesWaitForTheSlowest) {
+  // The second stage begins after 1 s, works 4 x 6 s on end, and the first goes back once more, 1 s: 26 s, of which
+  // the stages work 4 x 2 s and 4 x 6 s.
+  const std::vector<StageSeconds> stages = {{.forward = 1, .backward = 1}, {.forward = 3, .backward = 3}};
+  EXPECT_NEAR(predicted_bubble({.schedule = k1f1b, .stages = 2, .micro_batches = 4}, stages), 1 - 32.0 / 52, 1e-12);
+  const std::vector<StageSeconds> nothing(2);
+  EXPECT_EQ(predicted_bubble({.schedule = k1f1b, .stages = 2, .micro_batches = 4}, nothing), 0);
+}
+
+}  // namespace
+}  // namespace dptrain::parallel
