@@ -83,9 +83,9 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy=ddq"}, {"strategy", "ddp"});
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
   refused(config, {"strategy={name: ddp, shard_optimizer: 2}"}, {"strategy.shard_optimizer", "got 2"});
-  refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got devices"});
+  refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist_sync}"}, {"strategy.type", "dist_sync", "several hosts"});
-  refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got random"});
+  refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
   refused(config, {"strategy={name: kvstore, type: local, placement: balanced}"},
           {"strategy.placement", "host memory", "leave it out"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
