@@ -75,15 +75,18 @@ Make read_kvstore(ConfigReader& options, int) {
     }
   StoreOptions store;
   const std::vector<std::string> types = {"device", "local"}, placements = {"balanced", "round_robin"};
-  if (options.one_of("type", types, "device", "where keys are summed and updated: on the devices, or in host memory") ==
-      "local")
-    store.type = StoreOptions::Type::local;
-  if (options.one_of("placement", placements, "balanced",
-                     "of keys over devices: by bytes, or key number modulo devices") == "round_robin")
-    store.placement = Placement::round_robin;
-  if (store.type == StoreOptions::Type::local && store.placement == Placement::round_robin)
-    options.mistake("placement", "expected none with type: local, whose keys all lie in host memory", "round_robin",
-                    "leave it out, or write type: device");
+  const bool local = options.one_of("type", types, "device",
+                                    "where keys are summed and updated: on the devices, or in host memory") == "local";
+  if (local) store.type = StoreOptions::Type::local;
+  // Host memory is one place: the option isn't there then.
+  if (!local || options.has("placement")) {
+    const std::string placement = options.one_of("placement", placements, "balanced",
+                                                 "of keys over devices: by bytes, or key number modulo devices");
+    if (placement == "round_robin") store.placement = Placement::round_robin;
+    if (local)
+      options.mistake("placement", "expected none with type: local, whose keys all lie in host memory", placement,
+                      "leave it out, or write type: device");
+  }
   return [store](const StrategyContext& context) { return std::make_unique<KvStore>(context, store); };
 }
 

@@ -39,6 +39,8 @@ TEST_F(TrainingTest, AStoreTellsWhatItHolds) {
     EXPECT_GT(store["bytes"][0], 0);
   }
   EXPECT_EQ(hash("device"), hash("local"));
+  EXPECT_EQ(run({"--config", "local/config.yaml", "--out", "again"}).exit, 0) << "a resolved configuration is one";
+  EXPECT_EQ(hash("again"), hash("local"));
 }
 
 TEST_F(TrainingTest, SingleIsDdpOnOneDevice) {

@@ -86,7 +86,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist_sync}"}, {"strategy.type", "dist_sync", "several hosts"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
-  refused(config, {"strategy={name: kvstore, type: local, placement: round_robin}"},
+  refused(config, {"strategy={name: kvstore, type: local, placement: balanced}"},
           {"strategy.placement", "host memory", "leave it out"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
   refused(config, {"precision=fp16"}, {"--set: precision", "CPU workers compute in fp32 or bf16", "got fp16", "GPUs"});
