@@ -12,6 +12,8 @@ using Run = std::function<int()>;
 Run add_train_command(CLI::App& command);
 Run add_eval_command(CLI::App& command);
 Run add_predict_command(CLI::App& command);
+Run add_compare_command(CLI::App& command);
+Run add_table_command(CLI::App& command);
 Run add_hash_command(CLI::App& command);
 Run add_bench_command(CLI::App& command);
 Run add_devices_command(CLI::App& command);

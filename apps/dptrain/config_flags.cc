@@ -50,10 +50,10 @@ const CLI::Validator not_empty([](const std::string& text) { return text.empty()
 
 }  // namespace
 
-void ConfigFlags::add_to(CLI::App& command) {
-  command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
-      ->required()
-      ->type_name("FILE");
+CLI::Option* ConfigFlags::add_to(CLI::App& command) {
+  auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
+                   ->required()
+                   ->type_name("FILE");
   command.add_option("--set", overrides, "overrides one value, with dotted keys; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
@@ -73,15 +73,16 @@ void ConfigFlags::add_to(CLI::App& command) {
                   "ten seconds), none")
       ->check(CLI::IsMember({"auto", "plain", "none"}))
       ->type_name("KIND");
+  return file;
 }
 
-ConfigNode ConfigFlags::load() const {
-  ConfigNode root = load_config(find_config(config));
+ConfigNode ConfigFlags::load(const std::string& name) const {
+  ConfigNode root = load_config(find_config(name));
   for (const std::string& assignment : overrides) override_config(root, assignment);
   if (devices) override_config(root, fmt::format("devices='{}'", *devices), "--devices");
   return root;
 }
 
-std::string ConfigFlags::default_name() const { return fs::path(config).stem().string(); }
+std::string ConfigFlags::default_name(const std::string& name) { return fs::path(name).stem().string(); }
 
 }  // namespace dptrain::app

@@ -20,11 +20,15 @@ struct ConfigFlags {
   bool json = false;
   std::string progress = "auto";
 
-  void add_to(CLI::App& command);
+  /// Returns the option --config, which is required unless told otherwise.
+  CLI::Option* add_to(CLI::App& command);
   /// The configuration file with all overrides in it. Throws 66, saying where it was looked for.
-  ConfigNode load() const;
+  ConfigNode load() const { return load(config); }
+  /// Another file, with the same overrides.
+  ConfigNode load(const std::string& name) const;
   /// The file's stem: the run's name by default.
-  std::string default_name() const;
+  std::string default_name() const { return default_name(config); }
+  static std::string default_name(const std::string& name);
 };
 
 }  // namespace dptrain::app

@@ -14,6 +14,9 @@ void write_output(const std::string& text);
 /// Writes `text` to stderr; a stderr that can't be written is no reason to stop.
 void write_message(const std::string& text) noexcept;
 
+/// Columns of the terminal behind stdout or stderr; 80 where there is none.
+int terminal_width(int stream);
+
 /// Tells of a damaged checkpoint that is passed over.
 void tell_of_damage(const std::string& damage);
 

@@ -1,5 +1,8 @@
 #include "read_experiment.h"
 
+#include <fmt/format.h>
+
+#include "base/sha256.h"
 #include "output.h"
 
 namespace dptrain::app {
@@ -8,7 +11,9 @@ ReadExperiment::ReadExperiment(const ConfigFlags& flags)
     : session(flags.load(),
               [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name()); }),
       dumped(flags.dump_config) {
-  if (dumped) write_output(session.resolved_yaml_with_origins());
+  if (dumped)
+    write_output(
+        fmt::format("{}# config_hash: {}\n", session.resolved_yaml_with_origins(), sha256_of(session.resolved_yaml())));
 }
 
 }  // namespace dptrain::app

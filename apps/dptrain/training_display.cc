@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +18,6 @@ namespace {
 constexpr double kSecondsBetweenLiveLines = 0.1;
 constexpr double kSecondsBetweenPlainLines = 10;
 constexpr int kPlainWidth = 200;
-
-int terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
@@ -78,7 +72,7 @@ TrainingDisplay::~TrainingDisplay() { clear_line(); }
 void TrainingDisplay::say(const std::string& text) {
   if (options_.quiet) return;
   clear_line();
-  options_.json ? write_message(text + "\n") : write_or_stop(text + "\n");
+  options_.json || options_.only_progress ? write_message(text + "\n") : write_or_stop(text + "\n");
 }
 
 void TrainingDisplay::write_or_stop(const std::string& text) {
@@ -136,11 +130,12 @@ void TrainingDisplay::on_step(const Progress& progress) {
       fitted({fmt::format("epoch {}/{}", progress.epoch, progress.epochs), fmt::format("{:3.0f} %", 100 * share),
               fmt::format("loss {:.4f}", progress.mean_loss), fmt::format("{} left", clock_text(progress.seconds_left)),
               fmt::format("{} samples/s", grouped(rate))},
-             live ? terminal_width() : kPlainWidth);
+             live ? terminal_width(STDERR_FILENO) : kPlainWidth);
   live ? show_line(line) : write_message(line + "\n");
 }
 
 void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
+  if (options_.only_progress) return;
   if (options_.json) {
     clear_line();
     write_or_stop(metrics.json() + "\n");

@@ -11,6 +11,7 @@ struct DisplayOptions {
   bool quiet = false;
   bool json = false;              ///< metrics lines on stdout, the rest on stderr
   std::string progress = "auto";  ///< auto, plain, none
+  bool only_progress = false;     ///< nothing of epochs, and nothing on stdout
 };
 
 /// Shows a training while it runs: on a terminal a line that is written over and over, a row for each epoch, and a

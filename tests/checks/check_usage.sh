@@ -42,6 +42,13 @@ refused quickstart --seeds ''
 refused quickstart again
 refused test --preset
 refused test --preset fast
+refused sweep
+refused sweep --config lenet_1cpu
+refused sweep --config lenet_1cpu batch_size
+refused sweep --config '' batch_size=1
+refused sweep --config lenet_1cpu batch_size=1 -- --out runs/elsewhere
+refused sweep batch_size=1,2
+refused sweep --confg lenet_1cpu batch_size=1
 refused setup_peers
 refused setup_peers --now
 refused setup_peers build-peers now
@@ -53,7 +60,7 @@ if ((status != 69)) || [[ ${said##*$'\n'} != "setup: "*libdnnl-dev* ]]; then
   echo "scripts/setup.sh: is to exit 69 and name what it could not install, but exited $status and said: $said"
   bad=1
 fi
-for script in setup build quickstart test setup_peers; do
+for script in setup build quickstart test sweep setup_peers; do
   "scripts/$script.sh" --help | grep -q "^Usage: scripts/$script.sh" ||
     { echo "scripts/$script.sh --help does not print its usage"; bad=1; }
 done

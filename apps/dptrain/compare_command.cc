@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "config_flags.h"
+#include "output.h"
+#include "program.h"
+#include "stop_signals.h"
+#include "train/comparison.h"
+#include "train/comparison_report.h"
+#include "training_display.h"
+
+namespace dptrain::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareFlags {
+  ConfigFlags common;
+  std::vector<std::string> configs;
+  std::string strategies;
+  std::vector<std::string> assertions;
+  int64_t repetitions = 1;
+  bool overwrite = false;
+
+  /// One configuration under several strategies, or several configurations. Throws 64 for what is neither.
+  std::vector<train::ComparedConfig> compared() const {
+    const bool one = !common.config.empty();
+    if (one == !configs.empty())
+      throw Error(ExitCode::usage,
+                  "compare: expected several configurations, or one as --config with --strategies; "
+                  "write for instance dptrain compare a.yaml b.yaml");
+    if (one != !strategies.empty())
+      throw Error(ExitCode::usage,
+                  "compare: --config and --strategies go together; write for instance dptrain compare "
+                  "--config lenet_ddp_2cpu --strategies single,ddp");
+    std::vector<train::ComparedConfig> all;
+    if (one) all = train::configs_by_strategy(common.load(), strategies);
+    for (const std::string& name : configs)
+      all.push_back({.name = ConfigFlags::default_name(name), .config = common.load(name)});
+    if (all.size() < 2)
+      throw Error(ExitCode::usage, fmt::format("compare: expected at least two runs, got {}; name another {}",
+                                               all.size(), one ? "strategy" : "configuration"));
+    return all;
+  }
+
+  fs::path out() const {
+    if (common.out) return *common.out;
+    if (!common.config.empty()) return "runs/compare-" + common.default_name();
+    std::vector<std::string> names;
+    for (const std::string& name : configs) names.push_back(ConfigFlags::default_name(name));
+    return fmt::format("runs/compare-{}", fmt::join(names, "-"));
+  }
+};
+
+/// One YAML document a run.
+int dump(const train::ComparisonPlan& plan) {
+  std::string text;
+  for (const train::PlannedRun& run : plan.runs)
+    text += fmt::format("---  # {}\n{}", run.name, run.trainings.front().config_with_origins);
+  write_output(text);
+  return 0;
+}
+
+std::vector<train::ComparisonAssertion> read_assertions(const CompareFlags& flags, const train::ComparisonPlan& plan) {
+  std::vector<train::AssertedRun> runs;
+  for (const train::PlannedRun& run : plan.runs) {
+    const train::Experiment& experiment = run.trainings.front().experiment;
+    const bool too_rarely = experiment.epochs && experiment.eval_every > *experiment.epochs;
+    runs.push_back({.name = run.name, .evaluated = experiment.eval_every > 0 && !too_rarely});
+  }
+  std::vector<train::ComparisonAssertion> assertions;
+  for (const std::string& expression : flags.assertions) assertions.emplace_back(expression, runs);
+  return assertions;
+}
+
+/// Writes compare.json and compare.md, and prints the one or the table. Nothing where nothing was measured.
+void tell(const train::ComparisonReport& report, const CompareFlags& flags) {
+  if (report.runs.empty()) return;
+  const fs::path out = flags.out();
+  const std::string json = report.json() + "\n";
+  write_file_atomically(out / "compare.json", json);
+  write_file_atomically(out / "compare.md", report.markdown());
+  if (flags.common.json)
+    write_output(json);
+  else if (!flags.common.quiet)
+    write_output(fmt::format("{}\n{}: compare.md, compare.json, a run directory each\n",
+                             report.text(terminal_width(STDOUT_FILENO)), out.string()));
+}
+
+int compare_with(const CompareFlags& flags) {
+  train::StopSignal& stop = watch_stop_signals();
+  const train::ComparisonPlan plan = train::plan_comparison(flags.compared(), flags.out(), flags.repetitions);
+  if (flags.common.dump_config) return dump(plan);
+  const auto assertions = read_assertions(flags, plan);
+  train::Comparison comparison(
+      plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
+             .environment = {.version = version(), .commit = git_commit(), .libraries = parts_present()}});
+  // What is said while it runs goes to stderr: stdout gets the comparison.
+  const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {
+    auto display = std::make_unique<TrainingDisplay>(
+        DisplayOptions{.quiet = flags.common.quiet, .progress = flags.common.progress, .only_progress = true}, stop);
+    display->on_start(training.experiment, training.directory.string());
+    return display;
+  };
+  train::ComparisonReport report{.runs = {}, .differences = plan.differences, .assertions = {}, .finished = false};
+  int signal = 0;
+  try {
+    signal = comparison.run(watch, stop);
+  } catch (const Error&) {
+    report.runs = comparison.figures();
+    tell(report, flags);
+    throw;
+  }
+  report.runs = comparison.figures();
+  report.finished = signal == 0;
+  if (report.finished)
+    for (const auto& assertion : assertions) report.assertions.push_back(assertion.check(report.runs));
+  tell(report, flags);
+  if (signal != 0)
+    throw Error(static_cast<ExitCode>(128 + signal),
+                fmt::format("stopped by {}; {} has what was measured", signal_name(signal), flags.out().string()));
+  std::vector<std::string> failed;
+  for (const auto& outcome : report.assertions)
+    if (!outcome.holds) failed.push_back("--assert " + outcome.sentence);
+  if (!failed.empty()) throw Error(ExitCode::assertion_failed, failed);
+  return 0;
+}
+
+}  // namespace
+
+Run add_compare_command(CLI::App& command) {
+  auto flags = std::make_shared<CompareFlags>();
+  flags->common.add_to(command)->required(false);
+  command.add_option("configs", flags->configs, "experiments to compare: YAML files, or names of some in configs/")
+      ->type_name("FILE");
+  command
+      .add_option("--strategies", flags->strategies,
+                  "with --config: strategies to train it under, 'ddp,{name: ddp, overlap: false, as: plain}'")
+      ->type_name("LIST");
+  command
+      .add_option("--assert", flags->assertions,
+                  "exit with 1 unless this holds: METRIC[(RUN)] OP NUMBER, speedup(ddp)>=1.5; may be repeated")
+      ->type_name("EXPRESSION")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command
+      .add_option("--repeat", flags->repetitions,
+                  "train each run so many times, with seeds that follow each other, and test what differs")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
+      ->type_name("N");
+  command.add_flag("--overwrite", flags->overwrite, "replace the runs of an earlier comparison");
+  return [flags] { return compare_with(*flags); };
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,40 @@
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "commands.h"
+#include "output.h"
+#include "train/run_table.h"
+
+namespace dptrain::app {
+namespace {
+
+struct TableFlags {
+  std::vector<std::string> directories;
+  bool json = false;
+  bool markdown = false;
+};
+
+int print_table(const TableFlags& flags) {
+  const train::RunTable table(train::find_runs({flags.directories.begin(), flags.directories.end()}));
+  if (flags.json)
+    write_output(table.json() + "\n");
+  else
+    write_output(flags.markdown ? table.markdown() : table.text(terminal_width(STDOUT_FILENO)));
+  return 0;
+}
+
+}  // namespace
+
+Run add_table_command(CLI::App& command) {
+  auto flags = std::make_shared<TableFlags>();
+  command.add_option("directories", flags->directories, "run directories, or folders of them")
+      ->required()
+      ->type_name("RUN_DIR");
+  auto* json = command.add_flag("--json", flags->json, "one JSON document");
+  command.add_flag("--markdown", flags->markdown, "a table of Markdown")->excludes(json);
+  return [flags] { return print_table(*flags); };
+}
+
+}  // namespace dptrain::app

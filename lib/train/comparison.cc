@@ -1,0 +1,102 @@
+#include "train/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace dptrain::train {
+namespace {
+
+/// Keeps the epochs of a training and hands everything on.
+class EpochRecorder final : public TrainingObserver {
+ public:
+  explicit EpochRecorder(std::unique_ptr<TrainingObserver> watcher) : watcher_(std::move(watcher)) {}
+
+  void on_step(const Progress& progress) override { watcher_->on_step(progress); }
+  void on_epoch(const EpochMetrics& metrics) override {
+    epochs_.push_back(metrics);
+    watcher_->on_epoch(metrics);
+  }
+  const std::vector<EpochMetrics>& epochs() const { return epochs_; }
+
+ private:
+  std::unique_ptr<TrainingObserver> watcher_;
+  std::vector<EpochMetrics> epochs_;
+};
+
+/// Calls `work`; its error has the run's name before its sentence.
+template <typename Work>
+auto in_run(const std::string& name, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("run {}: {}", name, error.what()));
+  }
+}
+
+}  // namespace
+
+Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : plan_(plan), options_(options) {
+  for (const PlannedRun& run : plan_.runs) {
+    const Experiment& experiment = run.trainings.front().experiment;
+    in_run(run.name, [&] { require_model_fits(experiment, *experiment.dataset.open().train); });
+    auto& directories = directories_.emplace_back();
+    for (const PlannedTraining& training : run.trainings)
+      directories.push_back(std::make_unique<RunDirectory>(training.directory, options_.earlier));
+    RunFigures& figures = figures_.emplace_back(
+        RunFigures{.run = run.name, .strategy = experiment.strategy.name, .devices = {}, .trainings = {}});
+    for (const DeviceId& device : experiment.devices) figures.devices.push_back(device.name());
+  }
+}
+
+int Comparison::run(const WatchTraining& watch, const StopSignal& stop) {
+  const size_t repetitions = plan_.runs.front().trainings.size();
+  for (size_t repetition = 0; repetition < repetitions; ++repetition)
+    for (size_t run = 0; run < plan_.runs.size(); ++run) {
+      const int signal = in_run(plan_.runs[run].name, [&] { return train(run, repetition, watch, stop); });
+      if (signal != 0) return signal;
+    }
+  return 0;
+}
+
+int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch, const StopSignal& stop) {
+  if (stop.load() != 0) return stop.load();
+  const PlannedTraining& planned = plan_.runs[run].trainings[repetition];
+  RunDirectory& directory = *directories_[run][repetition];
+  const Datasets data = planned.experiment.dataset.open();
+  directory.remove_earlier_run();
+  directory.write_config(planned.config);
+  EpochRecorder recorder(watch(planned));
+  const auto keep_figures = [&] {
+    if (recorder.epochs().empty()) return;
+    TrainingFigures figures = training_figures(recorder.epochs());
+    figures.seed = planned.experiment.seed;
+    figures.directory = planned.directory.string();
+    figures_[run].trainings.push_back(std::move(figures));
+  };
+  Trainer trainer(planned.experiment, data, sha256_of(planned.config));
+  TrainingOutcome outcome;
+  try {
+    outcome = trainer.run(directory, recorder, stop);
+  } catch (const Error&) {
+    keep_figures();
+    throw;
+  }
+  keep_figures();
+  const int code = outcome.signal == 0 ? 0 : 128 + outcome.signal;
+  directory.write_summary(summary_json(planned.experiment, outcome, code, options_.environment, planned.config));
+  return outcome.signal;
+}
+
+std::vector<RunFigures> Comparison::figures() const {
+  std::vector<RunFigures> measured;
+  std::ranges::copy_if(figures_, std::back_inserter(measured),
+                       [](const RunFigures& figures) { return !figures.trainings.empty(); });
+  return measured;
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/comparison_plan.h"
+#include "train/run_directory.h"
+#include "train/run_figures.h"
+#include "train/summary.h"
+#include "train/trainer.h"
+
+namespace dptrain::train {
+
+/// Makes what watches one training of a comparison; it is gone before the next begins.
+using WatchTraining = std::function<std::unique_ptr<TrainingObserver>(const PlannedTraining&)>;
+
+/// Trains the runs of a plan one after the other, in this process and each in its own run directory. Repetitions go in
+/// turns, all runs with one seed and then all with the next, so that a machine that grows slower is so for all.
+class Comparison {
+ public:
+  struct Options {
+    EarlierRun earlier = EarlierRun::refuse;  ///< what to do with results in the runs' directories
+    Environment environment = {};
+  };
+  /// Checks what can be checked before the first training, and holds all directories: throws 74 where one has results
+  /// or is in use, and what opening the data or the devices throws.
+  Comparison(const ComparisonPlan& plan, const Options& options);
+
+  /// Returns the signal that ended it after the step in hand, or 0. Throws what a training throws, with its code and
+  /// the run's name before its sentence. Either way figures() are those of what has been measured.
+  int run(const WatchTraining& watch, const StopSignal& stop);
+
+  /// In the order of the plan, without runs that have no whole epoch yet.
+  std::vector<RunFigures> figures() const;
+
+ private:
+  int train(size_t run, size_t repetition, const WatchTraining& watch, const StopSignal& stop);
+
+  const ComparisonPlan& plan_;
+  Options options_;
+  std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
+  std::vector<RunFigures> figures_;                                      ///< by run
+};
+
+}  // namespace dptrain::train

@@ -1,0 +1,140 @@
+#include "train/comparison_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "train/text_table.h"
+
+namespace dptrain::train {
+namespace {
+
+constexpr size_t kShownHashDigits = 12;
+
+/// "1 cpu", "2 cuda + 1 cpu": how many of each kind, in the order of the list.
+std::string device_counts(const std::vector<std::string>& devices) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const std::string& device : devices) {
+    const std::string kind = device.substr(0, device.find(':'));
+    const auto found = std::ranges::find(counts, kind, &std::pair<std::string, int>::first);
+    if (found == counts.end())
+      counts.emplace_back(kind, 1);
+    else
+      ++found->second;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [kind, count] : counts) parts.push_back(fmt::format("{} {}", count, kind));
+  return fmt::format("{}", fmt::join(parts, " + "));
+}
+
+std::string megabytes(double bytes) { return fmt::format("{:.1f}", bytes / 1e6); }
+
+/// "1.23", or with repetitions "1.23 ± 0.04".
+std::string with_deviation(const Spread& spread, size_t values, double scale, int digits) {
+  const std::string mean = fmt::format("{:.{}f}", spread.mean * scale, digits);
+  return values < 2 ? mean : fmt::format("{} ± {:.{}f}", mean, spread.deviation * scale, digits);
+}
+
+std::string accuracy_text(const RunFigures& run) {
+  const auto spread = run.accuracies();
+  return spread ? with_deviation(*spread, run.trainings.size(), 100, 2) : "-";
+}
+
+std::vector<TableColumn> columns_of(const std::vector<RunFigures>& runs) {
+  std::vector<TableColumn> columns;
+  const auto add = [&](const char* header, const std::function<std::string(const RunFigures&)>& cell, bool left) {
+    TableColumn column{.header = header, .cells = {}, .left_aligned = left};
+    for (const RunFigures& run : runs) column.cells.push_back(cell(run));
+    columns.push_back(std::move(column));
+  };
+  const RunFigures& first = runs.front();
+  add(
+      "run", [](const RunFigures& run) { return run.run; }, true);
+  add(
+      "strategy", [](const RunFigures& run) { return run.strategy; }, true);
+  add(
+      "devices", [](const RunFigures& run) { return device_counts(run.devices); }, true);
+  add(
+      "s/epoch", [](const RunFigures& run) { return with_deviation(run.seconds(), run.trainings.size(), 1, 3); },
+      false);
+  add(
+      "samples/s", [](const RunFigures& run) { return fmt::format("{:.0f}", run.samples_per_s()); }, false);
+  add(
+      "speed-up", [&](const RunFigures& run) { return fmt::format("{:.2f}", speedup(first, run)); }, false);
+  add(
+      "efficiency", [&](const RunFigures& run) { return fmt::format("{:.2f}", efficiency(first, run)); }, false);
+  add("accuracy %", accuracy_text, false);
+  add(
+      "peak MB", [](const RunFigures& run) { return megabytes(static_cast<double>(run.peak_bytes())); }, false);
+  add(
+      "imbalance", [](const RunFigures& run) { return fmt::format("{:.2f}", run.memory_imbalance()); }, false);
+  add(
+      "MB sent", [](const RunFigures& run) { return megabytes(run.comm_bytes()); }, false);
+  add(
+      "exposed s", [](const RunFigures& run) { return fmt::format("{:.3f}", run.exposed_comm_s()); }, false);
+  add(
+      "weights", [](const RunFigures& run) { return run.trainings.front().weights_hash.substr(0, kShownHashDigits); },
+      true);
+  return columns;
+}
+
+/// Which epochs the seconds are of, and what the table's shorter headers mean.
+std::string of_the_seconds(const std::vector<RunFigures>& runs) {
+  const auto several = [](const RunFigures& run) { return run.trainings.front().epochs > 1; };
+  std::string sentence = std::ranges::any_of(runs, several)
+                             ? "Seconds, samples/s, bytes sent and exposed communication are of an epoch: the median "
+                               "over the epochs after the first"
+                             : "Seconds, bytes sent and exposed communication are of the one epoch";
+  if (const size_t repetitions = runs.front().trainings.size(); repetitions > 1)
+    sentence += fmt::format("; the mean of {} trainings with seeds of their own ± the standard deviation", repetitions);
+  return sentence + ". Peak memory is of the device that holds most, imbalance that over the least.";
+}
+
+std::string of_the_difference(const char* what, double value, const PairedDifference& difference) {
+  return difference.significant ? fmt::format("{} differs significantly, by {:+.3g} (paired t test, p = {:.2g})", what,
+                                              value, difference.p_value)
+                                : fmt::format("{}: no significant difference (p = {:.2g})", what, difference.p_value);
+}
+
+/// Of a run that was repeated, against the first.
+std::vector<std::string> significance(const RunFigures& first, const RunFigures& run) {
+  std::vector<std::string> parts;
+  if (const auto seconds = seconds_difference(first, run))
+    parts.push_back(of_the_difference("seconds an epoch", seconds->mean, *seconds));
+  if (const auto accuracy = accuracy_difference(first, run))
+    parts.push_back(of_the_difference("accuracy in %", 100 * accuracy->mean, *accuracy));
+  if (parts.empty()) return {};
+  return {fmt::format("{} against {}: {}.", run.run, first.run, fmt::join(parts, "; "))};
+}
+
+}  // namespace
+
+std::vector<std::string> ComparisonReport::sentences() const {
+  std::vector<std::string> sentences = {of_the_seconds(runs)};
+  for (const DifferingKey& key : differences)
+    sentences.push_back(fmt::format("The runs differ in {}: {}.", key.key, fmt::join(key.values, ", ")));
+  for (const RunFigures& run : runs) {
+    if (&run == &runs.front()) continue;
+    for (std::string& sentence : significance(runs.front(), run)) sentences.push_back(std::move(sentence));
+    if (const auto why = advice(runs.front(), run)) sentences.push_back(*why + ".");
+  }
+  for (const AssertionOutcome& outcome : assertions) sentences.push_back(outcome.sentence);
+  if (!finished) sentences.emplace_back("Not all trainings were made: this is of those that were.");
+  return sentences;
+}
+
+std::string ComparisonReport::text(int width) const {
+  std::string text = text_table(columns_of(runs), width);
+  for (const std::string& sentence : sentences()) text += "\n" + wrapped(sentence, width);
+  return text;
+}
+
+std::string ComparisonReport::markdown() const {
+  std::string text = markdown_table(columns_of(runs));
+  for (const std::string& sentence : sentences()) text += "\n" + sentence + "\n";
+  return text;
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config_node.h"
+
+namespace dptrain::train {
+
+/// A key and what each of several configurations says of it, as YAML on one line; "-" where one has no such key.
+struct DifferingKey {
+  std::string key;  ///< dotted: strategy.overlap
+  std::vector<std::string> values;
+};
+
+/// The keys in which configurations differ, in the order of the first that has them. Mappings are compared key by key,
+/// lists as a whole. `strategy: ddp` and `strategy: {name: ddp, overlap: false}` agree in `strategy`.
+/// `except` are keys of the top level that aren't looked at.
+std::vector<DifferingKey> differing_keys(const std::vector<ConfigNode>& configs,
+                                         const std::vector<std::string>& except);
+
+}  // namespace dptrain::train

@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "train/run_figures.h"
+
+namespace dptrain::train {
+namespace {
+
+/// Where a slow run's epoch goes beside computing, and what there is to do about it.
+struct Cause {
+  double TimeShares::*share;
+  const char* words;
+  const char* help;
+};
+
+constexpr std::array<Cause, 4> kCauses = {{
+    {&TimeShares::exposed_comm_s, "is exposed communication", "a larger batch per device would help"},
+    {&TimeShares::data_wait_s, "is waiting for data", "fewer devices or less augmentation would help"},
+    {&TimeShares::optimizer_s, "is the optimizer", "a larger batch, which needs fewer updates, would help"},
+    {&TimeShares::other_s, "is neither computing nor communication nor data",
+     "a larger batch, which needs fewer steps, would help"},
+}};
+
+/// A share of less than this is no cause.
+constexpr double kSmallestShare = 0.15;
+
+}  // namespace
+
+std::optional<std::string> advice(const RunFigures& first, const RunFigures& run) {
+  const double factor = speedup(first, run);
+  if (factor <= 0 || factor >= 1) return std::nullopt;
+  if (const auto difference = seconds_difference(first, run); difference && !difference->significant)
+    return std::nullopt;
+  const TimeShares time = run.time();
+  const Cause& cause = *std::ranges::max_element(kCauses, {}, [&](const Cause& one) { return time.*one.share; });
+  const double share = time.*cause.share / run.seconds_per_epoch();
+  const std::string devices = fmt::format("{} device{}", run.devices.size(), run.devices.size() == 1 ? "" : "s");
+  const std::string begin = fmt::format("{}, {}: {:.2g}x; ", run.run, devices, factor);
+  if (share >= kSmallestShare)
+    return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, cause.help);
+  return begin + fmt::format(
+                     "{:.0f} % of the step is computing; only faster devices, or threads that no other device "
+                     "uses, would help",
+                     100 * time.compute_s / run.seconds_per_epoch());
+}
+
+}  // namespace dptrain::train

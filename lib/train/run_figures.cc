@@ -1,0 +1,159 @@
+#include "train/run_figures.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+namespace dptrain::train {
+namespace {
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// The whole epochs but the first, or what there is instead.
+std::vector<const EpochMetrics*> epochs_that_count(std::span<const EpochMetrics> epochs) {
+  int64_t whole = 0;
+  for (const EpochMetrics& epoch : epochs) whole = std::max(whole, epoch.train.score.samples);
+  std::vector<const EpochMetrics*> counting;
+  for (const EpochMetrics& epoch : epochs)
+    if (epoch.train.score.samples == whole) counting.push_back(&epoch);
+  if (counting.size() > 1) counting.erase(counting.begin());
+  return counting;
+}
+
+/// Of what each device held at most in any epoch: the largest, and how much larger than the smallest it is.
+void count_memory(std::span<const EpochMetrics> epochs, TrainingFigures& figures) {
+  std::vector<int64_t> peaks(epochs.front().devices.size(), 0);
+  for (const EpochMetrics& epoch : epochs)
+    for (size_t rank = 0; rank < peaks.size(); ++rank)
+      peaks[rank] = std::max(peaks[rank], epoch.devices[rank].peak_bytes);
+  const auto [least, most] = std::ranges::minmax(peaks);
+  figures.peak_bytes = most;
+  figures.memory_imbalance = least > 0 ? static_cast<double>(most) / static_cast<double>(least) : 1;
+}
+
+template <typename Figure>
+double mean_of(const std::vector<TrainingFigures>& trainings, Figure figure) {
+  std::vector<double> values;
+  for (const TrainingFigures& training : trainings) values.push_back(figure(training));
+  return spread_of(values).mean;
+}
+
+std::vector<double> all_seconds(const RunFigures& run) {
+  std::vector<double> values;
+  for (const TrainingFigures& training : run.trainings) values.push_back(training.seconds_per_epoch);
+  return values;
+}
+
+/// As many as there are trainings, or none.
+std::vector<double> all_accuracies(const RunFigures& run) {
+  std::vector<double> values;
+  for (const TrainingFigures& training : run.trainings)
+    if (training.accuracy) values.push_back(*training.accuracy);
+  return values.size() == run.trainings.size() ? values : std::vector<double>();
+}
+
+/// A comparison that was stopped may have a training more of one run than of the other.
+std::optional<PairedDifference> difference(std::vector<double> first, std::vector<double> second) {
+  const size_t pairs = std::min(first.size(), second.size());
+  if (pairs < 2) return std::nullopt;
+  first.resize(pairs);
+  second.resize(pairs);
+  return paired_difference(first, second);
+}
+
+}  // namespace
+
+TrainingFigures training_figures(std::span<const EpochMetrics> epochs) {
+  DPTRAIN_CHECK(!epochs.empty(), "a training without an epoch has no figures");
+  const auto counting = epochs_that_count(epochs);
+  const auto median_of = [&](const auto& figure) {
+    std::vector<double> values;
+    for (const EpochMetrics* epoch : counting) values.push_back(figure(*epoch));
+    return median(values);
+  };
+  TrainingFigures figures;
+  figures.epochs = epochs.back().epoch;
+  figures.seconds_per_epoch = median_of([](const EpochMetrics& epoch) { return epoch.train.seconds; });
+  figures.samples_per_s = median_of([](const EpochMetrics& epoch) { return epoch.train.samples_per_s(); });
+  for (double TimeShares::*share : {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
+                                    &TimeShares::optimizer_s, &TimeShares::other_s})
+    figures.time.*share = median_of([share](const EpochMetrics& epoch) { return epoch.time.*share; });
+  figures.comm_bytes = median_of([](const EpochMetrics& epoch) { return static_cast<double>(epoch.comm_bytes); });
+  for (const EpochMetrics& epoch : epochs)
+    if (epoch.test) figures.accuracy = epoch.test->score.accuracy();
+  count_memory(epochs, figures);
+  figures.weights_hash = epochs.back().weights_hash;
+  return figures;
+}
+
+double RunFigures::samples_per_s() const {
+  return mean_of(trainings, [](const TrainingFigures& training) { return training.samples_per_s; });
+}
+
+double RunFigures::exposed_comm_s() const { return time().exposed_comm_s; }
+
+double RunFigures::comm_bytes() const {
+  return mean_of(trainings, [](const TrainingFigures& training) { return training.comm_bytes; });
+}
+
+TimeShares RunFigures::time() const {
+  TimeShares mean;
+  for (double TimeShares::*share : {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
+                                    &TimeShares::optimizer_s, &TimeShares::other_s})
+    mean.*share = mean_of(trainings, [share](const TrainingFigures& training) { return training.time.*share; });
+  return mean;
+}
+
+int64_t RunFigures::peak_bytes() const {
+  return std::ranges::max_element(trainings, {}, &TrainingFigures::peak_bytes)->peak_bytes;
+}
+
+double RunFigures::memory_imbalance() const {
+  return std::ranges::max_element(trainings, {}, &TrainingFigures::memory_imbalance)->memory_imbalance;
+}
+
+Spread RunFigures::seconds() const { return spread_of(all_seconds(*this)); }
+
+std::optional<Spread> RunFigures::accuracies() const {
+  const auto values = all_accuracies(*this);
+  return values.empty() ? std::nullopt : std::optional(spread_of(values));
+}
+
+std::optional<double> RunFigures::accuracy() const {
+  const auto spread = accuracies();
+  return spread ? std::optional(spread->mean) : std::nullopt;
+}
+
+double speedup(const RunFigures& first, const RunFigures& run) {
+  return run.seconds_per_epoch() > 0 ? first.seconds_per_epoch() / run.seconds_per_epoch() : 0;
+}
+
+double efficiency(const RunFigures& first, const RunFigures& run) {
+  return speedup(first, run) * static_cast<double>(first.devices.size()) / static_cast<double>(run.devices.size());
+}
+
+std::optional<double> accuracy_gap(std::span<const RunFigures> runs) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (const RunFigures& run : runs) {
+    const auto accuracy = run.accuracy();
+    if (!accuracy) return std::nullopt;
+    least = std::min(least, *accuracy);
+    most = std::max(most, *accuracy);
+  }
+  return most - least;
+}
+
+std::optional<PairedDifference> seconds_difference(const RunFigures& first, const RunFigures& run) {
+  return difference(all_seconds(first), all_seconds(run));
+}
+
+std::optional<PairedDifference> accuracy_difference(const RunFigures& first, const RunFigures& run) {
+  return difference(all_accuracies(first), all_accuracies(run));
+}
+
+}  // namespace dptrain::train

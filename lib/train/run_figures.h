@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/metrics.h"
+#include "train/paired_difference.h"
+
+namespace dptrain::train {
+
+/// What one training has measured, put in a few numbers. Those of an epoch are medians over its epochs but the first,
+/// which warms up; of a single epoch they are that one's. An epoch that `steps` has cut short counts where no other is
+/// there.
+struct TrainingFigures {
+  uint64_t seed = 0;
+  std::string directory;
+  int64_t epochs = 0;
+  double seconds_per_epoch = 0;
+  double samples_per_s = 0;
+  TimeShares time;                 ///< of an epoch
+  double comm_bytes = 0;           ///< sent in an epoch, summed over ranks
+  std::optional<double> accuracy;  ///< of the last evaluation on the test split
+  int64_t peak_bytes = 0;          ///< of the device that held most
+  double memory_imbalance = 1;     ///< that over the peak of the device that held least
+  std::string weights_hash;
+};
+
+/// Of at least one epoch.
+TrainingFigures training_figures(std::span<const EpochMetrics> epochs);
+
+/// A run of a comparison: its trainings, one a repetition.
+struct RunFigures {
+  std::string run;
+  std::string strategy;
+  std::vector<std::string> devices;
+  std::vector<TrainingFigures> trainings;
+
+  /// Means over the trainings; of memory the most.
+  double seconds_per_epoch() const { return seconds().mean; }
+  double samples_per_s() const;
+  double exposed_comm_s() const;
+  double comm_bytes() const;
+  TimeShares time() const;
+  int64_t peak_bytes() const;
+  double memory_imbalance() const;
+  /// None where a training was never evaluated.
+  std::optional<double> accuracy() const;
+
+  Spread seconds() const;
+  std::optional<Spread> accuracies() const;
+};
+
+/// Seconds an epoch of `first` over those of `run`.
+double speedup(const RunFigures& first, const RunFigures& run);
+/// The speed-up over what as many more devices promise: 1 where twice the devices are twice as fast.
+double efficiency(const RunFigures& first, const RunFigures& run);
+/// The largest mean accuracy minus the smallest; none where a run was never evaluated.
+std::optional<double> accuracy_gap(std::span<const RunFigures> runs);
+
+/// How far the trainings of `run` are from those of `first`, pair by pair; none before there are two pairs.
+std::optional<PairedDifference> seconds_difference(const RunFigures& first, const RunFigures& run);
+std::optional<PairedDifference> accuracy_difference(const RunFigures& first, const RunFigures& run);
+
+/// Why a run is slower than the first, as far as its times tell, and what would help: one sentence without a full stop.
+/// None for one that isn't slower, or whose repetitions don't show it.
+std::optional<std::string> advice(const RunFigures& first, const RunFigures& run);
+
+}  // namespace dptrain::train

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config_node.h"
+
+namespace dptrain::train {
+
+/// The run directories that are meant by `paths`: each itself, or those in it and in its folders, in the order of their
+/// names. Throws 66 where there is none in a path.
+std::vector<std::filesystem::path> find_runs(const std::vector<std::filesystem::path>& paths);
+
+/// What a run directory says of its run, whether that has ended or not.
+struct RunState {
+  std::filesystem::path directory;
+  ConfigNode config;
+  std::optional<int> exit;  ///< none before its summary was written: it is running, or was killed
+  int64_t epochs = 0;
+  int64_t steps = 0;
+  double seconds = 0;  ///< of training, over all epochs
+  std::optional<double> train_loss, test_loss, accuracy;
+  std::string weights_hash;
+
+  /// "finished", "stopped", "unfinished"
+  const char* state() const;
+};
+
+/// Reads config.yaml, metrics.jsonl and summary.json; half a line at the end of metrics.jsonl, which is just being
+/// written, is left out. Throws 74 where a file can't be read, 65 or 78 for one that no run wrote.
+RunState read_run_state(const std::filesystem::path& directory);
+
+}  // namespace dptrain::train

@@ -1,0 +1,88 @@
+#include "train/run_table.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace dptrain::train {
+namespace {
+
+std::string number_or_dash(const std::optional<double>& value, double scale, int digits) {
+  return value ? fmt::format("{:.{}f}", *value * scale, digits) : "-";
+}
+
+/// The names of the directories; with that of the folder they lie in, where two are called alike.
+std::vector<std::string> labels_of(const std::vector<RunState>& runs) {
+  std::vector<std::string> labels, longer;
+  for (const RunState& run : runs) {
+    labels.push_back(run.directory.filename().string());
+    longer.push_back((run.directory.parent_path().filename() / run.directory.filename()).string());
+  }
+  return std::set(labels.begin(), labels.end()).size() == labels.size() ? labels : longer;
+}
+
+}  // namespace
+
+RunTable::RunTable(const std::vector<std::filesystem::path>& directories) {
+  std::vector<ConfigNode> configs;
+  for (const auto& directory : directories) {
+    runs_.push_back(read_run_state(directory));
+    configs.push_back(runs_.back().config);
+  }
+  labels_ = labels_of(runs_);
+  differences_ = differing_keys(configs, {});
+}
+
+std::vector<TableColumn> RunTable::columns() const {
+  std::vector<TableColumn> columns;
+  const auto add = [&](const char* header, const std::function<std::string(const RunState&)>& cell, bool left = false) {
+    TableColumn column{.header = header, .cells = {}, .left_aligned = left};
+    for (const RunState& run : runs_) column.cells.push_back(cell(run));
+    columns.push_back(std::move(column));
+  };
+  columns.push_back({.header = "run", .cells = labels_, .left_aligned = true});
+  for (const DifferingKey& key : differences_)
+    columns.push_back({.header = key.key, .cells = key.values, .left_aligned = true});
+  add(
+      "state", [](const RunState& run) { return run.state(); }, true);
+  add("epochs", [](const RunState& run) { return fmt::format("{}", run.epochs); });
+  add("accuracy %", [](const RunState& run) { return number_or_dash(run.accuracy, 100, 2); });
+  add("test loss", [](const RunState& run) { return number_or_dash(run.test_loss, 1, 4); });
+  add("train loss", [](const RunState& run) { return number_or_dash(run.train_loss, 1, 4); });
+  add("seconds", [](const RunState& run) { return fmt::format("{:.2f}", run.seconds); });
+  return columns;
+}
+
+std::string RunTable::text(int width) const { return text_table(columns(), width); }
+
+std::string RunTable::markdown() const { return markdown_table(columns()); }
+
+std::string RunTable::json() const {
+  using nlohmann::ordered_json;
+  const auto number_or_null = [](const std::optional<double>& value) {
+    return value ? ordered_json(*value) : ordered_json(nullptr);
+  };
+  ordered_json runs = ordered_json::array();
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const RunState& run = runs_[i];
+    ordered_json config = ordered_json::object();
+    for (const DifferingKey& key : differences_) config[key.key] = key.values[i];
+    runs.push_back({{"run", labels_[i]},
+                    {"directory", run.directory.string()},
+                    {"config", config},
+                    {"state", run.state()},
+                    {"epochs", run.epochs},
+                    {"steps", run.steps},
+                    {"accuracy", number_or_null(run.accuracy)},
+                    {"test_loss", number_or_null(run.test_loss)},
+                    {"train_loss", number_or_null(run.train_loss)},
+                    {"seconds", run.seconds},
+                    {"weights_hash", run.weights_hash}});
+  }
+  const ordered_json document = {{"schema", 1}, {"runs", runs}};
+  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace dptrain::train

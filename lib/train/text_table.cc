@@ -1,0 +1,130 @@
+#include "train/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+namespace dptrain::train {
+namespace {
+
+constexpr std::string_view kGap = "  ";
+constexpr std::string_view kCut = "~";
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+/// In characters: UTF-8 takes up to four bytes for one.
+int width_of(std::string_view text) { return static_cast<int>(std::ranges::count_if(text, begins_character)); }
+
+/// The first characters of `text`.
+std::string_view characters(std::string_view text, int count) {
+  size_t bytes = 0;
+  for (; bytes < text.size(); ++bytes)
+    if (begins_character(text[bytes]) && count-- == 0) break;
+  return text.substr(0, bytes);
+}
+
+std::string cut(const std::string& text, int width) {
+  if (width_of(text) <= width) return text;
+  return fmt::format("{}{}", characters(text, std::max(width - 1, 0)), kCut);
+}
+
+struct Column {
+  const TableColumn* source;
+  int width;
+
+  /// A header or a cell, cut and filled up to the width.
+  std::string fitted(const std::string& text) const {
+    const std::string shown = cut(text, width);
+    const std::string filling(static_cast<size_t>(width - width_of(shown)), ' ');
+    return source->left_aligned ? shown + filling : filling + shown;
+  }
+};
+
+Column column_of(const TableColumn& source, int widest) {
+  int width = width_of(source.header);
+  for (const std::string& cell : source.cells) width = std::max(width, width_of(cell));
+  return {.source = &source, .width = std::clamp(width, 1, std::max(widest, 1))};
+}
+
+std::string block_of(std::span<const Column> columns) {
+  const auto line = [&](const auto& text_of) {
+    std::string text;
+    for (const Column& column : columns) {
+      if (!text.empty()) text += kGap;
+      text += column.fitted(text_of(*column.source));
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+  };
+  std::string block = line([](const TableColumn& column) { return column.header; });
+  for (size_t row = 0; row < columns.front().source->cells.size(); ++row)
+    block += line([row](const TableColumn& column) { return column.cells[row]; });
+  return block;
+}
+
+/// What would end a cell of Markdown is escaped.
+std::string markdown_cell(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c == '\n' ? ' ' : c;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string text_table(const std::vector<TableColumn>& columns, int width) {
+  // The first column stands in every block: it may take as much as leaves room for another.
+  const Column first = column_of(columns.front(), width / 2);
+  const int gap = static_cast<int>(kGap.size());
+  std::vector<Column> block = {first};
+  int used = first.width;
+  std::string text;
+  for (size_t i = 1; i < columns.size(); ++i) {
+    const Column column = column_of(columns[i], width - first.width - gap);
+    if (used + gap + column.width > width) {
+      text += block_of(block) + "\n";
+      block = {first};
+      used = first.width;
+    }
+    block.push_back(column);
+    used += gap + column.width;
+  }
+  return text + block_of(block);
+}
+
+std::string markdown_table(const std::vector<TableColumn>& columns) {
+  std::string headers = "|", rules = "|";
+  for (const TableColumn& column : columns) {
+    headers += fmt::format(" {} |", markdown_cell(column.header));
+    rules += column.left_aligned ? " :-- |" : " --: |";
+  }
+  std::string text = headers + "\n" + rules + "\n";
+  for (size_t row = 0; row < columns.front().cells.size(); ++row) {
+    text += "|";
+    for (const TableColumn& column : columns) text += fmt::format(" {} |", markdown_cell(column.cells[row]));
+    text += "\n";
+  }
+  return text;
+}
+
+std::string wrapped(std::string_view text, int width) {
+  std::string lines;
+  int used = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (used > 0 && used + 1 + width_of(word) > width) {
+      lines += "\n";
+      used = 0;
+    }
+    if (used > 0) lines += " ";
+    lines += word;
+    used += (used > 0 ? 1 : 0) + width_of(word);
+  }
+  return lines + "\n";
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dptrain::train {
+
+struct TableColumn {
+  std::string header;
+  std::vector<std::string> cells;  ///< one a row, as many in every column
+  bool left_aligned = false;
+};
+
+/// The columns as lines of at most `width` characters. Those that don't fit beside each other go on in a block below,
+/// behind the first column again; a cell that is too wide even so is cut.
+std::string text_table(const std::vector<TableColumn>& columns, int width);
+
+/// The same as a table of Markdown.
+std::string markdown_table(const std::vector<TableColumn>& columns);
+
+/// `text` in lines of at most `width` characters, broken between words where that is possible; each ends in a newline.
+std::string wrapped(std::string_view text, int width);
+
+}  // namespace dptrain::train

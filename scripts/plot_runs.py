@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Draws loss and accuracy of runs over their epochs, while they run or after. The legend names what the runs differ in.
+
+# Usage: scripts/plot_runs.py RUNS... -o curves.svg [--watch SECONDS]
+RUNS are run directories, or folders of them as `dptrain compare` and scripts/sweep.sh leave them. The picture is of the kind that the
+name after -o ends in: svg, png, pdf. With --watch it is drawn anew every so many seconds, until all runs have ended.
+Exit codes: 0 drawn, 64 usage, 65 a file that no run wrote, 66 no run found, 69 matplotlib is missing.
+"""
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import sys
+import time
+
+# Told apart with every kind of color blindness (Okabe and Ito, 2008), and by line style and marker without any color.
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # one less than markers, so that pairs repeat late
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+WITHOUT_NAMES = 12  # of more runs than this the legend would be larger than the curves
+
+
+def fail(code, sentence):
+    print(f"plot_runs: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
+def runs_in(folder, levels=2):
+    """The run directories that `folder` is, or has in it."""
+    if (folder / "config.yaml").is_file():
+        return [folder]
+    if levels == 0 or not folder.is_dir():
+        return []
+    return [run for inner in sorted(folder.iterdir()) for run in runs_in(inner, levels - 1)]
+
+
+def flat_config(text):
+    """Dotted keys and values of a config.yaml as dptrain writes it: a key a line, mappings indented by two spaces. Items of lists
+    belong to the key above them."""
+    values, path = {}, []
+    for line in text.splitlines():
+        stripped = line.lstrip(" ")
+        depth = (len(line) - len(stripped)) // 2
+        if stripped.startswith("- ") or ": " not in stripped and not stripped.endswith(":"):
+            key = ".".join(path[:depth])
+            values[key] = f"{values.get(key, '')} {stripped}".strip()
+            continue
+        key, _, value = stripped.partition(":")
+        path = path[:depth] + [key]
+        name = ".".join(path[:-1] if key == "name" and depth else path)
+        if value.strip():
+            values[name] = value.strip()
+    return values
+
+
+def epochs_of(run):
+    """The epochs that metrics.jsonl has whole; half a line at its end is being written just now."""
+    file = run / "metrics.jsonl"
+    if not file.is_file():
+        return []
+    whole = file.read_text().rpartition("\n")[0]
+    try:
+        return [json.loads(line) for line in whole.splitlines()]
+    except ValueError as error:
+        fail(65, f"{file}: expected a JSON object a line, got {error}; leave this run out")
+
+
+def labels_of(runs):
+    """What each run differs from the others in, by the last part of the key where that is clear; else its folder."""
+    configs = [flat_config((run / "config.yaml").read_text()) for run in runs]
+    keys = dict.fromkeys(itertools.chain.from_iterable(configs))
+    differing = [key for key in keys if key != "name" and len({config.get(key) for config in configs}) > 1]
+    # What follows from the strategy says nothing more.
+    if "strategy" in differing:
+        differing = [key for key in differing if key not in ("devices", "threads")]
+    labels = [", ".join(f"{key.rpartition('.')[2]} {config[key]}" for key in differing if key in config) for config in configs]
+    names = [run.name for run in runs]
+    if len(set(labels)) < len(runs) or not all(labels):
+        labels = names if len(set(names)) == len(runs) else [str(run) for run in runs]
+    return labels
+
+
+def draw(runs, labels, target):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
+
+    matplotlib.rcParams.update({"svg.hashsalt": "dptrain", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.6))
+    few_epochs = True
+    for number, run in enumerate(runs):
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        epochs = epochs_of(run)
+        few_epochs = few_epochs and len(epochs) <= 30
+        for panel, key, scale in ((panels[0], "loss", 1), (panels[1], "accuracy", 100)):
+            of_training = [(epoch["epoch"], scale * epoch["train"][key]) for epoch in epochs]
+            of_test = [(epoch["epoch"], scale * epoch["test"][key]) for epoch in epochs if epoch["test"]]
+            for points, style, alpha in ((of_training, "--", 0.6), (of_test, "-", 1)):
+                if points:
+                    panel.plot(*zip(*points), style, color=color, alpha=alpha, linewidth=1.6, markersize=4,
+                               marker=marker if style == "-" and few_epochs else None)
+    for panel, title in zip(panels, ("Loss", "Accuracy, %")):
+        panel.set_title(title, loc="left", fontweight="bold")
+        panel.set_xlabel("epoch")
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(color="#dddddd", linewidth=0.6)
+        panel.set_axisbelow(True)
+    entries = [Line2D([], [], color="#555555", label="test"), Line2D([], [], color="#555555", linestyle="--", alpha=0.6, label="training")]
+    if len(runs) <= WITHOUT_NAMES:
+        entries += [Line2D([], [], color=COLORS[i % len(COLORS)], marker=MARKERS[i % len(MARKERS)], markersize=4,
+                           linewidth=1.6, label=label) for i, label in enumerate(labels)]
+    columns = 1 if max(map(len, labels)) > 60 else 2 if max(map(len, labels)) > 25 else 4
+    rows = -(-len(entries) // columns)
+    figure.tight_layout(rect=(0, 0.03 + 0.05 * rows, 1, 1))
+    figure.legend(handles=entries, loc="lower center", ncol=columns, frameon=False)
+    # A reader that looks just now sees the old picture or the whole new one.
+    unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    figure.savefig(unfinished, dpi=120, metadata={"Date": None} if target.suffix == ".svg" else None)
+    unfinished.replace(target)
+    plt.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.error = lambda message: fail(64, f"{message}; --help shows the usage")
+    parser.add_argument("runs", nargs="+", type=pathlib.Path, metavar="RUNS")
+    parser.add_argument("-o", dest="target", required=True, type=pathlib.Path, metavar="FILE", help="curves.svg, curves.png, curves.pdf")
+    parser.add_argument("--watch", type=float, metavar="SECONDS", help="draw again every so many seconds while a run hasn't ended")
+    arguments = parser.parse_args()
+    if arguments.watch is not None and not 0 < arguments.watch < 1e6:
+        fail(64, f"--watch: expected a number of seconds over 0, got {arguments.watch}")
+    if arguments.target.suffix not in (".svg", ".png", ".pdf"):
+        fail(64, f"-o: expected a name that ends in .svg, .png or .pdf, got '{arguments.target}'")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        fail(69, "matplotlib is missing; sudo apt-get install python3-matplotlib, or pip install matplotlib, brings it")
+    while True:
+        runs = [run for given in arguments.runs for run in runs_in(given)]
+        if not runs:
+            fail(66, f"{arguments.runs[0]}: expected a run directory or a folder of some, found no config.yaml")
+        draw(runs, labels_of(runs), arguments.target)
+        if arguments.watch is None or all((run / "summary.json").is_file() for run in runs):
+            break
+        time.sleep(arguments.watch)
+    print(f"{arguments.target}: {len(runs)} runs")
+
+
+if __name__ == "__main__":
+    main()

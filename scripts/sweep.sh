@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# Trains every combination of the values given, each in DIR/<the first 16 digits of its configuration's hash>, and ends with a
+# table of all runs in DIR, also in table.md and table.json there. What is finished is skipped and what was begun goes on, so that
+# a killed sweep continues when it is run again. Any number of sweeps may work on one DIR at a time: a run that another trains is
+# left to it, and waited for at the end.
+#
+# Usage: scripts/sweep.sh --config F [--out DIR] KEY=VALUE[,VALUE...]... [-- flags of dptrain, such as --devices cpu:0]
+#   --config   the experiment: a YAML file, or the name of one in configs/
+#   --out      the folder of the runs; runs/sweep-<name> by default
+# Commas within brackets belong to a value: 'strategy=single,{name: ddp, overlap: false}'. DPTRAIN_BINARY names another binary
+# than build/dptrain.
+#
+# Exit codes: 0 all are trained, 64 usage, 130 and 143 stopped by a signal, otherwise the highest of the runs that failed.
+set -euo pipefail
+
+fail() {
+  echo "sweep: $2" >&2
+  exit "$1"
+}
+
+config=
+out=
+keys=()
+values=()
+flags=()
+while (($# > 0)); do
+  case $1 in
+    --config | --out)
+      if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then fail 64 "$1 needs a value"; fi
+      printf -v "${1#--}" '%s' "$2"
+      shift
+      ;;
+    --config=?* | --out=?*)
+      name=${1%%=*}
+      printf -v "${name#--}" '%s' "${1#*=}"
+      ;;
+    -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    --)
+      flags=("${@:2}")
+      break
+      ;;
+    -*) fail 64 "unknown argument '$1'; there are --config and --out, and flags of dptrain stand behind --" ;;
+    ?*=*)
+      keys+=("${1%%=*}")
+      values+=("${1#*=}")
+      ;;
+    *) fail 64 "expected KEY=VALUE,VALUE, got '$1'; write for instance batch_size=128,256" ;;
+  esac
+  shift
+done
+[[ -n $config ]] || fail 64 "--config is missing; write for instance --config lenet_ddp_2cpu"
+((${#keys[@]} > 0)) || fail 64 "there is nothing to vary; write for instance batch_size=128,256"
+for flag in "${flags[@]}"; do
+  [[ $flag != --out && $flag != --out=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
+done
+name=${config##*/}
+out=${out:-runs/sweep-${name%.yaml}}
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+binary=${DPTRAIN_BINARY:-$root/build/dptrain}
+[[ -x $binary ]] || fail 66 "$binary is not there; scripts/build.sh builds it"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# split_values TEXT: the parts between commas that stand outside of brackets, a line each.
+split_values() {
+  local text=$1 part= depth=0 i c
+  for ((i = 0; i < ${#text}; ++i)); do
+    c=${text:i:1}
+    case $c in
+      '[' | '{') depth=$((depth + 1)) ;;
+      ']' | '}') depth=$((depth - 1)) ;;
+    esac
+    if [[ $c == , && $depth == 0 ]]; then
+      printf '%s\n' "$part"
+      part=
+    else
+      part+=$c
+    fi
+  done
+  printf '%s\n' "$part"
+}
+
+# Each combination is a line: KEY=VALUE parts with tabs between them, the last key varying fastest.
+combinations=('')
+for ((k = 0; k < ${#keys[@]}; ++k)); do
+  mapfile -t parts < <(split_values "${values[k]}")
+  longer=()
+  for combination in "${combinations[@]}"; do
+    for part in "${parts[@]}"; do longer+=("$combination${combination:+$'\t'}${keys[k]}=$part"); done
+  done
+  combinations=("${longer[@]}")
+done
+
+worst=0
+count=${#combinations[@]}
+# report NUMBER SENTENCE
+report() {
+  echo "[$(($1 + 1))/$count] ${combinations[$1]//$'\t'/ }: $2"
+}
+# note_failure NUMBER CODE: the last line on stderr is the root cause.
+note_failure() {
+  report "$1" "FAILED with $2: $(tail -n 1 "$scratch/err" | sed 's/^dptrain: //')"
+  ((worst >= $2)) || worst=$2
+}
+
+# Of each combination, as soon as it is known.
+directories=()
+
+# train NUMBER: 1 where another process trains it just now, else 0.
+train() {
+  local sets=() assignments assignment directory status=0
+  IFS=$'\t' read -r -a assignments <<< "${combinations[$1]}"
+  for assignment in "${assignments[@]}"; do sets+=(--set "$assignment"); done
+  if [[ -z ${directories[$1]:-} ]]; then
+    "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --dump-config > "$scratch/config" 2> "$scratch/err" || status=$?
+    if ((status != 0)); then
+      note_failure "$1" "$status"
+      return 0
+    fi
+    directories[$1]=$out/$(sed -n 's/^# config_hash: \(.\{16\}\).*/\1/p' "$scratch/config")
+  fi
+  directory=${directories[$1]}
+  if grep -qsE '"exit": *0,' "$directory/summary.json"; then
+    report "$1" "is trained, $directory"
+    return 0
+  fi
+  "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --out "$directory" --resume --quiet \
+    > /dev/null 2> "$scratch/err" || status=$?
+  case $status in
+    0) report "$1" "trained now, $directory" ;;
+    130 | 143) fail "$status" "stopped in ${combinations[$1]//$'\t'/ }; the same command goes on" ;;
+    74)
+      ! grep -q 'another process is writing this run directory' "$scratch/err" || return 1
+      note_failure "$1" 74
+      ;;
+    *) note_failure "$1" "$status" ;;
+  esac
+}
+
+waiting=()
+pause=1
+for ((number = 0; number < count; ++number)); do
+  train "$number" || waiting+=("$number")
+done
+while ((${#waiting[@]} > 0)); do
+  sleep "$pause"
+  ((pause >= 8)) || pause=$((2 * pause))
+  still=()
+  for number in "${waiting[@]}"; do
+    train "$number" || still+=("$number")
+  done
+  waiting=("${still[@]}")
+done
+
+# write_table FLAG FILE: others may write the same table at the same time.
+write_table() {
+  "$binary" table "$1" "$out" > "$scratch/table"
+  cp "$scratch/table" "$out/.$2.$$"
+  mv "$out/.$2.$$" "$out/$2"
+}
+if compgen -G "$out/*/config.yaml" > /dev/null; then
+  write_table --json table.json
+  write_table --markdown table.md
+  echo
+  "$binary" table "$out"
+fi
+exit "$worst"

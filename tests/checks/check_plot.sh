@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# scripts/plot_runs.py reads runs as they are written, half a line at the end left out, and names them by what they differ in; where
+# matplotlib is there it draws them, else it says what is missing.
+#
+# Usage: tests/checks/check_plot.sh ROOT
+# Prints a sentence for each violation; exits 1 if there is one, 77 without python3 or without matplotlib.
+set -euo pipefail
+root=${1:?check_plot: needs the root folder of the tree}
+command -v python3 > /dev/null || { echo "python3, which scripts/plot_runs.py runs in, is not installed"; exit 77; }
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+epoch() {
+  printf '{"epoch": %s, "train": {"loss": 1.5, "accuracy": 0.5}, "test": %s}\n' "$1" "${2:-null}"
+}
+mkdir -p "$folder"/runs/{a,b,empty}
+printf 'name: a\nmodel: lenet\nstrategy:\n  name: ddp\n  overlap: true\nseed: 0\n' > "$folder/runs/a/config.yaml"
+printf 'name: b\nmodel: lenet\nstrategy:\n  name: ddp\n  overlap: false\nseed: 0\n' > "$folder/runs/b/config.yaml"
+{ epoch 1 '{"loss": 1, "accuracy": 0.5}'; epoch 2; epoch 3 | head -c 20; } > "$folder/runs/a/metrics.jsonl"
+
+python3 -B - "$root/scripts" "$folder/runs" << 'END_OF_PYTHON'
+import pathlib
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from plot_runs import epochs_of, labels_of, runs_in
+
+runs = runs_in(pathlib.Path(sys.argv[2]))
+bad = []
+if [run.name for run in runs] != ["a", "b"]:
+    bad.append(f"the runs in a folder are {runs}")
+if labels_of(runs) != ["overlap true", "overlap false"]:
+    bad.append(f"runs that differ in strategy.overlap are called {labels_of(runs)}")
+if [epoch["epoch"] for epoch in epochs_of(runs[0])] != [1, 2] or epochs_of(runs[1]):
+    bad.append(f"of two epochs and half a line it reads {epochs_of(runs[0])}, of a run that has none {epochs_of(runs[1])}")
+for sentence in bad:
+    print(f"scripts/plot_runs.py: {sentence}")
+sys.exit(bool(bad))
+END_OF_PYTHON
+
+# ended CODE WORDS ARGUMENT...: ends with that code and one sentence with the words.
+ended() {
+  local said status=0
+  said=$(python3 -B "$root/scripts/plot_runs.py" "${@:3}" 2>&1) || status=$?
+  if ((status != $1)) || [[ $said != *"$2"* || $said == *$'\n'* ]]; then
+    echo "scripts/plot_runs.py ${*:3}: is to exit $1 with '$2', but exited $status and said: $said"
+    exit 1
+  fi
+}
+ended 64 "expected a name that ends in .svg" "$folder/runs" -o "$folder/curves"
+ended 64 "--watch" "$folder/runs" -o "$folder/curves.svg" --watch 0
+if ! python3 -c 'import matplotlib' 2> /dev/null; then
+  ended 69 "python3-matplotlib" "$folder/runs" -o "$folder/curves.svg"
+  echo "matplotlib, which draws, is not installed: sudo apt-get install python3-matplotlib"
+  exit 77
+fi
+ended 66 "found no config.yaml" "$folder/runs/empty" -o "$folder/curves.svg"
+ended 0 "2 runs" "$folder/runs" -o "$folder/curves.svg"
+grep -q '</svg>' "$folder/curves.svg" || { echo "scripts/plot_runs.py: its picture is no whole SVG"; exit 1; }

@@ -1,0 +1,175 @@
+// `dptrain compare`: runs one after the other, one table, assertions that set the exit code.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+using testing::Finished;
+using testing::lines_of;
+using testing::Process;
+
+class CompareTest : public testing::CommandTest {
+ protected:
+  static Arguments strategies(const std::string& list, const Arguments& more = {}) {
+    Arguments arguments = {"compare", "--config", "digits.yaml", "--strategies", list,
+                           "--out",   "compared", "--progress",  "none"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  nlohmann::json compared(const Finished& finished) const {
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    const auto document = json_of("compared/compare.json");
+    EXPECT_EQ(violations("compare.schema.json", document), std::vector<std::string>());
+    return document;
+  }
+  /// Refused before anything was trained: not even its directory is there.
+  void expect_nothing_begun(const Arguments& arguments, int code, const Arguments& words) const {
+    expect_refused(arguments, code, words);
+    EXPECT_FALSE(exists("compared"));
+  }
+};
+
+TEST_F(CompareTest, OneConfigurationUnderSeveralStrategies) {
+  const Finished finished = run(strategies("single,ddp,data_parallel", {"--json", "--assert", "accuracy_gap<=1"}));
+  const auto document = compared(finished);
+  EXPECT_EQ(finished.out, text("compared/compare.json")) << "one document and nothing else";
+  const auto& runs = document["runs"];
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0]["run"], "single");
+  EXPECT_EQ(runs[0]["devices"], nlohmann::json({"cpu:0"})) << "the first device of the list";
+  EXPECT_EQ(runs[0]["speedup"], 1.0);
+  EXPECT_EQ(runs[1]["weights_hash"], runs[2]["weights_hash"]) << "both add the same gradients in the same order";
+  EXPECT_TRUE(document["differences"].empty()) << document["differences"];
+  EXPECT_TRUE(document["finished"]);
+  for (const auto& compared_run : runs) {
+    const std::string name = compared_run["run"], out = "compared/" + name;
+    EXPECT_EQ(compared_run["weights_hash"], hash(out)) << name;
+    const auto metrics = last_metrics(out);
+    EXPECT_EQ(metrics["run"], name);
+    EXPECT_EQ(compared_run["seconds_per_epoch"], metrics["train"]["seconds"]) << "there is one epoch";
+    EXPECT_EQ(compared_run["accuracy"], metrics["test"]["accuracy"]);
+    EXPECT_EQ(compared_run["comm_bytes"], metrics["comm"]["bytes"]);
+    EXPECT_EQ(violations("summary.schema.json", json_of(out + "/summary.json")), std::vector<std::string>());
+  }
+  const auto single = json_of("compared/single/summary.json");
+  EXPECT_EQ(single["environment"]["threads"], nlohmann::json({2})) << "all threads of the list";
+  EXPECT_NE(text("compared/compare.md").find("| single | single | 1 cpu |"), std::string::npos);
+}
+
+TEST_F(CompareTest, ATableFitsEightyColumns) {
+  const Finished finished = run(strategies("single,ddp,{name: ddp, overlap: false, as: plain}"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  for (const auto& line : lines_of(finished.out)) EXPECT_LE(line.size(), 80u) << line;
+  for (const char* words : {"single", "plain", "speed-up", "2 cpu", "compared: compare.md"})
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << "\n" << finished.out;
+  EXPECT_NE(text("compared/plain/config.yaml").find("overlap: false"), std::string::npos);
+}
+
+TEST_F(CompareTest, SeveralConfigurationsSayWhatTheyDifferIn) {
+  folder_.write("other.yaml", text("digits.yaml") + "seed: 3\n");
+  const Finished finished = run({"compare", "digits.yaml", "other.yaml", "--set", "epochs=2", "--quiet"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(finished.out + finished.err, "");
+  const auto document = json_of("runs/compare-digits-other/compare.json");
+  EXPECT_EQ(document["differences"], (nlohmann::json{{"seed", {"0", "3"}}}));
+  EXPECT_EQ(document["runs"][1]["run"], "other");
+  EXPECT_EQ(document["runs"][0]["trainings"][0]["epochs"], 2);
+}
+
+TEST_F(CompareTest, AnAssertionThatFailsEndsWithOneAndSaysTheValue) {
+  const Finished finished = run(strategies(
+      "single,ddp", {"--assert", "accuracy(ddp)>1.5", "--assert", "speedup>0", "--assert", "accuracy_gap>1"}));
+  EXPECT_EQ(finished.exit, 1) << finished.err;
+  const auto document = json_of("compared/compare.json");
+  EXPECT_NE(finished.last_error().find("--assert accuracy(ddp)>1.5 failed: accuracy(ddp) is 0."), std::string::npos)
+      << finished.err;
+  EXPECT_NE(finished.err.find("--assert accuracy_gap>1 failed: accuracy_gap is 0"), std::string::npos);
+  EXPECT_NE(finished.out.find("speed-up"), std::string::npos) << "the table is printed all the same";
+  EXPECT_EQ(document["assertions"][0]["holds"], false);
+  EXPECT_EQ(document["assertions"][1]["holds"], true);
+}
+
+TEST_F(CompareTest, MistakesAreRefusedBeforeAnythingIsTrained) {
+  const std::string two = "single,ddp";
+  expect_nothing_begun(strategies(two, {"--assert", "speedup(dpp)>1"}), 64, {"'dpp)>1'", "runs are single, ddp"});
+  expect_nothing_begun(strategies(two, {"--assert", "speedup>"}), 64, {"column 9: expected a number, got nothing"});
+  expect_nothing_begun(strategies(two, {"--set", "eval_every=2", "--assert", "accuracy>0"}), 64, {"no test accuracy"});
+  expect_nothing_begun(strategies(two, {"--repeat", "0"}), 64, {"--repeat"});
+  expect_nothing_begun(strategies("ddp"), 64, {"at least two runs, got 1"});
+  expect_nothing_begun(strategies("ddp,ddp"), 78, {"'ddp' twice"});
+  expect_nothing_begun(strategies("single,dpd"), 78, {"did you mean 'ddp'?"});
+  expect_nothing_begun({"compare", "--config", "digits.yaml"}, 64, {"--strategies"});
+  expect_nothing_begun({"compare", "digits.yaml", "digits.yaml", "--strategies", two}, 64, {"--config"});
+  expect_nothing_begun({"compare"}, 64, {"expected several configurations"});
+  expect_nothing_begun(strategies(two, {"--set", "dataset={name: synthetic, shape: [1, 8, 8]}"}), 78,
+                       {"run single: ", "lenet"});
+}
+
+TEST_F(CompareTest, FinishedRunsAreKeptUnlessOverwritten) {
+  EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
+  const std::string metrics = text("compared/single/metrics.jsonl");
+  const Finished refused = run(strategies("data_parallel,ddp"));
+  expect_failed(refused, 74, {"compared/ddp", "already has metrics", "--overwrite"});
+  EXPECT_FALSE(exists("compared/data_parallel")) << "refused before the first of them was begun";
+  EXPECT_EQ(run(strategies("single,ddp", {"--overwrite", "--quiet"})).exit, 0);
+  EXPECT_NE(text("compared/single/metrics.jsonl"), metrics) << "other seconds, at least";
+}
+
+TEST_F(CompareTest, ARunThatFailsEndsItWithItsCode) {
+  std::string config = text("digits.yaml");
+  config.replace(config.find("0.05"), 4, "1e30");
+  folder_.write("diverging.yaml", config);
+  const Finished diverged = run({"compare", "digits.yaml", "diverging.yaml", "--out", "compared"});
+  expect_failed(diverged, 79, {"run diverging: ", "step ", "training diverged"});
+  EXPECT_NE(diverged.out.find("digits"), std::string::npos) << "what was measured until then is said";
+  const auto document = json_of("compared/compare.json");
+  EXPECT_EQ(document["finished"], false);
+  EXPECT_EQ(document["runs"].size(), 1u);
+}
+
+TEST_F(CompareTest, SigintEndsItAfterTheStepInHandWithWhatWasMeasured) {
+  std::string endless = text("digits.yaml");
+  endless.replace(endless.find("epochs: 1"), 9, "epochs: 100000");
+  folder_.write("endless.yaml", endless);
+  Process process(program({"compare", "digits.yaml", "endless.yaml", "--out", "compared", "--progress", "none"}));
+  process.wait_until([&] { return lines_of(text("compared/endless/metrics.jsonl")).size() >= 2; });
+  process.signal(SIGINT);
+  const Finished finished = process.wait();
+  expect_failed(finished, 130, {"stopped by SIGINT", "compared has what was measured"});
+  EXPECT_NE(finished.out.find("endless"), std::string::npos);
+  EXPECT_NE(finished.out.find("Not all trainings were made"), std::string::npos) << finished.out;
+  const auto document = json_of("compared/compare.json");
+  EXPECT_EQ(document["finished"], false);
+  EXPECT_EQ(document["runs"].size(), 2u);
+  EXPECT_EQ(json_of("compared/endless/summary.json")["exit"], 130);
+}
+
+TEST_F(CompareTest, RepetitionsHaveMeanDeviationAndATest) {
+  const auto document = compared(run(strategies("single,ddp", {"--repeat", "2", "--json"})));
+  for (const auto& compared_run : document["runs"]) {
+    ASSERT_EQ(compared_run["trainings"].size(), 2u);
+    EXPECT_EQ(compared_run["trainings"][1]["seed"], 1);
+    EXPECT_NE(compared_run["trainings"][0]["weights_hash"], compared_run["trainings"][1]["weights_hash"]);
+    EXPECT_TRUE(exists("compared/" + compared_run["run"].get<std::string>() + "/seed-1/summary.json"));
+    const auto& accuracy = compared_run["repeated"]["accuracy"];
+    const double first = compared_run["trainings"][0]["accuracy"], second = compared_run["trainings"][1]["accuracy"];
+    EXPECT_NEAR(accuracy["mean"].get<double>(), (first + second) / 2, 1e-12);
+  }
+  EXPECT_EQ(document["runs"][0]["repeated"]["seconds_difference"]["p_value"], 1.0) << "from itself";
+}
+
+TEST_F(CompareTest, DumpConfigShowsEachRunAndStops) {
+  const Finished finished = run(strategies("single,ddp", {"--dump-config"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_FALSE(exists("compared"));
+  for (const char* words : {"---  # single\n", "---  # ddp\n", "devices: [cpu:0] ", "devices: [cpu:0, cpu:1] "})
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << "\n" << finished.out;
+}
+
+}  // namespace
+}  // namespace dptrain

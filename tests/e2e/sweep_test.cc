@@ -1,0 +1,124 @@
+// scripts/sweep.sh: every combination once, however often it is begun, killed, or run beside itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+using testing::Finished;
+using testing::lines_of;
+using testing::Process;
+
+class SweepTest : public testing::CommandTest {
+ protected:
+  /// A command of bash, `sweep` in it being the script on digits.yaml into the folder `swept`.
+  Finished bash(const std::string& command) const {
+    const std::string sweep = fmt::format("sweep() {{ '{}' --config digits.yaml --out swept \"$@\"; }}",
+                                          testing::source_file("scripts/sweep.sh"));
+    return Process({.command = {"/usr/bin/env", "DPTRAIN_BINARY=" + testing::dptrain_binary(), "bash", "-c",
+                                sweep + "\n" + command},
+                    .folder = folder_.path(),
+                    .out = {},
+                    .err = {}})
+        .wait();
+  }
+  static constexpr const char* kFour = "batch_size=32,64 learning_rate=0.05,0.1";
+
+  static size_t count(const std::string& text, const std::string& words) {
+    return static_cast<size_t>(
+        std::ranges::count_if(lines_of(text), [&](const auto& line) { return line.find(words) != std::string::npos; }));
+  }
+  /// The four combinations are there, each trained for so many epochs, each epoch once.
+  void expect_four_trained(size_t epochs) const {
+    const auto table = json_of("swept/table.json");
+    EXPECT_EQ(violations("table.schema.json", table), std::vector<std::string>());
+    std::vector<std::string> values;
+    for (const auto& row : table["runs"]) {
+      EXPECT_EQ(row["state"], "finished");
+      EXPECT_EQ(row["config"].size(), 2u) << row["config"];
+      values.push_back(row["config"]["batch_size"].get<std::string>() + " " +
+                       row["config"]["learning_rate"].get<std::string>());
+      const std::string out = "swept/" + row["run"].get<std::string>();
+      const auto lines = json_lines(out + "/metrics.jsonl");
+      ASSERT_EQ(lines.size(), epochs) << out;
+      for (size_t i = 0; i < epochs; ++i) EXPECT_EQ(lines[i]["epoch"], i + 1);
+      const auto summary = json_of(out + "/summary.json");
+      EXPECT_TRUE(summary["config_hash"].get<std::string>().starts_with(row["run"].get<std::string>()));
+    }
+    std::ranges::sort(values);
+    EXPECT_EQ(values, (std::vector<std::string>{"32 0.05", "32 0.1", "64 0.05", "64 0.1"}));
+    EXPECT_EQ(lines_of(text("swept/table.md")).size(), 6u);
+  }
+};
+
+TEST_F(SweepTest, TrainsEveryCombinationAndSkipsWhatIsFinished) {
+  const Finished first = bash(fmt::format("sweep {}", kFour));
+  EXPECT_EQ(first.exit, 0) << first.err;
+  EXPECT_EQ(count(first.out, "trained now"), 4u) << first.out;
+  EXPECT_NE(first.out.find("[1/4] batch_size=32 learning_rate=0.05: trained now, swept/"), std::string::npos);
+  EXPECT_EQ(count(first.out, "finished"), 4u) << "the table";
+  expect_four_trained(1);
+  const auto written = [&] {
+    std::vector<std::filesystem::file_time_type> times;
+    for (const auto& run : std::filesystem::directory_iterator(path("swept")))
+      if (run.is_directory()) times.push_back(std::filesystem::last_write_time(run.path() / "summary.json"));
+    std::ranges::sort(times);
+    return times;
+  };
+  const auto before = written();
+  const Finished second = bash(fmt::format("sweep {}", kFour));
+  EXPECT_EQ(second.exit, 0);
+  EXPECT_EQ(count(second.out, "is trained, swept/"), 4u) << second.out;
+  EXPECT_EQ(written(), before);
+}
+
+TEST_F(SweepTest, AKilledSweepContinues) {
+  // Its own group of processes, so that the training in hand is killed with it, in the middle of the second run.
+  const Finished killed = bash(fmt::format(
+      "set -m; sweep {} -- --set epochs=20 & until (($(cat swept/*/metrics.jsonl 2> /dev/null | wc -l) >= 23)); do "
+      "sleep 0.01; done; kill -KILL -- -$!; wait $!",
+      kFour));
+  EXPECT_EQ(killed.exit, 137);
+  EXPECT_FALSE(exists("swept/table.json"));
+  const Finished continued = bash(fmt::format("sweep {} -- --set epochs=20", kFour));
+  EXPECT_EQ(continued.exit, 0) << continued.err;
+  EXPECT_GE(count(continued.out, "is trained, swept/"), 1u) << continued.out;
+  EXPECT_GE(count(continued.out, "trained now"), 2u) << continued.out;
+  expect_four_trained(20);
+}
+
+TEST_F(SweepTest, FourAtOnceShareTheRuns) {
+  const Finished finished = bash(fmt::format(
+      "for i in 1 2 3 4; do sweep {} -- --set epochs=3 > $i.txt 2>&1 & done; code=0; for i in 1 2 3 4; do wait -n || "
+      "code=$?; done; exit $code",
+      kFour));
+  std::string said;
+  for (const char* name : {"1.txt", "2.txt", "3.txt", "4.txt"}) {
+    said += text(name);
+    EXPECT_EQ(count(text(name), "trained"), 4u) << "each ends with all four\n" << text(name);
+  }
+  EXPECT_EQ(finished.exit, 0) << said;
+  EXPECT_GE(count(said, "trained now"), 4u) << said;
+  EXPECT_EQ(count(said, "FAILED"), 0u) << said;
+  expect_four_trained(3);
+}
+
+TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
+  const Finished finished =
+      bash("sweep learning_rate=1e30,0.05,-1 'strategy=single,{name: ddp, overlap: false}' -- --devices cpu:0");
+  EXPECT_EQ(finished.exit, 79) << "the highest code\n" << finished.out;
+  EXPECT_EQ(count(finished.out, "FAILED with 79: "), 2u) << finished.out;
+  EXPECT_EQ(count(finished.out, "FAILED with 78: --set: learning_rate"), 2u) << finished.out;
+  EXPECT_EQ(count(finished.out, "trained now"), 2u);
+  EXPECT_EQ(count(finished.out, "training diverged"), 2u) << "the sentence of the run";
+  EXPECT_NE(finished.out.find("strategy={name: ddp, overlap: false}: trained now"), std::string::npos);
+  const auto rows = json_of("swept/table.json")["runs"];
+  EXPECT_EQ(std::ranges::count_if(rows, [](const auto& row) { return row["state"] == "finished"; }), 2);
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,106 @@
+#include "train/comparison_assertion.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "train/compared_runs.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::expect_error;
+
+/// `single` in 2 s; `ddp` on two devices in 1.25 s; one whose name holds what an expression is made of in 4 s.
+const std::vector<RunFigures> kRuns = {
+    figures_of({.run = "single", .devices = 1, .seconds = {2}, .accuracies = {0.9}}),
+    figures_of({.run = "ddp",
+                .devices = 2,
+                .seconds = {1.25},
+                .accuracies = {0.91},
+                .exposed_comm_s = 0.25,
+                .memory_imbalance = 1.05}),
+    figures_of({.run = "a(b)<=1", .devices = 2, .seconds = {4}, .accuracies = {0.88}, .peak_bytes = 3'000'000})};
+const std::vector<AssertedRun> kNames = {{.name = "single"}, {.name = "ddp"}, {.name = "a(b)<=1"}};
+
+AssertionOutcome outcome_of(const char* expression) { return ComparisonAssertion(expression, kNames).check(kRuns); }
+
+struct Case {
+  const char* expression;
+  bool holds;
+  const char* says;
+};
+
+class ComparisonAssertionTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ComparisonAssertionTest, SaysTheValue) {
+  const AssertionOutcome outcome = outcome_of(GetParam().expression);
+  EXPECT_EQ(outcome.holds, GetParam().holds) << outcome.sentence;
+  EXPECT_EQ(outcome.sentence, std::string(GetParam().expression) + GetParam().says);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Expressions, ComparisonAssertionTest,
+    ::testing::Values(Case{"speedup(ddp)>=1.5", true, " holds: speedup(ddp) is 1.6"},
+                      Case{"speedup(ddp) >= 1.7", false, " failed: speedup(ddp) is 1.6"},
+                      Case{" speedup (ddp) > 1.6", false, " failed: speedup(ddp) is 1.6"},
+                      Case{"efficiency(ddp)==0.8", true, " holds: efficiency(ddp) is 0.8"},
+                      Case{"samples_per_s(single)<500", false, " failed: samples_per_s(single) is 500"},
+                      Case{"samples_per_s(single)<=500", true, " holds: samples_per_s(single) is 500"},
+                      Case{"accuracy>=0.88", true,
+                           " holds: accuracy(single) is 0.9, accuracy(ddp) is 0.91, accuracy(a(b)<=1) is 0.88"},
+                      Case{"accuracy>0.89", false, " failed: accuracy(a(b)<=1) is 0.88"},
+                      Case{"accuracy_gap<0.031", true, " holds: accuracy_gap is 0.03"},
+                      Case{"accuracy_gap<=0.003", false, " failed: accuracy_gap is 0.03"},
+                      Case{"peak_bytes<=2e6", false, " failed: peak_bytes(a(b)<=1) is 3e+06"},
+                      Case{"memory_imbalance(ddp)!=1", true, " holds: memory_imbalance(ddp) is 1.05"},
+                      Case{"exposed_comm_s(ddp)<.3", true, " holds: exposed_comm_s(ddp) is 0.25"},
+                      Case{"speedup(a(b)<=1)<1", true, " holds: speedup(a(b)<=1) is 0.5"},
+                      Case{"speedup>=1", false, " failed: speedup(a(b)<=1) is 0.5"},
+                      Case{"efficiency>0.2", true, " holds: efficiency(ddp) is 0.8, efficiency(a(b)<=1) is 0.25"}));
+
+TEST(ComparisonAssertionMistakes, AreToldByPlace) {
+  const auto refused = [](const char* expression, std::initializer_list<std::string_view> words) {
+    SCOPED_TRACE(expression);
+    expect_error(ExitCode::usage, words, [&] { ComparisonAssertion(expression, kNames); });
+  };
+  refused("", {"--assert '': column 1: expected a metric, got nothing", "known are: speedup, efficiency"});
+  refused("speedpu(ddp)>=1", {"column 1: expected a metric, got 'speedpu(ddp)>=1'", "did you mean 'speedup'?"});
+  refused("speedup(ddp", {"column 9: expected the name of a run and ')', got 'ddp'", "runs are single, ddp, a(b)<=1"});
+  refused("speedup(dpp)>=1", {"column 9: expected the name of a run", "'dpp)>=1'", "runs are single, ddp"});
+  refused("speedup(ddp)=>1", {"column 13: expected one of < <= > >= == !=, got '=>1'"});
+  refused("speedup(ddp)", {"column 13: expected one of < <= > >= == !=, got nothing"});
+  refused("speedup(ddp)>=", {"column 15: expected a number, got nothing"});
+  refused("speedup(ddp)>>1.5", {"column 14: expected a number, got '>1.5'", "write for instance"});
+  refused("speedup(ddp)>=1.5x", {"column 15: expected a number, got '1.5x'"});
+  refused("speedup(ddp)>=inf", {"column 15: expected a number, got 'inf'"});
+  refused("accuracy_gap(ddp)<=0.01", {"column 13: accuracy_gap is of all runs together", "leave (ddp) out"});
+}
+
+TEST(ComparisonAssertionMistakes, AnAccuracyNeedsAnEvaluation) {
+  const std::vector<AssertedRun> runs = {{.name = "single"}, {.name = "ddp", .evaluated = false}};
+  for (const char* expression : {"accuracy>=0.9", "accuracy(ddp)>=0.9", "accuracy_gap<=0.1"})
+    expect_error(ExitCode::usage, {expression, "run 'ddp' has no test accuracy", "eval_every=1"},
+                 [&] { ComparisonAssertion(expression, runs); });
+  EXPECT_NO_THROW(ComparisonAssertion("accuracy(single)>=0.9", runs));
+  EXPECT_NO_THROW(ComparisonAssertion("speedup>=0.9", runs));
+}
+
+TEST(ComparisonAssertionOutcome, OfARunThatWasNeverEvaluatedFails) {
+  const std::vector<RunFigures> runs = {kRuns[0], figures_of({.run = "ddp", .accuracies = {}})};
+  const AssertionOutcome outcome =
+      ComparisonAssertion("accuracy>=0", std::vector<AssertedRun>{{.name = "single"}, {.name = "ddp"}}).check(runs);
+  EXPECT_FALSE(outcome.holds);
+  EXPECT_NE(outcome.sentence.find("accuracy(ddp) is unknown"), std::string::npos) << outcome.sentence;
+}
+
+TEST(ComparisonAssertionOutcome, IsNotRoundedToTheOtherSide) {
+  const std::vector<RunFigures> runs = {kRuns[0], figures_of({.run = "ddp", .accuracies = {0.90000001}})};
+  const AssertionOutcome outcome =
+      ComparisonAssertion("accuracy(ddp)<=0.9", std::vector<AssertedRun>{{.name = "single"}, {.name = "ddp"}})
+          .check(runs);
+  EXPECT_FALSE(outcome.holds);
+  EXPECT_NE(outcome.sentence.find("is 0.90000001"), std::string::npos) << outcome.sentence;
+}
+
+}  // namespace
+}  // namespace dptrain::train

@@ -1,0 +1,98 @@
+#include "train/comparison_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "support/json_schema.h"
+#include "support/process.h"
+#include "support/source_tree.h"
+#include "train/compared_runs.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::lines_of;
+
+ComparisonReport report_of(size_t repetitions) {
+  ComparisonReport report{
+      .runs = {figures_of({.run = "single",
+                           .seconds = std::vector<double>(repetitions, 0.5),
+                           .accuracies = std::vector<double>(repetitions, 0.9)}),
+               figures_of({.run = "ddp",
+                           .devices = 2,
+                           .seconds = std::vector<double>(repetitions, 1),
+                           .accuracies = std::vector<double>(repetitions, 0.9),
+                           .exposed_comm_s = 0.5,
+                           .memory_imbalance = 1.25})},
+      .differences = {{.key = "seed", .values = {"0", "1"}}},
+      .assertions = {{.holds = true, .expression = "speedup<1", .sentence = "speedup<1 holds: speedup(ddp) is 0.5"}}};
+  for (size_t i = 0; i < repetitions; ++i)
+    report.runs[1].trainings[i].seconds_per_epoch += 0.01 * static_cast<double>(i);
+  return report;
+}
+
+size_t characters(const std::string& line) {
+  return static_cast<size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+/// A report without its line ends, for words that may stand on two lines.
+std::string in_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+TEST(ComparisonReport, FitsItsWidthAndSaysAll) {
+  for (const size_t repetitions : {size_t{1}, size_t{3}})
+    for (const int width : {30, 80, 200}) {
+      SCOPED_TRACE(width);
+      const std::string text = report_of(repetitions).text(width);
+      for (const std::string& line : lines_of(text)) EXPECT_LE(characters(line), static_cast<size_t>(width)) << line;
+      for (const char* header : {"strategy", "devices", "s/epoch", "samples/s", "speed-up", "efficiency", "accuracy %",
+                                 "peak MB", "imbalance", "MB sent", "exposed s", "weights"})
+        EXPECT_NE(text.find(header), std::string::npos) << header;
+      for (const char* words :
+           {"2 cpu", "0.50", "1.25", "90.00", "1.0", "2.5", "aaaaaaaaaaaa", "median over the epochs",
+            "The runs differ in seed: 0, 1.", "0.5x; 50 % of the step is exposed communication"})
+        EXPECT_NE(in_one_line(text).find(words), std::string::npos) << words << "\n" << text;
+    }
+}
+
+TEST(ComparisonReport, OnAWideTerminalIsOneTable) {
+  const auto lines = lines_of(report_of(1).text(200));
+  EXPECT_TRUE(lines.at(0).starts_with("run ") && lines.at(0).ends_with("weights")) << lines[0];
+  EXPECT_TRUE(lines.at(1).starts_with("single "));
+  EXPECT_TRUE(lines.at(2).starts_with("ddp "));
+  EXPECT_EQ(lines.at(3), "");
+}
+
+TEST(ComparisonReport, OfRepetitionsSaysWhatIsSignificant) {
+  const std::string text = in_one_line(report_of(3).text(200));
+  EXPECT_NE(text.find("1.010 ± 0.010"), std::string::npos) << text;
+  EXPECT_NE(text.find("ddp against single: seconds an epoch differs significantly, by +0.51"), std::string::npos);
+  EXPECT_NE(text.find("accuracy in %: no significant difference (p = 1)"), std::string::npos) << text;
+  EXPECT_EQ(report_of(1).text(200).find("significant"), std::string::npos) << "one training shows no such thing";
+}
+
+TEST(ComparisonReport, JsonFitsItsSchema) {
+  const testing::JsonSchema schema(
+      nlohmann::json::parse(testing::text_of(testing::source_file("docs/compare.schema.json"))));
+  ComparisonReport stopped = report_of(1);
+  stopped.finished = false;
+  stopped.runs[0].trainings[0].accuracy = std::nullopt;
+  for (const ComparisonReport& report : {report_of(1), report_of(3), stopped}) {
+    const auto document = nlohmann::json::parse(report.json());
+    EXPECT_EQ(schema.violations(document), std::vector<std::string>());
+    EXPECT_EQ(document["runs"][1]["speedup"], speedup(report.runs[0], report.runs[1]));
+  }
+}
+
+TEST(ComparisonReport, OfMarkdownIsATable) {
+  const auto lines = lines_of(report_of(1).markdown());
+  EXPECT_TRUE(lines.at(0).starts_with("| run | strategy | devices | s/epoch |")) << lines[0];
+  EXPECT_TRUE(lines.at(3).starts_with("| ddp | ddp | 2 cpu | 1.000 | 1000 | 0.50 | 0.25 | 90.00 |")) << lines[3];
+}
+
+}  // namespace
+}  // namespace dptrain::train

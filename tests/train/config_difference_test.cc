@@ -1,0 +1,42 @@
+#include "train/config_difference.h"
+
+#include <gtest/gtest.h>
+
+#include "config/config_document.h"
+
+namespace dptrain::train {
+namespace {
+
+std::vector<std::string> differing(const std::vector<const char*>& texts, const std::vector<std::string>& except = {}) {
+  std::vector<ConfigNode> configs;
+  for (const char* text : texts) configs.push_back(parse_config(text, "test.yaml"));
+  std::vector<std::string> lines;
+  for (const DifferingKey& key : differing_keys(configs, except)) {
+    lines.push_back(key.key + ":");
+    for (const auto& value : key.values) lines.back() += " " + value;
+  }
+  return lines;
+}
+
+TEST(ConfigDifference, GoesKeyByKeyThroughMappings) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(differing({"a: 1\nb: {c: 2, d: [1, 2]}\n", "a: 1\nb: {c: 3, d: [1, 2]}\n"}), Lines{"b.c: 2 3"});
+  EXPECT_EQ(differing({"a: 1\nd: [1, 2]\n", "a: 2\nd: [1]\n"}), (Lines{"a: 1 2", "d: [1, 2] [1]"}));
+  EXPECT_EQ(differing({"a: 1\n", "a: 1\nb: 2\n", "a: 1\n"}), Lines{"b: - 2 -"});
+  EXPECT_EQ(differing({"a: 1\n", "a: 1\n"}), Lines{});
+}
+
+TEST(ConfigDifference, ANameWithOptionsIsThatName) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(differing({"strategy: ddp\n", "strategy: {name: ddp, overlap: false}\n"}),
+            Lines{"strategy.overlap: - false"});
+  EXPECT_EQ(differing({"strategy: ddp\n", "strategy: {name: single}\n"}), Lines{"strategy: ddp single"});
+  EXPECT_EQ(differing({"name: a\n", "name: b\n"}), Lines{"name: a b"}) << "a key of its own at the top";
+}
+
+TEST(ConfigDifference, LeavesOutWhatItIsTold) {
+  EXPECT_EQ(differing({"a: {b: 1}\nc: 1\n", "a: {b: 2}\nc: 2\n"}, {"a"}), std::vector<std::string>{"c: 1 2"});
+}
+
+}  // namespace
+}  // namespace dptrain::train

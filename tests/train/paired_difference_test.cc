@@ -1,0 +1,87 @@
+#include "train/paired_difference.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace dptrain::train {
+namespace {
+
+TEST(Spread, IsMeanAndSampleDeviation) {
+  const Spread spread = spread_of(std::vector<double>{2, 4, 4, 4, 5, 5, 7, 9});
+  EXPECT_DOUBLE_EQ(spread.mean, 5);
+  EXPECT_NEAR(spread.deviation, 2.138089935299395, 1e-12) << "the root of 32 / 7";
+  EXPECT_EQ(spread_of(std::vector<double>{3}).deviation, 0);
+}
+
+TEST(StudentT, HasTheQuantilesOfTheTables) {
+  // Two-sided 95 % and 99 %, as every table of Student's t has them to three places.
+  struct Quantile {
+    int degrees_of_freedom;
+    double of_95, of_99;
+  };
+  for (const Quantile& row :
+       {Quantile{1, 12.706, 63.657}, Quantile{2, 4.303, 9.925}, Quantile{3, 3.182, 5.841}, Quantile{4, 2.776, 4.604},
+        Quantile{5, 2.571, 4.032}, Quantile{9, 2.262, 3.250}, Quantile{10, 2.228, 3.169}, Quantile{30, 2.042, 2.750}}) {
+    SCOPED_TRACE(row.degrees_of_freedom);
+    // Half a unit of the third place moves the probability by less than this.
+    EXPECT_NEAR(student_t_within(row.of_95, row.degrees_of_freedom), 0.95, 1e-4);
+    EXPECT_NEAR(student_t_within(-row.of_99, row.degrees_of_freedom), 0.99, 1e-4);
+  }
+  EXPECT_EQ(student_t_within(0, 7), 0);
+}
+
+TEST(PairedDifference, KnowsATextbooksExample) {
+  // Student's own ten patients (1908): additional hours of sleep by two soporifics; t = 4.062, p = 0.0028.
+  const std::vector<double> first = {0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
+  const std::vector<double> second = {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
+  const PairedDifference found = paired_difference(first, second);
+  EXPECT_NEAR(found.mean, 1.58, 1e-12);
+  EXPECT_NEAR(found.p_value, 0.00283, 1e-5);
+  EXPECT_TRUE(found.significant);
+  EXPECT_NEAR(paired_difference(second, first).mean, -1.58, 1e-12);
+}
+
+TEST(PairedDifference, OfDifferencesThatAreAllAlikeIsCertain) {
+  EXPECT_FALSE(paired_difference(std::vector{1.0, 2.0}, std::vector{1.0, 2.0}).significant);
+  EXPECT_TRUE(paired_difference(std::vector{1.0, 2.0}, std::vector{1.5, 2.5}).significant);
+}
+
+class ManyComparisons : public ::testing::TestWithParam<int> {
+ protected:
+  /// The share of `trials` in which runs of so many repetitions are found to differ, where the second is larger by
+  /// `shift` deviations of a single value.
+  double significant_share(double shift, int trials) {
+    std::mt19937 random(7);
+    std::normal_distribution<double> noise(0, 0.002), of_seed(0.97, 0.01);
+    int significant = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+      std::vector<double> first, second;
+      for (int i = 0; i < GetParam(); ++i) {
+        const double seed = of_seed(random);
+        first.push_back(seed + noise(random));
+        second.push_back(seed + noise(random) + shift * 0.002);
+      }
+      significant += paired_difference(first, second).significant ? 1 : 0;
+    }
+    return static_cast<double>(significant) / trials;
+  }
+};
+
+TEST_P(ManyComparisons, EqualRunsAreToldApartInOneOfTwentyOnly) {
+  // 5 % of 4,000 with a deviation of 0.34 %: six of these.
+  EXPECT_NEAR(significant_share(0, 4000), 0.05, 0.02);
+}
+
+TEST_P(ManyComparisons, ARealDifferenceIsFound) {
+  if (GetParam() >= 5) {
+    EXPECT_GT(significant_share(4, 1000), 0.95);
+  }
+  EXPECT_GT(significant_share(4, 1000), significant_share(0, 1000));
+}
+
+INSTANTIATE_TEST_SUITE_P(Repetitions, ManyComparisons, ::testing::Values(2, 3, 5, 10));
+
+}  // namespace
+}  // namespace dptrain::train

@@ -1,0 +1,99 @@
+#include "train/run_figures.h"
+
+#include <gtest/gtest.h>
+
+#include "train/compared_runs.h"
+
+namespace dptrain::train {
+namespace {
+
+/// An epoch over these samples, with the peaks of its devices.
+EpochMetrics epoch(int64_t number, double seconds, int64_t samples, std::vector<int64_t> peaks = {100}) {
+  EpochMetrics metrics;
+  metrics.epoch = number;
+  metrics.train = {.score = {.samples = samples}, .seconds = seconds};
+  metrics.time = {.compute_s = seconds / 2, .exposed_comm_s = seconds / 4, .other_s = seconds / 4};
+  metrics.comm_bytes = 1000;
+  for (const int64_t peak : peaks) metrics.devices.emplace_back().peak_bytes = peak;
+  metrics.weights_hash = "hash" + std::to_string(number);
+  return metrics;
+}
+
+EpochMetrics evaluated(EpochMetrics metrics, double accuracy) {
+  const auto correct = static_cast<int64_t>(accuracy * 1000);
+  metrics.test = Pass{.score = {.outputs = {{.correct = correct, .counted = 1000}}, .samples = 1000}};
+  return metrics;
+}
+
+TEST(TrainingFigures, SecondsAreTheMedianOfTheEpochsAfterTheFirst) {
+  const TrainingFigures figures =
+      training_figures(std::vector{epoch(1, 90, 1000), epoch(2, 4, 1000), epoch(3, 2, 1000), epoch(4, 60, 1000)});
+  EXPECT_EQ(figures.seconds_per_epoch, 4);
+  EXPECT_EQ(figures.samples_per_s, 250);
+  EXPECT_EQ(figures.time.exposed_comm_s, 1);
+  EXPECT_EQ(figures.comm_bytes, 1000);
+  EXPECT_EQ(figures.epochs, 4);
+  EXPECT_EQ(figures.weights_hash, "hash4");
+  EXPECT_EQ(training_figures(std::vector{epoch(1, 90, 1000), epoch(2, 4, 1000), epoch(3, 2, 1000)}).seconds_per_epoch,
+            3)
+      << "between the two in the middle";
+  EXPECT_EQ(training_figures(std::vector{epoch(1, 90, 1000)}).seconds_per_epoch, 90);
+}
+
+TEST(TrainingFigures, AnEpochThatWasCutShortDoesNotCount) {
+  EXPECT_EQ(training_figures(std::vector{epoch(1, 9, 1000), epoch(2, 4, 1000), epoch(3, 1, 200)}).seconds_per_epoch, 4);
+  EXPECT_EQ(training_figures(std::vector{epoch(1, 9, 1000), epoch(2, 1, 200)}).seconds_per_epoch, 9);
+}
+
+TEST(TrainingFigures, MemoryIsOfTheWorstEpochAndAccuracyOfTheLastEvaluation) {
+  const TrainingFigures figures =
+      training_figures(std::vector{evaluated(epoch(1, 1, 10, {100, 60}), 0.5),
+                                   evaluated(epoch(2, 1, 10, {90, 80}), 0.75), epoch(3, 1, 10, {120, 70})});
+  EXPECT_EQ(figures.peak_bytes, 120);
+  EXPECT_DOUBLE_EQ(figures.memory_imbalance, 1.5) << "120 over 80";
+  EXPECT_EQ(figures.accuracy, 0.75);
+  EXPECT_EQ(training_figures(std::vector{epoch(1, 1, 10)}).accuracy, std::nullopt);
+}
+
+TEST(RunFigures, AreRelativeToTheFirst) {
+  const RunFigures one = figures_of({.run = "one", .devices = 1, .seconds = {3, 5}, .accuracies = {0.8, 0.9}});
+  const RunFigures four = figures_of({.run = "four", .devices = 4, .seconds = {2, 2}, .accuracies = {0.9, 0.9}});
+  EXPECT_DOUBLE_EQ(speedup(one, four), 2);
+  EXPECT_DOUBLE_EQ(efficiency(one, four), 0.5);
+  EXPECT_DOUBLE_EQ(efficiency(four, one), 2);
+  EXPECT_NEAR(accuracy_gap(std::vector{one, four}).value(), 0.05, 1e-12);
+  const RunFigures unknown = figures_of({.run = "unknown", .accuracies = {}});
+  EXPECT_EQ(accuracy_gap(std::vector{one, unknown}), std::nullopt);
+}
+
+TEST(RunFigures, DifferencesNeedTwoPairs) {
+  const RunFigures once = figures_of({.run = "once"}), thrice = figures_of({.run = "thrice", .seconds = {1, 2, 3}});
+  EXPECT_FALSE(seconds_difference(once, thrice)) << "as where a comparison was stopped";
+  EXPECT_FALSE(accuracy_difference(thrice, thrice)) << "two of them have none";
+  const RunFigures slower = figures_of({.run = "slower", .seconds = {1.5, 2.4, 3.6}});
+  EXPECT_TRUE(seconds_difference(thrice, slower)->significant);
+  const RunFigures noisy = figures_of({.run = "noisy", .seconds = {0.5, 2.4, 3.6}});
+  EXPECT_FALSE(seconds_difference(thrice, noisy)->significant);
+}
+
+TEST(Advice, NamesWhatASlowRunSpendsItsTimeOn) {
+  const RunFigures one = figures_of({.run = "single", .seconds = {0.6}});
+  const RunFigures two = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.71});
+  EXPECT_EQ(advice(one, two),
+            "ddp, 2 devices: 0.6x; 71 % of the step is exposed communication; a larger batch per device would help");
+  EXPECT_EQ(advice(two, one), std::nullopt) << "it is faster";
+  RunFigures waiting = figures_of({.run = "waiting", .devices = 1, .seconds = {1}, .exposed_comm_s = 0.1});
+  waiting.trainings[0].time.data_wait_s = 0.4;
+  EXPECT_NE(advice(one, waiting)->find("1 device: 0.6x; 40 % of the step is waiting for data"), std::string::npos);
+  const RunFigures computing = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.1});
+  EXPECT_NE(advice(one, computing)->find("90 % of the step is computing"), std::string::npos);
+}
+
+TEST(Advice, IsNotGivenForWhatRepetitionsDoNotShow) {
+  const RunFigures first = figures_of({.run = "a", .seconds = {1, 1.2, 0.9}, .accuracies = {}});
+  EXPECT_EQ(advice(first, figures_of({.run = "b", .seconds = {1.3, 1, 0.95}, .accuracies = {}})), std::nullopt);
+  EXPECT_TRUE(advice(first, figures_of({.run = "b", .seconds = {2, 2.2, 1.91}, .accuracies = {}})).has_value());
+}
+
+}  // namespace
+}  // namespace dptrain::train

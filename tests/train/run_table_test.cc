@@ -1,0 +1,92 @@
+#include "train/run_table.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "support/expect_error.h"
+#include "support/json_schema.h"
+#include "support/process.h"
+#include "support/source_tree.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::expect_error;
+
+class RunTableTest : public ::testing::Test {
+ protected:
+  /// The line of metrics.jsonl that such an epoch has, as far as the table reads it.
+  static std::string line(int epoch, double seconds, double accuracy) {
+    return nlohmann::json{{"epoch", epoch},
+                          {"step", 10 * epoch},
+                          {"train", {{"loss", 0.5}, {"seconds", seconds}}},
+                          {"test", {{"loss", 0.25}, {"accuracy", accuracy}}},
+                          {"weights_hash", std::string(64, '0')}}
+               .dump() +
+           "\n";
+  }
+  void write_run(const std::string& name, const std::string& config, const std::string& metrics, int exit = -1) {
+    std::filesystem::create_directories(scratch_.path() / name);
+    scratch_.write(name + "/config.yaml", config);
+    if (!metrics.empty()) scratch_.write(name + "/metrics.jsonl", metrics);
+    if (exit >= 0)
+      scratch_.write(name + "/summary.json",
+                     nlohmann::json{{"exit", exit}, {"steps", 20}, {"weights_hash", std::string(64, 'f')}}.dump());
+  }
+  nlohmann::json table_of(const std::vector<std::filesystem::path>& paths) {
+    const auto document = nlohmann::json::parse(RunTable(find_runs(paths)).json());
+    const testing::JsonSchema schema(
+        nlohmann::json::parse(testing::text_of(testing::source_file("docs/table.schema.json"))));
+    EXPECT_EQ(schema.violations(document), std::vector<std::string>());
+    return document["runs"];
+  }
+
+  testing::ScratchFolder scratch_;
+};
+
+TEST_F(RunTableTest, ShowsWhatRunsDifferInAndHowFarTheyAre) {
+  write_run("done", "batch_size: 8\nseed: 0\n", line(1, 2, 0.5) + line(2, 1, 0.75), 0);
+  write_run("stopped", "batch_size: 16\nseed: 0\n", line(1, 2, 0.5), 130);
+  write_run("begun", "batch_size: 8\nseed: 0\n", "");
+  const auto runs = table_of({scratch_.path()});
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0]["run"], "begun") << "in the order of their names";
+  EXPECT_EQ(runs[0]["state"], "unfinished");
+  EXPECT_TRUE(runs[0]["accuracy"].is_null());
+  EXPECT_EQ(runs[1]["state"], "finished");
+  EXPECT_EQ(runs[1]["config"], (nlohmann::json{{"batch_size", "8"}})) << "seeds are alike";
+  EXPECT_EQ(runs[1]["epochs"], 2);
+  EXPECT_EQ(runs[1]["accuracy"], 0.75);
+  EXPECT_EQ(runs[1]["seconds"], 3.0);
+  EXPECT_EQ(runs[2]["state"], "stopped");
+  const std::string text = RunTable(find_runs({scratch_.path()})).text(80);
+  EXPECT_TRUE(text.starts_with("run      batch_size  state ")) << text;
+}
+
+TEST_F(RunTableTest, HalfALineIsLeftForTheNextLook) {
+  const std::string second = line(2, 1, 0.75);
+  for (size_t bytes = 1; bytes < second.size(); bytes += 7) {
+    write_run("run", "seed: 0\n", line(1, 2, 0.5) + second.substr(0, bytes));
+    EXPECT_EQ(table_of({scratch_.path() / "run"})[0]["epochs"], 1) << bytes;
+  }
+}
+
+TEST_F(RunTableTest, RunsOfOneNameAreToldApart) {
+  for (const char* name : {"single/seed-0", "ddp/seed-0"}) write_run(name, "seed: 0\n", "");
+  const auto runs = table_of({scratch_.path()});
+  EXPECT_EQ(runs[0]["run"], "ddp/seed-0");
+  EXPECT_EQ(runs[1]["run"], "single/seed-0");
+  EXPECT_EQ(table_of({scratch_.path() / "ddp/seed-0/"})[0]["run"], "seed-0");
+}
+
+TEST_F(RunTableTest, RefusesWhatNoRunWrote) {
+  expect_error(ExitCode::missing_file, {"absent", "a run directory", "nothing there"},
+               [&] { find_runs({scratch_.path() / "absent"}); });
+  write_run("run", "seed: 0\n", "{\"epoch\": 1}\n");
+  expect_error(ExitCode::bad_data, {"metrics.jsonl", "expected what a run of dptrain writes"},
+               [&] { RunTable(find_runs({scratch_.path() / "run"})); });
+}
+
+}  // namespace
+}  // namespace dptrain::train

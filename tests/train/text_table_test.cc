@@ -1,0 +1,67 @@
+#include "train/text_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/process.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::lines_of;
+
+std::vector<TableColumn> two_runs() {
+  return {{.header = "run", .cells = {"single", "a_name_of_twenty_five_xyz"}, .left_aligned = true},
+          {.header = "seconds", .cells = {"1.5", "12.25 ± 0.01"}},
+          {.header = "samples/s", .cells = {"1000", "99"}},
+          {.header = "weights", .cells = {"3fa0", "77"}, .left_aligned = true}};
+}
+
+size_t characters(const std::string& line) {
+  return static_cast<size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+TEST(TextTable, AlignsItsColumns) {
+  EXPECT_EQ(text_table(two_runs(), 80),
+            "run                             seconds  samples/s  weights\n"
+            "single                              1.5       1000  3fa0\n"
+            "a_name_of_twenty_five_xyz  12.25 ± 0.01         99  77\n");
+}
+
+TEST(TextTable, WhatDoesNotFitGoesBelowBehindTheFirstColumn) {
+  EXPECT_EQ(text_table(two_runs(), 30),
+            "run                   seconds\n"
+            "single                    1.5\n"
+            "a_name_of_twen~  12.25 ± 0.01\n"
+            "\n"
+            "run              samples/s\n"
+            "single                1000\n"
+            "a_name_of_twen~         99\n"
+            "\n"
+            "run              weights\n"
+            "single           3fa0\n"
+            "a_name_of_twen~  77\n");
+}
+
+TEST(TextTable, NeverIsWiderThanAsked) {
+  for (int width = 8; width < 100; ++width)
+    for (const std::string& line : lines_of(text_table(two_runs(), width)))
+      EXPECT_LE(characters(line), static_cast<size_t>(width)) << line;
+}
+
+TEST(TextTable, OfMarkdownKeepsItsCellsApart) {
+  EXPECT_EQ(markdown_table({{.header = "run", .cells = {"a|b", "c\nd"}, .left_aligned = true},
+                            {.header = "x", .cells = {"1", "2"}}}),
+            "| run | x |\n| :-- | --: |\n| a\\|b | 1 |\n| c d | 2 |\n");
+}
+
+TEST(Wrapped, BreaksBetweenWords) {
+  EXPECT_EQ(wrapped("one two three", 7), "one two\nthree\n");
+  EXPECT_EQ(wrapped("1 ± 2 x", 5), "1 ± 2\nx\n") << "characters count, not bytes";
+  EXPECT_EQ(wrapped("longerthanthat a", 5), "longerthanthat\na\n");
+  EXPECT_EQ(wrapped("", 5), "\n");
+}
+
+}  // namespace
+}  // namespace dptrain::train
