@@ -65,6 +65,7 @@ void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     exchange.stamp(StepExchange::Point::reduced);
     if (rank == 0) own.update();
     exchange.stamp(StepExchange::Point::updated);
+    statistics(rank).end_step(parts, batch.samples);
     exchange.publish();
     end_step(rank);
   });
@@ -127,7 +128,8 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
 
   Tape tape(own.recording());
   std::vector<Variable> outputs;
-  if (share.samples() > 0) outputs = own.forward(tape, samples);
+  const bool computes = share.samples() > 0 || own.shares_statistics();
+  if (computes) outputs = own.forward(tape, samples);
   const bool output = rank == output_rank_;
   std::vector<Tensor> gathered, gathered_gradients;
   for (size_t k = 0; k < whole.targets.size(); ++k) {
@@ -153,7 +155,7 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
   }
   gathered_gradients.clear();
 
-  if (share.samples() > 0)
+  if (computes)
     tape.backward(std::move(roots));
   else
     own.complete_gradients({});

@@ -87,6 +87,10 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
+  if (shares_statistics()) {
+    give(StepRecorder::How::done);
+    return StepRecorder::How::done;
+  }
   for (const BatchPart* samples : parts) {
     // The data set is copied to a GPU before anything is recorded.
     if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&
@@ -133,7 +137,8 @@ std::vector<Variable> Replica::forward(Tape& tape, const Samples& samples) {
                                                  .seed = seed_,
                                                  .epoch = exchange_.epoch(),
                                                  .sample_ids = samples.ids,
-                                                 .text = samples.text});
+                                                 .text = samples.text,
+                                                 .statistics = statistics_});
 }
 
 std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
@@ -170,7 +175,7 @@ void Replica::complete_gradients(const GradientReadyHook& ready) {
 }
 
 void Replica::add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready) {
-  if (part.samples() == 0) {
+  if (part.samples() == 0 && !shares_statistics()) {
     complete_gradients(ready);
     return;
   }

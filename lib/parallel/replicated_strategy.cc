@@ -34,6 +34,7 @@ Score& Score::operator+=(const Score& other) {
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
     : team_(context.team),
       replicas_(static_cast<size_t>(team_.size())),
+      statistics_(replicas_.size()),
       samples_(replicas_.size()),
       reported_(replicas_.size()),
       results_(replicas_.size()),
@@ -43,6 +44,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   team_.run("start", [&](int rank) {
     const ReplicaDuties duties{.updates = optimizer_on(rank), .averages = rank == 0};
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), spec, duties);
+    statistics_[static_cast<size_t>(rank)] =
+        std::make_unique<SharedStatistics>(context.batch_norm, team_.communicator(rank), replica(rank));
   });
 }
 
@@ -182,6 +185,15 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   reported_[at] = counts;
   allocator.reset_peak();
   return costs;
+}
+
+std::optional<double> ReplicatedStrategy::statistics_spread() {
+  std::vector<RunningValues> by_rank(replicas_.size());
+  team_.run("comparing running statistics", [&](int rank) {
+    for (const nn::RunningState* state : replica(rank).model().states())
+      by_rank[static_cast<size_t>(rank)].push_back(state->value.values());
+  });
+  return parallel::statistics_spread(by_rank);
 }
 
 void ReplicatedStrategy::broadcast_from_first(int rank, const Tensor& tensor) {

@@ -13,6 +13,7 @@
 #include "parallel/phase_clock.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
+#include "parallel/shared_statistics.h"
 #include "parallel/training_state.h"
 
 namespace dptrain::parallel {
@@ -88,12 +89,16 @@ class Strategy {
   virtual const Device& device(int rank) const = 0;
   /// Costs of a rank since the last call.
   virtual RankCosts take_costs(int rank) = 0;
+  /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
+  /// under way are to have been waited for; evaluation gives all devices those of the first.
+  virtual std::optional<double> statistics_spread() { return std::nullopt; }
 };
 
 /// Everything a strategy is made from.
 struct StrategyContext {
   RankTeam::Options team;
   ReplicaSpec replica;
+  BatchNormMode batch_norm = BatchNormMode::local;
 };
 
 /// A strategy that a configuration names, its options read.

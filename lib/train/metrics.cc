@@ -63,6 +63,9 @@ std::string EpochMetrics::json() const {
                              {"memory_imbalance", memory_imbalance()},
                              {"skipped_steps", skipped_steps},
                              {"staleness", nullptr},
+                             {"batch_norm",
+                              {{"mode", parallel::batch_norm_mode_name(batch_norm.mode)},
+                               {"spread", batch_norm.spread ? ordered_json(*batch_norm.spread) : nullptr}}},
                              {"weights_hash", weights_hash}};
   return line.dump();
 }

@@ -45,7 +45,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .label_smoothing = experiment.label_smoothing,
                                                .precision = experiment.precision,
                                                .recompute = experiment.recompute,
-                                               .steps_in_flight = experiment.steps_in_flight}});
+                                               .steps_in_flight = experiment.steps_in_flight},
+                                   .batch_norm = experiment.batch_norm});
 }
 
 }  // namespace
@@ -285,6 +286,7 @@ EpochMetrics Trainer::metrics_of_epoch() const {
                        .test = {},
                        .time = {},
                        .devices = {},
+                       .batch_norm = {.mode = experiment_.batch_norm, .spread = strategy_->statistics_spread()},
                        .weights_hash = {}};
   const double seconds = position_.seconds, ranks = strategy_->ranks();
   for (int rank = 0; rank < strategy_->ranks(); ++rank) {
