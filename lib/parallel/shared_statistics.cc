@@ -39,7 +39,7 @@ void SharedStatistics::end_step(const StepParts& parts, int64_t samples) {
   int64_t own_samples = 0;
   for (const BatchPart* part : parts) own_samples += part->samples();
   const Tensor own = running();
-  const Tensor weighted = Tensor::zeros(own.device(), own.shape(), {.purpose = MemoryPurpose::communication});
+  const Tensor weighted = Tensor::zeros(own.device(), own.shape(), {.purpose = MemoryPurpose::workspace});
   ops::approach(weighted, own, static_cast<float>(static_cast<double>(own_samples) / static_cast<double>(samples)));
   sum(weighted);
   own.copy_from(weighted);

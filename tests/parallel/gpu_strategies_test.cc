@@ -134,21 +134,21 @@ TEST_F(CudaStrategies, BatchStatisticsOfAllGpusAreThoseOfOne) {
                           .micro_batches = 2,
                           .list = {kGpu},
                           .batch_norm = BatchNormMode::sync};
-  const auto single = trained(options, 4, 16, 50);
+  const auto single = trained(options, 3, 8, 18);
   for (const std::vector<DeviceId>& list :
        {std::vector<DeviceId>{kGpu, kGpu, kGpu}, {kGpu, {DeviceKind::cpu, 0}, kGpu}}) {
     options.list = list;
     options.name = "ddp";
-    const auto ddp = trained(options, 4, 16, 50);  // the last step has two samples
-    for (size_t step = 0; step < 4; ++step)
+    const auto ddp = trained(options, 3, 8, 18);  // the last step has two samples
+    for (size_t step = 0; step < 3; ++step)
       EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
     for (size_t t = 0; t < ddp.state.size(); ++t)
       for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
         ASSERT_NEAR(ddp.state[t].values[i], single.state[t].values[i], 1e-3) << ddp.state[t].name;
     options.name = "data_parallel";
-    const auto gathered = trained(options, 4, 16, 50);
+    const auto gathered = trained(options, 3, 8, 18);
     if (list[1].kind == DeviceKind::cuda) expect_same_bits(gathered.state, ddp.state);
-    for (size_t step = 0; step < 4; ++step)
+    for (size_t step = 0; step < 3; ++step)
       EXPECT_NEAR(gathered.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
   }
 }
