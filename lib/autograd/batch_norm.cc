@@ -2,6 +2,7 @@
 
 #include "autograd/tape.h"
 #include "ops/add.h"
+#include "ops/batch_norm_parts.h"
 
 namespace dptrain::autograd {
 namespace {
@@ -13,6 +14,31 @@ void deliver(const Tensor& gradient, const GradientSink& sink) {
     sink.target.copy_from(gradient);
 }
 
+/// A forward pass, and what its backward pass by the statistics of all devices reads beside it.
+struct Forward {
+  ops::BatchNormTraining pass;
+  Tensor means;  ///< ops::BatchNormSums::means; undefined by other statistics
+};
+
+Forward forward_over(SumOverDevices& devices, const ops::BatchNormInputs& in, const ops::BatchNormOptions& options) {
+  const ops::BatchNormPart part = ops::batch_norm_part(in.x);
+  devices.sum(part.sums);
+  const Tensor squares = ops::batch_norm_part_squares(in.x, part);
+  devices.sum(squares);
+  return {.pass = ops::batch_norm_by_sums(in, {.means = part.sums, .squares = squares}, options), .means = part.sums};
+}
+
+ops::BatchNormGradients backward_over(SumOverDevices& devices, const ops::BatchNormInputs& in, const Forward& forward,
+                                      const Tensor& output_gradient, const ops::BatchNormOptions& options) {
+  const ops::BatchNormGradientSums part = ops::batch_norm_gradient_sums(in, forward.pass, output_gradient, options);
+  devices.sum(part.sums);
+  ops::BatchNormGradients gradients = ops::batch_norm_backward_by_sums(
+      in, forward.pass, {.output_gradient = output_gradient, .means = forward.means, .sums = part.sums}, options);
+  gradients.gamma = part.gamma;
+  gradients.beta = part.beta;
+  return gradients;
+}
+
 }  // namespace
 
 Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::BatchNormOptions& options) {
@@ -22,20 +48,25 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
                           .running_mean = a.running_mean,
                           .running_variance = a.running_variance,
                           .residual = a.residual.defined() ? a.residual.value() : Tensor()};
-  ops::BatchNormTraining forward =
-      a.training ? ops::batch_norm_training(in, options) : ops::batch_norm_by_running(in, options);
+  SumOverDevices* const devices = a.training ? a.devices : nullptr;
+  Forward forward = devices != nullptr ? forward_over(*devices, in, options)
+                                       : Forward{.pass = a.training ? ops::batch_norm_training(in, options)
+                                                                    : ops::batch_norm_by_running(in, options),
+                                                 .means = {}};
   ops::BatchNormOptions backward_options = options;
   backward_options.constant_statistics = !a.training;
-  const Tensor y = forward.y;
+  const Tensor y = forward.pass.y;
   // Only a residual's backward reads the output; without one, it isn't kept alive for it. The residual itself isn't
   // read again: the output stands for it.
   if (a.residual.defined())
     in.residual = y;
   else
-    forward.y = Tensor();
+    forward.pass.y = Tensor();
   const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
                          residual = a.residual.without_value()](const Tensor& output_gradient) {
-    const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, output_gradient, backward_options);
+    const ops::BatchNormGradients gradients =
+        devices != nullptr ? backward_over(*devices, in, forward, output_gradient, backward_options)
+                           : ops::batch_norm_backward(in, forward.pass, output_gradient, backward_options);
     deliver(gradients.gamma, gamma.gradient_sink());
     deliver(gradients.beta, beta.gradient_sink());
     if (residual.defined()) residual.add_gradient(gradients.residual);
@@ -43,7 +74,7 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   };
   if (a.residual.defined()) return x.tape().record(y, {x, a.gamma, a.beta, a.residual}, backward);
   return x.tape().record(y, {x, a.gamma, a.beta}, backward,
-                         [in, forward, options] { return ops::batch_norm_again(in, forward, options); });
+                         [in, pass = forward.pass, options] { return ops::batch_norm_again(in, pass, options); });
 }
 
 }  // namespace dptrain::autograd

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "autograd/sum_over_devices.h"
 #include "autograd/variable.h"
 #include "ops/batch_norm.h"
 
@@ -12,9 +13,12 @@ struct BatchNormArguments {
   Tensor running_variance;
   Variable residual;      ///< added before the ReLU; undefined: none
   bool training = false;  ///< the batch's statistics, or the running ones
+  /// Over which the batch's statistics are taken in training; null: those of x. Kept until backward has run.
+  SumOverDevices* devices = nullptr;
 };
 
-/// ops::batch_norm with gradients, by the batch's statistics or the running ones.
+/// ops::batch_norm with gradients, by the batch's statistics or the running ones. The gradients of gamma and beta are
+/// those of x's samples, whatever the statistics are of.
 Variable batch_norm(const Variable& x, const BatchNormArguments& arguments, const ops::BatchNormOptions& options);
 
 }  // namespace dptrain::autograd

@@ -59,7 +59,8 @@ Variable BatchNorm2d::forward(const Variable& x, const Variable& residual, const
                                .running_mean = running_mean_.value,
                                .running_variance = running_variance_.value,
                                .residual = residual,
-                               .training = context.training},
+                               .training = context.training,
+                               .devices = context.statistics},
                               {.relu = relu_});
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/sum_over_devices.h"
 #include "autograd/tape.h"
 #include "nn/initializer.h"
 #include "nn/text_inputs.h"
@@ -23,6 +24,8 @@ struct ForwardContext {
   Tensor epoch = {};
   Tensor sample_ids = {};
   TextInputs text = {};  ///< of models of text
+  /// Whose samples batch norms take their statistics over in training; null: those of the input.
+  autograd::SumOverDevices* statistics = nullptr;
 };
 
 /// A tensor of a model that is saved with it but not trained: running statistics.

@@ -1,5 +1,6 @@
 #include "ops/batch_norm_cuda.h"
 #include "ops/batch_norm_normalization_cuda.h"
+#include "ops/batch_norm_parts_cuda.h"
 #include "ops/channel_rows_cuda.h"
 #include "ops/nhwc_cuda.h"
 #include "ops/reorder.h"
@@ -63,37 +64,73 @@ __global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* 
   write_part_sums<V, 2>(m, own, to);
 }
 
+/// What the gradient of x loses in each channel.
+struct Centering {
+  float* mean;   ///< the mean of the gradient
+  float* slope;  ///< and this times (x - mean)
+
+  /// Of channel c, from sums over `count` values of the gradient, and of gradient * (x - mean).
+  __device__ void finish(int64_t c, double sum, double dot, double count, const Normalization& normalization) const {
+    const double deviation = normalization.inverse_deviation[c];
+    mean[c] = static_cast<float>(sum / count);
+    slope[c] = static_cast<float>(-normalization.of(c).scale * dot * deviation * deviation / count);
+  }
+  __device__ void none(int64_t c) const { mean[c] = slope[c] = 0.f; }
+};
+
 struct Gradients {
   float* gamma;
   float* beta;
-  float* mean;   ///< what the gradient of x loses: the mean of the gradient
-  float* slope;  ///< and this times (x - mean)
+
+  __device__ void finish(int64_t c, double sum, double dot, const Normalization& normalization) const {
+    beta[c] = static_cast<float>(sum);
+    gamma[c] = static_cast<float>(dot * normalization.inverse_deviation[c]);
+  }
 };
 
 __global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
-                                        Normalization normalization, bool constant_statistics, Gradients g) {
+                                        Normalization normalization, bool constant_statistics, Gradients g,
+                                        Centering centering) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
   fold_parts<2>(parts, m.parts, m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
-  const double sum = folded[0], dot = folded[1];
-  const double deviation = normalization.inverse_deviation[c], count = static_cast<double>(m.rows);
-  g.beta[c] = static_cast<float>(sum);
-  g.gamma[c] = static_cast<float>(dot * deviation);
-  g.mean[c] = constant_statistics ? 0.f : static_cast<float>(sum / count);
-  g.slope[c] =
-      constant_statistics ? 0.f : static_cast<float>(-normalization.of(c).scale * dot * deviation * deviation / count);
+  g.finish(c, folded[0], folded[1], normalization);
+  if (constant_statistics)
+    centering.none(c);
+  else
+    centering.finish(c, folded[0], folded[1], static_cast<double>(m.rows), normalization);
+}
+
+/// The same for a part of the samples: `own`, [2 C], gets its sums.
+__global__ void finish_part_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
+                                             Normalization normalization, Gradients g, float* own) {
+  double folded[2];
+  const float* const parts[2] = {sums, dots};
+  fold_parts<2>(parts, m.parts, m.channels, folded);
+  const int64_t c = fold_channel();
+  if (threadIdx.y != 0 || c >= m.channels) return;
+  g.finish(c, folded[0], folded[1], normalization);
+  own[c] = static_cast<float>(folded[0]);
+  own[m.channels + c] = static_cast<float>(folded[1]);
+}
+
+/// What follows from the sums of all devices, which have `positions` values a sample.
+__global__ void center_by_sums_kernel(SumsOfAll all, const float* sums, int64_t positions, Normalization normalization,
+                                      Centering centering) {
+  const int64_t c = global_thread();
+  if (c < all.channels) centering.finish(c, sums[c], sums[all.channels + c], all.values(positions), normalization);
 }
 
 template <class T, int V>
-__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradients g, T* __restrict__ out,
+__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, T* __restrict__ out,
                                       T* __restrict__ residual_out) {
   const int64_t c = m.first_channel<V>();
   if (c >= m.channels) return;
   const BackwardChannels<T, V> channels(b, c);
   float lost[V], slope[V];
-  for (int i = 0; i < V; ++i) lost[i] = g.mean[c + i], slope[i] = g.slope[c + i];
+  for (int i = 0; i < V; ++i) lost[i] = centering.mean[c + i], slope[i] = centering.slope[c + i];
 #pragma unroll 2
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
     const int64_t at = row * m.channels + c;
@@ -109,46 +146,107 @@ __global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Gradie
   }
 }
 
+/// One backward pass over tensors in nhwc.
+struct Backward {
+  const BatchNormInputs& in;
+  const BatchNormTraining& forward;
+  const BatchNormOptions& options;
+  const Tensor& output_gradient;
+  Tensor x = in_nhwc(in.x), incoming = in_nhwc(output_gradient);
+  Tensor y = in.residual.defined() ? in_nhwc(forward.y) : Tensor();
+  int64_t channels = x.shape()[1];
+  Normalization normalization = normalization_of(in, forward);
+  Tensor lost = scratch(x.device(), channels), slope = scratch(x.device(), channels);
+
+  Centering centering() const { return {.mean = lost.data<float>(), .slope = slope.data<float>()}; }
+
+  template <class T>
+  BackwardInputs<T> inputs() const {
+    return {.x = x.data<T>(),
+            .y = data_or_null<T>(y),
+            .incoming = incoming.data<T>(),
+            .normalization = normalization,
+            .relu = options.relu};
+  }
+
+  /// Calls finish(rows, sums, dots) with what gradient_sums_kernel has left; x has samples.
+  template <class F>
+  void with_sums(const F& finish) const {
+    with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+      const ChannelRows m(rows_of(x), channels, V);
+      const Tensor sums = scratch(x.device(), m.parts * channels), dots = scratch(x.device(), m.parts * channels);
+      launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs<T>(), sums.data<float>(),
+             dots.data<float>());
+      finish(m, sums.data<float>(), dots.data<float>());
+    });
+  }
+
+  /// result.x and result.residual, in the layout of x as it came.
+  void finish_inputs(BatchNormGradients& result) const {
+    const Tensor of_x = empty_nhwc(x, x.shape());
+    const Tensor of_residual = in.residual.defined() ? empty_nhwc(x, x.shape()) : Tensor();
+    if (x.elements() > 0)
+      with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+        const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
+        launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide, inputs<T>(),
+               centering(), of_x.data<T>(), data_or_null<T>(of_residual));
+      });
+    result.x = reorder(of_x, in.x.layout());
+    if (of_residual.defined()) result.residual = reorder(of_residual, in.x.layout());
+  }
+};
+
+/// Members of a result.
+Gradients parameters(const Tensor& gamma, const Tensor& beta) {
+  return {.gamma = gamma.data<float>(), .beta = beta.data<float>()};
+}
+
 }  // namespace
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
                                        const Tensor& output_gradient, const BatchNormOptions& options) {
-  const Tensor x = in_nhwc(in.x), incoming = in_nhwc(output_gradient);
-  const Tensor y = in.residual.defined() ? in_nhwc(forward.y) : Tensor();
-  const int64_t channels = x.shape()[1];
-  BatchNormGradients result{.x = empty_nhwc(x, x.shape()),
-                            .residual = in.residual.defined() ? empty_nhwc(x, x.shape()) : Tensor(),
-                            .gamma = Tensor::empty(x.device(), {channels}),
-                            .beta = Tensor::empty(x.device(), {channels})};
-  if (x.elements() == 0) {
+  const Backward backward{.in = in, .forward = forward, .options = options, .output_gradient = output_gradient};
+  BatchNormGradients result{.x = {},
+                            .residual = {},
+                            .gamma = Tensor::empty(in.x.device(), {backward.channels}),
+                            .beta = Tensor::empty(in.x.device(), {backward.channels})};
+  if (in.x.elements() > 0) {
+    backward.with_sums([&](const ChannelRows& m, const float* sums, const float* dots) {
+      launch("batch_norm fold", in.x, fold_blocks(m.channels), fold_block(), finish_gradients_kernel, m, sums, dots,
+             backward.normalization, options.constant_statistics, parameters(result.gamma, result.beta),
+             backward.centering());
+    });
+  } else {
     result.gamma.fill_zero();
     result.beta.fill_zero();
-    return result;
   }
-  const Tensor lost = scratch(x.device(), channels), slope = scratch(x.device(), channels);
-  const Normalization normalization = normalization_of(in, forward);
-  const Gradients gradients{.gamma = result.gamma.data<float>(),
-                            .beta = result.beta.data<float>(),
-                            .mean = lost.data<float>(),
-                            .slope = slope.data<float>()};
-  with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
-    const ChannelRows m(rows_of(x), channels, V);
-    const Tensor sums = scratch(x.device(), m.parts * channels), dots = scratch(x.device(), m.parts * channels);
-    const BackwardInputs<T> inputs{.x = x.data<T>(),
-                                   .y = data_or_null<T>(y),
-                                   .incoming = incoming.data<T>(),
-                                   .normalization = normalization,
-                                   .relu = options.relu};
-    launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs, sums.data<float>(),
-           dots.data<float>());
-    launch("batch_norm fold", x, fold_blocks(channels), fold_block(), finish_gradients_kernel, m, sums.data<float>(),
-           dots.data<float>(), normalization, options.constant_statistics, gradients);
-    const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
-    launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide, inputs, gradients,
-           result.x.data<T>(), data_or_null<T>(result.residual));
+  backward.finish_inputs(result);
+  return result;
+}
+
+BatchNormGradientSums batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                               const Tensor& output_gradient, const BatchNormOptions& options) {
+  const Backward backward{.in = in, .forward = forward, .options = options, .output_gradient = output_gradient};
+  BatchNormGradientSums result{.sums = Tensor::empty(in.x.device(), {2 * backward.channels}),
+                               .gamma = Tensor::empty(in.x.device(), {backward.channels}),
+                               .beta = Tensor::empty(in.x.device(), {backward.channels})};
+  backward.with_sums([&](const ChannelRows& m, const float* sums, const float* dots) {
+    launch("batch_norm part sums", in.x, fold_blocks(m.channels), fold_block(), finish_part_gradients_kernel, m, sums,
+           dots, backward.normalization, parameters(result.gamma, result.beta), result.sums.data<float>());
   });
-  result.x = reorder(result.x, in.x.layout());
-  if (result.residual.defined()) result.residual = reorder(result.residual, in.x.layout());
+  return result;
+}
+
+BatchNormGradients batch_norm_backward_by_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                               const BatchNormPartGradient& gradient, const BatchNormOptions& options) {
+  const Backward backward{
+      .in = in, .forward = forward, .options = options, .output_gradient = gradient.output_gradient};
+  if (in.x.elements() > 0)
+    launch("batch_norm center", in.x, blocks_of_all(backward.channels), kThreads, center_by_sums_kernel,
+           SumsOfAll{gradient.means.data<float>(), backward.channels}, gradient.sums.data<float>(),
+           in.x.shape()[2] * in.x.shape()[3], backward.normalization, backward.centering());
+  BatchNormGradients result;
+  backward.finish_inputs(result);
   return result;
 }
 

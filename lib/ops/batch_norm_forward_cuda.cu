@@ -1,5 +1,6 @@
 #include "ops/batch_norm_cuda.h"
 #include "ops/batch_norm_normalization_cuda.h"
+#include "ops/batch_norm_parts_cuda.h"
 #include "ops/channel_rows_cuda.h"
 #include "ops/nhwc_cuda.h"
 #include "ops/reorder.h"
@@ -32,6 +33,25 @@ __global__ void statistics_kernel(ChannelRows m, const T* __restrict__ x, float*
   write_part_sums<V, 2>(m, own, to);
 }
 
+/// A channel's mean, and its sum of (x - mean)^2.
+struct Moments {
+  double mean;
+  double squares;
+};
+
+/// Folds the parts of the thread's fold_channel(). Called by all threads of the block; those of row 0 get the moments.
+template <class T>
+__device__ Moments fold_moments(const ChannelRows& m, const T* x, const float* sums, const float* squares) {
+  double folded[2];
+  const float* const parts[2] = {sums, squares};
+  fold_parts<2>(parts, m.parts, m.channels, folded);
+  const int64_t c = fold_channel();
+  if (threadIdx.y != 0 || c >= m.channels) return {};
+  const double sum = folded[0], square = folded[1];
+  const double distance = sum / static_cast<double>(m.rows);
+  return {to_float(x[c]) + distance, fmax(square - sum * distance, 0.0)};
+}
+
 struct Statistics {
   float* running_mean;
   float* running_variance;
@@ -39,24 +59,67 @@ struct Statistics {
   float* inverse_deviation;
   float epsilon;
   float momentum;
+
+  /// All that depends on the moments of channel c, which are of `count` values.
+  __device__ void finish(int64_t c, const Moments& moments, double count) const {
+    mean[c] = static_cast<float>(moments.mean);
+    inverse_deviation[c] = static_cast<float>(1.0 / sqrt(moments.squares / count + epsilon));
+    running_mean[c] += momentum * (mean[c] - running_mean[c]);
+    running_variance[c] +=
+        momentum * (static_cast<float>(moments.squares / fmax(1.0, count - 1)) - running_variance[c]);
+  }
 };
 
 /// Folds the parts of each channel and derives all that depends on them.
 template <class T>
 __global__ void finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares,
                                          Statistics s) {
-  double folded[2];
-  const float* const parts[2] = {sums, squares};
-  fold_parts<2>(parts, m.parts, m.channels, folded);
+  const Moments moments = fold_moments(m, x, sums, squares);
+  const int64_t c = fold_channel();
+  if (threadIdx.y == 0 && c < m.channels) s.finish(c, moments, static_cast<double>(m.rows));
+}
+
+/// The members of a BatchNormPart.
+struct Part {
+  float* mean;
+  float* squares;
+  float* sums;
+};
+
+Part members(const BatchNormPart& part) {
+  return {.mean = part.mean.data<float>(), .squares = part.squares.data<float>(), .sums = part.sums.data<float>()};
+}
+
+/// The same for a part of the samples, of `samples` of them.
+template <class T>
+__global__ void finish_part_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, double samples,
+                                   Part part) {
+  const Moments moments = fold_moments(m, x, sums, squares);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
-  const double sum = folded[0], square = folded[1];
-  const auto count = static_cast<double>(m.rows);
-  const double distance = sum / count, spread = fmax(square - sum * distance, 0.0);
-  s.mean[c] = static_cast<float>(to_float(x[c]) + distance);
-  s.inverse_deviation[c] = static_cast<float>(1.0 / sqrt(spread / count + s.epsilon));
-  s.running_mean[c] += s.momentum * (s.mean[c] - s.running_mean[c]);
-  s.running_variance[c] += s.momentum * (static_cast<float>(spread / fmax(1.0, count - 1)) - s.running_variance[c]);
+  part.mean[c] = static_cast<float>(moments.mean);
+  part.squares[c] = static_cast<float>(moments.squares);
+  part.sums[c] = static_cast<float>(samples * moments.mean);
+  if (c == 0) part.sums[m.channels] = static_cast<float>(samples);
+}
+
+/// A part's squares about the mean of all, which `part.sums` gives by now; `count` values a channel are its own.
+__global__ void part_squares_kernel(int64_t channels, double count, Part part, float* squares) {
+  const int64_t c = global_thread();
+  if (c >= channels) return;
+  const double distance = double{part.mean[c]} - SumsOfAll{part.sums, channels}.mean(c);
+  squares[c] = static_cast<float>(part.squares[c] + count * distance * distance);
+}
+
+/// Statistics from the sums of all devices, which have `positions` values a sample.
+__global__ void statistics_of_all_kernel(SumsOfAll all, const float* squares, int64_t positions, Statistics s) {
+  const int64_t c = global_thread();
+  if (c >= all.channels) return;
+  const double count = all.values(positions);
+  if (count > 0)
+    s.finish(c, {all.mean(c), squares[c]}, count);
+  else
+    s.mean[c] = s.inverse_deviation[c] = 0.f;
 }
 
 /// The same from the running statistics.
@@ -90,6 +153,28 @@ __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T
   }
 }
 
+/// What statistics_kernel has left of x.
+template <class T>
+struct PartSums {
+  ChannelRows rows;
+  Tensor sums;
+  Tensor squares;
+};
+
+/// Calls finish(PartSums<T>) for x in nhwc, which has samples.
+template <class F>
+void with_part_sums(const Tensor& x, const F& finish) {
+  const int64_t channels = x.shape()[1];
+  with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    const ChannelRows m(rows_of(x), channels, V);
+    const PartSums<T> part{
+        .rows = m, .sums = scratch(x.device(), m.parts * channels), .squares = scratch(x.device(), m.parts * channels)};
+    launch("batch_norm statistics", x, m.grid(), m.block(), statistics_kernel<T, V>, m, x.data<T>(),
+           part.sums.template data<float>(), part.squares.template data<float>());
+    finish(part);
+  });
+}
+
 /// One forward pass over tensors in nhwc.
 struct Forward {
   const BatchNormInputs& in;
@@ -115,14 +200,11 @@ struct Forward {
     return as_x;
   }
 
-  template <class T, int V>
   void of_the_batch() const {
-    const ChannelRows m(rows_of(x), channels, V);
-    const Tensor sums = scratch(x.device(), m.parts * channels), squares = scratch(x.device(), m.parts * channels);
-    launch("batch_norm statistics", x, m.grid(), m.block(), statistics_kernel<T, V>, m, x.data<T>(), sums.data<float>(),
-           squares.data<float>());
-    launch("batch_norm finish", x, fold_blocks(channels), fold_block(), finish_statistics_kernel<T>, m, x.data<T>(),
-           sums.data<float>(), squares.data<float>(), statistics());
+    with_part_sums(x, [&]<class T>(const PartSums<T>& sums) {
+      launch("batch_norm finish", x, fold_blocks(channels), fold_block(), finish_statistics_kernel<T>, sums.rows,
+             x.data<T>(), sums.sums.template data<float>(), sums.squares.template data<float>(), statistics());
+    });
   }
 
   void of_the_past() const {
@@ -130,11 +212,19 @@ struct Forward {
            statistics());
   }
 
-  template <class T, int V>
+  void of_all_devices(const BatchNormSums& sums) const {
+    launch("batch_norm of all", x, blocks_of_all(channels), kThreads, statistics_of_all_kernel,
+           SumsOfAll{sums.means.data<float>(), channels}, sums.squares.data<float>(), x.shape()[2] * x.shape()[3],
+           statistics());
+  }
+
   void normalize() const {
-    const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
-    launch("batch_norm normalize", x, wide.grid(), wide.block(), normalize_kernel<T, V>, wide, x.data<T>(),
-           data_or_null<T>(residual), normalization_of(in, result), options.relu, result.y.data<T>());
+    if (x.elements() == 0) return;
+    with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+      const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
+      launch("batch_norm normalize", x, wide.grid(), wide.block(), normalize_kernel<T, V>, wide, x.data<T>(),
+             data_or_null<T>(residual), normalization_of(in, result), options.relu, result.y.data<T>());
+    });
   }
 };
 
@@ -142,19 +232,23 @@ struct Forward {
 
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
   const Forward forward{.in = in, .options = options};
-  with_pack(forward.x, {forward.x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
-    forward.of_the_batch<T, V>();
-    forward.normalize<T, V>();
-  });
+  forward.of_the_batch();
+  forward.normalize();
   return forward.in_layout_of_x();
 }
 
 BatchNormTraining batch_norm_by_running(const BatchNormInputs& in, const BatchNormOptions& options) {
   const Forward forward{.in = in, .options = options};
   forward.of_the_past();
-  if (forward.x.elements() == 0) return forward.result;
-  with_pack(forward.x, {forward.x.raw()},
-            [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) { forward.normalize<T, V>(); });
+  forward.normalize();
+  return forward.in_layout_of_x();
+}
+
+BatchNormTraining batch_norm_by_sums(const BatchNormInputs& in, const BatchNormSums& sums,
+                                     const BatchNormOptions& options) {
+  const Forward forward{.in = in, .options = options};
+  forward.of_all_devices(sums);
+  forward.normalize();
   return forward.in_layout_of_x();
 }
 
@@ -165,10 +259,30 @@ Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& earl
       .options = options,
       .x = x,
       .result = {.y = empty_nhwc(x, x.shape()), .mean = earlier.mean, .inverse_deviation = earlier.inverse_deviation}};
-  if (x.elements() > 0)
-    with_pack(x, {x.raw()},
-              [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) { forward.normalize<T, V>(); });
+  forward.normalize();
   return forward.in_layout_of_x().y;
+}
+
+BatchNormPart batch_norm_part(const Tensor& images) {
+  const Tensor x = in_nhwc(images);
+  const int64_t channels = x.shape()[1];
+  BatchNormPart result{.mean = Tensor::empty(x.device(), {channels}),
+                       .squares = Tensor::empty(x.device(), {channels}),
+                       .sums = Tensor::empty(x.device(), {channels + 1})};
+  with_part_sums(x, [&]<class T>(const PartSums<T>& sums) {
+    launch("batch_norm part", x, fold_blocks(channels), fold_block(), finish_part_kernel<T>, sums.rows, x.data<T>(),
+           sums.sums.template data<float>(), sums.squares.template data<float>(), static_cast<double>(x.shape()[0]),
+           members(result));
+  });
+  return result;
+}
+
+Tensor batch_norm_part_squares(const Tensor& x, const BatchNormPart& part) {
+  const int64_t channels = x.shape()[1];
+  Tensor squares = Tensor::empty(x.device(), {channels});
+  launch("batch_norm squares", squares, blocks_of_all(channels), kThreads, part_squares_kernel, channels,
+         static_cast<double>(x.shape()[0] * x.shape()[2] * x.shape()[3]), members(part), squares.data<float>());
+  return squares;
 }
 
 }  // namespace dptrain::ops::cuda

@@ -35,4 +35,15 @@ inline Normalization normalization_of(const BatchNormInputs& in, const BatchNorm
           .inverse_deviation = forward.inverse_deviation.data<float>()};
 }
 
+/// What devices that share a batch have added up: BatchNormPart::sums.
+struct SumsOfAll {
+  const float* sums;
+  int64_t channels;
+
+  /// Of channel c; zero where no device has a sample.
+  __device__ float mean(int64_t c) const { return sums[channels] > 0 ? sums[c] / sums[channels] : 0.f; }
+  /// How many values a channel has, at `positions` a sample.
+  __device__ double values(int64_t positions) const { return double{sums[channels]} * static_cast<double>(positions); }
+};
+
 }  // namespace dptrain::ops::cuda

@@ -69,6 +69,7 @@ void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     exchange.stamp(StepExchange::Point::reduced);
     if (rank == 0) own.update();
     exchange.stamp(StepExchange::Point::updated);
+    statistics(rank).end_step(parts, batch.samples);
     exchange.publish();
     end_step(rank);
   });
@@ -128,10 +129,11 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
 
   Tape tape(own.recording());
   std::vector<Variable> outputs;
-  if (share.samples() > 0) outputs = own.forward(tape, samples);
+  const bool computes = share.samples() > 0 || own.shares_statistics();
+  if (computes) outputs = own.forward(tape, samples);
   std::vector<Tape::Root> roots = parallel ? own.losses_of(outputs, samples.targets, places.own.rows)
                                            : roots_of_gathered(rank, outputs, shares, places);
-  if (share.samples() > 0) tape.backward(std::move(roots));
+  if (computes) tape.backward(std::move(roots));
   own.complete_gradients();
 }
 

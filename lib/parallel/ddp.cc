@@ -58,6 +58,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       own.exchange().publish();
     };
     own.begin_step(parts, numbers, batch.counts);
+    statistics(rank).begin_step();
     Communicator& communicator = team().communicator(rank);
     if (!updates_.empty()) {
       step_with_owners(rank, parts);
@@ -75,6 +76,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       reduce_in_buckets(rank, parts);
       update();
     }
+    statistics(rank).end_step(parts, batch.samples);
     end_step(rank);
   });
   for (int rank = 0; rank < ranks(); ++rank) {

@@ -43,8 +43,10 @@ void KvStore::train_step(const Batch& batch, const StepNumbers& numbers) {
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     own.begin_step(parts, numbers, batch.counts);
+    statistics(rank).begin_step();
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
+    statistics(rank).end_step(parts, batch.samples);
     own.exchange().publish();
     end_step(rank);
   });

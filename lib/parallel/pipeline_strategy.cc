@@ -35,9 +35,19 @@ std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context,
   return std::make_unique<PipelineStrategy>(context, options, cut);
 }
 
+namespace {
+
+/// Each stage's batch norms see its own replica's micro-batches.
+StrategyContext with_local_statistics(StrategyContext context) {
+  context.batch_norm = BatchNormMode::local;
+  return context;
+}
+
+}  // namespace
+
 PipelineStrategy::PipelineStrategy(const StrategyContext& context, const PipelineOptions& options,
                                    const PipelineCut& cut)
-    : ReplicatedStrategy(context, [&](int rank) { return part_of(cut, rank); }),
+    : ReplicatedStrategy(with_local_statistics(context), [&](int rank) { return part_of(cut, rank); }),
       replicas_(options.replicas),
       step_{.schedule = options.schedule, .stages = static_cast<int>(cut.size()), .micro_batches = 0},
       flush_(options.micro_batches),

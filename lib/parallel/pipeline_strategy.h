@@ -36,6 +36,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
   std::optional<PipelineFigures> take_pipeline_figures() override;
+  std::optional<double> statistics_spread() override { return std::nullopt; }
 
  private:
   int stages() const { return static_cast<int>(stages_.size()) / replicas_; }

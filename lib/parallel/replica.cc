@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "autograd/cross_entropy.h"
 #include "base/check.h"
@@ -88,6 +89,10 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
+  if (shares_statistics()) {
+    give(StepRecorder::How::done);
+    return StepRecorder::How::done;
+  }
   for (const BatchPart* samples : parts) {
     // The data set is copied to a GPU before anything is recorded.
     if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&
@@ -136,7 +141,8 @@ std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples
                              .seed = seed_,
                              .epoch = exchange_.epoch(),
                              .sample_ids = samples.ids,
-                             .text = samples.text});
+                             .text = samples.text,
+                             .statistics = statistics_});
 }
 
 std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
@@ -163,7 +169,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   };
   Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p]->samples() > 0)
+    if (parts[p]->samples() > 0 || shares_statistics())
       add_gradients(*parts[p], place, p + 1 == parts.size() ? complete : GradientReadyHook());
     place.go_past(*parts[p]);
   }
@@ -186,6 +192,8 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
   const Tensor& statistics = model_->running_states();
   const Tensor kept = Tensor::empty(device_, statistics.shape(), {.purpose = MemoryPurpose::workspace});
   kept.copy_from(statistics);
+  // Devices make as many passes as they can: none waits for the others' batch statistics.
+  auto* const shared = std::exchange(statistics_, nullptr);
   Clock::time_point begun;
   // The first pass loads kernels and takes memory.
   int passes = -1;
@@ -198,6 +206,7 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
     exchange_.take(true);
   }
   const double seconds = seconds_since(begun);
+  statistics_ = shared;
   statistics.copy_from(kept);
   exchange_.take_device_times();
   return static_cast<double>(passes * samples) / seconds;

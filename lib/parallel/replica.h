@@ -120,6 +120,12 @@ class Replica {
   /// Those of any part, which is uploaded now.
   Samples uploaded(const BatchPart& part);
 
+  /// From now on training passes take batch statistics over all devices that share a batch. A pass without samples is
+  /// then a pass like any other, so that all devices make the same calls; and as they meet within it, no step is
+  /// recorded.
+  void take_statistics_over(autograd::SumOverDevices& devices) { statistics_ = &devices; }
+  bool shares_statistics() const { return statistics_ != nullptr; }
+
   /// How training steps record.
   Tape::Mode recording() const { return recording_; }
   /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
@@ -189,6 +195,7 @@ class Replica {
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
   double label_smoothing_;
+  autograd::SumOverDevices* statistics_ = nullptr;
   StepNumbers numbers_;
   PhaseClock clock_;
   StepExchange exchange_;

@@ -40,6 +40,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
+      statistics_(replicas_.size()),
       samples_(replicas_.size()),
       reported_(replicas_.size()),
       results_(replicas_.size()),
@@ -51,6 +52,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     ReplicaSpec of_rank = spec;
     of_rank.part = part.stages;
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
+    statistics_[static_cast<size_t>(rank)] =
+        std::make_unique<SharedStatistics>(context.batch_norm, team_.communicator(rank), replica(rank));
   });
 }
 
@@ -213,6 +216,15 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   reported_[at] = counts;
   allocator.reset_peak();
   return costs;
+}
+
+std::optional<double> ReplicatedStrategy::statistics_spread() {
+  std::vector<RunningValues> by_rank(replicas_.size());
+  team_.run("comparing running statistics", [&](int rank) {
+    for (const nn::RunningState* state : replica(rank).model().states())
+      by_rank[static_cast<size_t>(rank)].push_back(state->value.values());
+  });
+  return parallel::statistics_spread(by_rank);
 }
 
 void ReplicatedStrategy::broadcast_from_first(int rank, const Tensor& tensor) {

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "parallel/comm_buffer.h"
+#include "parallel/shared_statistics.h"
 #include "parallel/strategy.h"
 
 namespace dptrain::parallel {
@@ -27,6 +28,7 @@ class ReplicatedStrategy : public Strategy {
   int ranks() const override { return team_.size(); }
   const Device& device(int rank) const override { return team_.device(rank); }
   RankCosts take_costs(int rank) override;
+  std::optional<double> statistics_spread() override;
 
  protected:
   /// `optimizer_on`: whether a rank updates weights itself.
@@ -39,6 +41,8 @@ class ReplicatedStrategy : public Strategy {
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
   /// Part `part` of each micro-batch.
   static StepParts parts_of(const Batch& batch, size_t part);
+  /// What batch norms share, at the beginning of a step on a rank, and once its forward passes have been given.
+  SharedStatistics& statistics(int rank) { return *statistics_[static_cast<size_t>(rank)]; }
   /// The end of a step on a rank: all that it does there has been given to the device, results published last.
   void end_step(int rank);
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
@@ -65,6 +69,7 @@ class ReplicatedStrategy : public Strategy {
   RankTeam team_;
   BatchSplit split_;
   std::vector<std::unique_ptr<Replica>> replicas_;
+  std::vector<std::unique_ptr<SharedStatistics>> statistics_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
   std::vector<std::deque<StepResults>> results_;  ///< by rank, of steps whose score isn't taken yet

@@ -14,6 +14,7 @@
 #include "parallel/pipeline_figures.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
+#include "parallel/shared_statistics.h"
 #include "parallel/training_state.h"
 
 namespace dptrain::parallel {
@@ -107,6 +108,9 @@ class Strategy {
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
   /// How steps went through a pipeline since the last call; nothing of strategies that have none.
   virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
+  /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
+  /// under way are to have been waited for; evaluation gives all devices those of the first.
+  virtual std::optional<double> statistics_spread() { return std::nullopt; }
 };
 
 /// Everything a strategy is made from.
@@ -116,6 +120,7 @@ struct StrategyContext {
   std::optional<BatchSplit> split = {};  ///< of batches among the ranks; by default even
   /// The most samples that a device computes at once, which measurements before the training go by; 0: not known.
   int64_t micro_batch_samples = 0;
+  BatchNormMode batch_norm = BatchNormMode::local;
 };
 
 /// A strategy that a configuration names, its options read.

@@ -129,6 +129,18 @@ parallel::Recompute read_recompute(ConfigReader& config) {
   return name == "none" ? parallel::Recompute::none : parallel::Recompute::automatic;
 }
 
+parallel::BatchNormMode read_batch_norm(ConfigReader& config) {
+  std::vector<std::string> names;
+  for (const parallel::BatchNormMode mode : parallel::kBatchNormModes)
+    names.emplace_back(parallel::batch_norm_mode_name(mode));
+  const std::string name = config.one_of("batch_norm", names, "local",
+                                         "what batch norms share over the devices: nothing, so that the first device's "
+                                         "running statistics evaluate; batch statistics; the average of running "
+                                         "statistics after every step; the first device's before every step");
+  const auto found = std::ranges::find(parallel::kBatchNormModes, name, parallel::batch_norm_mode_name);
+  return found == std::end(parallel::kBatchNormModes) ? parallel::BatchNormMode::local : *found;
+}
+
 /// Which of the two kinds of convolutions may be asked for by name depends on the devices.
 ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
   const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
@@ -259,6 +271,10 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
   experiment.convolution = read_convolution(config, experiment);
   experiment.recompute = read_recompute(config);
+  experiment.batch_norm = read_batch_norm(config);
+  if (experiment.strategy.name == "hybrid" && experiment.batch_norm != parallel::BatchNormMode::local)
+    config.mistake("batch_norm", "strategy 'hybrid' keeps batch norms local to a replica",
+                   std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
   experiment.initialization.seed = experiment.seed;
   read_initialization(config, experiment);
   experiment.checkpoint = read_checkpoint_settings(config);

@@ -38,6 +38,7 @@ struct Experiment {
   nn::InitializationOptions initialization;
   Precision precision = Precision::fp32;
   parallel::Recompute recompute = parallel::Recompute::automatic;
+  parallel::BatchNormMode batch_norm = parallel::BatchNormMode::local;
   bool deterministic = true;  ///< runs end in the same bits; CPU workers always do
   int64_t batch_size = 0;     ///< samples of one optimizer step over all devices
   int64_t accumulate = 1;     ///< micro-batches of a step

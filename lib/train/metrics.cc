@@ -80,6 +80,9 @@ std::string EpochMetrics::json() const {
                              {"pipeline", pipeline ? pipeline_json(*pipeline) : ordered_json(nullptr)},
                              {"skipped_steps", skipped_steps},
                              {"staleness", nullptr},
+                             {"batch_norm",
+                              {{"mode", parallel::batch_norm_mode_name(batch_norm.mode)},
+                               {"spread", batch_norm.spread ? ordered_json(*batch_norm.spread) : nullptr}}},
                              {"weights_hash", weights_hash}};
   return line.dump();
 }

@@ -38,6 +38,13 @@ struct DeviceMetrics {
   MemoryCounts memory;  ///< by purpose, at the peak
 };
 
+/// What the devices' batch norms shared, and how far apart it left their running statistics; see
+/// parallel/shared_statistics.h.
+struct BatchNormMetrics {
+  parallel::BatchNormMode mode = parallel::BatchNormMode::local;
+  std::optional<double> spread;
+};
+
 /// What a line of metrics.jsonl says of an epoch.
 struct EpochMetrics {
   std::string run;
@@ -56,6 +63,7 @@ struct EpochMetrics {
   std::vector<DeviceMetrics> devices;
   std::optional<parallel::StoreUse> store;            ///< of kvstore
   std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have one
+  BatchNormMetrics batch_norm;
   std::string weights_hash;
 
   /// The largest peak over the smallest; 1 on one device.

@@ -54,7 +54,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .recompute = experiment.recompute,
                                                .steps_in_flight = experiment.steps_in_flight},
                                    .split = experiment.split.weights,
-                                   .micro_batch_samples = micro_batch_samples(experiment)});
+                                   .micro_batch_samples = micro_batch_samples(experiment),
+                                   .batch_norm = experiment.batch_norm});
 }
 
 }  // namespace
@@ -314,6 +315,8 @@ EpochMetrics Trainer::metrics_of_epoch() const {
                        .time = {},
                        .devices = {},
                        .store = strategy_->store(),
+                       .pipeline = strategy_->take_pipeline_figures(),
+                       .batch_norm = {.mode = experiment_.batch_norm, .spread = strategy_->statistics_spread()},
                        .weights_hash = {}};
   const double seconds = position_.seconds, ranks = strategy_->ranks();
   for (int rank = 0; rank < strategy_->ranks(); ++rank) {

@@ -97,6 +97,31 @@ TEST_F(TrainingTest, NetsWithBatchNormTrainWithTheSameWeightsUnderBothStrategies
   }
 }
 
+TEST_F(TrainingTest, SynchronizedBatchNormsLearnWhatOneDeviceDoes) {
+  const auto with = [&](const std::string& out, const testing::Arguments& more) {
+    testing::Arguments overrides = {
+        "model={layers: [conv: {channels: 8, kernel: 5, stride: 3}, batch_norm, relu, "
+        "global_avg_pool, linear: classes]}",
+        "dataset.limit=90", "batch_size=22", "log_steps=true"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    train(out, overrides);
+    return last_metrics(out);
+  };
+  const auto single = with("single", {"devices=cpu:0", "strategy=single"});
+  const auto sync = with("sync", {"devices=cpu:0-2", "batch_norm=sync"}), local = with("local", {"devices=cpu:0-2"});
+  // Five steps, of which the last has two samples for three devices.
+  const auto expected = json_lines("single/steps.jsonl"), steps = json_lines("sync/steps.jsonl");
+  ASSERT_EQ(steps.size(), 5u);
+  for (size_t i = 0; i < steps.size(); ++i)
+    EXPECT_NEAR(steps[i]["loss"].get<double>(), expected[i]["loss"].get<double>(), 1e-5) << "step " << i + 1;
+  EXPECT_NEAR(sync["test"]["loss"].get<double>(), single["test"]["loss"].get<double>(), 1e-4);
+  EXPECT_EQ(sync["batch_norm"], nlohmann::json({{"mode", "sync"}, {"spread", 0.0}}));
+  EXPECT_EQ(single["batch_norm"], nlohmann::json({{"mode", "local"}, {"spread", nullptr}}));
+  EXPECT_GT(local["batch_norm"]["spread"], 0.0);
+  for (const auto& metrics : {single, sync, local})
+    EXPECT_EQ(violations("metrics.schema.json", metrics), std::vector<std::string>());
+}
+
 TEST_F(TrainingTest, ItsOwnConfigurationGivesTheSameRun) {
   train("run", {"strategy.bucket_mb=0.1", "dataset.limit=100", "threads=", "seed=7"});
   const testing::Finished again = run({"--config", "run/config.yaml", "--out", "again"});

@@ -25,6 +25,7 @@ inline ImageDatasets digits(int64_t train, int64_t test) {
 struct StrategyOptions {
   std::string name = "ddp";  ///< or "parallel_criterion": data_parallel with it
   std::string model = "lenet";
+  std::optional<models::ModelSpec> net = {};  ///< in place of a model by its name
   int devices = 2;
   int threads = 1;      ///< of each device
   int output_rank = 0;  ///< of data_parallel
@@ -44,6 +45,7 @@ struct StrategyOptions {
   bool deterministic = true;
   Recompute recompute = Recompute::automatic;
   PipelineOptions pipeline = {};  ///< of model_parallel and hybrid
+  BatchNormMode batch_norm = BatchNormMode::local;
 };
 
 inline optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
@@ -59,7 +61,7 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   StrategyContext context{.team = {.devices = {},
                                    .threads = std::vector<int>(static_cast<size_t>(options.devices), options.threads),
                                    .memory_limit_bytes = options.memory_limit_bytes},
-                          .replica = {.model = models::find_model(options.model),
+                          .replica = {.model = options.net ? *options.net : models::find_model(options.model),
                                       .input = {.image = {1, 28, 28}, .classes = 10},
                                       .initialization = {.seed = options.seed, .weights = {}},
                                       .optimizer = optimizer_of(options),
@@ -68,6 +70,7 @@ inline StrategyContext context_of(const StrategyOptions& options) {
   for (int i = 0; i < options.devices; ++i) context.team.devices.push_back({DeviceKind::cpu, i});
   context.replica.precision = options.precision;
   context.replica.recompute = options.recompute;
+  context.batch_norm = options.batch_norm;
   context.replica.label_smoothing = options.label_smoothing;
   if (!options.list.empty()) {
     context.team.devices = options.list;

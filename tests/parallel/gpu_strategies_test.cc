@@ -6,6 +6,7 @@
 #include "device/cuda_probe.h"
 #include "device/with_cuda.h"
 #include "parallel/digits.h"
+#include "parallel/residual_net.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -160,6 +161,43 @@ TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStep) {
     for (size_t t = 0; t < ddp.state.size(); ++t)
       for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
         ASSERT_NEAR(gathered.state[t].values[i], ddp.state[t].values[i], 1e-5) << ddp.state[t].name;
+  }
+}
+
+TEST_F(CudaStrategies, BatchStatisticsOfAllGpusAreThoseOfOne) {
+  StrategyOptions options{.name = "single",
+                          .net = residual_net(),
+                          .sgd = {.momentum = 0.9},
+                          .micro_batches = 2,
+                          .list = {kGpu},
+                          .batch_norm = BatchNormMode::sync};
+  const auto single = trained(options, 3, 8, 18);
+  for (const std::vector<DeviceId>& list :
+       {std::vector<DeviceId>{kGpu, kGpu, kGpu}, {kGpu, {DeviceKind::cpu, 0}, kGpu}}) {
+    options.list = list;
+    options.name = "ddp";
+    const auto ddp = trained(options, 3, 8, 18);  // the last step has two samples
+    for (size_t step = 0; step < 3; ++step)
+      EXPECT_NEAR(ddp.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
+    for (size_t t = 0; t < ddp.state.size(); ++t)
+      for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
+        ASSERT_NEAR(ddp.state[t].values[i], single.state[t].values[i], 1e-3) << ddp.state[t].name;
+    options.name = "data_parallel";
+    const auto gathered = trained(options, 3, 8, 18);
+    if (list[1].kind == DeviceKind::cuda) expect_same_bits(gathered.state, ddp.state);
+    for (size_t step = 0; step < 3; ++step)
+      EXPECT_NEAR(gathered.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
+  }
+}
+
+TEST_F(CudaStrategies, RunningStatisticsAreSharedBesideRecordedSteps) {
+  for (const BatchNormMode mode : {BatchNormMode::average, BatchNormMode::first}) {
+    SCOPED_TRACE(batch_norm_mode_name(mode));
+    StrategyOptions options{.net = residual_net(), .list = {kGpu, kGpu}, .batch_norm = mode};
+    const auto recorded = trained(options, 5, 16, 80);  // the last three are replayed
+    options.name = "data_parallel";                     // records nothing
+    const auto done = trained(options, 5, 16, 80);
+    expect_same_bits(recorded.state, done.state);
   }
 }
 

@@ -101,6 +101,8 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"schedule=cosin"}, {"schedule", "cosine"});
   refused(config, {"convolution=measured"}, {"convolution", "CPU workers", "measured", "auto"});
   refused(config, {"recompute=all"}, {"recompute", "auto, batch_norm", "all"});
+  refused(config, {"batch_norm=global"}, {"batch_norm", "local, sync, average, first", "global"});
+  refused(config, {"batch_norm=2"}, {"batch_norm"});
   refused(config, {"memory_limit=0"}, {"memory_limit"});
   refused(config, {"checkpoint.keep=1"}, {"checkpoint.keep", "at least 2", "got 1"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});

@@ -37,6 +37,7 @@ EpochMetrics sample_metrics() {
                                .peak_bytes = 100 * (rank + 1),
                                .memory = {}});
   metrics.devices[1].memory[MemoryPurpose::optimizer] = 11;
+  metrics.batch_norm = {.mode = parallel::BatchNormMode::average, .spread = 0.5};
   metrics.weights_hash = std::string(64, 'a');
   return metrics;
 }
@@ -50,6 +51,7 @@ TEST(Metrics, SumsBecomeMeans) {
   EXPECT_EQ(line["comm"]["bytes"], 5'000'000'000);
   EXPECT_EQ(line["devices"][1]["memory"]["optimizer"], 11);
   EXPECT_EQ(line["run"], "a \"run\"");
+  EXPECT_EQ(line["batch_norm"], json({{"mode", "average"}, {"spread", 0.5}}));
 }
 
 TEST(Metrics, ImbalanceIsTheLargestPeakOverTheSmallest) {
@@ -90,6 +92,7 @@ TEST_F(MetricsSchemaTest, ALineOfAStoreFits) {
 TEST_F(MetricsSchemaTest, ALineFits) {
   EXPECT_EQ(violations(line_), std::vector<std::string>());
   line_["test"] = nullptr;
+  line_["batch_norm"]["spread"] = nullptr;
   EXPECT_EQ(violations(line_), std::vector<std::string>());
 }
 
@@ -107,6 +110,8 @@ TEST_F(MetricsSchemaTest, WhatIsWrongIsSeen) {
   expect_violation("/time/data_wait_s", -1);
   expect_violation("/devices/0/memory/weights", -1);
   expect_violation("/devices/0/device", "gpu:0");
+  expect_violation("/batch_norm/mode", "global");
+  expect_violation("/batch_norm/spread", -1);
   expect_violation("/weights_hash", "abc");
   expect_violation("/new_key", 1);
   json line = line_;

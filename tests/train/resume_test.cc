@@ -144,6 +144,16 @@ TEST(Resume, KeepsRunningStatistics) {
                  {4});
 }
 
+TEST(Resume, KeepsWhatBatchNormsShare) {
+  for (const char* mode : {"sync", "average", "first"}) {
+    SCOPED_TRACE(mode);
+    expect_resumes({"model={layers: [conv: {channels: 4, kernel: 3, stride: 2}, batch_norm, relu, flatten, "
+                    "linear: classes]}",
+                    "checkpoint={every_epochs: 0, every_steps: 2}", std::string("batch_norm=") + mode},
+                   {4});
+  }
+}
+
 TEST(Resume, AugmentsAsIfItHadNeverStopped) {
   expect_resumes({"augment=[random_crop: 2, flip, cutout]", "accumulate=2"});
 }
@@ -275,7 +285,7 @@ TEST(Resume, HowItIsComputedMayChange) {
   ResumedRun run;
   run.run({"epochs=1"}, 2);
   EXPECT_NO_THROW(run.run({"devices=[cpu:0]", "strategy=single", "threads=2", "precision=bf16", "epochs=2",
-                           "learning_rate=0.01", "dataset.test_samples=20"}));
+                           "batch_norm=sync", "learning_rate=0.01", "dataset.test_samples=20"}));
 }
 
 /// Their manifests name the model and the data set without what they were read with.

@@ -1,0 +1,187 @@
+#include "ops/batch_norm_chunks_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/batch_norm_kernels.h"
+#include "ops/f32_pieces.h"
+#include "ops/reorder.h"
+
+namespace dptrain::ops::cpu {
+namespace {
+
+/// The least number of equal parts that hold no more than `most` positions each.
+int64_t equal_parts(int64_t positions, int64_t most) {
+  int64_t parts = (positions + most - 1) / most;
+  while (positions % parts != 0) ++parts;
+  return parts;
+}
+
+/// Two numbers a lane of every chunk, before they are folded over the samples.
+struct Partials {
+  explicit Partials(Device& device, const Chunks& chunks)
+      : first(Tensor::empty(device, {chunks.count() * chunks.lanes}, {.purpose = MemoryPurpose::workspace})),
+        second(Tensor::empty(device, {chunks.count() * chunks.lanes}, {.purpose = MemoryPurpose::workspace})) {}
+  Tensor first, second;
+};
+
+/// y = x * scale + shift for these statistics.
+void affine(const BatchNormInputs& in, const BatchNormTraining& statistics, const Chunks& chunks, PerLane& scale,
+            PerLane& shift) {
+  const float *gamma = in.gamma.data<float>(), *beta = in.beta.data<float>();
+  const float *mean = statistics.mean.data<float>(), *inverse_deviation = statistics.inverse_deviation.data<float>();
+  for (int64_t c = 0; c < chunks.channels; ++c) {
+    *scale.at(c) = gamma[c] * inverse_deviation[c];
+    *shift.at(c) = static_cast<float>(beta[c] - static_cast<double>(mean[c]) * *scale.at(c));
+  }
+}
+
+Tensor in_layout_of(const Tensor& x, const Tensor& other) {
+  return other.defined() ? reorder(other, x.layout()) : other;
+}
+
+}  // namespace
+
+Chunks::Chunks(const Tensor& x)
+    : samples(x.shape()[0]),
+      channels(x.shape()[1]),
+      lanes(x.layout() == Layout::nhwc ? channels : layout_block(x.layout())),
+      blocks((channels + lanes - 1) / lanes),
+      parts(x.dtype() == DType::f32
+                ? 1
+                : equal_parts(x.shape()[2] * x.shape()[3], std::max(int64_t{1}, kPieceElements / lanes))),
+      positions(x.shape()[2] * x.shape()[3] / parts) {}
+
+std::vector<ChannelMoments> moments_of(const Tensor& x) {
+  const Chunks chunks(x);
+  std::vector<ChannelMoments> moments(static_cast<size_t>(chunks.channels));
+  if (x.elements() == 0) return moments;
+  const Partials partials(x.device(), chunks);
+  float *means = partials.first.data<float>(), *squares = partials.second.data<float>();
+  for_each_unit(x, chunks.count(), chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
+    batch_norm_kernels().statistics(pieces.read(x, chunks.offset(chunk), chunks.elements()), chunks.positions,
+                                    chunks.lanes, means + chunk * chunks.lanes, squares + chunk * chunks.lanes);
+  });
+  // Chunks of equal size: the mean is the mean of their means, and the squares add up with those of the means around it
+  // (Chan, Golub and LeVeque, 1979), in sample order and double precision.
+  for (int64_t c = 0; c < chunks.channels; ++c) {
+    double sum = 0, within = 0, around = 0;
+    chunks.for_each_number(c, [&](int64_t i) {
+      sum += means[i];
+      within += squares[i];
+    });
+    const double centre = sum / chunks.chunks_per_channel();
+    chunks.for_each_number(c, [&](int64_t i) {
+      const double distance = means[i] - centre;
+      around += distance * distance;
+    });
+    moments[static_cast<size_t>(c)] = {.mean = centre,
+                                       .squares = within + around * static_cast<double>(chunks.positions)};
+  }
+  return moments;
+}
+
+void finish_statistics(const BatchNormInputs& in, const BatchNormTraining& result, int64_t c,
+                       const ChannelMoments& moments, double count, const BatchNormOptions& options) {
+  float &mean = result.mean.data<float>()[c], &inverse_deviation = result.inverse_deviation.data<float>()[c];
+  mean = static_cast<float>(moments.mean);
+  inverse_deviation = count > 0 ? static_cast<float>(1.0 / std::sqrt(moments.squares / count + options.epsilon)) : 0.f;
+  if (count == 0) return;
+  const double unbiased = moments.squares / std::max(1.0, count - 1);
+  float &running_mean = in.running_mean.data<float>()[c], &running_variance = in.running_variance.data<float>()[c];
+  running_mean += options.momentum * (mean - running_mean);
+  running_variance += options.momentum * (static_cast<float>(unbiased) - running_variance);
+}
+
+Tensor normalized(const BatchNormInputs& in, const BatchNormTraining& statistics, const BatchNormOptions& options) {
+  const Chunks chunks(in.x);
+  PerLane scale(chunks), shift(chunks);
+  affine(in, statistics, chunks, scale, shift);
+  const Tensor residual = in_layout_of(in.x, in.residual);
+  Tensor y = Tensor::empty(in.x.device(), in.x.shape(), {.dtype = in.x.dtype(), .layout = in.x.layout()});
+  for_each_unit(in.x, chunks.count(), 3 * chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
+    const int64_t at = chunks.offset(chunk), count = chunks.elements(), lane = chunks.first_lane(chunk);
+    batch_norm_kernels().normalize(pieces.read(in.x, at, count), pieces.read(residual, at, count), chunks.positions,
+                                   chunks.lanes, scale.at(lane), shift.at(lane), options.relu,
+                                   pieces.write(y, at, count));
+  });
+  return y;
+}
+
+BatchNormBackward::BatchNormBackward(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                     const Tensor& output_gradient, const BatchNormOptions& options)
+    : in_(in),
+      forward_(forward),
+      relu_(options.relu),
+      chunks_(in.x),
+      scale_(chunks_),
+      shift_(chunks_),
+      mean_(chunks_),
+      mean_gradient_(chunks_),
+      slope_(chunks_),
+      incoming_(reorder(output_gradient, in.x.layout())),
+      // Without a residual the kernels compute the output's sign again, which is cheaper than reading the output.
+      y_(in.residual.defined() ? forward.y : Tensor()) {
+  affine(in, forward, chunks_, scale_, shift_);
+  for (int64_t c = 0; c < chunks_.channels; ++c) *mean_.at(c) = forward.mean.data<float>()[c];
+}
+
+std::vector<ChannelGradients> BatchNormBackward::sums() const {
+  const Partials partials(in_.x.device(), chunks_);
+  float *sums = partials.first.data<float>(), *dots = partials.second.data<float>();
+  for_each_unit(in_.x, chunks_.count(), 3 * chunks_.elements(), [&](int64_t chunk, Pieces& pieces) {
+    const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
+    batch_norm_kernels().gradient_sums(pieces.read(in_.x, at, count), pieces.read(y_, at, count),
+                                       pieces.read(incoming_, at, count), chunks_.positions, chunks_.lanes,
+                                       scale_.at(lane), shift_.at(lane), mean_.at(lane), relu_,
+                                       sums + chunk * chunks_.lanes, dots + chunk * chunks_.lanes);
+  });
+  std::vector<ChannelGradients> folded(static_cast<size_t>(chunks_.channels));
+  for (int64_t c = 0; c < chunks_.channels; ++c) {
+    double sum = 0, dot = 0;
+    chunks_.for_each_number(c, [&](int64_t i) {
+      sum += sums[i];
+      dot += dots[i];
+    });
+    folded[static_cast<size_t>(c)] = {.sum = sum, .dot = dot};
+  }
+  return folded;
+}
+
+void BatchNormBackward::finish_parameters(const BatchNormGradients& gradients, int64_t c,
+                                          const ChannelGradients& sums) const {
+  const double deviation = forward_.inverse_deviation.data<float>()[c];
+  gradients.beta.data<float>()[c] = static_cast<float>(sums.sum);
+  gradients.gamma.data<float>()[c] = static_cast<float>(sums.dot * deviation);
+}
+
+void BatchNormBackward::center(int64_t c, const ChannelGradients& sums, double count) {
+  // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), with xhat = (x - mean) * deviation.
+  const double deviation = forward_.inverse_deviation.data<float>()[c];
+  *mean_gradient_.at(c) = static_cast<float>(sums.sum / count);
+  *slope_.at(c) = static_cast<float>(-*scale_.at(c) * sums.dot * deviation * deviation / count);
+}
+
+void BatchNormBackward::finish_inputs(BatchNormGradients& gradients) const {
+  const TensorOptions like_x{.dtype = in_.x.dtype(), .layout = in_.x.layout()};
+  gradients.x = Tensor::empty(in_.x.device(), in_.x.shape(), like_x);
+  if (in_.residual.defined()) gradients.residual = Tensor::empty(in_.x.device(), in_.x.shape(), like_x);
+  for_each_unit(in_.x, chunks_.count(), 5 * chunks_.elements(), [&](int64_t chunk, Pieces& pieces) {
+    const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
+    batch_norm_kernels().input_gradient(
+        pieces.read(in_.x, at, count), pieces.read(y_, at, count), pieces.read(incoming_, at, count), chunks_.positions,
+        chunks_.lanes, scale_.at(lane), shift_.at(lane), mean_.at(lane), mean_gradient_.at(lane), slope_.at(lane),
+        relu_, pieces.write(gradients.x, at, count), pieces.write(gradients.residual, at, count));
+  });
+}
+
+BatchNormGradients parameter_gradients(const BatchNormInputs& in) {
+  Device& device = in.x.device();
+  const TensorOptions workspace{.purpose = MemoryPurpose::workspace};
+  return {.x = {},
+          .residual = {},
+          .gamma = Tensor::empty(device, in.gamma.shape(), workspace),
+          .beta = Tensor::empty(device, in.beta.shape(), workspace)};
+}
+
+}  // namespace dptrain::ops::cpu

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <vector>
+
+#include "ops/batch_norm.h"
+
+// The passes over memory of a batch norm on a CPU worker, and what follows for each channel between them.
+
+namespace dptrain::ops::cpu {
+
+/// How a tensor falls into chunks of equal size: sample by sample, block of channels by block, and positions that are
+/// widened at once by the others, where it isn't f32.
+struct Chunks {
+  explicit Chunks(const Tensor& x);
+
+  int64_t count() const { return samples * blocks * parts; }
+  int64_t elements() const { return positions * lanes; }
+  int64_t first_lane(int64_t chunk) const { return chunk / parts % blocks * lanes; }
+  int64_t offset(int64_t chunk) const { return chunk * elements(); }
+  int64_t padded_channels() const { return blocks * lanes; }
+  double chunks_per_channel() const { return static_cast<double>(samples * parts); }
+  double values_per_channel() const { return chunks_per_channel() * static_cast<double>(positions); }
+
+  /// Calls f(i) for the places of a channel's numbers among those of all lanes of all chunks, in order.
+  template <class F>
+  void for_each_number(int64_t channel, const F& f) const {
+    const int64_t first = channel / lanes * parts * lanes + channel % lanes;
+    for (int64_t n = 0; n < samples; ++n)
+      for (int64_t part = 0; part < parts; ++part) f(first + (n * blocks * parts + part) * lanes);
+  }
+
+  int64_t samples, channels, lanes, blocks;
+  int64_t parts;      ///< of a sample's positions
+  int64_t positions;  ///< of a chunk
+};
+
+/// A number a channel, padded to whole blocks with zeros, so that padded lanes of the output stay zero.
+class PerLane {
+ public:
+  explicit PerLane(const Chunks& chunks) : values_(static_cast<size_t>(chunks.padded_channels())) {}
+  float* at(int64_t lane) { return values_.data() + lane; }
+  const float* at(int64_t lane) const { return values_.data() + lane; }
+
+ private:
+  std::vector<float> values_;
+};
+
+/// A channel's mean, and its sum of (x - mean)^2.
+struct ChannelMoments {
+  double mean = 0;
+  double squares = 0;
+};
+
+/// Those of every channel, folded in sample order; zeros without samples.
+std::vector<ChannelMoments> moments_of(const Tensor& x);
+
+/// Keeps what normalizes channel c, whose moments are of `count` values, and updates its running statistics. Of no
+/// values nothing is learned.
+void finish_statistics(const BatchNormInputs& in, const BatchNormTraining& result, int64_t c,
+                       const ChannelMoments& moments, double count, const BatchNormOptions& options);
+
+/// y = x * scale + shift by these statistics, then + residual, then max(0, .)
+Tensor normalized(const BatchNormInputs& in, const BatchNormTraining& statistics, const BatchNormOptions& options);
+
+/// A channel's sum of the gradient g of what was normalized, and of g * (x - mean).
+struct ChannelGradients {
+  double sum = 0;
+  double dot = 0;
+};
+
+/// The backward pass of one batch norm.
+class BatchNormBackward {
+ public:
+  BatchNormBackward(const BatchNormInputs& in, const BatchNormTraining& forward, const Tensor& output_gradient,
+                    const BatchNormOptions& options);
+
+  int64_t channels() const { return chunks_.channels; }
+  double values_per_channel() const { return chunks_.values_per_channel(); }
+
+  /// Those of every channel, folded in sample order.
+  std::vector<ChannelGradients> sums() const;
+
+  /// gradients.gamma and gradients.beta: of channel c, from these sums.
+  void finish_parameters(const BatchNormGradients& gradients, int64_t c, const ChannelGradients& sums) const;
+  /// What the gradient of x loses in channel c, whose sums are of `count` values.
+  void center(int64_t c, const ChannelGradients& sums, double count);
+  /// gradients.x and gradients.residual.
+  void finish_inputs(BatchNormGradients& gradients) const;
+
+ private:
+  const BatchNormInputs& in_;
+  const BatchNormTraining& forward_;
+  bool relu_;
+  Chunks chunks_;
+  PerLane scale_, shift_, mean_, mean_gradient_, slope_;
+  Tensor incoming_;
+  Tensor y_;  ///< undefined: the kernels compute the output's sign again
+};
+
+/// Memory for the gradients of gamma and beta.
+BatchNormGradients parameter_gradients(const BatchNormInputs& in);
+
+}  // namespace dptrain::ops::cpu

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "autograd/sum_over_devices.h"
+#include "comm/communicator.h"
+#include "parallel/replica.h"
+
+namespace dptrain::parallel {
+
+/// What the batch norms of replicas have to do with each other; on one device all are the same.
+enum class BatchNormMode {
+  local,    ///< own batch and running statistics; the first device's evaluate and are saved
+  sync,     ///< batch statistics over the samples of all devices, so that running statistics are equal
+  average,  ///< own batch statistics; after every step the running ones become their mean, weighted by samples
+  first,    ///< own batch statistics; before every step the first device's running ones are copied to all
+};
+
+inline constexpr BatchNormMode kBatchNormModes[] = {BatchNormMode::local, BatchNormMode::sync, BatchNormMode::average,
+                                                    BatchNormMode::first};
+
+/// As a configuration names it: "local".
+std::string_view batch_norm_mode_name(BatchNormMode mode);
+
+/// A replica's statistics among those of the other ranks. Used by the rank's thread; every rank makes the same calls.
+///
+/// Running statistics never wait to be shared until they are read: what training goes on with depends neither on when
+/// it is evaluated nor on when it is saved, and a checkpoint holds all there is to go on from.
+class SharedStatistics final : public autograd::SumOverDevices {
+ public:
+  /// In `sync` the replica's training passes take their statistics over all ranks from then on.
+  SharedStatistics(BatchNormMode mode, Communicator& communicator, Replica& replica);
+  SharedStatistics(const SharedStatistics&) = delete;
+  SharedStatistics& operator=(const SharedStatistics&) = delete;
+
+  /// Before the forward passes of a step.
+  void begin_step();
+  /// After them. `parts`: this rank's of the step; `samples`: of all ranks.
+  void end_step(const StepParts& parts, int64_t samples);
+
+  void sum(const Tensor& values) override;
+
+ private:
+  Tensor running() const { return replica_.model().running_states(); }
+  bool shares(BatchNormMode mode) const;
+
+  BatchNormMode mode_;
+  Communicator& communicator_;
+  Replica& replica_;
+};
+
+/// The values of each tensor of running statistics.
+using RunningValues = std::vector<std::vector<float>>;
+
+/// How far apart running statistics are, given by rank: of each tensor the largest difference between two ranks' values
+/// of one element, over the largest magnitude of any value in it; the largest of these. Nothing where there is only one
+/// rank or no such tensor.
+std::optional<double> statistics_spread(const std::vector<RunningValues>& by_rank);
+
+}  // namespace dptrain::parallel
