@@ -54,7 +54,7 @@ struct EpochMetrics {
   int64_t comm_bytes = 0;     ///< sent, summed over ranks, payload only
   int64_t collectives = 0;
   std::vector<DeviceMetrics> devices;
-  std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have one
+  std::optional<parallel::PipelineFigures> pipeline = {};  ///< of strategies that have one
   std::string weights_hash;
 
   /// The largest peak over the smallest; 1 on one device.
