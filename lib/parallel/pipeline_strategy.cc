@@ -135,9 +135,10 @@ void PipelineStrategy::train_step(const Batch& batch, const StepNumbers& numbers
     exchange.publish();
     end_step(rank);
   });
-  for (int rank = 0; rank < ranks(); ++rank)
-    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(replica_of(rank))))
-      count_samples(rank, part->samples());
+  // Each counts once: where its loss is computed.
+  for (int r = 0; r < replicas_; ++r)
+    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(r)))
+      count_samples(rank_of(r, stages() - 1), part->samples());
 }
 
 void PipelineStrategy::add_other_gradients(int rank) {

@@ -62,7 +62,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
       const Parameter* parameter;
       Communicator* communicator;  ///< of the stages that use it
     };
-    std::vector<Tie> ties = {};  ///< in the order of the model, on all ranks
+    std::vector<Tie> ties = {};  ///< by name, so in one order on all ranks
   };
 
   int replicas_;

@@ -89,25 +89,31 @@ class Profile {
     CachingAllocator& allocator = device_.allocator();
     const int64_t before = allocator.in_use().total_bytes();
     const auto begun = Clock::now();
-    const int64_t peak =
-        allocator
-            .peak_during([&] {
-              Tape tape(spec_.recompute == Recompute::none ? Tape::Mode::record : Tape::Mode::recompute);
-              auto outputs = model.outputs(tape.input(value_, !model.has_beginning()), context(tape));
-              cost.kept_bytes = allocator.in_use().total_bytes() - before;
-              output = outputs.front().value();
-              std::vector<Tape::Root> roots;
-              for (Variable& made : outputs)
-                if (made.requires_gradient())
-                  roots.push_back({.output = made.without_value(), .gradient = made.value()});
-              outputs.clear();
-              tape.backward(std::move(roots));
-            })
-            .total_bytes();
+    const auto peak = allocator.peak_during([&] {
+      Tape tape(recording());
+      auto outputs = model.outputs(tape.input(value_, !model.has_beginning()), context(tape));
+      cost.kept_bytes = allocator.in_use().total_bytes() - before;
+      output = outputs.front().value();
+      go_back(tape, std::move(outputs));
+    });
     device_.synchronize();
-    cost.most_bytes = std::max<int64_t>(0, peak - before - cost.kept_bytes);
+    cost.most_bytes = std::max<int64_t>(0, peak.total_bytes() - before - cost.kept_bytes);
     model.forget_gradients();
     return seconds_since(begun);
+  }
+  /// The output is as good a gradient as any.
+  static void go_back(Tape& tape, std::vector<Variable> outputs) {
+    std::vector<Tape::Root> roots;
+    for (Variable& made : outputs)
+      if (made.requires_gradient()) roots.push_back({.output = made.without_value(), .gradient = made.value()});
+    outputs.clear();
+    tape.backward(std::move(roots));
+  }
+  /// As replicas do it.
+  Tape::Mode recording() const {
+    const bool keeps = spec_.recompute == Recompute::none ||
+                       (spec_.recompute == Recompute::automatic && device_.kind() == DeviceKind::cuda);
+    return keeps ? Tape::Mode::record : Tape::Mode::recompute;
   }
   nn::ForwardContext context(Tape& tape) const {
     return {.tape = tape,

@@ -152,7 +152,6 @@ TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer
     outcome.signal = stop.load();
     if (outcome.signal != 0) break;
     EpochMetrics metrics = metrics_of_epoch();
-    metrics.pipeline = strategy_->take_pipeline_figures();
     const parallel::StepNumbers numbers{
         .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {

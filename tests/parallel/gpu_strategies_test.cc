@@ -128,6 +128,35 @@ TEST_F(CudaStrategies, DealtOutUpdatesSkipStepsThatOverflow) {
   }
 }
 
+TEST_F(CudaStrategies, PipelinesEndInTheBitsOfOneGpu) {
+  const auto gpus = cuda_devices();
+  const DeviceId other = {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index};
+  // The last batch of 56 samples has 8, in smaller micro-batches; `single` records its steps, pipelines don't.
+  const auto single =
+      trained({.name = "single", .sgd = {.momentum = 0.9}, .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
+  StrategyOptions cut{.name = "model_parallel", .sgd = {.momentum = 0.9}, .micro_batches = 4, .list = {kGpu, other}};
+  cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
+  for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_back}) {
+    SCOPED_TRACE(schedule_name(schedule));
+    cut.pipeline.schedule = schedule;
+    const auto several = trained(cut, 4, 16, 56);
+    EXPECT_EQ(several.losses, single.losses);
+    expect_same_bits(several.state, single.state);
+  }
+}
+
+TEST_F(CudaStrategies, AGpuAndACpuWorkerAreStagesOfAPipeline) {
+  const auto single = trained({.name = "single", .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
+  for (const std::vector<DeviceId>& list :
+       std::vector<std::vector<DeviceId>>{{kGpu, {DeviceKind::cpu, 0}}, {{DeviceKind::cpu, 0}, kGpu}}) {
+    StrategyOptions cut{.name = "model_parallel", .micro_batches = 4, .list = list};
+    cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
+    const auto several = trained(cut, 4, 16, 56);
+    for (size_t step = 0; step < 4; ++step)
+      EXPECT_NEAR(several.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
+  }
+}
+
 /// Of machines with several GPUs: a machine with one is whole without it.
 class NcclStrategies : public CudaStrategies {};
 

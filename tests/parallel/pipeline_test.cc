@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "models/layer_list.h"
 #include "models/layered_net.h"
@@ -294,14 +293,14 @@ TEST(Pipeline, AStageThatFailsEndsAllWithItsCause) {
                         [&] { trained(*make_strategy(options), 4); });
 }
 
-TEST(Pipeline, EveryStageWorksOnAllSamplesOfItsReplica) {
+TEST(Pipeline, EachSampleCountsOnceOnTheLastStage) {
   const auto strategy = make_strategy(of_replicas(pipeline({"1", "2"}, k1f1b, 4), 2));
   train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
-  std::map<int, int64_t> samples;
-  for (int rank = 0; rank < 4; ++rank) samples[rank] = strategy->take_costs(rank).samples;
-  EXPECT_EQ(samples[0] + samples[2], 26);
-  EXPECT_EQ(samples[1], samples[0]);
-  EXPECT_EQ(samples[3], samples[2]);
+  std::vector<int64_t> samples;
+  for (int rank = 0; rank < 4; ++rank) samples.push_back(strategy->take_costs(rank).samples);
+  EXPECT_EQ(samples[0] + samples[2], 0);
+  EXPECT_GT(samples[1], 0);
+  EXPECT_EQ(samples[1] + samples[3], 26);
 }
 
 }  // namespace

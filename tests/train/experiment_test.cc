@@ -53,6 +53,16 @@ TEST(Experiment, ABatchIncludesItsMicroBatches) {
   EXPECT_EQ(of_devices({"batch_size=", "per_device_batch_size=4", "accumulate=3"}), std::pair(int64_t{24}, int64_t{3}));
 }
 
+TEST(Experiment, PipelinesCutABatchIntoTwoMicroBatchesAStage) {
+  const auto strategy = [](const std::vector<std::string>& overrides) { return experiment_of(overrides).strategy; };
+  EXPECT_EQ(strategy({"strategy=ddp"}).micro_batches, 1);
+  EXPECT_EQ(strategy({"strategy=model_parallel"}).micro_batches, 4);
+  EXPECT_EQ(strategy({"strategy={name: model_parallel, micro_batches: 3}"}).micro_batches, 3);
+  EXPECT_EQ(strategy({"strategy=model_parallel", "batch_size=3"}).micro_batches, 3) << "one sample each";
+  EXPECT_EQ(strategy({"strategy={name: hybrid, model_parallel: 2}", "devices=cpu:0-5"}).micro_batches, 4);
+  EXPECT_EQ(strategy({"strategy={name: hybrid, model_parallel: 2}", "devices=cpu:0-5"}).parts, 3);
+}
+
 TEST(Experiment, TheRateFollowsTheBatchSizeByItsRule) {
   const auto rate = [](const char* rule) {
     return experiment_of({"batch_size=64", "learning_rate=0.1", std::string("lr_rule=") + rule}).learning_rate;
@@ -80,6 +90,21 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"learning_rate="}, {"learning_rate", "required"});
   refused(config, {"strategy=single"}, {"single", "exactly one device", "got 2"});
   refused(config, {"strategy={name: data_parallel, output_device: 2}"}, {"output_device", "0 to 1", "got 2"});
+  refused(config, {"strategy=model_parallel", "devices=cpu:0"}, {"strategy", "at least 2 devices", "got 1"});
+  refused(config, {"strategy={name: model_parallel, stages: [1, 1, 1]}"}, {"strategy.stages", "2 stages", "got 3"});
+  refused(config, {"strategy={name: model_parallel, stages: {a: 1}}"}, {"strategy.stages", "list of texts", "auto"});
+  refused(config, {"strategy={name: model_parallel, micro_batches: 1}"},
+          {"strategy.micro_batches", "2 stages needs at least as many micro-batches", "got 1"});
+  refused(config, {"strategy={name: model_parallel, micro_batches: 17}"},
+          {"strategy.micro_batches", "a batch of 16 has at most 16 micro-batches", "got 17"});
+  refused(config, {"strategy={name: model_parallel, micro_batches: 5}", "accumulate=4"},
+          {"strategy.micro_batches", "at most 4 micro-batches in 4 accumulations", "got 5"});
+  refused(config, {"strategy={name: model_parallel, schedule: 1f2b}"}, {"strategy.schedule", "1f1b, gpipe", "1f2b"});
+  refused(config, {"strategy=hybrid", "devices=cpu:0-2"}, {"model_parallel", "multiple of 2", "at least 4", "got 3"});
+  refused(config, {"strategy=hybrid"}, {"model_parallel", "at least 4", "got 2"});
+  refused(config, {"strategy={name: hybrid, model_parallel: 1}"}, {"strategy.model_parallel", "from 2", "got 1"});
+  refused(config, {"strategy={name: hybrid, micro_batches: 9}", "devices=cpu:0-3"},
+          {"strategy.micro_batches", "a batch of 16 has at most 8 micro-batches for 2 replicas", "got 9"});
   refused(config, {"strategy=ddq"}, {"strategy", "ddp"});
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
   refused(config, {"strategy={name: ddp, shard_optimizer: 2}"}, {"strategy.shard_optimizer", "got 2"});

@@ -143,6 +143,9 @@ TEST_F(TrainerTest, AModelThatCannotTakeTheImagesIsRefusedBeforehand) {
   const Experiment experiment = experiment_of({"dataset.shape=[1, 8, 8]"});
   expect_error(ExitCode::config, {"lenet", "16 x 16", "8 x 8"},
                [&] { require_model_fits(experiment, *experiment.dataset.open().train); });
+  const Experiment cut = experiment_of({"strategy={name: model_parallel, stages: [2, 2]}"});
+  expect_error(ExitCode::config, {"strategy.stages", "add up to the model's 3", "2 + 2 = 4", "conv1, conv2, fc1"},
+               [&] { require_model_fits(cut, *cut.dataset.open().train); });
   const Experiment good = experiment_of();
   EXPECT_NO_THROW(require_model_fits(good, *good.dataset.open().train));
 }
