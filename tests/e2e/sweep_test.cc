@@ -96,10 +96,10 @@ TEST_F(SweepTest, AKilledSweepContinues) {
 TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
   const char* wanted = std::getenv("DPTRAIN_SWEEP_SHELLS");
   const int shells = wanted == nullptr ? 4 : std::stoi(wanted);
-  const Finished finished = bash(fmt::format(
-      "for i in $(seq {0}); do sweep {1} -- --set epochs=3 > $i.txt 2>&1 & done; code=0; for i in $(seq {0}); do "
-      "wait -n || code=$?; done; exit $code",
-      shells, kFour));
+  const Finished finished = bash(
+      fmt::format("for i in $(seq {0}); do sweep {1} -- --set epochs=3 > $i.txt 2>&1 & pids+=\" $!\"; done; code=0; "
+                  "for pid in $pids; do wait $pid || code=$?; done; exit $code",
+                  shells, kFour));
   std::string said;
   for (int shell = 1; shell <= shells; ++shell) {
     const std::string of_this = text(fmt::format("{}.txt", shell));
