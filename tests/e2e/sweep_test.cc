@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "e2e/command_fixture.h"
 
@@ -91,15 +92,19 @@ TEST_F(SweepTest, AKilledSweepContinues) {
   expect_four_trained(20);
 }
 
-TEST_F(SweepTest, FourAtOnceShareTheRuns) {
-  const Finished finished = bash(fmt::format(
-      "for i in 1 2 3 4; do sweep {} -- --set epochs=3 > $i.txt 2>&1 & done; code=0; for i in 1 2 3 4; do wait -n || "
-      "code=$?; done; exit $code",
-      kFour));
+/// Four at once; by hand as many as DPTRAIN_SWEEP_SHELLS says, 16 for instance.
+TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
+  const char* wanted = std::getenv("DPTRAIN_SWEEP_SHELLS");
+  const int shells = wanted == nullptr ? 4 : std::stoi(wanted);
+  const Finished finished = bash(
+      fmt::format("for i in $(seq {0}); do sweep {1} -- --set epochs=3 > $i.txt 2>&1 & pids+=\" $!\"; done; code=0; "
+                  "for pid in $pids; do wait $pid || code=$?; done; exit $code",
+                  shells, kFour));
   std::string said;
-  for (const char* name : {"1.txt", "2.txt", "3.txt", "4.txt"}) {
-    said += text(name);
-    EXPECT_EQ(count(text(name), "trained"), 4u) << "each ends with all four\n" << text(name);
+  for (int shell = 1; shell <= shells; ++shell) {
+    const std::string of_this = text(fmt::format("{}.txt", shell));
+    EXPECT_EQ(count(of_this, "trained"), 4u) << "each ends with all four\n" << of_this;
+    said += of_this;
   }
   EXPECT_EQ(finished.exit, 0) << said;
   EXPECT_GE(count(said, "trained now"), 4u) << said;
