@@ -71,6 +71,7 @@ struct Sending {
 struct Receiving {
   CudaMessageEnd end;
   CommBuffer buffer;
+  std::shared_ptr<CudaEvent> received;  ///< made while the device is the thread's own
   std::unique_ptr<CommWork> met;
 
   void finish() {
@@ -81,9 +82,8 @@ struct Receiving {
       cuda_check(cudaMemcpyAsync(buffer.data, message->buffer.data, static_cast<size_t>(buffer.bytes()),
                                  cudaMemcpyDefault, end.device.stream()),
                  "cudaMemcpyAsync");
-    auto received = std::make_shared<CudaEvent>();
     received->record(end.device.stream());
-    message->received = std::move(received);
+    message->received = received;
     end.answers.send({}, end.peer);  // the sender has been receiving it since it sent
   }
 };
@@ -101,7 +101,8 @@ std::unique_ptr<CommWork> start_cuda_send(const CudaMessageEnd& end, const CommB
 }
 
 std::unique_ptr<CommWork> start_cuda_receive(const CudaMessageEnd& end, const CommBuffer& buffer) {
-  return std::make_unique<Message<Receiving>>(Receiving{end, buffer, end.calls.start_receive(buffer, end.peer)});
+  return std::make_unique<Message<Receiving>>(
+      Receiving{end, buffer, std::make_shared<CudaEvent>(), end.calls.start_receive(buffer, end.peer)});
 }
 
 }  // namespace dptrain

@@ -49,6 +49,32 @@ TEST_F(TrainingTest, SingleIsDdpOnOneDevice) {
   EXPECT_EQ(hash("single"), hash("ddp"));
 }
 
+TEST_F(TrainingTest, PipelinesEndWithTheWeightsOfOneDeviceAndOfReplicas) {
+  train("single", {"devices=cpu:0", "strategy=single", "accumulate=4"});
+  for (const char* options : {"stages: [1, 2]", "stages: [conv1, fc1], schedule: gpipe", "stages: auto"}) {
+    SCOPED_TRACE(options);
+    train("cut", {std::string("strategy={name: model_parallel, micro_batches: 4, ") + options + "}"});
+    EXPECT_EQ(hash("cut"), hash("single"));
+    EXPECT_EQ(last_metrics("cut")["test"]["loss"], last_metrics("single")["test"]["loss"]);
+    std::filesystem::remove_all(path("cut"));
+  }
+  train("ddp", {"accumulate=4"});
+  train("hybrid", {"devices=cpu:0-3", "strategy={name: hybrid, micro_batches: 4}"});
+  EXPECT_EQ(hash("hybrid"), hash("ddp"));
+  EXPECT_EQ(last_metrics("hybrid")["test"]["loss"], last_metrics("ddp")["test"]["loss"]);
+}
+
+TEST_F(TrainingTest, ConfigurationsOfPipelinesTrain) {
+  for (const char* name : {"lenet_model_parallel_2cpu", "lenet_hybrid_4cpu", "toy_model_parallel_2cpu"}) {
+    SCOPED_TRACE(name);
+    const testing::Finished finished =
+        run({"--config", testing::source_file(std::string("configs/") + name + ".yaml"), "--set", "threads=1", "--set",
+             "epochs=", "--set", "steps=4", "--set", "eval_every=0", "--out", name, "--progress", "none"});
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    EXPECT_EQ(last_metrics(name)["step"], 4);
+  }
+}
+
 TEST_F(TrainingTest, AnEpochHasEverySampleOnce) {
   struct Case {
     const char* devices;
