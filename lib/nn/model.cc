@@ -45,10 +45,9 @@ void Model::take_in(Component& component, const std::string& prefix, bool here, 
                        prefix);
 }
 
-void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRange& part) {
+int64_t Model::lay_out(const StageRange& part, Beginnings& beginnings) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
   placed_ = {.begin = part.begin, .end = std::min(part.end, stage_count())};
-  Beginnings beginnings;
   for (int i = 0; i < stage_count(); ++i) {
     Stage& stage = stages_[static_cast<size_t>(i)];
     take_in(*stage.module, stage.prefix, placed_.begin <= i && i < placed_.end, beginnings);
@@ -66,27 +65,56 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
     elements += aligned(storage_elements(parameters_[i]->shape(), parameters_[i]->layout()));
     if (i < own_parameters_) own_elements_ = elements;
   }
+  return elements;
+}
+
+void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRange& part) {
+  Beginnings beginnings;
+  const int64_t elements = lay_out(part, beginnings);
   weights_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::weights});
   gradients_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients});
   if (compute != DType::f32)
     weight_copies_ = Tensor::zeros(device, {elements}, {.dtype = compute, .purpose = MemoryPurpose::weights});
-  bind_parameters(options, beginnings);
+  bind_parameters();
+  begin_parameters(options, beginnings);
   refresh_copies();
   place_states(device);
 }
 
-void Model::bind_parameters(const InitializationOptions& options, const Beginnings& beginnings) {
+void Model::place_beside(Device& device, const Model& lender) {
+  Beginnings beginnings;
+  const int64_t elements = lay_out({}, beginnings);
+  DPTRAIN_CHECK(elements == lender.weights().elements(), "{} elements beside {}", elements,
+                lender.weights().elements());
+  weights_ = lender.weights().seen_from(device);
+  if (lender.weight_copies().defined()) weight_copies_ = lender.weight_copies().seen_from(device);
+  bind_gradients(lender.gradients().seen_from(device));
+  place_states(device);
+}
+
+void Model::bind_gradients(const Tensor& flat) {
+  gradients_ = flat;
+  bind_parameters();
+}
+
+void Model::bind_parameters() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = *parameters_[i];
-    parameter.bind(weights_.window(offsets_[i], parameter.shape(), parameter.layout()),
-                   gradients_.window(offsets_[i], parameter.shape(), parameter.layout()));
-    if (weight_copies_.defined())
-      parameter.bind_copy(weight_copies_.window(offsets_[i], parameter.shape(), parameter.layout()));
-    const Beginning& beginning = beginnings.at(&parameter);
+    const auto window = [&](const Tensor& flat) {
+      return flat.window(offsets_[i], parameter.shape(), parameter.layout());
+    };
+    parameter.bind(window(weights_), window(gradients_));
+    if (weight_copies_.defined()) parameter.bind_copy(window(weight_copies_));
+  }
+}
+
+void Model::begin_parameters(const InitializationOptions& options, const Beginnings& beginnings) {
+  for (Parameter* parameter : parameters_) {
+    const Beginning& beginning = beginnings.at(parameter);
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, beginning.number);
     const Initializer& initializer =
-        parameter.shape().rank() > 1 ? options.weights.value_or(beginning.initializer) : beginning.initializer;
-    write_values(parameter.value(), initial_values(initializer, parameter.shape(), random));
+        parameter->shape().rank() > 1 ? options.weights.value_or(beginning.initializer) : beginning.initializer;
+    write_values(parameter->value(), initial_values(initializer, parameter->shape(), random));
   }
 }
 

@@ -42,6 +42,12 @@ class Model {
   void place(Device& device, const InitializationOptions& options, DType compute = DType::f32,
              const StageRange& part = {});
 
+  /// Makes it compute with the weights of `lender`, a whole model like it, as `device` sees them; running states are
+  /// its own. Before a backward pass gradients are to be bound. In place of `place`.
+  void place_beside(Device& device, const Model& lender);
+  /// From now on gradients are written to `flat`, which lies as the weights do.
+  void bind_gradients(const Tensor& flat);
+
   /// Of a model without a head: the logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
   Variable forward(const Variable& x, const ForwardContext& context);
   /// All outputs: the head's, or the one of `forward`. Of a part without the model's end, what its last stage makes.
@@ -102,7 +108,11 @@ class Model {
   using Beginnings = std::unordered_map<const Parameter*, Beginning>;
   /// Notes what a piece of the model has; `here`: it is placed.
   void take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings);
-  void bind_parameters(const InitializationOptions& options, const Beginnings& beginnings);
+  /// Takes in the stages of `part` and lays out their parameters; returns the elements of a flat buffer.
+  int64_t lay_out(const StageRange& part, Beginnings& beginnings);
+  void begin_parameters(const InitializationOptions& options, const Beginnings& beginnings);
+  /// Binds values, gradients and copies to the flat buffers.
+  void bind_parameters();
   void place_states(Device& device);
   Variable through_stages(const Variable& x, const ForwardContext& context);
 

@@ -32,7 +32,42 @@ std::vector<BatchPart> DataParallel::shares_of(const BatchPart& whole) {
   return shares;
 }
 
+std::vector<Device*> DataParallel::batch_devices() {
+  if (replica(0).has_shards()) return part_devices();
+  return {&team().device(0)};
+}
+
+BatchSplit DataParallel::batch_split() {
+  return replica(0).has_shards() ? ReplicatedStrategy::batch_split() : BatchSplit::even(1);
+}
+
+void DataParallel::train_shards(const Batch& batch, const StepNumbers& numbers) {
+  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
+    Replica& own = replica(rank);
+    const InPhase computing(own.clock(), Phase::compute);
+    const StepParts parts = parts_of(batch, rank);
+    own.begin_step(parts, numbers, batch.counts);
+    own.set_step_samples(batch.samples);
+    communicate(rank, [&] { share_weights(rank); });
+    own.forward_backward(parts, {});
+    reduce_and_update(rank);
+    statistics(rank).end_step(parts, batch.samples);
+    end_step(rank);
+    for (const BatchPart* part : parts) count_samples(rank, part->samples());
+  });
+}
+
+void DataParallel::reduce_and_update(int rank) {
+  Replica& own = replica(rank);
+  communicate(rank, [&] { team().communicator(rank).reduce(comm_buffer(own.model().gradients()), 0); });
+  own.exchange().stamp(StepExchange::Point::reduced);
+  if (rank == 0) own.update();
+  own.exchange().stamp(StepExchange::Point::updated);
+  own.exchange().publish();
+}
+
 void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
+  if (replica(0).has_shards()) return train_shards(batch, numbers);
   std::vector<std::vector<BatchPart>> shares;  // of each micro-batch, by rank
   StepParts all;
   for (const MicroBatch& micro : batch.micro_batches) {

@@ -23,12 +23,16 @@ class DataParallel final : public ReplicatedStrategy {
   };
   DataParallel(const StrategyContext& context, const Options& options);
 
-  std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
-  BatchSplit batch_split() override { return BatchSplit::even(1); }
+  std::vector<Device*> batch_devices() override;
+  BatchSplit batch_split() override;
   void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
+  /// A step of logical shards, whose samples come to every device from the host, and whose losses are computed there.
+  void train_shards(const Batch& batch, const StepNumbers& numbers);
+  /// The end of a step on a rank, whose gradients are complete.
+  void reduce_and_update(int rank);
   /// Does `transfer` on a rank's thread, which counts as communication.
   void communicate(int rank, const std::function<void()>& transfer);
   /// Every rank's share of a micro-batch.

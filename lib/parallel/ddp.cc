@@ -35,12 +35,6 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   });
 }
 
-std::vector<Device*> Ddp::batch_devices() {
-  std::vector<Device*> devices;
-  for (int rank = 0; rank < ranks(); ++rank) devices.push_back(&team().device(rank));
-  return devices;
-}
-
 void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
   // Equal on all ranks, so that they record and replay the same steps.
   StepRecorder::Signature signature = {batch.samples};
@@ -48,7 +42,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
     for (const BatchPart& part : micro.parts)
       for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
-    const StepParts parts = parts_of(batch, static_cast<size_t>(rank));
+    const StepParts parts = parts_of(batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     const auto update = [&] {
@@ -58,6 +52,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       own.exchange().publish();
     };
     own.begin_step(parts, numbers, batch.counts);
+    own.set_step_samples(batch.samples);
     statistics(rank).begin_step();
     Communicator& communicator = team().communicator(rank);
     if (!updates_.empty()) {
@@ -80,7 +75,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
     end_step(rank);
   });
   for (int rank = 0; rank < ranks(); ++rank) {
-    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(rank))) count_samples(rank, part->samples());
+    for (const BatchPart* part : parts_of(batch, rank)) count_samples(rank, part->samples());
   }
 }
 

@@ -23,7 +23,7 @@ class Ddp final : public ReplicatedStrategy {
   };
   Ddp(const StrategyContext& context, const Options& options);
 
-  std::vector<Device*> batch_devices() override;
+  std::vector<Device*> batch_devices() override { return part_devices(); }
   void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:

@@ -31,18 +31,13 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
   });
 }
 
-std::vector<Device*> KvStore::batch_devices() {
-  std::vector<Device*> devices;
-  for (int rank = 0; rank < ranks(); ++rank) devices.push_back(&team().device(rank));
-  return devices;
-}
-
 void KvStore::train_step(const Batch& batch, const StepNumbers& numbers) {
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
-    const StepParts parts = parts_of(batch, static_cast<size_t>(rank));
+    const StepParts parts = parts_of(batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     own.begin_step(parts, numbers, batch.counts);
+    own.set_step_samples(batch.samples);
     statistics(rank).begin_step();
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
@@ -51,7 +46,7 @@ void KvStore::train_step(const Batch& batch, const StepNumbers& numbers) {
     end_step(rank);
   });
   for (int rank = 0; rank < ranks(); ++rank) {
-    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(rank))) count_samples(rank, part->samples());
+    for (const BatchPart* part : parts_of(batch, rank)) count_samples(rank, part->samples());
   }
 }
 

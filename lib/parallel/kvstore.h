@@ -18,7 +18,7 @@ class KvStore final : public ReplicatedStrategy {
  public:
   KvStore(const StrategyContext& context, const StoreOptions& options);
 
-  std::vector<Device*> batch_devices() override;
+  std::vector<Device*> batch_devices() override { return part_devices(); }
   void train_step(const Batch& batch, const StepNumbers& numbers) override;
   RankCosts take_costs(int rank) override;
   std::optional<StoreUse> store() const override;

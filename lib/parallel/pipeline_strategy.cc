@@ -118,7 +118,7 @@ void PipelineStrategy::train_step(const Batch& batch, const StepNumbers& numbers
     Replica& own = replica(rank);
     StepExchange& exchange = own.exchange();
     const InPhase computing(own.clock(), Phase::compute);
-    const StepParts parts = parts_of(batch, static_cast<size_t>(replica_of(rank)));
+    const StepParts parts = parts_of(batch, replica_of(rank));
     const bool last = stage_of(rank) + 1 == stages();
     own.begin_step(parts, numbers, batch.counts, last ? KeptResults::of(parts) : KeptResults());
     exchange.stamp(StepExchange::Point::begun);
@@ -137,8 +137,7 @@ void PipelineStrategy::train_step(const Batch& batch, const StepNumbers& numbers
   });
   // Each counts once: where its loss is computed.
   for (int r = 0; r < replicas_; ++r)
-    for (const BatchPart* part : parts_of(batch, static_cast<size_t>(r)))
-      count_samples(rank_of(r, stages() - 1), part->samples());
+    for (const BatchPart* part : parts_of(batch, r)) count_samples(rank_of(r, stages() - 1), part->samples());
 }
 
 void PipelineStrategy::add_other_gradients(int rank) {

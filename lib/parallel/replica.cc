@@ -12,6 +12,7 @@
 #include "ops/clip.h"
 #include "ops/cross_entropy.h"
 #include "ops/reorder.h"
+#include "parallel/shard_team.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -52,7 +53,7 @@ void Replica::Place::go_past(const BatchPart& part) {
   for (size_t k = 0; k < rows.size(); ++k) rows[k] += static_cast<int64_t>(part.targets[k].size());
 }
 
-Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties)
+Replica::Replica(Device& device, const ReplicaSpec& spec)
     : device_(device),
       recording_(recording_of(spec.recompute, device)),
       seed_(spec.initialization.seed),
@@ -63,23 +64,47 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
       clip_norm_(spec.clip_norm),
       label_smoothing_(spec.label_smoothing),
       exchange_(device, spec.steps_in_flight),
-      recorder_(device) {
+      recorder_(device) {}
+
+Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
   if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
+  if (spec.shards > 0) shards_ = std::make_unique<ShardTeam>(*this, spec, spec.shards);
+}
+
+Replica::Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender) : Replica(device, spec) {
+  model_->place_beside(device, lender);
+}
+
+Replica::~Replica() = default;
+
+std::vector<Device*> Replica::part_devices() {
+  if (!shards_) return {&device_};
+  std::vector<Device*> devices;
+  for (int shard = 0; shard < shards_->shards(); ++shard) devices.push_back(&shards_->device(shard));
+  return devices;
+}
+
+std::vector<StepResults> Replica::take_results(bool all) {
+  std::vector<StepResults> results = exchange_.take(all);
+  if (shards_)
+    for (StepResults& done : results) done = shards_->take_results();
+  return results;
 }
 
 void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
                          const KeptResults& kept) {
   numbers_ = numbers;
+  counts_ = counts;
   StepExchange::Values values{.learning_rate = numbers.learning_rate,
                               .epoch = numbers.epoch,
                               .step = numbers.step,
                               .counts = counts,
                               .outputs = kept.outputs,
                               .samples = kept.samples};
-  for (const BatchPart* part : parts) {
+  for (const BatchPart* part : has_shards() ? StepParts() : parts) {
     values.sample_ids.insert(values.sample_ids.end(), part->sample_ids.begin(), part->sample_ids.end());
     const std::vector<int32_t> text = text_numbers(*part);
     values.numbers.insert(values.numbers.end(), text.begin(), text.end());
@@ -89,7 +114,7 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
-  if (shares_statistics()) {
+  if (shares_statistics() || has_shards()) {
     give(StepRecorder::How::done);
     return StepRecorder::How::done;
   }
@@ -161,6 +186,11 @@ std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs,
 void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready,
                                const GradientReadyHook& unused) {
   exchange_.stamp(StepExchange::Point::begun);
+  if (has_shards()) {
+    add_up_shards(parts, ready, unused);
+    exchange_.stamp(StepExchange::Point::computed);
+    return;
+  }
   model_->forget_gradients();
   std::vector<bool> is_ready(model_->parameters().size());
   const GradientReadyHook complete = [&](Parameter& parameter) {
@@ -181,6 +211,11 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   for (auto at = model_->parameters().rbegin(); at != model_->parameters().rend(); ++at)
     if (!is_ready[static_cast<size_t>((*at)->index())]) complete(**at);
   exchange_.stamp(StepExchange::Point::computed);
+}
+
+void Replica::add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused) {
+  shards_->forward_backward(parts, {.numbers = numbers_, .counts = counts_, .samples = step_samples_}, unused);
+  for (auto at = model_->parameters().rbegin(); ready && at != model_->parameters().rend(); ++at) ready(**at);
 }
 
 double Replica::measure_speed(const Dataset& dataset, int64_t samples) {

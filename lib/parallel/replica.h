@@ -25,6 +25,8 @@ enum class Recompute {
   batch_norm,  ///< outputs of batch norms on every device
 };
 
+class ShardTeam;
+
 /// What every replica of a model is made from; the same on all devices.
 struct ReplicaSpec {
   models::ModelSpec model;
@@ -41,6 +43,8 @@ struct ReplicaSpec {
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
   nn::StageRange part = {};  ///< the stages of the model that the device has
+  /// Logical shards of a batch that the device computes, each by one thread; 0: none, it computes its part as a whole.
+  int shards = 0;
 };
 
 struct StepNumbers {
@@ -76,6 +80,9 @@ using SumOverParts = std::function<void(const Tensor&)>;
 class Replica {
  public:
   Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties);
+  /// One that computes with the weights of `lender`, which lie where `device` reads them; see nn::Model::place_beside.
+  Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender);
+  ~Replica();
 
   Device& device() const { return device_; }
   nn::Model& model() { return *model_; }
@@ -89,10 +96,19 @@ class Replica {
 
   /// Begins a step on these samples. `counts`: what the losses of each output are divided by, labels of the whole step.
   void begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts) {
-    begin_step(parts, numbers, counts, KeptResults::of(parts));
+    begin_step(parts, numbers, counts, has_shards() ? KeptResults() : KeptResults::of(parts));
   }
+  /// The samples of the step over all ranks, which shards' running statistics are weighted by. Before forward_backward.
+  void set_step_samples(int64_t samples) { step_samples_ = samples; }
   void begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
                   const KeptResults& kept);
+  /// Whether it computes logical shards; its parts of a step are then those of its first shard, of its second...
+  bool has_shards() const { return shards_ != nullptr; }
+  /// Where the samples of each of its parts of a micro-batch are loaded.
+  std::vector<Device*> part_devices();
+  /// Results of steps that are done, oldest first; with `all` it waits for those under way.
+  std::vector<StepResults> take_results(bool all);
+
   /// Does `give`, or runs what was recorded of it: see StepRecorder. `parts` are those the step was begun with; where
   /// their data set doesn't lie on the device nothing is recorded. `signature`: whatever the work depends on beside
   /// their sizes.
@@ -179,6 +195,10 @@ class Replica {
   optim::WeightAverage* average() { return average_ ? &*average_ : nullptr; }
 
  private:
+  Replica(Device& device, const ReplicaSpec& spec);
+  /// The same as forward_backward, by shards.
+  void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused);
+
   /// `numbers`: its text on the device.
   Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers);
   /// The gradients of one part, added to what others left.
@@ -197,9 +217,12 @@ class Replica {
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   StepNumbers numbers_;
+  std::vector<int64_t> counts_;  ///< of the step
+  int64_t step_samples_ = 0;     ///< over all ranks
   PhaseClock clock_;
   StepExchange exchange_;
   StepRecorder recorder_;
+  std::unique_ptr<ShardTeam> shards_;
 };
 
 /// Values as a plain tensor of the device, of `dtype`, which T is stored as.

@@ -39,6 +39,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.size())),
+      shards_(context.shards),
       replicas_(static_cast<size_t>(team_.size())),
       statistics_(replicas_.size()),
       samples_(replicas_.size()),
@@ -51,6 +52,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     const ReplicaPart part = part_on(rank);
     ReplicaSpec of_rank = spec;
     of_rank.part = part.stages;
+    of_rank.shards = shards_ / ranks();
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
     statistics_[static_cast<size_t>(rank)] =
         std::make_unique<SharedStatistics>(context.batch_norm, team_.communicator(rank), replica(rank));
@@ -113,23 +115,32 @@ void ReplicatedStrategy::exchange_average(int rank) {
   replica(rank).model().refresh_copies();
 }
 
-StepParts ReplicatedStrategy::parts_of(const Batch& batch, size_t part) {
+StepParts ReplicatedStrategy::parts_of(const Batch& batch, int rank) {
+  const int each = shards_ > 0 ? shards_ / ranks() : 1;
   StepParts parts;
-  for (const MicroBatch& micro : batch.micro_batches) parts.push_back(&micro.parts[part]);
+  for (int part = rank * each; part < (rank + 1) * each; ++part)
+    for (const MicroBatch& micro : batch.micro_batches) parts.push_back(&micro.parts[static_cast<size_t>(part)]);
   return parts;
+}
+
+std::vector<Device*> ReplicatedStrategy::part_devices() {
+  std::vector<Device*> devices;
+  for (int rank = 0; rank < ranks(); ++rank)
+    std::ranges::copy(replica(rank).part_devices(), std::back_inserter(devices));
+  return devices;
 }
 
 void ReplicatedStrategy::end_step(int rank) {
   StepExchange& exchange = replica(rank).exchange();
   exchange.end();
   auto& results = results_[static_cast<size_t>(rank)];
-  for (StepResults& done : exchange.take(false)) results.push_back(std::move(done));
+  for (StepResults& done : replica(rank).take_results(false)) results.push_back(std::move(done));
 }
 
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   if (all) {
     team_.run("finishing the steps under way", [&](int rank) {
-      for (StepResults& done : replica(rank).exchange().take(true))
+      for (StepResults& done : replica(rank).take_results(true))
         results_[static_cast<size_t>(rank)].push_back(std::move(done));
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
     });

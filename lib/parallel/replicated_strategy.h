@@ -19,7 +19,7 @@ class ReplicatedStrategy : public Strategy {
  public:
   std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
   void set_split(const BatchSplit& split) override;
-  BatchSplit batch_split() override { return split_; }
+  BatchSplit batch_split() override { return shards_ > 0 ? BatchSplit::even(shards_) : split_; }
   std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
@@ -39,8 +39,10 @@ class ReplicatedStrategy : public Strategy {
   RankTeam& team() { return team_; }
   const BatchSplit& split() const { return split_; }
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
-  /// Part `part` of each micro-batch.
-  static StepParts parts_of(const Batch& batch, size_t part);
+  /// A rank's part of each micro-batch; of logical shards its first one's, then its second one's...
+  StepParts parts_of(const Batch& batch, int rank);
+  /// Where each part of a micro-batch is loaded, rank by rank.
+  std::vector<Device*> part_devices();
   /// What batch norms share, at the beginning of a step on a rank, and once its forward passes have been given.
   SharedStatistics& statistics(int rank) { return *statistics_[static_cast<size_t>(rank)]; }
   /// The end of a step on a rank: all that it does there has been given to the device, results published last.
@@ -68,6 +70,7 @@ class ReplicatedStrategy : public Strategy {
  private:
   RankTeam team_;
   BatchSplit split_;
+  int shards_;  ///< of a batch, over all ranks; 0: none
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<SharedStatistics>> statistics_;
   std::vector<int64_t> samples_;

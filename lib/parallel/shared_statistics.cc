@@ -35,6 +35,10 @@ void SharedStatistics::begin_step() {
 }
 
 void SharedStatistics::end_step(const StepParts& parts, int64_t samples) {
+  if (replica_.has_shards()) {
+    if (communicator_.size() > 1 && running().elements() > 0) sum(running());
+    return;
+  }
   if (!shares(BatchNormMode::average)) return;
   int64_t own_samples = 0;
   for (const BatchPart* part : parts) own_samples += part->samples();

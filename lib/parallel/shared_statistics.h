@@ -38,7 +38,8 @@ class SharedStatistics final : public autograd::SumOverDevices {
 
   /// Before the forward passes of a step.
   void begin_step();
-  /// After them. `parts`: this rank's of the step; `samples`: of all ranks.
+  /// After them. Where replicas compute logical shards, the running statistics are parts of a sum over ranks, which is
+  /// added up. `parts`: this rank's of the step; `samples`: of all ranks.
   void end_step(const StepParts& parts, int64_t samples);
 
   void sum(const Tensor& values) override;

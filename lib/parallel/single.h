@@ -12,7 +12,7 @@ class Single final : public ReplicatedStrategy {
     DPTRAIN_CHECK(ranks() == 1, "single on {} devices", ranks());
   }
 
-  std::vector<Device*> batch_devices() override { return {&team().device(0)}; }
+  std::vector<Device*> batch_devices() override { return part_devices(); }
   void train_step(const Batch& batch, const StepNumbers& numbers) override;
 
  private:

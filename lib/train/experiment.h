@@ -33,6 +33,7 @@ struct Experiment {
   std::vector<int> threads;  ///< CPU threads by device
   parallel::StrategySpec strategy;
   SplitSetting split;  ///< of a batch among the devices
+  int shards = 0;      ///< logical ones of a batch; 0: none
   optim::OptimizerSpec optimizer;
   ops::ConvolutionAlgorithm convolution = ops::ConvolutionAlgorithm::automatic;
   nn::InitializationOptions initialization;

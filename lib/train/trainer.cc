@@ -54,6 +54,7 @@ std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, 
                                                .recompute = experiment.recompute,
                                                .steps_in_flight = experiment.steps_in_flight},
                                    .split = experiment.split.weights,
+                                   .shards = experiment.shards,
                                    .micro_batch_samples = micro_batch_samples(experiment),
                                    .batch_norm = experiment.batch_norm});
 }

@@ -113,6 +113,11 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
   refused(config, {"strategy={name: kvstore, type: local, placement: balanced}"},
           {"strategy.placement", "host memory", "leave it out"});
+  refused(config, {"shards=6"}, {"shards", "power of two", "got 6"});
+  refused(config, {"shards=1"}, {"shards", "2 devices divide"});
+  refused(config, {"shards=8", "split=[1, 2]"}, {"shards", "no split"});
+  refused(config, {"shards=8", "batch_norm=sync"}, {"shards", "batch_norm: local", "got sync"});
+  refused(config, {"shards=8", "strategy={name: model_parallel, micro_batches: 2}"}, {"shards", "model_parallel"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
   refused(config, {"precision=fp16"}, {"--set: precision", "CPU workers compute in fp32 or bf16", "got fp16", "GPUs"});
   refused(config, {"precision=tf32"}, {"--set: precision", "CPU workers compute in fp32 or bf16", "got tf32", "GPUs"});

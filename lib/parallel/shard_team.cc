@@ -1,0 +1,114 @@
+#include "parallel/shard_team.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "device/cpu_device.h"
+#include "ops/approach.h"
+
+namespace dptrain::parallel {
+namespace {
+
+int64_t flat_elements(const nn::Model& model) {
+  return model.gradients().elements() + model.running_states().elements();
+}
+
+/// How many shards a device computes at a time.
+int at_a_time(const Device& device, int shards) {
+  return device.kind() == DeviceKind::cpu ? std::min(device.threads(), shards) : 1;
+}
+
+/// Appends what `more` has shown.
+void append(StepResults& results, StepResults more) {
+  results.outputs.resize(std::max(results.outputs.size(), more.outputs.size()));
+  for (size_t k = 0; k < more.outputs.size(); ++k) {
+    OutputResults& all = results.outputs[k];
+    std::ranges::move(more.outputs[k].losses, std::back_inserter(all.losses));
+    all.correct += more.outputs[k].correct;
+    all.counted += more.outputs[k].counted;
+  }
+  results.samples += more.samples;
+}
+
+}  // namespace
+
+ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec, int shards)
+    : own_(own), sum_(own.device(), flat_elements(own.model()), shards) {
+  const int workers = at_a_time(own.device(), shards);
+  // A core each where the device's own operators would use several threads.
+  if (own.device().kind() == DeviceKind::cpu && own.device().threads() > 1)
+    for (int worker = 0; worker < workers; ++worker) cores_.push_back(CpuDevice::core_of(own.device()));
+  for (int shard = 0; shard < shards; ++shard) {
+    Device& device = cores_.empty() ? own.device() : *cores_[static_cast<size_t>(shard % workers)];
+    shards_.push_back(std::make_unique<Replica>(device, spec, own.model()));
+  }
+  if (!cores_.empty())
+    threads_ = std::make_unique<WorkerThreads>(
+        workers, [this](int worker) { cores_[static_cast<size_t>(worker)]->enter_thread(); });
+}
+
+ShardTeam::~ShardTeam() = default;
+
+void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const GradientReadyHook& unused) {
+  const auto micro_batches = static_cast<std::ptrdiff_t>(parts.size() / shards_.size());
+  const auto parts_of = [&](int shard) {
+    const auto first = parts.begin() + shard * micro_batches;
+    return StepParts(first, first + micro_batches);
+  };
+  if (!threads_) {
+    for (int shard = 0; shard < shards(); ++shard) compute(shard, parts_of(shard), step, unused);
+  } else {
+    std::vector<std::exception_ptr> failures(static_cast<size_t>(threads_->size()));
+    threads_->run([&](int worker) {
+      try {
+        for (int shard = worker; shard < shards(); shard += threads_->size())
+          compute(shard, parts_of(shard), step, unused);
+      } catch (...) {
+        failures[static_cast<size_t>(worker)] = std::current_exception();
+      }
+    });
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
+  }
+  const nn::Model& model = own_.model();
+  const Tensor sum = sum_.take();
+  model.gradients().copy_from(sum.window(0, model.gradients().shape(), Layout::plain));
+  if (model.running_states().elements() > 0)
+    model.running_states().copy_from(
+        sum.window(model.gradients().elements(), model.running_states().shape(), Layout::plain));
+  StepResults results;
+  for (const auto& shard : shards_) append(results, shard->take_results(true).front());
+  results_.push_back(std::move(results));
+}
+
+void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, const GradientReadyHook& unused) {
+  Replica& replica = *shards_[static_cast<size_t>(shard)];
+  nn::Model& model = replica.model();
+  Tensor buffer = sum_.buffer();
+  const Tensor flat = buffer.seen_from(replica.device());
+  model.bind_gradients(flat.window(0, own_.model().gradients().shape(), Layout::plain));
+  const Tensor& states = model.running_states();
+  if (states.elements() > 0) states.copy_from(own_.model().running_states());
+  replica.begin_step(parts, step.numbers, step.counts);
+  replica.forward_backward(parts, {}, unused);
+  replica.exchange().publish();
+  replica.exchange().end();
+  if (states.elements() > 0) {
+    int64_t samples = 0;
+    for (const BatchPart* part : parts) samples += part->samples();
+    const Tensor weighted = flat.window(model.gradients().elements(), states.shape(), Layout::plain);
+    weighted.fill_zero();
+    ops::approach(weighted, states,
+                  static_cast<float>(static_cast<double>(samples) / static_cast<double>(step.samples)));
+  }
+  sum_.add(shard, std::move(buffer), replica.device());
+}
+
+StepResults ShardTeam::take_results() {
+  StepResults oldest = std::move(results_.front());
+  results_.pop_front();
+  return oldest;
+}
+
+}  // namespace dptrain::parallel

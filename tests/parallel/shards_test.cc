@@ -1,0 +1,141 @@
+// Logical shards: the same bits on any number of devices that divides them, with any number of threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "parallel/digits.h"
+#include "parallel/residual_net.h"
+#include "parallel/shard_team.h"
+#include "support/expect_error.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using State = std::vector<nn::NamedValues>;
+
+constexpr int kShards = 8;
+constexpr int64_t kSteps = 3, kBatch = 20;  // uneven over 8 shards; the last batch of 5 leaves some empty
+
+struct Trained {
+  State state;
+  std::vector<double> losses;
+};
+
+Trained trained(const StrategyOptions& options, int shards) {
+  StrategyContext context = context_of(options);
+  context.shards = shards;
+  const auto strategy = make_strategy(options, context);
+  auto losses = train(*strategy, digits(2 * kBatch + 5, 10), kSteps, kBatch, 0.05, options.micro_batches);
+  return {.state = strategy->state_dict(), .losses = std::move(losses)};
+}
+
+void expect_same(const Trained& a, const Trained& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  ASSERT_EQ(a.state.size(), b.state.size());
+  for (size_t t = 0; t < a.state.size(); ++t) EXPECT_TRUE(a.state[t].values == b.state[t].values) << a.state[t].name;
+}
+
+/// With batch norms and a residual, or LeNet.
+StrategyOptions net(bool residual) {
+  StrategyOptions options{.sgd = {.momentum = 0.9}};
+  if (residual) options.net = residual_net();
+  return options;
+}
+
+/// Parameters: strategy; whether the net has batch norms.
+class ShardsTest : public ::testing::TestWithParam<std::tuple<const char*, bool>> {};
+
+TEST_P(ShardsTest, AnyDevicesAndThreadsEndInTheBitsOfOne) {
+  const auto [name, residual] = GetParam();
+  StrategyOptions options = net(residual);
+  options.name = "single";
+  options.devices = 1;
+  const Trained single = trained(options, kShards);
+  options.name = name;
+  for (const int devices : {1, 2, 4, 8})
+    for (const int threads : {1, 3}) {
+      SCOPED_TRACE(::testing::Message() << devices << " devices of " << threads << " threads");
+      options.devices = devices;
+      options.threads = threads;
+      expect_same(trained(options, kShards), single);
+    }
+}
+
+TEST_P(ShardsTest, SoDoMicroBatches) {
+  const auto [name, residual] = GetParam();
+  StrategyOptions options = net(residual);
+  options.micro_batches = 2;
+  options.name = "single";
+  options.devices = 1;
+  options.threads = 2;
+  const Trained single = trained(options, 4);
+  options.name = name;
+  options.devices = 4;
+  options.threads = 1;
+  expect_same(trained(options, 4), single);
+}
+
+std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, bool>>& info) {
+  return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) ? "_batch_norm" : "_lenet");
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, ShardsTest,
+                         ::testing::Combine(::testing::Values("ddp", "data_parallel", "kvstore", "ddp_sharded"),
+                                            ::testing::Bool()),
+                         case_name);
+
+TEST(Shards, LearnWhatOneDeviceWithTheWholeBatchLearns) {
+  StrategyOptions options = net(false);
+  options.devices = 2;
+  const Trained shards = trained(options, kShards), whole = trained(options, 0);
+  for (size_t step = 0; step < whole.losses.size(); ++step)
+    EXPECT_NEAR(shards.losses[step], whole.losses[step], 1e-5) << "step " << step + 1;
+}
+
+TEST(Shards, BatchNormsSeeTheirOwn) {
+  // So shards of one batch are statistics of smaller ones, on one device, too.
+  StrategyOptions options = net(true);
+  options.devices = 1;
+  options.name = "single";
+  EXPECT_NE(trained(options, kShards).losses, trained(options, 0).losses);
+  // And those of two shards on one device are those of two devices' local ones, of which the first's are saved; the
+  // mean of both is saved here.
+  StrategyOptions two = net(true);
+  two.devices = 2;
+  two.batch_norm = BatchNormMode::average;
+  const Trained shards = trained(options, 2), devices = trained(two, 0);
+  for (size_t t = 0; t < shards.state.size(); ++t)
+    for (size_t i = 0; i < shards.state[t].values.size(); ++i)
+      ASSERT_NEAR(shards.state[t].values[i], devices.state[t].values[i], 1e-5) << shards.state[t].name;
+}
+
+TEST(Shards, ADeviceHoldsLogarithmicallyManyGradients) {
+  const StrategyOptions options = net(false);
+  const auto peak = [&](int shards) {
+    StrategyContext context = context_of(options);
+    context.shards = shards;
+    context.replica.optimizer = optimizer_of(options);
+    const auto strategy = make_strategy(options, context);
+    train(*strategy, digits(64, 10), 1, 64, 0.05);
+    return strategy->take_costs(0).memory_at_peak;
+  };
+  // Two devices compute 16 shards each, one after the other.
+  const int64_t one = peak(0)[MemoryPurpose::gradients], several = peak(32)[MemoryPurpose::gradients];
+  EXPECT_LE(several, one * (1 + 1 + 5));
+  EXPECT_GE(several, one * 5) << "the test sees the sums";
+}
+
+TEST(Shards, AFailureOfAThreadIsTheRanks) {
+  StrategyOptions options = net(false);
+  options.threads = 3;
+  options.memory_limit_bytes = 8 << 20;
+  StrategyContext context = context_of(options);
+  context.shards = kShards;
+  testing::expect_error(ExitCode::device, {"rank", "a limit of 8388608"}, [&] {
+    const auto strategy = make_strategy(options, context);
+    train(*strategy, digits(4000, 10), 1, 4000, 0.05);
+  });
+}
+
+}  // namespace
+}  // namespace dptrain::parallel
