@@ -13,7 +13,8 @@ enum class RandomPurpose : uint32_t {
   synthetic = 4,
   sentence_pairs = 5,
   masked_tokens = 6,
-  augmentation = 7
+  augmentation = 7,
+  compression = 8
 };
 
 /// The block of random words that a counter has under a key: Philox4x32-10 (Salmon et al., "Parallel random numbers: as

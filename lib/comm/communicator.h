@@ -67,7 +67,9 @@ class Communicator {
   /// `in` holds size() equal parts; the sum of part r ends in `out` of rank r. Blocks.
   virtual void reduce_scatter(const CommBuffer& in, const CommBuffer& out) = 0;
   /// Rank r's `in` ends as part r of every rank's `out` (size() equal parts). Blocks.
-  virtual void all_gather(const CommBuffer& in, const CommBuffer& out) = 0;
+  void all_gather(const CommBuffer& in, const CommBuffer& out) { start_all_gather(in, out)->wait(); }
+  /// The same, started, as `start_all_reduce` does it.
+  virtual std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) = 0;
   /// Rank r's `in` (parts may differ in size, or be empty) ends in the root's `out` at the sum of the sizes before it.
   /// `out` is read on the root only. Blocks.
   virtual void gather(const CommBuffer& in, const CommBuffer& out, int root) = 0;

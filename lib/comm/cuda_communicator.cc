@@ -53,8 +53,8 @@ class CudaCommunicator final : public Communicator {
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     run({.kind = CommKind::reduce_scatter, .in = in, .out = out}, [&] { meeting_->reduce_scatter(in, out); });
   }
-  void all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    run({.kind = CommKind::all_gather, .in = in, .out = out}, [&] { meeting_->all_gather(in, out); });
+  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    return start({.kind = CommKind::all_gather, .in = in, .out = out}, [&] { meeting_->all_gather(in, out); });
   }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
     run({.kind = CommKind::gather, .in = in, .out = rank() == root ? out : CommBuffer{}, .other = root},

@@ -111,7 +111,9 @@ class NcclCommunicator final : public Communicator {
   }
   void broadcast(const CommBuffer& buffer, int root) override { others_->broadcast(buffer, root); }
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override { others_->reduce_scatter(in, out); }
-  void all_gather(const CommBuffer& in, const CommBuffer& out) override { others_->all_gather(in, out); }
+  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    return others_->start_all_gather(in, out);
+  }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override { others_->gather(in, out, root); }
   void scatter(const CommBuffer& in, const CommBuffer& out, int root) override { others_->scatter(in, out, root); }
   std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {

@@ -96,9 +96,10 @@ class StagedCommunicator final : public Communicator {
     from_to({.kind = CommKind::reduce_scatter, .in = in, .out = out},
             [&](const CommBuffer& from, const CommBuffer& to) { host_->reduce_scatter(from, to); });
   }
-  void all_gather(const CommBuffer& in, const CommBuffer& out) override {
+  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
     from_to({.kind = CommKind::all_gather, .in = in, .out = out},
             [&](const CommBuffer& from, const CommBuffer& to) { host_->all_gather(from, to); });
+    return std::make_unique<Done>();
   }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
     from_to({.kind = CommKind::gather, .in = in, .out = rank() == root ? out : CommBuffer{}, .other = root},

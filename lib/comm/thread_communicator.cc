@@ -67,8 +67,8 @@ class ThreadCommunicator final : public Communicator {
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
   }
-  void all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    start({.kind = CommKind::all_gather, .in = in, .out = out})->wait();
+  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    return start({.kind = CommKind::all_gather, .in = in, .out = out});
   }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
     start({.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root})->wait();

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "tensor/half_precision.h"
+
 namespace dptrain {
 namespace {
 
@@ -47,6 +49,37 @@ void fold(const T* const* in, int ranks, int64_t count, T* __restrict result, T*
   for (int64_t i = 0; i < count; ++i) result[i] += right[i];
 }
 
+// The same of numbers of 16 bits, which are widened as they are read: one temporary more for either half, T(2^k) = k.
+constexpr int kWidenedTemporaries = std::countr_zero(unsigned{kMaxTreeInputs});
+constexpr int64_t kWidenedBlock = kBlockBytes / static_cast<int64_t>(sizeof(float));
+
+template <class Half>
+void fold_widened(const Half* const* in, int ranks, int64_t count, float* __restrict result, float* __restrict spare) {
+  if (ranks == 1) {
+    for (int64_t i = 0; i < count; ++i) result[i] = widened(in[0][i]);
+    return;
+  }
+  const int left = tree_left_ranks(ranks);
+  fold_widened(in, left, count, result, spare);
+  fold_widened(in + left, ranks - left, count, spare, spare + kWidenedBlock);
+  for (int64_t i = 0; i < count; ++i) result[i] += spare[i];
+}
+
+template <class Half>
+void sum_halves(const TreeSum& sum, int64_t begin, int64_t end) {
+  alignas(64) float temporaries[(1 + kWidenedTemporaries) * kWidenedBlock];
+  Half rounded[kWidenedBlock];
+  const Half* at[kMaxTreeInputs];
+  const int ranks = static_cast<int>(sum.inputs.size());
+  for (int64_t i = begin; i < end; i += kWidenedBlock) {
+    const int64_t count = std::min(kWidenedBlock, end - i);
+    for (int r = 0; r < ranks; ++r) at[r] = static_cast<const Half*>(sum.inputs[r]) + i;
+    fold_widened(at, ranks, count, temporaries, temporaries + kWidenedBlock);
+    for (int64_t k = 0; k < count; ++k) rounded[k] = rounded_to<Half>(temporaries[k]);
+    for (void* output : sum.outputs) std::memcpy(static_cast<Half*>(output) + i, rounded, count * sizeof(Half));
+  }
+}
+
 template <class T>
 void sum_range(const TreeSum& sum, int64_t begin, int64_t end) {
   constexpr int64_t block = kBlockBytes / static_cast<int64_t>(sizeof(T));
@@ -74,7 +107,7 @@ void copy_range(const TreeSum& sum, int64_t begin, int64_t end) {
 
 int tree_left_ranks(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1))); }
 
-bool can_sum(DType dtype) { return dtype != DType::u8 && dtype != DType::bf16 && dtype != DType::f16; }
+bool can_sum(DType dtype) { return dtype != DType::u8; }
 
 void TreeSum::run(int64_t begin, int64_t end) const noexcept {
   assert(!inputs.empty() && inputs.size() <= kMaxTreeInputs);
@@ -86,8 +119,8 @@ void TreeSum::run(int64_t begin, int64_t end) const noexcept {
     // Unsigned, for a defined result where an integer sum overflows.
     case DType::i32: return sum_range<uint32_t>(*this, begin, end);
     case DType::i64: return sum_range<uint64_t>(*this, begin, end);
-    case DType::bf16:
-    case DType::f16:
+    case DType::bf16: return sum_halves<Bfloat16>(*this, begin, end);
+    case DType::f16: return sum_halves<Float16>(*this, begin, end);
     case DType::u8: assert(false && "a type that can't be summed");
   }
 }

@@ -13,7 +13,8 @@ constexpr int kMaxTreeInputs = 1024;
 /// How many of `ranks` ranks (2 or more) are in the left half of their tree: the largest power of two below `ranks`.
 int tree_left_ranks(int ranks);
 
-/// Whether values of this type can be summed; u8, bf16 and f16 are for copies alone. Integers wrap around.
+/// Whether values of this type can be summed; u8 is for copies alone. Integers wrap around. bf16 and f16 are added in
+/// f32, and their sum is rounded once, to nearest.
 bool can_sum(DType dtype);
 
 /// outputs[k][i] = the sum of inputs[r][i] over r, for every k, in the one order of sums of the project: the balanced

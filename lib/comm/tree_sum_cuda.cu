@@ -1,3 +1,6 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,29 +19,50 @@ struct Places {
   int output_count;
 };
 
+/// What numbers are added in: those of 16 bits in float.
+template <class T>
+struct Addend {
+  using Type = T;
+  __device__ static T read(T x) { return x; }
+  __device__ static T written(T x) { return x; }
+};
+template <>
+struct Addend<__nv_bfloat16> {
+  using Type = float;
+  __device__ static float read(__nv_bfloat16 x) { return __bfloat162float(x); }
+  __device__ static __nv_bfloat16 written(float x) { return __float2bfloat16_rn(x); }
+};
+template <>
+struct Addend<__half> {
+  using Type = float;
+  __device__ static float read(__half x) { return __half2float(x); }
+  __device__ static __half written(float x) { return __float2half_rn(x); }
+};
+
 /// The balanced tree as a binary counter: after input r the levels of the set bits of r + 1 hold the sums of whole
 /// subtrees, the larger ones first; what is left at the end is added from the smallest up. Reads each input once and
 /// writes each output once, over the links where they lie on other GPUs.
 template <class T>
 __global__ void tree_sum_kernel(Places places, int64_t begin, int64_t end) {
+  using Sum = typename Addend<T>::Type;
   constexpr int kLevels = 7;  // 64 inputs
   for (int64_t i = begin + int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < end;
        i += int64_t{gridDim.x} * blockDim.x) {
-    T level[kLevels];
+    Sum level[kLevels];
     for (int r = 0; r < places.input_count; ++r) {
-      T sum = static_cast<const T*>(places.inputs[r])[i];
+      Sum sum = Addend<T>::read(static_cast<const T*>(places.inputs[r])[i]);
       int height = 0;
       for (; (r >> height) & 1; ++height) sum = level[height] + sum;
       level[height] = sum;
     }
-    T total{};
+    Sum total{};
     bool first = true;
     for (int height = 0; height < kLevels; ++height) {
       if (((places.input_count >> height) & 1) == 0) continue;
       total = first ? level[height] : level[height] + total;
       first = false;
     }
-    for (int o = 0; o < places.output_count; ++o) static_cast<T*>(places.outputs[o])[i] = total;
+    for (int o = 0; o < places.output_count; ++o) static_cast<T*>(places.outputs[o])[i] = Addend<T>::written(total);
   }
 }
 
@@ -79,6 +103,8 @@ void run_tree_sum(CudaDevice& device, const TreeSum& sum, int64_t begin, int64_t
     case DType::f64: return launch_sum<double>(device, places, begin, end);
     case DType::i32: return launch_sum<uint32_t>(device, places, begin, end);
     case DType::i64: return launch_sum<uint64_t>(device, places, begin, end);
+    case DType::bf16: return launch_sum<__nv_bfloat16>(device, places, begin, end);
+    case DType::f16: return launch_sum<__half>(device, places, begin, end);
     default: throw Error(ExitCode::bug, "a type that can't be summed");
   }
 }

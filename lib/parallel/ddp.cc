@@ -22,6 +22,10 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   std::vector<OwnedRange> owners;
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), ranks());
+  if (options.compress.method != CompressionOptions::Method::none && ranks() > 1) {
+    start_compression(context, options);
+    return;
+  }
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(
         std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), options.buckets, owners));
@@ -32,6 +36,22 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
         replica(rank).model(), team().communicator(rank), replica(rank).clock(),
         OwnedUpdates::Options{
             .ranges = owners, .optimizer = context.replica.optimizer, .clip_norm = context.replica.clip_norm});
+  });
+}
+
+void Ddp::start_compression(const StrategyContext& context, const Options& options) {
+  buckets_.resize(static_cast<size_t>(ranks()));
+  compressions_.resize(buckets_.size());
+  team().run("start", [&](int rank) {
+    auto& compression = compressions_[static_cast<size_t>(rank)];
+    compression =
+        std::make_unique<GradientCompression>(GradientCompression::Context{.model = replica(rank).model(),
+                                                                           .communicator = team().communicator(rank),
+                                                                           .loss_factor = replica(rank).loss_factor(),
+                                                                           .seed = context.replica.initialization.seed},
+                                              options.compress);
+    buckets_[static_cast<size_t>(rank)] = std::make_unique<GradientBuckets>(
+        replica(rank).model(), options.buckets, [&](const Bucket& bucket) { return compression->sum_of(bucket); });
   });
 }
 
@@ -57,6 +77,9 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
     Communicator& communicator = team().communicator(rank);
     if (!updates_.empty()) {
       step_with_owners(rank, parts);
+    } else if (!compressions_.empty()) {
+      reduce_unrecorded(rank, parts);
+      update();
     } else if (communicator.can_be_recorded()) {
       step_with_recorded_sums(rank, parts, signature, update);
     } else if (sums_between_parts_) {
@@ -115,16 +138,7 @@ void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& rea
 
 void Ddp::step_with_owners(int rank, const StepParts& parts) {
   Replica& own = replica(rank);
-  if (sums_between_parts_) {
-    own.run_part(0, {}, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
-    GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
-    const InPhase communicating(own.clock(), Phase::communication);
-    buckets.begin_step();
-    for (const Parameter* parameter : own.model().parameters()) buckets.gradient_ready(*parameter);
-    buckets.finish();
-  } else {
-    reduce_in_buckets(rank, parts);
-  }
+  reduce_unrecorded(rank, parts);
   OwnedUpdates& updates = *updates_[static_cast<size_t>(rank)];
   own.exchange().stamp(StepExchange::Point::reduced);
   updates.update(own.optimizer_step(), own.loss_scale());
@@ -133,6 +147,17 @@ void Ddp::step_with_owners(int rank, const StepParts& parts) {
   own.end_update();
   own.exchange().stamp(StepExchange::Point::updated);
   own.exchange().publish();
+}
+
+void Ddp::reduce_unrecorded(int rank, const StepParts& parts) {
+  if (!sums_between_parts_) return reduce_in_buckets(rank, parts);
+  Replica& own = replica(rank);
+  own.run_part(0, {}, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+  GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
+  const InPhase communicating(own.clock(), Phase::communication);
+  buckets.begin_step();
+  for (const Parameter* parameter : own.model().parameters()) buckets.gradient_ready(*parameter);
+  buckets.finish();
 }
 
 void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
@@ -154,6 +179,12 @@ std::vector<nn::NamedValues> Ddp::dealt_out_state(int rank) {
 
 void Ddp::restore_dealt_out(int rank, const TrainingState& state) {
   if (!updates_.empty() && !state.optimizer.empty()) updates_[static_cast<size_t>(rank)]->load_state(state.optimizer);
+  if (!compressions_.empty()) compressions_[static_cast<size_t>(rank)]->load_state(state.compression);
+}
+
+std::vector<nn::NamedValues> Ddp::compression_state(int rank) {
+  if (compressions_.empty()) return {};
+  return compressions_[static_cast<size_t>(rank)]->gather_state();
 }
 
 void Ddp::share_weights(int rank) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "parallel/gradient_buckets.h"
+#include "parallel/gradient_compression.h"
 #include "parallel/owned_updates.h"
 #include "parallel/replicated_strategy.h"
 
@@ -20,6 +21,8 @@ class Ddp final : public ReplicatedStrategy {
     /// name.
     bool find_unused = false;
     bool shard_optimizer = false;
+    /// Of gradients on their way; on one device, where they go nowhere, there is none. Not with shard_optimizer.
+    CompressionOptions compress = {};
   };
   Ddp(const StrategyContext& context, const Options& options);
 
@@ -30,6 +33,8 @@ class Ddp final : public ReplicatedStrategy {
   void share_weights(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
+  std::vector<nn::NamedValues> compression_state(int rank) override;
+  void start_compression(const StrategyContext& context, const Options& options);
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);
   /// A step whose sums are part of what is recorded.
@@ -39,8 +44,11 @@ class Ddp final : public ReplicatedStrategy {
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
   /// The same, with buckets of gradients reduced as they are completed.
   void reduce_in_buckets(int rank, const StepParts& parts);
+  /// The same, for sums that can't be recorded: where ranks record, all buckets are reduced after what is recorded.
+  void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;
+  std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   std::vector<std::unique_ptr<OwnedUpdates>> updates_;  ///< by rank; empty where every rank updates everything
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.

@@ -1,7 +1,6 @@
 #include "parallel/gradient_buckets.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 
@@ -19,6 +18,19 @@ int64_t bytes_of(const nn::Model& model, int first, int end) {
   const int64_t to =
       end < static_cast<int>(parameters.size()) ? model.offset(*parameters[static_cast<size_t>(end)]) : total;
   return 4 * (to - from);
+}
+
+/// What each owner sums of a bucket; without owners all of it is summed everywhere.
+std::vector<PlainSum::Part> parts_of(const Bucket& bucket, const Tensor& gradients,
+                                     const std::vector<OwnedRange>& owners) {
+  const auto window = [&](int64_t begin, int64_t end) { return gradients.window(begin, {end - begin}, Layout::plain); };
+  if (owners.empty()) return {{.gradients = window(bucket.begin, bucket.end)}};
+  std::vector<PlainSum::Part> parts;
+  for (const OwnedRange& range : owners) {
+    const int64_t begin = std::max(bucket.begin, range.begin), end = std::min(bucket.end, range.end);
+    if (begin < end) parts.push_back({.gradients = window(begin, end), .owner = range.owner});
+  }
+  return parts;
 }
 
 /// How many of the first parameters make up at most `limit_bytes`, and at least one.
@@ -59,14 +71,17 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
 }
 
 GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
-                                 std::vector<OwnedRange> owners)
-    : model_(model),
-      communicator_(communicator),
-      overlap_(options.overlap),
-      owners_(std::move(owners)),
+                                 const std::vector<OwnedRange>& owners)
+    : GradientBuckets(model, options, [&](const Bucket& bucket) {
+        return std::make_unique<PlainSum>(communicator, parts_of(bucket, model.gradients(), owners));
+      }) {}
+
+GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make)
+    : overlap_(options.overlap),
       buckets_(plan_buckets(model, options)),
       bucket_of_parameter_(model.parameters().size()),
       missing_(buckets_.size()) {
+  for (const Bucket& bucket : buckets_) sums_.push_back(make(bucket));
   for (size_t b = 0; b < buckets_.size(); ++b)
     for (int p = buckets_[b].first_parameter; p < buckets_[b].end_parameter; ++p)
       bucket_of_parameter_[static_cast<size_t>(p)] = static_cast<int>(b);
@@ -75,7 +90,6 @@ GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, c
 void GradientBuckets::begin_step() {
   for (size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].end_parameter - buckets_[b].first_parameter;
   next_ = 0;
-  started_.clear();
 }
 
 void GradientBuckets::gradient_ready(const Parameter& parameter) {
@@ -84,26 +98,16 @@ void GradientBuckets::gradient_ready(const Parameter& parameter) {
 }
 
 void GradientBuckets::start_complete_buckets() {
-  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) start(buckets_[next_]);
-}
-
-void GradientBuckets::start(const Bucket& bucket) {
-  const auto buffer = [&](int64_t begin, int64_t end) {
-    const Tensor part = model_.gradients().window(begin, {end - begin}, Layout::plain);
-    return CommBuffer{.data = part.raw(), .elements = part.elements(), .dtype = part.dtype()};
-  };
-  if (owners_.empty()) started_.push_back(communicator_.start_all_reduce(buffer(bucket.begin, bucket.end)));
-  for (const OwnedRange& range : owners_) {
-    const int64_t begin = std::max(bucket.begin, range.begin), end = std::min(bucket.end, range.end);
-    if (begin < end) started_.push_back(communicator_.start_reduce(buffer(begin, end), range.owner));
+  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) {
+    sums_[next_]->start();
+    if (next_ > 0) sums_[next_ - 1]->go_on();
   }
 }
 
 void GradientBuckets::finish() {
   start_complete_buckets();
   DPTRAIN_CHECK(next_ == buckets_.size(), "bucket {} of {} has parameters without gradients", next_, buckets_.size());
-  for (auto& work : started_) work->wait();
-  started_.clear();
+  for (const auto& sum : sums_) sum->finish();
 }
 
 }  // namespace dptrain::parallel

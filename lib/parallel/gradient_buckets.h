@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "nn/model.h"
+#include "parallel/bucket_sum.h"
 #include "parallel/owned_range.h"
 
 namespace dptrain::parallel {
@@ -37,7 +39,10 @@ class GradientBuckets {
  public:
   /// `owners`: where each range is to be summed, all of the gradients in order; by default everywhere.
   GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
-                  std::vector<OwnedRange> owners = {});
+                  const std::vector<OwnedRange>& owners = {});
+  /// With sums of another kind.
+  using MakeSum = std::function<std::unique_ptr<BucketSum>(const Bucket&)>;
+  GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make);
 
   /// Before backward.
   void begin_step();
@@ -51,17 +56,13 @@ class GradientBuckets {
 
  private:
   void start_complete_buckets();
-  void start(const Bucket& bucket);
 
-  nn::Model& model_;
-  Communicator& communicator_;
   bool overlap_;
-  std::vector<OwnedRange> owners_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_parameter_;
-  std::vector<int> missing_;  ///< by bucket: parameters whose gradients are not complete yet
-  size_t next_ = 0;           ///< the first bucket not started
-  std::vector<std::unique_ptr<CommWork>> started_;
+  std::vector<int> missing_;                      ///< by bucket: parameters whose gradients are not complete yet
+  size_t next_ = 0;                               ///< the first bucket not started
+  std::vector<std::unique_ptr<BucketSum>> sums_;  ///< by bucket
 };
 
 }  // namespace dptrain::parallel

@@ -177,7 +177,11 @@ TrainingState ReplicatedStrategy::training_state() {
     if (rank == 0) state = replica(0).training_state();
     const CommCounts before = team_.communicator(rank).counts();
     std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
-    if (rank == 0) std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
+    std::vector<nn::NamedValues> compression = compression_state(rank);
+    if (rank == 0) {
+      std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
+      state.compression = std::move(compression);
+    }
     // What a checkpoint takes is no part of a step.
     const CommCounts after = team_.communicator(rank).counts();
     reported_[static_cast<size_t>(rank)].bytes += after.bytes - before.bytes;

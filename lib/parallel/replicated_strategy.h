@@ -59,6 +59,9 @@ class ReplicatedStrategy : public Strategy {
   /// so is the way back.
   virtual std::vector<nn::NamedValues> dealt_out_state(int) { return {}; }
   virtual void restore_dealt_out(int, const TrainingState&) {}
+  /// What lossy exchanges of gradients carry along, of all ranks: on rank 0. Called on every rank's thread; restored as
+  /// dealt out state is.
+  virtual std::vector<nn::NamedValues> compression_state(int) { return {}; }
   /// Broadcasts rank 0's flat tensor to the same tensor of all.
   void broadcast_from_first(int rank, const Tensor& tensor);
 

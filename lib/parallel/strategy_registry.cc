@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
 #include "parallel/kvstore.h"
@@ -62,6 +63,10 @@ Make read_ddp(ConfigReader& options, int) {
                                     "is zero");
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
+  ddp.compress = read_compression(options);
+  if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
+    options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
+                    compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 

@@ -15,6 +15,8 @@ struct TrainingState {
   std::vector<nn::NamedValues>
       optimizer;                         ///< "exp_avg.conv1.weight": the optimizer's name for it, then the parameter's
   std::vector<nn::NamedValues> average;  ///< the weights' moving average, by parameter; empty where there is none
+  /// What lossy exchanges of gradients carry along; empty where there are none.
+  std::vector<nn::NamedValues> compression = {};
   std::optional<optim::LossScaleNumbers> loss_scale;  ///< of fp16
 };
 

@@ -61,8 +61,9 @@ class FinishedCommunicator final : public Communicator {
   void reduce_scatter(const CommBuffer& i, const CommBuffer& o) override {
     finish([&] { inner_->reduce_scatter(i, o); });
   }
-  void all_gather(const CommBuffer& i, const CommBuffer& o) override {
-    finish([&] { inner_->all_gather(i, o); });
+  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& i, const CommBuffer& o) override {
+    enter();
+    return std::make_unique<Work>(device(), inner_->start_all_gather(i, o));
   }
   void gather(const CommBuffer& i, const CommBuffer& o, int r) override {
     finish([&] { inner_->gather(i, o, r); });

@@ -59,6 +59,21 @@ TEST_P(StartedAllReduceTest, ReducesToEveryRankMayBeStartedAmongThem) {
   });
 }
 
+TEST_P(StartedAllReduceTest, AllGathersMayBeStartedAmongThem) {
+  run([&](Communicator& comm) {
+    constexpr int64_t kPart = 1000;
+    Values<float> summed = bucket(comm.rank(), 2, 65'537), part = bucket(comm.rank(), 0, kPart);
+    Values<float> all = bucket(0, 0, kPart * size());
+    const auto gathering = comm.start_all_gather(buffer_of(part), buffer_of(all));
+    const auto summing = comm.start_all_reduce(buffer_of(summed));
+    summing->wait();
+    gathering->wait();
+    EXPECT_TRUE(is_summed(summed, 2));
+    for (size_t i = 0; i < all.size(); ++i)
+      ASSERT_EQ(all[i], static_cast<float>(i / kPart + 1)) << "the part of rank " << i / kPart;
+  });
+}
+
 TEST_P(StartedAllReduceTest, StartDoesntWaitForTheOthers) {
   if (kind().meets_at_start) return;
   std::atomic<int> started = 0;

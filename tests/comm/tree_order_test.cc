@@ -4,6 +4,7 @@
 
 #include "comm/communicator_fixture.h"
 #include "comm/tree_sum.h"
+#include "tensor/half_precision.h"
 
 namespace dptrain {
 namespace {
@@ -70,12 +71,71 @@ TEST(TreeSumTest, IsTheTreeForAnyNumberOfInputs) {
   expect_tree_of_inputs<double>(kMaxTreeInputs, 50);
 }
 
+/// Numbers of 16 bits, of very different size, and their sums in f32, rounded once.
+template <class Half>
+std::vector<std::vector<Half>> rough_halves(int ranks, int64_t count) {
+  std::vector<std::vector<Half>> halves;
+  for (const auto& row : rough_values<float>(ranks, count)) {
+    halves.emplace_back();
+    for (const float value : row) halves.back().push_back(rounded_to<Half>(std::ldexp(value, -36)));
+  }
+  return halves;
+}
+
+template <class Half>
+std::vector<Half> rounded_trees_of(const std::vector<std::vector<Half>>& halves) {
+  std::vector<std::vector<float>> wide;
+  for (const auto& row : halves) {
+    wide.emplace_back();
+    for (const Half value : row) wide.back().push_back(widened(value));
+  }
+  std::vector<Half> result;
+  for (const float sum : trees_of(wide)) result.push_back(rounded_to<Half>(sum));
+  return result;
+}
+
+template <class Half>
+void expect_rounded_tree_of_inputs(int inputs, int64_t count) {
+  auto halves = rough_halves<Half>(inputs, count);
+  std::vector<Half> result(count);
+  TreeSum sum{.inputs = {}, .outputs = {result.data()}, .elements = count, .dtype = dtype_of<Half>()};
+  for (auto& row : halves) sum.inputs.push_back(row.data());
+  sum.run(count / 4, count);
+  sum.run(0, count / 4);
+  EXPECT_TRUE(same_bits(result.data(), rounded_trees_of(halves).data(), count)) << inputs;
+}
+
+TEST(TreeSumTest, OfSixteenBitsIsRoundedOnce) {
+  for (int inputs = 1; inputs <= 20; ++inputs) {
+    expect_rounded_tree_of_inputs<Bfloat16>(inputs, 3000);
+    expect_rounded_tree_of_inputs<Float16>(inputs, 3000);
+  }
+  expect_rounded_tree_of_inputs<Bfloat16>(kMaxTreeInputs, 50);
+  expect_rounded_tree_of_inputs<Float16>(kMaxTreeInputs - 1, 50);
+}
+
 TEST(TreeSumTest, LeftHalfIsTheLargestPowerOfTwoBelow) {
   const std::vector<int> left = {1, 2, 2, 4, 4, 4, 4, 8};
   for (int ranks = 2; ranks <= 9; ++ranks) EXPECT_EQ(tree_left_ranks(ranks), left[ranks - 2]) << ranks;
 }
 
-class TreeOrderTest : public CommunicatorTest {};
+class TreeOrderTest : public CommunicatorTest {
+ protected:
+  template <class Half>
+  void expect_rounded_all_reduce() const {
+    const int64_t count = 30'011;
+    const auto rough = rough_halves<Half>(size(), count);
+    const std::vector<Half> expected = rounded_trees_of(rough);
+    run([&](Communicator& comm) {
+      Values<Half> mine = values<Half>(count, [&](int64_t i) { return rough[comm.rank()][i]; });
+      const int64_t before = comm.counts().bytes;
+      comm.all_reduce(buffer_of(mine));
+      EXPECT_TRUE(same_bits(mine.data(), expected.data(), count));
+      const int64_t total = 2 * (size() - 1) * 2 * count;
+      EXPECT_NEAR(comm.counts().bytes - before, total / size(), 1) << "two bytes a number";
+    });
+  }
+};
 
 TEST_P(TreeOrderTest, OrderShowsInTheBits) {
   // From the left this is 1e8 + 1 - 1e8 + 1...: the 1 after 1e8 is lost, the one after 0 isn't. In the tree both are
@@ -109,6 +169,11 @@ TEST_P(TreeOrderTest, EverySumIsTheTreeToTheLastBit) {
       EXPECT_TRUE(same_bits(out.data(), expected.data() + comm.rank() * part, part));
     });
   }
+}
+
+TEST_P(TreeOrderTest, SumsOfSixteenBitsAreRoundedOnce) {
+  expect_rounded_all_reduce<Bfloat16>();
+  expect_rounded_all_reduce<Float16>();
 }
 
 TEST_P(TreeOrderTest, BitsDontDependOnWhoArrivesLast) {

@@ -85,6 +85,14 @@ inline bool is_pipeline(const StrategyOptions& options) {
   return options.name == "model_parallel" || options.name == "hybrid";
 }
 
+/// "ddp_bf16" and others are ddp with `compress`.
+inline CompressionOptions::Method compression_of(const std::string& name) {
+  using Method = CompressionOptions::Method;
+  for (const Method method : {Method::bf16, Method::fp16, Method::powersgd, Method::two_bit})
+    if (name == std::string("ddp_") + compression_name(method)) return method;
+  return Method::none;
+}
+
 /// The strategy of these options, over a context that may differ from theirs; "ddp_sharded" is ddp with
 /// shard_optimizer, "kvstore_local" and others kvstore of that type or placement.
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const StrategyContext& context) {
@@ -101,7 +109,8 @@ inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, c
     return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
                                                      .find_unused = options.find_unused,
-                                                     .shard_optimizer = options.name == "ddp_sharded"});
+                                                     .shard_optimizer = options.name == "ddp_sharded",
+                                                     .compress = {.method = compression_of(options.name)}});
 }
 
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {

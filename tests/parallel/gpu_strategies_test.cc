@@ -157,6 +157,37 @@ TEST_F(CudaStrategies, AGpuAndACpuWorkerAreStagesOfAPipeline) {
   }
 }
 
+constexpr const char* kCompressed[] = {"ddp_bf16", "ddp_fp16", "ddp_powersgd", "ddp_two_bit"};
+
+TEST_F(CudaStrategies, CompressedGradientsAreLearnedFrom) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16}) {
+    StrategyOptions options{.sgd = {.momentum = 0.9}, .list = {kGpu, kGpu, kGpu}, .precision = precision};
+    const auto ddp = trained(options, 4, 16, 56);
+    for (const char* name : kCompressed) {
+      SCOPED_TRACE(::testing::Message() << name << ", precision " << static_cast<int>(precision));
+      options.name = name;
+      const auto compressed = trained(options, 4, 16, 56);
+      for (size_t step = 0; step < ddp.losses.size(); ++step)
+        EXPECT_NEAR(compressed.losses[step], ddp.losses[step], 0.05 * ddp.losses[step]) << "step " << step + 1;
+      expect_same_bits(trained(options, 4, 16, 56).state, compressed.state);
+    }
+  }
+}
+
+TEST_F(CudaStrategies, CompressedGradientsThatOverflowSkipTheStep) {
+  for (const char* name : kCompressed) {
+    SCOPED_TRACE(name);
+    const StrategyOptions options{.name = name, .list = {kGpu, kGpu}, .precision = Precision::fp16};
+    StrategyContext context = context_of(options);
+    context.replica.initialization.weights = nn::Initializer::normal(3.0);
+    const auto strategy = make_strategy(options, context);
+    const State before = strategy->state_dict();
+    train(*strategy, digits(16, 10), 1, 16, 0.05);
+    EXPECT_EQ(strategy->take_costs(0).skipped_steps, 1);
+    expect_same_bits(strategy->state_dict(), before);
+  }
+}
+
 /// Of machines with several GPUs: a machine with one is whole without it.
 class NcclStrategies : public CudaStrategies {};
 

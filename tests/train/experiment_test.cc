@@ -108,6 +108,14 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy=ddq"}, {"strategy", "ddp"});
   refused(config, {"strategy={name: ddp, bucket_mb: 0}"}, {"strategy.bucket_mb"});
   refused(config, {"strategy={name: ddp, shard_optimizer: 2}"}, {"strategy.shard_optimizer", "got 2"});
+  refused(config, {"strategy={name: ddp, compress: zip}"}, {"strategy.compress", "powersgd", "got 'zip'"});
+  refused(config, {"strategy={name: ddp, compress: {name: powersgd, rank: 0}}"},
+          {"strategy.compress.rank", "from 1", "got 0"});
+  refused(config, {"strategy={name: ddp, compress: {name: two_bit, threshold: 0}}"},
+          {"strategy.compress.threshold", "over 0", "got 0"});
+  refused(config, {"strategy={name: ddp, compress: {name: two_bit, rank: 2}}"}, {"strategy.compress.rank"});
+  refused(config, {"strategy={name: ddp, compress: bf16, shard_optimizer: true}"},
+          {"strategy.compress", "sharded optimizer", "got bf16", "shard_optimizer: false"});
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist_sync}"}, {"strategy.type", "dist_sync", "several hosts"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
@@ -116,6 +124,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"shards=6"}, {"shards", "power of two", "got 6"});
   refused(config, {"shards=1"}, {"shards", "2 devices divide"});
   refused(config, {"shards=8", "split=[1, 2]"}, {"shards", "no split"});
+  refused(config, {"shards=8", "strategy={name: ddp, compress: bf16}"}, {"shards", "compress: none", "got bf16"});
   refused(config, {"shards=8", "batch_norm=sync"}, {"shards", "batch_norm: local", "got sync"});
   refused(config, {"shards=8", "strategy={name: model_parallel, micro_batches: 2}"}, {"shards", "model_parallel"});
   refused(config, {"name=a/b"}, {"name", "no slash"});

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dptrain::ops {
+
+/// Powers of two as the exponents that f32 stores.
+struct HalfRange {
+  uint32_t factor;
+  uint32_t inverse;
+};
+
+/// What values of at most `bound`, given by its bits, are multiplied by to use f16's range, and the inverse. The bound
+/// lies under 2^(e - 126), e being its exponent: 2^(141 - e) brings it under 2^15, half of what f16 holds, so that
+/// sums of rounded values still fit. Both are normal numbers.
+constexpr HalfRange half_range(uint32_t bound_bits) {
+  constexpr uint32_t kOne = 127, kLargest = 253, kNotFinite = 255;
+  const uint32_t exponent = bound_bits >> 23 & 0xff;
+  uint32_t factor = 268 - exponent;
+  if (factor > kLargest) factor = kLargest;
+  if (exponent == kNotFinite) factor = kOne;
+  return {factor << 23, (2 * kOne - factor) << 23};
+}
+
+}  // namespace dptrain::ops

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops {
+
+// What PowerSGD's power iteration needs beside products of matrices (Vogels et al., "PowerSGD: practical low-rank
+// gradient compression for distributed optimization", 2019, algorithm 1). All f32 and plain.
+
+/// Makes the columns of matrix [N, R] orthonormal, in place: modified Gram-Schmidt, from the first to the last, in
+/// double. A column that is all but 1e-6 of it a combination of those before it becomes zero; one that isn't finite
+/// becomes NaN.
+void orthogonalize_columns(const Tensor& matrix);
+
+/// directions [R, M] = found [R, M], but for rows of `found` that are zero or not finite: those stay as they are, as
+/// nothing could be found from them.
+void renew_directions(const Tensor& directions, const Tensor& found);
+
+}  // namespace dptrain::ops

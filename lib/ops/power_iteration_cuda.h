@@ -1,0 +1,10 @@
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace dptrain::ops::cuda {
+
+void orthogonalize_columns(const Tensor& matrix);
+void renew_directions(const Tensor& directions, const Tensor& found);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,25 @@
+#include "parallel/bucket_sum.h"
+
+#include <utility>
+
+#include "parallel/comm_buffer.h"
+
+namespace dptrain::parallel {
+
+PlainSum::PlainSum(Communicator& communicator, std::vector<Part> parts)
+    : communicator_(communicator), parts_(std::move(parts)) {}
+
+void PlainSum::start() {
+  for (const Part& part : parts_) {
+    const CommBuffer buffer = comm_buffer(part.gradients);
+    started_.push_back(part.owner == kEverybody ? communicator_.start_all_reduce(buffer)
+                                                : communicator_.start_reduce(buffer, part.owner));
+  }
+}
+
+void PlainSum::finish() {
+  for (auto& work : started_) work->wait();
+  started_.clear();
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,47 @@
+#include "parallel/compression_options.h"
+
+#include <array>
+
+namespace dptrain::parallel {
+
+const char* compression_name(CompressionOptions::Method method) {
+  switch (method) {
+    case CompressionOptions::Method::none: return "none";
+    case CompressionOptions::Method::bf16: return "bf16";
+    case CompressionOptions::Method::fp16: return "fp16";
+    case CompressionOptions::Method::powersgd: return "powersgd";
+    case CompressionOptions::Method::two_bit: return "two_bit";
+  }
+  return "";
+}
+
+CompressionOptions read_compression(ConfigReader& strategy) {
+  using Method = CompressionOptions::Method;
+  CompressionOptions read;
+  const auto chooses = [&read](Method method) { return [&read, method](ConfigReader&) { read.method = method; }; };
+  const std::array<ConfigChoice, 5> choices = {{
+      {"none", "gradients as they are, in f32", chooses(Method::none)},
+      {"bf16", "rounded to bf16: half the bytes", chooses(Method::bf16)},
+      {"fp16", "scaled and rounded to fp16: half the bytes", chooses(Method::fp16)},
+      {"powersgd", "weights as products of two thin matrices, what they leave out is kept for the next step",
+       [&read](ConfigReader& options) {
+         read.method = Method::powersgd;
+         read.rank = static_cast<int>(
+             options.integer("rank", read.rank, {.min = 1, .max = 1024, .help = "columns of the thin matrices"}));
+       }},
+      {"two_bit", "two bits a gradient, what they leave out is kept for the next step",
+       [&read](ConfigReader& options) {
+         read.method = Method::two_bit;
+         read.threshold = options.number("threshold", read.threshold,
+                                         {.min = 0,
+                                          .max = 1000,
+                                          .exclusive_min = true,
+                                          .help = "what is sent of a gradient that is at least as large, as a multiple "
+                                                  "of the root mean square of its tensor"});
+       }},
+  }};
+  strategy.named("compress", choices, "none", "how gradients are made smaller before devices exchange them");
+  return read;
+}
+
+}  // namespace dptrain::parallel

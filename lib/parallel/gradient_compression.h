@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "nn/named_values.h"
+#include "parallel/bucket_sum.h"
+#include "parallel/compression_options.h"
+#include "parallel/gradient_buckets.h"
+
+namespace dptrain::parallel {
+
+/// One rank's end of sums of compressed gradients: makes those of its buckets, and has what methods carry from step to
+/// step, which is part of the training's state.
+class GradientCompression {
+ public:
+  struct Context {
+    nn::Model& model;
+    Communicator& communicator;
+    Tensor loss_factor;  ///< f32 [1], what losses are multiplied by; undefined for 1
+    uint64_t seed = 0;   ///< of PowerSGD's first directions
+  };
+  GradientCompression(const Context& context, const CompressionOptions& options);
+
+  std::unique_ptr<BucketSum> sum_of(const Bucket& bucket) const;
+
+  /// What this rank hasn't sent, flat, as the model's gradients lie; undefined where the method keeps nothing.
+  const Tensor& residual() const { return residual_; }
+
+  /// On rank 0, of all ranks: "residual.1.conv1.weight", what rank 1 hasn't sent; "direction.conv1.weight", [R, I].
+  /// Nothing elsewhere. Every rank calls it.
+  std::vector<nn::NamedValues> gather_state();
+  /// Goes on from there. What as many ranks kept each of them gets back; what others kept is added up on rank 0, so
+  /// that nothing is lost. Directions of other ranks than this method's are left.
+  void load_state(const std::vector<nn::NamedValues>& state);
+
+ private:
+  std::unique_ptr<BucketSum> two_bit_sum(const Bucket& bucket) const;
+  std::unique_ptr<BucketSum> power_sgd_sum(const Bucket& bucket) const;
+  /// A parameter's part of a flat tensor.
+  Tensor part(const Tensor& flat, const Parameter& parameter) const;
+  void load_residuals(const std::vector<nn::NamedValues>& state);
+
+  Context context_;
+  CompressionOptions options_;
+  Tensor residual_;
+  std::vector<Tensor> directions_;  ///< by parameter; undefined for those that aren't factored
+};
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,48 @@
+#include "parallel/half_sum.h"
+
+#include "ops/reorder.h"
+#include "ops/scaled_half.h"
+#include "parallel/comm_buffer.h"
+
+namespace dptrain::parallel {
+
+HalfSum::HalfSum(Communicator& communicator, const Tensor& gradients, DType format)
+    : communicator_(communicator),
+      gradients_(gradients),
+      halves_(Tensor::empty(gradients.device(), gradients.shape(),
+                            {.dtype = format, .purpose = MemoryPurpose::communication})) {
+  if (format == DType::f16) bound_ = Tensor::empty(gradients.device(), {1}, {.purpose = MemoryPurpose::communication});
+}
+
+void HalfSum::start() {
+  if (!bound_.defined()) return start_sum();
+  bound_.copy_from(ops::largest_magnitude(gradients_));
+  bounding_ = communicator_.start_all_reduce(comm_buffer(bound_));
+}
+
+void HalfSum::go_on() {
+  if (bounding_ == nullptr) return;
+  bounding_->wait();
+  bounding_.reset();
+  start_sum();
+}
+
+void HalfSum::start_sum() {
+  if (bound_.defined())
+    ops::scale_to_f16(gradients_, bound_, halves_);
+  else
+    ops::reorder_into(gradients_, halves_);
+  summing_ = communicator_.start_all_reduce(comm_buffer(halves_));
+}
+
+void HalfSum::finish() {
+  go_on();
+  summing_->wait();
+  summing_.reset();
+  if (bound_.defined())
+    ops::scale_from_f16(halves_, bound_, gradients_);
+  else
+    ops::reorder_into(halves_, gradients_);
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "parallel/bucket_sum.h"
+
+namespace dptrain::parallel {
+
+/// A bucket's gradients exchanged in 16 bits (PyTorch's bf16_compress_hook and fp16_compress_hook): every rank rounds
+/// its own, they are added in f32 in the tree's order over the ranks, and the sum is rounded once. Half the bytes of
+/// PlainSum. No rank keeps what rounding took away.
+///
+/// f16 has 10 bits of mantissa where bf16 has 7, but a small range: the ranks first add up their largest magnitudes,
+/// which bounds every sum, and scale by a power of two that follows from it (ops/scaled_half.h).
+class HalfSum final : public BucketSum {
+ public:
+  /// `gradients`: flat f32, of the bucket. `format`: bf16 or f16.
+  HalfSum(Communicator& communicator, const Tensor& gradients, DType format);
+
+  void start() override;
+  void go_on() override;
+  void finish() override;
+
+ private:
+  void start_sum();
+
+  Communicator& communicator_;
+  Tensor gradients_;
+  Tensor halves_;
+  Tensor bound_;                        ///< f32 [1], of f16
+  std::unique_ptr<CommWork> bounding_;  ///< of f16, until the sum is started
+  std::unique_ptr<CommWork> summing_;
+};
+
+}  // namespace dptrain::parallel
