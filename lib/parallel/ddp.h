@@ -41,6 +41,7 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_in_buckets(int rank, const StepParts& parts);
 
   bool find_unused_;
+  PlantedFault planted_;
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   std::vector<std::unique_ptr<OwnedUpdates>> updates_;  ///< by rank; empty where every rank updates everything
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.

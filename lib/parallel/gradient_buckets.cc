@@ -63,6 +63,7 @@ GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, c
     : model_(model),
       communicator_(communicator),
       overlap_(options.overlap),
+      leave_out_last_(options.leave_out_last),
       owners_(std::move(owners)),
       buckets_(plan_buckets(model, options)),
       bucket_of_parameter_(model.parameters().size()),
@@ -88,6 +89,7 @@ void GradientBuckets::start_complete_buckets() {
 }
 
 void GradientBuckets::start(const Bucket& bucket) {
+  if (leave_out_last_ && &bucket == &buckets_.back()) return;
   const auto buffer = [&](int64_t begin, int64_t end) {
     const Tensor part = model_.gradients().window(begin, {end - begin}, Layout::plain);
     return CommBuffer{.data = part.raw(), .elements = part.elements(), .dtype = part.dtype()};

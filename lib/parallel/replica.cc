@@ -62,12 +62,17 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
                               spec.input)),
       clip_norm_(spec.clip_norm),
       label_smoothing_(spec.label_smoothing),
+      observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
   if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
+  if (observer_ == nullptr) return;
+  model_->watch_stages([this](int stage, const Tensor& output, const nn::ForwardContext& context) {
+    observer_->on_stage(*model_, stage, output, context.sample_ids);
+  });
 }
 
 void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
@@ -89,7 +94,7 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
-  if (shares_statistics()) {
+  if (shares_statistics() || observer_ != nullptr) {
     give(StepRecorder::How::done);
     return StepRecorder::How::done;
   }
@@ -236,6 +241,7 @@ optim::OptimizerStep Replica::optimizer_step() const {
 
 void Replica::update(const SumOverParts& sum) {
   const InPhase updating(clock_, Phase::optimizer);
+  if (observer_ != nullptr) observer_->on_gradients(*model_, model_->gradients(), 0);
   optim::OptimizerStep step = optimizer_step();
   if (loss_scale_) {
     loss_scale_->look_at(model_->gradients());

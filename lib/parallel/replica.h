@@ -11,6 +11,7 @@
 #include "optim/weight_average.h"
 #include "parallel/phase_clock.h"
 #include "parallel/step_exchange.h"
+#include "parallel/step_observer.h"
 #include "parallel/step_recorder.h"
 #include "parallel/text_numbers.h"
 #include "parallel/training_state.h"
@@ -41,6 +42,7 @@ struct ReplicaSpec {
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
   nn::StageRange part = {};  ///< the stages of the model that the device has
+  StepObserver* observer = nullptr;
 };
 
 struct StepNumbers {
@@ -196,6 +198,7 @@ class Replica {
   std::optional<double> clip_norm_;
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
+  StepObserver* observer_;
   StepNumbers numbers_;
   PhaseClock clock_;
   StepExchange exchange_;
