@@ -87,7 +87,7 @@ class Planner {
     ConfigNode listed = config_;
     set(listed, "strategy=ddp");
     devices_ = static_cast<int>(read(listed, default_name_).devices.size());
-    require_model_fits(single(), *data_.train);
+    require_model_fits(own_, *data_.train);
     facts_ = facts_of(own_, *data_.train);
   }
 

@@ -16,6 +16,13 @@ using nlohmann::ordered_json;
 constexpr std::array kPasses = {ComparedPass::forward, ComparedPass::loss, ComparedPass::backward,
                                 ComparedPass::weights};
 
+constexpr const char* kLegend =
+    "Differences from single are the norm of the difference over the norm, of the layer that comes nearest to its "
+    "bound "
+    "or goes farthest beyond; the bound is that of the nearest of all. It is ten times what another order of the "
+    "samples "
+    "changes in single.";
+
 std::string figure(double value) { return fmt::format("{:.1e}", value); }
 
 /// Of all passes.
@@ -46,7 +53,9 @@ std::string place_of(const LayerDifference& layer) {
 }
 
 std::string first_divergence(const VerifiedRow& row, const VerifiedLayer& layer) {
-  return fmt::format("{} diverges from single first {}: difference {}, bound {}", row.name, place_of(layer.found),
+  const bool by_design = row.verdict == Verdict::differs_by_design;
+  return fmt::format("{} {} first {}: difference {}, bound {}", row.name,
+                     by_design ? "differs by design," : "diverges from single", place_of(layer.found),
                      figure(layer.found.difference), figure(layer.bound));
 }
 
@@ -55,7 +64,7 @@ std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows) {
                                       {.header = "forward", .cells = {}},
                                       {.header = "backward", .cells = {}},
                                       {.header = "weights", .cells = {}},
-                                      {.header = "of bound", .cells = {}},
+                                      {.header = "bound", .cells = {}},
                                       {.header = "verdict", .cells = {}, .left_aligned = true}};
   for (const VerifiedRow& row : rows) {
     const VerifiedLayer* nearest = nearest_to_bound(row);
@@ -63,7 +72,7 @@ std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows) {
     columns[1].cells.push_back(difference_in(row, ComparedPass::forward));
     columns[2].cells.push_back(difference_in(row, ComparedPass::backward));
     columns[3].cells.push_back(difference_in(row, ComparedPass::weights));
-    columns[4].cells.push_back(nearest == nullptr ? "-" : fmt::format("{:.2g}", nearest->share()));
+    columns[4].cells.push_back(nearest == nullptr ? "-" : figure(nearest->bound));
     columns[5].cells.emplace_back(verdict_name(row.verdict));
   }
   return columns;
@@ -106,11 +115,7 @@ std::vector<std::string> VerificationReport::failures() const {
 
 std::string VerificationReport::text(int width) const {
   std::string text = text_table(columns_of(rows), width);
-  text += "\n" + wrapped(
-                     "Differences from single are the norm of the difference over the norm, each of the layer that "
-                     "comes nearest to its bound, which is ten times what another order of the samples changes in "
-                     "single.",
-                     width);
+  text += "\n" + wrapped(kLegend, width);
   for (const VerifiedRow& row : rows) {
     if (row.verdict == Verdict::not_compared) text += "\n" + wrapped(row.name + ": " + row.reason + ".", width);
     const VerifiedLayer* first = row.first_divergence();
