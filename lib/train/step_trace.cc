@@ -1,6 +1,7 @@
 #include "train/step_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -89,6 +90,15 @@ void reorder(Batch& batch, const TraceOptions& options, const Experiment& experi
                                {.augmentations = experiment.augmentations, .epoch = epoch});
 }
 
+void nudge_weights(parallel::Strategy& strategy, int roundings) {
+  std::vector<nn::NamedValues> state = strategy.state_dict();
+  const double share = roundings * std::ldexp(1.0, -24);
+  for (nn::NamedValues& tensor : state)
+    for (size_t i = 0; i < tensor.values.size(); ++i)
+      tensor.values[i] = static_cast<float>(tensor.values[i] * (i % 2 == 0 ? 1 + share : 1 - share));
+  strategy.restore({.model = state, .optimizer = {}, .average = {}, .loss_scale = {}});
+}
+
 }  // namespace
 
 Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options) {
@@ -98,6 +108,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
   context.planted = options.planted;
   const auto strategy = experiment.strategy.make(context);
   load_initial_weights(*strategy, experiment, *data.train);
+  if (options.nudge_roundings > 0) nudge_weights(*strategy, options.nudge_roundings);
   const std::vector<Device*> devices = strategy->batch_devices();
   BatchLoader loader(data.train, {.batch_size = experiment.batch_size,
                                   .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,

@@ -41,6 +41,8 @@ enum class SampleOrder {
 struct TraceOptions {
   int64_t steps = 1;
   SampleOrder order = SampleOrder::drawn;  ///< another one than drawn: of `single` alone
+  /// How many roundings weights begin off, 2^-24 of themselves each: every second one above, the others below.
+  int nudge_roundings = 0;
   parallel::PlantedFault planted = parallel::PlantedFault::none;
 };
 

@@ -14,8 +14,11 @@ namespace dptrain::train {
 namespace {
 
 constexpr double kNoiseToBound = 10;
-/// Sums of a layer may come out alike in the orders that are tried: a few roundings of f32 are always allowed.
+/// What is tried may round a layer's sums alike: a few roundings of f32 are always allowed.
 constexpr double kLeastNoise = 8.0 / (1 << 24);
+/// Few activations are so near to zero that a rounding decides whether ReLU lets them pass; but one that does changes
+/// many gradients at once. Among so many roundings there are some.
+constexpr int kManyRoundings = 64;
 
 bool is_statistic(const Trace& trace, const LayerDifference& layer) {
   return layer.pass == ComparedPass::weights && !trace.steps.back().gradients.contains(layer.layer);
@@ -63,17 +66,15 @@ const Verification::Reference& Verification::reference(int64_t micro_batches) {
   single.accumulate = micro_batches;
   Reference made{.trace = trace_of(single, plan_.data, {.steps = options_.steps}), .bounds = {}};
   for (const StepTrace& step : made.trace.steps) require_finite(step.score, step.numbers);
-  const auto add_noise = [&](const Experiment& experiment, SampleOrder order) {
-    const auto noise =
-        trace_differences(trace_of(experiment, plan_.data, {.steps = options_.steps, .order = order}), made.trace);
+  const auto allow = [&](const Experiment& experiment, const TraceOptions& options, double times) {
+    const auto noise = trace_differences(trace_of(experiment, plan_.data, options), made.trace);
     made.bounds.resize(noise.size(), kNoiseToBound * kLeastNoise);
-    for (size_t i = 0; i < noise.size(); ++i)
-      made.bounds[i] = std::max(made.bounds[i], kNoiseToBound * noise[i].difference);
+    for (size_t i = 0; i < noise.size(); ++i) made.bounds[i] = std::max(made.bounds[i], times * noise[i].difference);
   };
-  add_noise(single, SampleOrder::odd_places_first);
+  allow(single, {.steps = options_.steps, .order = SampleOrder::odd_places_first, .nudge_roundings = 1}, kNoiseToBound);
   Experiment on_one_thread = single;
   on_one_thread.threads = {1};
-  add_noise(on_one_thread, SampleOrder::reversed);
+  allow(on_one_thread, {.steps = options_.steps, .order = SampleOrder::reversed, .nudge_roundings = kManyRoundings}, 1);
   return references_.emplace(micro_batches, std::move(made)).first->second;
 }
 

@@ -40,9 +40,12 @@ struct VerifiedRow {
 };
 
 /// Trains every row of the plan for some steps and compares it with `single` of as many micro-batches, layer by layer.
-/// A layer's bound is ten times the noise of `single`: the most that it changes when samples are computed in two other
-/// orders, of one of them on one thread. Throws what a training throws, with the row's name before its sentence; 79
-/// where `single` diverges.
+/// A layer's bound is ten times the noise of `single`: what it changes when samples are computed in another order from
+/// weights that are a rounding off, each; or, where that is more, what it changes in a third order, on one thread, from
+/// weights that are 64 roundings off. Another order alone isn't enough: operators add up samples in double, so that it
+/// often changes nothing, while devices round what they have added up. And a gradient that would be zero without
+/// rounding, as that of a bias in front of a batch norm, is all noise. Throws what a training throws, with the row's
+/// name before its sentence; 79 where `single` diverges.
 class Verification {
  public:
   struct Options {

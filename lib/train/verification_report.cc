@@ -21,7 +21,7 @@ constexpr const char* kLegend =
     "bound "
     "or goes farthest beyond; the bound is that of the nearest of all. It is ten times what another order of the "
     "samples "
-    "changes in single.";
+    "and a rounding of the weights change in single.";
 
 std::string figure(double value) { return fmt::format("{:.1e}", value); }
 
