@@ -13,6 +13,7 @@ Run add_train_command(CLI::App& command);
 Run add_eval_command(CLI::App& command);
 Run add_predict_command(CLI::App& command);
 Run add_compare_command(CLI::App& command);
+Run add_verify_command(CLI::App& command);
 Run add_table_command(CLI::App& command);
 Run add_hash_command(CLI::App& command);
 Run add_bench_command(CLI::App& command);

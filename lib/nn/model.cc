@@ -138,7 +138,10 @@ std::string Model::stage_name(int index) const {
 
 Variable Model::through_stages(const Variable& x, const ForwardContext& context) {
   Variable value = x;
-  for (int i = placed_.begin; i < placed_.end; ++i) value = stage(i).forward(value, context);
+  for (int i = placed_.begin; i < placed_.end; ++i) {
+    value = stage(i).forward(value, context);
+    if (stage_hook_ && context.training) stage_hook_(i, value.value(), context);
+  }
   return value;
 }
 

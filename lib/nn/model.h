@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -52,6 +53,10 @@ class Model {
   Variable forward(const Variable& x, const ForwardContext& context);
   /// All outputs: the head's, or the one of `forward`. Of a part without the model's end, what its last stage makes.
   std::vector<Variable> outputs(const Variable& x, const ForwardContext& context);
+
+  /// Called in training passes with what each stage has made.
+  using StageHook = std::function<void(int stage, const Tensor& output, const ForwardContext&)>;
+  void watch_stages(StageHook hook) { stage_hook_ = std::move(hook); }
 
   int stage_count() const { return static_cast<int>(stages_.size()); }
   Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
@@ -118,6 +123,7 @@ class Model {
 
   std::vector<Stage> stages_;
   std::unique_ptr<Head> head_;
+  StageHook stage_hook_;
   StageRange placed_;
   std::vector<Parameter*> parameters_;
   size_t own_parameters_ = 0;

@@ -17,9 +17,12 @@ namespace {
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(context, [sharded = options.shard_optimizer](int) { return !sharded; }),
-      find_unused_(options.find_unused) {
+      find_unused_(options.find_unused),
+      planted_(context.planted) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
+  BucketOptions buckets = options.buckets;
+  buckets.leave_out_last = planted_ == PlantedFault::bucket_left_out;
   std::vector<OwnedRange> owners;
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), ranks());
   if (options.compress.method != CompressionOptions::Method::none && ranks() > 1) {
@@ -28,14 +31,16 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   }
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(
-        std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), options.buckets, owners));
+        std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), buckets, owners));
   if (!options.shard_optimizer) return;
   updates_.resize(buckets_.size());
   team().run("start", [&](int rank) {
-    updates_[static_cast<size_t>(rank)] = std::make_unique<OwnedUpdates>(
-        replica(rank).model(), team().communicator(rank), replica(rank).clock(),
-        OwnedUpdates::Options{
-            .ranges = owners, .optimizer = context.replica.optimizer, .clip_norm = context.replica.clip_norm});
+    updates_[static_cast<size_t>(rank)] =
+        std::make_unique<OwnedUpdates>(replica(rank).model(), team().communicator(rank), replica(rank).clock(),
+                                       OwnedUpdates::Options{.ranges = owners,
+                                                             .optimizer = context.replica.optimizer,
+                                                             .clip_norm = context.replica.clip_norm,
+                                                             .observer = context.replica.observer});
   });
 }
 
@@ -61,6 +66,9 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
   for (const MicroBatch& micro : batch.micro_batches)
     for (const BatchPart& part : micro.parts)
       for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
+  std::vector<int64_t> counts = batch.counts;
+  if (planted_ == PlantedFault::divided_twice)
+    for (int64_t& count : counts) count *= ranks();
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
     const StepParts parts = parts_of(batch, rank);
     Replica& own = replica(rank);
@@ -71,7 +79,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       own.exchange().stamp(StepExchange::Point::updated);
       own.exchange().publish();
     };
-    own.begin_step(parts, numbers, batch.counts);
+    own.begin_step(parts, numbers, counts);
     own.set_step_samples(batch.samples);
     statistics(rank).begin_step();
     Communicator& communicator = team().communicator(rank);

@@ -14,9 +14,11 @@ void DeviceKeyValueStore::take_in() {
   std::vector<OwnedRange> ranges;
   for (size_t i = 0; i < keys().size(); ++i)
     ranges.push_back({.begin = keys()[i].begin, .end = keys()[i].end, .owner = owners[i]});
-  updates_.emplace(
-      context_.model, context_.communicator, context_.clock,
-      OwnedUpdates::Options{.ranges = ranges, .optimizer = context_.optimizer, .clip_norm = context_.clip_norm});
+  updates_.emplace(context_.model, context_.communicator, context_.clock,
+                   OwnedUpdates::Options{.ranges = ranges,
+                                         .optimizer = context_.optimizer,
+                                         .clip_norm = context_.clip_norm,
+                                         .observer = context_.observer});
 }
 
 std::unique_ptr<CommWork> DeviceKeyValueStore::start_sum(size_t key) {

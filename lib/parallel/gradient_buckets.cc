@@ -73,7 +73,10 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
 GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
                                  const std::vector<OwnedRange>& owners)
     : GradientBuckets(model, options, [&](const Bucket& bucket) {
-        return std::make_unique<PlainSum>(communicator, parts_of(bucket, model.gradients(), owners));
+        // A bucket of no parts is never summed.
+        const bool left_out = options.leave_out_last && bucket.first_parameter == 0;
+        return std::make_unique<PlainSum>(
+            communicator, left_out ? std::vector<PlainSum::Part>() : parts_of(bucket, model.gradients(), owners));
       }) {}
 
 GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make)

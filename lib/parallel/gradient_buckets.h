@@ -20,6 +20,7 @@ struct BucketOptions {
   double first_bucket_mb = 1;
   /// Start reducing as soon as a bucket is complete, while backward goes on; otherwise all at the end.
   bool overlap = true;
+  bool leave_out_last = false;  ///< PlantedFault::bucket_left_out
 };
 
 /// A run of parameters whose gradients lie one after the other and are reduced together.

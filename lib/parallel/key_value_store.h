@@ -12,6 +12,7 @@
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "parallel/phase_clock.h"
+#include "parallel/step_observer.h"
 
 namespace dptrain::parallel {
 
@@ -90,6 +91,7 @@ struct StoreContext {
   PhaseClock& clock;
   optim::OptimizerSpec optimizer;
   std::optional<double> clip_norm = {};
+  StepObserver* observer = nullptr;
 };
 
 }  // namespace dptrain::parallel

@@ -21,7 +21,8 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
                                .communicator = team().communicator(rank),
                                .clock = replica(rank).clock(),
                                .optimizer = context.replica.optimizer,
-                               .clip_norm = context.replica.clip_norm};
+                               .clip_norm = context.replica.clip_norm,
+                               .observer = context.replica.observer};
     auto& made = ends_[static_cast<size_t>(rank)];
     if (memory != nullptr)
       made = std::make_unique<LocalKeyValueStore>(of_rank, team().host_communicator(rank), memory);

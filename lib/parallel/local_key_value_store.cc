@@ -73,6 +73,7 @@ void LocalKeyValueStore::update(const optim::OptimizerStep& step, optim::LossSca
 
 void LocalKeyValueStore::update_all(const optim::OptimizerStep& step, const optim::LossScale* loss_scale) {
   const InPhase updating(context_.clock, Phase::optimizer);
+  if (context_.observer != nullptr) context_.observer->on_gradients(context_.model, memory_->gradients[0], 0);
   // What `step` says on the rank's device is said here on the host.
   optim::OptimizerStep on_host{.learning_rate = step.learning_rate, .number = step.number};
   if (loss_scale != nullptr) {

@@ -20,7 +20,8 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
       communicator_(communicator),
       clock_(clock),
       ranges_(options.ranges),
-      clip_norm_(options.clip_norm) {
+      clip_norm_(options.clip_norm),
+      observer_(options.observer) {
   const auto flat = optim::FlatWeights::of(model);
   // A rank that owns nothing knows what is kept, too.
   for (const auto& kept : options.optimizer.make(flat.range(0, 0))->state()) state_names_.push_back(kept.name);
@@ -39,6 +40,7 @@ void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scal
   if (clips()) squares_.fill_zero();
   for (const Own& own : own_) {
     const Tensor gradients = window_of(model_.gradients(), ranges_[own.range]);
+    if (observer_ != nullptr) observer_->on_gradients(model_, gradients, ranges_[own.range].begin);
     if (loss_scale != nullptr) loss_scale->look_at(gradients);
     if (clips()) ops::sum_of_squares(gradients, squares_.window(static_cast<int64_t>(own.range), {1}, Layout::plain));
   }

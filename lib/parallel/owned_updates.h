@@ -10,6 +10,7 @@
 #include "optim/optimizer.h"
 #include "parallel/owned_range.h"
 #include "parallel/phase_clock.h"
+#include "parallel/step_observer.h"
 
 namespace dptrain::parallel {
 
@@ -22,6 +23,7 @@ class OwnedUpdates {
     std::vector<OwnedRange> ranges;  ///< all elements in order, cut at multiples of 16
     optim::OptimizerSpec optimizer;
     std::optional<double> clip_norm = {};  ///< of all gradients together
+    StepObserver* observer = nullptr;
   };
   /// Makes the state of the rank's own ranges. `clock`: told of optimizer and communication.
   OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseClock& clock, const Options& options);
@@ -59,6 +61,7 @@ class OwnedUpdates {
   PhaseClock& clock_;
   std::vector<OwnedRange> ranges_;
   std::optional<double> clip_norm_;
+  StepObserver* observer_;
   std::vector<std::string> state_names_;
   std::vector<Own> own_;
   Tensor squares_;  ///< f64 [ranges], of gradients; undefined where nothing is clipped

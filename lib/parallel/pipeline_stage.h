@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parallel/pipeline_schedule.h"
+#include "parallel/planted_fault.h"
 #include "parallel/replica.h"
 #include "parallel/stage_link.h"
 
@@ -32,7 +33,8 @@ class PipelineStage {
     std::optional<StageLink::Peer> previous = {};
     std::optional<StageLink::Peer> next = {};
   };
-  PipelineStage(Replica& part, Communicator& messages, const Neighbors& neighbors);
+  PipelineStage(Replica& part, Communicator& messages, const Neighbors& neighbors,
+                PlantedFault planted = PlantedFault::none);
 
   /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. One without
   /// samples is left out, here and on the neighbors.
@@ -71,6 +73,7 @@ class PipelineStage {
   void finish(std::unique_ptr<CommWork>& work);
 
   Replica& part_;
+  PlantedFault planted_;
   std::optional<StageLink> previous_;
   std::optional<StageLink> next_;
   StageTimes times_;

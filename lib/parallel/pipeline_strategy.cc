@@ -58,7 +58,8 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
     PipelineStage::Neighbors neighbors;
     if (stage > 0) neighbors.previous = neighbor(rank - 1);
     if (stage + 1 < step_.stages) neighbors.next = neighbor(rank + 1);
-    stages_.push_back(std::make_unique<PipelineStage>(replica(rank), team().communicator(rank), neighbors));
+    stages_.push_back(
+        std::make_unique<PipelineStage>(replica(rank), team().communicator(rank), neighbors, context.planted));
   }
   form_groups(context);
   find_ties();

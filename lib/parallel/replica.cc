@@ -63,6 +63,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
                               spec.input)),
       clip_norm_(spec.clip_norm),
       label_smoothing_(spec.label_smoothing),
+      observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {}
 
@@ -72,6 +73,10 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
   if (spec.shards > 0) shards_ = std::make_unique<ShardTeam>(*this, spec, spec.shards);
+  if (observer_ == nullptr) return;
+  model_->watch_stages([this](int stage, const Tensor& output, const nn::ForwardContext& context) {
+    observer_->on_stage(*model_, stage, output, context.sample_ids);
+  });
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender) : Replica(device, spec) {
@@ -114,7 +119,7 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
-  if (shares_statistics() || has_shards()) {
+  if (shares_statistics() || has_shards() || observer_ != nullptr) {
     give(StepRecorder::How::done);
     return StepRecorder::How::done;
   }
@@ -271,6 +276,7 @@ optim::OptimizerStep Replica::optimizer_step() const {
 
 void Replica::update(const SumOverParts& sum) {
   const InPhase updating(clock_, Phase::optimizer);
+  if (observer_ != nullptr) observer_->on_gradients(*model_, model_->gradients(), 0);
   optim::OptimizerStep step = optimizer_step();
   if (loss_scale_) {
     loss_scale_->look_at(model_->gradients());

@@ -11,6 +11,7 @@
 #include "optim/weight_average.h"
 #include "parallel/phase_clock.h"
 #include "parallel/step_exchange.h"
+#include "parallel/step_observer.h"
 #include "parallel/step_recorder.h"
 #include "parallel/text_numbers.h"
 #include "parallel/training_state.h"
@@ -45,6 +46,7 @@ struct ReplicaSpec {
   nn::StageRange part = {};  ///< the stages of the model that the device has
   /// Logical shards of a batch that the device computes, each by one thread; 0: none, it computes its part as a whole.
   int shards = 0;
+  StepObserver* observer = nullptr;
 };
 
 struct StepNumbers {
@@ -216,6 +218,7 @@ class Replica {
   std::optional<double> clip_norm_;
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
+  StepObserver* observer_;
   StepNumbers numbers_;
   std::vector<int64_t> counts_;  ///< of the step
   int64_t step_samples_ = 0;     ///< over all ranks

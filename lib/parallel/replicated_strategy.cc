@@ -48,6 +48,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       reported_skipped_(replicas_.size()) {
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
+  const bool local = context.planted == PlantedFault::local_statistics;
+  const BatchNormMode batch_norm = local ? BatchNormMode::local : context.batch_norm;
   team_.run("start", [&](int rank) {
     const ReplicaPart part = part_on(rank);
     ReplicaSpec of_rank = spec;
@@ -55,7 +57,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     of_rank.shards = shards_ / ranks();
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
     statistics_[static_cast<size_t>(rank)] =
-        std::make_unique<SharedStatistics>(context.batch_norm, team_.communicator(rank), replica(rank));
+        std::make_unique<SharedStatistics>(batch_norm, team_.communicator(rank), replica(rank));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "nn/named_values.h"
 #include "parallel/phase_clock.h"
 #include "parallel/pipeline_figures.h"
+#include "parallel/planted_fault.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
 #include "parallel/shared_statistics.h"
@@ -122,6 +123,7 @@ struct StrategyContext {
   /// The most samples that a device computes at once, which measurements before the training go by; 0: not known.
   int64_t micro_batch_samples = 0;
   BatchNormMode batch_norm = BatchNormMode::local;
+  PlantedFault planted = PlantedFault::none;
 };
 
 /// A strategy that a configuration names, its options read.

@@ -35,31 +35,46 @@ int64_t micro_batch_samples(const Experiment& experiment) {
   return (experiment.batch_size + shares - 1) / shares;
 }
 
-std::unique_ptr<parallel::Strategy> make_strategy(const Experiment& experiment, const Dataset& data) {
-  return experiment.strategy.make({.team = {.devices = experiment.devices,
-                                            .threads = experiment.threads,
-                                            .memory_limit_bytes = experiment.memory_limit_bytes,
-                                            .deterministic = experiment.deterministic,
-                                            .tf32 = experiment.precision == Precision::tf32,
-                                            .links = experiment.links},
-                                   .replica = {.model = experiment.model,
-                                               .input = input_of(data),
-                                               .convolution = experiment.convolution,
-                                               .initialization = experiment.initialization,
-                                               .optimizer = experiment.optimizer,
-                                               .clip_norm = experiment.clip_norm,
-                                               .average_decay = experiment.average_decay,
-                                               .label_smoothing = experiment.label_smoothing,
-                                               .precision = experiment.precision,
-                                               .recompute = experiment.recompute,
-                                               .steps_in_flight = experiment.steps_in_flight},
-                                   .split = experiment.split.weights,
-                                   .shards = experiment.shards,
-                                   .micro_batch_samples = micro_batch_samples(experiment),
-                                   .batch_norm = experiment.batch_norm});
+/// Throws 65 where they are another model's.
+void load_into(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where) {
+  const auto expected = strategy.state_dict();
+  const auto complete = nn::with_tied_names(expected, tensors, where);
+  nn::require_same_tensors(expected, complete, where);
+  strategy.restore({.model = complete, .optimizer = {}, .average = {}, .loss_scale = {}});
 }
 
 }  // namespace
+
+parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data) {
+  return {.team = {.devices = experiment.devices,
+                   .threads = experiment.threads,
+                   .memory_limit_bytes = experiment.memory_limit_bytes,
+                   .deterministic = experiment.deterministic,
+                   .tf32 = experiment.precision == Precision::tf32,
+                   .links = experiment.links},
+          .replica = {.model = experiment.model,
+                      .input = input_of(data),
+                      .convolution = experiment.convolution,
+                      .initialization = experiment.initialization,
+                      .optimizer = experiment.optimizer,
+                      .clip_norm = experiment.clip_norm,
+                      .average_decay = experiment.average_decay,
+                      .label_smoothing = experiment.label_smoothing,
+                      .precision = experiment.precision,
+                      .recompute = experiment.recompute,
+                      .steps_in_flight = experiment.steps_in_flight},
+          .split = experiment.split.weights,
+          .shards = experiment.shards,
+          .micro_batch_samples = micro_batch_samples(experiment),
+          .batch_norm = experiment.batch_norm};
+}
+
+void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {
+  if (!experiment.initial_weights) return;
+  const auto path = find_weights(*experiment.initial_weights);
+  require_same_vocabulary(data, path);
+  load_into(strategy, read_safetensors(path), path.string());
+}
 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {
   for (const DeviceId& id : experiment.devices) {
@@ -75,7 +90,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
     : experiment_(experiment),
       data_(data),
       config_hash_(config_hash),
-      strategy_(make_strategy(experiment, *data.train)) {
+      strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
   share_out(resume);
   loader_ = std::make_unique<BatchLoader>(
       data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
@@ -88,13 +103,10 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
                     experiment.steps ? *experiment.steps : *experiment.epochs * batches);
-  if (resume) {
+  if (resume)
     restore(*resume);
-  } else if (experiment.initial_weights) {
-    const auto path = find_weights(*experiment.initial_weights);
-    require_same_vocabulary(*data_.train, path);
-    load_weights(read_safetensors(path), path.string());
-  }
+  else
+    load_initial_weights(*strategy_, experiment, *data_.train);
 }
 
 void Trainer::share_out(const std::optional<ResumePoint>& resume) {
@@ -127,10 +139,7 @@ void Trainer::restore(const ResumePoint& resume) {
 }
 
 void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  const auto expected = strategy_->state_dict();
-  const auto complete = nn::with_tied_names(expected, tensors, where);
-  nn::require_same_tensors(expected, complete, where);
-  strategy_->restore({.model = complete, .optimizer = {}, .average = {}, .loss_scale = {}});
+  load_into(*strategy_, tensors, where);
 }
 
 int64_t Trainer::planned_epochs() const {

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "config_flags.h"
+#include "output.h"
+#include "read_experiment.h"
+#include "train/verification.h"
+#include "train/verification_report.h"
+
+namespace dptrain::app {
+namespace {
+
+constexpr const char* kFaultVariable = "DPTRAIN_VERIFY_FAULT";
+
+struct VerifyFlags {
+  ConfigFlags common;
+  int64_t steps = 1;
+};
+
+/// What a test of this command plants.
+parallel::PlantedFault planted_fault() {
+  const char* name = std::getenv(kFaultVariable);
+  if (name == nullptr) return parallel::PlantedFault::none;
+  const auto found = std::ranges::find(parallel::kPlantedFaultNames, std::string_view(name));
+  if (found == parallel::kPlantedFaultNames.end())
+    throw Error(ExitCode::usage, Mistake{.where = kFaultVariable,
+                                         .expected = "expected the name of a fault",
+                                         .got = fmt::format("'{}'", name),
+                                         .advice = "unset it"});
+  return static_cast<parallel::PlantedFault>(found - parallel::kPlantedFaultNames.begin());
+}
+
+int verify_with(const VerifyFlags& flags) {
+  if (flags.common.dump_config) {
+    const ReadExperiment shown(flags.common);
+    return 0;
+  }
+  const parallel::PlantedFault planted = planted_fault();
+  const train::VerificationPlan plan = train::plan_verification(flags.common.load(), flags.common.default_name());
+  train::Verification verification(plan, {.steps = flags.steps, .planted = planted});
+  const train::VerificationReport report{.rows = verification.run(), .steps = flags.steps};
+  if (flags.common.json)
+    write_output(report.json() + "\n");
+  else if (!flags.common.quiet)
+    write_output(report.text(terminal_width(STDOUT_FILENO)));
+  const std::vector<std::string> failures = report.failures();
+  if (!failures.empty()) throw Error(ExitCode::assertion_failed, failures);
+  return 0;
+}
+
+}  // namespace
+
+Run add_verify_command(CLI::App& command) {
+  auto flags = std::make_shared<VerifyFlags>();
+  flags->common.add_to(command);
+  command.add_option("--steps", flags->steps, "training steps that are compared")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
+      ->type_name("N");
+  return [flags] { return verify_with(*flags); };
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,144 @@
+#include "train/step_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "ops/reorder.h"
+#include "train/trainer.h"
+
+namespace dptrain::train {
+namespace {
+
+std::vector<float> plain_values(const Tensor& tensor) {
+  return ops::converted(tensor, {.dtype = DType::f32, .purpose = MemoryPurpose::workspace}).values();
+}
+
+/// Keeps what ranks compute in a step.
+class TraceRecorder final : public parallel::StepObserver {
+ public:
+  void on_stage(const nn::Model& model, int stage, const Tensor& output, const Tensor& sample_ids) override {
+    std::vector<int64_t> ids(static_cast<size_t>(sample_ids.elements()));
+    sample_ids.device().download(ids.data(), sample_ids.data<int64_t>(), sample_ids.bytes());
+    const std::vector<float> values = plain_values(output);
+    const auto row = static_cast<ptrdiff_t>(output.shape()[0] > 0 ? output.elements() / output.shape()[0] : 0);
+    const std::scoped_lock lock(mutex_);
+    StepTrace::Stage& kept = trace_.stages[stage];
+    kept.name = model.stage_name(stage);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto begin = values.begin() + static_cast<ptrdiff_t>(i) * row;
+      kept.samples[ids[i]].assign(begin, begin + row);
+    }
+  }
+
+  void on_gradients(const nn::Model& model, const Tensor& gradients, int64_t begin) override {
+    const int64_t end = begin + gradients.elements();
+    for (const Parameter* parameter : model.own_parameters()) {
+      const int64_t first = model.offset(*parameter);
+      const int64_t last = first + storage_elements(parameter->shape(), parameter->layout());
+      const int64_t from = std::max(begin, first), to = std::min(end, last);
+      if (from >= to) continue;
+      const Tensor piece = Tensor::zeros(gradients.device(), {last - first}, {.purpose = MemoryPurpose::workspace});
+      piece.window(from - first, {to - from}, Layout::plain)
+          .copy_from(gradients.window(from - begin, {to - from}, Layout::plain));
+      take(parameter->name(), plain_values(piece.window(0, parameter->shape(), parameter->layout())),
+           to - from == last - first);
+    }
+  }
+
+  /// All of the step, once it is done.
+  StepTrace take_step() {
+    for (auto& [name, values] : pieces_) trace_.gradients[name].push_back(std::move(values));
+    pieces_.clear();
+    return std::exchange(trace_, {});
+  }
+
+ private:
+  /// A whole gradient, or a piece of one, with zeros for what other ranks have of it.
+  void take(const std::string& name, std::vector<float> values, bool whole) {
+    const std::scoped_lock lock(mutex_);
+    if (whole) {
+      auto& known = trace_.gradients[name];
+      if (std::ranges::find(known, values) == known.end()) known.push_back(std::move(values));
+      return;
+    }
+    std::vector<float>& sum = pieces_[name];
+    sum.resize(values.size());
+    for (size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+  }
+
+  std::mutex mutex_;
+  StepTrace trace_;
+  std::map<std::string, std::vector<float>> pieces_;
+};
+
+std::vector<int64_t> reordered(const std::vector<int64_t>& samples, SampleOrder order) {
+  if (order == SampleOrder::reversed) return {samples.rbegin(), samples.rend()};
+  std::vector<int64_t> result;
+  for (const size_t first : {size_t{1}, size_t{0}})
+    for (size_t i = first; i < samples.size(); i += 2) result.push_back(samples[i]);
+  return result;
+}
+
+void reorder(Batch& batch, const TraceOptions& options, const Experiment& experiment, const Dataset& data,
+             Device& device, int64_t epoch) {
+  if (options.order == SampleOrder::drawn) return;
+  for (MicroBatch& micro : batch.micro_batches)
+    micro.parts[0] = load_part(data, reordered(micro.parts[0].sample_ids, options.order), device,
+                               {.augmentations = experiment.augmentations, .epoch = epoch});
+}
+
+void nudge_weights(parallel::Strategy& strategy, int roundings) {
+  std::vector<nn::NamedValues> state = strategy.state_dict();
+  const double share = roundings * std::ldexp(1.0, -24);
+  for (nn::NamedValues& tensor : state)
+    for (size_t i = 0; i < tensor.values.size(); ++i)
+      tensor.values[i] = static_cast<float>(tensor.values[i] * (i % 2 == 0 ? 1 + share : 1 - share));
+  strategy.restore({.model = state, .optimizer = {}, .average = {}, .loss_scale = {}});
+}
+
+}  // namespace
+
+Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options) {
+  TraceRecorder recorder;
+  parallel::StrategyContext context = strategy_context(experiment, *data.train);
+  context.replica.observer = &recorder;
+  context.planted = options.planted;
+  const auto strategy = experiment.strategy.make(context);
+  load_initial_weights(*strategy, experiment, *data.train);
+  if (options.nudge_roundings > 0) nudge_weights(*strategy, options.nudge_roundings);
+  const std::vector<Device*> devices = strategy->batch_devices();
+  BatchLoader loader(data.train, {.batch_size = experiment.batch_size,
+                                  .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
+                                  .seed = experiment.seed,
+                                  .shuffle = experiment.dataset.shuffle,
+                                  .augmentations = experiment.augmentations,
+                                  .devices = devices,
+                                  .split = strategy->batch_split()});
+  const int64_t whole = std::min(experiment.batch_size, data.train->samples());
+  const optim::Schedule schedule(experiment.schedule, experiment.learning_rate, loader.batches_per_epoch(),
+                                 experiment.steps.value_or(experiment.epochs.value_or(1) * loader.batches_per_epoch()));
+  Trace trace;
+  int64_t epoch = 0;
+  std::unique_ptr<Batch> batch;
+  for (int64_t step = 1; step <= options.steps; ++step) {
+    if (epoch > 0) batch = loader.next();
+    if (batch == nullptr || batch->samples < whole) {
+      loader.start_epoch(++epoch);
+      batch = loader.next();
+    }
+    reorder(*batch, options, experiment, *data.train, *devices.front(), epoch);
+    const parallel::StepNumbers numbers{.step = step, .epoch = epoch, .learning_rate = schedule.rate(step)};
+    strategy->train_step(*batch, numbers);
+    const std::vector<parallel::Score> scores = strategy->take_scores(true);
+    trace.steps.push_back(recorder.take_step());
+    trace.steps.back().score = scores.back();
+    trace.steps.back().numbers = numbers;
+  }
+  trace.state = strategy->state_dict();
+  return trace;
+}
+
+}  // namespace dptrain::train

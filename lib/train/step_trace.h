@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "parallel/strategy.h"
+#include "train/experiment.h"
+
+namespace dptrain::train {
+
+/// What a strategy has computed in a training step, on the host and in plain order.
+struct StepTrace {
+  struct Stage {
+    std::string name;
+    /// By number in the data set, what the stage has made of each sample. Of BERT's last stage, which gives the rows
+    /// that its head reads, that of the first token.
+    std::map<int64_t, std::vector<float>> samples = {};
+  };
+  std::map<int, Stage> stages;  ///< by number in the model
+  /// By parameter, as optimizers get it. Of ranks that each have all of it every different one.
+  std::map<std::string, std::vector<std::vector<float>>> gradients;
+  parallel::Score score;
+  parallel::StepNumbers numbers;
+};
+
+struct Trace {
+  std::vector<StepTrace> steps;
+  std::vector<nn::NamedValues> state;  ///< after them: weights and running statistics
+};
+
+/// In what order the samples of a micro-batch are computed. Numbers that are summed over them are then added in another
+/// order, and nothing else changes.
+enum class SampleOrder {
+  drawn,
+  odd_places_first,
+  reversed,
+};
+
+struct TraceOptions {
+  int64_t steps = 1;
+  SampleOrder order = SampleOrder::drawn;  ///< another one than drawn: of `single` alone
+  /// How many roundings weights begin off, 2^-24 of themselves each: every second one above, the others below.
+  int nudge_roundings = 0;
+  parallel::PlantedFault planted = parallel::PlantedFault::none;
+};
+
+/// Trains an experiment's first steps from the beginning and keeps all that they computed. Short batches at an epoch's
+/// end are left out, so that every step has as many samples. Throws as a training does, but not where it diverges.
+Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options);
+
+}  // namespace dptrain::train

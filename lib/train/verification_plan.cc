@@ -1,0 +1,198 @@
+#include "train/verification_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "config/config_document.h"
+#include "train/one_device.h"
+#include "train/trainer.h"
+
+namespace dptrain::train {
+namespace {
+
+constexpr const char* kOrigin = "verify";
+
+/// Stages of a pipeline that has one on each device.
+constexpr int kEachDevice = 1;
+
+/// A row of the table. ddp is asked to let parameters be unused: whether they may be is no question of numbers.
+struct StandardRow {
+  const char* name;
+  const char* strategy;  ///< in YAML
+  int stages = 0;        ///< of a pipeline: kEachDevice, or so many
+  int min_devices = 1;
+};
+
+constexpr StandardRow kStandardRows[] = {
+    {"data_parallel, gathered", "{name: data_parallel, criterion: gathered}"},
+    {"data_parallel, parallel", "{name: data_parallel, criterion: parallel}"},
+    {"ddp", "{name: ddp, find_unused: true}"},
+    {"ddp, overlap: false", "{name: ddp, find_unused: true, overlap: false}"},
+    {"ddp, shard_optimizer", "{name: ddp, find_unused: true, shard_optimizer: true}"},
+    {"kvstore, device", "{name: kvstore, type: device}"},
+    {"kvstore, round_robin", "{name: kvstore, type: device, placement: round_robin}"},
+    {"kvstore, local", "{name: kvstore, type: local}"},
+    {"model_parallel, 1f1b", "{name: model_parallel, schedule: 1f1b}", kEachDevice, 2},
+    {"model_parallel, gpipe", "{name: model_parallel, schedule: gpipe}", kEachDevice, 2},
+    {"hybrid", "{name: hybrid, model_parallel: 2}", 2, 4},
+};
+
+void set(ConfigNode& config, const std::string& assignment) { override_config(config, assignment, kOrigin); }
+
+Experiment read(const ConfigNode& config, const std::string& default_name) {
+  Experiment experiment;
+  const ConfigSession session(config,
+                              [&](ConfigReader& reader) { experiment = read_experiment(reader, default_name); });
+  return experiment;
+}
+
+/// What of a model the plan goes by.
+struct ModelFacts {
+  int units = 0;
+  bool batch_norms = false;
+};
+
+ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
+  const auto device = open_device(experiment.devices.front());
+  const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
+                                            strategy_context(experiment, data).replica.input);
+  ModelFacts facts{.units = model->stage_count()};
+  for (int i = 0; i < facts.units; ++i)
+    model->stage(i).visit_states([&](const std::string&, nn::RunningState&) { facts.batch_norms = true; });
+  return facts;
+}
+
+std::string even_cut(int units, int stages) {
+  std::vector<int> counts;
+  for (int s = 0; s < stages; ++s) counts.push_back((s + 1) * units / stages - s * units / stages);
+  return fmt::format("strategy.stages=[{}]", fmt::join(counts, ", "));
+}
+
+/// Makes the rows of one configuration.
+class Planner {
+ public:
+  Planner(const ConfigNode& config, const std::string& default_name)
+      : config_(config),
+        default_name_(default_name),
+        own_(read(on_one_device(config, default_name), default_name)),
+        data_(own_.dataset.open()) {
+    set(config_, "links=");
+    set(config_, "memory_limit=");
+    set(config_, "shards=0");
+    if (own_.split.measured) set(config_, "split=even");
+    // What the list resolves to is read under a strategy that takes any number of devices.
+    ConfigNode listed = config_;
+    set(listed, "strategy=ddp");
+    devices_ = static_cast<int>(read(listed, default_name_).devices.size());
+    require_model_fits(own_, *data_.train);
+    facts_ = facts_of(own_, *data_.train);
+  }
+
+  const Datasets& data() const { return data_; }
+
+  Experiment single() const {
+    ConfigNode config = config_;
+    set(config, "strategy=single");
+    set(config, "split=even");
+    set(config, "batch_norm=local");
+    return read(on_one_device(config, default_name_), default_name_);
+  }
+
+  PlannedRow standard(const StandardRow& row) const {
+    const int stages = row.stages == kEachDevice ? devices_ : row.stages;
+    if (devices_ < row.min_devices)
+      return unfit(row.name, fmt::format("needs at least {} devices, got {}", row.min_devices, devices_));
+    if (stages > 0 && devices_ % stages != 0)
+      return unfit(row.name, fmt::format("needs a multiple of {} devices, got {}", stages, devices_));
+    if (stages > facts_.units)
+      return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units, devices_));
+    ConfigNode config = config_;
+    set(config, fmt::format("strategy={}", row.strategy));
+    if (stages > 0) set(config, even_cut(facts_.units, stages));
+    return planned(row.name, std::move(config), mode_of(row.name));
+  }
+
+  /// The configuration's own, where it says more than a name.
+  void add_own(std::vector<PlannedRow>& rows) const {
+    const ConfigNode* strategy = config_.find("strategy");
+    if (strategy == nullptr || strategy->kind != ConfigNode::Kind::map || strategy->map.size() < 2) return;
+    if (own_.strategy.name == "single") return;
+    ConfigNode config = config_;
+    const ConfigNode* stages = strategy->find("stages");
+    const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
+    if (is_pipeline(own_) && automatic) set(config, even_cut(facts_.units, devices_ / own_.strategy.parts));
+    rows.push_back(
+        planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config), mode_of(own_.strategy.name)));
+  }
+
+  /// The configuration's own kind of batch norms, where replicas have them otherwise.
+  void add_batch_norm(std::vector<PlannedRow>& rows) const {
+    if (!facts_.batch_norms || devices_ < 2 || own_.batch_norm == parallel::BatchNormMode::sync) return;
+    ConfigNode config = config_;
+    std::string name = own_.strategy.name;
+    if (name == "single" || is_pipeline(own_)) {
+      name = "ddp";
+      set(config, "strategy={name: ddp, find_unused: true}");
+    }
+    rows.push_back(planned(fmt::format("{}, batch_norm: {}", name, parallel::batch_norm_mode_name(own_.batch_norm)),
+                           std::move(config), own_.batch_norm));
+    rows.back().differs_by_design = true;
+  }
+
+ private:
+  static bool is_pipeline(const Experiment& experiment) {
+    return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
+  }
+  static PlannedRow unfit(std::string name, std::string why) {
+    return {.name = std::move(name), .unfit = std::move(why)};
+  }
+
+  /// hybrid refuses to share statistics: its replicas have those of their own micro-batches.
+  static parallel::BatchNormMode mode_of(std::string_view strategy) {
+    return strategy == "hybrid" ? parallel::BatchNormMode::local : parallel::BatchNormMode::sync;
+  }
+
+  PlannedRow planned(std::string name, ConfigNode config, parallel::BatchNormMode mode) const {
+    set(config, fmt::format("batch_norm={}", parallel::batch_norm_mode_name(mode)));
+    PlannedRow row{.name = std::move(name)};
+    try {
+      row.experiment = read(config, default_name_);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::config) throw;
+      return unfit(std::move(row.name), error.what());
+    }
+    const Experiment& experiment = row.experiment;
+    row.micro_batches = experiment.accumulate * experiment.strategy.micro_batches * experiment.strategy.parts;
+    row.keeps_statistics = experiment.strategy.parts == 1;
+    const int64_t batch = std::min(experiment.batch_size, data_.train->samples());
+    if (experiment.strategy.parts > 1 && facts_.batch_norms && batch % row.micro_batches != 0)
+      return unfit(std::move(row.name), fmt::format("its batch norms would see other samples than those of single: a "
+                                                    "batch of {} is no multiple of its {} parts",
+                                                    batch, row.micro_batches));
+    return row;
+  }
+
+  ConfigNode config_;
+  std::string default_name_;
+  Experiment own_;
+  Datasets data_;
+  int devices_ = 0;
+  ModelFacts facts_;
+};
+
+}  // namespace
+
+VerificationPlan plan_verification(const ConfigNode& config, const std::string& default_name) {
+  const Planner planner(config, default_name);
+  VerificationPlan plan{.data = planner.data(), .single = planner.single(), .rows = {}};
+  for (const StandardRow& row : kStandardRows) plan.rows.push_back(planner.standard(row));
+  planner.add_own(plan.rows);
+  planner.add_batch_norm(plan.rows);
+  return plan;
+}
+
+}  // namespace dptrain::train

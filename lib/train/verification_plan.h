@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config_node.h"
+#include "train/experiment.h"
+
+namespace dptrain::train {
+
+/// A way to share the steps of an experiment that is to be compared with `single`.
+struct PlannedRow {
+  std::string name;        ///< "ddp, overlap: false"
+  std::string unfit = {};  ///< why it isn't compared; the rest then says nothing
+  Experiment experiment = {};
+  /// Micro-batches of `single` whose samples are those that a pass of this strategy sees.
+  int64_t micro_batches = 1;
+  bool differs_by_design = false;
+  bool keeps_statistics = true;  ///< it ends with the running statistics of `single`
+};
+
+struct VerificationPlan {
+  Datasets data;
+  Experiment single;  ///< on the first device with the threads of all
+  std::vector<PlannedRow> rows;
+};
+
+/// The strategies that the configuration's devices allow, those that they don't with the reason, and its own where it
+/// gives that options. Batch norms are `sync`; where the configuration has them otherwise, that is a further row.
+/// Nothing is measured: pipelines are cut evenly by number of stages and batches are shared out as written. Links and
+/// memory limits are left out, which change no number. `default_name` names the experiment where the configuration
+/// doesn't. Throws 78 for mistakes in the configuration and for a model that the data doesn't fit, 71 for a device that
+/// isn't there, and what opening the data throws.
+VerificationPlan plan_verification(const ConfigNode& config, const std::string& default_name);
+
+}  // namespace dptrain::train

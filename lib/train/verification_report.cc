@@ -1,0 +1,135 @@
+#include "train/verification_report.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "train/text_table.h"
+
+namespace dptrain::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::array kPasses = {ComparedPass::forward, ComparedPass::loss, ComparedPass::backward,
+                                ComparedPass::weights};
+
+constexpr const char* kLegend =
+    "Differences from single are the norm of the difference over the norm, of the layer that comes nearest to its "
+    "bound "
+    "or goes farthest beyond; the bound is that of the nearest of all. It is ten times what another order of the "
+    "samples "
+    "and a rounding of the weights change in single.";
+
+std::string figure(double value) { return fmt::format("{:.1e}", value); }
+
+/// Of all passes.
+const VerifiedLayer* nearest_to_bound(const VerifiedRow& row) {
+  const VerifiedLayer* nearest = nullptr;
+  for (const ComparedPass pass : kPasses) {
+    const VerifiedLayer* of_pass = row.nearest_to_bound(pass);
+    if (of_pass != nullptr && (nearest == nullptr || of_pass->share() > nearest->share())) nearest = of_pass;
+  }
+  return nearest;
+}
+
+std::string difference_in(const VerifiedRow& row, ComparedPass pass) {
+  const VerifiedLayer* layer = row.nearest_to_bound(pass);
+  return layer == nullptr ? "-" : figure(layer->found.difference);
+}
+
+/// "in the backward pass of step 1 at conv2.bias", "in the loss of step 1".
+std::string place_of(const LayerDifference& layer) {
+  switch (layer.pass) {
+    case ComparedPass::forward:
+    case ComparedPass::backward:
+      return fmt::format("in the {} pass of step {} at {}", pass_name(layer.pass), layer.step, layer.layer);
+    case ComparedPass::loss: return fmt::format("in the loss of step {}", layer.step);
+    case ComparedPass::weights: return fmt::format("in the weights after step {} at {}", layer.step, layer.layer);
+  }
+  return {};
+}
+
+std::string first_divergence(const VerifiedRow& row, const VerifiedLayer& layer) {
+  const bool by_design = row.verdict == Verdict::differs_by_design;
+  return fmt::format("{} {} first {}: difference {}, bound {}", row.name,
+                     by_design ? "differs by design," : "diverges from single", place_of(layer.found),
+                     figure(layer.found.difference), figure(layer.bound));
+}
+
+std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows) {
+  std::vector<TableColumn> columns = {{.header = "strategy", .cells = {}, .left_aligned = true},
+                                      {.header = "forward", .cells = {}},
+                                      {.header = "backward", .cells = {}},
+                                      {.header = "weights", .cells = {}},
+                                      {.header = "bound", .cells = {}},
+                                      {.header = "verdict", .cells = {}, .left_aligned = true}};
+  for (const VerifiedRow& row : rows) {
+    const VerifiedLayer* nearest = nearest_to_bound(row);
+    columns[0].cells.push_back(row.name);
+    columns[1].cells.push_back(difference_in(row, ComparedPass::forward));
+    columns[2].cells.push_back(difference_in(row, ComparedPass::backward));
+    columns[3].cells.push_back(difference_in(row, ComparedPass::weights));
+    columns[4].cells.push_back(nearest == nullptr ? "-" : figure(nearest->bound));
+    columns[5].cells.emplace_back(verdict_name(row.verdict));
+  }
+  return columns;
+}
+
+/// No number of JSON where it isn't finite.
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+ordered_json layer_json(const VerifiedLayer* layer) {
+  if (layer == nullptr) return nullptr;
+  return {{"pass", pass_name(layer->found.pass)},
+          {"step", layer->found.step},
+          {"layer", layer->found.layer},
+          {"difference", number(layer->found.difference)},
+          {"bound", layer->bound}};
+}
+
+ordered_json row_json(const VerifiedRow& row) {
+  ordered_json layers = ordered_json::array(), nearest = ordered_json::object();
+  for (const VerifiedLayer& layer : row.layers) layers.push_back(layer_json(&layer));
+  for (const ComparedPass pass : kPasses)
+    nearest[std::string(pass_name(pass))] = layer_json(row.nearest_to_bound(pass));
+  return {{"strategy", row.name},
+          {"verdict", verdict_name(row.verdict)},
+          {"reason", row.reason.empty() ? ordered_json(nullptr) : ordered_json(row.reason)},
+          {"micro_batches", row.micro_batches},
+          {"first_divergence", layer_json(row.first_divergence())},
+          {"nearest_to_bound", nearest},
+          {"layers", layers}};
+}
+
+}  // namespace
+
+std::vector<std::string> VerificationReport::failures() const {
+  std::vector<std::string> sentences;
+  for (const VerifiedRow& row : rows)
+    if (row.verdict == Verdict::diverges) sentences.push_back(first_divergence(row, *row.first_divergence()));
+  return sentences;
+}
+
+std::string VerificationReport::text(int width) const {
+  std::string text = text_table(columns_of(rows), width);
+  text += "\n" + wrapped(kLegend, width);
+  for (const VerifiedRow& row : rows) {
+    if (row.verdict == Verdict::not_compared) text += "\n" + wrapped(row.name + ": " + row.reason + ".", width);
+    const VerifiedLayer* first = row.first_divergence();
+    if (row.verdict != Verdict::not_compared && first != nullptr)
+      text += "\n" + wrapped(first_divergence(row, *first) + ".", width);
+  }
+  return text;
+}
+
+std::string VerificationReport::json() const {
+  ordered_json all = ordered_json::array();
+  for (const VerifiedRow& row : rows) all.push_back(row_json(row));
+  const ordered_json document = {{"schema", 1}, {"steps", steps}, {"equal", failures().empty()}, {"strategies", all}};
+  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,90 @@
+// `dptrain verify`: a table or one document, and an exit code that says whether strategies are equal.
+#include <algorithm>
+#include <cstdlib>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+using testing::Finished;
+using testing::lines_of;
+
+class VerifyTest : public testing::CommandTest {
+ protected:
+  ~VerifyTest() override { ::unsetenv("DPTRAIN_VERIFY_FAULT"); }
+
+  static Arguments verify(const Arguments& more = {}) {
+    Arguments arguments = {"verify", "--config", "digits.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  /// The only file of the folder is the configuration.
+  void expect_nothing_written() const {
+    const auto entries = std::filesystem::directory_iterator(folder_.path());
+    EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+  }
+};
+
+TEST_F(VerifyTest, ATableOfStrategiesThatAreEqual) {
+  const Finished finished = run(verify());
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  const auto lines = lines_of(finished.out);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
+  const auto row = std::ranges::find_if(lines, [](const auto& line) { return line.starts_with("ddp, shard"); });
+  ASSERT_NE(row, lines.end()) << finished.out;
+  EXPECT_TRUE(row->ends_with("equal")) << *row;
+  EXPECT_NE(finished.out.find("hybrid: needs at least 4 devices, got 2."), std::string::npos) << finished.out;
+  expect_nothing_written();
+}
+
+TEST_F(VerifyTest, OneDocument) {
+  const Finished finished = run(verify({"--json", "--steps", "2", "--devices", "cpu:0-2"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  const auto document = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(violations("verify.schema.json", document), Arguments());
+  EXPECT_EQ(document["steps"], 2);
+  EXPECT_TRUE(document["equal"]);
+  const auto& first = document["strategies"][0];
+  EXPECT_EQ(first["strategy"], "data_parallel, gathered");
+  EXPECT_EQ(first["verdict"], "equal");
+  for (const auto& layer : first["layers"]) EXPECT_LE(layer["difference"], layer["bound"]) << layer;
+  EXPECT_EQ(first["layers"].back()["step"], 2);
+}
+
+TEST_F(VerifyTest, AFaultSetsTheExitCodeAndIsNamed) {
+  ::setenv("DPTRAIN_VERIFY_FAULT", "bucket_left_out", 1);
+  const Finished text = run(verify());
+  EXPECT_EQ(text.exit, 1);
+  const std::string place = "ddp diverges from single first in the backward pass of step 1 at conv1.bias: difference ";
+  EXPECT_NE(text.err.find("dptrain: " + place), std::string::npos) << text.err;
+  for (const std::string& line : lines_of(text.out)) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_NE(text.out.find("diverges"), std::string::npos) << text.out;
+
+  const Finished json = run(verify({"--json"}));
+  EXPECT_EQ(json.exit, 1);
+  const auto document = nlohmann::json::parse(json.out);
+  EXPECT_EQ(violations("verify.schema.json", document), Arguments());
+  EXPECT_FALSE(document["equal"]);
+  for (const auto& row : document["strategies"]) {
+    const std::string name = row["strategy"];
+    if (!name.starts_with("ddp")) continue;
+    EXPECT_EQ(row["verdict"], "diverges");
+    EXPECT_EQ(row["first_divergence"]["layer"], "conv1.bias");
+  }
+  expect_nothing_written();
+}
+
+TEST_F(VerifyTest, MistakesAreRefused) {
+  expect_refused(verify({"--set", "batch_sise=3"}), 78, {"batch_sise", "did you mean 'batch_size'"});
+  expect_refused(verify({"--set", "dataset={name: synthetic, shape: [1, 2, 2]}"}), 78, {"lenet"});
+  expect_refused(verify({"--devices", "cuda:0-63"}), 71, {"cuda"});
+  expect_refused(verify({"--steps", "0"}), 64, {"--steps"});
+  ::setenv("DPTRAIN_VERIFY_FAULT", "all", 1);
+  expect_refused(verify(), 64, {"DPTRAIN_VERIFY_FAULT", "'all'", "unset it"});
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,217 @@
+// `verify`: strategies that are right come out equal to `single`, and planted faults are found where they are.
+#include "train/verification.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "config/config_document.h"
+#include "support/expect_error.h"
+#include "train/verification_report.h"
+
+namespace dptrain::train {
+namespace {
+
+using parallel::PlantedFault;
+
+constexpr const char* kLeNet =
+    "model: lenet\n"
+    "dataset: {name: synthetic, samples: 64, test_samples: 8, shape: [1, 16, 16]}\n";
+constexpr const char* kResidualNet =
+    "model: {layers: [{conv: {channels: 8, kernel: 3, bias: false}}, batch_norm, relu, {residual: {layers: [{conv: "
+    "{channels: 8, kernel: 3, padding: 1}}, batch_norm]}}, relu, global_avg_pool, {linear: classes}]}\n"
+    "dataset: {name: synthetic, samples: 64, test_samples: 8, shape: [1, 12, 12]}\n";
+constexpr const char* kBert =
+    "model: {name: bert, vocab: 64, hidden: 32, layers: 2, heads: 2, seq: 16}\n"
+    "dataset: {name: synthetic, samples: 32, test_samples: 8}\n";
+
+ConfigNode config_of(const std::string& model, int devices, const std::vector<std::string>& overrides = {}) {
+  ConfigNode config = parse_config(model +
+                                       "threads: 1\n"
+                                       "batch_size: 32\n"
+                                       "learning_rate: 0.05\n"
+                                       "optimizer: {name: sgd, momentum: 0.9}\n"
+                                       "epochs: 1\n",
+                                   "test.yaml");
+  override_config(config, "devices='cpu:0-" + std::to_string(devices - 1) + "'");
+  for (const auto& assignment : overrides) override_config(config, assignment);
+  return config;
+}
+
+std::vector<VerifiedRow> verified(const ConfigNode& config, const Verification::Options& options = {}) {
+  const VerificationPlan plan = plan_verification(config, "test");
+  return Verification(plan, options).run();
+}
+
+const VerifiedRow& row_of(const std::vector<VerifiedRow>& rows, const std::string& name) {
+  const auto found = std::ranges::find(rows, name, &VerifiedRow::name);
+  EXPECT_NE(found, rows.end()) << "no row " << name;
+  return found == rows.end() ? rows.front() : *found;
+}
+
+std::vector<std::string> names_with(const std::vector<VerifiedRow>& rows, Verdict verdict) {
+  std::vector<std::string> names;
+  for (const VerifiedRow& row : rows)
+    if (row.verdict == verdict) names.push_back(row.name);
+  return names;
+}
+
+/// Layers of a pass, in the order of the comparison.
+std::vector<std::string> layers_of(const VerifiedRow& row, ComparedPass pass) {
+  std::vector<std::string> names;
+  for (const VerifiedLayer& layer : row.layers)
+    if (layer.found.pass == pass) names.push_back(layer.found.layer);
+  return names;
+}
+
+void expect_no_divergence(const std::vector<VerifiedRow>& rows) {
+  EXPECT_EQ(VerificationReport{.rows = rows}.failures(), std::vector<std::string>());
+}
+
+TEST(Verification, LeNetOnTwoWorkers) {
+  const auto rows = verified(config_of(kLeNet, 2));
+  expect_no_divergence(rows);
+  EXPECT_EQ(
+      names_with(rows, Verdict::equal),
+      (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp", "ddp, overlap: false",
+                                "ddp, shard_optimizer", "kvstore, device", "kvstore, round_robin", "kvstore, local",
+                                "model_parallel, 1f1b", "model_parallel, gpipe"}));
+  EXPECT_EQ(row_of(rows, "hybrid").reason, "needs at least 4 devices, got 2");
+  for (const std::string& name : names_with(rows, Verdict::equal)) {
+    const VerifiedRow& row = row_of(rows, name);
+    EXPECT_EQ(layers_of(row, ComparedPass::forward), (std::vector<std::string>{"conv1", "conv2", "fc1"})) << name;
+    EXPECT_EQ(layers_of(row, ComparedPass::backward),
+              (std::vector<std::string>{"fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight", "conv2.bias",
+                                        "conv2.weight", "conv1.bias", "conv1.weight"}))
+        << name;
+    EXPECT_EQ(layers_of(row, ComparedPass::weights).size(), 8u) << name;
+  }
+}
+
+TEST(Verification, TwoStepsOnThreeWorkersWithUnevenParts) {
+  const auto rows =
+      verified(config_of(kLeNet, 3, {"accumulate=2", "optimizer=adam", "learning_rate=0.001"}), {.steps = 2});
+  expect_no_divergence(rows);
+  EXPECT_EQ(row_of(rows, "hybrid").verdict, Verdict::not_compared);
+  const VerifiedRow& ddp = row_of(rows, "ddp");
+  EXPECT_EQ(ddp.micro_batches, 2);
+  EXPECT_EQ(layers_of(ddp, ComparedPass::backward).size(), 16u) << "of both steps";
+}
+
+TEST(Verification, BatchNormsOfAllStrategies) {
+  const auto rows = verified(config_of(kResidualNet, 4));
+  expect_no_divergence(rows);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 11u) << "all, hybrid as well";
+  EXPECT_EQ(row_of(rows, "hybrid").micro_batches, 8) << "2 replicas see 4 micro-batches of their own each";
+  const VerifiedRow& local = row_of(rows, "ddp, batch_norm: local");
+  EXPECT_EQ(local.verdict, Verdict::differs_by_design);
+  ASSERT_NE(local.first_divergence(), nullptr);
+  EXPECT_EQ(local.first_divergence()->found.pass, ComparedPass::forward);
+}
+
+TEST(Verification, BatchNormsOfHybridNeedPartsOfOneSize) {
+  const auto rows = verified(config_of(kResidualNet, 4, {"batch_size=30", "batch_norm=sync"}));
+  expect_no_divergence(rows);
+  EXPECT_EQ(names_with(rows, Verdict::not_compared), std::vector<std::string>{"hybrid"});
+  EXPECT_NE(row_of(rows, "hybrid").reason.find("a batch of 30 is no multiple of its 8 parts"), std::string::npos);
+  EXPECT_TRUE(names_with(rows, Verdict::differs_by_design).empty()) << "sync is what is compared";
+}
+
+TEST(Verification, Bert) {
+  const auto rows = verified(config_of(kBert, 2, {"clip_norm=1"}));
+  expect_no_divergence(rows);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 10u);
+}
+
+TEST(Verification, TheConfigurationsOwnStrategyIsCompared) {
+  const auto rows = verified(config_of(kLeNet, 2, {"strategy={name: model_parallel, micro_batches: 3}"}));
+  expect_no_divergence(rows);
+  const VerifiedRow& own = row_of(rows, "model_parallel, as configured");
+  EXPECT_EQ(own.verdict, Verdict::equal);
+  EXPECT_EQ(own.micro_batches, 3);
+}
+
+TEST(Verification, OneDevice) {
+  const auto rows = verified(config_of(kLeNet, 1));
+  expect_no_divergence(rows);
+  EXPECT_EQ(names_with(rows, Verdict::equal).size(), 8u);
+  EXPECT_EQ(row_of(rows, "model_parallel, 1f1b").reason, "needs at least 2 devices, got 1");
+}
+
+TEST(Verification, SingleThatDivergesIsNothingToCompareWith) {
+  const ConfigNode config = config_of(kLeNet, 2, {"learning_rate=1e30"});
+  testing::expect_error(ExitCode::diverged, {"step", "diverged"}, [&] { verified(config, {.steps = 3}); });
+}
+
+// What a fault leaves as it is comes out equal; the rows that it is in name the layer that it begins at.
+
+TEST(Verification, FindsGradientsDividedTwice) {
+  const auto rows = verified(config_of(kLeNet, 2), {.planted = PlantedFault::divided_twice});
+  EXPECT_EQ(names_with(rows, Verdict::diverges),
+            (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
+  const VerifiedRow& ddp = row_of(rows, "ddp");
+  EXPECT_EQ(ddp.first_divergence()->found.pass, ComparedPass::backward);
+  EXPECT_EQ(ddp.first_divergence()->found.layer, "fc2.bias") << "the parameter nearest to the loss";
+  for (const VerifiedLayer& layer : ddp.layers)
+    if (layer.found.pass == ComparedPass::backward) {
+      EXPECT_NEAR(layer.found.difference, 0.5, 1e-4) << layer.found.layer << ": halved on two devices";
+    }
+}
+
+TEST(Verification, FindsABucketThatIsNeverReduced) {
+  const auto rows = verified(config_of(kLeNet, 2), {.planted = PlantedFault::bucket_left_out});
+  EXPECT_EQ(names_with(rows, Verdict::diverges),
+            (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
+  const VerifiedRow& ddp = row_of(rows, "ddp");
+  EXPECT_EQ(ddp.first_divergence()->found.pass, ComparedPass::backward);
+  std::set<std::string> diverging;
+  for (const VerifiedLayer& layer : ddp.layers)
+    if (layer.found.pass == ComparedPass::backward && layer.diverges()) diverging.insert(layer.found.layer);
+  EXPECT_EQ(diverging, (std::set<std::string>{"conv1.bias", "conv1.weight"}))
+      << "the parameters of the last bucket and no others";
+  EXPECT_EQ(ddp.first_divergence()->found.layer, "conv1.bias");
+}
+
+TEST(Verification, FindsLocalStatistics) {
+  const auto rows = verified(config_of(kResidualNet, 2), {.planted = PlantedFault::local_statistics});
+  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 8u) << "all but pipelines, which see whole micro-batches";
+  for (const std::string& name : names_with(rows, Verdict::diverges)) {
+    const LayerDifference& first = row_of(rows, name).first_divergence()->found;
+    EXPECT_EQ(first.pass, ComparedPass::forward) << name;
+    EXPECT_EQ(first.layer, layers_of(rows.front(), ComparedPass::forward)[1]) << name << ": the first batch norm";
+  }
+}
+
+TEST(Verification, FindsABoundaryThatDropsTheGradient) {
+  const auto cut = config_of(kLeNet, 2, {"strategy={name: model_parallel, stages: [conv1, fc1]}"});
+  const auto rows = verified(cut, {.planted = PlantedFault::boundary_gradient});
+  EXPECT_EQ(
+      names_with(rows, Verdict::diverges),
+      (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, gpipe", "model_parallel, as configured"}));
+  const LayerDifference& first = row_of(rows, "model_parallel, as configured").first_divergence()->found;
+  EXPECT_EQ(first.pass, ComparedPass::backward);
+  EXPECT_EQ(first.layer, "conv2.bias") << "the last parameter before the boundary";
+  EXPECT_EQ(first.difference, 1) << "nothing is left of it";
+}
+
+TEST(RelativeDifference, IsOfNorms) {
+  EXPECT_EQ(relative_difference(std::vector<float>{3, 4}, std::vector<float>{3, 4}), 0);
+  EXPECT_DOUBLE_EQ(relative_difference(std::vector<float>{3, 9}, std::vector<float>{3, 4}), 1);
+  EXPECT_EQ(relative_difference(std::vector<float>{0, 0}, std::vector<float>{0, 0}), 0);
+  EXPECT_EQ(relative_difference(std::vector<float>{0, 1e-20F}, std::vector<float>{0, 0}), 1) << "expected to be zero";
+  EXPECT_EQ(relative_difference(std::vector<float>{1}, std::vector<float>{1, 1}), 1) << "another shape";
+  EXPECT_TRUE(std::isnan(relative_difference(std::vector<float>{NAN}, std::vector<float>{1})));
+}
+
+TEST(VerifiedLayer, WhatIsNotANumberDiverges) {
+  VerifiedLayer layer;
+  layer.found.difference = NAN;
+  layer.bound = 1;
+  EXPECT_TRUE(layer.diverges());
+  EXPECT_TRUE(std::isinf(layer.share()));
+}
+
+}  // namespace
+}  // namespace dptrain::train
