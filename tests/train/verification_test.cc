@@ -66,6 +66,13 @@ std::vector<std::string> layers_of(const VerifiedRow& row, ComparedPass pass) {
   return names;
 }
 
+/// Where a row diverges first; an empty layer where it doesn't.
+LayerDifference first_divergence(const VerifiedRow& row) {
+  const VerifiedLayer* layer = row.first_divergence();
+  EXPECT_NE(layer, nullptr) << row.name << " comes out equal";
+  return layer == nullptr ? LayerDifference{} : layer->found;
+}
+
 void expect_no_divergence(const std::vector<VerifiedRow>& rows) {
   EXPECT_EQ(VerificationReport{.rows = rows}.failures(), std::vector<std::string>());
 }
@@ -107,8 +114,7 @@ TEST(Verification, BatchNormsOfAllStrategies) {
   EXPECT_EQ(row_of(rows, "hybrid").micro_batches, 8) << "2 replicas see 4 micro-batches of their own each";
   const VerifiedRow& local = row_of(rows, "ddp, batch_norm: local");
   EXPECT_EQ(local.verdict, Verdict::differs_by_design);
-  ASSERT_NE(local.first_divergence(), nullptr);
-  EXPECT_EQ(local.first_divergence()->found.pass, ComparedPass::forward);
+  EXPECT_EQ(first_divergence(local).pass, ComparedPass::forward);
 }
 
 TEST(Verification, BatchNormsOfHybridNeedPartsOfOneSize) {
@@ -152,8 +158,8 @@ TEST(Verification, FindsGradientsDividedTwice) {
   EXPECT_EQ(names_with(rows, Verdict::diverges),
             (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
   const VerifiedRow& ddp = row_of(rows, "ddp");
-  EXPECT_EQ(ddp.first_divergence()->found.pass, ComparedPass::backward);
-  EXPECT_EQ(ddp.first_divergence()->found.layer, "fc2.bias") << "the parameter nearest to the loss";
+  EXPECT_EQ(first_divergence(ddp).pass, ComparedPass::backward);
+  EXPECT_EQ(first_divergence(ddp).layer, "fc2.bias") << "the parameter nearest to the loss";
   for (const VerifiedLayer& layer : ddp.layers)
     if (layer.found.pass == ComparedPass::backward) {
       EXPECT_NEAR(layer.found.difference, 0.5, 1e-4) << layer.found.layer << ": halved on two devices";
@@ -165,20 +171,20 @@ TEST(Verification, FindsABucketThatIsNeverReduced) {
   EXPECT_EQ(names_with(rows, Verdict::diverges),
             (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
   const VerifiedRow& ddp = row_of(rows, "ddp");
-  EXPECT_EQ(ddp.first_divergence()->found.pass, ComparedPass::backward);
+  EXPECT_EQ(first_divergence(ddp).pass, ComparedPass::backward);
   std::set<std::string> diverging;
   for (const VerifiedLayer& layer : ddp.layers)
     if (layer.found.pass == ComparedPass::backward && layer.diverges()) diverging.insert(layer.found.layer);
   EXPECT_EQ(diverging, (std::set<std::string>{"conv1.bias", "conv1.weight"}))
       << "the parameters of the last bucket and no others";
-  EXPECT_EQ(ddp.first_divergence()->found.layer, "conv1.bias");
+  EXPECT_EQ(first_divergence(ddp).layer, "conv1.bias");
 }
 
 TEST(Verification, FindsLocalStatistics) {
   const auto rows = verified(config_of(kResidualNet, 2), {.planted = PlantedFault::local_statistics});
   EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 8u) << "all but pipelines, which see whole micro-batches";
   for (const std::string& name : names_with(rows, Verdict::diverges)) {
-    const LayerDifference& first = row_of(rows, name).first_divergence()->found;
+    const LayerDifference first = first_divergence(row_of(rows, name));
     EXPECT_EQ(first.pass, ComparedPass::forward) << name;
     EXPECT_EQ(first.layer, layers_of(rows.front(), ComparedPass::forward)[1]) << name << ": the first batch norm";
   }
@@ -190,7 +196,7 @@ TEST(Verification, FindsABoundaryThatDropsTheGradient) {
   EXPECT_EQ(
       names_with(rows, Verdict::diverges),
       (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, gpipe", "model_parallel, as configured"}));
-  const LayerDifference& first = row_of(rows, "model_parallel, as configured").first_divergence()->found;
+  const LayerDifference first = first_divergence(row_of(rows, "model_parallel, as configured"));
   EXPECT_EQ(first.pass, ComparedPass::backward);
   EXPECT_EQ(first.layer, "conv2.bias") << "the last parameter before the boundary";
   EXPECT_EQ(first.difference, 1) << "nothing is left of it";
