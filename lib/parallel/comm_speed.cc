@@ -101,7 +101,7 @@ CommSpeed measured(RankTeam& team, CommKind kind, int64_t bytes, int repeats) {
     const CommCall sample = caller.call(kind);
     int64_t sent = 0;
     for (int r = 0; r < team.size(); ++r) sent += sent_bytes(sample, r, team.size());
-    const bool copies = team.device(rank).kind() == DeviceKind::cpu;
+    const bool copies = team.device(rank).kind() == DeviceKind::cpu && sent > 0;
     const auto timed = [&](std::vector<double>& into, const auto& work) {
       communicator.barrier();
       const auto begun = Clock::now();

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <thread>
 
 #include "parallel/digits.h"
 
@@ -89,17 +88,6 @@ TEST(Split, MeasuringLeavesRunningStatistics) {
   const Datasets data = digits(4, 1);
   strategy->measure_speeds(*data.train, 2);
   EXPECT_EQ(largest_difference(before, strategy->state_dict()), 0);
-}
-
-TEST(Split, ADeviceOfMoreThreadsIsTheFaster) {
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
-  StrategyContext context = context_of({.model = "resnet18", .devices = 1, .threads = 2});
-  const Datasets data = digits(16, 1);
-  const auto seconds = [&](int threads) {
-    context.team.threads = {threads};
-    return make_strategy({.name = "single"}, context)->measure_speeds(*data.train, 16)[0];
-  };
-  EXPECT_GT(seconds(2), seconds(1));
 }
 
 }  // namespace
