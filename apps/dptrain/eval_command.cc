@@ -10,6 +10,7 @@
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
+#include "train/strategy_context.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
 
@@ -32,6 +33,7 @@ int evaluate_with(const EvalFlags& flags) {
   train::require_model_fits(experiment, *data.train);
   train::require_same_vocabulary(*data.train, file);
   experiment.initial_weights = std::nullopt;
+  experiment.split = {};
   train::Trainer trainer(experiment, data);
   trainer.load_weights(weights, file.string());
   const train::Pass pass = trainer.evaluate();

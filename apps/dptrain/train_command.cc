@@ -13,6 +13,7 @@
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/run_directory.h"
+#include "train/strategy_context.h"
 #include "train/summary.h"
 #include "train/trainer.h"
 #include "training_display.h"

@@ -18,7 +18,7 @@ Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor = 
 void sum_of_squares(const Tensor& gradients, const Tensor& sum);
 
 /// The factor of clip_factor, from the sums of squares of all ranges, f64 [ranges], added in their order. Sums are in
-/// double and the factor is f32: that they are added by other ranges shows in it about once in ten million times.
+/// double and the factor is f32: that they are added by other ranges hardly ever shows in it.
 Tensor clip_factor_of_ranges(const Tensor& sums, double most, const Tensor& factor = {});
 
 }  // namespace dptrain::ops

@@ -46,8 +46,7 @@ void DataParallel::train_shards(const Batch& batch, const StepNumbers& numbers) 
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(batch, rank);
-    own.begin_step(parts, numbers, batch.counts);
-    own.set_step_samples(batch.samples);
+    own.begin_step(parts, numbers, StepTotals::of(batch));
     communicate(rank, [&] { share_weights(rank); });
     own.forward_backward(parts, {});
     reduce_and_update(rank);
@@ -83,9 +82,10 @@ void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
     StepParts parts;
     for (const auto& of_micro : shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
     if (options_.criterion == Criterion::parallel)
-      own.begin_step(parts, numbers, batch.counts);
+      own.begin_step(parts, numbers, StepTotals::of(batch));
     else
-      own.begin_step(parts, numbers, batch.counts, rank == options_.output_rank ? KeptResults::of(all) : KeptResults());
+      own.begin_step(parts, numbers, StepTotals::of(batch),
+                     rank == options_.output_rank ? KeptResults::of(all) : KeptResults());
     exchange.stamp(StepExchange::Point::begun);
     communicate(rank, [&] { share_weights(rank); });
     own.model().forget_gradients();

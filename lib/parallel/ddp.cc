@@ -66,9 +66,9 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
   for (const MicroBatch& micro : batch.micro_batches)
     for (const BatchPart& part : micro.parts)
       for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
-  std::vector<int64_t> counts = batch.counts;
+  StepTotals totals = StepTotals::of(batch);
   if (planted_ == PlantedFault::divided_twice)
-    for (int64_t& count : counts) count *= ranks();
+    for (int64_t& count : totals.counts) count *= ranks();
   team().run(fmt::format("step {}", numbers.step), [&](int rank) {
     const StepParts parts = parts_of(batch, rank);
     Replica& own = replica(rank);
@@ -79,8 +79,7 @@ void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
       own.exchange().stamp(StepExchange::Point::updated);
       own.exchange().publish();
     };
-    own.begin_step(parts, numbers, counts);
-    own.set_step_samples(batch.samples);
+    own.begin_step(parts, numbers, totals);
     statistics(rank).begin_step();
     Communicator& communicator = team().communicator(rank);
     if (!updates_.empty()) {

@@ -37,8 +37,7 @@ void KvStore::train_step(const Batch& batch, const StepNumbers& numbers) {
     const StepParts parts = parts_of(batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, batch.counts);
-    own.set_step_samples(batch.samples);
+    own.begin_step(parts, numbers, StepTotals::of(batch));
     statistics(rank).begin_step();
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);

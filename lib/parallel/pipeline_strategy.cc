@@ -121,7 +121,7 @@ void PipelineStrategy::train_step(const Batch& batch, const StepNumbers& numbers
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(batch, replica_of(rank));
     const bool last = stage_of(rank) + 1 == stages();
-    own.begin_step(parts, numbers, batch.counts, last ? KeptResults::of(parts) : KeptResults());
+    own.begin_step(parts, numbers, StepTotals::of(batch), last ? KeptResults::of(parts) : KeptResults());
     exchange.stamp(StepExchange::Point::begun);
     stage(rank).add_gradients(actions_of(step, stage_of(rank)), parts);
     exchange.stamp(StepExchange::Point::computed);

@@ -51,16 +51,7 @@ RankTeam::RankTeam(const Options& options)
   for (const auto& device : devices_) devices.push_back(device.get());
   communicators_ = make_communicators(devices, communicator_options_);
   host_communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
-  for (int rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
-}
-
-RankTeam::~RankTeam() {
-  {
-    const std::lock_guard lock(mutex_);
-    leaving_ = true;
-  }
-  work_arrived_.notify_all();
-  for (auto& thread : threads_) thread.join();
+  threads_ = std::make_unique<WorkerThreads>(size, [this](int rank) { device(rank).enter_thread(); });
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
@@ -88,37 +79,16 @@ CommCounts RankTeam::counts(int rank) const {
 }
 
 void RankTeam::run(const std::string& what, const std::function<void(int)>& work) {
-  std::unique_lock lock(mutex_);
   DPTRAIN_CHECK(!root_cause_, "a team that failed is used again");
-  work_ = &work;
-  what_ = what;
-  running_ = size();
-  ++round_;
-  work_arrived_.notify_all();
   // Ranks compute for as long as they need; where they wait for each other, the communicator's deadline ends it.
-  work_done_.wait(lock, [this] { return running_ == 0; });
-  if (root_cause_) std::rethrow_exception(root_cause_);
-}
-
-void RankTeam::serve(int rank) {
-  device(rank).enter_thread();
-  for (uint64_t served = 0;;) {
-    const std::function<void(int)>* work = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      work_arrived_.wait(lock, [&] { return leaving_ || round_ > served; });
-      if (round_ == served) return;
-      served = round_;
-      work = work_;
-    }
+  threads_->run([&](int rank) {
     try {
-      (*work)(rank);
+      work(rank);
     } catch (...) {
-      fail(rank, what_, std::current_exception());
+      fail(rank, what, std::current_exception());
     }
-    const std::lock_guard lock(mutex_);
-    if (--running_ == 0) work_done_.notify_all();
-  }
+  });
+  if (root_cause_) std::rethrow_exception(root_cause_);
 }
 
 void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "comm/communicators.h"
 #include "comm/simulated_links.h"
 #include "device/device.h"
+#include "parallel/worker_threads.h"
 
 namespace dptrain::parallel {
 
@@ -30,7 +29,6 @@ class RankTeam {
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened.
   explicit RankTeam(const Options& options);
-  ~RankTeam();
 
   int size() const { return static_cast<int>(devices_.size()); }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
@@ -52,7 +50,6 @@ class RankTeam {
   void run(const std::string& what, const std::function<void(int rank)>& work);
 
  private:
-  void serve(int rank);
   void fail(int rank, const std::string& what, std::exception_ptr failure);
 
   std::vector<std::unique_ptr<Device>> devices_;
@@ -66,15 +63,8 @@ class RankTeam {
   CommunicatorOptions communicator_options_;
 
   std::mutex mutex_;
-  std::condition_variable work_arrived_;
-  std::condition_variable work_done_;
-  uint64_t round_ = 0;
-  int running_ = 0;
-  bool leaving_ = false;
-  const std::function<void(int)>* work_ = nullptr;
-  std::string what_;
   std::exception_ptr root_cause_;
-  std::vector<std::thread> threads_;
+  std::unique_ptr<WorkerThreads> threads_;  ///< end first
 };
 
 }  // namespace dptrain::parallel

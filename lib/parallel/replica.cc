@@ -1,13 +1,8 @@
 #include "parallel/replica.h"
 
-#include <algorithm>
-#include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "autograd/cross_entropy.h"
-#include "base/check.h"
-#include "base/clock.h"
 #include "data/images_on_device.h"
 #include "ops/clip.h"
 #include "ops/cross_entropy.h"
@@ -16,13 +11,6 @@
 
 namespace dptrain::parallel {
 namespace {
-
-template <class T>
-std::vector<T> downloaded(const Tensor& tensor) {
-  std::vector<T> values(static_cast<size_t>(tensor.elements()));
-  tensor.device().download(values.data(), tensor.data<T>(), tensor.bytes());
-  return values;
-}
 
 Tape::Mode recording_of(Recompute recompute, const Device& device) {
   const bool again =
@@ -99,14 +87,14 @@ std::vector<StepResults> Replica::take_results(bool all) {
   return results;
 }
 
-void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
+void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, const StepTotals& totals,
                          const KeptResults& kept) {
   numbers_ = numbers;
-  counts_ = counts;
+  totals_ = totals;
   StepExchange::Values values{.learning_rate = numbers.learning_rate,
                               .epoch = numbers.epoch,
                               .step = numbers.step,
-                              .counts = counts,
+                              .counts = totals.counts,
                               .outputs = kept.outputs,
                               .samples = kept.samples};
   for (const BatchPart* part : has_shards() ? StepParts() : parts) {
@@ -219,37 +207,8 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
 }
 
 void Replica::add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused) {
-  shards_->forward_backward(parts, {.numbers = numbers_, .counts = counts_, .samples = step_samples_}, unused);
+  shards_->forward_backward(parts, {.numbers = numbers_, .totals = totals_}, unused);
   for (auto at = model_->parameters().rbegin(); ready && at != model_->parameters().rend(); ++at) ready(**at);
-}
-
-double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
-  constexpr double kSeconds = 0.2;
-  constexpr int kPasses = 3;
-  std::vector<int64_t> first(static_cast<size_t>(samples));
-  std::iota(first.begin(), first.end(), 0);
-  const BatchPart part = load_part(dataset, first, device_);
-  const Tensor& statistics = model_->running_states();
-  const Tensor kept = Tensor::empty(device_, statistics.shape(), {.purpose = MemoryPurpose::workspace});
-  kept.copy_from(statistics);
-  // Devices make as many passes as they can: none waits for the others' batch statistics.
-  auto* const shared = std::exchange(statistics_, nullptr);
-  Clock::time_point begun;
-  // The first pass loads kernels and takes memory.
-  int passes = -1;
-  for (; passes < kPasses || seconds_since(begun) < kSeconds; ++passes) {
-    if (passes == 0) begun = Clock::now();
-    begin_step({&part}, {}, counted_labels(part));
-    forward_backward({&part}, {});
-    exchange_.publish();
-    exchange_.end();
-    exchange_.take(true);
-  }
-  const double seconds = seconds_since(begun);
-  statistics_ = shared;
-  statistics.copy_from(kept);
-  exchange_.take_device_times();
-  return static_cast<double>(passes * samples) / seconds;
 }
 
 void Replica::complete_gradients() {
@@ -282,10 +241,12 @@ void Replica::update(const SumOverParts& sum) {
     loss_scale_->look_at(model_->gradients());
     if (sum) sum(loss_scale_->found());
   }
-  if (clip_norm_) {
+  if (clip_norm_ && !sum) {
+    step.control.gradient_factor = ops::clip_factor(model_->own_gradients(), *clip_norm_, step.control.gradient_factor);
+  } else if (clip_norm_) {
     const Tensor squares = Tensor::empty(device_, {1}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
     ops::sum_of_squares(model_->own_gradients(), squares);
-    if (sum) sum(squares);
+    sum(squares);
     step.control.gradient_factor = ops::clip_factor_of_ranges(squares, *clip_norm_, step.control.gradient_factor);
   }
   optimizer_->step(step);
@@ -296,56 +257,6 @@ void Replica::end_update() {
   const InPhase updating(clock_, Phase::optimizer);
   if (average_) average_->follow(*model_);
   if (loss_scale_) loss_scale_->adapt();
-}
-
-TrainingState Replica::training_state() {
-  TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
-  std::vector<optim::OptimizerState> optimizer_state;
-  if (optimizer_ != nullptr) optimizer_state = optimizer_->state();
-  for (const optim::OptimizerState& kept : optimizer_state) {
-    auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
-    std::ranges::move(values, std::back_inserter(state.optimizer));
-  }
-  if (average_) state.average = nn::values_by_parameter(*model_, average_->values());
-  if (loss_scale_) state.loss_scale = loss_scale_->numbers();
-  return state;
-}
-
-void Replica::restore(const TrainingState& state) {
-  if (!state.model.empty()) nn::load_state_dict(*model_, state.model);
-  if (optimizer_ != nullptr && !state.optimizer.empty())
-    for (const optim::OptimizerState& kept : optimizer_->state())
-      nn::load_by_parameter(*model_, kept.values, state.optimizer, kept.name + ".");
-  if (average_) {
-    if (!state.average.empty())
-      nn::load_by_parameter(*model_, average_->values(), state.average);
-    else if (!state.model.empty())
-      average_->restart(*model_);
-  }
-  if (loss_scale_ && state.loss_scale) loss_scale_->set(*state.loss_scale);
-}
-
-StepResults Replica::evaluate(const BatchPart& block) {
-  Tape tape(Tape::Mode::forget);
-  const Samples samples = uploaded(block);
-  return results_of(evaluation_outputs(tape.input(samples.x), samples), samples, block);
-}
-
-std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples) {
-  return model_->outputs(x, {.tape = x.tape(), .text = samples.text});
-}
-
-StepResults Replica::results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block) {
-  const std::vector<int64_t> counted = counted_labels(block);
-  StepResults results{.outputs = {}, .samples = block.samples()};
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    const Tensor& logits = outputs[k].value();
-    const auto correct = downloaded<int32_t>(ops::correct_samples(logits, samples.targets[k]));
-    results.outputs.push_back({.losses = downloaded<double>(ops::cross_entropy_forward(logits, samples.targets[k])),
-                               .correct = std::accumulate(correct.begin(), correct.end(), int64_t{0}),
-                               .counted = counted[k]});
-  }
-  return results;
 }
 
 }  // namespace dptrain::parallel

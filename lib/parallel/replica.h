@@ -55,6 +55,14 @@ struct StepNumbers {
   double learning_rate = 0;
 };
 
+/// What a step is of, over all micro-batches and ranks.
+struct StepTotals {
+  std::vector<int64_t> counts = {};  ///< labels of each output that count: what its losses are divided by
+  int64_t samples = 0;
+
+  static StepTotals of(const Batch& batch) { return {.counts = batch.counts, .samples = batch.samples}; }
+};
+
 /// What a rank works on in one step: its part of each micro-batch, in order.
 using StepParts = std::vector<const BatchPart*>;
 
@@ -96,13 +104,11 @@ class Replica {
   /// Of activations.
   DType dtype() const { return compute_dtype(precision_); }
 
-  /// Begins a step on these samples. `counts`: what the losses of each output are divided by, labels of the whole step.
-  void begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts) {
-    begin_step(parts, numbers, counts, has_shards() ? KeptResults() : KeptResults::of(parts));
+  /// Begins a step on these samples.
+  void begin_step(const StepParts& parts, const StepNumbers& numbers, const StepTotals& totals) {
+    begin_step(parts, numbers, totals, has_shards() ? KeptResults() : KeptResults::of(parts));
   }
-  /// The samples of the step over all ranks, which shards' running statistics are weighted by. Before forward_backward.
-  void set_step_samples(int64_t samples) { step_samples_ = samples; }
-  void begin_step(const StepParts& parts, const StepNumbers& numbers, const std::vector<int64_t>& counts,
+  void begin_step(const StepParts& parts, const StepNumbers& numbers, const StepTotals& totals,
                   const KeptResults& kept);
   /// Whether it computes logical shards; its parts of a step are then those of its first shard, of its second...
   bool has_shards() const { return shards_ != nullptr; }
@@ -220,8 +226,7 @@ class Replica {
   autograd::SumOverDevices* statistics_ = nullptr;
   StepObserver* observer_;
   StepNumbers numbers_;
-  std::vector<int64_t> counts_;  ///< of the step
-  int64_t step_samples_ = 0;     ///< over all ranks
+  StepTotals totals_;
   PhaseClock clock_;
   StepExchange exchange_;
   StepRecorder recorder_;

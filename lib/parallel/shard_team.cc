@@ -90,7 +90,7 @@ void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, con
   model.bind_gradients(flat.window(0, own_.model().gradients().shape(), Layout::plain));
   const Tensor& states = model.running_states();
   if (states.elements() > 0) states.copy_from(own_.model().running_states());
-  replica.begin_step(parts, step.numbers, step.counts);
+  replica.begin_step(parts, step.numbers, step.totals);
   replica.forward_backward(parts, {}, unused);
   replica.exchange().publish();
   replica.exchange().end();
@@ -100,7 +100,7 @@ void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, con
     const Tensor weighted = flat.window(model.gradients().elements(), states.shape(), Layout::plain);
     weighted.fill_zero();
     ops::approach(weighted, states,
-                  static_cast<float>(static_cast<double>(samples) / static_cast<double>(step.samples)));
+                  static_cast<float>(static_cast<double>(samples) / static_cast<double>(step.totals.samples)));
   }
   sum_.add(shard, std::move(buffer), replica.device());
 }

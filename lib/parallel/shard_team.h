@@ -29,8 +29,7 @@ class ShardTeam {
 
   struct Step {
     StepNumbers numbers;
-    std::vector<int64_t> counts;  ///< what the losses of each output are divided by
-    int64_t samples = 0;          ///< of the whole step, over all ranks
+    StepTotals totals;
   };
   /// Leaves in `own`'s model the sums over this rank's shards: of gradients, and of running statistics, each weighted
   /// by its samples. `parts`: shard by shard those of every micro-batch. `unused` as in Replica::forward_backward;

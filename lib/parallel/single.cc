@@ -9,8 +9,7 @@ void Single::train_step(const Batch& batch, const StepNumbers& numbers) {
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(batch, 0);
-    own.begin_step(parts, numbers, batch.counts);
-    own.set_step_samples(batch.samples);
+    own.begin_step(parts, numbers, StepTotals::of(batch));
     own.run_part(0, {}, parts, [&](StepRecorder::How) {
       own.forward_backward(parts, {});
       own.exchange().stamp(StepExchange::Point::reduced);

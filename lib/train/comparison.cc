@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "train/strategy_context.h"
 
 namespace dptrain::train {
 namespace {

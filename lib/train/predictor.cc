@@ -11,6 +11,7 @@
 #include "ops/decode_images.h"
 #include "ops/reorder.h"
 #include "train/evaluation_weights.h"
+#include "train/strategy_context.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/reorder.h"
+#include "train/strategy_context.h"
 #include "train/trainer.h"
 
 namespace dptrain::train {

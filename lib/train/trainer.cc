@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "train/divergence.h"
 #include "train/safetensors.h"
+#include "train/strategy_context.h"
 #include "train/training_identity.h"
 
 namespace dptrain::train {
@@ -22,68 +23,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-models::ModelInput input_of(const Dataset& data) {
-  if (const auto* images = dynamic_cast<const ImageDataset*>(&data))
-    return {.image = images->image_shape(), .classes = images->classes()};
-  const auto& text = dynamic_cast<const TextDataset&>(data);
-  return {.text = models::TextSizes{.vocabulary = text.vocabulary_size(), .sequence = text.sequence()}};
-}
-
-/// The most that a device computes at once.
-int64_t micro_batch_samples(const Experiment& experiment) {
-  const int64_t shares = experiment.accumulate * experiment.strategy.micro_batches * experiment.strategy.parts;
-  return (experiment.batch_size + shares - 1) / shares;
-}
-
-/// Throws 65 where they are another model's.
-void load_into(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  const auto expected = strategy.state_dict();
-  const auto complete = nn::with_tied_names(expected, tensors, where);
-  nn::require_same_tensors(expected, complete, where);
-  strategy.restore({.model = complete, .optimizer = {}, .average = {}, .loss_scale = {}});
-}
-
 }  // namespace
-
-parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data) {
-  return {.team = {.devices = experiment.devices,
-                   .threads = experiment.threads,
-                   .memory_limit_bytes = experiment.memory_limit_bytes,
-                   .deterministic = experiment.deterministic,
-                   .tf32 = experiment.precision == Precision::tf32,
-                   .links = experiment.links},
-          .replica = {.model = experiment.model,
-                      .input = input_of(data),
-                      .convolution = experiment.convolution,
-                      .initialization = experiment.initialization,
-                      .optimizer = experiment.optimizer,
-                      .clip_norm = experiment.clip_norm,
-                      .average_decay = experiment.average_decay,
-                      .label_smoothing = experiment.label_smoothing,
-                      .precision = experiment.precision,
-                      .recompute = experiment.recompute,
-                      .steps_in_flight = experiment.steps_in_flight},
-          .split = experiment.split.weights,
-          .shards = experiment.shards,
-          .micro_batch_samples = micro_batch_samples(experiment),
-          .batch_norm = experiment.batch_norm};
-}
-
-void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {
-  if (!experiment.initial_weights) return;
-  const auto path = find_weights(*experiment.initial_weights);
-  require_same_vocabulary(data, path);
-  load_into(strategy, read_safetensors(path), path.string());
-}
-
-void require_model_fits(const Experiment& experiment, const Dataset& data) {
-  for (const DeviceId& id : experiment.devices) {
-    const auto device = open_device(id);
-    const auto model =
-        experiment.model.build({.device = *device, .convolution = experiment.convolution}, input_of(data));
-    if (experiment.strategy.require_fit) experiment.strategy.require_fit(*model);
-  }
-}
 
 Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash,
                  const std::optional<ResumePoint>& resume)
@@ -139,7 +79,7 @@ void Trainer::restore(const ResumePoint& resume) {
 }
 
 void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  load_into(*strategy_, tensors, where);
+  train::load_weights(*strategy_, tensors, where);
 }
 
 int64_t Trainer::planned_epochs() const {

@@ -44,17 +44,6 @@ struct TrainingOutcome {
   std::filesystem::path weights;
 };
 
-/// Throws 78 where the model can't take the data set's images, 71 where a device can't be opened. Nothing is allocated
-/// on them.
-void require_model_fits(const Experiment& experiment, const Dataset& data);
-
-/// What an experiment's strategy is made from.
-parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data);
-
-/// Gives a strategy the weights that the experiment begins with, where these are a file's. Throws 65, naming the file
-/// and the tensor, where they are another model's, and as find_weights does.
-void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
-
 /// Runs an experiment on opened data: opens the devices, trains epoch by epoch, evaluates, writes metrics and
 /// checkpoints.
 class Trainer {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/config_document.h"
 #include "train/one_device.h"
+#include "train/strategy_context.h"
 #include "train/trainer.h"
 
 namespace dptrain::train {

@@ -7,11 +7,10 @@
 
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
 
 StrategyOptions options_of(BatchNormMode mode, const char* name = "ddp", int devices = 3) {
   return {.name = name, .net = residual_net(), .devices = devices, .sgd = {.momentum = 0.9}, .batch_norm = mode};
@@ -19,11 +18,6 @@ StrategyOptions options_of(BatchNormMode mode, const char* name = "ddp", int dev
 
 const std::vector<float>& values_of(const State& state, const std::string& name) {
   return std::ranges::find(state, name, &nn::NamedValues::name)->values;
-}
-
-void expect_same_bits(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t t = 0; t < a.size(); ++t) EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
 }
 
 State trained(const StrategyOptions& options, int64_t steps, int64_t batch) {

@@ -7,11 +7,10 @@
 
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
 
 /// Of plain SGD: it leaves so little of the weights that a step's gradients come back to float32's own precision.
 constexpr double kAllGradient = 65536;
@@ -69,11 +68,6 @@ void expect_close(const State& got, const State& right, double bound) {
   }
   EXPECT_GT(std::sqrt(gradients), 0.1 * kAllGradient);
   EXPECT_LE(std::sqrt(gradients_apart), bound * std::sqrt(gradients));
-}
-
-void expect_same_bits(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t t = 0; t < a.size(); ++t) EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
 }
 
 /// Parameters: strategy and devices.

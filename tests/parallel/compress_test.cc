@@ -4,19 +4,10 @@
 #include <numeric>
 
 #include "parallel/digits.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
-
-void expect_same_bits(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t t = 0; t < a.size(); ++t) {
-    EXPECT_EQ(a[t].name, b[t].name);
-    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
-  }
-}
 
 StrategyOptions options_of(const std::string& name, int devices) {
   return {.name = name, .devices = devices, .buckets = {.bucket_mb = 0.5}, .sgd = {.momentum = 0.9}};

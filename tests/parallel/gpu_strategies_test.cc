@@ -7,11 +7,10 @@
 #include "device/with_cuda.h"
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
 
 constexpr DeviceId kGpu = {DeviceKind::cuda, 0};
 
@@ -28,10 +27,6 @@ class CudaStrategies : public ::testing::Test {
     const auto strategy = make_strategy(options);
     auto losses = train(*strategy, digits(samples, 10), steps, batch, 0.05, options.micro_batches);
     return {strategy->state_dict(), std::move(losses)};
-  }
-  static void expect_same_bits(const State& a, const State& b) {
-    ASSERT_EQ(a.size(), b.size());
-    for (size_t t = 0; t < a.size(); ++t) EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
   }
 };
 

@@ -9,11 +9,10 @@
 #include "models/pyramidnet.h"
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
 
 constexpr int64_t kSteps = 2, kBatch = 18, kMicroBatches = 4;
 
@@ -44,11 +43,6 @@ Net net_named(const std::string& name) {
       .data = color_images()};
 }
 
-struct Trained {
-  State state;
-  std::vector<double> losses;
-};
-
 Trained trained(const Net& net, const StrategyOptions& options) {
   StrategyContext context = context_of(options);
   context.replica.model = net.model;
@@ -56,12 +50,6 @@ Trained trained(const Net& net, const StrategyOptions& options) {
   const auto strategy = make_strategy(options, context);
   auto losses = train(*strategy, net.data, kSteps, kBatch, 0.02, options.micro_batches);
   return {.state = strategy->state_dict(), .losses = std::move(losses)};
-}
-
-void expect_same_bits(const Trained& a, const Trained& b) {
-  EXPECT_EQ(a.losses, b.losses);
-  ASSERT_EQ(a.state.size(), b.state.size());
-  for (size_t t = 0; t < a.state.size(); ++t) EXPECT_TRUE(a.state[t].values == b.state[t].values) << a.state[t].name;
 }
 
 /// The largest difference of a tensor's values over its largest value.

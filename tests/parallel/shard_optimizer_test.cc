@@ -3,19 +3,10 @@
 
 #include "parallel/digits.h"
 #include "parallel/owned_range.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
-
-void expect_same_values(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t t = 0; t < a.size(); ++t) {
-    EXPECT_EQ(a[t].name, b[t].name);
-    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
-  }
-}
 
 StrategyOptions adam_on(const char* name, int devices) {
   return {.name = name, .devices = devices, .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true}};
@@ -58,8 +49,8 @@ TEST(ShardOptimizer, EndsInTheBitsOfDdp) {
       const TrainingState whole = state_after(options);
       options.name = "ddp_sharded";
       const TrainingState dealt = state_after(options);
-      expect_same_values(dealt.model, whole.model);
-      expect_same_values(dealt.optimizer, whole.optimizer);
+      expect_same_bits(dealt.model, whole.model);
+      expect_same_bits(dealt.optimizer, whole.optimizer);
     }
 }
 
@@ -70,8 +61,8 @@ TEST(ShardOptimizer, ClipsAndAveragesInTheBitsOfDdp) {
   const TrainingState whole = state_after(options);
   options.name = "ddp_sharded";
   const TrainingState dealt = state_after(options);
-  expect_same_values(dealt.model, whole.model);
-  expect_same_values(dealt.average, whole.average);
+  expect_same_bits(dealt.model, whole.model);
+  expect_same_bits(dealt.average, whole.average);
 }
 
 TEST(ShardOptimizer, KeepsBf16CopiesInTheBitsOfDdp) {
@@ -79,7 +70,7 @@ TEST(ShardOptimizer, KeepsBf16CopiesInTheBitsOfDdp) {
   options.precision = Precision::bf16;
   const TrainingState whole = state_after(options);
   options.name = "ddp_sharded";
-  expect_same_values(state_after(options).model, whole.model);
+  expect_same_bits(state_after(options).model, whole.model);
 }
 
 TEST(ShardOptimizer, ADeviceHasStateForItsPartAlone) {
@@ -125,11 +116,11 @@ TEST(ShardOptimizer, CheckpointsAreThoseOfDdpOnAnyDevices) {
     return strategy->training_state();
   };
   const TrainingState start = state_after(adam_on("ddp_sharded", 3));
-  expect_same_values(state_after(adam_on("ddp", 3)).optimizer, start.optimizer);
+  expect_same_bits(state_after(adam_on("ddp", 3)).optimizer, start.optimizer);
   for (const int devices : {1, 2, 4}) {
     const TrainingState whole = goes_on(start, "ddp", devices), dealt = goes_on(start, "ddp_sharded", devices);
-    expect_same_values(dealt.model, whole.model);
-    expect_same_values(dealt.optimizer, whole.optimizer);
+    expect_same_bits(dealt.model, whole.model);
+    expect_same_bits(dealt.optimizer, whole.optimizer);
   }
 }
 

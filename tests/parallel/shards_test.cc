@@ -6,20 +6,14 @@
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
 #include "parallel/shard_team.h"
+#include "parallel/trained_state.h"
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
 namespace {
 
-using State = std::vector<nn::NamedValues>;
-
 constexpr int kShards = 8;
 constexpr int64_t kSteps = 3, kBatch = 20;  // uneven over 8 shards; the last batch of 5 leaves some empty
-
-struct Trained {
-  State state;
-  std::vector<double> losses;
-};
 
 Trained trained(const StrategyOptions& options, int shards) {
   StrategyContext context = context_of(options);
@@ -27,12 +21,6 @@ Trained trained(const StrategyOptions& options, int shards) {
   const auto strategy = make_strategy(options, context);
   auto losses = train(*strategy, digits(2 * kBatch + 5, 10), kSteps, kBatch, 0.05, options.micro_batches);
   return {.state = strategy->state_dict(), .losses = std::move(losses)};
-}
-
-void expect_same(const Trained& a, const Trained& b) {
-  EXPECT_EQ(a.losses, b.losses);
-  ASSERT_EQ(a.state.size(), b.state.size());
-  for (size_t t = 0; t < a.state.size(); ++t) EXPECT_TRUE(a.state[t].values == b.state[t].values) << a.state[t].name;
 }
 
 /// With batch norms and a residual, or LeNet.
@@ -57,7 +45,7 @@ TEST_P(ShardsTest, AnyDevicesAndThreadsEndInTheBitsOfOne) {
       SCOPED_TRACE(::testing::Message() << devices << " devices of " << threads << " threads");
       options.devices = devices;
       options.threads = threads;
-      expect_same(trained(options, kShards), single);
+      expect_same_bits(trained(options, kShards), single);
     }
 }
 
@@ -72,7 +60,7 @@ TEST_P(ShardsTest, SoDoMicroBatches) {
   options.name = name;
   options.devices = 4;
   options.threads = 1;
-  expect_same(trained(options, 4), single);
+  expect_same_bits(trained(options, 4), single);
 }
 
 std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, bool>>& info) {

@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "parallel/digits.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
 
 const optim::SgdSettings kMomentum = {.momentum = 0.9};
 

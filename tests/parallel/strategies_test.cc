@@ -5,11 +5,10 @@
 #include <cmath>
 
 #include "parallel/digits.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-using State = std::vector<nn::NamedValues>;
 
 constexpr optim::SgdSettings kMomentum = {.momentum = 0.9};
 
@@ -32,20 +31,6 @@ Difference gradient_difference(const State& before, const State& after, const St
     }
   return {.norm = std::sqrt(sum.norm), .of = std::sqrt(sum.of)};
 }
-
-void expect_same_bits(const State& a, const State& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t t = 0; t < a.size(); ++t) {
-    EXPECT_EQ(a[t].name, b[t].name);
-    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
-  }
-}
-
-/// Weights after so many steps, and the losses on the way.
-struct Trained {
-  State state;
-  std::vector<double> losses;
-};
 
 Trained trained(const StrategyOptions& options, int64_t steps = 5, int64_t batch = 64, double learning_rate = 0.05) {
   const auto strategy = make_strategy(options);

@@ -12,6 +12,7 @@
 #include "device/cuda_probe.h"
 #include "models/bert.h"
 #include "parallel/digits.h"
+#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -44,11 +45,6 @@ std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dr
   context.replica.input = {.text = kText};
   return make_strategy(options, context);
 }
-
-struct Trained {
-  std::vector<nn::NamedValues> state;
-  std::vector<double> losses;
-};
 
 /// Weights and losses after some steps of 13 samples.
 Trained trained(const StrategyOptions& options, int64_t steps = 1, double learning_rate = 65536, float dropout = 0.1f) {

@@ -10,6 +10,7 @@
 #include "support/process.h"
 #include "train/experiment_of.h"
 #include "train/safetensors.h"
+#include "train/strategy_context.h"
 
 namespace dptrain::train {
 namespace {

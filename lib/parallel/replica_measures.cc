@@ -1,0 +1,73 @@
+// What a replica tells without being trained: the scores of samples, and its speed.
+#include <numeric>
+#include <utility>
+
+#include "base/clock.h"
+#include "ops/cross_entropy.h"
+#include "parallel/replica.h"
+
+namespace dptrain::parallel {
+namespace {
+
+template <class T>
+std::vector<T> downloaded(const Tensor& tensor) {
+  std::vector<T> values(static_cast<size_t>(tensor.elements()));
+  tensor.device().download(values.data(), tensor.data<T>(), tensor.bytes());
+  return values;
+}
+
+}  // namespace
+
+double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
+  constexpr double kSeconds = 0.2;
+  constexpr int kPasses = 3;
+  std::vector<int64_t> first(static_cast<size_t>(samples));
+  std::iota(first.begin(), first.end(), 0);
+  const BatchPart part = load_part(dataset, first, device_);
+  const Tensor& statistics = model_->running_states();
+  const Tensor kept = Tensor::empty(device_, statistics.shape(), {.purpose = MemoryPurpose::workspace});
+  kept.copy_from(statistics);
+  // Devices make as many passes as they can: none waits for the others' batch statistics.
+  auto* const shared = std::exchange(statistics_, nullptr);
+  Clock::time_point begun;
+  // The first pass loads kernels and takes memory.
+  int passes = -1;
+  for (; passes < kPasses || seconds_since(begun) < kSeconds; ++passes) {
+    if (passes == 0) begun = Clock::now();
+    begin_step({&part}, {}, {.counts = counted_labels(part), .samples = samples});
+    forward_backward({&part}, {});
+    exchange_.publish();
+    exchange_.end();
+    exchange_.take(true);
+  }
+  const double seconds = seconds_since(begun);
+  statistics_ = shared;
+  statistics.copy_from(kept);
+  exchange_.take_device_times();
+  return static_cast<double>(passes * samples) / seconds;
+}
+
+StepResults Replica::evaluate(const BatchPart& block) {
+  Tape tape(Tape::Mode::forget);
+  const Samples samples = uploaded(block);
+  return results_of(evaluation_outputs(tape.input(samples.x), samples), samples, block);
+}
+
+std::vector<Variable> Replica::evaluation_outputs(const Variable& x, const Samples& samples) {
+  return model_->outputs(x, {.tape = x.tape(), .text = samples.text});
+}
+
+StepResults Replica::results_of(const std::vector<Variable>& outputs, const Samples& samples, const BatchPart& block) {
+  const std::vector<int64_t> counted = counted_labels(block);
+  StepResults results{.outputs = {}, .samples = block.samples()};
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Tensor& logits = outputs[k].value();
+    const auto correct = downloaded<int32_t>(ops::correct_samples(logits, samples.targets[k]));
+    results.outputs.push_back({.losses = downloaded<double>(ops::cross_entropy_forward(logits, samples.targets[k])),
+                               .correct = std::accumulate(correct.begin(), correct.end(), int64_t{0}),
+                               .counted = counted[k]});
+  }
+  return results;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,37 @@
+// What a replica carries from step to step, as checkpoints have it.
+#include <algorithm>
+#include <iterator>
+
+#include "nn/named_values.h"
+#include "parallel/replica.h"
+
+namespace dptrain::parallel {
+
+TrainingState Replica::training_state() {
+  TrainingState state{.model = nn::state_dict(*model_), .optimizer = {}, .average = {}, .loss_scale = {}};
+  std::vector<optim::OptimizerState> optimizer_state;
+  if (optimizer_ != nullptr) optimizer_state = optimizer_->state();
+  for (const optim::OptimizerState& kept : optimizer_state) {
+    auto values = nn::values_by_parameter(*model_, kept.values, kept.name + ".");
+    std::ranges::move(values, std::back_inserter(state.optimizer));
+  }
+  if (average_) state.average = nn::values_by_parameter(*model_, average_->values());
+  if (loss_scale_) state.loss_scale = loss_scale_->numbers();
+  return state;
+}
+
+void Replica::restore(const TrainingState& state) {
+  if (!state.model.empty()) nn::load_state_dict(*model_, state.model);
+  if (optimizer_ != nullptr && !state.optimizer.empty())
+    for (const optim::OptimizerState& kept : optimizer_->state())
+      nn::load_by_parameter(*model_, kept.values, state.optimizer, kept.name + ".");
+  if (average_) {
+    if (!state.average.empty())
+      nn::load_by_parameter(*model_, average_->values(), state.average);
+    else if (!state.model.empty())
+      average_->restart(*model_);
+  }
+  if (loss_scale_ && state.loss_scale) loss_scale_->set(*state.loss_scale);
+}
+
+}  // namespace dptrain::parallel

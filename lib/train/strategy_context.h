@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "nn/named_values.h"
+#include "parallel/strategy.h"
+#include "train/experiment.h"
+
+namespace dptrain::train {
+
+/// Throws 78 where the model can't take the data set's images, 71 where a device can't be opened. Nothing is allocated
+/// on them.
+void require_model_fits(const Experiment& experiment, const Dataset& data);
+
+/// What an experiment's strategy is made from.
+parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data);
+
+/// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, where they are
+/// another model's.
+void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where);
+
+/// Gives a strategy the weights that the experiment begins with, where these are a file's. Throws 65, naming the file
+/// and the tensor, where they are another model's, and as find_weights does.
+void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
+
+}  // namespace dptrain::train

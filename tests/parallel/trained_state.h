@@ -1,0 +1,33 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "nn/named_values.h"
+
+namespace dptrain::parallel {
+
+/// What a strategy's state_dict gives.
+using State = std::vector<nn::NamedValues>;
+
+inline void expect_same_bits(const State& a, const State& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].name, b[t].name);
+    EXPECT_TRUE(a[t].values == b[t].values) << a[t].name;
+  }
+}
+
+/// Weights after some steps, and the losses on the way.
+struct Trained {
+  State state;
+  std::vector<double> losses;
+};
+
+inline void expect_same_bits(const Trained& a, const Trained& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  expect_same_bits(a.state, b.state);
+}
+
+}  // namespace dptrain::parallel
