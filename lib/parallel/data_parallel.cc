@@ -1,6 +1,6 @@
 #include "parallel/data_parallel.h"
 
-#include <fmt/format.h>
+#include <utility>
 
 #include "ops/reorder.h"
 
@@ -13,7 +13,9 @@ CommBuffer nothing(DType dtype) { return {.dtype = dtype}; }
 }  // namespace
 
 DataParallel::DataParallel(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [](int rank) { return rank == 0; }), options_(options) {}
+    : ReplicatedStrategy(context, [](int rank) { return rank == 0; }),
+      options_(options),
+      steps_(team(), context.replica.steps_in_flight) {}
 
 void DataParallel::share_weights(int rank) {
   const nn::Model& model = replica(rank).model();
@@ -41,18 +43,19 @@ BatchSplit DataParallel::batch_split() {
   return replica(0).has_shards() ? ReplicatedStrategy::batch_split() : BatchSplit::even(1);
 }
 
-void DataParallel::train_shards(const Batch& batch, const StepNumbers& numbers) {
-  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
+void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* part : parts_of(*batch, rank)) count_samples(rank, part->samples());
+  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) {
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    const StepParts parts = parts_of(batch, rank);
-    own.begin_step(parts, numbers, StepTotals::of(batch));
+    const StepParts parts = parts_of(*batch, rank);
+    own.begin_step(parts, numbers, StepTotals::of(*batch));
     communicate(rank, [&] { share_weights(rank); });
     own.forward_backward(parts, {});
     reduce_and_update(rank);
-    statistics(rank).end_step(parts, batch.samples);
+    statistics(rank).end_step(parts, batch->samples);
     end_step(rank);
-    for (const BatchPart* part : parts) count_samples(rank, part->samples());
   });
 }
 
@@ -65,49 +68,52 @@ void DataParallel::reduce_and_update(int rank) {
   own.exchange().publish();
 }
 
-void DataParallel::train_step(const Batch& batch, const StepNumbers& numbers) {
-  if (replica(0).has_shards()) return train_shards(batch, numbers);
-  std::vector<std::vector<BatchPart>> shares;  // of each micro-batch, by rank
-  StepParts all;
-  for (const MicroBatch& micro : batch.micro_batches) {
-    shares.push_back(shares_of(micro.parts[0]));
-    for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, shares.back()[static_cast<size_t>(rank)].samples());
+void DataParallel::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
+  if (replica(0).has_shards()) return train_shards(std::move(batch), numbers);
+  const auto step = std::make_shared<Shared>(Shared{.batch = std::move(batch)});
+  for (const MicroBatch& micro : step->batch->micro_batches) {
+    step->shares.push_back(shares_of(micro.parts[0]));
+    const auto& shares = step->shares.back();
+    for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, shares[static_cast<size_t>(rank)].samples());
   }
-  for (const auto& of_micro : shares)
-    for (const BatchPart& share : of_micro) all.push_back(&share);
-  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
-    Replica& own = replica(rank);
-    StepExchange& exchange = own.exchange();
-    const InPhase computing(own.clock(), Phase::compute);
-    StepParts parts;
-    for (const auto& of_micro : shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
-    if (options_.criterion == Criterion::parallel)
-      own.begin_step(parts, numbers, StepTotals::of(batch));
-    else
-      own.begin_step(parts, numbers, StepTotals::of(batch),
-                     rank == options_.output_rank ? KeptResults::of(all) : KeptResults());
-    exchange.stamp(StepExchange::Point::begun);
-    communicate(rank, [&] { share_weights(rank); });
-    own.model().forget_gradients();
-    Places places;
-    places.own.rows.resize(batch.counts.size());
-    places.all_rows.resize(batch.counts.size());
-    for (size_t m = 0; m < shares.size(); ++m) {
-      add_gradients(rank, batch.micro_batches[m].parts[0], shares[m], places);
-      places.own.go_past(*parts[m]);
-      for (const BatchPart& share : shares[m])
-        for (size_t k = 0; k < share.targets.size(); ++k)
-          places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
-    }
-    exchange.stamp(StepExchange::Point::computed);
-    communicate(rank, [&] { team().communicator(rank).reduce(comm_buffer(own.model().gradients()), 0); });
-    exchange.stamp(StepExchange::Point::reduced);
-    if (rank == 0) own.update();
-    exchange.stamp(StepExchange::Point::updated);
-    statistics(rank).end_step(parts, batch.samples);
-    exchange.publish();
-    end_step(rank);
-  });
+  for (const auto& of_micro : step->shares)
+    for (const BatchPart& share : of_micro) step->all.push_back(&share);
+  steps_.give(numbers, [this, step, numbers](int rank) { step_on(rank, *step, numbers); });
+}
+
+void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numbers) {
+  const Batch& batch = *step.batch;
+  Replica& own = replica(rank);
+  StepExchange& exchange = own.exchange();
+  const InPhase computing(own.clock(), Phase::compute);
+  StepParts parts;
+  for (const auto& of_micro : step.shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
+  if (options_.criterion == Criterion::parallel)
+    own.begin_step(parts, numbers, StepTotals::of(batch));
+  else
+    own.begin_step(parts, numbers, StepTotals::of(batch),
+                   rank == options_.output_rank ? KeptResults::of(step.all) : KeptResults());
+  exchange.stamp(StepExchange::Point::begun);
+  communicate(rank, [&] { share_weights(rank); });
+  own.model().forget_gradients();
+  Places places;
+  places.own.rows.resize(batch.counts.size());
+  places.all_rows.resize(batch.counts.size());
+  for (size_t m = 0; m < step.shares.size(); ++m) {
+    add_gradients(rank, batch.micro_batches[m].parts[0], step.shares[m], places);
+    places.own.go_past(*parts[m]);
+    for (const BatchPart& share : step.shares[m])
+      for (size_t k = 0; k < share.targets.size(); ++k)
+        places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
+  }
+  exchange.stamp(StepExchange::Point::computed);
+  communicate(rank, [&] { team().communicator(rank).reduce(comm_buffer(own.model().gradients()), 0); });
+  exchange.stamp(StepExchange::Point::reduced);
+  if (rank == 0) own.update();
+  exchange.stamp(StepExchange::Point::updated);
+  statistics(rank).end_step(parts, batch.samples);
+  exchange.publish();
+  end_step(rank);
 }
 
 void DataParallel::communicate(int rank, const std::function<void()>& transfer) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "parallel/replicated_strategy.h"
+#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -25,12 +26,19 @@ class DataParallel final : public ReplicatedStrategy {
 
   std::vector<Device*> batch_devices() override;
   BatchSplit batch_split() override;
-  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
   /// A step of logical shards, whose samples come to every device from the host, and whose losses are computed there.
-  void train_shards(const Batch& batch, const StepNumbers& numbers);
+  void train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers);
+  /// A step's samples and how the ranks share them.
+  struct Shared {
+    std::shared_ptr<const Batch> batch;
+    std::vector<std::vector<BatchPart>> shares = {};  ///< of each micro-batch, by rank
+    StepParts all = {};                               ///< the shares, one micro-batch after the other
+  };
+  void step_on(int rank, const Shared& step, const StepNumbers& numbers);
   /// The end of a step on a rank, whose gradients are complete.
   void reduce_and_update(int rank);
   /// Does `transfer` on a rank's thread, which counts as communication.
@@ -54,6 +62,7 @@ class DataParallel final : public ReplicatedStrategy {
                                    const std::vector<int64_t>& all_rows);
 
   Options options_;
+  StepsUnderWay steps_;
 };
 
 }  // namespace dptrain::parallel

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace dptrain::parallel {
@@ -13,12 +15,22 @@ namespace {
                                             parameter.name()));
 }
 
+/// Equal on all ranks, so that they record and replay the same steps.
+StepRecorder::Signature signature_of(const Batch& batch) {
+  StepRecorder::Signature signature = {batch.samples};
+  for (const MicroBatch& micro : batch.micro_batches)
+    for (const BatchPart& part : micro.parts)
+      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
+  return signature;
+}
+
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(context, [sharded = options.shard_optimizer](int) { return !sharded; }),
       find_unused_(options.find_unused),
-      planted_(context.planted) {
+      planted_(context.planted),
+      steps_(team(), context.replica.steps_in_flight) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   BucketOptions buckets = options.buckets;
@@ -60,53 +72,51 @@ void Ddp::start_compression(const StrategyContext& context, const Options& optio
   });
 }
 
-void Ddp::train_step(const Batch& batch, const StepNumbers& numbers) {
-  // Equal on all ranks, so that they record and replay the same steps.
-  StepRecorder::Signature signature = {batch.samples};
-  for (const MicroBatch& micro : batch.micro_batches)
-    for (const BatchPart& part : micro.parts)
-      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
+void Ddp::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    for (const BatchPart* part : parts_of(*batch, rank)) count_samples(rank, part->samples());
+  }
+  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
+}
+
+void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
+  const StepParts parts = parts_of(batch, rank);
+  Replica& own = replica(rank);
+  const InPhase computing(own.clock(), Phase::compute);
+  const auto update = [&] {
+    own.exchange().stamp(StepExchange::Point::reduced);
+    own.update();
+    own.exchange().stamp(StepExchange::Point::updated);
+    own.exchange().publish();
+  };
   StepTotals totals = StepTotals::of(batch);
   if (planted_ == PlantedFault::divided_twice)
     for (int64_t& count : totals.counts) count *= ranks();
-  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
-    const StepParts parts = parts_of(batch, rank);
-    Replica& own = replica(rank);
-    const InPhase computing(own.clock(), Phase::compute);
-    const auto update = [&] {
-      own.exchange().stamp(StepExchange::Point::reduced);
-      own.update();
-      own.exchange().stamp(StepExchange::Point::updated);
-      own.exchange().publish();
-    };
-    own.begin_step(parts, numbers, totals);
-    statistics(rank).begin_step();
-    Communicator& communicator = team().communicator(rank);
-    if (!updates_.empty()) {
-      step_with_owners(rank, parts);
-    } else if (!compressions_.empty()) {
-      reduce_unrecorded(rank, parts);
-      update();
-    } else if (communicator.can_be_recorded()) {
-      step_with_recorded_sums(rank, parts, signature, update);
-    } else if (sums_between_parts_) {
-      // Ranks meet between two parts, which GPUs record.
-      own.run_part(0, signature, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
-      {
-        const InPhase communicating(own.clock(), Phase::communication);
-        communicator.all_reduce(comm_buffer(own.model().gradients()));
-      }
-      own.run_part(1, signature, parts, [&](StepRecorder::How) { update(); });
-    } else {
-      reduce_in_buckets(rank, parts);
-      update();
+  own.begin_step(parts, numbers, totals);
+  statistics(rank).begin_step();
+  Communicator& communicator = team().communicator(rank);
+  if (!updates_.empty()) {
+    step_with_owners(rank, parts);
+  } else if (!compressions_.empty()) {
+    reduce_unrecorded(rank, parts);
+    update();
+  } else if (communicator.can_be_recorded()) {
+    step_with_recorded_sums(rank, parts, signature_of(batch), update);
+  } else if (sums_between_parts_) {
+    // Ranks meet between two parts, which GPUs record.
+    const StepRecorder::Signature signature = signature_of(batch);
+    own.run_part(0, signature, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+    {
+      const InPhase communicating(own.clock(), Phase::communication);
+      communicator.all_reduce(comm_buffer(own.model().gradients()));
     }
-    statistics(rank).end_step(parts, batch.samples);
-    end_step(rank);
-  });
-  for (int rank = 0; rank < ranks(); ++rank) {
-    for (const BatchPart* part : parts_of(batch, rank)) count_samples(rank, part->samples());
+    own.run_part(1, signature, parts, [&](StepRecorder::How) { update(); });
+  } else {
+    reduce_in_buckets(rank, parts);
+    update();
   }
+  statistics(rank).end_step(parts, batch.samples);
+  end_step(rank);
 }
 
 void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,

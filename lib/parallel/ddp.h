@@ -6,6 +6,7 @@
 #include "parallel/gradient_compression.h"
 #include "parallel/owned_updates.h"
 #include "parallel/replicated_strategy.h"
+#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -27,7 +28,7 @@ class Ddp final : public ReplicatedStrategy {
   Ddp(const StrategyContext& context, const Options& options);
 
   std::vector<Device*> batch_devices() override { return part_devices(); }
-  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
@@ -35,6 +36,7 @@ class Ddp final : public ReplicatedStrategy {
   void restore_dealt_out(int rank, const TrainingState& state) override;
   std::vector<nn::NamedValues> compression_state(int rank) override;
   void start_compression(const StrategyContext& context, const Options& options);
+  void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);
   /// A step whose sums are part of what is recorded.
@@ -55,6 +57,7 @@ class Ddp final : public ReplicatedStrategy {
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
   std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay
+  StepsUnderWay steps_;
 };
 
 }  // namespace dptrain::parallel

@@ -1,6 +1,6 @@
 #include "parallel/kvstore.h"
 
-#include <fmt/format.h>
+#include <utility>
 
 #include "parallel/device_key_value_store.h"
 #include "parallel/local_key_value_store.h"
@@ -11,7 +11,8 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
     : ReplicatedStrategy(context, [](int) { return false; }),
       options_(options),
       ends_(static_cast<size_t>(ranks())),
-      reported_(ends_.size()) {
+      reported_(ends_.size()),
+      steps_(team(), context.replica.steps_in_flight) {
   for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
   std::shared_ptr<StoreMemory> memory;
   if (options.type == StoreOptions::Type::local)
@@ -32,22 +33,22 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
   });
 }
 
-void KvStore::train_step(const Batch& batch, const StepNumbers& numbers) {
-  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
-    const StepParts parts = parts_of(batch, rank);
+void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    for (const BatchPart* part : parts_of(*batch, rank)) count_samples(rank, part->samples());
+  }
+  steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) {
+    const StepParts parts = parts_of(*batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, StepTotals::of(batch));
+    own.begin_step(parts, numbers, StepTotals::of(*batch));
     statistics(rank).begin_step();
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
-    statistics(rank).end_step(parts, batch.samples);
+    statistics(rank).end_step(parts, batch->samples);
     own.exchange().publish();
     end_step(rank);
   });
-  for (int rank = 0; rank < ranks(); ++rank) {
-    for (const BatchPart* part : parts_of(batch, rank)) count_samples(rank, part->samples());
-  }
 }
 
 void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {

@@ -2,6 +2,7 @@
 
 #include "parallel/key_value_store.h"
 #include "parallel/replicated_strategy.h"
+#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -19,7 +20,7 @@ class KvStore final : public ReplicatedStrategy {
   KvStore(const StrategyContext& context, const StoreOptions& options);
 
   std::vector<Device*> batch_devices() override { return part_devices(); }
-  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   RankCosts take_costs(int rank) override;
   std::optional<StoreUse> store() const override;
 
@@ -38,6 +39,7 @@ class KvStore final : public ReplicatedStrategy {
   std::vector<CommCounts> reported_;                  ///< of the ends
   /// Some rank records its work: keys are pushed after what it records.
   bool pushes_after_backward_ = false;
+  StepsUnderWay steps_;
 };
 
 }  // namespace dptrain::parallel

@@ -1,9 +1,8 @@
 #include "parallel/pipeline_strategy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "parallel/joined_state.h"
 #include "parallel/unit_profile.h"
@@ -51,7 +50,8 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
       replicas_(options.replicas),
       step_{.schedule = options.schedule, .stages = static_cast<int>(cut.size()), .micro_batches = 0},
       flush_(options.micro_batches),
-      sums_(static_cast<size_t>(ranks())) {
+      sums_(static_cast<size_t>(ranks())),
+      steps_(team(), context.replica.steps_in_flight) {
   for (int rank = 0; rank < ranks(); ++rank) {
     const int stage = rank % step_.stages;
     const auto neighbor = [&](int other) { return StageLink::Peer{.rank = other, .kind = device(other).kind()}; };
@@ -110,18 +110,21 @@ std::vector<Device*> PipelineStrategy::batch_devices() {
   return devices;
 }
 
-void PipelineStrategy::train_step(const Batch& batch, const StepNumbers& numbers) {
+void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   PipelineStep step = step_;
-  step.micro_batches = static_cast<int64_t>(batch.micro_batches.size());
+  step.micro_batches = static_cast<int64_t>(batch->micro_batches.size());
   step.flush = flush_;
   if (step.micro_batches > step_.micro_batches) step_ = step;
-  team().run(fmt::format("step {}", numbers.step), [&](int rank) {
+  // Each counts once: where its loss is computed.
+  for (int r = 0; r < replicas_; ++r)
+    for (const BatchPart* part : parts_of(*batch, r)) count_samples(rank_of(r, stages() - 1), part->samples());
+  steps_.give(numbers, [this, batch = std::move(batch), numbers, step](int rank) {
     Replica& own = replica(rank);
     StepExchange& exchange = own.exchange();
     const InPhase computing(own.clock(), Phase::compute);
-    const StepParts parts = parts_of(batch, replica_of(rank));
+    const StepParts parts = parts_of(*batch, replica_of(rank));
     const bool last = stage_of(rank) + 1 == stages();
-    own.begin_step(parts, numbers, StepTotals::of(batch), last ? KeptResults::of(parts) : KeptResults());
+    own.begin_step(parts, numbers, StepTotals::of(*batch), last ? KeptResults::of(parts) : KeptResults());
     exchange.stamp(StepExchange::Point::begun);
     stage(rank).add_gradients(actions_of(step, stage_of(rank)), parts);
     exchange.stamp(StepExchange::Point::computed);
@@ -136,9 +139,6 @@ void PipelineStrategy::train_step(const Batch& batch, const StepNumbers& numbers
     exchange.publish();
     end_step(rank);
   });
-  // Each counts once: where its loss is computed.
-  for (int r = 0; r < replicas_; ++r)
-    for (const BatchPart* part : parts_of(batch, r)) count_samples(rank_of(r, stages() - 1), part->samples());
 }
 
 void PipelineStrategy::add_other_gradients(int rank) {

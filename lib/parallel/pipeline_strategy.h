@@ -8,6 +8,7 @@
 #include "parallel/pipeline_schedule.h"
 #include "parallel/pipeline_stage.h"
 #include "parallel/replicated_strategy.h"
+#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
@@ -31,7 +32,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
 
   std::vector<Device*> batch_devices() override;
   BatchSplit batch_split() override { return BatchSplit::even(replicas_); }
-  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
@@ -70,6 +71,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   int64_t flush_;
   std::vector<std::unique_ptr<PipelineStage>> stages_;  ///< by rank
   std::vector<Sums> sums_;                              ///< by rank
+  StepsUnderWay steps_;
 };
 
 }  // namespace dptrain::parallel

@@ -78,17 +78,26 @@ CommCounts RankTeam::counts(int rank) const {
   return counts;
 }
 
-void RankTeam::run(const std::string& what, const std::function<void(int)>& work) {
-  DPTRAIN_CHECK(!root_cause_, "a team that failed is used again");
-  // Ranks compute for as long as they need; where they wait for each other, the communicator's deadline ends it.
-  threads_->run([&](int rank) {
+int64_t RankTeam::give(const std::string& what, Work work) {
+  return threads_->give([this, what, work = std::move(work)](int rank) {
+    if (root_cause()) return;
     try {
       work(rank);
     } catch (...) {
       fail(rank, what, std::current_exception());
     }
   });
-  if (root_cause_) std::rethrow_exception(root_cause_);
+}
+
+void RankTeam::wait(int64_t number) {
+  // Ranks compute for as long as they need; where they wait for each other, the communicator's deadline ends it.
+  threads_->wait(number);
+  if (const std::exception_ptr cause = root_cause()) std::rethrow_exception(cause);
+}
+
+std::exception_ptr RankTeam::root_cause() {
+  const std::lock_guard lock(mutex_);
+  return root_cause_;
 }
 
 void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {

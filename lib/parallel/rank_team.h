@@ -43,14 +43,23 @@ class RankTeam {
   /// What a rank has sent, in its groups as well.
   CommCounts counts(int rank) const;
 
-  /// Calls work(rank) on every rank's thread and blocks until all have returned: computing takes as long as it takes,
-  /// and a rank that waits for another has the communicator's deadline. Where ranks throw, throws the root cause: the
-  /// first failure, as an Error that begins with its rank, its device and `what` ("step 12"). The team can't be used
-  /// after.
-  void run(const std::string& what, const std::function<void(int rank)>& work);
+  using Work = std::function<void(int rank)>;
+  /// Gives work to every rank's thread, which calls work(rank) once it is done with what it was given before; no rank
+  /// waits for the others to begin. Returns the number of what was given, from 1.
+  int64_t give(const std::string& what, Work work);
+  /// Blocks until all ranks have done what was given up to `number`: computing takes as long as it takes, and a rank
+  /// that waits for another has the communicator's deadline. Where a rank throws, nothing that was given is begun
+  /// anymore, and this throws the root cause, whenever it is called after: the first failure, as an Error that begins
+  /// with its rank, its device and `what` ("step 12").
+  void wait(int64_t number);
+  /// Gives and waits.
+  void run(const std::string& what, Work work) { wait(give(what, std::move(work))); }
+  /// Blocks until nothing that was given is under way, however it ended.
+  void finish() { threads_->finish(); }
 
  private:
   void fail(int rank, const std::string& what, std::exception_ptr failure);
+  std::exception_ptr root_cause();
 
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Communicator>> communicators_;

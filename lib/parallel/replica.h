@@ -40,7 +40,7 @@ struct ReplicaSpec {
   double label_smoothing = 0;                ///< of the losses that are trained on
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::automatic;
-  int steps_in_flight = 2;  ///< that a GPU is given ahead
+  int steps_in_flight = 2;  ///< that a device is given ahead, and a GPU by its thread
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
   nn::StageRange part = {};  ///< the stages of the model that the device has

@@ -135,19 +135,24 @@ std::vector<Device*> ReplicatedStrategy::part_devices() {
 void ReplicatedStrategy::end_step(int rank) {
   StepExchange& exchange = replica(rank).exchange();
   exchange.end();
-  auto& results = results_[static_cast<size_t>(rank)];
-  for (StepResults& done : replica(rank).take_results(false)) results.push_back(std::move(done));
+  keep_results(rank, false);
+}
+
+void ReplicatedStrategy::keep_results(int rank, bool all) {
+  std::vector<StepResults> finished = replica(rank).take_results(all);
+  const std::lock_guard lock(results_mutex_);
+  std::ranges::move(finished, std::back_inserter(results_[static_cast<size_t>(rank)]));
 }
 
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   if (all) {
     team_.run("finishing the steps under way", [&](int rank) {
-      for (StepResults& done : replica(rank).take_results(true))
-        results_[static_cast<size_t>(rank)].push_back(std::move(done));
+      keep_results(rank, true);
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
     });
   }
   std::vector<Score> scores;
+  const std::lock_guard lock(results_mutex_);
   while (std::ranges::none_of(results_, [](const auto& results) { return results.empty(); })) {
     std::vector<StepResults> of_ranks;
     for (auto& results : results_) {

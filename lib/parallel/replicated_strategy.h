@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <mutex>
 
 #include "parallel/comm_buffer.h"
 #include "parallel/shared_statistics.h"
@@ -71,6 +72,9 @@ class ReplicatedStrategy : public Strategy {
   void make_room(int rank);
 
  private:
+  /// Keeps a rank's results of the steps that it is done with; with `all` waits for those under way on its device.
+  void keep_results(int rank, bool all);
+
   RankTeam team_;
   BatchSplit split_;
   int shards_;  ///< of a batch, over all ranks; 0: none
@@ -78,6 +82,7 @@ class ReplicatedStrategy : public Strategy {
   std::vector<std::unique_ptr<SharedStatistics>> statistics_;
   std::vector<int64_t> samples_;
   std::vector<CommCounts> reported_;
+  std::mutex results_mutex_;
   std::vector<std::deque<StepResults>> results_;  ///< by rank, of steps whose score isn't taken yet
   int64_t skipped_steps_ = 0;                     ///< as of the last `take_scores(true)`
   std::vector<int64_t> reported_skipped_;

@@ -1,15 +1,16 @@
 #include "parallel/single.h"
 
-#include <fmt/format.h>
+#include <utility>
 
 namespace dptrain::parallel {
 
-void Single::train_step(const Batch& batch, const StepNumbers& numbers) {
-  team().run(fmt::format("step {}", numbers.step), [&](int) {
+void Single::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
+  count_samples(0, batch->samples);
+  steps_.give(numbers, [this, batch = std::move(batch), numbers](int) {
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);
-    const StepParts parts = parts_of(batch, 0);
-    own.begin_step(parts, numbers, StepTotals::of(batch));
+    const StepParts parts = parts_of(*batch, 0);
+    own.begin_step(parts, numbers, StepTotals::of(*batch));
     own.run_part(0, {}, parts, [&](StepRecorder::How) {
       own.forward_backward(parts, {});
       own.exchange().stamp(StepExchange::Point::reduced);
@@ -19,7 +20,6 @@ void Single::train_step(const Batch& batch, const StepNumbers& numbers) {
     });
     end_step(0);
   });
-  count_samples(0, batch.samples);
 }
 
 }  // namespace dptrain::parallel

@@ -2,21 +2,25 @@
 
 #include "base/check.h"
 #include "parallel/replicated_strategy.h"
+#include "parallel/steps_under_way.h"
 
 namespace dptrain::parallel {
 
 /// One device computes the whole batch.
 class Single final : public ReplicatedStrategy {
  public:
-  explicit Single(const StrategyContext& context) : ReplicatedStrategy(context, [](int) { return true; }) {
+  explicit Single(const StrategyContext& context)
+      : ReplicatedStrategy(context, [](int) { return true; }), steps_(team(), context.replica.steps_in_flight) {
     DPTRAIN_CHECK(ranks() == 1, "single on {} devices", ranks());
   }
 
   std::vector<Device*> batch_devices() override { return part_devices(); }
-  void train_step(const Batch& batch, const StepNumbers& numbers) override;
+  void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int) override {}
+
+  StepsUnderWay steps_;
 };
 
 }  // namespace dptrain::parallel

@@ -84,9 +84,9 @@ class Strategy {
   virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;
   /// Shares out the batches after this among the ranks like that.
   virtual void set_split(const BatchSplit& split) = 0;
-  /// Forward, backward and update on all devices. CPU workers are done when it returns; GPUs may have some steps under
-  /// way, and only what `take_scores` has given is certain to have been done.
-  virtual void train_step(const Batch& batch, const StepNumbers& numbers) = 0;
+  /// Forward, backward and update on all devices. Some steps may be under way when it returns, this one among them;
+  /// only what `take_scores` has given is certain to have been done. Throws what ended this step or one before.
+  virtual void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) = 0;
   /// The scores of steps that are done, oldest first, each once. With `all` it waits for the steps under way.
   virtual std::vector<Score> take_scores(bool all) = 0;
   /// The whole data set by the first device's weights and running statistics, in fixed blocks that are

@@ -38,6 +38,11 @@ void WorkerThreads::wait(int64_t number) {
   done_.wait(lock, [&] { return finished_ >= number; });
 }
 
+void WorkerThreads::finish() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return rounds_.empty(); });
+}
+
 void WorkerThreads::serve(int worker) {
   for (int64_t number = 1;; ++number) {
     Round* round = nullptr;
@@ -50,9 +55,14 @@ void WorkerThreads::serve(int worker) {
       round = &rounds_[static_cast<size_t>(number - finished_ - 1)];
     }
     round->work(worker);
+    // What the work held is let go of outside the lock.
+    std::vector<Round> done;
     const std::lock_guard lock(mutex_);
     --round->unfinished;
-    for (; !rounds_.empty() && rounds_.front().unfinished == 0; ++finished_) rounds_.pop_front();
+    for (; !rounds_.empty() && rounds_.front().unfinished == 0; ++finished_) {
+      done.push_back(std::move(rounds_.front()));
+      rounds_.pop_front();
+    }
     done_.notify_all();
   }
 }

@@ -29,7 +29,9 @@ class WorkerThreads {
   int64_t give(Work work);
   /// Blocks until all threads are done with round `number`.
   void wait(int64_t number);
-  /// Both. Blocks.
+  /// Blocks until all that was given is done.
+  void finish();
+  /// Gives and waits. Blocks.
   void run(Work work) { wait(give(std::move(work))); }
 
  private:

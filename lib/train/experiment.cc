@@ -283,7 +283,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.steps_in_flight = static_cast<int>(config.integer(
       "steps_in_flight", 2,
-      {.min = 1, .max = 64, .help = "steps that a GPU is given ahead of the one that it works on, that one included"}));
+      {.min = 1, .max = 64, .help = "steps that a device is given ahead, the one that it works on included"}));
   experiment.links = read_links(config, experiment.devices);
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.memory_limit_bytes =

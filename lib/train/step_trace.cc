@@ -123,7 +123,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
                                  experiment.steps.value_or(experiment.epochs.value_or(1) * loader.batches_per_epoch()));
   Trace trace;
   int64_t epoch = 0;
-  std::unique_ptr<Batch> batch;
+  std::shared_ptr<Batch> batch;
   for (int64_t step = 1; step <= options.steps; ++step) {
     if (epoch > 0) batch = loader.next();
     if (batch == nullptr || batch->samples < whole) {
@@ -132,7 +132,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
     }
     reorder(*batch, options, experiment, *data.train, *devices.front(), epoch);
     const parallel::StepNumbers numbers{.step = step, .epoch = epoch, .learning_rate = schedule.rate(step)};
-    strategy->train_step(*batch, numbers);
+    strategy->train_step(batch, numbers);
     const std::vector<parallel::Score> scores = strategy->take_scores(true);
     trace.steps.push_back(recorder.take_step());
     trace.steps.back().score = scores.back();

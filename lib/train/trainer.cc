@@ -150,12 +150,12 @@ void Trainer::train_epoch(RunDirectory& directory, TrainingObserver& observer, c
   };
   while (!experiment_.steps || position_.step < *experiment_.steps) {
     const auto asked = Clock::now();
-    const std::unique_ptr<Batch> batch = next_batch();
+    std::shared_ptr<const Batch> batch = next_batch();
     position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;
     under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
-    strategy_->train_step(*batch, under_way_.back());
+    strategy_->train_step(std::move(batch), under_way_.back());
     position_.learning_rate = under_way_.back().learning_rate;
     position_.step = step;
     ++position_.batches;

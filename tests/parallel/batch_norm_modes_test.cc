@@ -33,9 +33,9 @@ State trained_with(Strategy& strategy, int64_t first, int64_t end, const Between
   BatchLoader loader(data.train, {.batch_size = 10, .seed = 5, .devices = strategy.batch_devices()});
   loader.start_epoch(1);
   for (int64_t step = 1; step < end; ++step) {
-    const auto batch = loader.next();
+    const std::shared_ptr<const Batch> batch = loader.next();
     if (step < first) continue;
-    strategy.train_step(*batch, {.step = step, .epoch = 1, .learning_rate = 0.05});
+    strategy.train_step(batch, {.step = step, .epoch = 1, .learning_rate = 0.05});
     strategy.take_scores(true);
     between();
   }

@@ -128,8 +128,7 @@ inline std::vector<double> train(Strategy& strategy, const Datasets& data, int64
   loader.start_epoch(1);
   std::vector<double> losses;
   for (int64_t step = 1; step <= steps; ++step) {
-    const auto loaded = loader.next();
-    strategy.train_step(*loaded, {.step = step, .epoch = 1, .learning_rate = learning_rate});
+    strategy.train_step(loader.next(), {.step = step, .epoch = 1, .learning_rate = learning_rate});
     for (const Score& score : strategy.take_scores(step == steps)) losses.push_back(score.mean_loss());
   }
   return losses;

@@ -330,7 +330,7 @@ TEST_F(CudaStrategies, GradientsThatOverflowSkipTheStepAndHalveTheScale) {
   const State before = strategy.state_dict();
   BatchLoader loader(digits(16, 10).train, {.batch_size = 16, .devices = strategy.batch_devices()});
   loader.start_epoch(1);
-  strategy.train_step(*loader.next(), {.step = 1, .epoch = 1, .learning_rate = 0.05});
+  strategy.train_step(loader.next(), {.step = 1, .epoch = 1, .learning_rate = 0.05});
   strategy.take_scores(true);
   EXPECT_EQ(strategy.take_costs(0).skipped_steps, 1);
   expect_same_bits(strategy.state_dict(), before);

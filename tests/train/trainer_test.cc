@@ -59,7 +59,7 @@ TEST_F(TrainerTest, EpochsAreWholePassesOverTheData) {
 }
 
 TEST_F(TrainerTest, ProgressCountsSamplesAndEpochs) {
-  run({});
+  run({"steps_in_flight=1"});
   ASSERT_EQ(observer_->steps.size(), 6u);
   const std::vector<int64_t> done = {16, 32, 40, 16, 32, 40};
   for (size_t i = 0; i < done.size(); ++i) {
@@ -69,6 +69,17 @@ TEST_F(TrainerTest, ProgressCountsSamplesAndEpochs) {
     EXPECT_EQ(observer_->steps[i].epochs, 2);
   }
   EXPECT_EQ(observer_->steps.back().seconds_left, 0);
+}
+
+TEST_F(TrainerTest, ProgressCountsStepsUnderWayOnceTheyAreDone) {
+  run({"steps_in_flight=2"});
+  ASSERT_EQ(observer_->steps.size(), 6u);
+  const std::vector<int64_t> given = {16, 32, 40, 16, 32, 40}, certain = {0, 16, 32, 0, 16, 32};
+  for (size_t i = 0; i < given.size(); ++i) {
+    EXPECT_LE(observer_->steps[i].samples_done, given[i]);
+    EXPECT_GE(observer_->steps[i].samples_done, certain[i]);
+  }
+  for (const EpochMetrics& epoch : observer_->epochs) EXPECT_EQ(epoch.train.score.samples, 40);
 }
 
 TEST_F(TrainerTest, AugmentationsReachTrainingUnderEveryStrategyAndNothingElse) {
