@@ -111,13 +111,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
   load_initial_weights(*strategy, experiment, *data.train);
   if (options.nudge_roundings > 0) nudge_weights(*strategy, options.nudge_roundings);
   const std::vector<Device*> devices = strategy->batch_devices();
-  BatchLoader loader(data.train, {.batch_size = experiment.batch_size,
-                                  .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
-                                  .seed = experiment.seed,
-                                  .shuffle = experiment.dataset.shuffle,
-                                  .augmentations = experiment.augmentations,
-                                  .devices = devices,
-                                  .split = strategy->batch_split()});
+  BatchLoader loader(data.train, loader_options(experiment, *strategy));
   const int64_t whole = std::min(experiment.batch_size, data.train->samples());
   const optim::Schedule schedule(experiment.schedule, experiment.learning_rate, loader.batches_per_epoch(),
                                  experiment.steps.value_or(experiment.epochs.value_or(1) * loader.batches_per_epoch()));

@@ -1,5 +1,7 @@
 #include "train/strategy_context.h"
 
+#include <algorithm>
+
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/training_identity.h"
@@ -44,6 +46,21 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
           .shards = experiment.shards,
           .micro_batch_samples = micro_batch_samples(experiment),
           .batch_norm = experiment.batch_norm};
+}
+
+BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy) {
+  return {.batch_size = experiment.batch_size,
+          .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
+          .seed = experiment.seed,
+          .shuffle = experiment.dataset.shuffle,
+          .augmentations = experiment.augmentations,
+          .devices = strategy.batch_devices(),
+          .split = strategy.batch_split()};
+}
+
+BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {
+  const int64_t samples = std::max<int64_t>(1, experiment.batch_size / experiment.accumulate / strategy.ranks());
+  return split_of_speeds(strategy.measure_speeds(data, samples));
 }
 
 void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "nn/named_values.h"
 #include "parallel/strategy.h"
@@ -16,6 +17,12 @@ void require_model_fits(const Experiment& experiment, const Dataset& data);
 
 /// What an experiment's strategy is made from.
 parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data);
+
+/// How the batches of an experiment's epochs are loaded for its strategy.
+BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy);
+
+/// The split that the strategy's devices ask for by their speed, as they are measured now.
+BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
 
 /// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, where they are
 /// another model's.

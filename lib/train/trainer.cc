@@ -32,14 +32,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       config_hash_(config_hash),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
   share_out(resume);
-  loader_ = std::make_unique<BatchLoader>(
-      data_.train, BatchLoaderOptions{.batch_size = experiment.batch_size,
-                                      .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
-                                      .seed = experiment.seed,
-                                      .shuffle = experiment.dataset.shuffle,
-                                      .augmentations = experiment.augmentations,
-                                      .devices = strategy_->batch_devices(),
-                                      .split = strategy_->batch_split()});
+  loader_ = std::make_unique<BatchLoader>(data_.train, loader_options(experiment, *strategy_));
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
                     experiment.steps ? *experiment.steps : *experiment.epochs * batches);
@@ -54,10 +47,7 @@ void Trainer::share_out(const std::optional<ResumePoint>& resume) {
   const auto ranks = static_cast<size_t>(strategy_->ranks());
   if (resume) split_ = resume->checkpoint.split;
   const bool is_known = split_.size() == ranks && std::ranges::max(split_) > 0;
-  if (!is_known) {
-    const int64_t samples = std::max<int64_t>(1, experiment_.batch_size / experiment_.accumulate / strategy_->ranks());
-    split_ = split_of_speeds(strategy_->measure_speeds(*data_.train, samples)).weights();
-  }
+  if (!is_known) split_ = measured_split(*strategy_, experiment_, *data_.train).weights();
   strategy_->set_split(BatchSplit(split_));
 }
 
