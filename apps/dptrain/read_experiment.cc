@@ -8,8 +8,8 @@
 namespace dptrain::app {
 
 ReadExperiment::ReadExperiment(const ConfigFlags& flags)
-    : session(flags.load(),
-              [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name()); }),
+    : config(flags.load()),
+      session(config, [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name()); }),
       dumped(flags.dump_config) {
   if (dumped)
     write_output(

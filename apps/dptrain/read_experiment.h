@@ -10,6 +10,7 @@ namespace dptrain::app {
 struct ReadExperiment {
   explicit ReadExperiment(const ConfigFlags& flags);
 
+  ConfigNode config;  ///< the file with its overrides
   train::Experiment experiment;
   ConfigSession session;
   /// With --dump-config the resolved configuration has been printed, and nothing is left to do.

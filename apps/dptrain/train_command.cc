@@ -14,6 +14,7 @@
 #include "stop_signals.h"
 #include "train/run_directory.h"
 #include "train/strategy_context.h"
+#include "train/strategy_trials.h"
 #include "train/summary.h"
 #include "train/trainer.h"
 #include "training_display.h"
@@ -74,6 +75,13 @@ int train_with(const TrainFlags& flags) {
 
   TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress},
                           stop);
+  const int stopped = train::choose_strategy(
+      experiment,
+      {.config = read.config, .data = data, .observer = display, .stop = stop, .resume = resume ? &*resume : nullptr});
+  if (stopped != 0)
+    throw Error(static_cast<ExitCode>(128 + stopped),
+                fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
+                            signal_name(stopped)));
   train::Trainer trainer(experiment, data, sha256_of(config), resume);
   const train::TrainingPosition& position = trainer.position();
   if (resume && trainer.finished() && directory.has_summary()) {

@@ -85,6 +85,18 @@ void TrainingDisplay::write_or_stop(const std::string& text) {
   }
 }
 
+bool TrainingDisplay::is_time_for_line() {
+  if (lines_ == Lines::none) return false;
+  const double between_s = lines_ == Lines::live ? kSecondsBetweenLiveLines : kSecondsBetweenPlainLines;
+  if (seconds_since(last_shown_) < between_s) return false;
+  last_shown_ = Clock::now();
+  return true;
+}
+
+void TrainingDisplay::show_progress(const std::string& line) {
+  lines_ == Lines::live ? show_line(line) : write_message(line + "\n");
+}
+
 void TrainingDisplay::show_line(const std::string& line) {
   write_message("\r\x1b[K" + line);
   line_shown_ = true;
@@ -118,20 +130,27 @@ void TrainingDisplay::on_finished_before(int64_t step, const std::string& run_di
   say(fmt::format("{} is finished: all {} steps were made; nothing was changed", run_directory, step));
 }
 
+void TrainingDisplay::on_trial(const std::string& strategy, size_t number, size_t count) {
+  if (is_time_for_line()) show_progress(fmt::format("trial {} of {}: {}", number, count, strategy));
+}
+
+void TrainingDisplay::on_choice(const train::StrategyChoice& choice) {
+  say(fmt::format("strategy: auto is {}{}, of {}; summary.json says why", choice.strategy,
+                  choice.split == "auto" ? " with split: auto" : "",
+                  counted(static_cast<int64_t>(choice.trials.size()), "candidate")));
+}
+
 void TrainingDisplay::on_step(const Progress& progress) {
   epochs_ = progress.epochs;
-  if (lines_ == Lines::none) return;
-  const bool live = lines_ == Lines::live;
-  if (seconds_since(last_shown_) < (live ? kSecondsBetweenLiveLines : kSecondsBetweenPlainLines)) return;
-  last_shown_ = Clock::now();
+  if (!is_time_for_line()) return;
   const double share = static_cast<double>(progress.samples_done) / static_cast<double>(progress.samples_of_epoch);
   const double rate = static_cast<double>(progress.samples_done) / std::max(progress.seconds, 1e-9);
   const std::string line =
       fitted({fmt::format("epoch {}/{}", progress.epoch, progress.epochs), fmt::format("{:3.0f} %", 100 * share),
               fmt::format("loss {:.4f}", progress.mean_loss), fmt::format("{} left", clock_text(progress.seconds_left)),
               fmt::format("{} samples/s", grouped(rate))},
-             live ? terminal_width(STDERR_FILENO) : kPlainWidth);
-  live ? show_line(line) : write_message(line + "\n");
+             lines_ == Lines::live ? terminal_width(STDERR_FILENO) : kPlainWidth);
+  show_progress(line);
 }
 
 void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {

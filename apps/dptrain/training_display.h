@@ -28,6 +28,8 @@ class TrainingDisplay final : public train::TrainingObserver {
   void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& config_hash);
   /// There is nothing left to train.
   void on_finished_before(int64_t step, const std::string& run_directory);
+  void on_trial(const std::string& strategy, size_t number, size_t count) override;
+  void on_choice(const train::StrategyChoice& choice) override;
   void on_step(const Progress& progress) override;
   void on_epoch(const train::EpochMetrics& metrics) override;
   void on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory);
@@ -35,6 +37,9 @@ class TrainingDisplay final : public train::TrainingObserver {
  private:
   void say(const std::string& text);
   void write_or_stop(const std::string& text);
+  /// Whether the last line of progress is old enough for another one, which is then the last.
+  bool is_time_for_line();
+  void show_progress(const std::string& line);
   void show_line(const std::string& line);
   void clear_line();
 

@@ -132,6 +132,9 @@ struct StrategySpec {
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
   int64_t micro_batches = 1;  ///< that it wants a batch to be cut into, beside those of `accumulate`
   int parts = 1;              ///< that it cuts a micro-batch into
+  /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
+  /// evaluations go by.
+  std::optional<int64_t> trial_steps = {};
   /// Throws 78 where it can't train such a model. May be empty.
   std::function<void(const nn::Model&)> require_fit = {};
 };

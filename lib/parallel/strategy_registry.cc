@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kMostDevices = 4096;
 constexpr double kMostMb = 1 << 20;  // a TiB
+constexpr int64_t kTrialSteps = 5;
+constexpr int64_t kMostTrialSteps = 10'000;
 
 using Make = std::function<std::unique_ptr<Strategy>(const StrategyContext&)>;
 
@@ -125,17 +127,42 @@ constexpr PipelineRow kPipelines[] = {
     {"hybrid", "replicas of such a pipeline, each with its part of the batch", read_hybrid},
 };
 
-}  // namespace
-
-StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request) {
+/// What `spec` is read to be, by name.
+std::vector<ConfigChoice> strategy_choices(StrategySpec& spec, const StrategyRequest& request) {
   const int devices = request.devices;
-  StrategySpec spec;
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
     choices.push_back({row.name, row.help,
                        [&spec, &row, devices](ConfigReader& options) { spec.make = row.read(options, devices); }});
   for (const PipelineRow& row : kPipelines)
     choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
+  return choices;
+}
+
+StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
+  StrategySpec candidate;
+  options.named_list("candidates", strategy_choices(candidate, request),
+                     {.definition = "candidates",
+                      .required = false,
+                      .help = "what is tried, each a name alone or in front of its options; by default strategies and "
+                              "bucket sizes that suit the number of devices"});
+  const int64_t steps = options.integer("trial_steps", kTrialSteps,
+                                        {.min = 1, .max = kMostTrialSteps, .help = "timed steps of each candidate"});
+  const auto make = [devices = request.devices](const StrategyContext& context) -> std::unique_ptr<Strategy> {
+    if (devices == 1) return std::make_unique<Single>(context);
+    return std::make_unique<Ddp>(context, Ddp::Options{});
+  };
+  return {.name = {}, .make = make, .trial_steps = steps};
+}
+
+}  // namespace
+
+StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request) {
+  const int devices = request.devices;
+  StrategySpec spec;
+  std::vector<ConfigChoice> choices = strategy_choices(spec, request);
+  choices.push_back({"auto", "the fastest of these on the devices, found by trials of a few steps",
+                     [&](ConfigReader& options) { spec = read_auto(options, request); }});
   spec.name = config.named("strategy", choices, devices == 1 ? "single" : "ddp", "how the devices share a step");
   for (const Row& row : kStrategies) {
     if (row.name != spec.name || (row.min_devices <= devices && devices <= row.max_devices)) continue;

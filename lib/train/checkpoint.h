@@ -8,6 +8,7 @@
 
 #include "parallel/training_state.h"
 #include "train/position.h"
+#include "train/strategy_choice.h"
 
 namespace dptrain::train {
 
@@ -21,6 +22,8 @@ struct Checkpoint {
   TrainingPosition position;
   /// The weights by which the devices share a batch, where they were measured.
   std::vector<int64_t> split = {};
+  /// Of `strategy: auto`.
+  std::optional<StrategyChoice> choice = {};
   parallel::TrainingState state;
 };
 

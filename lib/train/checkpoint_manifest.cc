@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "train/strategy_choice_json.h"
 
 namespace dptrain::train {
 namespace {
@@ -145,17 +146,19 @@ std::string without_number(const std::string& message) { return message.substr(m
 }  // namespace
 
 std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, WrittenFile>& files) {
-  ordered_json identity, file_list, loss_scale;
+  ordered_json identity, file_list, loss_scale, choice;
   for (const auto& [name, value] : checkpoint.identity) identity[name] = value;
   for (const auto& [name, file] : files) file_list[name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};
   if (const auto& scale = checkpoint.state.loss_scale)
     loss_scale = {{"scale", scale->scale}, {"good", scale->good}, {"skipped", scale->skipped}};
+  if (checkpoint.choice) choice = ordered_json::parse(choice_json(*checkpoint.choice));
   const ordered_json document = {{"schema", kSchema},
                                  {"position", position_json(checkpoint.position)},
                                  {"identity", identity},
                                  {"config_hash", checkpoint.config_hash},
                                  {"devices", checkpoint.devices},
                                  {"split", checkpoint.split},
+                                 {"strategy_trials", choice},
                                  {"loss_scale", loss_scale},
                                  {"files", file_list}};
   return document.dump(2) + "\n";
@@ -179,6 +182,8 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
     document.at("devices").get_to(checkpoint.devices);
     if (document.contains("split"))  // which older ones don't
       checkpoint.split = split_of({document.at("split"), where + ": split"});
+    if (ordered.contains("strategy_trials") && !ordered.at("strategy_trials").is_null())
+      checkpoint.choice = parse_choice(ordered.at("strategy_trials").dump(), where + ": strategy_trials");
     if (const json& scale = document.at("loss_scale"); !scale.is_null())
       checkpoint.state.loss_scale = loss_scale_of({scale, where + ": loss_scale"});
     for (const auto& [name, file] : document.at("files").items()) {

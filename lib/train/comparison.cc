@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/strategy_context.h"
+#include "train/strategy_trials.h"
 
 namespace dptrain::train {
 namespace {
@@ -17,6 +18,10 @@ class EpochRecorder final : public TrainingObserver {
  public:
   explicit EpochRecorder(std::unique_ptr<TrainingObserver> watcher) : watcher_(std::move(watcher)) {}
 
+  void on_trial(const std::string& strategy, size_t number, size_t count) override {
+    watcher_->on_trial(strategy, number, count);
+  }
+  void on_choice(const StrategyChoice& choice) override { watcher_->on_choice(choice); }
   void on_step(const Progress& progress) override { watcher_->on_step(progress); }
   void on_epoch(const EpochMetrics& metrics) override {
     epochs_.push_back(metrics);
@@ -79,7 +84,12 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
     figures.directory = planned.directory.string();
     figures_[run].trainings.push_back(std::move(figures));
   };
-  Trainer trainer(planned.experiment, data, sha256_of(planned.config));
+  Experiment experiment = planned.experiment;
+  const int stopped =
+      choose_strategy(experiment, {.config = planned.source, .data = data, .observer = recorder, .stop = stop});
+  if (stopped != 0) return stopped;
+  figures_[run].strategy = experiment.strategy.name;
+  Trainer trainer(experiment, data, sha256_of(planned.config));
   TrainingOutcome outcome;
   try {
     outcome = trainer.run(directory, recorder, stop);
@@ -89,7 +99,7 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
   }
   keep_figures();
   const int code = outcome.signal == 0 ? 0 : 128 + outcome.signal;
-  directory.write_summary(summary_json(planned.experiment, outcome, code, options_.environment, planned.config));
+  directory.write_summary(summary_json(experiment, outcome, code, options_.environment, planned.config));
   return outcome.signal;
 }
 

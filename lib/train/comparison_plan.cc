@@ -34,6 +34,7 @@ PlannedTraining plan_training(const ComparedConfig& compared, uint64_t repetitio
   const auto read = [&](const ConfigNode& config) {
     const ConfigSession session(
         config, [&](ConfigReader& reader) { training.experiment = read_experiment(reader, compared.name); });
+    training.source = config;
     training.config = session.resolved_yaml();
     training.config_with_origins = session.resolved_yaml_with_origins();
   };

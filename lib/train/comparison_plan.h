@@ -25,6 +25,7 @@ std::vector<ComparedConfig> configs_by_strategy(const ConfigNode& config, std::s
 /// One training that a comparison will run.
 struct PlannedTraining {
   Experiment experiment;
+  ConfigNode source;                ///< what it was read from
   std::string config;               ///< resolved, as YAML
   std::string config_with_origins;  ///< the same with where each value came from
   std::filesystem::path directory;

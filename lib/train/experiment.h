@@ -13,6 +13,7 @@
 #include "parallel/strategy.h"
 #include "tensor/precision.h"
 #include "train/split_setting.h"
+#include "train/strategy_choice.h"
 
 namespace dptrain::train {
 
@@ -32,6 +33,8 @@ struct Experiment {
   std::vector<DeviceId> devices;
   std::vector<int> threads;  ///< CPU threads by device
   parallel::StrategySpec strategy;
+  /// Of `strategy: auto`, once trials have made it.
+  std::optional<StrategyChoice> choice;
   SplitSetting split;  ///< of a batch among the devices
   int shards = 0;      ///< logical ones of a batch; 0: none
   optim::OptimizerSpec optimizer;

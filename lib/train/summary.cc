@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "device/cpu_amx.h"
 #include "device/cpu_device.h"
+#include "train/strategy_choice_json.h"
 
 namespace dptrain::train {
 
@@ -21,6 +22,8 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
       {"epochs", outcome.epochs},
       {"steps", outcome.steps},
       {"strategy", experiment.strategy.name},
+      {"strategy_trials",
+       experiment.choice ? ordered_json::parse(choice_json(*experiment.choice)) : ordered_json(nullptr)},
       {"weights_hash", outcome.weights_hash},
       {"final", outcome.last_epoch ? ordered_json::parse(outcome.last_epoch->json()) : ordered_json(nullptr)},
       {"environment",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/divergence.h"
@@ -84,6 +85,7 @@ bool Trainer::finished() const {
 }
 
 TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
+  DPTRAIN_CHECK(!experiment_.strategy.trial_steps, "strategy {} has no choice yet", experiment_.strategy.name);
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
@@ -225,6 +227,7 @@ std::filesystem::path Trainer::save(RunDirectory& directory) {
                           .devices = {},
                           .position = position_,
                           .split = split_,
+                          .choice = experiment_.choice,
                           .state = strategy_->training_state()};
     for (const DeviceId& device : experiment_.devices) checkpoint.devices.push_back(device.name());
     require_finite(checkpoint.state.model,

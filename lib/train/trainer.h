@@ -29,6 +29,10 @@ class TrainingObserver {
     double mean_loss = 0;     ///< of the samples done
     double seconds_left = 0;  ///< of the whole training, as far as can be told
   };
+  /// Before the first step: a trial of a strategy begins, number `number` of `count`.
+  virtual void on_trial(const std::string& /*strategy*/, size_t /*number*/, size_t /*count*/) {}
+  /// Before the first step: what `strategy: auto` stands for.
+  virtual void on_choice(const StrategyChoice&) {}
   virtual void on_step(const Progress&) {}
   virtual void on_epoch(const EpochMetrics&) {}
 };

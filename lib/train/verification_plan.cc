@@ -84,6 +84,11 @@ class Planner {
     set(config_, "links=");
     set(config_, "memory_limit=");
     set(config_, "shards=0");
+    // What a trial would choose is one of the rows.
+    if (own_.strategy.trial_steps) {
+      set(config_, "strategy=");
+      own_ = read(config_, default_name);
+    }
     if (own_.split.measured) set(config_, "split=even");
     // What the list resolves to is read under a strategy that takes any number of devices.
     ConfigNode listed = config_;

@@ -28,7 +28,8 @@ struct VerificationPlan {
 
 /// The strategies that the configuration's devices allow, those that they don't with the reason, and its own where it
 /// gives that options. Batch norms are `sync`; where the configuration has them otherwise, that is a further row.
-/// Nothing is measured: pipelines are cut evenly by number of stages and batches are shared out as written. Links and
+/// Nothing is measured: pipelines are cut evenly by number of stages, batches are shared out as written, and `strategy:
+/// auto` is the default. Links and
 /// memory limits are left out, which change no number. `default_name` names the experiment where the configuration
 /// doesn't. Throws 78 for mistakes in the configuration and for a model that the data doesn't fit, 71 for a device that
 /// isn't there, and what opening the data throws.

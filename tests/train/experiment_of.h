@@ -9,8 +9,8 @@
 
 namespace dptrain::train {
 
-/// A quick experiment: LeNet on a few made-up images over two CPU workers, with these overrides.
-inline Experiment experiment_of(const std::vector<std::string>& overrides = {}) {
+/// LeNet on a few made-up images over two CPU workers, with these overrides.
+inline ConfigNode config_of(const std::vector<std::string>& overrides = {}) {
   ConfigNode root = parse_config(
       "model: lenet\n"
       "dataset: {name: synthetic, samples: 40, test_samples: 70, shape: [1, 16, 16]}\n"
@@ -21,8 +21,14 @@ inline Experiment experiment_of(const std::vector<std::string>& overrides = {}) 
       "epochs: 2\n",
       "test.yaml");
   for (const auto& assignment : overrides) override_config(root, assignment);
+  return root;
+}
+
+/// That quick experiment.
+inline Experiment experiment_of(const std::vector<std::string>& overrides = {}) {
   Experiment experiment;
-  const ConfigSession session(root, [&](ConfigReader& reader) { experiment = read_experiment(reader, "test"); });
+  const ConfigSession session(config_of(overrides),
+                              [&](ConfigReader& reader) { experiment = read_experiment(reader, "test"); });
   return experiment;
 }
 

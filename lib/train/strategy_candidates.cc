@@ -1,0 +1,132 @@
+#include "train/strategy_candidates.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "config/config_document.h"
+#include "config/yaml_events.h"
+#include "config/yaml_scalar.h"
+#include "train/strategy_context.h"
+
+namespace dptrain::train {
+namespace {
+
+constexpr const char* kOrigin = "strategy auto";
+constexpr double kBytesPerMb = 1024.0 * 1024.0;
+constexpr double kBucketSizesMb[] = {1, 5, 25};
+
+/// What of a model the list goes by.
+struct ModelFacts {
+  int64_t gradient_bytes = 0;
+  bool batch_norms = false;
+};
+
+ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
+  const auto device = open_device(experiment.devices.front());
+  const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
+                                            strategy_context(experiment, data).replica.input);
+  ModelFacts facts;
+  for (int i = 0; i < model->stage_count(); ++i) {
+    model->stage(i).visit_parameters([&](const std::string&, const Parameter& parameter, const nn::Initializer&) {
+      facts.gradient_bytes += 4 * parameter.shape().elements();
+    });
+    model->stage(i).visit_states([&](const std::string&, nn::RunningState&) { facts.batch_norms = true; });
+  }
+  return facts;
+}
+
+std::vector<std::string> standard_list(int64_t devices, int64_t gradient_bytes) {
+  std::vector<std::string> list = {"{name: ddp}"};
+  for (const double mb : kBucketSizesMb) {
+    list.push_back(fmt::format("{{name: ddp, bucket_mb: {}}}", mb));
+    // All gradients go into one bucket behind the first: larger ones are the same.
+    if (static_cast<double>(gradient_bytes) <= mb * kBytesPerMb) break;
+  }
+  list.insert(list.end(),
+              {"{name: ddp, overlap: false}", "{name: ddp, shard_optimizer: true}",
+               "{name: kvstore, type: device, placement: balanced}", "{name: data_parallel, criterion: parallel}",
+               "{name: data_parallel, criterion: gathered}", "{name: model_parallel, schedule: 1f1b}"});
+  if (devices >= 4 && devices % 2 == 0) list.emplace_back("{name: hybrid, model_parallel: 2, schedule: 1f1b}");
+  return list;
+}
+
+/// An item of the list that a configuration gives, ddp or `ddp: {bucket_mb: 5}`, as the key `strategy` has it.
+std::string strategy_of_item(const ConfigNode& item) {
+  if (item.kind == ConfigNode::Kind::scalar) return fmt::format("{{name: {}}}", item.scalar);
+  const auto& [name, options] = item.map.front();
+  std::string text = fmt::format("{{name: {}", name);
+  for (const auto& [key, value] : options.map) text += fmt::format(", {}: {}", yaml_text(key), value.text());
+  return text + "}";
+}
+
+std::vector<std::string> written_list(const ConfigNode& config) {
+  std::vector<std::string> list;
+  const ConfigNode* strategy = config.find("strategy");
+  const ConfigNode* items = strategy != nullptr ? strategy->find("candidates") : nullptr;
+  if (items != nullptr)
+    for (const ConfigNode& item : items->list) list.push_back(strategy_of_item(item));
+  return list;
+}
+
+bool is_compressed(const std::string& strategy) {
+  const ConfigNode* compress = parse_yaml_value(strategy, kOrigin, kOrigin).find("compress");
+  return compress != nullptr && compress->text() != "none";
+}
+
+bool is_pipeline(const Experiment& experiment) {
+  return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
+}
+
+StrategyCandidate candidate(const ConfigNode& config, const Experiment& written, const std::string& strategy,
+                            const ModelFacts& facts) {
+  StrategyCandidate made{.trial = {.strategy = strategy, .split = written_split(config).value_or("even")}};
+  try {
+    made.experiment = experiment_under(config, written, strategy, made.trial.split);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::config) throw;
+    made.trial.verdict = TrialVerdict::failed;
+    made.trial.reason = error.what();
+    return made;
+  }
+  if (is_pipeline(made.experiment) && facts.batch_norms)
+    made.trial.reason = "not tried: its batch statistics would be of micro-batches";
+  else if (is_compressed(strategy))
+    made.trial.reason = "not tried: compressed gradients would change what is trained";
+  return made;
+}
+
+}  // namespace
+
+std::optional<std::string> written_split(const ConfigNode& config) {
+  const ConfigNode* split = config.find("split");
+  if (split == nullptr || split->kind == ConfigNode::Kind::null) return std::nullopt;
+  return split->text();
+}
+
+Experiment experiment_under(const ConfigNode& config, const Experiment& written, const std::string& strategy,
+                            const std::string& split) {
+  ConfigNode named = config;
+  override_config(named, fmt::format("strategy={}", strategy), kOrigin);
+  override_config(named, fmt::format("split={}", split), kOrigin);
+  Experiment read;
+  const ConfigSession session(named, [&](ConfigReader& reader) { read = read_experiment(reader, written.name); });
+  // All else is as it was, also what has been looked up since.
+  Experiment experiment = written;
+  experiment.strategy = read.strategy;
+  experiment.split = read.split;
+  return experiment;
+}
+
+std::vector<StrategyCandidate> strategy_candidates(const ConfigNode& config, const Experiment& written,
+                                                   const Dataset& data) {
+  const ModelFacts facts = facts_of(written, data);
+  const auto devices = static_cast<int64_t>(written.devices.size());
+  std::vector<std::string> list = {"{name: single}"};
+  if (devices > 1) list = written_list(config);
+  if (list.empty()) list = standard_list(devices, facts.gradient_bytes);
+  std::vector<StrategyCandidate> candidates;
+  for (const std::string& strategy : list) candidates.push_back(candidate(config, written, strategy, facts));
+  return candidates;
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,66 @@
+#include "train/trial_training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "train/strategy_context.h"
+
+namespace dptrain::train {
+
+TrialFigures TrialCosts::figures(int64_t samples) const {
+  DPTRAIN_CHECK(!step_seconds.empty(), "a trial without steps");
+  std::vector<double> sorted = step_seconds;
+  std::ranges::sort(sorted);
+  const size_t middle = sorted.size() / 2;
+  const double median = sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  const auto steps = static_cast<int64_t>(sorted.size());
+  return {.seconds_per_step = median,
+          .samples_per_s = static_cast<double>(samples) / median,
+          .exposed_comm_s = communication_s / static_cast<double>(steps),
+          .bytes_per_step = bytes / steps,
+          .peak_bytes = peak_bytes};
+}
+
+TrialTraining::TrialTraining(const Experiment& experiment, const Datasets& data)
+    : whole_(std::min(experiment.batch_size, data.train->samples())),
+      strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
+  if (experiment.split.measured) strategy_->set_split(measured_split(*strategy_, experiment, *data.train));
+  load_initial_weights(*strategy_, experiment, *data.train);
+  loader_ = std::make_unique<BatchLoader>(data.train, loader_options(experiment, *strategy_));
+  const int64_t batches = loader_->batches_per_epoch();
+  schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
+                    experiment.steps ? *experiment.steps : *experiment.epochs * batches);
+}
+
+double TrialTraining::train_step() {
+  std::shared_ptr<const Batch> batch = next_batch();
+  ++step_;
+  const auto begun = Clock::now();
+  strategy_->train_step(std::move(batch), {.step = step_, .epoch = epoch_, .learning_rate = schedule_->rate(step_)});
+  strategy_->take_scores(true);
+  return seconds_since(begun);
+}
+
+void TrialTraining::count_costs(TrialCosts& costs, bool warming_up) {
+  for (int rank = 0; rank < strategy_->ranks(); ++rank) {
+    const parallel::RankCosts own = strategy_->take_costs(rank);
+    costs.peak_bytes = std::max(costs.peak_bytes, own.peak_bytes);
+    if (warming_up) continue;
+    costs.communication_s += own.times[parallel::Phase::communication] / strategy_->ranks();
+    costs.bytes += own.communication.bytes;
+  }
+}
+
+std::unique_ptr<Batch> TrialTraining::next_batch() {
+  std::unique_ptr<Batch> batch;
+  if (epoch_ > 0) batch = loader_->next();
+  if (batch == nullptr || batch->samples < whole_) {
+    loader_->start_epoch(++epoch_);
+    batch = loader_->next();
+  }
+  return batch;
+}
+
+}  // namespace dptrain::train

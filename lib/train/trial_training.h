@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/batch_loader.h"
+#include "train/experiment.h"
+#include "train/strategy_choice.h"
+
+namespace dptrain::train {
+
+/// What the timed steps of one candidate have cost, over all its trials.
+struct TrialCosts {
+  std::vector<double> step_seconds = {};
+  double communication_s = 0;  ///< exposed, the mean over ranks
+  int64_t bytes = 0;           ///< sent, summed over ranks
+  int64_t peak_bytes = 0;      ///< of the device that held most, also while it was warming up
+
+  /// `samples`: of a step. There is to be at least one.
+  TrialFigures figures(int64_t samples) const;
+};
+
+/// Trains the first steps of an experiment from the beginning, as Trainer does, each of them waited for. Short batches
+/// at an epoch's end are left out.
+class TrialTraining {
+ public:
+  /// Throws as Trainer does.
+  TrialTraining(const Experiment& experiment, const Datasets& data);
+
+  /// Returns its seconds, loading its batch not counted.
+  double train_step();
+  /// Adds what the steps since the last time have cost; of steps that warm up memory alone.
+  void count_costs(TrialCosts& costs, bool warming_up);
+
+ private:
+  std::unique_ptr<Batch> next_batch();
+
+  int64_t whole_;  ///< samples of a batch that isn't short
+  std::unique_ptr<parallel::Strategy> strategy_;
+  std::unique_ptr<BatchLoader> loader_;
+  std::optional<optim::Schedule> schedule_;
+  int64_t epoch_ = 0;
+  int64_t step_ = 0;
+};
+
+}  // namespace dptrain::train
