@@ -138,7 +138,9 @@ int compare_with(const CompareFlags& flags) {
 
 Run add_compare_command(CLI::App& command) {
   auto flags = std::make_shared<CompareFlags>();
-  flags->common.add_to(command)->required(false);
+  flags->common
+      .add_to(command, {.out = "the folder of the runs, each in one of its own; runs/compare-<name> by default"})
+      ->required(false);
   command.add_option("configs", flags->configs, "experiments to compare: YAML files, or names of some in configs/")
       ->type_name("FILE");
   command

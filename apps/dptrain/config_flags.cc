@@ -50,7 +50,7 @@ const CLI::Validator not_empty([](const std::string& text) { return text.empty()
 
 }  // namespace
 
-CLI::Option* ConfigFlags::add_to(CLI::App& command) {
+CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
   auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
                    ->required()
                    ->type_name("FILE");
@@ -62,11 +62,11 @@ CLI::Option* ConfigFlags::add_to(CLI::App& command) {
   command.add_option("--devices", devices, "where to train: cpu:0-1, cuda:0, auto:2, ...")
       ->check(not_empty)
       ->type_name("LIST");
-  command.add_option("--out", out, "the run directory; runs/<name> by default")->check(not_empty)->type_name("DIR");
+  command.add_option("--out", out, help.out)->check(not_empty)->type_name("DIR");
   command.add_flag("--dump-config", dump_config,
                    "print the resolved configuration and where each value came from, and stop");
   command.add_flag("--quiet", quiet, "print nothing but errors");
-  command.add_flag("--json", json, "print the metrics as JSON lines on stdout; everything else goes to stderr");
+  command.add_flag("--json", json, help.json);
   command
       .add_option("--progress", progress,
                   "within an epoch: auto (a line that is written over on a terminal, else plain), plain (a line every "

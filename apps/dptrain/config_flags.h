@@ -9,6 +9,12 @@
 
 namespace dptrain::app {
 
+/// What flags that every command has mean in one of them.
+struct FlagHelp {
+  const char* out = "takes no part in this command, which writes no files";
+  const char* json = "print one JSON document on stdout; everything else goes to stderr";
+};
+
 /// The flags of every command that takes a configuration.
 struct ConfigFlags {
   std::string config;
@@ -21,7 +27,7 @@ struct ConfigFlags {
   std::string progress = "auto";
 
   /// Returns the option --config, which is required unless told otherwise.
-  CLI::Option* add_to(CLI::App& command);
+  CLI::Option* add_to(CLI::App& command, const FlagHelp& help = {});
   /// The configuration file with all overrides in it. Throws 66, saying where it was looked for.
   ConfigNode load() const { return load(config); }
   /// Another file, with the same overrides.

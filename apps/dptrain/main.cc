@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/nearest_name.h"
 #include "commands.h"
+#include "help_format.h"
 #include "host_heap.h"
 #include "openmp_restart.h"
 #include "output.h"
@@ -88,6 +89,7 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
 int run(int count, char** values) {
   CLI::App program("Trains one experiment under every parallel strategy.");
   program.name("dptrain");
+  program.formatter(help_format());
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
   program.footer("Begin with: dptrain --config lenet_ddp_2cpu");

@@ -40,7 +40,7 @@ int predict_with(const PredictFlags& flags) {
 
 Run add_predict_command(CLI::App& command) {
   auto flags = std::make_shared<PredictFlags>();
-  flags->common.add_to(command);
+  flags->common.add_to(command, {.json = "takes no part in this command, which prints JSON lines anyway"});
   command
       .add_option("--checkpoint", flags->checkpoint, "a .safetensors file, a checkpoint's folder or a run directory")
       ->required()

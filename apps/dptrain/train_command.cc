@@ -121,7 +121,8 @@ int train_with(const TrainFlags& flags) {
 
 Run add_train_command(CLI::App& command) {
   auto flags = std::make_shared<TrainFlags>();
-  flags->common.add_to(command);
+  flags->common.add_to(command, {.out = "the run directory; runs/<name> by default",
+                                 .json = "print the metrics as JSON lines on stdout; everything else goes to stderr"});
   auto* overwrite =
       command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
   command

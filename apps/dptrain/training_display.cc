@@ -179,10 +179,10 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
       say(fmt::format("  {:<8}  {:>7}  {:4.0f} %  {:>11}", device.device, grouped(static_cast<double>(device.samples)),
                       100 * device.busy, megabytes(device.peak_bytes)));
     const auto& time = last.time;
-    say(fmt::format(
-        "  time: compute {:.2f} s, exposed communication {:.2f} s, optimizer {:.2f} s, waiting for data {:.2f} s, "
-        "other {:.2f} s",
-        time.compute_s, time.exposed_comm_s, time.optimizer_s, time.data_wait_s, time.other_s));
+    say(
+        fmt::format("  time: compute {:.2f} s, exposed communication {:.2f} s, optimizer {:.2f} s,\n"
+                    "        waiting for data {:.2f} s, other {:.2f} s",
+                    time.compute_s, time.exposed_comm_s, time.optimizer_s, time.data_wait_s, time.other_s));
   }
   say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}",
                   counted(outcome.epochs, "epoch"), counted(outcome.steps, "step"), outcome.seconds,

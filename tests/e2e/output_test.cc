@@ -122,6 +122,16 @@ TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {
   EXPECT_NE(run({"--help"}).out.find("dptrain --config lenet_ddp_2cpu"), std::string::npos);
 }
 
+TEST_F(OutputTest, HelpFitsEightyColumns) {
+  for (const Arguments& arguments :
+       {Arguments{"--help"}, Arguments{"train", "--help"}, Arguments{"eval", "--help"}, Arguments{"predict", "--help"},
+        Arguments{"compare", "--help"}, Arguments{"verify", "--help"}, Arguments{"table", "--help"},
+        Arguments{"bench", "comm", "--help"}}) {
+    std::istringstream help(run(arguments).out);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80u) << arguments[0] << ": " << line;
+  }
+}
+
 TEST_F(OutputTest, AStdoutThatCannotBeWrittenIs74) {
   for (const Arguments& arguments : {Arguments{"--version"}, Arguments{"--help"}, Arguments{"schema"},
                                      Arguments{"devices"}, with(training("run"), {"--dump-config"})}) {

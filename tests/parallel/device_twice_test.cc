@@ -1,0 +1,40 @@
+// A device that stands in the list twice is two devices to every strategy.
+#include <gtest/gtest.h>
+
+#include "parallel/digits.h"
+#include "parallel/trained_state.h"
+
+namespace dptrain::parallel {
+namespace {
+
+class ADeviceListedTwice : public ::testing::TestWithParam<const char*> {
+ protected:
+  /// Trained on these devices, over and over, as many as the strategy takes.
+  static Trained trained_on(const std::vector<DeviceId>& devices) {
+    StrategyOptions options{.name = GetParam()};
+    options.pipeline.micro_batches = 2;
+    const bool hybrid = options.name == "hybrid";
+    if (hybrid) options.pipeline.replicas = 2;
+    options.devices = hybrid ? 4 : 2;
+    for (int i = 0; i < options.devices; ++i) options.list.push_back(devices[static_cast<size_t>(i) % devices.size()]);
+    const auto strategy = make_strategy(options);
+    Trained trained;
+    trained.losses = train(*strategy, digits(60, 10), 4, 15, 0.1, 2);
+    trained.state = strategy->state_dict();
+    return trained;
+  }
+};
+
+TEST_P(ADeviceListedTwice, TrainsAsTwoDo) {
+  const auto worker = [](int index) { return DeviceId{DeviceKind::cpu, index}; };
+  expect_same_bits(trained_on({worker(0)}), trained_on({worker(0), worker(1), worker(2), worker(3)}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, ADeviceListedTwice,
+                         ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "ddp_powersgd",
+                                           "kvstore", "kvstore_local", "kvstore_round_robin", "model_parallel",
+                                           "hybrid"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace dptrain::parallel
