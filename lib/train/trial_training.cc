@@ -27,7 +27,6 @@ TrialTraining::TrialTraining(const Experiment& experiment, const Datasets& data)
     : whole_(std::min(experiment.batch_size, data.train->samples())),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
   if (experiment.split.measured) strategy_->set_split(measured_split(*strategy_, experiment, *data.train));
-  load_initial_weights(*strategy_, experiment, *data.train);
   loader_ = std::make_unique<BatchLoader>(data.train, loader_options(experiment, *strategy_));
   const int64_t batches = loader_->batches_per_epoch();
   schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,

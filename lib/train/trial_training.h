@@ -23,7 +23,8 @@ struct TrialCosts {
 };
 
 /// Trains the first steps of an experiment from the beginning, as Trainer does, each of them waited for. Short batches
-/// at an epoch's end are left out.
+/// at an epoch's end are left out. Weights begin as the model's own do, whatever file the experiment begins with: their
+/// values cost no time.
 class TrialTraining {
  public:
   /// Throws as Trainer does.
