@@ -30,7 +30,7 @@ struct Outcome {
 /// A wait for another rank that nothing ends fails soon.
 std::unique_ptr<Strategy> with_deadline(const StrategyOptions& options) {
   StrategyContext context = context_of(options);
-  context.team.timeout_s = 20;
+  context.team.timeout_s = 60;
   return make_strategy(options, context);
 }
 

@@ -50,6 +50,7 @@ inline ParityNet parity_net(const std::string& name, int64_t samples) {
   }
   net.batch_norms = name == "resnet" || name == "pyramidnet";
   if (net.batch_norms) {
+    // Those of few samples make more of roundings, and a rounding may decide a ReLU otherwise.
     net.learning_rate = 0.02;
     net.bound = name == "resnet" ? 1e-3 : 2e-2;
   }
