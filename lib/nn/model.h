@@ -24,6 +24,8 @@ struct InitializationOptions {
 struct StageRange {
   int begin = 0;
   int end = std::numeric_limits<int>::max();
+
+  bool operator==(const StageRange&) const = default;
 };
 
 /// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one

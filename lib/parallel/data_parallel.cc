@@ -164,13 +164,13 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
   Replica& own = replica(rank);
   const BatchPart& share = shares[static_cast<size_t>(rank)];
   const bool parallel = options_.criterion == Criterion::parallel;
+  const bool computes = share.samples() > 0 || own.shares_statistics();
   Replica::Samples samples = scattered(rank, whole, share, places.own);
-  if (parallel && whole.dataset != nullptr && share.samples() > 0)
+  if (parallel && whole.dataset != nullptr && computes)
     samples.targets = {uploaded_values(own.device(), DType::i32, share.targets[0])};
 
   Tape tape(own.recording());
   std::vector<Variable> outputs;
-  const bool computes = share.samples() > 0 || own.shares_statistics();
   if (computes) outputs = own.forward(tape, samples);
   std::vector<Tape::Root> roots = parallel ? own.losses_of(outputs, samples.targets, places.own.rows)
                                            : roots_of_gathered(rank, outputs, shares, places);

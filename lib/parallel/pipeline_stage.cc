@@ -74,7 +74,6 @@ void PipelineStage::add_gradients(std::span<const StageAction> actions, const St
   model.forget_gradients();
   Step step{.parts = parts, .places = places_of(parts), .under_way = {}, .gradient = {}};
   for (const auto& [kind, micro_batch] : actions) {
-    if (parts[static_cast<size_t>(micro_batch)]->samples() == 0) continue;
     if (kind == StageAction::Kind::forward)
       forward(step, micro_batch);
     else

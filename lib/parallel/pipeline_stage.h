@@ -36,8 +36,8 @@ class PipelineStage {
   PipelineStage(Replica& part, Communicator& messages, const Neighbors& neighbors,
                 PlantedFault planted = PlantedFault::none);
 
-  /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. One without
-  /// samples is left out, here and on the neighbors.
+  /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. One that no
+  /// action names is left out, here and on the neighbors.
   void add_gradients(std::span<const StageAction> actions, const StepParts& parts);
   /// Passes blocks of test samples on; the last stage returns what they have come out as, the others nothing.
   struct Block {

@@ -1,6 +1,7 @@
 #include "parallel/pipeline_strategy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -34,19 +35,9 @@ std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context,
   return std::make_unique<PipelineStrategy>(context, options, cut);
 }
 
-namespace {
-
-/// Each stage's batch norms see its own replica's micro-batches.
-StrategyContext with_local_statistics(StrategyContext context) {
-  context.batch_norm = BatchNormMode::local;
-  return context;
-}
-
-}  // namespace
-
 PipelineStrategy::PipelineStrategy(const StrategyContext& context, const PipelineOptions& options,
                                    const PipelineCut& cut)
-    : ReplicatedStrategy(with_local_statistics(context), [&](int rank) { return part_of(cut, rank); }),
+    : ReplicatedStrategy(context, [&](int rank) { return part_of(cut, rank); }),
       replicas_(options.replicas),
       step_{.schedule = options.schedule, .stages = static_cast<int>(cut.size()), .micro_batches = 0},
       flush_(options.micro_batches),
@@ -60,6 +51,7 @@ PipelineStrategy::PipelineStrategy(const StrategyContext& context, const Pipelin
     if (stage + 1 < step_.stages) neighbors.next = neighbor(rank + 1);
     stages_.push_back(
         std::make_unique<PipelineStage>(replica(rank), team().communicator(rank), neighbors, context.planted));
+    shares_statistics_ |= replica(rank).shares_statistics();
   }
   form_groups(context);
   find_ties();
@@ -72,12 +64,6 @@ void PipelineStrategy::form_groups(const StrategyContext& context) {
     for (int s = 0; s < stages(); ++s) ranks.push_back(rank_of(r, s));
     const auto members = team().form_group(ranks);
     for (size_t i = 0; i < ranks.size(); ++i) sums_[static_cast<size_t>(ranks[i])].of_parts = members[i];
-  }
-  for (int s = 0; replicas_ > 1 && s < stages(); ++s) {
-    std::vector<int> ranks;
-    for (int r = 0; r < replicas_; ++r) ranks.push_back(rank_of(r, s));
-    const auto members = team().form_group(ranks);
-    for (size_t i = 0; i < ranks.size(); ++i) sums_[static_cast<size_t>(ranks[i])].of_replicas = members[i];
   }
 }
 
@@ -110,6 +96,16 @@ std::vector<Device*> PipelineStrategy::batch_devices() {
   return devices;
 }
 
+std::vector<StageAction> PipelineStrategy::actions_on(int rank, const PipelineStep& step,
+                                                      const StepParts& parts) const {
+  std::vector<StageAction> actions = actions_of(step, stage_of(rank));
+  if (!shares_statistics_)
+    std::erase_if(actions, [&](const StageAction& action) {
+      return parts[static_cast<size_t>(action.micro_batch)]->samples() == 0;
+    });
+  return actions;
+}
+
 void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   PipelineStep step = step_;
   step.micro_batches = static_cast<int64_t>(batch->micro_batches.size());
@@ -125,8 +121,9 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
     const StepParts parts = parts_of(*batch, replica_of(rank));
     const bool last = stage_of(rank) + 1 == stages();
     own.begin_step(parts, numbers, StepTotals::of(*batch), last ? KeptResults::of(parts) : KeptResults());
+    statistics(rank).begin_step();
     exchange.stamp(StepExchange::Point::begun);
-    stage(rank).add_gradients(actions_of(step, stage_of(rank)), parts);
+    stage(rank).add_gradients(actions_on(rank, step, parts), parts);
     exchange.stamp(StepExchange::Point::computed);
     add_other_gradients(rank);
     exchange.stamp(StepExchange::Point::reduced);
@@ -137,6 +134,7 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
     });
     exchange.stamp(StepExchange::Point::updated);
     exchange.publish();
+    statistics(rank).end_step(parts, batch->samples);
     end_step(rank);
   });
 }
@@ -145,13 +143,12 @@ void PipelineStrategy::add_other_gradients(int rank) {
   const Sums& sums = sums_[static_cast<size_t>(rank)];
   const InPhase communicating(replica(rank).clock(), Phase::communication);
   const Tensor& gradients = replica(rank).model().gradients();
-  if (sums.of_replicas != nullptr && gradients.elements() > 0) sums.of_replicas->all_reduce(comm_buffer(gradients));
+  if (replicas_ > 1 && gradients.elements() > 0) part_communicator(rank).all_reduce(comm_buffer(gradients));
   for (const auto& [parameter, communicator] : sums.ties) communicator->all_reduce(comm_buffer(parameter->gradient()));
 }
 
 void PipelineStrategy::broadcast_from_first_replica(int rank, const Tensor& tensor) {
-  Communicator* replicas = sums_[static_cast<size_t>(rank)].of_replicas;
-  if (replicas != nullptr && tensor.elements() > 0) replicas->broadcast(comm_buffer(tensor), 0);
+  if (replicas_ > 1 && tensor.elements() > 0) part_communicator(rank).broadcast(comm_buffer(tensor), 0);
 }
 
 void PipelineStrategy::share_weights(int rank) {
@@ -216,6 +213,14 @@ std::vector<nn::NamedValues> PipelineStrategy::state_dict() {
 
 TrainingState PipelineStrategy::training_state() {
   return joined([](Replica& part) { return part.training_state(); });
+}
+
+std::optional<double> PipelineStrategy::statistics_spread() {
+  std::vector<RunningValues> by_rank = running_values(), by_replica(static_cast<size_t>(replicas_));
+  for (int rank = 0; rank < ranks(); ++rank)
+    std::ranges::move(by_rank[static_cast<size_t>(rank)],
+                      std::back_inserter(by_replica[static_cast<size_t>(replica_of(rank))]));
+  return parallel::statistics_spread(by_replica);
 }
 
 std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {

@@ -37,7 +37,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
   std::optional<PipelineFigures> take_pipeline_figures() override;
-  std::optional<double> statistics_spread() override { return std::nullopt; }
+  std::optional<double> statistics_spread() override;
 
  private:
   int stages() const { return static_cast<int>(stages_.size()) / replicas_; }
@@ -48,6 +48,9 @@ class PipelineStrategy final : public ReplicatedStrategy {
 
   void form_groups(const StrategyContext& context);
   void find_ties();
+  /// What a rank does in a step. It leaves out micro-batches that its replica has no samples of; but where batch norms
+  /// of any stage share their statistics all replicas make the same passes.
+  std::vector<StageAction> actions_on(int rank, const PipelineStep& step, const StepParts& parts) const;
   /// The gradients of a rank's stage, complete in what other devices add to them.
   void add_other_gradients(int rank);
   void share_weights(int rank) override;
@@ -55,10 +58,9 @@ class PipelineStrategy final : public ReplicatedStrategy {
   void broadcast_from_first_replica(int rank, const Tensor& tensor);
   TrainingState joined(const std::function<TrainingState(Replica&)>& state_of);
 
-  /// A rank's end of what it adds up with others.
+  /// A rank's end of what it adds up with other stages.
   struct Sums {
-    Communicator* of_replicas = nullptr;  ///< the same stage's, where there are several
-    Communicator* of_parts = nullptr;     ///< the same replica's, where updates need all of them
+    Communicator* of_parts = nullptr;  ///< the same replica's, where updates need all of them
     struct Tie {
       const Parameter* parameter;
       Communicator* communicator;  ///< of the stages that use it
@@ -69,6 +71,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   int replicas_;
   PipelineStep step_;  ///< of the most micro-batches so far
   int64_t flush_;
+  bool shares_statistics_ = false;                      ///< some stage does, in its passes
   std::vector<std::unique_ptr<PipelineStage>> stages_;  ///< by rank
   std::vector<Sums> sums_;                              ///< by rank
   StepsUnderWay steps_;

@@ -40,6 +40,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.size())),
       shards_(context.shards),
+      part_communicators_(static_cast<size_t>(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
       statistics_(replicas_.size()),
       samples_(replicas_.size()),
@@ -50,15 +51,31 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   const bool local = context.planted == PlantedFault::local_statistics;
   const BatchNormMode batch_norm = local ? BatchNormMode::local : context.batch_norm;
+  std::vector<ReplicaPart> parts;
+  for (int rank = 0; rank < ranks(); ++rank) parts.push_back(part_on(rank));
+  form_part_groups(parts);
   team_.run("start", [&](int rank) {
-    const ReplicaPart part = part_on(rank);
+    const ReplicaPart& part = parts[static_cast<size_t>(rank)];
     ReplicaSpec of_rank = spec;
     of_rank.part = part.stages;
     of_rank.shards = shards_ / ranks();
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
     statistics_[static_cast<size_t>(rank)] =
-        std::make_unique<SharedStatistics>(batch_norm, team_.communicator(rank), replica(rank));
+        std::make_unique<SharedStatistics>(batch_norm, part_communicator(rank), replica(rank));
   });
+}
+
+void ReplicatedStrategy::form_part_groups(const std::vector<ReplicaPart>& parts) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (part_communicators_[static_cast<size_t>(rank)] != nullptr) continue;
+    std::vector<int> alike;
+    for (int other = rank; other < ranks(); ++other)
+      if (parts[static_cast<size_t>(other)].stages == parts[static_cast<size_t>(rank)].stages) alike.push_back(other);
+    std::vector<Communicator*> members;
+    if (static_cast<int>(alike.size()) < ranks()) members = team_.form_group(alike);
+    for (size_t i = 0; i < alike.size(); ++i)
+      part_communicators_[static_cast<size_t>(alike[i])] = members.empty() ? &team_.communicator(alike[i]) : members[i];
+  }
 }
 
 void ReplicatedStrategy::set_split(const BatchSplit& split) {
@@ -240,14 +257,16 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   return costs;
 }
 
-std::optional<double> ReplicatedStrategy::statistics_spread() {
+std::vector<RunningValues> ReplicatedStrategy::running_values() {
   std::vector<RunningValues> by_rank(replicas_.size());
   team_.run("comparing running statistics", [&](int rank) {
     for (const nn::RunningState* state : replica(rank).model().states())
       by_rank[static_cast<size_t>(rank)].push_back(state->value.values());
   });
-  return parallel::statistics_spread(by_rank);
+  return by_rank;
 }
+
+std::optional<double> ReplicatedStrategy::statistics_spread() { return parallel::statistics_spread(running_values()); }
 
 void ReplicatedStrategy::broadcast_from_first(int rank, const Tensor& tensor) {
   if (tensor.elements() > 0) team_.communicator(rank).broadcast(comm_buffer(tensor), 0);

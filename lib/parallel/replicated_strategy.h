@@ -44,10 +44,14 @@ class ReplicatedStrategy : public Strategy {
   StepParts parts_of(const Batch& batch, int rank);
   /// Where each part of a micro-batch is loaded, rank by rank.
   std::vector<Device*> part_devices();
+  /// A rank's end of the communicator of those ranks that have the same part of the model.
+  Communicator& part_communicator(int rank) { return *part_communicators_[static_cast<size_t>(rank)]; }
   /// What batch norms share, at the beginning of a step on a rank, and once its forward passes have been given.
   SharedStatistics& statistics(int rank) { return *statistics_[static_cast<size_t>(rank)]; }
   /// The end of a step on a rank: all that it does there has been given to the device, results published last.
   void end_step(int rank);
+  /// The values of each rank's own running statistics. Blocks.
+  std::vector<RunningValues> running_values();
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
 
   /// Where weights are averaged: makes the average every replica's weights, and the next time the weights again. Called
@@ -74,10 +78,12 @@ class ReplicatedStrategy : public Strategy {
  private:
   /// Keeps a rank's results of the steps that it is done with; with `all` waits for those under way on its device.
   void keep_results(int rank, bool all);
+  void form_part_groups(const std::vector<ReplicaPart>& parts);
 
   RankTeam team_;
   BatchSplit split_;
-  int shards_;  ///< of a batch, over all ranks; 0: none
+  int shards_;                                     ///< of a batch, over all ranks; 0: none
+  std::vector<Communicator*> part_communicators_;  ///< by rank
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<SharedStatistics>> statistics_;
   std::vector<int64_t> samples_;

@@ -31,7 +31,8 @@ std::string_view batch_norm_mode_name(BatchNormMode mode);
 /// it is evaluated nor on when it is saved, and a checkpoint holds all there is to go on from.
 class SharedStatistics final : public autograd::SumOverDevices {
  public:
-  /// In `sync` the replica's training passes take their statistics over all ranks from then on.
+  /// `communicator`: of the ranks that have the same part of the model. In `sync` the replica's training passes take
+  /// their statistics over all of them from then on.
   SharedStatistics(BatchNormMode mode, Communicator& communicator, Replica& replica);
   SharedStatistics(const SharedStatistics&) = delete;
   SharedStatistics& operator=(const SharedStatistics&) = delete;

@@ -274,9 +274,6 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.recompute = read_recompute(config);
   experiment.batch_norm = read_batch_norm(config);
   experiment.shards = read_shards(config, experiment);
-  if (experiment.strategy.name == "hybrid" && experiment.batch_norm != parallel::BatchNormMode::local)
-    config.mistake("batch_norm", "strategy 'hybrid' keeps batch norms local to a replica",
-                   std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
   experiment.initialization.seed = experiment.seed;
   read_initialization(config, experiment);
   experiment.checkpoint = read_checkpoint_settings(config);

@@ -20,10 +20,6 @@ constexpr double kLeastNoise = 8.0 / (1 << 24);
 /// many gradients at once. Among so many roundings there are some.
 constexpr int kManyRoundings = 64;
 
-bool is_statistic(const Trace& trace, const LayerDifference& layer) {
-  return layer.pass == ComparedPass::weights && !trace.steps.back().gradients.contains(layer.layer);
-}
-
 /// Calls `work`; its error has the row's name before its sentence.
 template <typename Work>
 auto in_row(const std::string& name, const Work& work) {
@@ -87,8 +83,7 @@ VerifiedRow Verification::verified(const PlannedRow& row) {
   });
   const auto differences = trace_differences(trace, single.trace);
   for (size_t i = 0; i < differences.size(); ++i)
-    if (row.keeps_statistics || !is_statistic(single.trace, differences[i]))
-      result.layers.push_back({.found = differences[i], .bound = single.bounds[i]});
+    result.layers.push_back({.found = differences[i], .bound = single.bounds[i]});
   if (row.differs_by_design)
     result.verdict = Verdict::differs_by_design;
   else if (result.first_divergence() != nullptr)

@@ -119,7 +119,7 @@ class Planner {
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
     if (stages > 0) set(config, even_cut(facts_.units, stages));
-    return planned(row.name, std::move(config), mode_of(row.name));
+    return planned(row.name, std::move(config), parallel::BatchNormMode::sync);
   }
 
   /// The configuration's own, where it says more than a name.
@@ -131,8 +131,8 @@ class Planner {
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
     if (is_pipeline(own_) && automatic) set(config, even_cut(facts_.units, devices_ / own_.strategy.parts));
-    rows.push_back(
-        planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config), mode_of(own_.strategy.name)));
+    rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
+                           parallel::BatchNormMode::sync));
   }
 
   /// The configuration's own kind of batch norms, where replicas have them otherwise.
@@ -157,11 +157,6 @@ class Planner {
     return {.name = std::move(name), .unfit = std::move(why)};
   }
 
-  /// hybrid refuses to share statistics: its replicas have those of their own micro-batches.
-  static parallel::BatchNormMode mode_of(std::string_view strategy) {
-    return strategy == "hybrid" ? parallel::BatchNormMode::local : parallel::BatchNormMode::sync;
-  }
-
   PlannedRow planned(std::string name, ConfigNode config, parallel::BatchNormMode mode) const {
     set(config, fmt::format("batch_norm={}", parallel::batch_norm_mode_name(mode)));
     PlannedRow row{.name = std::move(name)};
@@ -171,14 +166,7 @@ class Planner {
       if (error.code() != ExitCode::config) throw;
       return unfit(std::move(row.name), error.what());
     }
-    const Experiment& experiment = row.experiment;
-    row.micro_batches = experiment.accumulate * experiment.strategy.micro_batches * experiment.strategy.parts;
-    row.keeps_statistics = experiment.strategy.parts == 1;
-    const int64_t batch = std::min(experiment.batch_size, data_.train->samples());
-    if (experiment.strategy.parts > 1 && facts_.batch_norms && batch % row.micro_batches != 0)
-      return unfit(std::move(row.name), fmt::format("its batch norms would see other samples than those of single: a "
-                                                    "batch of {} is no multiple of its {} parts",
-                                                    batch, row.micro_batches));
+    row.micro_batches = row.experiment.accumulate * row.experiment.strategy.micro_batches;
     return row;
   }
 

@@ -17,7 +17,6 @@ struct PlannedRow {
   /// Micro-batches of `single` whose samples are those that a pass of this strategy sees.
   int64_t micro_batches = 1;
   bool differs_by_design = false;
-  bool keeps_statistics = true;  ///< it ends with the running statistics of `single`
 };
 
 struct VerificationPlan {

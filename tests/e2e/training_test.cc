@@ -144,7 +144,13 @@ TEST_F(TrainingTest, SynchronizedBatchNormsLearnWhatOneDeviceDoes) {
   EXPECT_EQ(sync["batch_norm"], nlohmann::json({{"mode", "sync"}, {"spread", 0.0}}));
   EXPECT_EQ(single["batch_norm"], nlohmann::json({{"mode", "local"}, {"spread", nullptr}}));
   EXPECT_GT(local["batch_norm"]["spread"], 0.0);
-  for (const auto& metrics : {single, sync, local})
+  // Replicas of a pipeline do what ddp's devices do.
+  const auto hybrid = with(
+      "hybrid", {"devices=cpu:0-3", "batch_norm=sync", "strategy={name: hybrid, stages: [2, 2], micro_batches: 4}"});
+  const auto ddp = with("ddp", {"devices=cpu:0-1", "batch_norm=sync", "accumulate=4"});
+  EXPECT_EQ(hybrid["weights_hash"], ddp["weights_hash"]);
+  EXPECT_EQ(hybrid["batch_norm"], sync["batch_norm"]);
+  for (const auto& metrics : {single, sync, local, hybrid})
     EXPECT_EQ(violations("metrics.schema.json", metrics), std::vector<std::string>());
 }
 

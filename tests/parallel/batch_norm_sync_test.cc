@@ -127,7 +127,8 @@ TEST_P(BatchNormSync, TwentyLossesAreThoseOfOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Several, BatchNormSync,
-                         ::testing::Combine(::testing::Values("data_parallel", "ddp"), ::testing::Values(1, 2, 3, 4)),
+                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp"),
+                                            ::testing::Values(1, 2, 3, 4)),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param)) + "_" + std::to_string(std::get<1>(test.param));
                          });

@@ -7,41 +7,17 @@
 #include <map>
 #include <string>
 
-#include "data/next_sentence_pairs.h"
-#include "data/synthetic_text.h"
 #include "device/cuda_probe.h"
-#include "models/bert.h"
 #include "parallel/digits.h"
+#include "parallel/small_bert.h"
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
 
-constexpr models::TextSizes kText = {.vocabulary = 60, .sequence = 24};
-
-/// Short lines, so that samples have padding.
-Datasets sentences(int64_t samples) {
-  const auto lines = std::make_shared<const TokenizedLines>(make_synthetic_text(
-      {.seed = 3, .lines = 2 * samples + 6, .vocabulary = kText.vocabulary, .sequence = kText.sequence - 6}));
-  SentencePairsOptions options{.sequence = kText.sequence, .seed = 3, .test_fraction = 0.5, .limit = samples};
-  Datasets pairs;
-  pairs.train = std::make_shared<SentencePairs>(lines, options);
-  options.split = DatasetSplit::test;
-  pairs.test = std::make_shared<SentencePairs>(lines, options);
-  return pairs;
-}
-
 std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dropout) {
   StrategyContext context = context_of(options);
-  const models::BertOptions sizes{.vocabulary = kText.vocabulary,
-                                  .hidden = 16,
-                                  .layers = 2,
-                                  .heads = 2,
-                                  .sequence = kText.sequence,
-                                  .dropout = dropout};
-  context.replica.model = {.name = "bert", .build = [sizes](const nn::LayerOptions&, const models::ModelInput& input) {
-                             return models::build_bert(sizes, input);
-                           }};
+  context.replica.model = small_bert(2, dropout);
   context.replica.input = {.text = kText};
   return make_strategy(options, context);
 }

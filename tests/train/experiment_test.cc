@@ -63,6 +63,16 @@ TEST(Experiment, PipelinesCutABatchIntoTwoMicroBatchesAStage) {
   EXPECT_EQ(strategy({"strategy={name: hybrid, model_parallel: 2}", "devices=cpu:0-5"}).parts, 3);
 }
 
+TEST(Experiment, EveryStrategyTakesEveryKindOfBatchNorm) {
+  for (const char* strategy : {"data_parallel", "ddp", "kvstore", "model_parallel", "hybrid"})
+    for (const auto mode : parallel::kBatchNormModes) {
+      const std::string name(parallel::batch_norm_mode_name(mode));
+      const Experiment experiment =
+          experiment_of({std::string("strategy=") + strategy, "devices=cpu:0-3", "batch_norm=" + name});
+      EXPECT_EQ(experiment.batch_norm, mode) << strategy;
+    }
+}
+
 TEST(Experiment, TheRateFollowsTheBatchSizeByItsRule) {
   const auto rate = [](const char* rule) {
     return experiment_of({"batch_size=64", "learning_rate=0.1", std::string("lr_rule=") + rule}).learning_rate;
