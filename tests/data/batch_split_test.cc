@@ -29,6 +29,8 @@ TEST(BatchSplit, WeightsAreKeptExactlyWhereSamplesDivide) {
   EXPECT_EQ(sizes(BatchSplit::weighted({0.7, 0.3}), 10), (std::vector<int64_t>{7, 3}));
   EXPECT_EQ(sizes(BatchSplit::weighted({0.1, 0.2, 0.7}), 1000), (std::vector<int64_t>{100, 200, 700}));
   EXPECT_EQ(sizes(BatchSplit::weighted({1, 2}), 3), (std::vector<int64_t>{1, 2})) << "they needn't add up to one";
+  EXPECT_EQ(sizes(BatchSplit::weighted({0.123456, 0.876544}), 1'000'000), (std::vector<int64_t>{123'456, 876'544}))
+      << "to a millionth, as measured ones are";
   EXPECT_FALSE(BatchSplit::weighted({1, 2}).is_even());
 }
 

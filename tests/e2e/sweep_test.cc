@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "e2e/command_fixture.h"
 
@@ -28,6 +29,15 @@ class SweepTest : public testing::CommandTest {
         .wait();
   }
   static constexpr const char* kFour = "batch_size=32,64 learning_rate=0.05,0.1";
+
+  /// The lines of metrics.jsonl as they stand, by run.
+  std::map<std::string, std::vector<std::string>> metrics_of_runs() const {
+    std::map<std::string, std::vector<std::string>> lines;
+    for (const auto& run : std::filesystem::directory_iterator(path("swept")))
+      if (run.is_directory())
+        lines[run.path().filename().string()] = lines_of(testing::text_of(run.path() / "metrics.jsonl"));
+    return lines;
+  }
 
   static size_t count(const std::string& text, const std::string& words) {
     return static_cast<size_t>(
@@ -85,11 +95,20 @@ TEST_F(SweepTest, AKilledSweepContinues) {
       kFour));
   EXPECT_EQ(killed.exit, 137);
   EXPECT_FALSE(exists("swept/table.json"));
+  const auto before = metrics_of_runs();
   const Finished continued = bash(fmt::format("sweep {} -- --set epochs=20", kFour));
   EXPECT_EQ(continued.exit, 0) << continued.err;
   EXPECT_GE(count(continued.out, "is trained, swept/"), 1u) << continued.out;
   EXPECT_GE(count(continued.out, "trained now"), 2u) << continued.out;
   expect_four_trained(20);
+  // An epoch's line has its seconds, so one that was trained again is another. The last may have had no checkpoint yet.
+  auto after = metrics_of_runs();
+  size_t kept = 0;
+  for (const auto& [run, lines] : before) {
+    for (size_t i = 0; i + 1 < lines.size(); ++i) EXPECT_EQ(after[run][i], lines[i]) << run << " began anew";
+    if (lines.size() > 1 && lines.size() < 20) ++kept;
+  }
+  EXPECT_EQ(kept, 1u) << "the one that was killed goes on from its checkpoint";
 }
 
 /// Four at once; by hand as many as DPTRAIN_SWEEP_SHELLS says, 16 for instance.

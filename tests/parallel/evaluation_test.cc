@@ -7,6 +7,7 @@
 
 #include "ops/reorder.h"
 #include "parallel/digits.h"
+#include "support/sanitizer.h"
 #include "support/test_device.h"
 
 namespace dptrain::parallel {
@@ -70,6 +71,7 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
 /// LeNet's, that is: oneDNN's Winograd convolutions plan their sums by the number of threads, so that ResNet-18's
 /// scores hold for equal threads.
 TEST(Evaluation, TheScoreDoesntDependOnTheThreadsOfADevice) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << testing::kTeamsAreUnseen;
   const Datasets data = digits(10, 100);  // the last block is smaller
   const Score reference = evaluated(*make_strategy({.name = "single", .devices = 1, .threads = 1}), *data.test);
   for (const int threads : {2, 3}) {

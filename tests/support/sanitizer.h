@@ -1,0 +1,14 @@
+#pragma once
+
+namespace dptrain::testing {
+
+/// Whether ThreadSanitizer watches this build. It doesn't see how libgomp's teams of threads meet, and reports races
+/// between their threads that aren't there: a test of devices with several threads skips.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+inline constexpr const char* kTeamsAreUnseen = "ThreadSanitizer doesn't see how teams of OpenMP's threads meet";
+
+}  // namespace dptrain::testing
