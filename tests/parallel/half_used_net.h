@@ -63,8 +63,7 @@ inline std::vector<double> train_steps_as_epochs(Strategy& strategy, const Datas
   loader.start_epoch(1, steps.first - 1);
   std::vector<double> losses;
   for (int64_t step = steps.first; step <= steps.last; ++step) {
-    const auto loaded = loader.next();
-    strategy.train_step(*loaded, {.step = step, .epoch = step, .learning_rate = steps.learning_rate});
+    strategy.train_step(loader.next(), {.step = step, .epoch = step, .learning_rate = steps.learning_rate});
     for (const Score& score : strategy.take_scores(step == steps.last)) losses.push_back(score.mean_loss());
   }
   return losses;
