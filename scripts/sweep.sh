@@ -61,6 +61,22 @@ binary=${DPTRAIN_BINARY:-$root/build/dptrain}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# A signal is passed on to the training in hand, which ends after its step and says so by its exit code.
+child=
+stopping=
+pass_on() {
+  stopping=$1
+  [[ -z $child ]] || kill -s "$1" "$child" 2> /dev/null || true
+}
+for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
+end_if_stopping() {
+  case $stopping in
+    '') return 0 ;;
+    INT) fail 130 "stopped by SIGINT; the same command goes on" ;;
+    *) fail 143 "stopped by SIG$stopping; the same command goes on" ;;
+  esac
+}
+
 # split_values TEXT: the parts between commas that stand outside of brackets, a line each.
 split_values() {
   local text=$1 part= depth=0 i c
@@ -124,8 +140,18 @@ train() {
     report "$1" "is trained, $directory"
     return 0
   fi
+  end_if_stopping
   "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --out "$directory" --resume --quiet \
-    > /dev/null 2> "$scratch/err" || status=$?
+    > /dev/null 2> "$scratch/err" &
+  child=$!
+  [[ -z $stopping ]] || pass_on "$stopping"
+  wait "$child" || status=$?
+  # A signal ends the wait before the training has ended.
+  while kill -0 "$child" 2> /dev/null; do
+    status=0
+    wait "$child" || status=$?
+  done
+  child=
   case $status in
     0) report "$1" "trained now, $directory" ;;
     130 | 143) fail "$status" "stopped in ${combinations[$1]//$'\t'/ }; the same command goes on" ;;
@@ -144,6 +170,7 @@ for ((number = 0; number < count; ++number)); do
 done
 while ((${#waiting[@]} > 0)); do
   sleep "$pause"
+  end_if_stopping
   ((pause >= 8)) || pause=$((2 * pause))
   still=()
   for number in "${waiting[@]}"; do

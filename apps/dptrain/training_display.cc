@@ -183,6 +183,9 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
         fmt::format("  time: compute {:.2f} s, exposed communication {:.2f} s, optimizer {:.2f} s,\n"
                     "        waiting for data {:.2f} s, other {:.2f} s",
                     time.compute_s, time.exposed_comm_s, time.optimizer_s, time.data_wait_s, time.other_s));
+    if (last.pipeline && last.pipeline->bubble)
+      say(fmt::format("  bubble: stages waited for each other {:.0f} % of the time, by the schedule {:.0f} %",
+                      100 * *last.pipeline->bubble, 100 * last.pipeline->predicted_bubble));
   }
   say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}",
                   counted(outcome.epochs, "epoch"), counted(outcome.steps, "step"), outcome.seconds,

@@ -30,12 +30,12 @@ LinkSpeed read_speed(ConfigReader& options, const LinkSpeed& otherwise) {
   return speed;
 }
 
-/// The devices of "cpu:0-cpu:1"; notes a mistake where they aren't two of the list.
+/// The devices of "cpu:0-cpu:1", each of which may stand first; notes a mistake where they aren't two of the list.
 std::optional<std::pair<DeviceId, DeviceId>> pair_of(ConfigReader& pairs, const std::string& key,
                                                      const std::vector<DeviceId>& devices) {
-  for (const DeviceId& a : devices)
-    for (const DeviceId& b : devices)
-      if (key == a.name() + "-" + b.name()) return ordered(a, b);
+  for (size_t i = 0; i < devices.size(); ++i)
+    for (size_t j = 0; j < devices.size(); ++j)
+      if (i != j && key == devices[i].name() + "-" + devices[j].name()) return ordered(devices[i], devices[j]);
   pairs.mistake(key, "expected two devices of the list", fmt::format("'{}'", key),
                 fmt::format("write for instance '{}-{}'", devices.front().name(), devices.back().name()));
   return std::nullopt;
@@ -60,6 +60,8 @@ std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<Devic
             [&](ConfigReader& pairs) {
               for (const std::string& key : pairs.written_keys()) {
                 const auto pair = pairs.describing() ? std::nullopt : pair_of(pairs, key, devices);
+                if (pair && links.pairs.contains(*pair))
+                  pairs.mistake(key, "expected a link once", "the same two devices again", "leave out one of them");
                 pairs.section(
                     key,
                     [&](ConfigReader& speed) {

@@ -165,7 +165,7 @@ void PipelineStrategy::swap_average(int rank) {
 }
 
 std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
-  const int64_t size = evaluation_block(dataset, team().device(0).kind());
+  const int64_t size = evaluation_samples(dataset);
   const int64_t blocks = (dataset.samples() + size - 1) / size, at_once = int64_t{kBlocksOfStage} * ranks();
   team().run("evaluation", [&](int rank) {
     share_weights(rank);

@@ -14,6 +14,18 @@ int64_t evaluation_block(const Dataset& dataset, DeviceKind kind) {
   return kind == DeviceKind::cuda ? 8 * on_cpu : on_cpu;
 }
 
+namespace {
+
+/// Samples that a device trains on at once where memory is limited; 0 where it isn't.
+int64_t most_at_once(const StrategyContext& context) {
+  if (context.team.memory_limit_bytes == 0 || context.micro_batch_samples == 0) return 0;
+  if (context.shards == 0) return context.micro_batch_samples;
+  const auto devices = static_cast<int64_t>(context.team.devices.size());
+  return std::max<int64_t>(1, context.micro_batch_samples * devices / context.shards);
+}
+
+}  // namespace
+
 double Score::mean_loss() const {
   double loss = 0;
   for (const OutputScore& output : outputs) loss += output.mean_loss();
@@ -40,6 +52,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.size())),
       shards_(context.shards),
+      most_at_once_(most_at_once(context)),
       part_communicators_(static_cast<size_t>(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
       statistics_(replicas_.size()),
@@ -91,6 +104,11 @@ std::vector<double> ReplicatedStrategy::measure_speeds(const Dataset& dataset, i
   return speeds;
 }
 
+int64_t ReplicatedStrategy::evaluation_samples(const Dataset& dataset) const {
+  const int64_t usual = evaluation_block(dataset, team_.device(0).kind());
+  return most_at_once_ > 0 ? std::min(usual, most_at_once_) : usual;
+}
+
 Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {
   Score score;
   for (const StepResults& part : results) {
@@ -106,7 +124,7 @@ Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {
 }
 
 std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
-  const int64_t size = evaluation_block(dataset, team_.device(0).kind());
+  const int64_t size = evaluation_samples(dataset);
   const int64_t blocks = (dataset.samples() + size - 1) / size;
   std::vector<StepResults> results(static_cast<size_t>(blocks));
   std::atomic<bool> incomplete = false;

@@ -52,6 +52,9 @@ class ReplicatedStrategy : public Strategy {
   void end_step(int rank);
   /// The values of each rank's own running statistics. Blocks.
   std::vector<RunningValues> running_values();
+  /// Samples that are evaluated in one call: where memory is limited no more than a device trains on at once, for which
+  /// it has been enough.
+  int64_t evaluation_samples(const Dataset& dataset) const;
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
 
   /// Where weights are averaged: makes the average every replica's weights, and the next time the weights again. Called
@@ -83,6 +86,7 @@ class ReplicatedStrategy : public Strategy {
   RankTeam team_;
   BatchSplit split_;
   int shards_;                                     ///< of a batch, over all ranks; 0: none
+  int64_t most_at_once_;                           ///< samples that a device may evaluate at once; 0: any number
   std::vector<Communicator*> part_communicators_;  ///< by rank
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<SharedStatistics>> statistics_;

@@ -37,8 +37,6 @@ class ShardTeam {
   void forward_backward(const StepParts& parts, const Step& step, const GradientReadyHook& unused);
   /// What the oldest step has shown whose results weren't taken, shard by shard.
   StepResults take_results();
-  /// Flat tensors of the size of gradients that were held at once beside `own`'s.
-  int most_held() const { return sum_.most_held(); }
 
  private:
   void compute(int shard, const StepParts& parts, const Step& step, const GradientReadyHook& unused);

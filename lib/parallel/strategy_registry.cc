@@ -132,8 +132,10 @@ std::vector<ConfigChoice> strategy_choices(StrategySpec& spec, const StrategyReq
   const int devices = request.devices;
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
-    choices.push_back({row.name, row.help,
-                       [&spec, &row, devices](ConfigReader& options) { spec.make = row.read(options, devices); }});
+    choices.push_back({row.name, row.help, [&spec, &row, devices](ConfigReader& options) {
+                         spec.make = row.read(options, devices);
+                         spec.parts = devices;
+                       }});
   for (const PipelineRow& row : kPipelines)
     choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
   return choices;

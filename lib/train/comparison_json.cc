@@ -52,6 +52,7 @@ ordered_json run_json(const RunFigures& first, const RunFigures& run) {
           {"efficiency", efficiency(first, run)},
           {"accuracy", value_or_null(run.accuracy())},
           {"peak_bytes", run.peak_bytes()},
+          {"device_peak_bytes", run.device_peak_bytes()},
           {"memory_imbalance", run.memory_imbalance()},
           {"comm_bytes", run.comm_bytes()},
           {"exposed_comm_s", run.exposed_comm_s()},

@@ -56,6 +56,15 @@ void require_other_name(const std::vector<PlannedRun>& runs, const std::string& 
                                                               kStrategies, name)});
 }
 
+/// Beside the runs' directories compare writes files of its own.
+void require_own_directory(const std::string& name) {
+  if (name != "compare.json" && name != "compare.md") return;
+  throw Error(ExitCode::config, Mistake{.where = "compare",
+                                        .expected = "a run's name is that of its directory",
+                                        .got = fmt::format("'{}', which is a file of the comparison", name),
+                                        .advice = "name it otherwise"});
+}
+
 std::vector<DifferingKey> differences_of(const std::vector<PlannedRun>& runs) {
   std::vector<ConfigNode> configs;
   for (const PlannedRun& run : runs) {
@@ -100,6 +109,7 @@ ComparisonPlan plan_comparison(const std::vector<ComparedConfig>& configs, const
       run.trainings.push_back(std::move(training));
     }
     require_other_name(plan.runs, run.name);
+    require_own_directory(run.name);
     plan.runs.push_back(std::move(run));
   }
   plan.differences = differences_of(plan.runs);

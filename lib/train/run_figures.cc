@@ -33,6 +33,7 @@ void count_memory(std::span<const EpochMetrics> epochs, TrainingFigures& figures
       peaks[rank] = std::max(peaks[rank], epoch.devices[rank].peak_bytes);
   const auto [least, most] = std::ranges::minmax(peaks);
   figures.peak_bytes = most;
+  figures.device_peak_bytes = peaks;
   figures.memory_imbalance = least > 0 ? static_cast<double>(most) / static_cast<double>(least) : 1;
 }
 
@@ -111,6 +112,13 @@ TimeShares RunFigures::time() const {
 
 int64_t RunFigures::peak_bytes() const {
   return std::ranges::max_element(trainings, {}, &TrainingFigures::peak_bytes)->peak_bytes;
+}
+
+std::vector<int64_t> RunFigures::device_peak_bytes() const {
+  std::vector<int64_t> most = trainings.front().device_peak_bytes;
+  for (const TrainingFigures& training : trainings)
+    std::ranges::transform(most, training.device_peak_bytes, most.begin(), std::ranges::max);
+  return most;
 }
 
 double RunFigures::memory_imbalance() const {

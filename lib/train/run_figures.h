@@ -20,11 +20,12 @@ struct TrainingFigures {
   int64_t epochs = 0;
   double seconds_per_epoch = 0;
   double samples_per_s = 0;
-  TimeShares time;                 ///< of an epoch
-  double comm_bytes = 0;           ///< sent in an epoch, summed over ranks
-  std::optional<double> accuracy;  ///< of the last evaluation on the test split
-  int64_t peak_bytes = 0;          ///< of the device that held most
-  double memory_imbalance = 1;     ///< that over the peak of the device that held least
+  TimeShares time;                              ///< of an epoch
+  double comm_bytes = 0;                        ///< sent in an epoch, summed over ranks
+  std::optional<double> accuracy;               ///< of the last evaluation on the test split
+  int64_t peak_bytes = 0;                       ///< of the device that held most
+  std::vector<int64_t> device_peak_bytes = {};  ///< of each, by rank
+  double memory_imbalance = 1;                  ///< that over the peak of the device that held least
   std::string weights_hash;
 };
 
@@ -45,6 +46,7 @@ struct RunFigures {
   double comm_bytes() const;
   TimeShares time() const;
   int64_t peak_bytes() const;
+  std::vector<int64_t> device_peak_bytes() const;
   double memory_imbalance() const;
   /// None where a training was never evaluated.
   std::optional<double> accuracy() const;

@@ -55,7 +55,9 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
           .shuffle = experiment.dataset.shuffle,
           .augmentations = experiment.augmentations,
           .devices = strategy.batch_devices(),
-          .split = strategy.batch_split()};
+          .split = strategy.batch_split(),
+          // One that the strategy has been given ahead is ahead already, and holds memory on its devices.
+          .batches_ahead = experiment.steps_in_flight > 1 ? 1 : 2};
 }
 
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {

@@ -1,4 +1,5 @@
 // `dptrain compare`: runs one after the other, one table, assertions that set the exit code.
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -33,6 +34,40 @@ class CompareTest : public testing::CommandTest {
     EXPECT_FALSE(exists("compared"));
   }
 };
+
+/// The example of docs/strategies.md, whose outputs are small.
+TEST_F(CompareTest, PyramidNetsMemoryIsAlikeOnAllDevicesOfDataParallel) {
+  const Finished finished = run({"compare",
+                                 "--config",
+                                 "pyramidnet_small_1cpu",
+                                 "--devices",
+                                 "cpu:0-3",
+                                 "--set",
+                                 "threads=1",
+                                 "--set",
+                                 "epochs=",
+                                 "--set",
+                                 "steps=2",
+                                 "--set",
+                                 "eval_every=0",
+                                 "--set",
+                                 "batch_size=64",
+                                 "--out",
+                                 "compared",
+                                 "--strategies",
+                                 "data_parallel, {name: data_parallel, criterion: parallel, as: parallel}",
+                                 "--assert",
+                                 "memory_imbalance<=1.1"});
+  const auto document = compared(finished);
+  for (const auto& compared_run : document["runs"]) {
+    const std::vector<int64_t> peaks = compared_run["device_peak_bytes"];
+    ASSERT_EQ(peaks.size(), 4u);
+    EXPECT_EQ(std::ranges::max(peaks), compared_run["peak_bytes"]);
+    EXPECT_NE(finished.out.find(fmt::format("{} {:.1f}, ", std::string(compared_run["run"]), peaks[0] / 1e6)),
+              std::string::npos)
+        << finished.out;
+  }
+}
 
 TEST_F(CompareTest, OneConfigurationUnderSeveralStrategies) {
   const Finished finished = run(strategies("single,ddp,data_parallel", {"--json", "--assert", "accuracy_gap<=1"}));

@@ -1,4 +1,6 @@
 // Trainings that fail on their way: the root cause in one sentence, in time, and no weights that aren't worth keeping.
+#include <fmt/format.h>
+
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -52,6 +54,28 @@ TEST_F(FailuresTest, EveryRankOutOfMemoryIsStillOneSentence) {
   const Finished finished = run(training("run", {"devices=cpu:0-3", "memory_limit=600000"}));
   expect_failed(finished, 71, {"rank ", "(cpu:", "start", "bytes", "gradients", "limit of 600000"});
   EXPECT_EQ(testing::lines_of(finished.err).size(), 1u) << finished.err;
+}
+
+// Evaluation takes no more samples at once than training did.
+TEST_F(FailuresTest, ALimitThatIsEnoughForTrainingIsEnoughForEvaluation) {
+  int number = 0;
+  for (const char* strategy : {"ddp", "kvstore", "model_parallel", "{name: hybrid, model_parallel: 2}"}) {
+    SCOPED_TRACE(strategy);
+    const bool pipeline = strategy == std::string("model_parallel");
+    const std::vector<std::string> small = {std::string("strategy=") + strategy,
+                                            pipeline ? "devices=cpu:0-1" : "devices=cpu:0-3", "batch_size=16",
+                                            "threads=1"};
+    auto without = small, limited = small;
+    without.emplace_back("eval_every=0");
+    const std::string free = fmt::format("free{}", ++number), of_limit = fmt::format("limited{}", number);
+    train(free, without);
+    int64_t peak = 0;
+    const auto devices = last_metrics(free)["devices"];
+    for (const auto& device : devices) peak = std::max<int64_t>(peak, device["peak_bytes"]);
+    limited.push_back("memory_limit=" + std::to_string(peak + peak / 50));
+    train(of_limit, limited);
+    EXPECT_FALSE(last_metrics(of_limit)["test"].is_null());
+  }
 }
 
 TEST_F(FailuresTest, ALimitThatIsEnoughChangesNothing) {

@@ -111,7 +111,9 @@ TEST_F(MetricsTest, DataParallelLoadsTheFirstDevice) {
   EXPECT_EQ(devices[2]["memory"]["optimizer"], 0);
   EXPECT_GT(devices[0]["peak_bytes"], devices[1]["peak_bytes"]);
   train("ddp", {"devices=cpu:0-2"});
-  for (const auto& device : last_metrics("ddp")["devices"]) EXPECT_GT(device["memory"]["optimizer"], 0);
+  const auto of_ddp = last_metrics("ddp")["devices"];
+  EXPECT_EQ(of_ddp.size(), 3u);
+  for (const auto& device : of_ddp) EXPECT_GT(device["memory"]["optimizer"], 0);
 }
 
 TEST_F(MetricsTest, OutputDeviceMovesTheGatheredOutputs) {

@@ -111,6 +111,19 @@ TEST_F(SweepTest, AKilledSweepContinues) {
   EXPECT_EQ(kept, 1u) << "the one that was killed goes on from its checkpoint";
 }
 
+TEST_F(SweepTest, ASignalToTheScriptReachesTheTrainingInHand) {
+  const Finished stopped =
+      bash(fmt::format("'{}' --config digits.yaml --out swept learning_rate=0.05 -- --set epochs=5000 & "
+                       "until [[ -s $(echo swept/*/metrics.jsonl) ]]; do sleep 0.01; done; kill -TERM $!; wait $!",
+                       testing::source_file("scripts/sweep.sh")));
+  EXPECT_EQ(stopped.exit, 143) << stopped.err;
+  EXPECT_NE(stopped.err.find("stopped in learning_rate=0.05; the same command goes on"), std::string::npos)
+      << stopped.err;
+  for (const auto& run : std::filesystem::directory_iterator(path("swept")))
+    EXPECT_TRUE(exists(std::filesystem::path("swept") / run.path().filename() / "summary.json"))
+        << "the training hasn't ended";
+}
+
 /// Four at once; by hand as many as DPTRAIN_SWEEP_SHELLS says, 16 for instance.
 TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
   const char* wanted = std::getenv("DPTRAIN_SWEEP_SHELLS");

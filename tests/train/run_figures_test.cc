@@ -50,6 +50,7 @@ TEST(TrainingFigures, MemoryIsOfTheWorstEpochAndAccuracyOfTheLastEvaluation) {
       training_figures(std::vector{evaluated(epoch(1, 1, 10, {100, 60}), 0.5),
                                    evaluated(epoch(2, 1, 10, {90, 80}), 0.75), epoch(3, 1, 10, {120, 70})});
   EXPECT_EQ(figures.peak_bytes, 120);
+  EXPECT_EQ(figures.device_peak_bytes, (std::vector<int64_t>{120, 80}));
   EXPECT_DOUBLE_EQ(figures.memory_imbalance, 1.5) << "120 over 80";
   EXPECT_EQ(figures.accuracy, 0.75);
   EXPECT_EQ(training_figures(std::vector{epoch(1, 1, 10)}).accuracy, std::nullopt);
