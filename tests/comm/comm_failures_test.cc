@@ -220,8 +220,10 @@ TEST_P(CommFailuresTest, ARankThatThrowsTakesItsStartedWorkBack) {
   }
 }
 
-TEST_P(CommFailuresTest, WorkThatWasTakenBackStaysMissing) {
-  if (kind().meets_at_start) return;
+/// What was started can be taken back.
+class StartedAloneFailuresTest : public CommFailuresTest {};
+
+TEST_P(StartedAloneFailuresTest, WorkThatWasTakenBackStaysMissing) {
   auto ranks = make(/*timeout_s=*/0.02);
   std::atomic<bool> gone = false;
   const auto outcomes = outcomes_of(ranks, [&](Communicator& comm) {
@@ -275,8 +277,8 @@ TEST_P(CommFailuresTest, CallsThatCantBeRightAreOurBug) {
   }
 }
 
-TEST_P(CommFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
-  if (kind().meets_at_start) return;  // GPUs go on with what they were given; their memory is freed when they are done
+/// Unlike GPUs, which go on with what they were given; their memory is freed when they are done.
+TEST_P(StartedAloneFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
   const int64_t count = 400'000;
   for (int iteration = 0; iteration < 25; ++iteration) {
     auto ranks = make();
@@ -305,6 +307,7 @@ TEST_P(CommFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
 }
 
 DPTRAIN_EVERY_COMMUNICATOR(CommFailuresTest, 2);
+DPTRAIN_COMMUNICATORS(kinds_that_start_alone(), StartedAloneFailuresTest, 2);
 
 }  // namespace
 }  // namespace dptrain

@@ -29,6 +29,13 @@ inline std::vector<CommunicatorKind> communicator_kinds() {
       gpu_communicators("cuda_and_cpu", [](int rank) { return rank % 2 == 0 ? DeviceKind::cuda : DeviceKind::cpu; })};
 }
 
+/// Those whose ranks start a collective without meeting.
+inline std::vector<CommunicatorKind> kinds_that_start_alone() {
+  std::vector<CommunicatorKind> kinds = communicator_kinds();
+  std::erase_if(kinds, [](const CommunicatorKind& kind) { return kind.meets_at_start; });
+  return kinds;
+}
+
 template <class T>
 using Values = std::pmr::vector<T>;
 
@@ -111,9 +118,10 @@ inline std::string name_of(const testing::TestParamInfo<std::tuple<CommunicatorK
   return std::get<0>(info.param).name + "_" + std::to_string(std::get<1>(info.param));
 }
 
-/// World sizes 1 to 8 of every kind; faults need two ranks at least.
-#define DPTRAIN_EVERY_COMMUNICATOR(suite, smallest) \
-  INSTANTIATE_TEST_SUITE_P(                         \
-      Kinds, suite, testing::Combine(testing::ValuesIn(communicator_kinds()), testing::Range(smallest, 9)), name_of)
+/// World sizes 1 to 8 of these kinds; faults need two ranks at least.
+#define DPTRAIN_COMMUNICATORS(kinds, suite, smallest)                                                             \
+  INSTANTIATE_TEST_SUITE_P(Kinds, suite, testing::Combine(testing::ValuesIn(kinds), testing::Range(smallest, 9)), \
+                           name_of)
+#define DPTRAIN_EVERY_COMMUNICATOR(suite, smallest) DPTRAIN_COMMUNICATORS(communicator_kinds(), suite, smallest)
 
 }  // namespace dptrain

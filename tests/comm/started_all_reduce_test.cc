@@ -74,8 +74,9 @@ TEST_P(StartedAllReduceTest, AllGathersMayBeStartedAmongThem) {
   });
 }
 
-TEST_P(StartedAllReduceTest, StartDoesntWaitForTheOthers) {
-  if (kind().meets_at_start) return;
+class StartedAloneTest : public StartedAllReduceTest {};
+
+TEST_P(StartedAloneTest, StartDoesntWaitForTheOthers) {
   std::atomic<int> started = 0;
   run([&](Communicator& comm) {
     Values<float> values = bucket(comm.rank(), 0, 100'000);
@@ -108,8 +109,8 @@ TEST_P(StartedAllReduceTest, EndedWithoutWaitItIsFinishedFirst) {
   });
 }
 
-TEST_P(StartedAllReduceTest, WorkMayOutliveItsCommunicator) {
-  if (kind().meets_at_start) return;  // its work belongs to a device, which it doesn't outlive
+/// Unlike work that belongs to a device.
+TEST_P(StartedAloneTest, WorkMayOutliveItsCommunicator) {
   auto ranks = make();
   std::vector<Values<float>> buckets;
   for (int r = 0; r < size(); ++r) buckets.push_back(bucket(r, 0, 100'000));
@@ -137,6 +138,7 @@ TEST_P(StartedAllReduceTest, ManyStepsOfManyBuckets) {
 }
 
 DPTRAIN_EVERY_COMMUNICATOR(StartedAllReduceTest, 1);
+DPTRAIN_COMMUNICATORS(kinds_that_start_alone(), StartedAloneTest, 1);
 
 }  // namespace
 }  // namespace dptrain

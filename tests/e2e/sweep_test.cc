@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 #include "e2e/command_fixture.h"
@@ -124,16 +123,14 @@ TEST_F(SweepTest, ASignalToTheScriptReachesTheTrainingInHand) {
         << "the training hasn't ended";
 }
 
-/// Four at once; by hand as many as DPTRAIN_SWEEP_SHELLS says, 16 for instance.
 TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
-  const char* wanted = std::getenv("DPTRAIN_SWEEP_SHELLS");
-  const int shells = wanted == nullptr ? 4 : std::stoi(wanted);
+  constexpr int kShells = 16;
   const Finished finished = bash(
       fmt::format("for i in $(seq {0}); do sweep {1} -- --set epochs=3 > $i.txt 2>&1 & pids+=\" $!\"; done; code=0; "
                   "for pid in $pids; do wait $pid || code=$?; done; exit $code",
-                  shells, kFour));
+                  kShells, kFour));
   std::string said;
-  for (int shell = 1; shell <= shells; ++shell) {
+  for (int shell = 1; shell <= kShells; ++shell) {
     const std::string of_this = text(fmt::format("{}.txt", shell));
     EXPECT_EQ(count(of_this, "trained"), 4u) << "each ends with all four\n" << of_this;
     said += of_this;

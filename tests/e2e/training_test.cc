@@ -96,6 +96,35 @@ TEST_F(TrainingTest, AnEpochHasEverySampleOnce) {
   }
 }
 
+TEST_F(TrainingTest, AnEpochHasEverySampleOnceUnderEveryStrategy) {
+  const std::vector<testing::Arguments> ways = {{"strategy=data_parallel"},
+                                                {"strategy={name: data_parallel, criterion: parallel}"},
+                                                {"strategy={name: ddp, shard_optimizer: true}"},
+                                                {"strategy=kvstore"},
+                                                {"strategy={name: kvstore, type: local}"},
+                                                {"strategy=model_parallel"},
+                                                {"strategy=hybrid", "devices=cpu:0-3"},
+                                                {"split=[0.8, 0.2]"},
+                                                {"split=[1, 0]"},
+                                                {"split=auto"},
+                                                {"accumulate=3"},
+                                                {"shards=8"}};
+  for (size_t i = 0; i < ways.size(); ++i) {
+    SCOPED_TRACE(ways[i][0]);
+    // Ten batches and one of 33, which no number of devices or micro-batches divides.
+    testing::Arguments overrides = {"dataset={name: mnist, limit: 1003, test_limit: 20}", "batch_size=97"};
+    overrides.insert(overrides.end(), ways[i].begin(), ways[i].end());
+    const std::string out = "run" + std::to_string(i);
+    train(out, overrides);
+    const auto metrics = last_metrics(out);
+    EXPECT_EQ(metrics["train"]["samples"], 1003);
+    EXPECT_EQ(metrics["step"], 11);
+    int64_t samples = 0;
+    for (const auto& device : metrics["devices"]) samples += device["samples"].get<int64_t>();
+    EXPECT_EQ(samples, 1003);
+  }
+}
+
 TEST_F(TrainingTest, FashionMnistHasSixtyThousand) {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
     GTEST_SKIP() << "Debian's package dataset-fashion-mnist is not installed";

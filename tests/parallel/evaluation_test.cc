@@ -59,13 +59,28 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
     const Score reference = evaluated(*single, *data.test);
     EXPECT_EQ(reference.samples, 333);
     EXPECT_GT(reference.mean_loss(), 0);
-    for (const char* name : {"data_parallel", "ddp"})
+    for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local"})
       for (const int devices : {1, 2, 3, 4, 7}) {
         SCOPED_TRACE(::testing::Message() << name << " on " << devices);
         const auto strategy = make_strategy({.name = name, .devices = devices, .seed = seed});
         expect_same(evaluated(*strategy, *data.test), reference);
       }
   }
+}
+
+/// Whose logical shards are of training alone.
+TEST(Evaluation, GivenWeightsHaveTheSameScoreInShards) {
+  const Datasets data = digits(10, 333);
+  const Score reference = evaluated(*make_strategy({.name = "single", .devices = 1}), *data.test);
+  for (const char* name : {"single", "data_parallel", "ddp", "ddp_sharded", "kvstore"})
+    for (const int devices : {1, 2, 4, 8}) {
+      if (name == std::string("single") && devices > 1) break;
+      SCOPED_TRACE(::testing::Message() << name << " on " << devices);
+      const StrategyOptions options{.name = name, .devices = devices};
+      StrategyContext context = context_of(options);
+      context.shards = 8;
+      expect_same(evaluated(*make_strategy(options, context), *data.test), reference);
+    }
 }
 
 /// LeNet's, that is: oneDNN's Winograd convolutions plan their sums by the number of threads, so that ResNet-18's
@@ -108,7 +123,7 @@ TEST(Evaluation, IsByTheAveragedWeightsWhereThereAreSome) {
 
 TEST(Evaluation, TrainedWeightsAreSharedWithAllDevicesFirst) {
   const Datasets data = digits(60, 200);
-  for (const char* name : {"data_parallel", "ddp"}) {
+  for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local"}) {
     SCOPED_TRACE(name);
     const auto strategy = make_strategy({.name = name, .devices = 3});
     train(*strategy, data, 3, 20, 0.05);

@@ -123,8 +123,10 @@ TEST_P(KeyValueStores, HoldEveryKeyOnce) {
   EXPECT_EQ(std::accumulate(held.begin(), held.end(), int64_t{0}), (local ? 2 + ranks() : 2) * weights);
 }
 
-TEST_P(KeyValueStores, RefuseKeysThatTheyHaveOrDontHave) {
-  if (ranks() > 1) return;  // each of these ends its team
+/// Of one rank: each of these calls would end a team.
+class KeyValueStoreAlone : public KeyValueStores {};
+
+TEST_P(KeyValueStoreAlone, RefusesKeysThatItHasOrDoesntHave) {
   team_.run("test", [&](int rank) {
     init(rank);
     expect_error(ExitCode::bug, {"given keys again"}, [&] { init(rank); });
@@ -136,8 +138,10 @@ TEST_P(KeyValueStores, RefuseKeysThatTheyHaveOrDontHave) {
   });
 }
 
-TEST_P(KeyValueStores, ARankThatFailsEndsTheOthersWaits) {
-  if (ranks() == 1) return;
+/// Of several ranks, which wait for each other.
+class SharedKeyValueStores : public KeyValueStores {};
+
+TEST_P(SharedKeyValueStores, ARankThatFailsEndsTheOthersWaits) {
   expect_error(ExitCode::device, {"rank 1", "out of everything"}, [&] {
     team_.run("test", [&](int rank) {
       init(rank);
@@ -147,11 +151,14 @@ TEST_P(KeyValueStores, ARankThatFailsEndsTheOthersWaits) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, KeyValueStores, ::testing::Combine(::testing::Bool(), ::testing::Values(1, 2, 3, 4)),
-                         [](const auto& one) {
-                           return (std::get<0>(one.param) ? "local_" : "device_") +
-                                  std::to_string(std::get<1>(one.param));
-                         });
+std::string case_name(const ::testing::TestParamInfo<std::tuple<bool, int>>& info) {
+  return (std::get<0>(info.param) ? "local_" : "device_") + std::to_string(std::get<1>(info.param));
+}
+
+const auto kTypes = ::testing::Bool();
+INSTANTIATE_TEST_SUITE_P(Types, KeyValueStores, ::testing::Combine(kTypes, ::testing::Range(1, 5)), case_name);
+INSTANTIATE_TEST_SUITE_P(Types, KeyValueStoreAlone, ::testing::Combine(kTypes, ::testing::Values(1)), case_name);
+INSTANTIATE_TEST_SUITE_P(Types, SharedKeyValueStores, ::testing::Combine(kTypes, ::testing::Range(2, 5)), case_name);
 
 }  // namespace
 }  // namespace dptrain::parallel

@@ -1,5 +1,5 @@
 // How much of the reduction of ResNet-18's gradients hides behind backward, over links on which it takes half as long.
-// Backward is stood for by sleeping, so that the machine's speed plays no part.
+// Backward is stood for by sleeping, so that the machine's speed plays no part. And how much of it ddp itself hides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "models/model_registry.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/rank_team.h"
+#include "parallel/sleeping_net.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -73,6 +74,41 @@ TEST_F(Overlap, HidesFourFifthsOfAReductionThatTakesHalfOfBackward) {
 TEST_F(Overlap, WithoutItAllIsExposed) {
   EXPECT_GE(exposed_seconds({.bucket_mb = 0, .overlap = false}), 0.98 * kReduction_s);
 }
+
+/// Seconds of a step that a rank of ddp spends on communication, the most over all ranks. All links together
+/// take kReduction_s for the gradients; backward sleeps for kBackward_s.
+double exposed_by_ddp(bool overlap) {
+  constexpr int kLayers = 16;
+  constexpr int64_t kWidth = 256;  // square layers have 0.25 MiB of weights: a bucket each
+  constexpr Sleeps kSleeps = {.backward_s = kBackward_s / kLayers};
+  std::vector<SleepingLayer> layers(kLayers, {.outputs = kWidth, .sleeps = kSleeps});
+  layers.back().outputs = 10;
+  const StrategyOptions options{.net = sleeping_net(layers),
+                                .devices = kRanks,
+                                .buckets = {.bucket_mb = 0.27, .first_bucket_mb = 0.27, .overlap = overlap}};
+  double bytes = 0;
+  for (const auto& tensor : make_strategy(options)->state_dict())
+    bytes += static_cast<double>(sizeof(float) * tensor.values.size());
+  StrategyContext context = context_of(options);
+  context.team.links = LinkSpec{.all = {.bytes_per_s = bytes / kReduction_s}, .pairs = {}};
+  const auto strategy = make_strategy(options, context);
+  for (int rank = 0; rank < kRanks; ++rank) strategy->take_costs(rank);
+  train(*strategy, digits(8, 1), 1, 8, 0.1);
+  double exposed = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const PhaseTimes times = strategy->take_costs(rank).times;
+    EXPECT_GE(times[Phase::compute], kBackward_s);
+    exposed = std::max(exposed, times[Phase::communication]);
+  }
+  return exposed;
+}
+
+/// What the last layers complete is a tenth of the bytes; the rest is for a busy machine.
+TEST(OverlapOfDdp, HidesFourFifthsOfWhatItsTimesCallCommunication) {
+  EXPECT_LE(exposed_by_ddp(true), 0.2 * kReduction_s);
+}
+
+TEST(OverlapOfDdp, WithoutItAllIsCommunication) { EXPECT_GE(exposed_by_ddp(false), 0.98 * kReduction_s); }
 
 }  // namespace
 }  // namespace dptrain::parallel

@@ -42,16 +42,22 @@ class SplitTest : public ::testing::TestWithParam<std::tuple<const char*, int64_
   }
 };
 
+/// Weights are under 1/2 and each step rounds them to 2^-26, or 1.5e-8, and the gradients' sums, which are in another
+/// order, likewise; momentum carries what is off in the first of five steps into the others.
+constexpr double kOtherOrder = 5e-7;
+
 TEST_P(SplitTest, WeightsAreThoseOfOneDevice) {
   const State one = trained({.name = "single", .devices = 1, .sgd = kMomentum}, {}).state;
   for (const std::vector<double>& weights : {std::vector<double>{0.7, 0.2, 0.1}, {0.5, 0, 0.5}, {0, 0, 1}}) {
     SCOPED_TRACE(weights[0]);
-    EXPECT_LE(largest_difference(trained(options(), BatchSplit::weighted(weights)).state, one), 2e-6);
+    EXPECT_LE(largest_difference(trained(options(), BatchSplit::weighted(weights)).state, one), kOtherOrder);
   }
 }
 
-TEST_P(SplitTest, EveryDeviceHasItsShare) {
-  if (options().micro_batches > 1) return;  // shares of smaller batches are rounded more often
+/// Of whole batches: shares of smaller ones are rounded more often.
+class SplitShares : public SplitTest {};
+
+TEST_P(SplitShares, EveryDeviceHasItsOwn) {
   EXPECT_EQ(trained(options(), BatchSplit::weighted({0.7, 0.3, 0})).samples,
             (std::vector<int64_t>{4 * 21 + 4, 4 * 9 + 3, 0}))
       << "of four batches of 30 and one of 7";
@@ -74,11 +80,10 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
   return std::string(std::get<0>(info.param)) + "_" + std::to_string(std::get<1>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(Strategies, SplitTest,
-                         ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp",
-                                                              "ddp_sharded", "kvstore_local"),
-                                            ::testing::Values(1, 4)),
-                         case_name);
+const auto kStrategies =
+    ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "kvstore", "kvstore_local");
+INSTANTIATE_TEST_SUITE_P(Strategies, SplitTest, ::testing::Combine(kStrategies, ::testing::Values(1, 4)), case_name);
+INSTANTIATE_TEST_SUITE_P(Strategies, SplitShares, ::testing::Combine(kStrategies, ::testing::Values(1)), case_name);
 
 TEST(Split, MeasuringLeavesRunningStatistics) {
   const StrategyOptions options{.model = "resnet18", .devices = 1};

@@ -22,6 +22,12 @@ std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dr
   return make_strategy(options, context);
 }
 
+/// What another order of the same sums leaves, relative to their norm: float32 rounds to 2^-24, or 6e-8, in each of the
+/// sums of two layers' matrix products, normalizations and softmaxes.
+constexpr double kOtherOrder = 1e-6;
+/// The same after some steps of Adam, which moves weights whose gradients are all but zero by their sign.
+constexpr double kOtherOrderAfterSteps = 1e-4;
+
 /// Weights and losses after some steps of 13 samples.
 Trained trained(const StrategyOptions& options, int64_t steps = 1, double learning_rate = 65536, float dropout = 0.1f) {
   const auto strategy = bert_strategy(options, dropout);
@@ -57,18 +63,9 @@ TEST_P(TextStrategies, GradientsAndLossAreThoseOfOneDevice) {
     StrategyOptions several = options();
     several.micro_batches = micro_batches;
     const Trained split = trained(several);
-    EXPECT_NEAR(split.losses[0], one.losses[0], 1e-6 * one.losses[0]);
-    EXPECT_LE(relative_difference(before, split, one), 2e-6);
+    EXPECT_NEAR(split.losses[0], one.losses[0], kOtherOrder * one.losses[0]);
+    EXPECT_LE(relative_difference(before, split, one), kOtherOrder);
   }
-}
-
-TEST_P(TextStrategies, TheSecondOutputDeviceComputesTheSameLoss) {
-  if (std::get<0>(GetParam()) != std::string("data_parallel") || std::get<1>(GetParam()) < 2)
-    return;  // only data_parallel has one
-  StrategyOptions other = options();
-  other.output_rank = 1;
-  const Trained first = trained(options()), second = trained(other);
-  EXPECT_EQ(first.losses, second.losses);
 }
 
 TEST_P(TextStrategies, ARunCanBeRepeatedBitForBit) {
@@ -120,7 +117,7 @@ TEST(TextPipelines, GradientsAndLossAreThoseOfOneDevice) {
     SCOPED_TRACE(options.devices);
     const Trained cut = trained(options);
     EXPECT_EQ(cut.losses, one.losses) << "of the first step";
-    EXPECT_LE(relative_difference(before, cut, one), 2e-6);
+    EXPECT_LE(relative_difference(before, cut, one), kOtherOrder);
     options.pipeline.schedule = PipelineSchedule::one_forward_one_back;
     const Trained other = trained(options);
     for (size_t t = 0; t < cut.state.size(); ++t)
@@ -137,7 +134,8 @@ TEST(TextPipelines, ReplicasLearnWhatDdpDoes) {
       .cut = {.entries = {"bert.embeddings", "bert.encoder.layer.1"}}, .micro_batches = 4, .replicas = 2};
   const Trained expected = trained(ddp, 6, 0.01), got = trained(hybrid, 6, 0.01);
   for (size_t step = 0; step < expected.losses.size(); ++step)
-    EXPECT_NEAR(got.losses[step], expected.losses[step], 1e-4 * expected.losses[step]) << "step " << step + 1;
+    EXPECT_NEAR(got.losses[step], expected.losses[step], kOtherOrderAfterSteps * expected.losses[step])
+        << "step " << step + 1;
 }
 
 TEST(TextPipelines, TiedWeightsStayAlikeAndAreSavedAsOnOneDevice) {
@@ -172,13 +170,24 @@ TEST(TextPipelines, EvaluateBothLossesAsOneDeviceDoes) {
   }
 }
 
+TEST(TextStrategies, AnotherOutputDeviceOfDataParallelComputesTheSameLoss) {
+  for (const int devices : {2, 3})
+    for (int output = 1; output < devices; ++output) {
+      SCOPED_TRACE(::testing::Message() << "device " << output << " of " << devices);
+      const StrategyOptions first{.name = "data_parallel", .devices = devices};
+      StrategyOptions other = first;
+      other.output_rank = output;
+      EXPECT_EQ(trained(first).losses, trained(other).losses);
+    }
+}
+
 TEST(TextStrategies, TheLossOfMaskedTokensAloneIsThatOfAllPositions) {
   const auto strategy = bert_strategy({.name = "single", .devices = 1}, 0.0f);
   // The first step's loss is computed before anything is learned, of masked rows; evaluation computes every row.
   Datasets data = sentences(40);
   const auto untrained = strategy->evaluate(*data.test, [] { return false; });
   data.train = data.test;
-  EXPECT_NEAR(train(*strategy, data, 1, 40, 0.01)[0], untrained->mean_loss(), 1e-6 * untrained->mean_loss());
+  EXPECT_NEAR(train(*strategy, data, 1, 40, 0.01)[0], untrained->mean_loss(), kOtherOrder * untrained->mean_loss());
 }
 
 TEST(TextStrategies, LabelSmoothingIsOfTheTrainedLossAlone) {
@@ -210,7 +219,7 @@ TEST_P(CudaTextStrategies, LossesAreThoseOfACpuWorker) {
   const Trained gpu = trained(on_gpus, 12, 0.003), cpu = trained(on_cpu, 12, 0.003);
   ASSERT_EQ(gpu.losses.size(), cpu.losses.size());
   for (size_t step = 0; step < cpu.losses.size(); ++step)
-    EXPECT_NEAR(gpu.losses[step], cpu.losses[step], 1e-4 * cpu.losses[step]) << "step " << step + 1;
+    EXPECT_NEAR(gpu.losses[step], cpu.losses[step], kOtherOrderAfterSteps * cpu.losses[step]) << "step " << step + 1;
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudaTextStrategies,

@@ -35,7 +35,8 @@ TEST(UnusedParameters, MoveByMomentumAndWeightDecayAlone) {
   for (size_t i = 0; i < branch(before).size(); ++i) {
     const float first = branch(between)[i] - branch(before)[i];
     EXPECT_NE(first, 0);
-    EXPECT_NEAR(branch(after)[i] - branch(between)[i], 0.5f * first, 1e-6);
+    // Weights under 1/2 are rounded to 2^-26 by each of the updates, and so are their differences.
+    EXPECT_NEAR(branch(after)[i] - branch(between)[i], 0.5f * first, 1e-7);
   }
 }
 

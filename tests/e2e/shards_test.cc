@@ -1,0 +1,44 @@
+// `shards` through the program: one training, on any devices that divide them, in one go or not.
+#include <fmt/format.h>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+class ShardsTest : public testing::CommandTest {
+ protected:
+  static inline const std::vector<std::string> kDevices = {"cpu:0", "cpu:0-1", "cpu:0-3", "cpu:0-7"};
+
+  /// Ten steps, two epochs; single on one device, ddp on more.
+  static testing::Arguments sharded(const std::string& devices, int steps = 10) {
+    return {"dataset.limit=80", "dataset.test_limit=20",        "batch_size=16",      "strategy=",
+            "epochs=",          fmt::format("steps={}", steps), "devices=" + devices, "shards=8"};
+  }
+};
+
+TEST_F(ShardsTest, AnyDevicesEndInTheSameBitsInOneGoOrContinuedOnOthers) {
+  std::string expected;
+  for (size_t i = 0; i < kDevices.size(); ++i) {
+    const std::string& devices = kDevices[i];
+    const std::string& others = kDevices[(i + 1) % kDevices.size()];
+    SCOPED_TRACE(devices);
+    train("whole" + devices, sharded(devices));
+    if (expected.empty()) expected = hash("whole" + devices);
+    EXPECT_EQ(hash("whole" + devices), expected);
+
+    SCOPED_TRACE("continued on " + others);
+    const std::string halved = "halved" + devices;
+    train(halved, sharded(devices, 3));
+    EXPECT_NE(hash(halved), expected);
+    testing::Arguments arguments = training(halved, sharded(others));
+    arguments.emplace_back("--resume");
+    const testing::Finished finished = run(arguments);
+    ASSERT_EQ(finished.exit, 0) << finished.err;
+    EXPECT_NE(finished.out.find("resumed after step 3"), std::string::npos) << finished.out;
+    EXPECT_EQ(hash(halved), expected);
+  }
+}
+
+}  // namespace
+}  // namespace dptrain

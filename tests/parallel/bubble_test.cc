@@ -1,0 +1,55 @@
+// The bubble that a pipeline is told to have is the one that it has, on stages whose time is known since they sleep.
+#include <gtest/gtest.h>
+
+#include "parallel/sleeping_net.h"
+
+namespace dptrain::parallel {
+namespace {
+
+constexpr int64_t kMicroBatches = 4, kSteps = 3;
+
+/// The figures of a pipeline of three stages that sleep so long.
+PipelineFigures figures_of(const std::vector<Sleeps>& sleeps, PipelineSchedule schedule) {
+  std::vector<SleepingLayer> layers;
+  for (const Sleeps& of_stage : sleeps) layers.push_back({.outputs = 10, .sleeps = of_stage});
+  const StrategyOptions options{
+      .name = "model_parallel",
+      .net = sleeping_net(layers),
+      .devices = static_cast<int>(sleeps.size()),
+      .pipeline = {.cut = {.entries = {"2", "1", "1"}}, .schedule = schedule, .micro_batches = kMicroBatches}};
+  const auto strategy = make_strategy(options);
+  train(*strategy, digits(kSteps * 8, 1), kSteps, 8, 0.1, kMicroBatches);
+  return strategy->take_pipeline_figures().value();
+}
+
+/// Parameter: the schedule.
+class Bubble : public ::testing::TestWithParam<PipelineSchedule> {
+ protected:
+  /// What a machine adds that is busy with something else.
+  static constexpr double kSlack = 0.08;
+  static constexpr Sleeps kStage = {.forward_s = 0.02, .backward_s = 0.04};
+  static constexpr Sleeps kSlowStage = {.forward_s = 0.06, .backward_s = 0.12};
+};
+
+TEST_P(Bubble, OfEqualStagesIsThatOfTheirNumber) {
+  const PipelineFigures figures = figures_of({kStage, kStage, kStage}, GetParam());
+  constexpr double kOfThree = 2.0 / (kMicroBatches + 2);
+  EXPECT_NEAR(figures.predicted_bubble, kOfThree, kSlack / 2);
+  ASSERT_TRUE(figures.bubble.has_value());
+  EXPECT_NEAR(*figures.bubble, figures.predicted_bubble, kSlack);
+}
+
+TEST_P(Bubble, OfUnequalStagesIsThatOfTheSlowest) {
+  const PipelineFigures figures = figures_of({kStage, kSlowStage, kStage}, GetParam());
+  // The others work a third of the slow stage's time at most.
+  EXPECT_GT(figures.predicted_bubble, 4.0 / 9 - kSlack / 2);
+  ASSERT_TRUE(figures.bubble.has_value());
+  EXPECT_NEAR(*figures.bubble, figures.predicted_bubble, kSlack);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, Bubble,
+                         ::testing::Values(PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_back),
+                         [](const auto& test) { return "as_" + std::string(schedule_name(test.param)); });
+
+}  // namespace
+}  // namespace dptrain::parallel
