@@ -53,7 +53,12 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
       label_smoothing_(spec.label_smoothing),
       observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
-      recorder_(device) {}
+      recorder_(device) {
+  if (observer_ == nullptr) return;
+  model_->watch_stages([this](int stage, const Tensor& output, const nn::ForwardContext& context) {
+    observer_->on_stage(*model_, stage, output, context.sample_ids);
+  });
+}
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
@@ -61,10 +66,6 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
   if (spec.shards > 0) shards_ = std::make_unique<ShardTeam>(*this, spec, spec.shards);
-  if (observer_ == nullptr) return;
-  model_->watch_stages([this](int stage, const Tensor& output, const nn::ForwardContext& context) {
-    observer_->on_stage(*model_, stage, output, context.sample_ids);
-  });
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender) : Replica(device, spec) {

@@ -33,6 +33,7 @@ ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
   override_config(config, fmt::format("threads={}", threads), kOrigin);
   override_config(config, fmt::format("batch_size={}", whole.batch_size), kOrigin);
   override_config(config, "per_device_batch_size=", kOrigin);
+  override_config(config, "split=even", kOrigin);
   return config;
 }
 

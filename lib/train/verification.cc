@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -13,9 +14,6 @@
 namespace dptrain::train {
 namespace {
 
-constexpr double kNoiseToBound = 10;
-/// What is tried may round a layer's sums alike: a few roundings of f32 are always allowed.
-constexpr double kLeastNoise = 8.0 / (1 << 24);
 /// Few activations are so near to zero that a rounding decides whether ReLU lets them pass; but one that does changes
 /// many gradients at once. Among so many roundings there are some.
 constexpr int kManyRoundings = 64;
@@ -32,9 +30,13 @@ auto in_row(const std::string& name, const Work& work) {
 
 }  // namespace
 
+bool VerifiedLayer::diverges() const {
+  return std::isnan(found.difference) || (!allowed.all_noise && found.difference > allowed.bound);
+}
+
 double VerifiedLayer::share() const {
-  const double ratio = found.difference / bound;
-  return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+  if (std::isnan(found.difference)) return std::numeric_limits<double>::infinity();
+  return allowed.all_noise || found.difference == 0 ? 0 : found.difference / allowed.bound;
 }
 
 std::string_view verdict_name(Verdict verdict) {
@@ -54,36 +56,52 @@ const VerifiedLayer* VerifiedRow::nearest_to_bound(ComparedPass pass) const {
   return nearest;
 }
 
+std::vector<VerifiedLayer> VerifiedRow::all_noise() const {
+  std::vector<VerifiedLayer> found;
+  std::ranges::copy_if(layers, std::back_inserter(found), [](const auto& layer) { return layer.allowed.all_noise; });
+  return found;
+}
+
 Verification::Verification(const VerificationPlan& plan, const Options& options) : plan_(plan), options_(options) {}
 
-const Verification::Reference& Verification::reference(int64_t micro_batches) {
-  if (const auto known = references_.find(micro_batches); known != references_.end()) return known->second;
-  Experiment single = plan_.single;
-  single.accumulate = micro_batches;
-  Reference made{.trace = trace_of(single, plan_.data, {.steps = options_.steps}), .bounds = {}};
-  for (const StepTrace& step : made.trace.steps) require_finite(step.score, step.numbers);
-  const auto allow = [&](const Experiment& experiment, const TraceOptions& options, double times) {
-    const auto noise = trace_differences(trace_of(experiment, plan_.data, options), made.trace);
-    made.bounds.resize(noise.size(), kNoiseToBound * kLeastNoise);
-    for (size_t i = 0; i < noise.size(); ++i) made.bounds[i] = std::max(made.bounds[i], times * noise[i].difference);
+std::vector<NoiseBound> Verification::noise_of(const Experiment& single, const Trace& trace) const {
+  const auto noise = [&](const Experiment& experiment, SampleOrder order, int roundings) {
+    const TraceOptions options{.steps = options_.steps, .order = order, .nudge_roundings = roundings};
+    return trace_differences(trace_of(experiment, plan_.data, options), trace);
   };
-  allow(single, {.steps = options_.steps, .order = SampleOrder::odd_places_first, .nudge_roundings = 1}, kNoiseToBound);
   Experiment on_one_thread = single;
   on_one_thread.threads = {1};
-  allow(on_one_thread, {.steps = options_.steps, .order = SampleOrder::reversed, .nudge_roundings = kManyRoundings}, 1);
-  return references_.emplace(micro_batches, std::move(made)).first->second;
+  const auto of_a_rounding = noise(single, SampleOrder::odd_places_first, 1);
+  const auto of_many = noise(on_one_thread, SampleOrder::reversed, kManyRoundings);
+  std::vector<NoiseBound> bounds;
+  for (size_t i = 0; i < of_many.size(); ++i)
+    bounds.push_back(noise_bound(of_a_rounding[i].difference, of_many[i].difference));
+  return bounds;
+}
+
+const Verification::Reference& Verification::reference(const PlannedRow& row) {
+  const std::pair key(row.micro_batches, row.shards);
+  if (const auto known = references_.find(key); known != references_.end()) return known->second;
+  Experiment single = plan_.single;
+  single.accumulate = row.micro_batches;
+  single.shards = row.shards;
+  Reference made{.trace = trace_of(single, plan_.data, {.steps = options_.steps}), .bounds = {}};
+  for (const StepTrace& step : made.trace.steps) require_finite(step.score, step.numbers);
+  if (row.shards == 0) made.bounds = noise_of(single, made.trace);
+  return references_.emplace(key, std::move(made)).first->second;
 }
 
 VerifiedRow Verification::verified(const PlannedRow& row) {
   if (!row.unfit.empty()) return {.name = row.name, .verdict = Verdict::not_compared, .reason = row.unfit};
-  VerifiedRow result{.name = row.name, .micro_batches = row.micro_batches};
-  const Reference& single = reference(row.micro_batches);
+  VerifiedRow result{.name = row.name, .micro_batches = row.micro_batches, .shards = row.shards};
+  const Reference& single = reference(row);
   const Trace trace = in_row(row.name, [&] {
     return trace_of(row.experiment, plan_.data, {.steps = options_.steps, .planted = options_.planted});
   });
   const auto differences = trace_differences(trace, single.trace);
   for (size_t i = 0; i < differences.size(); ++i)
-    result.layers.push_back({.found = differences[i], .bound = single.bounds[i]});
+    result.layers.push_back(
+        {.found = differences[i], .allowed = single.bounds.empty() ? NoiseBound() : single.bounds[i]});
   if (row.differs_by_design)
     result.verdict = Verdict::differs_by_design;
   else if (result.first_divergence() != nullptr)

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "train/noise_bound.h"
 #include "train/step_trace.h"
 #include "train/trace_difference.h"
 #include "train/verification_plan.h"
@@ -14,10 +16,11 @@ namespace dptrain::train {
 /// A layer under a strategy against the same under `single`.
 struct VerifiedLayer {
   LayerDifference found;
-  double bound = 0;
+  NoiseBound allowed = {};
 
-  bool diverges() const { return !(found.difference <= bound); }
-  /// The difference over the bound.
+  /// What is all noise does only where it is no number.
+  bool diverges() const;
+  /// The difference over the bound: how near it is to diverging. 0 of what is all noise.
   double share() const;
 };
 
@@ -31,21 +34,24 @@ struct VerifiedRow {
   Verdict verdict = Verdict::equal;
   std::string reason = {};  ///< why it wasn't compared
   int64_t micro_batches = 1;
+  int shards = 0;                          ///< of the `single` that it was compared with, in bits; 0: none
   std::vector<VerifiedLayer> layers = {};  ///< in the order of trace_differences
 
   /// The layer that a fault first shows in; null where none diverges.
   const VerifiedLayer* first_divergence() const;
   /// Of a pass the layer that is nearest to its bound, or farthest beyond; null where it has none.
   const VerifiedLayer* nearest_to_bound(ComparedPass pass) const;
+  /// The layers that are all noise.
+  std::vector<VerifiedLayer> all_noise() const;
 };
 
 /// Trains every row of the plan for some steps and compares it with `single` of as many micro-batches, layer by layer.
 /// A layer's bound is ten times the noise of `single`: what it changes when samples are computed in another order from
 /// weights that are a rounding off, each; or, where that is more, what it changes in a third order, on one thread, from
 /// weights that are 64 roundings off. Another order alone isn't enough: operators add up samples in double, so that it
-/// often changes nothing, while devices round what they have added up. And a gradient that would be zero without
-/// rounding, as that of a bias in front of a batch norm, is all noise. Throws what a training throws, with the row's
-/// name before its sentence; 79 where `single` diverges.
+/// often changes nothing, while devices round what they have added up. A gradient that would be zero without rounding,
+/// as that of a bias in front of a batch norm, is all noise (noise_bound.h). With shards the bound is 0. Throws what a
+/// training throws, with the row's name before its sentence; 79 where `single` diverges.
 class Verification {
  public:
   struct Options {
@@ -57,17 +63,18 @@ class Verification {
   std::vector<VerifiedRow> run();
 
  private:
-  /// What `single` computes with so many micro-batches, and the bound of each layer.
+  /// What `single` computes with so many micro-batches and shards, and the bound of each layer.
   struct Reference {
     Trace trace;
-    std::vector<double> bounds;
+    std::vector<NoiseBound> bounds;  ///< none with shards: what is compared has the same bits
   };
-  const Reference& reference(int64_t micro_batches);
+  const Reference& reference(const PlannedRow& row);
+  std::vector<NoiseBound> noise_of(const Experiment& single, const Trace& trace) const;
   VerifiedRow verified(const PlannedRow& row);
 
   const VerificationPlan& plan_;
   Options options_;
-  std::map<int64_t, Reference> references_;  ///< by micro-batches
+  std::map<std::pair<int64_t, int>, Reference> references_;  ///< by micro-batches and shards
 };
 
 }  // namespace dptrain::train

@@ -44,6 +44,12 @@ constexpr StandardRow kStandardRows[] = {
 
 void set(ConfigNode& config, const std::string& assignment) { override_config(config, assignment, kOrigin); }
 
+/// Whether its strategy makes gradients smaller before they are sent, which loses something.
+bool is_compressed(const ConfigNode& strategy) {
+  const ConfigNode* compress = strategy.find("compress");
+  return compress != nullptr && compress->text() != "none";
+}
+
 Experiment read(const ConfigNode& config, const std::string& default_name) {
   Experiment experiment;
   const ConfigSession session(config,
@@ -80,6 +86,7 @@ class Planner {
       : config_(config),
         default_name_(default_name),
         own_(read(on_one_device(config, default_name), default_name)),
+        shards_(own_.shards),
         data_(own_.dataset.open()) {
     set(config_, "links=");
     set(config_, "memory_limit=");
@@ -103,7 +110,6 @@ class Planner {
   Experiment single() const {
     ConfigNode config = config_;
     set(config, "strategy=single");
-    set(config, "split=even");
     set(config, "batch_norm=local");
     return read(on_one_device(config, default_name_), default_name_);
   }
@@ -118,7 +124,10 @@ class Planner {
       return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units, devices_));
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
-    if (stages > 0) set(config, even_cut(facts_.units, stages));
+    if (stages > 0) {
+      set(config, even_cut(facts_.units, stages));
+      set(config, "split=even");
+    }
     return planned(row.name, std::move(config), parallel::BatchNormMode::sync);
   }
 
@@ -133,6 +142,24 @@ class Planner {
     if (is_pipeline(own_) && automatic) set(config, even_cut(facts_.units, devices_ / own_.strategy.parts));
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            parallel::BatchNormMode::sync));
+    rows.back().differs_by_design = is_compressed(*strategy);
+  }
+
+  /// `single` with the configuration's shards, and what has to have its bits.
+  void add_sharded(std::vector<PlannedRow>& rows) const {
+    if (shards_ == 0) return;
+    ConfigNode config = config_;
+    set(config, "strategy=single");
+    rows.push_back(sharded("single", on_one_device(config, default_name_)));
+    rows.back().shards = 0;
+    // Each shard has statistics of its own.
+    rows.back().differs_by_design = facts_.batch_norms;
+    for (const StandardRow& row : kStandardRows) {
+      if (row.stages > 0) continue;
+      config = config_;
+      set(config, fmt::format("strategy={}", row.strategy));
+      rows.push_back(sharded(row.name, std::move(config)));
+    }
   }
 
   /// The configuration's own kind of batch norms, where replicas have them otherwise.
@@ -150,6 +177,13 @@ class Planner {
   }
 
  private:
+  PlannedRow sharded(const char* name, ConfigNode config) const {
+    set(config, fmt::format("shards={}", shards_));
+    PlannedRow row =
+        planned(fmt::format("{}, shards: {}", name, shards_), std::move(config), parallel::BatchNormMode::local);
+    row.shards = shards_;
+    return row;
+  }
   static bool is_pipeline(const Experiment& experiment) {
     return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
   }
@@ -173,6 +207,7 @@ class Planner {
   ConfigNode config_;
   std::string default_name_;
   Experiment own_;
+  int shards_;  ///< of the configuration; 0: none
   Datasets data_;
   int devices_ = 0;
   ModelFacts facts_;
@@ -185,6 +220,7 @@ VerificationPlan plan_verification(const ConfigNode& config, const std::string& 
   VerificationPlan plan{.data = planner.data(), .single = planner.single(), .rows = {}};
   for (const StandardRow& row : kStandardRows) plan.rows.push_back(planner.standard(row));
   planner.add_own(plan.rows);
+  planner.add_sharded(plan.rows);
   planner.add_batch_norm(plan.rows);
   return plan;
 }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "train/text_table.h"
 
@@ -18,10 +20,14 @@ constexpr std::array kPasses = {ComparedPass::forward, ComparedPass::loss, Compa
 
 constexpr const char* kLegend =
     "Differences from single are the norm of the difference over the norm, of the layer that comes nearest to its "
-    "bound "
-    "or goes farthest beyond; the bound is that of the nearest of all. It is ten times what another order of the "
-    "samples "
-    "and a rounding of the weights change in single.";
+    "bound or goes farthest beyond; the bound is that of the nearest of all. It is ten times what another order of the "
+    "samples and a rounding of the weights change in single.";
+
+constexpr const char* kShardsLegend =
+    "A row with a bound of 0 is compared with single with the same shards, whose bits it has to have.";
+
+/// Of what is all noise so many are named.
+constexpr size_t kNamedLayers = 4;
 
 std::string figure(double value) { return fmt::format("{:.1e}", value); }
 
@@ -56,7 +62,19 @@ std::string first_divergence(const VerifiedRow& row, const VerifiedLayer& layer)
   const bool by_design = row.verdict == Verdict::differs_by_design;
   return fmt::format("{} {} first {}: difference {}, bound {}", row.name,
                      by_design ? "differs by design," : "diverges from single", place_of(layer.found),
-                     figure(layer.found.difference), figure(layer.bound));
+                     figure(layer.found.difference), figure(layer.allowed.bound));
+}
+
+/// A sentence on the layers that can't fail; rows that were compared with the same have the same.
+std::string noise_sentence(const VerifiedRow& row) {
+  const std::vector<VerifiedLayer> noise = row.all_noise();
+  std::string names;
+  for (size_t i = 0; i < std::min(noise.size(), kNamedLayers); ++i)
+    names += fmt::format("{}{} {}", i == 0 ? "" : ", ", pass_name(noise[i].found.pass), noise[i].found.layer);
+  if (noise.size() > kNamedLayers) names += fmt::format(" and {} more", noise.size() - kNamedLayers);
+  return fmt::format("With {} micro-batch{} {} of {} layers {} all noise, which can't fail: {}.", row.micro_batches,
+                     row.micro_batches == 1 ? "" : "es", noise.size(), row.layers.size(),
+                     noise.size() == 1 ? "is" : "are", names);
 }
 
 std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows) {
@@ -72,7 +90,7 @@ std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows) {
     columns[1].cells.push_back(difference_in(row, ComparedPass::forward));
     columns[2].cells.push_back(difference_in(row, ComparedPass::backward));
     columns[3].cells.push_back(difference_in(row, ComparedPass::weights));
-    columns[4].cells.push_back(nearest == nullptr ? "-" : figure(nearest->bound));
+    columns[4].cells.push_back(nearest == nullptr ? "-" : figure(nearest->allowed.bound));
     columns[5].cells.emplace_back(verdict_name(row.verdict));
   }
   return columns;
@@ -83,11 +101,9 @@ ordered_json number(double value) { return std::isfinite(value) ? ordered_json(v
 
 ordered_json layer_json(const VerifiedLayer* layer) {
   if (layer == nullptr) return nullptr;
-  return {{"pass", pass_name(layer->found.pass)},
-          {"step", layer->found.step},
-          {"layer", layer->found.layer},
-          {"difference", number(layer->found.difference)},
-          {"bound", layer->bound}};
+  return {{"pass", pass_name(layer->found.pass)}, {"step", layer->found.step},
+          {"layer", layer->found.layer},          {"difference", number(layer->found.difference)},
+          {"bound", layer->allowed.bound},        {"all_noise", layer->allowed.all_noise}};
 }
 
 ordered_json row_json(const VerifiedRow& row) {
@@ -99,6 +115,8 @@ ordered_json row_json(const VerifiedRow& row) {
           {"verdict", verdict_name(row.verdict)},
           {"reason", row.reason.empty() ? ordered_json(nullptr) : ordered_json(row.reason)},
           {"micro_batches", row.micro_batches},
+          {"shards", row.shards},
+          {"all_noise", row.all_noise().size()},
           {"first_divergence", layer_json(row.first_divergence())},
           {"nearest_to_bound", nearest},
           {"layers", layers}};
@@ -116,6 +134,12 @@ std::vector<std::string> VerificationReport::failures() const {
 std::string VerificationReport::text(int width) const {
   std::string text = text_table(columns_of(rows), width);
   text += "\n" + wrapped(kLegend, width);
+  if (std::ranges::any_of(rows, [](const VerifiedRow& row) { return row.shards > 0; }))
+    text += "\n" + wrapped(kShardsLegend, width);
+  std::set<int64_t> told;  // micro-batches
+  for (const VerifiedRow& row : rows)
+    if (!row.all_noise().empty() && told.insert(row.micro_batches).second)
+      text += "\n" + wrapped(noise_sentence(row), width);
   for (const VerifiedRow& row : rows) {
     if (row.verdict == Verdict::not_compared) text += "\n" + wrapped(row.name + ": " + row.reason + ".", width);
     const VerifiedLayer* first = row.first_divergence();

@@ -61,6 +61,16 @@ TEST(ComparisonPlan, SingleTakesTheFirstDeviceWithAllThreadsAndTheWholeBatch) {
   }
 }
 
+TEST(ComparisonPlan, SingleSplitsNothing) {
+  const ComparisonPlan plan = plan_of("single,ddp", 1, {"split=[0.7, 0.3]"});
+  const Experiment& single = plan.runs[0].trainings[0].experiment;
+  EXPECT_EQ(single.devices.size(), 1u);
+  EXPECT_EQ(single.batch_size, 16);
+  EXPECT_FALSE(single.split.weights);
+  ASSERT_TRUE(plan.runs[1].trainings[0].experiment.split.weights) << "ddp keeps it";
+  EXPECT_EQ(plan.runs[1].trainings[0].experiment.split.weights->parts(), 2);
+}
+
 TEST(ComparisonPlan, RepetitionsHaveSeedsThatFollowEachOther) {
   const ComparisonPlan plan = plan_of("single,ddp", 3, {"seed=7"});
   for (const PlannedRun& run : plan.runs) {

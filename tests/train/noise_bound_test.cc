@@ -1,0 +1,51 @@
+// How far a layer may be from that of `single`.
+#include "train/noise_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "train/verification.h"
+
+namespace dptrain::train {
+namespace {
+
+TEST(NoiseBound, IsNoMoreThanHalfALayerThatIsNotAllNoise) {
+  EXPECT_EQ(noise_bound(0, 0).bound, 80.0 / (1 << 24)) << "a few roundings";
+  EXPECT_EQ(noise_bound(1e-3, 1e-4).bound, 1e-2) << "ten times that of a rounding";
+  EXPECT_EQ(noise_bound(1e-3, 0.1).bound, 0.1) << "that of many";
+  EXPECT_EQ(noise_bound(1e-3, 16).bound, 0.5) << "that of many, capped";
+  EXPECT_FALSE(noise_bound(1e-3, 16).all_noise);
+  EXPECT_FALSE(noise_bound(0.05, 16).all_noise);
+  EXPECT_TRUE(noise_bound(0.051, 0).all_noise) << "less than twenty times what a rounding changes";
+}
+
+TEST(VerifiedLayer, WhatIsAllNoiseOnlyDivergesWhereItIsNoNumber) {
+  VerifiedLayer layer;
+  layer.found.difference = 100;
+  layer.allowed = {.bound = 2, .all_noise = true};
+  EXPECT_FALSE(layer.diverges());
+  EXPECT_EQ(layer.share(), 0);
+  layer.found.difference = NAN;
+  EXPECT_TRUE(layer.diverges());
+}
+
+TEST(VerifiedLayer, ABoundOfZeroAllowsTheSameBitsAlone) {
+  VerifiedLayer layer;
+  EXPECT_FALSE(layer.diverges());
+  EXPECT_EQ(layer.share(), 0);
+  layer.found.difference = 1e-12;
+  EXPECT_TRUE(layer.diverges());
+  EXPECT_TRUE(std::isinf(layer.share()));
+}
+
+TEST(VerifiedLayer, WhatIsNotANumberDiverges) {
+  VerifiedLayer layer;
+  layer.found.difference = NAN;
+  layer.allowed.bound = 1;
+  EXPECT_TRUE(layer.diverges());
+  EXPECT_TRUE(std::isinf(layer.share()));
+}
+
+}  // namespace
+}  // namespace dptrain::train
