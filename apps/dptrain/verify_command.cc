@@ -12,6 +12,7 @@
 #include "config_flags.h"
 #include "output.h"
 #include "read_experiment.h"
+#include "stop_signals.h"
 #include "train/verification.h"
 #include "train/verification_report.h"
 
@@ -44,9 +45,13 @@ int verify_with(const VerifyFlags& flags) {
     return 0;
   }
   const parallel::PlantedFault planted = planted_fault();
+  const train::StopSignal& stop = watch_stop_signals();
   const train::VerificationPlan plan = train::plan_verification(flags.common.load(), flags.common.default_name());
-  train::Verification verification(plan, {.steps = flags.steps, .planted = planted});
+  train::Verification verification(plan, {.steps = flags.steps, .planted = planted, .stop = &stop});
   const train::VerificationReport report{.rows = verification.run(), .steps = flags.steps};
+  if (const int signal = stop.load(); signal != 0)
+    throw Error(static_cast<ExitCode>(128 + signal),
+                fmt::format("stopped by {}; nothing was written", signal_name(signal)));
   if (flags.common.json)
     write_output(report.json() + "\n");
   else if (!flags.common.quiet)

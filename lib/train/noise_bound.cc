@@ -1,6 +1,8 @@
 #include "train/noise_bound.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace dptrain::train {
 namespace {
@@ -19,6 +21,28 @@ NoiseBound noise_bound(double of_a_rounding, double of_many) {
   const double needed = std::max(kNoiseToBound * kLeastNoise, kNoiseToBound * of_a_rounding);
   if (needed > kLargestBound) return {.bound = std::max(needed, of_many), .all_noise = true};
   return {.bound = std::min(std::max(needed, of_many), kLargestBound)};
+}
+
+void allow_for_flips(std::span<const LayerDifference> layers, std::vector<NoiseBound>& bounds) {
+  std::map<int64_t, std::vector<double>> of_steps;
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (layers[i].pass == ComparedPass::backward && !bounds[i].all_noise)
+      of_steps[layers[i].step].push_back(bounds[i].bound);
+  for (auto& [step, of_step] : of_steps) std::ranges::nth_element(of_step, of_step.begin() + of_step.size() / 2);
+  std::map<std::string, double> raised;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerDifference& layer = layers[i];
+    NoiseBound& bound = bounds[i];
+    if (bound.all_noise) continue;
+    if (layer.pass == ComparedPass::backward) {
+      const std::vector<double>& of_step = of_steps[layer.step];
+      const double least = std::max(bound.bound, of_step[of_step.size() / 2]);
+      raised[layer.layer] = std::max(raised[layer.layer], least / bound.bound);
+      bound.bound = least;
+    } else if (layer.pass == ComparedPass::weights && raised.contains(layer.layer)) {
+      bound.bound = std::min(bound.bound * raised[layer.layer], kLargestBound);
+    }
+  }
 }
 
 }  // namespace dptrain::train

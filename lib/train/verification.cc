@@ -16,7 +16,7 @@ namespace {
 
 /// Few activations are so near to zero that a rounding decides whether ReLU lets them pass; but one that does changes
 /// many gradients at once. Among so many roundings there are some.
-constexpr int kManyRoundings = 64;
+constexpr int kManyRoundings = 256;
 
 /// Calls `work`; its error has the row's name before its sentence.
 template <typename Work>
@@ -76,6 +76,7 @@ std::vector<NoiseBound> Verification::noise_of(const Experiment& single, const T
   std::vector<NoiseBound> bounds;
   for (size_t i = 0; i < of_many.size(); ++i)
     bounds.push_back(noise_bound(of_a_rounding[i].difference, of_many[i].difference));
+  allow_for_flips(of_many, bounds);
   return bounds;
 }
 
@@ -111,7 +112,10 @@ VerifiedRow Verification::verified(const PlannedRow& row) {
 
 std::vector<VerifiedRow> Verification::run() {
   std::vector<VerifiedRow> rows;
-  for (const PlannedRow& row : plan_.rows) rows.push_back(verified(row));
+  for (const PlannedRow& row : plan_.rows) {
+    if (options_.stop != nullptr && options_.stop->load() != 0) break;
+    rows.push_back(verified(row));
+  }
   return rows;
 }
 

@@ -9,6 +9,7 @@
 #include "train/noise_bound.h"
 #include "train/step_trace.h"
 #include "train/trace_difference.h"
+#include "train/trainer.h"
 #include "train/verification_plan.h"
 
 namespace dptrain::train {
@@ -48,7 +49,7 @@ struct VerifiedRow {
 /// Trains every row of the plan for some steps and compares it with `single` of as many micro-batches, layer by layer.
 /// A layer's bound is ten times the noise of `single`: what it changes when samples are computed in another order from
 /// weights that are a rounding off, each; or, where that is more, what it changes in a third order, on one thread, from
-/// weights that are 64 roundings off. Another order alone isn't enough: operators add up samples in double, so that it
+/// weights that are 256 roundings off. Another order alone isn't enough: operators add up samples in double, so that it
 /// often changes nothing, while devices round what they have added up. A gradient that would be zero without rounding,
 /// as that of a bias in front of a batch norm, is all noise (noise_bound.h). With shards the bound is 0. Throws what a
 /// training throws, with the row's name before its sentence; 79 where `single` diverges.
@@ -57,6 +58,7 @@ class Verification {
   struct Options {
     int64_t steps = 1;
     parallel::PlantedFault planted = parallel::PlantedFault::none;
+    const StopSignal* stop = nullptr;  ///< ends it before the next row
   };
   Verification(const VerificationPlan& plan, const Options& options);
 

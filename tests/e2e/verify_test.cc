@@ -1,6 +1,8 @@
 // `dptrain verify`: a table or one document, and an exit code that says whether strategies are equal.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "e2e/command_fixture.h"
 
@@ -84,6 +86,14 @@ TEST_F(VerifyTest, MistakesAreRefused) {
   expect_refused(verify({"--steps", "0"}), 64, {"--steps"});
   ::setenv("DPTRAIN_VERIFY_FAULT", "all", 1);
   expect_refused(verify(), 64, {"DPTRAIN_VERIFY_FAULT", "'all'", "unset it"});
+}
+
+TEST_F(VerifyTest, ASignalEndsItWithASentence) {
+  testing::Process process(program({"verify", "--config", "resnet18_1gpu", "--devices", "cpu:0-3", "--set", "threads=1",
+                                    "--set", "dataset={name: synthetic, samples: 64}", "--set", "batch_size=8"}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  process.signal(SIGTERM);
+  expect_failed(process.wait(), 143, {"stopped by SIGTERM", "nothing was written"});
 }
 
 }  // namespace

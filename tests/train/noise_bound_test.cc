@@ -20,6 +20,30 @@ TEST(NoiseBound, IsNoMoreThanHalfALayerThatIsNotAllNoise) {
   EXPECT_TRUE(noise_bound(0.051, 0).all_noise) << "less than twenty times what a rounding changes";
 }
 
+TEST(NoiseBound, OfAGradientIsAtLeastThatOfMostOthers) {
+  const auto gradient = [](const char* name) {
+    return LayerDifference{.pass = ComparedPass::backward, .step = 1, .layer = name};
+  };
+  const std::vector<LayerDifference> layers = {{.pass = ComparedPass::forward, .step = 1, .layer = "c"},
+                                               gradient("c"),
+                                               gradient("noise"),
+                                               gradient("b"),
+                                               gradient("a"),
+                                               {.pass = ComparedPass::weights, .step = 1, .layer = "a"},
+                                               {.pass = ComparedPass::weights, .step = 1, .layer = "c"}};
+  std::vector<NoiseBound> bounds = {{.bound = 1e-6}, {.bound = 1e-4}, {.bound = 9, .all_noise = true},
+                                    {.bound = 1e-2}, {.bound = 2e-2}, {.bound = 1e-3},
+                                    {.bound = 1e-5}};
+  allow_for_flips(layers, bounds);
+  EXPECT_EQ(bounds[0].bound, 1e-6) << "forward passes don't flip";
+  EXPECT_EQ(bounds[1].bound, 1e-2) << "the median of the three";
+  EXPECT_EQ(bounds[2].bound, 9);
+  EXPECT_EQ(bounds[3].bound, 1e-2);
+  EXPECT_EQ(bounds[4].bound, 2e-2);
+  EXPECT_EQ(bounds[5].bound, 1e-3) << "whose gradient's stayed";
+  EXPECT_DOUBLE_EQ(bounds[6].bound, 1e-3) << "whose gradient's rose a hundredfold";
+}
+
 TEST(VerifiedLayer, WhatIsAllNoiseOnlyDivergesWhereItIsNoNumber) {
   VerifiedLayer layer;
   layer.found.difference = 100;
