@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
+#include "train/model_facts.h"
 #include "train/one_device.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
@@ -55,22 +56,6 @@ Experiment read(const ConfigNode& config, const std::string& default_name) {
   const ConfigSession session(config,
                               [&](ConfigReader& reader) { experiment = read_experiment(reader, default_name); });
   return experiment;
-}
-
-/// What of a model the plan goes by.
-struct ModelFacts {
-  int units = 0;
-  bool batch_norms = false;
-};
-
-ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
-  const auto device = open_device(experiment.devices.front());
-  const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
-                                            strategy_context(experiment, data).replica.input);
-  ModelFacts facts{.units = model->stage_count()};
-  for (int i = 0; i < facts.units; ++i)
-    model->stage(i).visit_states([&](const std::string&, nn::RunningState&) { facts.batch_norms = true; });
-  return facts;
 }
 
 std::string even_cut(int units, int stages) {
