@@ -27,7 +27,7 @@ refused() {
   fi
 }
 
-refused setup --with-mpl
+refused setup --with-fashion
 refused setup now
 refused build --presett debug
 refused build --preset
