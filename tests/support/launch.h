@@ -21,8 +21,12 @@ using Command = std::vector<std::string>;
 struct LaunchOptions {
   std::vector<Command> processes;  ///< what each of them runs
   std::filesystem::path folder;    ///< that they work in
+  Command on = {};                 ///< what to begin mpirun's command with, to run it elsewhere
   Command flags = {};              ///< more of them for mpirun
-  double timeout_s = 60;           ///< after which mpirun is killed, which fails the test
+  /// Where one fails, mpirun sends the others SIGTERM after so long, and kills them after as long again; rather a
+  /// second less for each that has ended meanwhile.
+  int grace_s = 0;
+  double timeout_s = 60;  ///< after which mpirun is killed, which fails the test
 };
 
 struct Launched {
@@ -65,9 +69,11 @@ class Launch {
 
  private:
   static Command command(const LaunchOptions& options, const std::filesystem::path& files) {
-    Command all = {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", DPTRAIN_MPIRUN};
+    Command all = options.on;
     const auto add = [&all](const Command& more) { all.insert(all.end(), more.begin(), more.end()); };
+    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", DPTRAIN_MPIRUN});
     add({"--oversubscribe", "--bind-to", "none"});
+    add({"--mca", "odls_base_sigkill_timeout", std::to_string(options.grace_s)});
     add(options.flags);
     for (size_t i = 0; i < options.processes.size(); ++i) {
       if (i > 0) add({":"});
