@@ -3,7 +3,7 @@
 """The collectives of CPU workers against a memcpy of as many bytes, and against the all-reduce of MPI and gloo on this machine.
 
     scripts/setup_peers.sh FOLDER
-    scripts/setup.sh --with-mpi
+    scripts/setup.sh
     scripts/bench_comm.py --environments FOLDER -o docs/results/comm-speed
 
 Every round runs all contestants one after the other. dptrain's ranks are threads of one process, those of MPI and gloo are
@@ -60,7 +60,7 @@ class Contestants:
             self.mpi = pathlib.Path(work) / "all_reduce_mpi"
             subprocess.run(["mpicc", "-O2", "-o", self.mpi, ROOT / "scripts/bench/all_reduce_mpi.c"], check=True)
         else:
-            self.absent["MPI"] = "no mpicc; scripts/setup.sh --with-mpi installs it"
+            self.absent["MPI"] = "no mpicc; scripts/setup.sh installs it"
 
     def measure(self, ranks):
         """Seconds of an all-reduce by contestant, and all that dptrain says."""

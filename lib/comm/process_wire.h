@@ -12,9 +12,13 @@ namespace dptrain {
 class WireMessage {
  public:
   virtual ~WireMessage() = default;
-  /// Whether it is done, so that its bytes may be used again; asking is what moves all messages of the wire on. Never
-  /// blocks. Throws 75, naming the other process, where it can't be carried, 76 where more bytes came than were
+  /// Whether it is done, so that its bytes may be used again; asking is what moves all messages of the wire on. Waits
+  /// for nobody. Throws 75, naming the other process, where it can't be carried, 76 where more bytes came than were
   /// expected.
+  ///
+  /// Where a process of another host has died, MPI may hold the thread in here: Open MPI 4.1 does until mpirun answers,
+  /// which sleeps as long as it gives the others to end. A watch over the processes must be able to leave the job from
+  /// a thread that asks no wire.
   virtual bool is_done() = 0;
   /// Once it is done: bytes that came or went; fewer than expected may come.
   virtual int64_t bytes() const = 0;
