@@ -98,19 +98,39 @@ TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddleAndMadeWhereItGoesOn) {
   EXPECT_EQ(resumed["test"]["loss"], whole["test"]["loss"]);
 }
 
-TEST_F(SignalsTest, ASecondSigintLeavesAtOnce) {
-  // A step of several seconds, so that the second signal comes while the first waits for its end.
-  Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=1600",
-                                   "dataset={name: synthetic, samples: 1600, shape: [1, 28, 28]}"})));
-  process.wait_until([&] { return exists("run/config.yaml"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  process.signal(SIGINT);
-  // Later than a launcher's copy of the first would come.
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
-  const Finished finished = stop(process, SIGINT);
-  EXPECT_EQ(finished.exit, 130);
-  EXPECT_FALSE(exists("run/summary.json"));
-  EXPECT_FALSE(exists("run/checkpoints"));
+TEST_F(SignalsTest, ASecondSignalLeavesAtOnce) {
+  struct Row {
+    int first, second, exit;
+    const char* name;
+  };
+  for (const Row& row : {Row{SIGINT, SIGINT, 130, "SIGINT"}, Row{SIGTERM, SIGTERM, 143, "SIGTERM"},
+                         Row{SIGINT, SIGTERM, 143, "SIGTERM"}, Row{SIGHUP, SIGINT, 130, "SIGINT"}}) {
+    SCOPED_TRACE(::testing::Message() << "signals " << row.first << ", " << row.second);
+    std::filesystem::remove_all(path("run"));
+    // A step of several seconds, so that the second signal comes while the first waits for its end.
+    Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=1600",
+                                     "dataset={name: synthetic, samples: 1600, shape: [1, 28, 28]}"})));
+    process.wait_until([&] { return exists("run/config.yaml"); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    process.signal(row.first);
+    // Later than a launcher's copy of the first would come.
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    const Finished finished = stop(process, row.second);
+    expect_failed(finished, row.exit, {"left at once by a second ", row.name, "nothing was saved on the way out"});
+    EXPECT_NE(finished.err.find("a second Ctrl-C or SIGTERM leaves at once"), std::string::npos) << finished.err;
+    EXPECT_FALSE(exists("run/summary.json"));
+    EXPECT_FALSE(exists("run/checkpoints"));
+  }
+}
+
+/// As a launcher sends them: its own copy, and the terminal's.
+TEST_F(SignalsTest, ACopyOfTheFirstSignalIsNoSecondOne) {
+  Process process(program(endless()));
+  process.wait_until([&] { return lines("metrics.jsonl") >= 1; });
+  process.signal(SIGTERM);
+  const Finished finished = stop(process, SIGTERM);
+  expect_failed(finished, 143, {"stopped by SIGTERM", "the weights are in"});
+  expect_whole(143);
 }
 
 TEST_F(SignalsTest, AKilledRunLeavesWholeLines) {
