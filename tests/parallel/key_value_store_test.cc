@@ -41,8 +41,9 @@ class KeyValueStores : public ::testing::TestWithParam<std::tuple<bool, int>> {
   static void fill(const Tensor& tensor, float value) { std::fill_n(tensor.data<float>(), tensor.elements(), value); }
 
   /// A step in which rank r's gradients are all r + 1.
-  void step(int rank) {
-    fill(model(rank).gradients(), static_cast<float>(rank + 1));
+  void step(int rank) { step(rank, static_cast<float>(rank + 1)); }
+  void step(int rank, float gradient) {
+    fill(model(rank).gradients(), gradient);
     for (const StoreKey& key : end(rank).keys()) end(rank).push(key.name);
     end(rank).wait_for_pushes();
     end(rank).update({.learning_rate = 0.5}, nullptr);
@@ -95,6 +96,21 @@ TEST_P(KeyValueStores, GivesWhatItUpdatedFromTheSumOfAllPushes) {
         EXPECT_EQ(pulled.values(), std::vector<float>(static_cast<size_t>(pulled.elements()), 1 - moved)) << key.name;
       }
     }
+  });
+}
+
+/// ((0 + 1) + (2 + 3)), and (0 + 1) + 2, of numbers whose sum is another in every other order that a store may add in.
+TEST_P(KeyValueStores, AddsInTheOrderOfTheTree) {
+  constexpr float kLarge = 1 << 24;  // adding 1 changes nothing
+  const std::vector<std::vector<float>> pushed = {{kLarge}, {kLarge, 1}, {kLarge, 1, 1}, {kLarge, 1, 3, -kLarge}};
+  const std::vector<float> sums = {kLarge, kLarge, kLarge, 3};
+  const auto at = static_cast<size_t>(ranks() - 1);
+  team_.run("test", [&](int rank) {
+    init(rank);
+    step(rank, pushed[at][static_cast<size_t>(rank)]);
+    for (const StoreKey& key : end(rank).keys()) end(rank).pull(key.name);
+    EXPECT_EQ(model(rank).weights().values().front(), 1 - 0.5f * sums[at]);
+    EXPECT_EQ(model(rank).weights().values()[static_cast<size_t>(end(rank).keys().back().begin)], 1 - 0.5f * sums[at]);
   });
 }
 
