@@ -90,7 +90,9 @@ TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddleAndMadeWhereItGoesOn) {
   less.insert(less.end(), {"dataset.test_samples=4", "epochs=1"});
   testing::Arguments resuming = training("run", less);
   resuming.emplace_back("--resume");
-  EXPECT_EQ(run(resuming).exit, 0);
+  const Finished goes_on = run(resuming);
+  EXPECT_EQ(goes_on.exit, 0) << goes_on.err;
+  EXPECT_NE(goes_on.out.find("    1/1  "), std::string::npos) << goes_on.out;
   train("whole", less);
   const auto resumed = last_metrics("run"), whole = last_metrics("whole");
   for (const char* key : {"epoch", "step", "weights_hash"}) EXPECT_EQ(resumed[key], whole[key]) << key;
