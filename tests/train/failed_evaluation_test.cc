@@ -1,5 +1,6 @@
 // An evaluation that fails costs no training: its epoch is in a checkpoint, from which a resumed training goes on.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -162,6 +163,19 @@ TEST_F(FailedEvaluation, ThatIsNotFiniteLeavesTheCheckpointBefore) {
   EXPECT_EQ(checkpoints(), std::vector<std::string>{"step-000003"});
   EXPECT_EQ(run(overrides).epochs, 2);
   EXPECT_EQ(metrics().size(), 2u);
+}
+
+/// The weights are written before the evaluation, and not again after it.
+TEST_F(FailedEvaluation, CostsNoSecondWritingOfTheWeights) {
+  const auto weights = scratch_.path() / "checkpoints/step-000003/model.safetensors";
+  const auto number_of = [&] {
+    struct stat file {};
+    return ::stat(weights.c_str(), &file) == 0 ? file.st_ino : 0;
+  };
+  std::atomic<ino_t> evaluated = 0;
+  run({"epochs=1"}, 0, [&](std::span<float>) { evaluated = number_of(); });
+  EXPECT_NE(evaluated, 0u);
+  EXPECT_EQ(evaluated, number_of());
 }
 
 /// As a process that is killed between the line and the checkpoint that knows of it leaves them.
