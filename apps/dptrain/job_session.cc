@@ -71,7 +71,8 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     throw Error(ExitCode::ranks_disagree,
                 fmt::format("{} runs dptrain {}, {} dptrain {}; start the same build everywhere", who(0), main_build,
                             who(process()), build));
-  const auto differing = train::differing_keys({parse_config(main_config, who(0)), parse_config(config, who(process()))}, kOfHost);
+  const auto differing =
+      train::differing_keys({parse_config(main_config, who(0)), parse_config(config, who(process()))}, kOfHost);
   if (!differing.empty())
     throw Error(ExitCode::ranks_disagree,
                 fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,

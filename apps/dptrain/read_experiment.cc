@@ -9,7 +9,8 @@ namespace dptrain::app {
 
 ReadExperiment::ReadExperiment(const ConfigFlags& flags, const train::ConfigJob& job)
     : config(flags.load()),
-      session(config, [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name(), job); }),
+      session(config,
+              [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name(), job); }),
       dumped(flags.dump_config) {
   if (dumped && job.process == 0)
     write_output(

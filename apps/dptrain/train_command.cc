@@ -111,8 +111,8 @@ int TrainRun::run() {
   if (!resume_ && weights) weights = train::find_weights(*weights, tell_of_damage);
 
   display_.emplace(DisplayOptions{.quiet = flags_.common.quiet || !job_.is_main(),
-                                            .json = flags_.common.json && job_.is_main(),
-                                            .progress = flags_.common.progress},
+                                  .json = flags_.common.json && job_.is_main(),
+                                  .progress = flags_.common.progress},
                    stop_);
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
                                                             .data = data,
@@ -161,9 +161,9 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
   const int code = unwritten ? static_cast<int>(ExitCode::io) : outcome.signal == 0 ? 0 : 128 + outcome.signal;
   std::string weights = outcome.weights.string();
   if (directory_) {
-    directory_->write_summary(train::summary_json(
-        experiment(), outcome, code, {.version = version(), .commit = git_commit(), .libraries = parts_present()},
-        config_));
+    directory_->write_summary(
+        train::summary_json(experiment(), outcome, code,
+                            {.version = version(), .commit = git_commit(), .libraries = parts_present()}, config_));
     display_->on_finish(outcome, out_.string());
   }
   weights = job_.from_main(weights);

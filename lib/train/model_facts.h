@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "train/experiment.h"
 
@@ -8,9 +9,11 @@ namespace dptrain::train {
 
 /// What of a model decides which strategies come into question.
 struct ModelFacts {
-  int units = 0;  ///< stages that it may be cut into
+  std::vector<bool> has_parameters = {};  ///< by the units that it may be cut into
   int64_t gradient_bytes = 0;
   bool batch_norms = false;
+
+  int units() const { return static_cast<int>(has_parameters.size()); }
 };
 
 /// Those of the experiment's model; places nothing.

@@ -94,15 +94,12 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     const parallel::StepNumbers numbers{
         .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
-      const auto begun = Clock::now();
-      const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
-      if (!score) {
+      metrics.test = evaluate_epoch(directory, numbers, stop);
+      if (!metrics.test) {
         // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
         outcome.signal = signal_of_job(stop);
         break;
       }
-      require_finite(*score, numbers);
-      metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
     metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(numbers);
     if (directory != nullptr) {
@@ -111,9 +108,9 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     }
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
+    const bool is_due = checkpoint_is_due();
     end_epoch();
-    const int64_t every = experiment_.checkpoint.every_epochs;
-    if (every > 0 && outcome.epochs % every == 0) save(directory);
+    if (is_due) save(directory);
     outcome.signal = signal_of_job(stop);
   }
   outcome.weights = save(directory);
@@ -123,6 +120,35 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   outcome.steps = position_.step;
   outcome.seconds = seconds_since(start);
   return outcome;
+}
+
+bool Trainer::checkpoint_is_due() const {
+  const int64_t epoch = position_.epochs + 1, every = experiment_.checkpoint.every_epochs;
+  const bool is_last = experiment_.epochs ? epoch >= *experiment_.epochs : position_.step >= *experiment_.steps;
+  return is_last || (every > 0 && epoch % every == 0);
+}
+
+std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
+                                            const StopSignal& stop) {
+  const std::filesystem::path saved = checkpoint_is_due() ? save(directory).parent_path() : "";
+  const auto begun = Clock::now();
+  std::optional<parallel::Score> score;
+  try {
+    score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
+  } catch (const Error& error) {
+    if (saved.empty()) throw;
+    throw Error(error.code(), fmt::format("{}; epoch {} is in {}, and --resume begins with its evaluation",
+                                          error.what(), numbers.epoch, saved.string()));
+  }
+  if (!score) return std::nullopt;
+  try {
+    require_finite(*score, numbers);
+  } catch (const Error&) {
+    // Nothing is to go on from weights like these.
+    if (directory != nullptr) put_aside_after(directory->checkpoints(), numbers.step - 1);
+    throw;
+  }
+  return Pass{.score = *score, .seconds = seconds_since(begun)};
 }
 
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
@@ -221,17 +247,22 @@ void Trainer::end_epoch() {
     position_.reported = true;
 }
 
-bool Trainer::is_saved(const RunDirectory& directory) const {
+Trainer::Write Trainer::due_write(const RunDirectory& directory) const {
   // A training may have begun where another run's ended.
   std::error_code absent;
   const bool of_this_run = std::filesystem::equivalent(saved_.parent_path(), directory.checkpoints(), absent);
-  return of_this_run && saved_at_ == position_.mark();
+  if (of_this_run && saved_at_ == position_.mark()) return Write::nothing;
+  return of_this_run && written_step_ == position_.step ? Write::position : Write::all;
 }
 
 std::filesystem::path Trainer::save(RunDirectory* directory) {
-  int saves = directory != nullptr && !is_saved(*directory) ? 1 : 0;
-  if (experiment_.job != nullptr) saves = experiment_.job->group.largest(saves);
-  if (saves != 0) {
+  Write write = directory != nullptr ? due_write(*directory) : Write::nothing;
+  // All processes take part in what the main one writes.
+  if (experiment_.job != nullptr) write = static_cast<Write>(experiment_.job->group.largest(static_cast<int>(write)));
+  if (write == Write::position && directory != nullptr) {
+    move_checkpoint(saved_, position_);
+    saved_at_ = position_.mark();
+  } else if (write == Write::all) {
     Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                           .config_hash = config_hash_,
                           .devices = {},
@@ -245,6 +276,7 @@ std::filesystem::path Trainer::save(RunDirectory* directory) {
                    {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
     saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
     saved_at_ = position_.mark();
+    written_step_ = position_.step;
   }
   return saved_ / "model.safetensors";
 }

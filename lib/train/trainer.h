@@ -59,9 +59,9 @@ class Trainer {
   bool finished() const;
   const TrainingPosition& position() const { return position_; }
 
-  /// Throws 79 where the loss or a weight is no longer finite; the weights of that step are not written. Without a
-  /// directory nothing is: so the processes of a job train beside the main one, which writes for all and alone is told
-  /// of losses over all ranks.
+  /// Throws 79 where a loss or a weight is no longer finite; the weights of that step are not kept. Where an evaluation
+  /// fails, its epoch's checkpoint is there, and the error says where. Without a directory nothing is written: so the
+  /// processes of a job train beside the main one, which writes for all and alone is told of losses over all ranks.
   TrainingOutcome run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
     return run(&directory, observer, stop);
@@ -93,11 +93,20 @@ class Trainer {
   /// Adds what ranks have cost since the last time to the position: those of all processes on the main one.
   void count_costs();
   EpochMetrics metrics_of_epoch() const;
+  /// Whether a checkpoint is written after the epoch that `position_` is at the end of.
+  bool checkpoint_is_due() const;
+  /// The test split by the weights of the epoch that `position_` is at the end of; nothing where `stop` came. The
+  /// epoch's checkpoint is written before: what fails here leaves no device to read the weights from. It is put aside
+  /// where the score isn't finite (79).
+  std::optional<Pass> evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
+                                     const StopSignal& stop);
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
-  /// Writes a checkpoint of the position, unless the directory's newest is that already; returns its model.safetensors.
+  /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the
+  /// same step it changes the position alone. Returns its model.safetensors.
   std::filesystem::path save(RunDirectory* directory);
-  bool is_saved(const RunDirectory& directory) const;
+  enum class Write { nothing, position, all };
+  Write due_write(const RunDirectory& directory) const;
 
   Experiment experiment_;
   Datasets data_;
@@ -110,6 +119,7 @@ class Trainer {
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
   std::filesystem::path saved_;
+  std::optional<int64_t> written_step_;  ///< of the newest checkpoint, where `save` wrote it
 };
 
 }  // namespace dptrain::train

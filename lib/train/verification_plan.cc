@@ -12,6 +12,7 @@
 #include "train/one_device.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
+#include "train/verified_cut.h"
 
 namespace dptrain::train {
 namespace {
@@ -58,10 +59,8 @@ Experiment read(const ConfigNode& config, const std::string& default_name) {
   return experiment;
 }
 
-std::string even_cut(int units, int stages) {
-  std::vector<int> counts;
-  for (int s = 0; s < stages; ++s) counts.push_back((s + 1) * units / stages - s * units / stages);
-  return fmt::format("strategy.stages=[{}]", fmt::join(counts, ", "));
+std::string stages_of(const ModelFacts& facts, int stages) {
+  return fmt::format("strategy.stages=[{}]", fmt::join(verified_cut(facts.has_parameters, stages), ", "));
 }
 
 /// Makes the rows of one configuration.
@@ -105,12 +104,12 @@ class Planner {
       return unfit(row.name, fmt::format("needs at least {} devices, got {}", row.min_devices, devices_));
     if (stages > 0 && devices_ % stages != 0)
       return unfit(row.name, fmt::format("needs a multiple of {} devices, got {}", stages, devices_));
-    if (stages > facts_.units)
-      return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units, devices_));
+    if (stages > facts_.units())
+      return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units(), devices_));
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
     if (stages > 0) {
-      set(config, even_cut(facts_.units, stages));
+      set(config, stages_of(facts_, stages));
       set(config, "split=even");
     }
     return planned(row.name, std::move(config), parallel::BatchNormMode::sync);
@@ -124,7 +123,7 @@ class Planner {
     ConfigNode config = config_;
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
-    if (is_pipeline(own_) && automatic) set(config, even_cut(facts_.units, devices_ / own_.strategy.parts));
+    if (is_pipeline(own_) && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            parallel::BatchNormMode::sync));
     rows.back().differs_by_design = is_compressed(*strategy);
