@@ -1,10 +1,14 @@
 #include "job_session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <utility>
 
+#include "comm/exit_timer.h"
 #include "config/config_document.h"
 #include "output.h"
 #include "program.h"
@@ -17,6 +21,8 @@ namespace {
 constexpr double kJoin_s = 60;
 constexpr double kFinish_s = 60;
 constexpr double kRank_s = 300;
+/// How long writing fault.json may take.
+constexpr double kWrite_s = 5;
 
 /// Keys whose values may differ from host to host.
 const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
@@ -40,11 +46,31 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 JobSession::JobSession() {
-  if (!was_launched_in_job()) return;
-  job_ = join_job(kJoin_s);
-  if (job_->processes() == 1) return;
+  if (was_launched_in_job()) job_ = join_job(kJoin_s);
+  report_.emplace(process(),
+                  job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
+  if (!job_ || job_->processes() == 1) return;
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
+  exchange_->complete_failures_by([this](JobFailure failure) { return report_->completed(std::move(failure)); });
+  watchdog_ = std::make_unique<JobWatchdog>(
+      job_->make_wire(), *exchange_, report_->progress(),
+      JobWatchdog::Watched{.processes = job_->all(), .launcher = launcher_pid()},
+      WatchdogHooks{.name = [this](int process) { return name_of(process); },
+                    .warn = [](const std::string& text) { write_message(fmt::format("dptrain: {}\n", text)); },
+                    .leave = [this](const JobFailure& failure) { leave_with(failure); }});
   group_ = std::make_unique<ProcessGroup>(*exchange_, kRank_s);
+}
+
+std::string JobSession::name_of(int process) {
+  const JobProcess& one = job_->all()[static_cast<size_t>(process)];
+  std::vector<int> ranks;
+  {
+    const std::lock_guard lock(names_mutex_);
+    const RankRun run = shape_ ? shape_->ranks_of(process) : RankRun();
+    for (int rank = run.begin; rank < run.end; ++rank) ranks.push_back(rank);
+  }
+  return fmt::format("process {} (host {}, pid {}{}{})", process, one.host, one.pid, ranks.empty() ? "" : ", ",
+                     ranks.empty() ? "" : rank_names(ranks));
 }
 
 train::ConfigJob JobSession::config_job() {
@@ -88,6 +114,10 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
       places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(p)].host});
     ++p;
   }
+  {
+    const std::lock_guard lock(names_mutex_);
+    shape_.emplace(experiment.devices_of_processes);
+  }
   training_.emplace(train::TrainingJob{
       .group = *group_,
       .ranks = {.exchange = exchange_.get(), .processes = all, .shape = WorldShape(experiment.devices_of_processes)},
@@ -97,18 +127,33 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
 
 void JobSession::finish() {
   if (!job_) return;
+  // What is left to wait for can't be given a deadline everywhere.
+  const ExitTimer timer(3 * kFinish_s, ExitCode::peer_lost, "the processes of the job did not end together");
+  if (watchdog_) watchdog_->finish(kFinish_s);
+  watchdog_.reset();
   group_.reset();
   exchange_.reset();
   job_->finish(kFinish_s);
 }
 
 void JobSession::leave_after(const Error& error) {
-  if (!exchange_) return;
-  exchange_->fail({.code = error.code(), .sentence = error.what()});
-  const JobFailure failure = exchange_->settled_failure();
-  if (failure.sentence == error.what() && error.lines().size() > 1)
-    for (const std::string& line : error.lines()) write_message(fmt::format("dptrain: {}\n", line));
-  write_message(fmt::format("dptrain: {}\n", failure.sentence));
+  const JobFailure own{.code = error.code(), .sentence = error.what()};
+  if (!exchange_) return report_->write(report_->completed(own));
+  exchange_->fail(own);
+  const JobFailure settled = exchange_->settled_failure();
+  const bool is_own = settled.sentence == error.what() && error.lines().size() > 1;
+  leave_with(settled, is_own ? error.lines() : std::vector<std::string>());
+}
+
+void JobSession::leave_with(const JobFailure& failure, const std::vector<std::string>& before) {
+  while (is_leaving_.test_and_set()) std::this_thread::sleep_for(std::chrono::seconds(1));
+  for (const std::string& line : before) write_message(fmt::format("dptrain: {}\n", line));
+  write_message(fmt::format("dptrain: {}\n", report_->line(failure)));
+  {
+    // A disk of another machine may not answer.
+    const ExitTimer timer(kWrite_s, failure.code, "fault.json could not be written in time");
+    report_->write(failure);
+  }
   job_->leave(failure.code);
 }
 

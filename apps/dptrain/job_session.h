@@ -1,14 +1,18 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "comm/job.h"
+#include "comm/job_watchdog.h"
 #include "comm/process_exchange.h"
 #include "comm/process_group.h"
+#include "fault_report.h"
 #include "train/experiment.h"
 #include "train/training_job.h"
 
@@ -36,15 +40,28 @@ class JobSession {
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 
+  /// What is said of a failure. Also of a process that was started alone.
+  FaultReport& report() { return *report_; }
+
   /// The regular end, of all processes.
   void finish();
-  /// The end after a failure, where there are other processes: these end with the same sentence. Returns where there
-  /// are none.
+  /// The end after a failure: leaves fault.json. Where there are other processes, these end with the same sentence;
+  /// returns where there are none.
   void leave_after(const Error& error);
 
  private:
+  /// "process 1 (host b, pid 77, ranks 2, 3)"
+  std::string name_of(int process);
+  /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
+  [[noreturn]] void leave_with(const JobFailure& failure, const std::vector<std::string>& before = {});
+
   std::unique_ptr<Job> job_;  ///< none where the process was started alone
+  std::optional<FaultReport> report_;
+  std::atomic_flag is_leaving_ = ATOMIC_FLAG_INIT;
+  std::mutex names_mutex_;
+  std::optional<WorldShape> shape_;  ///< once it is agreed on
   std::unique_ptr<ProcessExchange> exchange_;
+  std::unique_ptr<JobWatchdog> watchdog_;
   std::unique_ptr<ProcessGroup> group_;
   std::optional<train::TrainingJob> training_;
 };

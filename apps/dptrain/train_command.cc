@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "as_error.h"
 #include "base/error.h"
 #include "base/sha256.h"
 #include "commands.h"
+#include "fault_report.h"
 #include "job_session.h"
 #include "output.h"
 #include "program.h"
@@ -126,11 +128,15 @@ int TrainRun::run() {
   train::Trainer trainer(experiment(), data, sha256_of(config_), resume_);
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
+  std::optional<train::FaultRecord::Saved> resumed;
+  if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
+  job_.report().begin(experiment().name, out_, resumed);
+  ProgressRecorder recorder(*display_, job_.report().progress());
   try {
-    return end(trainer.run(directory_ ? &*directory_ : nullptr, *display_, stop_));
-  } catch (const Error& error) {
+    return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
+  } catch (const std::exception& error) {
     // While what messages of other processes may still be written to is there.
-    job_.leave_after(error);
+    job_.leave_after(as_error(error));
     throw;
   }
 }
@@ -186,8 +192,8 @@ int train_with(const TrainFlags& flags) {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();
     return code;
-  } catch (const Error& error) {
-    job.leave_after(error);
+  } catch (const std::exception& error) {
+    job.leave_after(as_error(error));
     throw;
   }
 }

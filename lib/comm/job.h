@@ -15,6 +15,7 @@ namespace dptrain {
 struct JobProcess {
   std::string host;
   int64_t pid = 0;
+  int64_t start = 0;  ///< as process_start has it on its host
 };
 
 /// The processes that a launcher (mpirun, srun) started together, as MPI has joined them. One object a process.
@@ -40,6 +41,10 @@ class Job {
 
 /// Whether a launcher started this process as one of a job, by its environment: that of Open MPI, of PMIx or of PMI.
 bool was_launched_in_job();
+
+/// The process that launched this one's job on this host, as mpirun does it or what mpirun has left there: the nearest
+/// ancestor that isn't itself a process of the job, as a script that starts dptrain is. Its pid.
+int64_t launcher_pid();
 
 /// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
 /// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.

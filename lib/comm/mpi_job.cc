@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "comm/exit_timer.h"
 #include "comm/mpi_wire.h"
+#include "comm/process_handle.h"
 
 namespace dptrain {
 namespace {
@@ -40,11 +41,13 @@ bool wait_until(const std::function<bool()>& is_so, Clock::time_point deadline) 
 struct ProcessRecord {
   std::array<char, 256> host = {};
   int64_t pid = 0;
+  int64_t start = 0;
 };
 
 std::vector<JobProcess> exchange_processes() {
   ProcessRecord own;
   own.pid = ::getpid();
+  own.start = process_start(own.pid);
   if (::gethostname(own.host.data(), own.host.size() - 1) != 0) std::strcpy(own.host.data(), "unknown");
   int count = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &count), ExitCode::job_not_formed, "MPI_Comm_size");
@@ -52,7 +55,8 @@ std::vector<JobProcess> exchange_processes() {
   check(MPI_Allgather(&own, sizeof(own), MPI_BYTE, records.data(), sizeof(ProcessRecord), MPI_BYTE, MPI_COMM_WORLD),
         ExitCode::job_not_formed, "MPI_Allgather");
   std::vector<JobProcess> processes;
-  for (const ProcessRecord& record : records) processes.push_back({.host = record.host.data(), .pid = record.pid});
+  for (const ProcessRecord& record : records)
+    processes.push_back({.host = record.host.data(), .pid = record.pid, .start = record.start});
   return processes;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,9 @@ namespace dptrain {
 struct JobFailure {
   ExitCode code = ExitCode::peer_lost;
   std::string sentence;
+  int process = -1;         ///< that it is a failure of; -1: of the one that says so
+  int64_t step = -1;        ///< that this process was in; -1: none is known
+  int64_t steps_lost = -1;  ///< since the last checkpoint; -1: not known
 };
 
 /// The same as an exception. Its sentence is said as it is, by all.
@@ -85,8 +89,14 @@ class ProcessExchange {
   void join(std::weak_ptr<JobMember> member);
   /// Starts a transfer. Nothing where the job has failed.
   void start(Transfer transfer);
-  /// The job fails, unless it has already. Doesn't block: members are told once all processes know of it.
-  void fail(const JobFailure& failure);
+  /// What this process knows beside a failure that begins here is added by `completed`, on the thread that the failure
+  /// begins on, before others are told of it. For before anything can fail.
+  void complete_failures_by(std::function<JobFailure(JobFailure)> completed);
+  /// The job fails, unless it has already. Doesn't block: members are told once all processes know of it. Nothing is
+  /// expected of the processes in `gone`, which have died or don't answer.
+  void fail(const JobFailure& failure, const std::set<int>& gone = {});
+  /// Whether a failure is known, settled or not.
+  bool has_failed() const { return has_failed_; }
   /// After a failure: blocks until no transfer's bytes are looked at any more.
   void wait_until_still();
   /// After a failure: blocks until it is settled which one all processes end with and every other one has been told,
@@ -112,6 +122,7 @@ class ProcessExchange {
   void tell_news();
   void settle();
   bool has_to_end() const;
+  bool has_heard_of_all() const;
 
   const std::shared_ptr<ProcessWire> wire_;
   const int process_;
@@ -124,19 +135,20 @@ class ProcessExchange {
   std::deque<Transfer> new_;
   std::vector<std::weak_ptr<JobMember>> members_;
   std::optional<Known> known_;         ///< the failure of the first process that is known to have one
+  std::set<int> gone_;                 ///< processes that nothing is expected of
   std::optional<JobFailure> failure_;  ///< the settled one
   Clock::time_point settles_at_;
   bool told_ = false;
   bool stopping_ = false;
   Clock::time_point stop_at_;  ///< where others are still to be told of a failure
   int groups_ = 0;
+  std::function<JobFailure(JobFailure)> completed_;
   std::atomic<bool> has_failed_ = false;  ///< a failure is known
 
   // Of the thread alone:
   std::vector<std::unique_ptr<UnderWay>> under_way_;
   std::vector<std::unique_ptr<News>> expected_news_;
   std::vector<std::unique_ptr<News>> sent_news_;
-  int heard_ = 0;
 
   std::thread thread_;  ///< ends first
 };
