@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -155,6 +156,7 @@ void JobSession::leave_with(const JobFailure& failure, const std::vector<std::st
     report_->write(failure);
   }
   job_->leave(failure.code);
+  std::abort();  // which compilers don't know of a virtual function
 }
 
 }  // namespace dptrain::app
