@@ -109,6 +109,7 @@ void TrainingDisplay::clear_line() {
 }
 
 void TrainingDisplay::on_start(const train::Experiment& experiment, const std::string& run_directory) {
+  epochs_ = experiment.epochs.value_or(0);
   say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
                   experiment.model.name, experiment.dataset.name, experiment.strategy.name,
                   device_names(experiment.devices), experiment.batch_size, experiment.learning_rate, run_directory));
@@ -166,9 +167,10 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
   const std::string test = metrics.test ? fmt::format("{} {:6.2f} %", loss_text(metrics.test->score.mean_loss()),
                                                       100 * metrics.test->score.accuracy())
                                         : fmt::format("{:>10} {:>8}", "-", "-");
-  say(fmt::format("{:>7}  {}  {:6.2f} %  {}  {:9.2f}  {:>10}", fmt::format("{}/{}", metrics.epoch, epochs_),
-                  loss_text(train.score.mean_loss()), 100 * train.score.accuracy(), test, train.seconds,
-                  grouped(train.samples_per_s())));
+  // Of a training that is so many steps long, a resumed one may begin with an evaluation, before its first step.
+  const std::string epoch = epochs_ > 0 ? fmt::format("{}/{}", metrics.epoch, epochs_) : std::to_string(metrics.epoch);
+  say(fmt::format("{:>7}  {}  {:6.2f} %  {}  {:9.2f}  {:>10}", epoch, loss_text(train.score.mean_loss()),
+                  100 * train.score.accuracy(), test, train.seconds, grouped(train.samples_per_s())));
 }
 
 void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory) {
