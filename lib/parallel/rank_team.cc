@@ -51,7 +51,8 @@ RankTeam::RankTeam(const Options& options)
   for (const auto& device : devices_) devices.push_back(device.get());
   communicators_ = make_communicators(devices, communicator_options_);
   host_communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
-  threads_ = std::make_unique<WorkerThreads>(size, [this](int rank) { device(rank).enter_thread(); });
+  threads_ = std::make_unique<WorkerThreads>(size);
+  run("start", [this](int rank) { device(rank).enter_thread(); });
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {

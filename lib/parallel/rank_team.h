@@ -27,7 +27,7 @@ class RankTeam {
     bool tf32 = false;
     std::optional<LinkSpec> links = {};  ///< that communication is held to
   };
-  /// Opens the devices and starts the threads. Throws 71 where a device can't be opened.
+  /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
 
   int size() const { return static_cast<int>(devices_.size()); }
