@@ -243,7 +243,10 @@ TEST_P(StartedAloneFailuresTest, WorkThatWasTakenBackStaysMissing) {
   EXPECT_EQ(outcomes[0], Outcome{});
   for (int r = 1; r < size(); ++r) {
     EXPECT_EQ(outcomes[r].code, ExitCode::peer_lost);
-    EXPECT_NE(outcomes[r].text.find("for rank 0"), std::string::npos) << outcomes[r].text;
+    // On a busy machine others may not have come by then either.
+    const bool names_it = outcomes[r].text.find("for rank 0") != std::string::npos ||
+                          outcomes[r].text.find("for ranks 0, ") != std::string::npos;
+    EXPECT_TRUE(names_it) << outcomes[r].text;
   }
 }
 
