@@ -3,9 +3,9 @@
 # operator or a model touches no build file.
 #
 # An optional part (CUDA, NCCL, MPI) is told by a file's name: one with "cuda" in it is compiled where CUDA is built in; of
-# those, one that ends in "_absent.cc" where it is not. CUDA_VENDOR is what CUDA files link to.
+# those, one that ends in "_absent.cc" where it is not. CUDA_VENDOR is what CUDA files link to, MPI_VENDOR those of MPI.
 function(dptrain_floor name)
-  cmake_parse_arguments(floor "" "" "FLOORS;VENDOR;CUDA_VENDOR;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(floor "" "" "FLOORS;VENDOR;CUDA_VENDOR;MPI_VENDOR;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/lib/${name}/*.cc" "${CMAKE_SOURCE_DIR}/lib/${name}/*.cu")
   foreach(pattern ${floor_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX "${pattern}")
@@ -35,6 +35,7 @@ function(dptrain_floor name)
   if(DPTRAIN_WITH_CUDA)
     target_link_libraries(dptrain_${name} PRIVATE ${floor_CUDA_VENDOR})
   endif()
+  target_link_libraries(dptrain_${name} PRIVATE ${floor_MPI_VENDOR})
   if(DPTRAIN_WITH_CUDA AND DPTRAIN_CUDA STREQUAL "SIMULATED")
     list(FILTER sources INCLUDE REGEX "\\.cu$")
     set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-fno-strict-aliasing;-Wno-unknown-pragmas")

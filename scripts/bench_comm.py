@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_comm.py --environments FOLDER [--rounds N] [-o docs/results/comm-speed]
+# Usage: scripts/bench_comm.py [--environments FOLDER | --without-peers] [--rounds N] [--assert] [-o docs/results/comm-speed]
 """The collectives of CPU workers against a memcpy of as many bytes, and against the all-reduce of MPI and gloo on this machine.
 
     scripts/setup_peers.sh FOLDER
-    scripts/setup.sh --with-mpi
-    scripts/bench_comm.py --environments FOLDER -o docs/results/comm-speed
+    scripts/setup.sh
+    scripts/bench_comm.py --environments FOLDER --assert -o docs/results/comm-speed
 
 Every round runs all contestants one after the other. dptrain's ranks are threads of one process, those of MPI and gloo are
 processes. The buffers of successive calls are others, together twice the last level cache or more. What isn't installed is left
-out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. Needs Python's standard library alone.
+out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. With --assert it exits with 1 where dptrain's
+all-reduce takes more than twice as long as the memcpy; --without-peers measures these two alone. Needs Python's standard library
+alone.
 """
 import argparse
 import json
@@ -27,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BYTES = 25 << 20
 RANKS = (2, 4)
 REPEATS = 20
+MOST_COPIES = 2
 
 
 def lines_of(command, **options):
@@ -49,18 +52,21 @@ def buffer_sets(ranks):
 class Contestants:
     """What can be measured here, and why the rest can't."""
 
-    def __init__(self, binary, environments, work):
+    def __init__(self, binary, environments, work, without_peers):
         self.binary, self.absent = binary, {}
+        self.gloo = self.mpi = None
+        if without_peers:
+            self.absent = dict.fromkeys(("gloo", "MPI"), "--without-peers")
+            return
         python = pathlib.Path(environments or "absent") / "torch/bin/python"
         self.gloo = python if python.exists() else None
         if self.gloo is None:
             self.absent["gloo"] = "no PyTorch; scripts/setup_peers.sh FOLDER installs it, --environments FOLDER names it"
-        self.mpi = None
         if shutil.which("mpicc") and shutil.which("mpirun"):
             self.mpi = pathlib.Path(work) / "all_reduce_mpi"
             subprocess.run(["mpicc", "-O2", "-o", self.mpi, ROOT / "scripts/bench/all_reduce_mpi.c"], check=True)
         else:
-            self.absent["MPI"] = "no mpicc; scripts/setup.sh --with-mpi installs it"
+            self.absent["MPI"] = "no mpicc; scripts/setup.sh installs it"
 
     def measure(self, ranks):
         """Seconds of an all-reduce by contestant, and all that dptrain says."""
@@ -79,6 +85,16 @@ class Contestants:
         return seconds, rows
 
 
+def is_slow(seconds):
+    return seconds["dptrain"] > MOST_COPIES * seconds["memcpy"]
+
+
+def slow_sentences(rows):
+    return [f"{row['ranks']} ranks: the all-reduce of {BYTES >> 20} MiB took {1e3 * row['seconds']['dptrain']:.2f} ms, "
+            f"{row['seconds']['dptrain'] / row['seconds']['memcpy']:.2f}x of the memcpy's {1e3 * row['seconds']['memcpy']:.2f} ms; "
+            f"expected at most {MOST_COPIES}x" for row in rows if is_slow(row["seconds"])]
+
+
 def report(result):
     names = ["dptrain", "memcpy", "MPI", "gloo"]
     text = [
@@ -87,13 +103,14 @@ def report(result):
         f"{result['machine']['cores']} cores, {result['date']}: {result['version']}. Medians of {result['rounds']} rounds in which "
         f"all ran in turns, of medians of {REPEATS} calls. memcpy: the same threads copy as many bytes as the all-reduce sends. "
         "dptrain's ranks are threads that add up each other's memory; those of MPI and gloo are processes, which also "
-        f"copy between them. Made by `{result['command']}`.", "",
+        f"copy between them. Made by `{result['command']}`. `scripts/bench_comm.py --assert` exits with 1, and the figures, where "
+        f"dptrain's all-reduce takes more than {MOST_COPIES}x of the memcpy.", "",
         "| ranks | " + " | ".join(f"{name}, ms" for name in names) + " | dptrain to memcpy | MPI to dptrain | gloo to dptrain |",
         "|---|" + "---|" * (len(names) + 3)]
     for row in result["all_reduce"]:
         times = row["seconds"]
         ratio = lambda a, b: f"{times[a] / times[b]:.2f}x" if a in times and b in times else "-"
-        bar = " (<= 2x)" if times["dptrain"] <= 2 * times["memcpy"] else " (not <= 2x)"
+        bar = f" ({'not ' * is_slow(times)}<= {MOST_COPIES}x)"
         text.append(f"| {row['ranks']} | " + " | ".join(f"{1e3 * times[n]:.2f}" if n in times else "-" for n in names) +
                     f" | {ratio('dptrain', 'memcpy')}{bar} | {ratio('MPI', 'dptrain')} | {ratio('gloo', 'dptrain')} |")
     text += ["", "## All collectives", "", "| ranks | collective | MiB of a rank's buffer | ms | GB/s sent | to memcpy |",
@@ -112,12 +129,15 @@ def main():
     parser.add_argument("--environments", help="the folder that setup_peers.sh made")
     parser.add_argument("--binary", default=str(ROOT / "build/dptrain"))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without-peers", action="store_true", help="dptrain and memcpy alone")
+    parser.add_argument("--assert", action="store_true", dest="is_asserted",
+                        help=f"exit with 1 where dptrain's all-reduce takes more than {MOST_COPIES}x of the memcpy")
     parser.add_argument("-o", "--out", help="write OUT.json and OUT.md")
     options = parser.parse_args()
     if not os.access(options.binary, os.X_OK):
         sys.exit(f"bench_comm: {options.binary} is missing; scripts/build.sh makes it")
     with tempfile.TemporaryDirectory() as work:
-        contestants = Contestants(options.binary, options.environments, work)
+        contestants = Contestants(options.binary, options.environments, work, options.without_peers)
         rounds = [{ranks: contestants.measure(ranks) for ranks in RANKS} for _ in range(options.rounds)]
     rows = []
     for ranks in RANKS:
@@ -131,6 +151,8 @@ def main():
     if options.out:
         pathlib.Path(options.out + ".json").write_text(json.dumps(result, indent=1) + "\n")
         pathlib.Path(options.out + ".md").write_text(report(result))
+    slow = slow_sentences(rows) if options.is_asserted else []
+    sys.exit("\n".join(f"bench_comm: {sentence}" for sentence in slow) or 0)
 
 
 if __name__ == "__main__":

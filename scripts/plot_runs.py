@@ -3,8 +3,9 @@
 
 # Usage: scripts/plot_runs.py RUNS... -o curves.svg [--watch SECONDS]
 RUNS are run directories, or folders of them as `dptrain compare` and scripts/sweep.sh leave them. The picture is of the kind that the
-name after -o ends in: svg, png, pdf. With --watch it is drawn anew every so many seconds, until all runs have ended.
-Exit codes: 0 drawn, 64 usage, 65 a file that no run wrote, 66 no run found, 69 matplotlib is missing.
+name after -o ends in: svg, png, pdf. With --watch it is drawn anew every so many seconds, until all runs have ended and no other has
+begun for as long. Ctrl-C ends that and leaves the picture.
+Exit codes: 0 drawn, 64 usage, 65 a file that no run wrote, 66 no run found, 69 matplotlib is missing, 130 stopped by Ctrl-C.
 """
 import argparse
 import itertools
@@ -66,10 +67,11 @@ def epochs_of(run):
 
 
 def labels_of(runs):
-    """What each run differs from the others in, by the last part of the key where that is clear; else its folder."""
+    """What each run differs from the others in, by the last part of the key where that is clear; else its folder. Options that only
+    one strategy has follow from its name; those of several runs are told where they differ."""
     configs = [flat_config((run / "config.yaml").read_text()) for run in runs]
     keys = dict.fromkeys(itertools.chain.from_iterable(configs))
-    differing = [key for key in keys if key != "name" and len({config.get(key) for config in configs}) > 1]
+    differing = [key for key in keys if key != "name" and len({config[key] for config in configs if key in config}) > 1]
     # What follows from the strategy says nothing more.
     if "strategy" in differing:
         differing = [key for key in differing if key not in ("devices", "threads")]
@@ -78,6 +80,12 @@ def labels_of(runs):
     if len(set(labels)) < len(runs) or not all(labels):
         labels = names if len(set(names)) == len(runs) else [str(run) for run in runs]
     return labels
+
+
+def widths_of(count):
+    """Of the runs' lines. Curves that fall together are the rule, as strategies compute the same: the first is the widest."""
+    step = min(1.8, 3.6 / max(count - 1, 1))
+    return [1.6 + step * (count - 1 - number) for number in range(count)]
 
 
 def draw(runs, labels, target):
@@ -89,7 +97,7 @@ def draw(runs, labels, target):
 
     matplotlib.rcParams.update({"svg.hashsalt": "dptrain", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, panels = plt.subplots(1, 2, figsize=(11, 4.6))
-    few_epochs = True
+    few_epochs, widths = True, widths_of(len(runs))
     for number, run in enumerate(runs):
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
         epochs = epochs_of(run)
@@ -99,27 +107,46 @@ def draw(runs, labels, target):
             of_test = [(epoch["epoch"], scale * epoch["test"][key]) for epoch in epochs if epoch["test"]]
             for points, style, alpha in ((of_training, "--", 0.6), (of_test, "-", 1)):
                 if points:
-                    panel.plot(*zip(*points), style, color=color, alpha=alpha, linewidth=1.6, markersize=4,
-                               marker=marker if style == "-" and few_epochs else None)
+                    is_marked = few_epochs and style == "-" or len(points) == 1
+                    panel.plot(*zip(*points), style, color=color, alpha=alpha, linewidth=widths[number],
+                               markersize=2.4 + widths[number], marker=marker if is_marked else None)
     for panel, title in zip(panels, ("Loss", "Accuracy, %")):
         panel.set_title(title, loc="left", fontweight="bold")
         panel.set_xlabel("epoch")
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         panel.grid(color="#dddddd", linewidth=0.6)
         panel.set_axisbelow(True)
     entries = [Line2D([], [], color="#555555", label="test"), Line2D([], [], color="#555555", linestyle="--", alpha=0.6, label="training")]
     if len(runs) <= WITHOUT_NAMES:
-        entries += [Line2D([], [], color=COLORS[i % len(COLORS)], marker=MARKERS[i % len(MARKERS)], markersize=4,
-                           linewidth=1.6, label=label) for i, label in enumerate(labels)]
+        entries += [Line2D([], [], color=COLORS[i % len(COLORS)], marker=MARKERS[i % len(MARKERS)],
+                           markersize=2.4 + widths[i], linewidth=widths[i], label=label) for i, label in enumerate(labels)]
     columns = 1 if max(map(len, labels)) > 60 else 2 if max(map(len, labels)) > 25 else 4
     rows = -(-len(entries) // columns)
     figure.tight_layout(rect=(0, 0.03 + 0.05 * rows, 1, 1))
     figure.legend(handles=entries, loc="lower center", ncol=columns, frameon=False)
     # A reader that looks just now sees the old picture or the whole new one.
     unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-    figure.savefig(unfinished, dpi=120, metadata={"Date": None} if target.suffix == ".svg" else None)
-    unfinished.replace(target)
+    try:
+        figure.savefig(unfinished, dpi=120, metadata={"Date": None} if target.suffix == ".svg" else None)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
     plt.close(figure)
+
+
+def draw_until_ended(arguments):
+    """How many runs there are in the end."""
+    ended = []
+    while True:
+        runs = [run for given in arguments.runs for run in runs_in(given)]
+        if not runs:
+            fail(66, f"{arguments.runs[0]}: expected a run directory or a folder of some, found no config.yaml")
+        draw(runs, labels_of(runs), arguments.target)
+        # Between two runs of a comparison or a sweep all that are there have ended.
+        if arguments.watch is None or ended == runs:
+            return len(runs)
+        ended = runs if all((run / "summary.json").is_file() for run in runs) else []
+        time.sleep(arguments.watch)
 
 
 def main():
@@ -137,16 +164,12 @@ def main():
         import matplotlib  # noqa: F401
     except ImportError:
         fail(69, "matplotlib is missing; sudo apt-get install python3-matplotlib, or pip install matplotlib, brings it")
-    while True:
-        runs = [run for given in arguments.runs for run in runs_in(given)]
-        if not runs:
-            fail(66, f"{arguments.runs[0]}: expected a run directory or a folder of some, found no config.yaml")
-        draw(runs, labels_of(runs), arguments.target)
-        if arguments.watch is None or all((run / "summary.json").is_file() for run in runs):
-            break
-        time.sleep(arguments.watch)
-    print(f"{arguments.target}: {len(runs)} runs")
+    count = draw_until_ended(arguments)
+    print(f"{arguments.target}: {count} run{'s' * (count != 1)}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        fail(130, "stopped by SIGINT; the picture is as it was drawn last")

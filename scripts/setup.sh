@@ -2,8 +2,7 @@
 # Installs what dptrain needs to be built, on Debian and Ubuntu; does nothing where everything is there. Where the CUDA
 # Toolkit is, also the headers of cuDNN's frontend, from PyPI into .deps; the toolkit and cuDNN themselves it leaves to you.
 #
-# Usage: scripts/setup.sh [--with-mpi] [--with-fashion-mnist] [--dev]
-#   --with-mpi             also Open MPI, for training on several hosts
+# Usage: scripts/setup.sh [--with-fashion-mnist] [--dev]
 #   --with-fashion-mnist   also the Fashion-MNIST data set, 31 MB
 #   --dev                  also clang-format, for the format check
 #
@@ -16,14 +15,14 @@ fail() {
 }
 
 packages=(build-essential cmake ninja-build ccache git libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-          libdnnl-dev zlib1g-dev libpng-dev libsentencepiece-dev libgtest-dev)
+          libdnnl-dev zlib1g-dev libpng-dev libsentencepiece-dev libgtest-dev libopenmpi-dev openmpi-bin
+          rsync iproute2)
 while (($# > 0)); do
   case $1 in
-    --with-mpi) packages+=(libopenmpi-dev openmpi-bin) ;;
     --with-fashion-mnist) packages+=(dataset-fashion-mnist) ;;
     --dev) packages+=(clang-format) ;;
     -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) fail 64 "unknown option '$1'; there are --with-mpi, --with-fashion-mnist and --dev" ;;
+    *) fail 64 "unknown option '$1'; there are --with-fashion-mnist and --dev" ;;
   esac
   shift
 done

@@ -51,6 +51,8 @@ done
 [[ -n $config ]] || fail 64 "--config is missing; write for instance --config lenet_ddp_2cpu"
 ((${#keys[@]} > 0)) || fail 64 "there is nothing to vary; write for instance batch_size=128,256"
 for flag in "${flags[@]}"; do
+  [[ $flag != --help && $flag != -h && $flag != --version ]] ||
+    fail 64 "$flag can't stand behind --, where flags of each training stand; dptrain $flag shows it"
   [[ $flag != --out && $flag != --out=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
 done
 name=${config##*/}

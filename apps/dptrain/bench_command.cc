@@ -12,6 +12,7 @@
 #include "output.h"
 #include "parallel/comm_speed.h"
 #include "program.h"
+#include "stop_signals.h"
 
 namespace dptrain::app {
 namespace {
@@ -51,11 +52,16 @@ std::string as_json(const std::vector<DeviceId>& devices, const std::vector<para
 }
 
 int bench_comm(const BenchFlags& flags) {
+  const train::StopSignal& stop = watch_stop_signals();
   const auto devices = parse_device_list(flags.devices, "--devices");
   parallel::RankTeam team({.devices = devices, .threads = std::vector<int>(devices.size(), 1)});
-  parallel::CommSpeedOptions options{.bytes = {}, .repeats = flags.repeats};
+  parallel::CommSpeedOptions options{
+      .bytes = {}, .repeats = flags.repeats, .stopped = [&stop] { return stop.load() != 0; }};
   for (const double mb : flags.mb) options.bytes.push_back(static_cast<int64_t>(mb * kMiB));
   const auto speeds = parallel::measure_comm(team, options);
+  if (const int signal = stop.load(); signal != 0)
+    throw Error(static_cast<ExitCode>(128 + signal),
+                fmt::format("stopped by {}; nothing was printed", signal_name(signal)));
   write_output(flags.json ? as_json(devices, speeds) : as_text(speeds));
   return 0;
 }

@@ -102,6 +102,7 @@ int compare_with(const CompareFlags& flags) {
   const auto assertions = read_assertions(flags, plan);
   train::Comparison comparison(
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
+             .out = flags.out(),
              .environment = {.version = version(), .commit = git_commit(), .libraries = parts_present()}});
   // What is said while it runs goes to stderr: stdout gets the comparison.
   const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {
@@ -159,7 +160,8 @@ Run add_compare_command(CLI::App& command) {
                   "train each run so many times, with seeds that follow each other, and test what differs")
       ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->type_name("N");
-  command.add_flag("--overwrite", flags->overwrite, "replace the runs of an earlier comparison");
+  command.add_flag("--overwrite", flags->overwrite,
+                   "replace an earlier comparison: its runs, also those that this one hasn't");
   return [flags] { return compare_with(*flags); };
 }
 

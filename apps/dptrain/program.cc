@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include "comm/communicators.h"
+#include "comm/job.h"
 #include "device/cuda_probe.h"
 #include "ops/gpu_libraries.h"
 #include "ops/onednn_version.h"
@@ -16,6 +17,7 @@ std::vector<std::string> parts_present() {
   if (const auto cuda = cuda_version(); !cuda.empty()) parts.push_back("CUDA " + cuda);
   for (const auto& library : ops::gpu_libraries()) parts.push_back(library.text());
   for (const auto& library : comm_libraries()) parts.push_back(library.text());
+  for (const auto& library : job_libraries()) parts.push_back(library.text());
   return parts;
 }
 
@@ -23,7 +25,7 @@ std::vector<std::string> parts_absent() {
   std::vector<std::string> parts;
   if (cuda_version().empty()) parts.insert(parts.end(), {"CUDA", "cuDNN"});
   if (comm_libraries().empty()) parts.emplace_back("NCCL");
-  parts.emplace_back("MPI");
+  if (job_libraries().empty()) parts.emplace_back("MPI");
   return parts;
 }
 

@@ -7,11 +7,12 @@
 
 namespace dptrain::app {
 
-ReadExperiment::ReadExperiment(const ConfigFlags& flags)
+ReadExperiment::ReadExperiment(const ConfigFlags& flags, const train::ConfigJob& job)
     : config(flags.load()),
-      session(config, [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name()); }),
+      session(config,
+              [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name(), job); }),
       dumped(flags.dump_config) {
-  if (dumped)
+  if (dumped && job.process == 0)
     write_output(
         fmt::format("{}# config_hash: {}\n", session.resolved_yaml_with_origins(), sha256_of(session.resolved_yaml())));
 }

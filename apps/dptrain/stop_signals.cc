@@ -17,6 +17,8 @@ train::StopSignal stop_signal = 0;
 static_assert(train::StopSignal::is_always_lock_free);
 
 std::atomic<int64_t> first_at_ms = 0;
+/// A launcher's copy of one Ctrl-C comes sooner than a second one.
+constexpr int64_t kCopyComesWithin_ms = 300;
 
 int64_t now_ms() {
   timespec now{};
@@ -29,15 +31,23 @@ void say(std::string_view text) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
+[[noreturn]] void leave(int signal) {
+  say("\ndptrain: left at once by a second ");
+  say(signal_name(signal));
+  say("; nothing was saved on the way out\n");
+  ::_exit(128 + signal);
+}
+
 extern "C" void note_signal(int signal) {
   const int error_before = errno;
-  int none = 0;
-  if (stop_signal.compare_exchange_strong(none, signal)) {
-    first_at_ms = now_ms();
-    say("\ndptrain: stopping after the step in hand; Ctrl-C again leaves at once, without weights\n");
-  } else if (signal == SIGINT && now_ms() - first_at_ms > 300) {
-    say("\ndptrain: left at once by a second SIGINT; no weights were written\n");
-    ::_exit(130);
+  int64_t never = 0;
+  if (first_at_ms.compare_exchange_strong(never, now_ms())) {
+    int none = 0;
+    stop_signal.compare_exchange_strong(none, signal);
+    say("\ndptrain: stopping after the step in hand; a second Ctrl-C or SIGTERM leaves at once and saves nothing\n");
+  } else if (signal != SIGHUP && now_ms() - first_at_ms > kCopyComesWithin_ms) {
+    // A terminal that closes isn't impatience.
+    leave(signal);
   }
   errno = error_before;
 }

@@ -5,8 +5,9 @@
 namespace dptrain::app {
 
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP. The first signal is noted, and said on stderr, so that training
-/// stops after the step in hand; a second SIGINT ends the process at once. One within 0.3 s of the first is the same: a
-/// launcher's copy of one Ctrl-C. Returns the note.
+/// stops after the step in hand; a second SIGINT or SIGTERM ends the process at once with 128 and its number, and what
+/// it had in hand isn't saved. One within 0.3 s of the first is the same: a launcher's copy of one Ctrl-C. Returns the
+/// note.
 train::StopSignal& watch_stop_signals();
 
 /// "SIGINT"

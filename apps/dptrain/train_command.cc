@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "commands.h"
+#include "job_session.h"
 #include "output.h"
 #include "program.h"
 #include "read_experiment.h"
@@ -45,76 +46,150 @@ struct TrainFlags {
 };
 
 /// What to go on from: the checkpoint that was named, else the newest of the run directory, which may have none.
-std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const train::RunDirectory& directory) {
+std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs::path& out) {
   if (!flags.resume) return std::nullopt;
   const fs::path named = flags.checkpoint;
   std::error_code unreadable;
   if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
     return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
-  const auto folder = named.empty() ? directory.checkpoints() : named / "checkpoints";
+  const auto folder = (named.empty() ? out : named) / "checkpoints";
   const auto found = train::newest_checkpoint(folder, tell_of_damage);
   if (!found && !named.empty()) train::read_checkpoint(named);
   return found;
 }
 
-int train_with(const TrainFlags& flags) {
-  train::StopSignal& stop = watch_stop_signals();
-  ReadExperiment read(flags.common);
-  if (read.dumped) return 0;
-  train::Experiment& experiment = read.experiment;
-  // Everything that can be refused is refused before a device allocates anything.
-  const Datasets data = experiment.dataset.open();
-  train::require_model_fits(experiment, *data.train);
-  const fs::path out = flags.common.out.value_or("runs/" + experiment.name);
-  train::RunDirectory directory(out, flags.earlier_run(out));
-  train::remove_unfinished_checkpoints(directory.checkpoints());
-  const auto resume = resume_point(flags, directory);
-  auto& weights = experiment.initial_weights;
-  if (!resume && weights) weights = train::find_weights(*weights, tell_of_damage);
-  const std::string config = read.session.resolved_yaml();
+/// The same in a job: what the main process has found, which the others read where it says.
+std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs::path& out, JobSession& job) {
+  if (!flags.resume) return std::nullopt;
+  std::optional<train::ResumePoint> found;
+  if (job.is_main()) found = resume_point(flags, out);
+  const std::string folder = job.from_main(found ? found->folder.string() : "");
+  if (!job.is_main() && !folder.empty())
+    found = train::ResumePoint{.checkpoint = train::read_checkpoint(folder), .folder = folder};
+  return found;
+}
 
-  TrainingDisplay display({.quiet = flags.common.quiet, .json = flags.common.json, .progress = flags.common.progress},
-                          stop);
-  const int stopped = train::choose_strategy(
-      experiment,
-      {.config = read.config, .data = data, .observer = display, .stop = stop, .resume = resume ? &*resume : nullptr});
+/// A training as one process of its job sees it: the main one writes for all.
+class TrainRun {
+ public:
+  TrainRun(const TrainFlags& flags, JobSession& job, train::StopSignal& stop)
+      : flags_(flags), job_(job), stop_(stop), read_(flags.common, job.config_job()) {}
+
+  int run();
+
+ private:
+  train::Experiment& experiment() { return read_.experiment; }
+  bool is_resumed_in_vain(const train::Trainer& trainer);
+  void begin_directory(const train::Trainer& trainer);
+  int end(const train::TrainingOutcome& outcome);
+
+  const TrainFlags& flags_;
+  JobSession& job_;
+  train::StopSignal& stop_;
+  ReadExperiment read_;
+  fs::path out_;
+  std::string config_;
+  std::optional<train::RunDirectory> directory_;  ///< of the main process
+  std::optional<train::ResumePoint> resume_;
+  std::optional<TrainingDisplay> display_;
+};
+
+int TrainRun::run() {
+  if (read_.dumped) return 0;
+  config_ = read_.session.resolved_yaml();
+  job_.agree_on(config_, experiment());
+  // Everything that can be refused is refused before a device allocates anything.
+  const Datasets data = experiment().dataset.open();
+  train::require_model_fits(experiment(), *data.train);
+  out_ = flags_.common.out.value_or("runs/" + experiment().name);
+  if (job_.is_main()) {
+    directory_.emplace(out_, flags_.earlier_run(out_));
+    train::remove_unfinished_checkpoints(directory_->checkpoints());
+  }
+  resume_ = resume_point(flags_, out_, job_);
+  auto& weights = experiment().initial_weights;
+  if (!resume_ && weights) weights = train::find_weights(*weights, tell_of_damage);
+
+  display_.emplace(DisplayOptions{.quiet = flags_.common.quiet || !job_.is_main(),
+                                  .json = flags_.common.json && job_.is_main(),
+                                  .progress = flags_.common.progress},
+                   stop_);
+  const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
+                                                            .data = data,
+                                                            .observer = *display_,
+                                                            .stop = stop_,
+                                                            .resume = resume_ ? &*resume_ : nullptr});
   if (stopped != 0)
     throw Error(static_cast<ExitCode>(128 + stopped),
                 fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
                             signal_name(stopped)));
-  train::Trainer trainer(experiment, data, sha256_of(config), resume);
-  const train::TrainingPosition& position = trainer.position();
-  if (resume && trainer.finished() && directory.has_summary()) {
-    display.on_finished_before(position.step, out.string());
-    return 0;
+  train::Trainer trainer(experiment(), data, sha256_of(config_), resume_);
+  if (is_resumed_in_vain(trainer)) return 0;
+  if (directory_) begin_directory(trainer);
+  try {
+    return end(trainer.run(directory_ ? &*directory_ : nullptr, *display_, stop_));
+  } catch (const Error& error) {
+    // While what messages of other processes may still be written to is there.
+    job_.leave_after(error);
+    throw;
   }
-  if (flags.resume) {
-    directory.go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
-    for (const fs::path& later : train::put_aside_after(directory.checkpoints(), position.step))
+}
+
+bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
+  const bool is_over = directory_ && resume_ && trainer.finished() && directory_->has_summary();
+  if (is_over) display_->on_finished_before(trainer.position().step, out_.string());
+  return job_.from_main(is_over ? "over" : "") == "over";
+}
+
+void TrainRun::begin_directory(const train::Trainer& trainer) {
+  const train::TrainingPosition& position = trainer.position();
+  if (flags_.resume) {
+    directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
+    for (const fs::path& later : train::put_aside_after(directory_->checkpoints(), position.step))
       write_message(fmt::format("{}: of a later step than {}, put aside\n", later.string(), position.step));
   } else {
-    directory.remove_earlier_run();
+    directory_->remove_earlier_run();
   }
-  directory.write_config(config);
-  display.on_start(experiment, out.string());
-  if (resume) display.on_resume(*resume, experiment, sha256_of(config));
-  const train::TrainingOutcome outcome = trainer.run(directory, display, stop);
+  directory_->write_config(config_);
+  display_->on_start(experiment(), out_.string());
+  if (resume_) display_->on_resume(*resume_, experiment(), sha256_of(config_));
+}
+
+int TrainRun::end(const train::TrainingOutcome& outcome) {
   // A last row that could not be shown ends a run that was trained to its end, too.
-  const bool unwritten = stop.load() == SIGPIPE;
+  const bool unwritten = stop_.load() == SIGPIPE;
   const int code = unwritten ? static_cast<int>(ExitCode::io) : outcome.signal == 0 ? 0 : 128 + outcome.signal;
-  directory.write_summary(train::summary_json(
-      experiment, outcome, code, {.version = version(), .commit = git_commit(), .libraries = parts_present()}, config));
-  display.on_finish(outcome, out.string());
-  if (stop.load() == SIGPIPE)
+  std::string weights = outcome.weights.string();
+  if (directory_) {
+    directory_->write_summary(
+        train::summary_json(experiment(), outcome, code,
+                            {.version = version(), .commit = git_commit(), .libraries = parts_present()}, config_));
+    display_->on_finish(outcome, out_.string());
+  }
+  weights = job_.from_main(weights);
+  if (unwritten)
     throw Error(ExitCode::io,
                 fmt::format("standard output: could not write, is the disk full or the reader gone? Stopped "
                             "after step {}; the weights are in {}",
-                            outcome.steps, outcome.weights.string()));
+                            outcome.steps, weights));
   if (outcome.signal != 0)
     throw Error(static_cast<ExitCode>(code),
                 fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",
-                            signal_name(outcome.signal), outcome.steps, outcome.weights.string()));
+                            signal_name(outcome.signal), outcome.steps, weights));
   return 0;
+}
+
+int train_with(const TrainFlags& flags) {
+  train::StopSignal& stop = watch_stop_signals();
+  JobSession job;
+  try {
+    const int code = TrainRun(flags, job, stop).run();
+    job.finish();
+    return code;
+  } catch (const Error& error) {
+    job.leave_after(error);
+    throw;
+  }
 }
 
 }  // namespace

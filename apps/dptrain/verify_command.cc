@@ -26,10 +26,10 @@ struct VerifyFlags {
   int64_t steps = 1;
 };
 
-/// What a test of this command plants.
+/// What a test of this command plants; nothing where the variable is empty.
 parallel::PlantedFault planted_fault() {
   const char* name = std::getenv(kFaultVariable);
-  if (name == nullptr) return parallel::PlantedFault::none;
+  if (name == nullptr || *name == '\0') return parallel::PlantedFault::none;
   const auto found = std::ranges::find(parallel::kPlantedFaultNames, std::string_view(name));
   if (found == parallel::kPlantedFaultNames.end())
     throw Error(ExitCode::usage, Mistake{.where = kFaultVariable,

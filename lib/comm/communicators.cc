@@ -30,7 +30,8 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
                                                               const CommunicatorOptions& options) {
   const auto of_kind = [](DeviceKind kind) { return [kind](const Device* device) { return device->kind() == kind; }; };
   if constexpr (kWithCuda) {
-    if (!options.links && std::ranges::all_of(devices, of_kind(DeviceKind::cuda)) && cuda_peers_reach(devices)) {
+    if (!options.links && !options.world && std::ranges::all_of(devices, of_kind(DeviceKind::cuda)) &&
+        cuda_peers_reach(devices)) {
       auto direct = make_cuda_communicators(devices, options.timeout_s);
       if constexpr (kWithNccl) {
         if (!options.deterministic && devices.size() > 1 && all_different(devices))
@@ -39,9 +40,11 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
       return direct;
     }
   }
-  auto host = make_thread_communicators(
-      static_cast<int>(devices.size()),
-      {.timeout_s = options.timeout_s, .links = options.links, .link_ranks = options.link_ranks});
+  auto host = options.world
+                  ? make_process_communicators(*options.world, options.timeout_s)
+                  : make_thread_communicators(
+                        static_cast<int>(devices.size()),
+                        {.timeout_s = options.timeout_s, .links = options.links, .link_ranks = options.link_ranks});
   if (std::ranges::all_of(devices, of_kind(DeviceKind::cpu))) return host;
   std::vector<std::unique_ptr<Communicator>> staged;
   for (size_t rank = 0; rank < devices.size(); ++rank)

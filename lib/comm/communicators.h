@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
 #include "comm/simulated_links.h"
+#include "comm/thread_communicator.h"
 #include "device/device.h"
 
 namespace dptrain {
@@ -18,6 +20,8 @@ struct CommunicatorOptions {
   std::shared_ptr<SimulatedLinks> links = {};
   /// The devices' ranks among those of the links; by default their places in the list.
   std::vector<int> link_ranks = {};
+  /// Ranks of other processes belong to them too; the devices are those of this process's ranks.
+  std::optional<RanksOfProcesses> world = {};
 };
 
 /// The libraries that carry sums between GPUs; none where NCCL isn't built in.
@@ -30,6 +34,7 @@ std::vector<LibraryVersion> comm_libraries();
 ///   and replicas on one GPU
 ///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
 ///   anything else, and simulated links      through host memory (staged_communicator.h)
+/// Between processes everything goes through host memory, too.
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,
                                                               const CommunicatorOptions& options = {});
 

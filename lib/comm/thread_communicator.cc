@@ -1,8 +1,16 @@
 #include "comm/thread_communicator.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <utility>
 
+#include "base/check.h"
+#include "base/error.h"
 #include "comm/comm_call.h"
 #include "comm/thread_group.h"
 
@@ -71,10 +79,14 @@ class ThreadCommunicator final : public Communicator {
     return start({.kind = CommKind::all_gather, .in = in, .out = out});
   }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
-    start({.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root})->wait();
+    const CommCall call{.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root};
+    if (group_->spans_processes()) return exchange_parts(call);
+    start(call)->wait();
   }
   void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
-    start({.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root})->wait();
+    const CommCall call{.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root};
+    if (group_->spans_processes()) return exchange_parts(call);
+    start(call)->wait();
   }
   std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
     return start({.kind = CommKind::send, .in = buffer, .other = peer});
@@ -105,6 +117,75 @@ class ThreadCommunicator final : public Communicator {
     return work;
   }
 
+  /// A gather or a scatter between processes, of parts that the root knows no size of: all ranks exchange these, then
+  /// each part is a message.
+  void exchange_parts(const CommCall& call) {
+    check_call(call, rank_, size());
+    CommCounts counts = counts_;
+    counts.bytes += sent_bytes(call, rank_, size());
+    ++counts.collectives;
+    const std::string name = fmt::format("collective #{}", collectives_ + 1);
+    const std::vector<CommCall> calls = calls_of_all(call);
+    for (int r = 1; r < size(); ++r)
+      if (!calls_agree(calls[0], calls[r]))
+        disagree(fmt::format("rank {} called {} as {}, rank 0 {}", r, describe(calls[r]), name, describe(calls[0])));
+    if (const auto why = sizes_disagree(calls, name)) disagree(*why);
+    const bool gathers = call.kind == CommKind::gather;
+    if (rank_ != call.other) {
+      (gathers ? start_send(call.in, call.other) : start_receive(call.out, call.other))->wait();
+    } else {
+      exchange_parts_as_root(calls);
+    }
+    counts_ = counts;
+  }
+
+  void exchange_parts_as_root(const std::vector<CommCall>& calls) {
+    const CommCall& own = calls[static_cast<size_t>(rank_)];
+    const bool gathers = own.kind == CommKind::gather;
+    CommBuffer part = gathers ? own.out : own.in;
+    std::vector<std::unique_ptr<CommWork>> messages;
+    for (int r = 0; r < size(); ++r) {
+      part.elements = calls[r].payload().elements;
+      if (r != rank_)
+        messages.push_back(gathers ? start_receive(part, r) : start_send(part, r));
+      else if (part.elements > 0)
+        std::memcpy(gathers ? part.data : own.out.data, gathers ? own.in.data : part.data, part.bytes());
+      part.data = static_cast<std::byte*>(part.data) + part.bytes();
+    }
+    for (const auto& message : messages) message->wait();
+  }
+
+  /// This call as each rank has made it; of other ranks' buffers the sizes alone.
+  std::vector<CommCall> calls_of_all(const CommCall& call) {
+    constexpr int kNumbers = 5;
+    const CommBuffer& whole = call.kind == CommKind::gather ? call.out : call.in;
+    const std::array<int64_t, kNumbers> own = {static_cast<int64_t>(call.kind), call.other, call.payload().elements,
+                                               static_cast<int64_t>(call.payload().dtype), whole.elements};
+    std::vector<int64_t> all(static_cast<size_t>(kNumbers * size()));
+    all_gather({.data = const_cast<int64_t*>(own.data()), .elements = kNumbers, .dtype = DType::i64},
+               {.data = all.data(), .elements = kNumbers * size(), .dtype = DType::i64});
+    std::vector<CommCall> calls;
+    for (int r = 0; r < size(); ++r) {
+      const int64_t* numbers = all.data() + kNumbers * r;
+      const auto kind = static_cast<CommKind>(numbers[0]);
+      const auto dtype = static_cast<DType>(numbers[3]);
+      const CommBuffer part{.elements = numbers[2], .dtype = dtype}, of_root{.elements = numbers[4], .dtype = dtype};
+      const bool gathers = kind == CommKind::gather;
+      calls.push_back({.kind = kind,
+                       .in = gathers ? part : of_root,
+                       .out = gathers ? of_root : part,
+                       .other = static_cast<int>(numbers[1])});
+    }
+    calls[static_cast<size_t>(rank_)] = call;
+    return calls;
+  }
+
+  [[noreturn]] void disagree(const std::string& sentence) {
+    group_->fail(ExitCode::ranks_disagree, sentence);
+    barrier();  // which says what the job has failed of
+    throw Error(ExitCode::ranks_disagree, sentence);
+  }
+
   std::shared_ptr<ThreadGroup> group_;
   int rank_;
   int64_t collectives_ = 0;       // number of the latest one, barriers included
@@ -119,6 +200,21 @@ std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, c
   const auto group = std::make_shared<ThreadGroup>(size, options);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<ThreadCommunicator>(group, rank));
+  return ranks;
+}
+
+int RanksOfProcesses::place() const {
+  const auto found = std::ranges::find(processes, exchange->process());
+  DPTRAIN_CHECK(found != processes.end(), "process {} has no rank of this group", exchange->process());
+  return static_cast<int>(found - processes.begin());
+}
+
+std::vector<std::unique_ptr<Communicator>> make_process_communicators(const RanksOfProcesses& world, double timeout_s) {
+  const auto group = std::make_shared<ThreadGroup>(world, timeout_s);
+  group->join_job();
+  const RankRun own = world.own_ranks();
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (int rank = own.begin; rank < own.end; ++rank) ranks.push_back(std::make_unique<ThreadCommunicator>(group, rank));
   return ranks;
 }
 

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/process_exchange.h"
 #include "comm/simulated_links.h"
+#include "comm/world_shape.h"
 
 namespace dptrain {
 
@@ -23,5 +25,21 @@ struct ThreadGroupOptions {
 /// a time. Zero-copy: ranks read and write each other's buffers. They share their state and may be destroyed in any
 /// order.
 std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, const ThreadGroupOptions& options = {});
+
+/// Ranks that several processes have.
+struct RanksOfProcesses {
+  ProcessExchange* exchange = nullptr;  ///< outlives the communicators
+  std::vector<int> processes;           ///< that have some: their numbers in the job, in order
+  WorldShape shape;                     ///< over these
+
+  /// The place of this process among them; one that isn't is our mistake.
+  int place() const;
+  RankRun own_ranks() const { return shape.ranks_of(place()); }
+};
+
+/// The same for ranks of which this process has some: element i is the i-th of these, whose ranks are those of the
+/// world. Every process that has ranks of the group makes it, in the same order as others. Gradients are summed in the
+/// same order as if all were threads of one process (see exchange_plan.h).
+std::vector<std::unique_ptr<Communicator>> make_process_communicators(const RanksOfProcesses& world, double timeout_s);
 
 }  // namespace dptrain

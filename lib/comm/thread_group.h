@@ -8,12 +8,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/exit_code.h"
 #include "comm/comm_call.h"
+#include "comm/exchange_plan.h"
+#include "comm/process_exchange.h"
 #include "comm/thread_communicator.h"
 
 namespace dptrain {
@@ -45,11 +47,18 @@ struct OperationKey {
 /// After a failure (abort, deadline, disagreement) no operation becomes ready and no piece is taken any more. A rank
 /// leaves an operation with the failure only when nobody is at work on it, so its buffers are not touched after its
 /// call has thrown.
-class ThreadGroup {
+///
+/// Some ranks may be in other processes. An operation whose own ranks have all arrived then goes on in stages, sums in
+/// this process and messages to the others in turn; the thread of the exchange takes pieces too.
+class ThreadGroup final : public JobMember, public std::enable_shared_from_this<ThreadGroup> {
  public:
   class Operation;
 
   ThreadGroup(int size, const ThreadGroupOptions& options);
+  /// Of this process's ranks of the world.
+  ThreadGroup(const RanksOfProcesses& world, double timeout_s);
+  /// From now on the job's failures are the group's.
+  void join_job();
 
   /// Publishes `rank`'s call, takes pieces of whatever is ready, and returns. Never waits for a rank. Throws the
   /// group's failure, 76 where the call disagrees with another rank's; the call isn't published then.
@@ -65,26 +74,41 @@ class ThreadGroup {
   /// long: it doesn't wait for pieces.
   void fail(ExitCode code, const std::string& sentence);
 
-  int size() const { return size_; }
+  void on_job_failure(const JobFailure& failure) override;
+
+  /// Over all processes.
+  int size() const { return world_ ? world_->shape.ranks() : ranks_.size(); }
+  bool spans_processes() const { return world_.has_value(); }
 
  private:
-  struct Failure {
-    ExitCode code;
-    std::string sentence;
-  };
   using Lock = std::unique_lock<std::mutex>;
 
-  void fail_locked(ExitCode code, const std::string& sentence);
+  void fail_locked(const JobFailure& failure);
+  /// Fails, tells the other processes, and throws. Unlocks.
+  [[noreturn]] void fail_and_throw(Lock& lock, ExitCode code, const std::string& sentence);
   [[noreturn]] void throw_failure() const;
-  void make_ready(const std::shared_ptr<Operation>& operation);
+  void make_ready(Lock& lock, const std::shared_ptr<Operation>& operation);
+  ExchangePlan plan_of(const Operation& operation) const;
+  // A stage: its pieces, once these are finished its messages, then the next one or the operation's end.
+  void begin_stage(const std::shared_ptr<Operation>& operation);
+  void go_on(const std::shared_ptr<Operation>& operation);
+  void end_stage(const std::shared_ptr<Operation>& operation);
+  /// Whether other processes take part in it.
+  bool is_exchanged(const Operation& operation) const;
+  Transfer transfer_of(const std::shared_ptr<Operation>& operation);
+  void add_header(Transfer& transfer, const std::shared_ptr<Operation>& operation);
+  void on_messages_done(const std::shared_ptr<Operation>& operation);
   /// The ranks of an operation among those of the links.
   std::vector<int> link_ranks_of(const Operation& operation) const;
   void work(Lock& lock);
   void spin(const Operation& operation) const;
 
-  const int size_;
+  const int place_ = 0;  ///< of this process among the world's
+  const RankRun ranks_;  ///< of this process
+  const std::optional<RanksOfProcesses> world_;
+  const int first_tag_ = 0;  ///< of the group's messages
   const double timeout_s_;
-  const bool meet_only_;
+  const bool meet_only_ = false;
   const std::shared_ptr<SimulatedLinks> links_;
   std::vector<int> link_ranks_;
 
@@ -92,8 +116,9 @@ class ThreadGroup {
   std::mutex mutex_;
   // Signalled when an operation becomes ready or done, on failure, and when the last worker leaves a failed operation.
   std::condition_variable changed_;
-  std::optional<Failure> failure_;
+  std::optional<JobFailure> failure_;
   std::map<OperationKey, std::shared_ptr<Operation>> gathering_;
+  std::set<int64_t> exchanged_;                    // numbers of the collectives that messages are under way of
   std::vector<std::shared_ptr<Operation>> ready_;  // those with pieces that nobody has taken yet, oldest first
   // What a spinning rank looks at without the mutex.
   std::atomic<bool> failed_ = false;

@@ -1,9 +1,9 @@
 #include "comm/thread_operation.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace dptrain {
 namespace {
@@ -18,13 +18,22 @@ int64_t pieces_of(const TreeSum& sum) { return (sum.elements + piece_elements(su
 
 }  // namespace
 
-ThreadGroup::Operation::Operation(const OperationKey& key, int group_size)
-    : key_(key), calls_(key.is_message() ? 2 : group_size) {}
+ThreadGroup::Operation::Operation(const OperationKey& key, const RankRun& ranks)
+    : key_(key),
+      ranks_(ranks),
+      calls_(static_cast<size_t>(!key.is_message() ? ranks.size()
+                                 : has_both_ends() ? 2
+                                                   : 1)) {}
 
-int ThreadGroup::Operation::slot(int rank) const { return key_.is_message() ? (rank == key_.to ? 1 : 0) : rank; }
+int ThreadGroup::Operation::slot(int rank) const {
+  if (!key_.is_message()) return rank - ranks_.begin;
+  return has_both_ends() && rank == key_.to ? 1 : 0;
+}
 
 int ThreadGroup::Operation::rank_of(int slot) const {
-  return key_.is_message() ? (slot == 1 ? key_.to : key_.from) : slot;
+  if (!key_.is_message()) return ranks_.begin + slot;
+  if (has_both_ends()) return slot == 1 ? key_.to : key_.from;
+  return ranks_.contains(key_.from) ? key_.from : key_.to;
 }
 
 std::string ThreadGroup::Operation::name() const {
@@ -68,24 +77,40 @@ std::vector<int> ThreadGroup::Operation::ranks() const {
 }
 
 std::string ThreadGroup::Operation::overdue(int rank, double waited_s) const {
-  const CommCall& call = *calls_[slot(rank)];
   std::vector<int> missing;
   for (int s = 0; s < static_cast<int>(calls_.size()); ++s) {
     if (!calls_[s]) missing.push_back(rank_of(s));
   }
+  return overdue(rank, waited_s, missing);
+}
+
+std::string ThreadGroup::Operation::overdue(int rank, double waited_s, const std::vector<int>& missing) const {
+  const CommCall& call = *calls_[slot(rank)];
   const CommBuffer& payload = call.payload();
   const std::string size = call.kind == CommKind::barrier ? ""
                                                           : fmt::format(" {}[{}] ({} bytes)", dtype_name(payload.dtype),
                                                                         payload.elements, payload.bytes());
-  return fmt::format("rank {} waited {:g} s in {} #{}{} for rank{} {}", rank, waited_s, comm_kind_name(call.kind),
-                     key_.number, size, missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+  return fmt::format("rank {} waited {:g} s in {} #{}{} for {}", rank, waited_s, comm_kind_name(call.kind), key_.number,
+                     size, rank_names(missing));
 }
 
-void ThreadGroup::Operation::make_ready(bool meet_only) {
+void ThreadGroup::Operation::make_ready(ExchangePlan plan) {
   ready = true;
-  if (meet_only) return;
-  sums_ = sums_of(all_calls());
-  for (const TreeSum& sum : sums_) pieces += pieces_of(sum);
+  plan_ = std::move(plan);
+  if (plan_.stages.empty()) plan_.stages.emplace_back();
+  cut_into_pieces();
+}
+
+void ThreadGroup::Operation::next_stage() {
+  ++stage_;
+  cut_into_pieces();
+}
+
+void ThreadGroup::Operation::cut_into_pieces() {
+  pieces = 0;
+  for (const TreeSum& sum : stage().sums) pieces += pieces_of(sum);
+  finished_pieces = 0;
+  next_piece_ = 0;
 }
 
 int64_t ThreadGroup::Operation::take_and_run_pieces(const std::atomic<bool>& stop) noexcept {
@@ -102,7 +127,7 @@ int64_t ThreadGroup::Operation::take_and_run_pieces(const std::atomic<bool>& sto
 }
 
 void ThreadGroup::Operation::run_piece(int64_t piece) const noexcept {
-  for (const TreeSum& sum : sums_) {
+  for (const TreeSum& sum : stage().sums) {
     const int64_t count = pieces_of(sum);
     if (piece < count) {
       const int64_t begin = piece * piece_elements(sum);

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <numeric>
 
 #include "tensor/half_precision.h"
 
@@ -15,11 +16,10 @@ namespace {
 // KiB), so that memory sees each input read once and each output written once.
 constexpr int64_t kBlockBytes = 4096;
 
-// Temporaries that `fold` needs beside `result`, T(n). Up to 4 inputs none. Above, the left half is folded into
-// `result` with T(left), then the right half into a temporary, which leaves it T(right) more: T(n) = max(T(left), 1 +
-// T(right)). right <= left <= the next lower power of two, so T(2^k) = 1 + T(2^(k-1)) = k - 2 bounds them all: 8 for
-// 1024 inputs.
-constexpr int kTemporaries = std::countr_zero(unsigned{kMaxTreeInputs}) - 2;
+// Temporaries that a fold of n ranks needs beside `result`, T(n). The left half is folded into `result` with T(left),
+// then the right half into a temporary, which leaves it T(right) more: T(n) = max(T(left), 1 + T(right)). right <= left
+// <= the next lower power of two, so T(2^k) <= 1 + T(2^(k-1)) <= k bounds them all.
+constexpr int kTemporaries = std::countr_zero(unsigned{kMaxTreeInputs});
 
 // `result` and `spare` overlap neither each other nor an input.
 template <class T>
@@ -49,32 +49,77 @@ void fold(const T* const* in, int ranks, int64_t count, T* __restrict result, T*
   for (int64_t i = 0; i < count; ++i) result[i] += right[i];
 }
 
-// The same of numbers of 16 bits, which are widened as they are read: one temporary more for either half, T(2^k) = k.
-constexpr int kWidenedTemporaries = std::countr_zero(unsigned{kMaxTreeInputs});
+/// How many of the first inputs are in the left half of the tree over `ranks` ranks, of which each has `widths`. Inputs
+/// are whole subtrees, so that one of them ends there.
+int left_inputs(const int* widths, int ranks) {
+  const int left = tree_left_ranks(ranks);
+  int inputs = 0;
+  for (int before = 0; before < left; ++inputs) before += widths[inputs];
+  return inputs;
+}
+
+/// The same as `fold` of inputs that are subtrees themselves, `ranks` ranks in all.
+template <class T>
+void fold_shaped(const T* const* in, const int* widths, int ranks, int64_t count, T* __restrict result,
+                 T* __restrict spare) {
+  if (widths[0] == ranks) {
+    std::memcpy(result, in[0], static_cast<size_t>(count) * sizeof(T));
+    return;
+  }
+  const int left = left_inputs(widths, ranks), left_ranks = tree_left_ranks(ranks);
+  fold_shaped(in, widths, left_ranks, count, result, spare);
+  const T* right = in[left];
+  if (widths[left] != ranks - left_ranks) {
+    fold_shaped(in + left, widths + left, ranks - left_ranks, count, spare, spare + kBlockBytes / sizeof(T));
+    right = spare;
+  }
+  for (int64_t i = 0; i < count; ++i) result[i] += right[i];
+}
+
+// The same of numbers of 16 bits, which are widened as they are read.
 constexpr int64_t kWidenedBlock = kBlockBytes / static_cast<int64_t>(sizeof(float));
 
 template <class Half>
-void fold_widened(const Half* const* in, int ranks, int64_t count, float* __restrict result, float* __restrict spare) {
-  if (ranks == 1) {
-    for (int64_t i = 0; i < count; ++i) result[i] = widened(in[0][i]);
+void fold_widened(const void* const* in, const int* widths, int ranks, int64_t at, int64_t count,
+                  float* __restrict result, float* __restrict spare) {
+  if (widths[0] == ranks) {
+    if (ranks == 1) {
+      const Half* from = static_cast<const Half*>(in[0]) + at;
+      for (int64_t i = 0; i < count; ++i) result[i] = widened(from[i]);
+    } else {
+      std::memcpy(result, static_cast<const float*>(in[0]) + at, static_cast<size_t>(count) * sizeof(float));
+    }
     return;
   }
-  const int left = tree_left_ranks(ranks);
-  fold_widened(in, left, count, result, spare);
-  fold_widened(in + left, ranks - left, count, spare, spare + kWidenedBlock);
+  const int left = left_inputs(widths, ranks), left_ranks = tree_left_ranks(ranks);
+  fold_widened<Half>(in, widths, left_ranks, at, count, result, spare);
+  fold_widened<Half>(in + left, widths + left, ranks - left_ranks, at, count, spare, spare + kWidenedBlock);
   for (int64_t i = 0; i < count; ++i) result[i] += spare[i];
 }
 
+/// The widths of a sum, and how many ranks they are in all.
+struct Widths {
+  explicit Widths(const TreeSum& sum) : of_inputs(sum.widths) {
+    if (of_inputs.empty()) of_inputs.assign(sum.inputs.size(), 1);
+    ranks = std::accumulate(of_inputs.begin(), of_inputs.end(), 0);
+  }
+  std::vector<int> of_inputs;
+  int ranks;
+};
+
 template <class Half>
 void sum_halves(const TreeSum& sum, int64_t begin, int64_t end) {
-  alignas(64) float temporaries[(1 + kWidenedTemporaries) * kWidenedBlock];
+  alignas(64) float temporaries[(1 + kTemporaries) * kWidenedBlock];
   Half rounded[kWidenedBlock];
-  const Half* at[kMaxTreeInputs];
-  const int ranks = static_cast<int>(sum.inputs.size());
+  const Widths widths(sum);
   for (int64_t i = begin; i < end; i += kWidenedBlock) {
     const int64_t count = std::min(kWidenedBlock, end - i);
-    for (int r = 0; r < ranks; ++r) at[r] = static_cast<const Half*>(sum.inputs[r]) + i;
-    fold_widened(at, ranks, count, temporaries, temporaries + kWidenedBlock);
+    fold_widened<Half>(sum.inputs.data(), widths.of_inputs.data(), widths.ranks, i, count, temporaries,
+                       temporaries + kWidenedBlock);
+    if (sum.partial) {
+      for (void* output : sum.outputs) std::memcpy(static_cast<float*>(output) + i, temporaries, count * sizeof(float));
+      continue;
+    }
     for (int64_t k = 0; k < count; ++k) rounded[k] = rounded_to<Half>(temporaries[k]);
     for (void* output : sum.outputs) std::memcpy(static_cast<Half*>(output) + i, rounded, count * sizeof(Half));
   }
@@ -85,11 +130,16 @@ void sum_range(const TreeSum& sum, int64_t begin, int64_t end) {
   constexpr int64_t block = kBlockBytes / static_cast<int64_t>(sizeof(T));
   alignas(64) T temporaries[(1 + kTemporaries) * block];
   const T* at[kMaxTreeInputs];
-  const int ranks = static_cast<int>(sum.inputs.size());
+  const int inputs = static_cast<int>(sum.inputs.size());
+  const bool shaped = !sum.widths.empty();
+  const Widths widths = shaped ? Widths(sum) : Widths(TreeSum{});
   for (int64_t i = begin; i < end; i += block) {
     const int64_t count = std::min(block, end - i);
-    for (int r = 0; r < ranks; ++r) at[r] = static_cast<const T*>(sum.inputs[r]) + i;
-    fold(at, ranks, count, temporaries, temporaries + block);
+    for (int r = 0; r < inputs; ++r) at[r] = static_cast<const T*>(sum.inputs[r]) + i;
+    if (shaped)
+      fold_shaped(at, widths.of_inputs.data(), widths.ranks, count, temporaries, temporaries + block);
+    else
+      fold(at, inputs, count, temporaries, temporaries + block);
     for (void* output : sum.outputs) std::memcpy(static_cast<T*>(output) + i, temporaries, count * sizeof(T));
   }
 }
@@ -107,12 +157,16 @@ void copy_range(const TreeSum& sum, int64_t begin, int64_t end) {
 
 int tree_left_ranks(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1))); }
 
+DType partial_sum_dtype(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16 ? DType::f32 : dtype; }
+
 bool can_sum(DType dtype) { return dtype != DType::u8; }
 
 void TreeSum::run(int64_t begin, int64_t end) const noexcept {
   assert(!inputs.empty() && inputs.size() <= kMaxTreeInputs);
   if (begin >= end) return;
-  if (inputs.size() == 1) return copy_range(*this, begin, end);
+  const bool is_rounded = dtype != partial_sum_dtype(dtype);
+  const bool is_of_many = is_rounded && !widths.empty() && widths.front() > 1;
+  if (inputs.size() == 1 && !is_of_many && !(is_rounded && partial)) return copy_range(*this, begin, end);
   switch (dtype) {
     case DType::f32: return sum_range<float>(*this, begin, end);
     case DType::f64: return sum_range<double>(*this, begin, end);

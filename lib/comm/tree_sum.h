@@ -13,6 +13,9 @@ constexpr int kMaxTreeInputs = 1024;
 /// How many of `ranks` ranks (2 or more) are in the left half of their tree: the largest power of two below `ranks`.
 int tree_left_ranks(int ranks);
 
+/// The type of the sum of several values that is to be added to others.
+DType partial_sum_dtype(DType dtype);
+
 /// Whether values of this type can be summed; u8 is for copies alone. Integers wrap around. bf16 and f16 are added in
 /// f32, and their sum is rounded once, to nearest.
 bool can_sum(DType dtype);
@@ -22,11 +25,17 @@ bool can_sum(DType dtype);
 ///
 /// Elements are independent of each other: parts may be run by different threads, in any order, without changing a bit.
 /// An output may be one of the inputs; apart from that no two of them overlap.
+///
+/// An input may itself be the sum of a whole subtree, computed elsewhere: `widths` says of how many ranks each is, one
+/// each by default, and the order is that of the tree over all these ranks. Sums of several bf16 or f16 that are to be
+/// added to others are `partial`: f32, not rounded yet, as inputs of a width above 1 are.
 struct TreeSum {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   int64_t elements = 0;
   DType dtype = DType::f32;
+  std::vector<int> widths = {};
+  bool partial = false;
 
   /// Sums elements begin to end - 1. The dtype must be one that can be summed, unless there is one input.
   void run(int64_t begin, int64_t end) const noexcept;

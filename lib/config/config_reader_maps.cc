@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "base/nearest_name.h"
@@ -53,7 +54,8 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, cons
   for (const auto& [key, value] : node.map)
     if (is_name(key)) keys_that_are_names.push_back(key);
   if (keys_that_are_names.size() == 1) return keys_that_are_names.front();
-  std::string advice = fmt::format("add name: {}", yaml_text(names.front()));
+  const auto* by_default = std::get_if<std::string>(&record.shape.otherwise);
+  std::string advice = fmt::format("add name: {}", yaml_text(by_default != nullptr ? *by_default : names.front()));
   for (const auto& [key, value] : node.map)
     if (const auto near = nearest_name(key, names); !near.empty()) advice = fmt::format("did you mean '{}'?", near);
   pass_.note(mapping_, node.origin,

@@ -25,8 +25,9 @@ class BatchLoader::Worker {
                       !options_.devices.empty(),
                   "a loader of {} samples a batch, {} ahead, for {} devices", options_.batch_size,
                   options_.batches_ahead, options_.devices.size());
-    DPTRAIN_CHECK(split_.parts() == static_cast<int>(options_.devices.size()), "{} weights for {} parts",
-                  split_.parts(), options_.devices.size());
+    const auto end = options_.first_part + static_cast<int>(options_.devices.size());
+    DPTRAIN_CHECK(options_.first_part >= 0 && end <= split_.parts(), "{} weights for parts {} to {}", split_.parts(),
+                  options_.first_part, end - 1);
     thread_ = std::thread([this] { run(); });
   }
   Worker(const Worker&) = delete;
@@ -126,23 +127,29 @@ class BatchLoader::Worker {
       if (begin == end) continue;
       auto micro = prepare_micro_batch(epoch, samples.subspan(as_size(begin), as_size(end - begin)));
       if (!micro) return nullptr;
-      for (const BatchPart& part : micro->parts) add_counts(counted_labels(part), batch->counts);
+      add_counts(micro->counts, batch->counts);
       batch->micro_batches.push_back(*std::move(micro));
     }
     return batch;
   }
 
   std::optional<MicroBatch> prepare_micro_batch(const Epoch& epoch, std::span<const int64_t> samples) {
-    MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .parts = {}};
+    MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .counts = {}, .parts = {}};
+    const PartOptions options{.augmentations = options_.augmentations, .epoch = epoch.number};
     for (int p = 0; p < split_.parts(); ++p) {
       {
         const std::lock_guard lock(mutex_);
         if (abandoned(epoch.generation)) return std::nullopt;
       }
       const auto [begin, end] = split_.range(p, micro.samples);
-      micro.parts.push_back(load_part(*dataset_, samples.subspan(as_size(begin), as_size(end - begin)),
-                                      *options_.devices[as_size(p)],
-                                      {.augmentations = options_.augmentations, .epoch = epoch.number}));
+      const auto of_part = samples.subspan(as_size(begin), as_size(end - begin));
+      const int device = p - options_.first_part;
+      if (device < 0 || device >= static_cast<int>(options_.devices.size())) {
+        add_counts(counted_labels(*dataset_, of_part, options), micro.counts);
+        continue;
+      }
+      micro.parts.push_back(load_part(*dataset_, of_part, *options_.devices[as_size(device)], options));
+      add_counts(counted_labels(micro.parts.back()), micro.counts);
     }
     return micro;
   }

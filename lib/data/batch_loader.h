@@ -14,8 +14,9 @@ namespace dptrain {
 
 /// What is computed in one forward and backward pass, cut into parts; a part may be empty.
 struct MicroBatch {
-  int64_t samples = 0;  ///< over all parts, at least one
-  std::vector<BatchPart> parts;
+  int64_t samples = 0;           ///< over all parts, those of other processes too; at least one
+  std::vector<int64_t> counts;   ///< the labels of each output that count, over all parts
+  std::vector<BatchPart> parts;  ///< of this process
 };
 
 /// One optimizer step's samples. Micro-batch m of A holds samples floor(m*B/A) to floor((m+1)*B/A) of the batch of B;
@@ -36,7 +37,9 @@ struct BatchLoaderOptions {
   ops::Augmentations augmentations = {};
   /// The device of each part; one entry per part. They outlive the loader and its batches.
   std::vector<Device*> devices = {};
-  /// How a micro-batch's samples are shared out among the parts; by default evenly.
+  /// Which of the split's parts these are, where other processes load the others: those from this one on.
+  int first_part = 0;
+  /// How a micro-batch's samples are shared out among all parts; by default evenly among the devices.
   std::optional<BatchSplit> split = {};
   /// Batches prepared ahead of the one in use.
   int batches_ahead = 2;

@@ -112,6 +112,11 @@ std::vector<int64_t> counted_labels(const BatchPart& part) {
   return counts;
 }
 
+std::vector<int64_t> counted_labels(const Dataset& dataset, std::span<const int64_t> samples,
+                                    const PartOptions& options) {
+  return counted_labels(load(dataset, samples, nullptr, options));
+}
+
 BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
                     const PartOptions& options) {
   BatchPart part = load(dataset, samples, &device, options);

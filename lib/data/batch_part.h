@@ -50,6 +50,9 @@ void pad_predicted(BatchPart& part);
 
 /// The labels of each output that count.
 std::vector<int64_t> counted_labels(const BatchPart& part);
+/// Those that a part of these samples would have, which isn't loaded: of images all; of text what is predicted of them.
+std::vector<int64_t> counted_labels(const Dataset& dataset, std::span<const int64_t> samples,
+                                    const PartOptions& options);
 
 /// Puts these samples, in this order, into memory of `device`; there may be none. Complete when it returns;
 /// for a GPU only images' numbers and labels are put together. `dataset` must outlive the part.

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "base/clock.h"
 #include "tensor/tensor.h"
@@ -92,8 +94,10 @@ class Caller {
   int64_t turn_ = 0;
 };
 
-CommSpeed measured(RankTeam& team, CommKind kind, int64_t bytes, int repeats) {
+/// Nothing where it was stopped.
+std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, const CommSpeedOptions& options) {
   CommSpeed speed{.kind = kind};
+  std::atomic<bool> is_stopped = false;
   std::vector<double> seconds, copy_s;
   team.run(fmt::format("measuring {}", comm_kind_name(kind)), [&](int rank) {
     Communicator& communicator = team.communicator(rank);
@@ -109,7 +113,11 @@ CommSpeed measured(RankTeam& team, CommKind kind, int64_t bytes, int repeats) {
       communicator.barrier();
       if (rank == 0) into.push_back(seconds_since(begun));
     };
-    for (int i = 0; i < repeats; ++i) {
+    for (int i = 0; i < options.repeats; ++i) {
+      // The first rank decides. It comes here again once all others have read it and gone on.
+      if (rank == 0 && options.stopped) is_stopped = options.stopped();
+      communicator.barrier();
+      if (is_stopped) return;
       timed(seconds, [&] { caller.run(caller.call(kind)); });
       if (copies) timed(copy_s, [&] { caller.copy(sent / team.size()); });
     }
@@ -118,6 +126,7 @@ CommSpeed measured(RankTeam& team, CommKind kind, int64_t bytes, int repeats) {
       speed.sent_bytes = sent;
     }
   });
+  if (is_stopped) return std::nullopt;
   speed.seconds = median(seconds);
   if (!copy_s.empty()) speed.copy_s = median(copy_s);
   return speed;
@@ -127,8 +136,13 @@ CommSpeed measured(RankTeam& team, CommKind kind, int64_t bytes, int repeats) {
 
 std::vector<CommSpeed> measure_comm(RankTeam& team, const CommSpeedOptions& options) {
   std::vector<CommSpeed> speeds;
-  for (const CommKind kind : kKinds)
-    for (const int64_t bytes : options.bytes) speeds.push_back(measured(team, kind, bytes, options.repeats));
+  for (const CommKind kind : kKinds) {
+    for (const int64_t bytes : options.bytes) {
+      const auto speed = measured(team, kind, bytes, options);
+      if (!speed) return speeds;
+      speeds.push_back(*speed);
+    }
+  }
   return speeds;
 }
 

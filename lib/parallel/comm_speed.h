@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "comm/comm_call.h"
@@ -24,11 +25,14 @@ struct CommSpeed {
 struct CommSpeedOptions {
   std::vector<int64_t> bytes = {};
   int repeats = 20;
+  /// Asked between two calls, on a rank's thread: whether to measure no more. May be empty.
+  std::function<bool()> stopped = {};
 };
 
 /// Measures all_reduce, reduce_scatter, all_gather, reduce and broadcast of f32 over a team's ranks, each in turns with
 /// copies of as many bytes by the same threads. The buffers of successive calls are others, together twice the last
-/// level cache of this machine or more, so that all of them come from memory.
+/// level cache of this machine or more, so that all of them come from memory. Where it was stopped, what was measured
+/// until then.
 std::vector<CommSpeed> measure_comm(RankTeam& team, const CommSpeedOptions& options);
 
 }  // namespace dptrain::parallel

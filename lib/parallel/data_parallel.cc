@@ -44,8 +44,7 @@ BatchSplit DataParallel::batch_split() {
 }
 
 void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  for (int rank = 0; rank < ranks(); ++rank)
-    for (const BatchPart* part : parts_of(*batch, rank)) count_samples(rank, part->samples());
+  count_samples(*batch);
   steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) {
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);

@@ -36,8 +36,8 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   BucketOptions buckets = options.buckets;
   buckets.leave_out_last = planted_ == PlantedFault::bucket_left_out;
   std::vector<OwnedRange> owners;
-  if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), ranks());
-  if (options.compress.method != CompressionOptions::Method::none && ranks() > 1) {
+  if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), world_size());
+  if (options.compress.method != CompressionOptions::Method::none && world_size() > 1) {
     start_compression(context, options);
     return;
   }
@@ -73,9 +73,7 @@ void Ddp::start_compression(const StrategyContext& context, const Options& optio
 }
 
 void Ddp::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  for (int rank = 0; rank < ranks(); ++rank) {
-    for (const BatchPart* part : parts_of(*batch, rank)) count_samples(rank, part->samples());
-  }
+  count_samples(*batch);
   steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) { step_on(rank, *batch, numbers); });
 }
 
@@ -91,7 +89,7 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   };
   StepTotals totals = StepTotals::of(batch);
   if (planted_ == PlantedFault::divided_twice)
-    for (int64_t& count : totals.counts) count *= ranks();
+    for (int64_t& count : totals.counts) count *= world_size();
   own.begin_step(parts, numbers, totals);
   statistics(rank).begin_step();
   Communicator& communicator = team().communicator(rank);

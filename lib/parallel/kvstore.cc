@@ -34,9 +34,7 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
 }
 
 void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  for (int rank = 0; rank < ranks(); ++rank) {
-    for (const BatchPart* part : parts_of(*batch, rank)) count_samples(rank, part->samples());
-  }
+  count_samples(*batch);
   steps_.give(numbers, [this, batch = std::move(batch), numbers](int rank) {
     const StepParts parts = parts_of(*batch, rank);
     Replica& own = replica(rank);

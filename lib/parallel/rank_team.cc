@@ -18,6 +18,8 @@ Error described(const Device& device, int rank, int size, const std::string& wha
   const auto sentence = [&](const char* cause) { return fmt::format("{}, {}: {}", who, what, cause); };
   try {
     std::rethrow_exception(failure);
+  } catch (const JobError& error) {
+    return error;
   } catch (const Error& error) {
     return Error(error.code(), sentence(error.what()));
   } catch (const std::bad_alloc&) {
@@ -33,7 +35,8 @@ RankTeam::RankTeam(const Options& options)
     : communicator_options_{
           .timeout_s = options.timeout_s,
           .deterministic = options.deterministic,
-          .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr} {
+          .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr,
+          .world = options.world} {
   const int size = static_cast<int>(options.devices.size());
   DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
                 options.threads.size());
@@ -50,12 +53,15 @@ RankTeam::RankTeam(const Options& options)
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
   communicators_ = make_communicators(devices, communicator_options_);
-  host_communicators_ = make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
+                                      : make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  if (options.world) exchange_ = options.world->exchange;
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
+  DPTRAIN_CHECK(!spans_processes(), "a group of some ranks of several processes");
   std::vector<Device*> devices;
   for (const int rank : ranks) devices.push_back(&device(rank));
   CommunicatorOptions group_options = communicator_options_;
@@ -102,13 +108,14 @@ std::exception_ptr RankTeam::root_cause() {
 }
 
 void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {
-  const Error error = described(device(rank), rank, size(), what, failure);
+  const Error error = described(device(rank), first_rank() + rank, world_size(), what, failure);
   {
     const std::lock_guard lock(mutex_);
     // Later failures are consequences: the others stop because this one did.
     if (root_cause_) return;
     root_cause_ = std::make_exception_ptr(error);
   }
+  if (exchange_ != nullptr) exchange_->fail({.code = error.code(), .sentence = error.what()});
   communicator(rank).abort(error.what());
   host_communicator(rank).abort(error.what());
   for (const Group& group : groups_) group.communicators.front()->abort(error.what());

@@ -15,7 +15,8 @@
 namespace dptrain::parallel {
 
 /// The ranks of this process: a device, a communicator and a thread each. A rank that fails makes all others stop with
-/// its cause.
+/// its cause. They are numbered from 0 here, also where processes before this one have ranks of the same world: rank r
+/// is then rank first_rank() + r of it.
 class RankTeam {
  public:
   struct Options {
@@ -25,12 +26,18 @@ class RankTeam {
     double timeout_s = 300;          ///< of every wait for another rank
     bool deterministic = false;      ///< of GPUs; see DeviceOptions
     bool tf32 = false;
-    std::optional<LinkSpec> links = {};  ///< that communication is held to
+    std::optional<LinkSpec> links = {};          ///< that communication is held to
+    std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
 
   int size() const { return static_cast<int>(devices_.size()); }
+  int world_size() const { return communicators_.front()->size(); }
+  int first_rank() const { return communicators_.front()->rank(); }
+  /// Whether it is rank 0 of the world.
+  bool is_first(int rank) const { return first_rank() + rank == 0; }
+  bool spans_processes() const { return world_size() > size(); }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
   Communicator& communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
@@ -64,6 +71,7 @@ class RankTeam {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
+  ProcessExchange* exchange_ = nullptr;  ///< with other processes, where there are any
   struct Group {
     std::vector<int> ranks;
     std::vector<std::unique_ptr<Communicator>> communicators;

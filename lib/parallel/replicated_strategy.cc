@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
+#include "parallel/world_results.h"
 
 namespace dptrain::parallel {
 
@@ -22,6 +24,14 @@ int64_t most_at_once(const StrategyContext& context) {
   if (context.shards == 0) return context.micro_batch_samples;
   const auto devices = static_cast<int64_t>(context.team.devices.size());
   return std::max<int64_t>(1, context.micro_batch_samples * devices / context.shards);
+}
+
+/// Steps whose scores travel to another process together.
+constexpr int64_t kStepsOfScores = 32;
+
+RankRun own_ranks(const StrategyContext& context) {
+  const auto& world = context.team.world;
+  return world ? world->own_ranks() : RankRun{0, static_cast<int>(context.team.devices.size())};
 }
 
 }  // namespace
@@ -45,12 +55,13 @@ Score& Score::operator+=(const Score& other) {
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
     : ReplicatedStrategy(context, [&](int rank) {
-        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = rank == 0}};
+        const RankRun own = own_ranks(context);
+        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = own.begin + rank == 0}};
       }) {}
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
     : team_(context.team),
-      split_(context.split ? *context.split : BatchSplit::even(team_.size())),
+      split_(context.split ? *context.split : BatchSplit::even(team_.world_size())),
       shards_(context.shards),
       most_at_once_(most_at_once(context)),
       part_communicators_(static_cast<size_t>(team_.size())),
@@ -58,8 +69,10 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       statistics_(replicas_.size()),
       samples_(replicas_.size()),
       reported_(replicas_.size()),
-      results_(replicas_.size()),
-      reported_skipped_(replicas_.size()) {
+      // The process that has rank 0 gets all of them.
+      results_(static_cast<size_t>(team_.is_first(0) ? team_.world_size() : team_.size())),
+      reported_skipped_(replicas_.size()),
+      averages_weights_(context.replica.average_decay.has_value()) {
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   const bool local = context.planted == PlantedFault::local_statistics;
@@ -71,7 +84,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     const ReplicaPart& part = parts[static_cast<size_t>(rank)];
     ReplicaSpec of_rank = spec;
     of_rank.part = part.stages;
-    of_rank.shards = shards_ / ranks();
+    of_rank.shards = shards_ / world_size();
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
     statistics_[static_cast<size_t>(rank)] =
         std::make_unique<SharedStatistics>(batch_norm, part_communicator(rank), replica(rank));
@@ -92,7 +105,7 @@ void ReplicatedStrategy::form_part_groups(const std::vector<ReplicaPart>& parts)
 }
 
 void ReplicatedStrategy::set_split(const BatchSplit& split) {
-  DPTRAIN_CHECK(split.parts() == ranks(), "a split of {} parts for {} ranks", split.parts(), ranks());
+  DPTRAIN_CHECK(split.parts() == world_size(), "a split of {} parts for {} ranks", split.parts(), world_size());
   split_ = split;
 }
 
@@ -101,7 +114,13 @@ std::vector<double> ReplicatedStrategy::measure_speeds(const Dataset& dataset, i
   samples = std::min(samples, dataset.samples());
   team_.run("measuring the devices' speed",
             [&](int rank) { speeds[static_cast<size_t>(rank)] = replica(rank).measure_speed(dataset, samples); });
-  return speeds;
+  if (!team_.spans_processes()) return speeds;
+  std::vector<double> of_world;
+  team_.run("exchanging the devices' speed", [&](int rank) {
+    const auto all = gather_values(team_.host_communicator(rank), speeds[static_cast<size_t>(rank)]);
+    if (rank == 0) of_world = all;
+  });
+  return of_world;
 }
 
 int64_t ReplicatedStrategy::evaluation_samples(const Dataset& dataset) const {
@@ -131,7 +150,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
   team_.run("evaluation", [&](int rank) {
     share_weights(rank);
     exchange_average(rank);
-    for (int64_t block = rank; block < blocks && !incomplete; block += team_.size()) {
+    for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
       if (stopped()) {
         incomplete = true;
         break;
@@ -140,24 +159,44 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
       results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
     }
     exchange_average(rank);
+    if (team_.spans_processes() && any_rank(team_.host_communicator(rank), incomplete)) {
+      incomplete = true;
+    } else if (team_.spans_processes()) {
+      gather_blocks(rank, results);
+    }
   });
   if (incomplete) return std::nullopt;
   return total(results);
 }
 
+void ReplicatedStrategy::gather_blocks(int rank, std::vector<StepResults>& results) {
+  const auto ranks = static_cast<size_t>(world_size());
+  std::vector<StepResults> own;
+  for (auto block = static_cast<size_t>(first_rank() + rank); block < results.size(); block += ranks)
+    own.push_back(results[block]);
+  const auto all = parallel::gather_results(team_.host_communicator(rank), own);
+  for (size_t other = replicas_.size(); other < all.size(); ++other)
+    for (size_t i = 0; i < all[other].size(); ++i) results[other + i * ranks] = all[other][i];
+}
+
 void ReplicatedStrategy::exchange_average(int rank) {
-  if (replica(0).average() == nullptr) return;
-  if (rank == 0) replica(0).average()->swap_with(replica(0).model());
+  if (!averages_weights_) return;
+  if (team_.is_first(rank)) replica(0).average()->swap_with(replica(0).model());
   broadcast_from_first(rank, replica(rank).model().weights());
   replica(rank).model().refresh_copies();
 }
 
 StepParts ReplicatedStrategy::parts_of(const Batch& batch, int rank) {
-  const int each = shards_ > 0 ? shards_ / ranks() : 1;
+  const int each = shards_ > 0 ? shards_ / world_size() : 1;
   StepParts parts;
   for (int part = rank * each; part < (rank + 1) * each; ++part)
     for (const MicroBatch& micro : batch.micro_batches) parts.push_back(&micro.parts[static_cast<size_t>(part)]);
   return parts;
+}
+
+void ReplicatedStrategy::count_samples(const Batch& batch) {
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* part : parts_of(batch, rank)) count_samples(rank, part->samples());
 }
 
 std::vector<Device*> ReplicatedStrategy::part_devices() {
@@ -179,11 +218,26 @@ void ReplicatedStrategy::keep_results(int rank, bool all) {
   std::ranges::move(finished, std::back_inserter(results_[static_cast<size_t>(rank)]));
 }
 
+void ReplicatedStrategy::gather_results(int rank) {
+  const auto at = static_cast<size_t>(rank);
+  std::unique_lock lock(results_mutex_);
+  const std::vector<StepResults> own(results_[at].begin(), results_[at].end());
+  lock.unlock();
+  const auto all = parallel::gather_results(team_.host_communicator(rank), own);
+  lock.lock();
+  for (size_t other = replicas_.size(); other < all.size(); ++other)
+    std::ranges::copy(all[other], std::back_inserter(results_[other]));
+}
+
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
-  if (all) {
+  // Between processes results travel together, and so seldom that it costs nothing.
+  const bool travels = team_.spans_processes();
+  if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
+  if (all || travels) {
     team_.run("finishing the steps under way", [&](int rank) {
       keep_results(rank, true);
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
+      if (travels) gather_results(rank);
     });
   }
   std::vector<Score> scores;
@@ -216,11 +270,11 @@ TrainingState ReplicatedStrategy::training_state() {
   TrainingState state;
   team_.run("reading the training's state", [&](int rank) {
     make_room(rank);
-    if (rank == 0) state = replica(0).training_state();
+    if (team_.is_first(rank)) state = replica(0).training_state();
     const CommCounts before = team_.communicator(rank).counts();
     std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
     std::vector<nn::NamedValues> compression = compression_state(rank);
-    if (rank == 0) {
+    if (team_.is_first(rank)) {
       std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
       state.compression = std::move(compression);
     }
@@ -281,7 +335,13 @@ std::vector<RunningValues> ReplicatedStrategy::running_values() {
     for (const nn::RunningState* state : replica(rank).model().states())
       by_rank[static_cast<size_t>(rank)].push_back(state->value.values());
   });
-  return by_rank;
+  if (!team_.spans_processes()) return by_rank;
+  std::vector<RunningValues> of_world;
+  team_.run("exchanging running statistics", [&](int rank) {
+    auto all = gather_running_values(team_.host_communicator(rank), by_rank[static_cast<size_t>(rank)]);
+    if (rank == 0) of_world = std::move(all);
+  });
+  return of_world;
 }
 
 std::optional<double> ReplicatedStrategy::statistics_spread() { return parallel::statistics_spread(running_values()); }

@@ -27,6 +27,8 @@ class ReplicatedStrategy : public Strategy {
   void restore(const TrainingState& state) override;
   std::vector<Score> take_scores(bool all) override;
   int ranks() const override { return team_.size(); }
+  int world_size() const override { return team_.world_size(); }
+  int first_rank() const override { return team_.first_rank(); }
   const Device& device(int rank) const override { return team_.device(rank); }
   RankCosts take_costs(int rank) override;
   std::optional<double> statistics_spread() override;
@@ -56,6 +58,8 @@ class ReplicatedStrategy : public Strategy {
   /// it has been enough.
   int64_t evaluation_samples(const Dataset& dataset) const;
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
+  /// Those of every rank's own parts.
+  void count_samples(const Batch& batch);
 
   /// Where weights are averaged: makes the average every replica's weights, and the next time the weights again. Called
   /// on every rank's thread.
@@ -79,6 +83,10 @@ class ReplicatedStrategy : public Strategy {
   void make_room(int rank);
 
  private:
+  /// Brings all ranks' results of finished steps to those of this process, where it has rank 0.
+  void gather_results(int rank);
+  /// The same of evaluated blocks, by number.
+  void gather_blocks(int rank, std::vector<StepResults>& results);
   /// Keeps a rank's results of the steps that it is done with; with `all` waits for those under way on its device.
   void keep_results(int rank, bool all);
   void form_part_groups(const std::vector<ReplicaPart>& parts);
@@ -96,6 +104,8 @@ class ReplicatedStrategy : public Strategy {
   std::vector<std::deque<StepResults>> results_;  ///< by rank, of steps whose score isn't taken yet
   int64_t skipped_steps_ = 0;                     ///< as of the last `take_scores(true)`
   std::vector<int64_t> reported_skipped_;
+  bool averages_weights_;
+  int64_t score_calls_ = 0;
 };
 
 }  // namespace dptrain::parallel

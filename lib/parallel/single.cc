@@ -5,7 +5,7 @@
 namespace dptrain::parallel {
 
 void Single::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
-  count_samples(0, batch->samples);
+  count_samples(*batch);
   steps_.give(numbers, [this, batch = std::move(batch), numbers](int) {
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);

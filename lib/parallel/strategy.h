@@ -79,29 +79,38 @@ class Strategy {
   /// The device of each part that a batch is loaded in, and how its samples are shared out among them.
   virtual std::vector<Device*> batch_devices() = 0;
   virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
-  /// Samples a second that each rank computes, all of them at once, of so many samples each. Changes nothing that is
-  /// trained.
+  /// Which of all parts the first one is, where other processes have others.
+  int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
+  /// Samples a second that each rank of the world computes, all of them at once, of so many samples each. Changes
+  /// nothing that is trained.
   virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;
   /// Shares out the batches after this among the ranks like that.
   virtual void set_split(const BatchSplit& split) = 0;
   /// Forward, backward and update on all devices. Some steps may be under way when it returns, this one among them;
   /// only what `take_scores` has given is certain to have been done. Throws what ended this step or one before.
   virtual void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) = 0;
-  /// The scores of steps that are done, oldest first, each once. With `all` it waits for the steps under way.
+  /// The scores of steps that are done, oldest first, each once. With `all` it waits for the steps under way. Of
+  /// several processes all call it alike; that of rank 0 gets scores over all ranks, now and then, the others those of
+  /// their own ranks.
   virtual std::vector<Score> take_scores(bool all) = 0;
   /// The whole data set by the first device's weights and running statistics, in fixed blocks that are
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
-  /// said yes.
+  /// said yes. Of several processes that of rank 0 gets it.
   virtual std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) = 0;
-  /// Parameters and running statistics: what evaluations go by and hashes are of.
+  /// Parameters and running statistics of this process's first device: on that of rank 0 what evaluations go by and
+  /// hashes are of.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
-  /// What a checkpoint holds. Steps under way are to have been waited for.
+  /// What a checkpoint holds; of several processes that of rank 0 gets it. Steps under way are to have been waited for.
   virtual TrainingState training_state() = 0;
   /// Goes on from there, before the first step. Tensors have the names and shapes that `training_state` gives; an empty
   /// part, or one that this training doesn't keep, is left as it is.
   virtual void restore(const TrainingState& state) = 0;
 
+  /// Of this process, numbered from 0.
   virtual int ranks() const = 0;
+  /// Of all processes, and which of them is this one's rank 0.
+  virtual int world_size() const = 0;
+  virtual int first_rank() const = 0;
   virtual const Device& device(int rank) const = 0;
   /// Costs of a rank since the last call.
   virtual RankCosts take_costs(int rank) = 0;
@@ -141,7 +150,8 @@ struct StrategySpec {
 
 /// What a strategy is read for.
 struct StrategyRequest {
-  int devices = 1;
+  int devices = 1;  ///< of all processes
+  int processes = 1;
   int64_t batch_size = 0;  ///< of a step; 0: not known
   int64_t accumulate = 1;
 };

@@ -157,6 +157,17 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
+/// Of several processes, strategies that don't reach from one to another.
+void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
+  if (request.processes < 2 || config.describing()) return;
+  bool reaches = spec.name == "ddp" || spec.name == "kvstore";
+  for (const auto& [option, value] : config.resolved_options("strategy"))
+    if (spec.name == "kvstore" && option == "type") reaches = value == "device";
+  if (reaches) return;
+  config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
+                 "choose ddp or {name: kvstore, type: device}, or start dptrain alone");
+}
+
 }  // namespace
 
 StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request) {
@@ -171,6 +182,7 @@ StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request)
     config.mistake("strategy", fmt::format("strategy '{}' takes exactly one device", row.name),
                    fmt::format("{}", devices), "choose ddp, or list one device");
   }
+  refuse_over_processes(config, spec, request);
   if (spec.name == "model_parallel" && devices < 2 && !config.describing())
     config.mistake("strategy", "strategy 'model_parallel' needs at least 2 devices", fmt::format("{}", devices),
                    "list another, or choose single");

@@ -34,6 +34,10 @@ struct Checkpoint {
 /// its name could not be made durable, the sentence says that it is there.
 std::filesystem::path write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint, int64_t keep);
 
+/// Says in the manifest of `checkpoint`, a whole one's folder, that the training is at `position`, of the same step:
+/// its tensors are those of both. The manifest is replaced whole. Throws 74; 65 where it is damaged.
+void move_checkpoint(const std::filesystem::path& checkpoint, const TrainingPosition& position);
+
 /// Reads `written`, a checkpoint's folder, back, then removes the checkpoints beside it that come before the newest
 /// `keep`. Throws 74 where it isn't what its manifest says; then none is removed.
 void remove_older_checkpoints(const std::filesystem::path& written, int64_t keep);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "train/checkpoint.h"
@@ -83,6 +84,13 @@ void remove_checkpoint(const fs::path& folder) {
   fs::remove(folder, error);
 }
 
+/// A manifest that was to replace one is first written aside.
+void remove_half_manifests(const fs::path& checkpoint) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(checkpoint, error))
+    if (entry.path().filename().string().starts_with(std::string(kManifest) + kAside)) fs::remove(entry.path(), error);
+}
+
 bool is_whole(const fs::path& folder) {
   try {
     require_whole(folder);
@@ -107,6 +115,14 @@ fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, 
   aside.move_to(target);
   remove_older_checkpoints(target, keep);
   return target;
+}
+
+void move_checkpoint(const fs::path& checkpoint, const TrainingPosition& position) {
+  CheckpointManifest manifest = read_manifest(checkpoint);
+  DPTRAIN_CHECK(manifest.checkpoint.position.step == position.step, "a checkpoint of step {} can't be one of {}",
+                manifest.checkpoint.position.step, position.step);
+  manifest.checkpoint.position = position;
+  write_file_atomically(checkpoint / kManifest, manifest_json(manifest.checkpoint, manifest.files));
 }
 
 void remove_older_checkpoints(const fs::path& written, int64_t keep) {
@@ -149,6 +165,7 @@ void remove_unfinished_checkpoints(const fs::path& folder) {
   std::ranges::sort(left);
   for (const fs::path& path : left) {
     const std::string name = path.filename().string();
+    if (is_checkpoint_name(name)) remove_half_manifests(path);
     const size_t suffix = name.find(kAside);
     if (suffix == std::string::npos || !is_checkpoint_name(name.substr(0, suffix))) continue;
     const fs::path target = folder / name.substr(0, suffix);

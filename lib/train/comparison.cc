@@ -1,12 +1,15 @@
 #include "train/comparison.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "train/earlier_comparison.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 
@@ -57,9 +60,28 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
         RunFigures{.run = run.name, .strategy = experiment.strategy.name, .devices = {}, .trainings = {}});
     for (const DeviceId& device : experiment.devices) figures.devices.push_back(device.name());
   }
+  if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();
+}
+
+void Comparison::hold_stale_runs() {
+  std::set<std::filesystem::path> held;
+  for (const PlannedRun& run : plan_.runs)
+    for (const PlannedTraining& training : run.trainings) held.insert(training.directory.lexically_normal());
+  std::error_code error;
+  for (const auto& directory : runs_of_earlier_comparison(options_.out)) {
+    if (!std::filesystem::is_directory(directory, error) || !held.insert(directory.lexically_normal()).second) continue;
+    stale_.push_back(std::make_unique<RunDirectory>(directory, EarlierRun::overwrite));
+  }
 }
 
 int Comparison::run(const WatchTraining& watch, const StopSignal& stop) {
+  if (stop.load() != 0) return stop.load();
+  for (const auto& directory : stale_) {
+    directory->remove();
+    // Of repeated runs, the folder of their seeds.
+    ::rmdir(directory->path().parent_path().c_str());
+  }
+  stale_.clear();
   const size_t repetitions = plan_.runs.front().trainings.size();
   for (size_t repetition = 0; repetition < repetitions; ++repetition)
     for (size_t run = 0; run < plan_.runs.size(); ++run) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ class Comparison {
  public:
   struct Options {
     EarlierRun earlier = EarlierRun::refuse;  ///< what to do with results in the runs' directories
+    /// The folder of the comparison. `overwrite` replaces the one that its compare.json speaks of: runs that this one
+    /// hasn't are removed, too. Empty: none is.
+    std::filesystem::path out = {};
     Environment environment = {};
   };
   /// Checks what can be checked before the first training, and holds all directories: throws 74 where one has results
@@ -36,11 +40,13 @@ class Comparison {
   std::vector<RunFigures> figures() const;
 
  private:
+  void hold_stale_runs();
   int train(size_t run, size_t repetition, const WatchTraining& watch, const StopSignal& stop);
 
   const ComparisonPlan& plan_;
   Options options_;
   std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
+  std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< of an earlier comparison alone
   std::vector<RunFigures> figures_;                                      ///< by run
 };
 

@@ -63,6 +63,12 @@ void DirectoryLock::take() {
   is_new_ = created;
 }
 
+void DirectoryLock::remove() {
+  std::error_code error;
+  fs::remove(path_ / kLock, error);
+  ::rmdir(path_.c_str());
+}
+
 DirectoryLock::~DirectoryLock() {
   std::error_code error;
   if (is_new_ && !kept_) fs::remove(path_ / kLock, error);

@@ -19,6 +19,8 @@ class DirectoryLock {
   bool is_new() const { return is_new_; }
   /// The directory stays, with its lock.
   void keep() { kept_ = true; }
+  /// The lock goes, and with it the directory where nothing else lies in it.
+  void remove();
 
  private:
   DirectoryLock(std::filesystem::path path, std::vector<std::filesystem::path> absent);

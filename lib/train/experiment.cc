@@ -1,7 +1,6 @@
 #include "train/experiment.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,6 @@
 #include "base/error.h"
 #include "config/f32_range.h"
 #include "device/cpu_device.h"
-#include "device/device_list.h"
 #include "train/shards_setting.h"
 
 namespace dptrain::train {
@@ -19,35 +17,6 @@ namespace {
 
 /// Their samples can be counted, whatever the batch.
 constexpr int64_t kMostSteps = 100'000'000'000;
-
-std::vector<DeviceId> read_devices(ConfigReader& config) {
-  const auto written = config.texts("devices", {"auto"},
-                                    "where to train: cpu:N is a logical CPU worker, cuda:N a GPU; ranges like cpu:0-3, "
-                                    "auto (all GPUs, else cpu:0) or auto:N");
-  if (config.describing()) return {DeviceId{}};
-  const auto devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where("devices"));
-  std::vector<std::string> names;
-  for (const auto& device : devices) names.push_back("'" + device.name() + "'");
-  // "a.yaml:4:1: devices" -> "a.yaml:4", as other values say where they come from; "--devices: devices" -> "--devices".
-  std::string where = config.where("devices");
-  where.resize(std::min(where.rfind(": "), where.size()));
-  where.resize(std::min(where.rfind(':'), where.size()));
-  config.resolve("devices", fmt::format("[{}]", fmt::join(names, ", ")), config.has("devices") ? where : "default");
-  return devices;
-}
-
-/// One number for all devices, or one each; by default the process's cores shared out, at least one.
-std::vector<int> read_threads(ConfigReader& config, size_t devices) {
-  const int64_t share = std::max<int64_t>(1, usable_cores() / static_cast<int64_t>(devices));
-  auto threads = config.integers("threads", {share}, {.min = 1, .max = 1024, .help = "CPU threads of each device"});
-  if (threads.size() == 1) threads.resize(devices, threads[0]);
-  if (threads.size() != devices) {
-    config.mistake("threads", fmt::format("expected one number, or one for each of the {} devices", devices),
-                   fmt::format("{}", threads.size()), "write for instance threads: 1");
-    threads.assign(devices, 1);
-  }
-  return {threads.begin(), threads.end()};
-}
 
 struct BatchSizes {
   int64_t batch = 1;
@@ -227,7 +196,18 @@ bool names_a_folder(const std::string& name) {
 
 }  // namespace
 
-Experiment read_experiment(ConfigReader& config, const std::string& default_name) {
+RankPlace Experiment::place(size_t rank) const {
+  return job != nullptr ? job->places[rank] : RankPlace{.device = devices[rank].name(), .host = host_name()};
+}
+
+std::vector<std::string> Experiment::device_names() const {
+  std::vector<std::string> names;
+  const size_t ranks = job != nullptr ? job->places.size() : devices.size();
+  for (size_t rank = 0; rank < ranks; ++rank) names.push_back(place(rank).device);
+  return names;
+}
+
+Experiment read_experiment(ConfigReader& config, const std::string& default_name, const ConfigJob& job) {
   Experiment experiment;
   experiment.name =
       config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
@@ -241,12 +221,15 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
     request.text = TextSizes{.vocabulary = text->vocabulary, .sequence = text->sequence};
   experiment.dataset = read_dataset(config, request);
   experiment.augmentations = read_augmentations(config, experiment.dataset, experiment.seed);
-  experiment.devices = read_devices(config);
-  const auto devices = static_cast<int>(experiment.devices.size());
-  experiment.threads = read_threads(config, experiment.devices.size());
+  const DeviceSettings on = read_device_settings(config, job);
+  experiment.devices = on.devices;
+  experiment.threads = on.threads;
+  experiment.devices_of_processes = on.devices_of_processes;
+  const int devices = on.world_devices();
   const BatchSizes sizes = read_batch_sizes(config, devices);
-  experiment.strategy =
-      parallel::read_strategy(config, {.devices = devices, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
+  experiment.strategy = parallel::read_strategy(
+      config,
+      {.devices = devices, .processes = job.processes, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
   experiment.split = read_split(config, devices);
   const bool is_pipeline = experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
   if (is_pipeline && (experiment.split.measured || experiment.split.weights))
@@ -282,6 +265,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
       "steps_in_flight", 2,
       {.min = 1, .max = 64, .help = "steps that a device is given ahead, the one that it works on included"}));
   experiment.links = read_links(config, experiment.devices);
+  if (experiment.links && job.processes > 1)
+    config.mistake("links", "a job of several processes goes over the links that it has, expected none",
+                   "simulated ones", "leave them out, or start dptrain alone");
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.memory_limit_bytes =
       config.optional_integer("memory_limit", {.min = 1, .help = "bytes that each CPU worker may hold"}).value_or(0);

@@ -12,8 +12,10 @@
 #include "optim/schedule.h"
 #include "parallel/strategy.h"
 #include "tensor/precision.h"
+#include "train/device_settings.h"
 #include "train/split_setting.h"
 #include "train/strategy_choice.h"
+#include "train/training_job.h"
 
 namespace dptrain::train {
 
@@ -31,7 +33,10 @@ struct Experiment {
   DatasetSpec dataset;
   ops::Augmentations augmentations;  ///< of training samples
   std::vector<DeviceId> devices;
-  std::vector<int> threads;  ///< CPU threads by device
+  std::vector<int> threads;               ///< CPU threads by device
+  std::vector<int> devices_of_processes;  ///< how many each process of the job has; one number where it is alone
+  /// The job, where it has several processes; outlives what is made from this.
+  const TrainingJob* job = nullptr;
   parallel::StrategySpec strategy;
   /// Of `strategy: auto`, once trials have made it.
   std::optional<StrategyChoice> choice;
@@ -61,9 +66,14 @@ struct Experiment {
   int steps_in_flight = 2;
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
   std::optional<LinkSpec> links;   ///< between the devices, which communication is held to
+
+  /// Where a rank of the world computes.
+  RankPlace place(size_t rank) const;
+  /// The devices of all ranks, "cpu:0".
+  std::vector<std::string> device_names() const;
 };
 
 /// Reads every key of a configuration. `default_name` names the run where the configuration doesn't.
-Experiment read_experiment(ConfigReader& config, const std::string& default_name);
+Experiment read_experiment(ConfigReader& config, const std::string& default_name, const ConfigJob& job = {});
 
 }  // namespace dptrain::train

@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 constexpr const char* kElsewhere = "choose another with --out";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
-constexpr std::array<const char*, 4> kCheckpointFiles = {kManifest, kWeights, "optimizer.safetensors", kAverage};
 constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};
 
 /// Removes what an earlier run wrote, and nothing else: somebody's own files in `checkpoints` stay.
@@ -32,10 +31,12 @@ void remove_results(const fs::path& run, std::error_code& error) {
   if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
     if (!entry.path().filename().string().starts_with("step-")) continue;
-    for (const char* file : kCheckpointFiles) {
-      fs::remove(entry.path() / file, error);
+    for (const StateFile& file : kStateFiles) {
+      fs::remove(entry.path() / file.name, error);
       if (error) return;
     }
+    fs::remove(entry.path() / kManifest, error);
+    if (error) return;
     std::error_code not_empty;
     fs::remove(entry.path(), not_empty);
   }
@@ -87,6 +88,12 @@ void RunDirectory::remove_earlier_run() {
   if (error)
     throw Error(ExitCode::io, fmt::format("{}: could not remove an earlier run: {}; {}", path_.string(),
                                           error.message(), kElsewhere));
+}
+
+void RunDirectory::remove() {
+  if (lock_.is_new()) return;
+  remove_earlier_run();
+  lock_.remove();
 }
 
 void RunDirectory::write_config(const std::string& yaml) {

@@ -24,6 +24,10 @@ class RunDirectory {
   /// mistake costs no weights, and a run may begin from those that it overwrites.
   void remove_earlier_run();
 
+  /// Does that and removes the directory, too, unless something lies in it that no run wrote. Nothing of a directory
+  /// that no run has kept.
+  void remove();
+
   // Each throws 74 where it can't be written. Files appear whole, lines are appended whole.
 
   void write_config(const std::string& yaml);

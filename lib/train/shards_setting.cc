@@ -20,7 +20,8 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
     config.mistake("shards", expected, got, advice);
     return 0;
   };
-  const auto devices = static_cast<int64_t>(experiment.devices.size());
+  int64_t devices = 0;
+  for (const int of_process : experiment.devices_of_processes) devices += of_process;
   if (!std::has_single_bit(static_cast<uint64_t>(shards)))
     return refuse("expected a power of two", fmt::format("{}", shards), "write for instance shards: 8");
   if (shards % devices != 0)

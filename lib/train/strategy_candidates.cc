@@ -6,7 +6,7 @@
 #include "config/config_document.h"
 #include "config/yaml_events.h"
 #include "config/yaml_scalar.h"
-#include "train/strategy_context.h"
+#include "train/model_facts.h"
 
 namespace dptrain::train {
 namespace {
@@ -14,26 +14,6 @@ namespace {
 constexpr const char* kOrigin = "strategy auto";
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 constexpr double kBucketSizesMb[] = {1, 5, 25};
-
-/// What of a model the list goes by.
-struct ModelFacts {
-  int64_t gradient_bytes = 0;
-  bool batch_norms = false;
-};
-
-ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
-  const auto device = open_device(experiment.devices.front());
-  const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
-                                            strategy_context(experiment, data).replica.input);
-  ModelFacts facts;
-  for (int i = 0; i < model->stage_count(); ++i) {
-    model->stage(i).visit_parameters([&](const std::string&, const Parameter& parameter, const nn::Initializer&) {
-      facts.gradient_bytes += 4 * parameter.shape().elements();
-    });
-    model->stage(i).visit_states([&](const std::string&, nn::RunningState&) { facts.batch_norms = true; });
-  }
-  return facts;
-}
 
 std::vector<std::string> standard_list(int64_t devices, int64_t gradient_bytes) {
   std::vector<std::string> list = {"{name: ddp}"};

@@ -30,7 +30,8 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
                    .memory_limit_bytes = experiment.memory_limit_bytes,
                    .deterministic = experiment.deterministic,
                    .tf32 = experiment.precision == Precision::tf32,
-                   .links = experiment.links},
+                   .links = experiment.links,
+                   .world = experiment.job != nullptr ? std::optional(experiment.job->ranks) : std::nullopt},
           .replica = {.model = experiment.model,
                       .input = input_of(data),
                       .convolution = experiment.convolution,
@@ -55,13 +56,14 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
           .shuffle = experiment.dataset.shuffle,
           .augmentations = experiment.augmentations,
           .devices = strategy.batch_devices(),
+          .first_part = strategy.first_part(),
           .split = strategy.batch_split(),
           // One that the strategy has been given ahead is ahead already, and holds memory on its devices.
           .batches_ahead = experiment.steps_in_flight > 1 ? 1 : 2};
 }
 
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {
-  const int64_t samples = std::max<int64_t>(1, experiment.batch_size / experiment.accumulate / strategy.ranks());
+  const int64_t samples = std::max<int64_t>(1, experiment.batch_size / experiment.accumulate / strategy.world_size());
   return split_of_speeds(strategy.measure_speeds(data, samples));
 }
 

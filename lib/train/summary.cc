@@ -12,8 +12,7 @@ namespace dptrain::train {
 std::string summary_json(const Experiment& experiment, const TrainingOutcome& outcome, int exit_code,
                          const Environment& environment, const std::string& resolved_config) {
   using nlohmann::ordered_json;
-  std::vector<std::string> devices;
-  for (const DeviceId& device : experiment.devices) devices.push_back(device.name());
+  const std::vector<std::string> devices = experiment.device_names();
   const ordered_json summary = {
       {"schema", 1},
       {"run", experiment.name},

@@ -1,10 +1,8 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -18,11 +16,6 @@ namespace dptrain::train {
 namespace {
 
 using parallel::Phase;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 }  // namespace
 
@@ -45,7 +38,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
 
 void Trainer::share_out(const std::optional<ResumePoint>& resume) {
   if (!experiment_.split.measured) return;
-  const auto ranks = static_cast<size_t>(strategy_->ranks());
+  const auto ranks = static_cast<size_t>(strategy_->world_size());
   if (resume) split_ = resume->checkpoint.split;
   const bool is_known = split_.size() == ranks && std::ranges::max(split_) > 0;
   if (!is_known) split_ = measured_split(*strategy_, experiment_, *data_.train).weights();
@@ -57,16 +50,18 @@ void Trainer::restore(const ResumePoint& resume) {
   require_same_training(identity_of(experiment_, *data_.train), resume);
   require_possible_position(resume, loader_->batches_per_epoch());
   const parallel::TrainingState own = strategy_->training_state();
-  nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
-  nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
-                           (resume.folder / "optimizer.safetensors").string());
+  if (is_main()) {
+    nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
+    nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
+                             (resume.folder / "optimizer.safetensors").string());
+  }
   strategy_->restore(checkpoint.state);
   position_ = checkpoint.position;
   saved_at_ = position_.mark();
   saved_ = resume.folder;
   if (!finished()) position_.reported = false;
   // What a begun epoch cost other devices says nothing of these.
-  if (position_.costs.size() != static_cast<size_t>(strategy_->ranks())) position_.costs.clear();
+  if (position_.costs.size() != static_cast<size_t>(strategy_->world_size())) position_.costs.clear();
 }
 
 void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
@@ -84,54 +79,88 @@ bool Trainer::finished() const {
   return position_.step >= *experiment_.steps && (position_.batches == 0 || position_.reported);
 }
 
-TrainingOutcome Trainer::run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
+int Trainer::signal_of_job(const StopSignal& stop) const {
+  return experiment_.job == nullptr ? stop.load() : experiment_.job->group.largest(stop.load());
+}
+
+TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {
   DPTRAIN_CHECK(!experiment_.strategy.trial_steps, "strategy {} has no choice yet", experiment_.strategy.name);
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
   while (!finished() && outcome.signal == 0) {
     train_epoch(directory, observer, stop);
-    outcome.signal = stop.load();
+    outcome.signal = signal_of_job(stop);
     if (outcome.signal != 0) break;
     EpochMetrics metrics = metrics_of_epoch();
     const parallel::StepNumbers numbers{
         .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
-      const auto begun = Clock::now();
-      const auto score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
-      if (!score) {
+      metrics.test = evaluate_epoch(directory, numbers, stop);
+      if (!metrics.test) {
         // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
-        outcome.signal = stop.load();
+        outcome.signal = signal_of_job(stop);
         break;
       }
-      require_finite(*score, numbers);
-      metrics.test = Pass{.score = *score, .seconds = seconds_since(begun)};
     }
     metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(numbers);
-    directory.append_metrics(metrics.json());
-    observer.on_epoch(metrics);
+    if (directory != nullptr) {
+      directory->append_metrics(metrics.json());
+      observer.on_epoch(metrics);
+    }
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
+    const bool is_due = checkpoint_is_due();
     end_epoch();
-    const int64_t every = experiment_.checkpoint.every_epochs;
-    if (every > 0 && outcome.epochs % every == 0) save(directory);
-    outcome.signal = stop.load();
+    if (is_due) save(directory);
+    outcome.signal = signal_of_job(stop);
   }
   outcome.weights = save(directory);
   const bool within_epoch = position_.batches > 0 && !position_.reported;
+  if (!is_main()) return outcome;
   if (within_epoch || outcome.weights_hash.empty()) outcome.weights_hash = weights_hash(strategy_->state_dict());
   outcome.steps = position_.step;
   outcome.seconds = seconds_since(start);
   return outcome;
 }
 
+bool Trainer::checkpoint_is_due() const {
+  const int64_t epoch = position_.epochs + 1, every = experiment_.checkpoint.every_epochs;
+  const bool is_last = experiment_.epochs ? epoch >= *experiment_.epochs : position_.step >= *experiment_.steps;
+  return is_last || (every > 0 && epoch % every == 0);
+}
+
+std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
+                                            const StopSignal& stop) {
+  const std::filesystem::path saved = checkpoint_is_due() ? save(directory).parent_path() : "";
+  const auto begun = Clock::now();
+  std::optional<parallel::Score> score;
+  try {
+    score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
+  } catch (const Error& error) {
+    if (saved.empty()) throw;
+    throw Error(error.code(), fmt::format("{}; epoch {} is in {}, and --resume begins with its evaluation",
+                                          error.what(), numbers.epoch, saved.string()));
+  }
+  if (!score) return std::nullopt;
+  try {
+    require_finite(*score, numbers);
+  } catch (const Error&) {
+    // Nothing is to go on from weights like these.
+    if (directory != nullptr) put_aside_after(directory->checkpoints(), numbers.step - 1);
+    throw;
+  }
+  return Pass{.score = *score, .seconds = seconds_since(begun)};
+}
+
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
+  if (!is_main()) return {};
   const auto tensors = strategy_->state_dict();
   require_finite(tensors, numbers);
   return weights_hash(tensors);
 }
 
-void Trainer::train_epoch(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
+void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {
   for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
   loader_->start_epoch(position_.epochs + 1, position_.batches);
   auto counted = Clock::now();  // up to here seconds are in the position
@@ -151,7 +180,8 @@ void Trainer::train_epoch(RunDirectory& directory, TrainingObserver& observer, c
     position_.learning_rate = under_way_.back().learning_rate;
     position_.step = step;
     ++position_.batches;
-    take_scores(directory, false);
+    // Scores of other processes come now and then, unless each step is to be logged.
+    take_scores(directory, experiment_.log_steps && experiment_.job != nullptr);
     count_seconds();
     observer.on_step(progress());
     const int64_t every = experiment_.checkpoint.every_steps;
@@ -162,7 +192,7 @@ void Trainer::train_epoch(RunDirectory& directory, TrainingObserver& observer, c
       save(directory);
       counted = Clock::now();
     }
-    if (stop.load() != 0) break;
+    if (signal_of_job(stop) != 0) break;
   }
   take_scores(directory, true);
   count_seconds();
@@ -186,13 +216,13 @@ TrainingObserver::Progress Trainer::progress() const {
           .seconds_left = speed > 0 ? static_cast<double>(samples_left) / speed : 0};
 }
 
-void Trainer::take_scores(RunDirectory& directory, bool all) {
+void Trainer::take_scores(RunDirectory* directory, bool all) {
   for (const parallel::Score& score : strategy_->take_scores(all)) {
     const parallel::StepNumbers numbers = under_way_.front();
     under_way_.pop_front();
     require_finite(score, numbers);
     position_.score += score;
-    if (experiment_.log_steps) directory.append_step(step_json(numbers, score));
+    if (experiment_.log_steps && directory != nullptr) directory->append_step(step_json(numbers, score));
   }
 }
 
@@ -205,9 +235,11 @@ std::unique_ptr<Batch> Trainer::next_batch() {
 }
 
 void Trainer::count_costs() {
-  position_.costs.resize(static_cast<size_t>(strategy_->ranks()));
-  for (int rank = 0; rank < strategy_->ranks(); ++rank)
-    position_.costs[static_cast<size_t>(rank)] += strategy_->take_costs(rank);
+  std::vector<parallel::RankCosts> costs;
+  for (int rank = 0; rank < strategy_->ranks(); ++rank) costs.push_back(strategy_->take_costs(rank));
+  if (experiment_.job != nullptr) costs = gather_costs(experiment_.job->group, costs);
+  position_.costs.resize(costs.size());
+  for (size_t rank = 0; rank < costs.size(); ++rank) position_.costs[rank] += costs[rank];
 }
 
 void Trainer::end_epoch() {
@@ -217,11 +249,22 @@ void Trainer::end_epoch() {
     position_.reported = true;
 }
 
-std::filesystem::path Trainer::save(RunDirectory& directory) {
+Trainer::Write Trainer::due_write(const RunDirectory& directory) const {
   // A training may have begun where another run's ended.
   std::error_code absent;
   const bool of_this_run = std::filesystem::equivalent(saved_.parent_path(), directory.checkpoints(), absent);
-  if (!of_this_run || saved_at_ != position_.mark()) {
+  if (of_this_run && saved_at_ == position_.mark()) return Write::nothing;
+  return of_this_run && written_step_ == position_.step ? Write::position : Write::all;
+}
+
+std::filesystem::path Trainer::save(RunDirectory* directory) {
+  Write write = directory != nullptr ? due_write(*directory) : Write::nothing;
+  // All processes take part in what the main one writes.
+  if (experiment_.job != nullptr) write = static_cast<Write>(experiment_.job->group.largest(static_cast<int>(write)));
+  if (write == Write::position && directory != nullptr) {
+    move_checkpoint(saved_, position_);
+    saved_at_ = position_.mark();
+  } else if (write == Write::all) {
     Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                           .config_hash = config_hash_,
                           .devices = {},
@@ -229,11 +272,13 @@ std::filesystem::path Trainer::save(RunDirectory& directory) {
                           .split = split_,
                           .choice = experiment_.choice,
                           .state = strategy_->training_state()};
-    for (const DeviceId& device : experiment_.devices) checkpoint.devices.push_back(device.name());
+    if (directory == nullptr) return {};
+    checkpoint.devices = experiment_.device_names();
     require_finite(checkpoint.state.model,
                    {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
-    saved_ = write_checkpoint(directory.checkpoints(), checkpoint, experiment_.checkpoint.keep);
+    saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
     saved_at_ = position_.mark();
+    written_step_ = position_.step;
   }
   return saved_ / "model.safetensors";
 }
@@ -249,7 +294,7 @@ EpochMetrics Trainer::metrics_of_epoch() const {
                        .strategy = experiment_.strategy.name,
                        .epoch = position_.epochs + 1,
                        .step = position_.step,
-                       .world_size = strategy_->ranks(),
+                       .world_size = strategy_->world_size(),
                        .global_batch = experiment_.batch_size,
                        .learning_rate = position_.learning_rate,
                        .train = {.score = position_.score, .seconds = position_.seconds},
@@ -260,9 +305,10 @@ EpochMetrics Trainer::metrics_of_epoch() const {
                        .pipeline = strategy_->take_pipeline_figures(),
                        .batch_norm = {.mode = experiment_.batch_norm, .spread = strategy_->statistics_spread()},
                        .weights_hash = {}};
-  const double seconds = position_.seconds, ranks = strategy_->ranks();
-  for (int rank = 0; rank < strategy_->ranks(); ++rank) {
-    const parallel::RankCosts& costs = position_.costs[static_cast<size_t>(rank)];
+  const double seconds = position_.seconds, ranks = static_cast<double>(position_.costs.size());
+  for (size_t rank = 0; rank < position_.costs.size(); ++rank) {
+    const parallel::RankCosts& costs = position_.costs[rank];
+    const RankPlace place = experiment_.place(rank);
     const double compute = costs.times[Phase::compute], optimizer = costs.times[Phase::optimizer];
     metrics.time.compute_s += compute / ranks;
     metrics.time.exposed_comm_s += costs.times[Phase::communication] / ranks;
@@ -270,9 +316,9 @@ EpochMetrics Trainer::metrics_of_epoch() const {
     metrics.skipped_steps = std::max(metrics.skipped_steps, costs.skipped_steps);
     metrics.comm_bytes += costs.communication.bytes;
     metrics.collectives = std::max(metrics.collectives, costs.communication.collectives);
-    metrics.devices.push_back({.device = strategy_->device(rank).name(),
-                               .host = host_name(),
-                               .rank = rank,
+    metrics.devices.push_back({.device = place.device,
+                               .host = place.host,
+                               .rank = static_cast<int>(rank),
                                .samples = costs.samples,
                                .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,
                                .peak_bytes = costs.peak_bytes,

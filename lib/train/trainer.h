@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -10,11 +9,9 @@
 #include "train/experiment.h"
 #include "train/metrics.h"
 #include "train/run_directory.h"
+#include "train/stop_signal.h"
 
 namespace dptrain::train {
-
-/// A signal that asks the training to stop after the step in hand; 0 while there is none. Set by a signal handler.
-using StopSignal = std::atomic<int>;
 
 /// What is told of a training while it runs. Called on the trainer's thread; must not block for long.
 class TrainingObserver {
@@ -62,8 +59,13 @@ class Trainer {
   bool finished() const;
   const TrainingPosition& position() const { return position_; }
 
-  /// Throws 79 where the loss or a weight is no longer finite; the weights of that step are not written.
-  TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  /// Throws 79 where a loss or a weight is no longer finite; the weights of that step are not kept. Where an evaluation
+  /// fails, its epoch's checkpoint is there, and the error says where. Without a directory nothing is written: so the
+  /// processes of a job train beside the main one, which writes for all and alone is told of losses over all ranks.
+  TrainingOutcome run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
+  TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
+    return run(&directory, observer, stop);
+  }
   /// Takes these weights and running statistics. Throws 65, naming `where` and the tensor, where they are another
   /// model's.
   void load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where);
@@ -77,21 +79,34 @@ class Trainer {
   void restore(const ResumePoint& resume);
   int64_t planned_epochs() const;
   /// Trains what is left of the epoch that `position_` is in; leaves it where a signal comes.
-  void train_epoch(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop);
+  void train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
+  /// The signal that asks some process of the job to stop, so that all stop after the same step.
+  int signal_of_job(const StopSignal& stop) const;
+  bool is_main() const { return experiment_.job == nullptr || experiment_.job->is_main(); }
   /// Throws 79 where a weight is no longer finite. The copies that it reads are gone when it returns.
   std::string hash_of_finite_weights(const parallel::StepNumbers& numbers);
   TrainingObserver::Progress progress() const;
   /// Counts the scores of the steps that are done; with `all` waits for those under way.
-  void take_scores(RunDirectory& directory, bool all);
+  void take_scores(RunDirectory* directory, bool all);
   /// The loader's next batch; an error of the loader names the step.
   std::unique_ptr<Batch> next_batch();
-  /// Adds what ranks have cost since the last time to the position.
+  /// Adds what ranks have cost since the last time to the position: those of all processes on the main one.
   void count_costs();
   EpochMetrics metrics_of_epoch() const;
+  /// Whether a checkpoint is written after the epoch that `position_` is at the end of.
+  bool checkpoint_is_due() const;
+  /// The test split by the weights of the epoch that `position_` is at the end of; nothing where `stop` came. The
+  /// epoch's checkpoint is written before: what fails here leaves no device to read the weights from. It is put aside
+  /// where the score isn't finite (79).
+  std::optional<Pass> evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
+                                     const StopSignal& stop);
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
-  /// Writes a checkpoint of the position, unless the directory's newest is that already; returns its model.safetensors.
-  std::filesystem::path save(RunDirectory& directory);
+  /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the
+  /// same step it changes the position alone. Returns its model.safetensors.
+  std::filesystem::path save(RunDirectory* directory);
+  enum class Write { nothing, position, all };
+  Write due_write(const RunDirectory& directory) const;
 
   Experiment experiment_;
   Datasets data_;
@@ -104,6 +119,7 @@ class Trainer {
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
   std::filesystem::path saved_;
+  std::optional<int64_t> written_step_;  ///< of the newest checkpoint, where `save` wrote it
 };
 
 }  // namespace dptrain::train

@@ -8,8 +8,8 @@
 
 #include "train/noise_bound.h"
 #include "train/step_trace.h"
+#include "train/stop_signal.h"
 #include "train/trace_difference.h"
-#include "train/trainer.h"
 #include "train/verification_plan.h"
 
 namespace dptrain::train {

@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
+#include "train/model_facts.h"
 #include "train/one_device.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
+#include "train/verified_cut.h"
 
 namespace dptrain::train {
 namespace {
@@ -57,26 +59,8 @@ Experiment read(const ConfigNode& config, const std::string& default_name) {
   return experiment;
 }
 
-/// What of a model the plan goes by.
-struct ModelFacts {
-  int units = 0;
-  bool batch_norms = false;
-};
-
-ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
-  const auto device = open_device(experiment.devices.front());
-  const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
-                                            strategy_context(experiment, data).replica.input);
-  ModelFacts facts{.units = model->stage_count()};
-  for (int i = 0; i < facts.units; ++i)
-    model->stage(i).visit_states([&](const std::string&, nn::RunningState&) { facts.batch_norms = true; });
-  return facts;
-}
-
-std::string even_cut(int units, int stages) {
-  std::vector<int> counts;
-  for (int s = 0; s < stages; ++s) counts.push_back((s + 1) * units / stages - s * units / stages);
-  return fmt::format("strategy.stages=[{}]", fmt::join(counts, ", "));
+std::string stages_of(const ModelFacts& facts, int stages) {
+  return fmt::format("strategy.stages=[{}]", fmt::join(verified_cut(facts.has_parameters, stages), ", "));
 }
 
 /// Makes the rows of one configuration.
@@ -120,12 +104,12 @@ class Planner {
       return unfit(row.name, fmt::format("needs at least {} devices, got {}", row.min_devices, devices_));
     if (stages > 0 && devices_ % stages != 0)
       return unfit(row.name, fmt::format("needs a multiple of {} devices, got {}", stages, devices_));
-    if (stages > facts_.units)
-      return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units, devices_));
+    if (stages > facts_.units())
+      return unfit(row.name, fmt::format("the model has {} stages, fewer than devices, {}", facts_.units(), devices_));
     ConfigNode config = config_;
     set(config, fmt::format("strategy={}", row.strategy));
     if (stages > 0) {
-      set(config, even_cut(facts_.units, stages));
+      set(config, stages_of(facts_, stages));
       set(config, "split=even");
     }
     return planned(row.name, std::move(config), parallel::BatchNormMode::sync);
@@ -139,7 +123,7 @@ class Planner {
     ConfigNode config = config_;
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
-    if (is_pipeline(own_) && automatic) set(config, even_cut(facts_.units, devices_ / own_.strategy.parts));
+    if (is_pipeline(own_) && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            parallel::BatchNormMode::sync));
     rows.back().differs_by_design = is_compressed(*strategy);

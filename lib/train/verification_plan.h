@@ -31,7 +31,7 @@ struct VerificationPlan {
 /// gives that options; with `compress` that differs by design. Batch norms are `sync`; where the configuration has them
 /// otherwise, that is a further row. All of these are without `shards`; where the configuration has them, `single` with
 /// them is a further row, and every strategy that takes them one that is compared with that. Nothing is measured:
-/// pipelines are cut evenly by number of stages, batches are shared out as written, though not those of pipelines, and
+/// pipelines are cut as verified_cut.h says, batches are shared out as written, though not those of pipelines, and
 /// `strategy: auto` is the default. Links and memory limits are left out, which change no number. `default_name` names
 /// the experiment where the configuration doesn't. Throws 78 for mistakes in the configuration and for a model that the
 /// data doesn't fit, 71 for a device that isn't there, and what opening the data throws.

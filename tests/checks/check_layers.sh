@@ -33,7 +33,7 @@ includes=$(grep -rnE --include='*.h' --include='*.cc' --include='*.cu' --include
   $1 == "floors" { ++level; for (i = 2; i <= NF; ++i) rank[$i] = level; next }
   $1 == "declared" {
     sees[$2, $2] = 1
-    for (i = 3; i <= NF && $i !~ /^((CUDA_)?VENDOR|EXCLUDE)$/; ++i) sees[$2, $i] = 1
+    for (i = 3; i <= NF && $i !~ /^(([A-Z]+_)?VENDOR|EXCLUDE)$/; ++i) sees[$2, $i] = 1
     next
   }
   NF < 2 { next }

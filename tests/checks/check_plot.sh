@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # scripts/plot_runs.py reads runs as they are written, half a line at the end left out, and names them by what they differ in; where
-# matplotlib is there it draws them, else it says what is missing.
+# matplotlib is there it draws them, again and again with --watch, else it says what is missing.
 #
 # Usage: tests/checks/check_plot.sh ROOT
 # Prints a sentence for each violation; exits 1 if there is one, 77 without python3 or without matplotlib.
@@ -33,6 +33,13 @@ if labels_of(runs) != ["overlap true", "overlap false"]:
     bad.append(f"runs that differ in strategy.overlap are called {labels_of(runs)}")
 if [epoch["epoch"] for epoch in epochs_of(runs[0])] != [1, 2] or epochs_of(runs[1]):
     bad.append(f"of two epochs and half a line it reads {epochs_of(runs[0])}, of a run that has none {epochs_of(runs[1])}")
+one = runs[0].parent.parent / "other" / "single"
+one.mkdir(parents=True)
+(one / "config.yaml").write_text("name: single\nmodel: lenet\nstrategy:\n  name: single\nseed: 0\n")
+if labels_of([runs[0], one]) != ["strategy ddp", "strategy single"]:
+    bad.append(f"runs of two strategies, of which one has options, are called {labels_of([runs[0], one])}")
+if labels_of(runs + [one]) != ["strategy ddp, overlap true", "strategy ddp, overlap false", "strategy single"]:
+    bad.append(f"two runs of one strategy beside another's are called {labels_of(runs + [one])}")
 for sentence in bad:
     print(f"scripts/plot_runs.py: {sentence}")
 sys.exit(bool(bad))
@@ -57,3 +64,48 @@ fi
 ended 66 "found no config.yaml" "$folder/runs/empty" -o "$folder/curves.svg"
 ended 0 "2 runs" "$folder/runs" -o "$folder/curves.svg"
 grep -q '</svg>' "$folder/curves.svg" || { echo "scripts/plot_runs.py: its picture is no whole SVG"; exit 1; }
+
+# watched CONDITION...: waits until the command succeeds; what it waits for comes within seconds.
+watched() {
+  local deadline=$((SECONDS + 120))
+  until "$@"; do
+    if ((SECONDS > deadline)) || ! kill -0 "$watcher" 2> /dev/null; then
+      echo "scripts/plot_runs.py --watch: waited in vain for: $*; it said: $(< "$folder/said")"
+      exit 1
+    fi
+    sleep 0.1
+  done
+}
+picture_differs() { [[ -s $folder/live.svg ]] && ! cmp -s "$folder/live.svg" "$folder/before.svg"; }
+# Jobs of their own have SIGINT as from a keyboard.
+set -m
+watcher=
+trap '[[ -z $watcher ]] || kill -9 "$watcher" 2> /dev/null || true; rm -rf "$folder"' EXIT
+watch() {
+  : > "$folder/before.svg"
+  python3 -B "$root/scripts/plot_runs.py" "$folder/runs" -o "$folder/live.svg" --watch 0.2 > "$folder/said" 2>&1 &
+  watcher=$!
+  watched picture_differs
+}
+# expect_ended CODE WORDS: one sentence, a whole picture, and nothing half drawn beside it.
+expect_ended() {
+  local status=0
+  wait "$watcher" || status=$?
+  if ((status != $1)) || [[ $(< "$folder/said") != *"$2"* ]] || (($(wc -l < "$folder/said") != 1)) ||
+    ! grep -q '</svg>' "$folder/live.svg" || compgen -G "$folder/.live*" > /dev/null; then
+    echo "scripts/plot_runs.py --watch: is to exit $1 with '$2' and leave a picture alone, but exited $status, said" \
+      "'$(< "$folder/said")' and left $(ls -A "$folder")"
+    exit 1
+  fi
+}
+watch
+cp "$folder/live.svg" "$folder/before.svg"
+epoch 1 '{"loss": 2, "accuracy": 0.25}' > "$folder/runs/b/metrics.jsonl"
+watched picture_differs
+kill -INT "$watcher"
+expect_ended 130 "stopped by SIGINT"
+# It ends when all runs have.
+watch
+echo '{}' > "$folder/runs/a/summary.json"
+echo '{}' > "$folder/runs/b/summary.json"
+expect_ended 0 "2 runs"

@@ -11,7 +11,7 @@ bad=0
 # If a mistake got through, nothing is to be installed or built.
 stubs=$(mktemp -d)
 trap 'rm -rf "$stubs"' EXIT
-for tool in apt-get cmake ctest dpkg-query python3 sudo; do
+for tool in apt-get cmake ctest dpkg-query mpirun python3 rsync sudo; do
   printf '#!/bin/sh\nexit 99\n' > "$stubs/$tool"
   chmod +x "$stubs/$tool"
 done
@@ -27,7 +27,7 @@ refused() {
   fi
 }
 
-refused setup --with-mpl
+refused setup --with-fashion
 refused setup now
 refused build --presett debug
 refused build --preset
@@ -53,6 +53,25 @@ refused setup_peers
 refused setup_peers --now
 refused setup_peers build-peers now
 refused setup_peers ''
+refused launch
+refused launch -n 2
+refused launch -n 2 --
+refused launch -- dptrain
+refused launch -n 0 -- dptrain
+refused launch -n two -- dptrain
+refused launch -n
+refused launch -n -- dptrain
+refused launch -n 2 dptrain
+refused launch --hosts a,b -- dptrain
+refused launch -n 2 -s 2 -- dptrain
+refused launch -n 2 --max-restarts x -- dptrain
+refused launch -n 2 --grace 0.5 -- dptrain
+refused launch -n 2 --sync-dst-dir work -- dptrain
+refused launch -H a,b:0 -- dptrain
+refused launch -H 'a, b' -- dptrain
+refused launch -H , -- dptrain
+refused launch -n 1 -H a,b -- dptrain
+refused launch -n 5 -H a:2,b:2 -- dptrain
 # Where nothing can be installed, the last line names what is missing.
 status=0
 said=$(scripts/setup.sh 2>&1) || status=$?
@@ -60,7 +79,7 @@ if ((status != 69)) || [[ ${said##*$'\n'} != "setup: "*libdnnl-dev* ]]; then
   echo "scripts/setup.sh: is to exit 69 and name what it could not install, but exited $status and said: $said"
   bad=1
 fi
-for script in setup build quickstart test sweep setup_peers; do
+for script in setup build quickstart test sweep setup_peers launch; do
   "scripts/$script.sh" --help | grep -q "^Usage: scripts/$script.sh" ||
     { echo "scripts/$script.sh --help does not print its usage"; bad=1; }
 done

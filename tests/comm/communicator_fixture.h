@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "comm/communicator.h"
 #include "comm/gpu_communicators.h"
+#include "comm/process_communicators.h"
 #include "comm/thread_communicator.h"
 
 namespace dptrain {
@@ -25,6 +26,9 @@ inline std::vector<CommunicatorKind> communicator_kinds() {
   return {
       {.name = "threads",
        .make = [](int size, double timeout_s) { return make_thread_communicators(size, {.timeout_s = timeout_s}); }},
+      process_communicators("processes", 1),
+      process_communicators("processes_of_two", 2),
+      process_communicators("processes_of_three", 3),
       gpu_communicators("cuda", [](int) { return DeviceKind::cuda; }),
       gpu_communicators("cuda_and_cpu", [](int rank) { return rank % 2 == 0 ? DeviceKind::cuda : DeviceKind::cpu; })};
 }
@@ -88,9 +92,7 @@ class CommunicatorTest : public testing::TestWithParam<std::tuple<CommunicatorKi
     if (!kind().absence.empty()) GTEST_SKIP() << kind().absence;
   }
 
-  std::vector<std::unique_ptr<Communicator>> make(double timeout_s = 60) const {
-    return kind().make(size(), timeout_s);
-  }
+  RankList make(double timeout_s = 60) const { return kind().make(size(), timeout_s); }
 
   /// `count` values, element i is value(i).
   template <class T, class F>

@@ -5,11 +5,20 @@
 #include <memory_resource>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
 
 namespace dptrain {
+
+/// All ranks of a world, and whatever they go on.
+struct RankList : std::vector<std::unique_ptr<Communicator>> {
+  RankList() = default;
+  RankList(std::vector<std::unique_ptr<Communicator>> ranks) : vector(std::move(ranks)) {}
+
+  std::shared_ptr<void> ground = {};
+};
 
 /// A kind of communicator that all tests of this folder are run with.
 struct CommunicatorKind {
@@ -18,7 +27,10 @@ struct CommunicatorKind {
   std::string absence = {};
   /// Whether starting a collective waits for the other ranks, so that it can't be taken back.
   bool meets_at_start = false;
-  std::function<std::vector<std::unique_ptr<Communicator>>(int size, double timeout_s)> make;
+  std::function<RankList(int size, double timeout_s)> make;
+  /// Ranks of each process, where there are several: who is missing is told by process, and a collective that this
+  /// process's ranks have started can't be taken back.
+  int ranks_of_process = 0;
   /// Where values lie; must be readable by the test and by the ranks' devices.
   std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
 };

@@ -164,6 +164,21 @@ TEST(ConfigReader, TheOnlyKeyThatIsANameChooses) {
   EXPECT_EQ(normal, 0.01);
 }
 
+TEST(ConfigReader, AMappingWithoutANameIsAdvisedTheDefault) {
+  const std::vector<ConfigChoice> choices = {{"single", "", {}}, {"ddp", "", {}}};
+  const auto mistake = [&](const std::optional<std::string>& otherwise) -> std::string {
+    try {
+      read_only("strategy: {bucket_mb: 5}",
+                [&](ConfigReader& reader) { reader.named("strategy", choices, otherwise); });
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(mistake("ddp").ends_with("; add name: ddp")) << mistake("ddp");
+  EXPECT_TRUE(mistake(std::nullopt).ends_with("; add name: single")) << "the first, where one has to be chosen";
+}
+
 TEST(ConfigReader, SectionsAndTheirItems) {
   EXPECT_EQ(mistakes_of_line("checkpoint: 3"),
             Lines{"configs/a.yaml:3:1: checkpoint: expected a mapping, or none, got 3; write for instance checkpoint: "

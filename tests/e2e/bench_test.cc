@@ -1,5 +1,8 @@
 // What the program measures of its own devices.
+#include <signal.h>
+
 #include <algorithm>
+#include <tuple>
 
 #include "e2e/command_fixture.h"
 
@@ -32,6 +35,18 @@ TEST_F(BenchTest, TheTableFitsATerminal) {
   const auto lines = testing::lines_of(finished.out);
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_TRUE(std::ranges::all_of(lines, [](const std::string& line) { return line.size() <= 80; }));
+}
+
+TEST_F(BenchTest, ASignalEndsItWithASentence) {
+  for (const auto& [number, exit, name] : {std::tuple{SIGINT, 130, "SIGINT"}, std::tuple{SIGTERM, 143, "SIGTERM"}}) {
+    testing::Process process(
+        program({"bench", "comm", "--devices", "cpu:0-2", "--mb", "0.01,1", "--repeats", "10000", "--json"}));
+    process.wait_until([&] { return process.catches(number); });
+    process.signal(number);
+    const Finished finished = process.wait();
+    expect_failed(finished, exit, {"stopped by ", name, "nothing was printed"});
+    EXPECT_EQ(finished.out, "");
+  }
 }
 
 TEST_F(BenchTest, RefusesWhatCannotBeMeasured) {

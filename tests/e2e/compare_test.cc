@@ -155,6 +155,45 @@ TEST_F(CompareTest, FinishedRunsAreKeptUnlessOverwritten) {
   EXPECT_NE(text("compared/single/metrics.jsonl"), metrics) << "other seconds, at least";
 }
 
+TEST_F(CompareTest, OverwriteRemovesTheRunsThatOnlyTheEarlierComparisonHad) {
+  EXPECT_EQ(run(strategies("single,ddp,kvstore,data_parallel", {"--quiet"})).exit, 0);
+  train("compared/mine");
+  folder_.write("compared/kvstore/notes.txt", "mine");
+  // Not named by compare.json, or not by a name that lies in the folder.
+  auto document = json_of("compared/compare.json");
+  document["runs"].push_back(
+      {{"run", "../elsewhere"}, {"trainings", {{{"directory", "compared/../elsewhere"}, {"seed", 0}}}}});
+  document["runs"].push_back({{"run", ".."}, {"trainings", {{{"directory", "compared/.."}, {"seed", 0}}}}});
+  folder_.write("compared/compare.json", document.dump());
+  train("elsewhere");
+
+  EXPECT_EQ(run(strategies("single,data_parallel", {"--overwrite", "--quiet"})).exit, 0);
+  EXPECT_FALSE(exists("compared/ddp"));
+  EXPECT_EQ(text("compared/kvstore/notes.txt"), "mine");
+  EXPECT_FALSE(exists("compared/kvstore/metrics.jsonl"));
+  EXPECT_FALSE(exists("compared/kvstore/checkpoints"));
+  for (const char* kept : {"compared/single", "compared/data_parallel", "compared/mine", "elsewhere"})
+    EXPECT_TRUE(exists(std::string(kept) + "/metrics.jsonl")) << kept;
+}
+
+TEST_F(CompareTest, OverwriteKnowsRepeatedRunsFromSingleOnes) {
+  EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
+  EXPECT_EQ(run(strategies("single,ddp", {"--overwrite", "--quiet", "--repeat", "2"})).exit, 0);
+  EXPECT_FALSE(exists("compared/ddp/metrics.jsonl"));
+  EXPECT_TRUE(exists("compared/ddp/seed-1/metrics.jsonl"));
+  EXPECT_EQ(run(strategies("single,kvstore", {"--overwrite", "--quiet"})).exit, 0);
+  EXPECT_FALSE(exists("compared/ddp")) << "with the folders of its seeds";
+  EXPECT_FALSE(exists("compared/single/seed-0"));
+  EXPECT_TRUE(exists("compared/single/metrics.jsonl"));
+}
+
+TEST_F(CompareTest, ACompareFileThatNoComparisonWroteCostsNothing) {
+  EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
+  folder_.write("compared/compare.json", "{\"runs\": 3}");
+  EXPECT_EQ(run(strategies("single,kvstore", {"--overwrite", "--quiet"})).exit, 0);
+  EXPECT_TRUE(exists("compared/ddp/metrics.jsonl"));
+}
+
 TEST_F(CompareTest, ARunThatFailsEndsItWithItsCode) {
   std::string config = text("digits.yaml");
   config.replace(config.find("0.05"), 4, "1e30");

@@ -39,6 +39,12 @@ TEST_F(RefusalsTest, UnknownKeys) {
   expect_line_refused("strategy: {name: ddp, bucket_md: 3}", 78, {"strategy.bucket_md", "did you mean 'bucket_mb'?"});
 }
 
+TEST_F(RefusalsTest, AnOptionOfNoStrategyIsAdvisedTheDefaultOfItsDevices) {
+  const testing::Arguments option = {"strategy=", "strategy.bucket_mb=5"};
+  expect_refused(training("run", option), 78, {"strategy: expected one of", "mapping {bucket_mb: 5}; add name: ddp"});
+  expect_refused(training("run", {option[0], option[1], "devices=cpu:0"}), 78, {"add name: single"});
+}
+
 TEST_F(RefusalsTest, WrongTypes) {
   expect_line_refused("batch_size: many", 78, {"batch_size", "expected an integer", "got 'many'", "batch_size: "});
   expect_line_refused("learning_rate: [1, 2]", 78, {"learning_rate", "expected a number", "got the list [1, 2]"});

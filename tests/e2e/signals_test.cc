@@ -90,7 +90,9 @@ TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddleAndMadeWhereItGoesOn) {
   less.insert(less.end(), {"dataset.test_samples=4", "epochs=1"});
   testing::Arguments resuming = training("run", less);
   resuming.emplace_back("--resume");
-  EXPECT_EQ(run(resuming).exit, 0);
+  const Finished goes_on = run(resuming);
+  EXPECT_EQ(goes_on.exit, 0) << goes_on.err;
+  EXPECT_NE(goes_on.out.find("    1/1  "), std::string::npos) << goes_on.out;
   train("whole", less);
   const auto resumed = last_metrics("run"), whole = last_metrics("whole");
   for (const char* key : {"epoch", "step", "weights_hash"}) EXPECT_EQ(resumed[key], whole[key]) << key;
@@ -98,19 +100,39 @@ TEST_F(SignalsTest, AnEvaluationIsLeftInItsMiddleAndMadeWhereItGoesOn) {
   EXPECT_EQ(resumed["test"]["loss"], whole["test"]["loss"]);
 }
 
-TEST_F(SignalsTest, ASecondSigintLeavesAtOnce) {
-  // A step of several seconds, so that the second signal comes while the first waits for its end.
-  Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=1600",
-                                   "dataset={name: synthetic, samples: 1600, shape: [1, 28, 28]}"})));
-  process.wait_until([&] { return exists("run/config.yaml"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  process.signal(SIGINT);
-  // Later than a launcher's copy of the first would come.
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));
-  const Finished finished = stop(process, SIGINT);
-  EXPECT_EQ(finished.exit, 130);
-  EXPECT_FALSE(exists("run/summary.json"));
-  EXPECT_FALSE(exists("run/checkpoints"));
+TEST_F(SignalsTest, ASecondSignalLeavesAtOnce) {
+  struct Row {
+    int first, second, exit;
+    const char* name;
+  };
+  for (const Row& row : {Row{SIGINT, SIGINT, 130, "SIGINT"}, Row{SIGTERM, SIGTERM, 143, "SIGTERM"},
+                         Row{SIGINT, SIGTERM, 143, "SIGTERM"}, Row{SIGHUP, SIGINT, 130, "SIGINT"}}) {
+    SCOPED_TRACE(::testing::Message() << "signals " << row.first << ", " << row.second);
+    std::filesystem::remove_all(path("run"));
+    // A step of several seconds, so that the second signal comes while the first waits for its end.
+    Process process(program(endless({"model=resnet18", "devices=cpu:0", "strategy=", "batch_size=1600",
+                                     "dataset={name: synthetic, samples: 1600, shape: [1, 28, 28]}"})));
+    process.wait_until([&] { return exists("run/config.yaml"); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    process.signal(row.first);
+    // Later than a launcher's copy of the first would come.
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    const Finished finished = stop(process, row.second);
+    expect_failed(finished, row.exit, {"left at once by a second ", row.name, "nothing was saved on the way out"});
+    EXPECT_NE(finished.err.find("a second Ctrl-C or SIGTERM leaves at once"), std::string::npos) << finished.err;
+    EXPECT_FALSE(exists("run/summary.json"));
+    EXPECT_FALSE(exists("run/checkpoints"));
+  }
+}
+
+/// As a launcher sends them: its own copy, and the terminal's.
+TEST_F(SignalsTest, ACopyOfTheFirstSignalIsNoSecondOne) {
+  Process process(program(endless()));
+  process.wait_until([&] { return lines("metrics.jsonl") >= 1; });
+  process.signal(SIGTERM);
+  const Finished finished = stop(process, SIGTERM);
+  expect_failed(finished, 143, {"stopped by SIGTERM", "the weights are in"});
+  expect_whole(143);
 }
 
 TEST_F(SignalsTest, AKilledRunLeavesWholeLines) {

@@ -141,6 +141,21 @@ TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
   expect_four_trained(3);
 }
 
+TEST_F(SweepTest, FlagsThatTrainNothingAreRefused) {
+  for (const std::string flag : {"--help", "-h", "--version", "--dump-config", "--out=other"}) {
+    SCOPED_TRACE(flag);
+    const Finished finished = bash("sweep batch_size=32,64 -- " + flag);
+    EXPECT_EQ(finished.exit, 64);
+    EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
+    EXPECT_NE(finished.err.find("sweep: " + flag + " can't stand behind --"), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_FALSE(exists("swept"));
+  }
+  const Finished help = bash("sweep --help");
+  EXPECT_EQ(help.exit, 0) << help.err;
+  EXPECT_EQ(count(help.out, "Usage: scripts/sweep.sh"), 1u);
+}
+
 TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
   const Finished finished =
       bash("sweep learning_rate=1e30,0.05,-1 'strategy=single,{name: ddp, overlap: false}' -- --devices cpu:0");

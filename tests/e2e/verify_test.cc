@@ -88,10 +88,17 @@ TEST_F(VerifyTest, MistakesAreRefused) {
   expect_refused(verify(), 64, {"DPTRAIN_VERIFY_FAULT", "'all'", "unset it"});
 }
 
+TEST_F(VerifyTest, AnEmptyFaultIsNone) {
+  ::setenv("DPTRAIN_VERIFY_FAULT", "", 1);
+  const Finished finished = run(verify());
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+}
+
 TEST_F(VerifyTest, ASignalEndsItWithASentence) {
   testing::Process process(program({"verify", "--config", "resnet18_1gpu", "--devices", "cpu:0-3", "--set", "threads=1",
                                     "--set", "dataset={name: synthetic, samples: 64}", "--set", "batch_size=8"}));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  process.wait_until([&] { return process.catches(SIGTERM); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
   process.signal(SIGTERM);
   expect_failed(process.wait(), 143, {"stopped by SIGTERM", "nothing was written"});
 }

@@ -41,8 +41,9 @@ class KeyValueStores : public ::testing::TestWithParam<std::tuple<bool, int>> {
   static void fill(const Tensor& tensor, float value) { std::fill_n(tensor.data<float>(), tensor.elements(), value); }
 
   /// A step in which rank r's gradients are all r + 1.
-  void step(int rank) {
-    fill(model(rank).gradients(), static_cast<float>(rank + 1));
+  void step(int rank) { step(rank, static_cast<float>(rank + 1)); }
+  void step(int rank, float gradient) {
+    fill(model(rank).gradients(), gradient);
     for (const StoreKey& key : end(rank).keys()) end(rank).push(key.name);
     end(rank).wait_for_pushes();
     end(rank).update({.learning_rate = 0.5}, nullptr);
@@ -77,7 +78,7 @@ class KeyValueStores : public ::testing::TestWithParam<std::tuple<bool, int>> {
       end = std::make_unique<DeviceKeyValueStore>(context, Placement::balanced);
   }
 
-  std::array<PhaseClock, 4> clocks_;
+  std::array<PhaseClock, 8> clocks_;
   std::shared_ptr<StoreMemory> memory_;
   std::vector<std::unique_ptr<nn::Model>> models_;
   std::vector<std::unique_ptr<KeyValueStore>> ends_;
@@ -123,6 +124,28 @@ TEST_P(KeyValueStores, HoldEveryKeyOnce) {
   EXPECT_EQ(std::accumulate(held.begin(), held.end(), int64_t{0}), (local ? 2 + ranks() : 2) * weights);
 }
 
+/// Of up to eight ranks.
+class KeyValueStoreSums : public KeyValueStores {};
+
+/// ((0+1)+(2+3))+..., of numbers that from three ranks on have another sum from left to right, from right to left, and
+/// where ranks are halved.
+TEST_P(KeyValueStoreSums, HaveTheOrderOfTheTree) {
+  constexpr float kLarge = 1 << 24;  // one more is rounded away
+  const std::vector<float> pushed = {5, 5, kLarge, 3, 1, 7, 2, kLarge / 2};
+  const std::vector<float> sums = {5,           10,          kLarge + 10, kLarge + 14,
+                                   kLarge + 16, kLarge + 22, kLarge + 24, 1.5f * kLarge + 24};
+  const float expected = 1 - 0.5f * sums[static_cast<size_t>(ranks() - 1)];
+  team_.run("test", [&](int rank) {
+    init(rank);
+    step(rank, pushed[static_cast<size_t>(rank)]);
+    for (const StoreKey& key : end(rank).keys()) {
+      end(rank).pull(key.name);
+      const Tensor pulled = model(rank).weights().window(key.begin, {key.end - key.begin}, Layout::plain);
+      EXPECT_EQ(pulled.values(), std::vector<float>(static_cast<size_t>(pulled.elements()), expected)) << key.name;
+    }
+  });
+}
+
 /// Of one rank: each of these calls would end a team.
 class KeyValueStoreAlone : public KeyValueStores {};
 
@@ -157,6 +180,7 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<bool, int>>& inf
 
 const auto kTypes = ::testing::Bool();
 INSTANTIATE_TEST_SUITE_P(Types, KeyValueStores, ::testing::Combine(kTypes, ::testing::Range(1, 5)), case_name);
+INSTANTIATE_TEST_SUITE_P(Types, KeyValueStoreSums, ::testing::Combine(kTypes, ::testing::Range(1, 9)), case_name);
 INSTANTIATE_TEST_SUITE_P(Types, KeyValueStoreAlone, ::testing::Combine(kTypes, ::testing::Values(1)), case_name);
 INSTANTIATE_TEST_SUITE_P(Types, SharedKeyValueStores, ::testing::Combine(kTypes, ::testing::Range(2, 5)), case_name);
 

@@ -93,6 +93,13 @@ class Process {
     if (pid_ > 0) ::kill(pid_, number);
   }
 
+  /// Whether it has come to where it catches the signal, by which it would be ended before.
+  bool catches(int number) const {
+    for (const auto& line : lines_of(text_of("/proc/" + std::to_string(pid_) + "/status")))
+      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (number - 1) & 1) != 0;
+    return false;
+  }
+
   /// Blocks until `condition` holds; fails the test where the program ends before that.
   void wait_until(const std::function<bool()>& condition) {
     while (!condition()) {

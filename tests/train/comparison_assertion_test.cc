@@ -58,6 +58,75 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"speedup>=1", false, " failed: speedup(a(b)<=1) is 0.5"},
                       Case{"efficiency>0.2", true, " holds: efficiency(ddp) is 0.8, efficiency(a(b)<=1) is 0.25"}));
 
+/// A metric by its name, and what it is of each run; nothing of the first where it is relative to that.
+struct KnownMetric {
+  const char* name;
+  std::vector<std::string> values;
+  bool needs_evaluation = false;
+};
+const std::vector<KnownMetric> kMetrics = {{"speedup", {"ddp) is 1.6", "a(b)<=1) is 0.5"}},
+                                           {"efficiency", {"ddp) is 0.8", "a(b)<=1) is 0.25"}},
+                                           {"samples_per_s", {"single) is 500", "ddp) is 800", "a(b)<=1) is 250"}},
+                                           {"accuracy", {"single) is 0.9", "ddp) is 0.91", "a(b)<=1) is 0.88"}, true},
+                                           {"peak_bytes", {"single) is 1e+06", "ddp) is 1e+06", "a(b)<=1) is 3e+06"}},
+                                           {"memory_imbalance", {"single) is 1", "ddp) is 1.05", "a(b)<=1) is 1"}},
+                                           {"exposed_comm_s", {"single) is 0", "ddp) is 0.25", "a(b)<=1) is 0"}},
+                                           {"accuracy_gap", {"accuracy_gap is 0.03"}, true}};
+
+TEST(ComparisonAssertionMetrics, AreThoseOfTheRunsThatTheyAreOf) {
+  for (const KnownMetric& metric : kMetrics) {
+    const std::string name = metric.name;
+    std::string values;
+    for (const auto& value : metric.values)
+      values += (values.empty() ? "" : ", ") + (value.starts_with(name) ? "" : name + "(") + value;
+    const std::string every = name + ">=0", none = name + "<0";
+    EXPECT_EQ(outcome_of(every.c_str()).sentence, every + " holds: " + values);
+    EXPECT_EQ(outcome_of(none.c_str()).sentence, none + " failed: " + values);
+  }
+}
+
+TEST(ComparisonAssertionMetrics, AreAllNamedWhereOneIsUnknown) {
+  expect_error(ExitCode::usage,
+               {"known are: speedup, efficiency, samples_per_s, accuracy, accuracy_gap, peak_bytes, memory_imbalance, "
+                "exposed_comm_s"},
+               [] { ComparisonAssertion("x>=1", kNames); });
+}
+
+TEST(ComparisonAssertionMetrics, NeedAnEvaluationWhereTheyAreOfIt) {
+  const std::vector<AssertedRun> runs = {{.name = "single"}, {.name = "ddp", .evaluated = false}};
+  for (const KnownMetric& metric : kMetrics) {
+    const auto make = [&] { ComparisonAssertion(std::string(metric.name) + ">=0", runs); };
+    if (metric.needs_evaluation)
+      expect_error(ExitCode::usage, {"run 'ddp' has no test accuracy"}, make);
+    else
+      EXPECT_NO_THROW(make()) << metric.name;
+  }
+}
+
+/// Of a speed of 500 samples/s, whether it is so beside a bound below, the same and above.
+TEST(ComparisonAssertionOperators, HoldBelowAtAndAboveTheBound) {
+  struct Row {
+    const char* text;
+    bool below, at, above;
+  };
+  for (const Row& row : {Row{"<", false, false, true}, Row{"<=", false, true, true}, Row{">", true, false, false},
+                         Row{">=", true, true, false}, Row{"==", false, true, false}, Row{"!=", true, false, true}}) {
+    const auto holds = [&](const char* bound) {
+      return outcome_of((std::string("samples_per_s(single)") + row.text + bound).c_str()).holds;
+    };
+    EXPECT_EQ(holds("499"), row.below) << row.text;
+    EXPECT_EQ(holds("500"), row.at) << row.text;
+    EXPECT_EQ(holds("501"), row.above) << row.text;
+  }
+}
+
+TEST(ComparisonAssertionOperators, OthersAreRefused) {
+  for (const char* other : {"=", "=<", "=>", "!", "~", "<>", "===", "><", "is", ""})
+    expect_error(ExitCode::usage, {"--assert 'accuracy", "column "}, [&] {
+      ComparisonAssertion(std::string("accuracy") + (*other == 'i' ? " " : "") + other + "1", kNames);
+    });
+}
+
 TEST(ComparisonAssertionMistakes, AreToldByPlace) {
   const auto refused = [](const char* expression, std::initializer_list<std::string_view> words) {
     SCOPED_TRACE(expression);

@@ -44,8 +44,35 @@ TEST(PairedDifference, KnowsATextbooksExample) {
 }
 
 TEST(PairedDifference, OfDifferencesThatAreAllAlikeIsCertain) {
-  EXPECT_FALSE(paired_difference(std::vector{1.0, 2.0}, std::vector{1.0, 2.0}).significant);
-  EXPECT_TRUE(paired_difference(std::vector{1.0, 2.0}, std::vector{1.5, 2.5}).significant);
+  const PairedDifference none = paired_difference(std::vector{1.0, 2.0}, std::vector{1.0, 2.0});
+  EXPECT_FALSE(none.significant);
+  EXPECT_EQ(none.p_value, 1);
+  for (const double more : {0.5, -0.5}) {
+    const PairedDifference alike = paired_difference(std::vector{1.0, 2.0}, std::vector{1 + more, 2 + more});
+    EXPECT_TRUE(alike.significant);
+    EXPECT_EQ(alike.p_value, 0);
+    EXPECT_EQ(alike.mean, more);
+  }
+}
+
+/// Of two differences a and b, t is (a + b) / (a - b); the table's quantile of one degree of freedom is 12.706.
+TEST(PairedDifference, IsSignificantFromTheQuantileOn) {
+  const auto with_t = [](double t) { return paired_difference(std::vector{0.0, 0.0}, std::vector{t + 1, t - 1}); };
+  EXPECT_FALSE(with_t(12.70).significant);
+  EXPECT_TRUE(with_t(12.71).significant);
+  EXPECT_FALSE(with_t(-12.70).significant);
+  EXPECT_TRUE(with_t(-12.71).significant);
+}
+
+TEST(PairedDifference, HasAProbabilityThatIsOne) {
+  for (int repetitions = 2; repetitions < 40; ++repetitions)
+    for (const double t : {0.0, 1e-9, 3.0, 1e6, 1e15, 1e300}) {
+      std::vector<double> first(static_cast<size_t>(repetitions)), second(first.size(), t);
+      second.front() += 1;
+      const double p = paired_difference(first, second).p_value;
+      EXPECT_GE(p, 0) << repetitions << " " << t;
+      EXPECT_LE(p, 1) << repetitions << " " << t;
+    }
 }
 
 class ManyComparisons : public ::testing::TestWithParam<int> {

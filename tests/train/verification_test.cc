@@ -260,6 +260,19 @@ TEST(Verification, FindsABoundaryThatDropsTheGradient) {
   EXPECT_EQ(first.difference, 1) << "nothing is left of it";
 }
 
+/// The net of configs/toy_model_parallel_2cpu.yaml: its first stage, `flatten`, has no parameter that a gradient could
+/// be missing from.
+TEST(Verification, FindsABoundaryBehindAStageWithoutParameters) {
+  const char* toy =
+      "model: {layers: [flatten, linear: 10, relu, linear: classes]}\n"
+      "dataset: {name: synthetic, samples: 64, test_samples: 8, classes: 5, shape: [10, 1, 1]}\n";
+  expect_no_divergence(verified(config_of(toy, 2)));
+  const auto rows = verified(config_of(toy, 2), {.planted = PlantedFault::boundary_gradient});
+  EXPECT_EQ(names_with(rows, Verdict::diverges),
+            (std::vector<std::string>{"model_parallel, 1f1b", "model_parallel, gpipe"}));
+  EXPECT_EQ(first_divergence(row_of(rows, "model_parallel, 1f1b")).layer, "fc1.bias");
+}
+
 // A small ResNet of few samples, whose batch norms and ReLUs make much of a rounding.
 
 TEST(Verification, AResNetOfFewSamplesIsEqual) {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/exit_code.h"
+#include "base/library_version.h"
+#include "comm/process_wire.h"
+
+namespace dptrain {
+
+/// One process of a job.
+struct JobProcess {
+  std::string host;
+  int64_t pid = 0;
+};
+
+/// The processes that a launcher (mpirun, srun) started together, as MPI has joined them. One object a process.
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  virtual int process() const = 0;  ///< this one's number, from 0
+  int processes() const { return static_cast<int>(all().size()); }
+  /// All processes, by number.
+  virtual const std::vector<JobProcess>& all() const = 0;
+  /// A wire between all of them, apart from all others. Every process asks for the same ones in the same order. Wires
+  /// must end before the job does.
+  virtual std::shared_ptr<ProcessWire> make_wire() = 0;
+
+  /// The regular end, which every process calls: waits for the others, `timeout_s` at most. Throws 75 where they don't
+  /// come. Nothing of the job may be used after.
+  virtual void finish(double timeout_s) = 0;
+  /// The end after a failure: leaves the process at once with this code, waiting for nobody, whatever its other threads
+  /// do. What was to be told has been. Also how a process must end that gave up a message.
+  [[noreturn]] virtual void leave(ExitCode code) = 0;
+};
+
+/// Whether a launcher started this process as one of a job, by its environment: that of Open MPI, of PMIx or of PMI.
+bool was_launched_in_job();
+
+/// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
+/// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.
+std::unique_ptr<Job> join_job(double timeout_s);
+
+/// MPI, where it is built in.
+std::vector<LibraryVersion> job_libraries();
+
+}  // namespace dptrain

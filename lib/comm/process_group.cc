@@ -1,0 +1,67 @@
+#include "comm/process_group.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "comm/thread_communicator.h"
+
+namespace dptrain {
+namespace {
+
+CommBuffer buffer_of(std::string& text) {
+  return {.data = text.data(), .elements = static_cast<int64_t>(text.size()), .dtype = DType::u8};
+}
+
+CommBuffer buffer_of(std::vector<int64_t>& values) {
+  return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = DType::i64};
+}
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(ProcessExchange& exchange, double timeout_s) {
+  std::vector<int> all(static_cast<size_t>(exchange.processes()));
+  std::iota(all.begin(), all.end(), 0);
+  const WorldShape shape(std::vector<int>(all.size(), 1));
+  communicator_ = std::move(
+      make_process_communicators({.exchange = &exchange, .processes = all, .shape = shape}, timeout_s).front());
+}
+
+int ProcessGroup::largest(int value) {
+  std::vector<int64_t> own = {value}, all(static_cast<size_t>(processes()));
+  communicator_->all_gather(buffer_of(own), buffer_of(all));
+  return static_cast<int>(std::ranges::max(all));
+}
+
+std::vector<std::string> ProcessGroup::gather(const std::string& own) {
+  std::vector<int64_t> size = {static_cast<int64_t>(own.size())}, sizes(static_cast<size_t>(processes()));
+  communicator_->all_gather(buffer_of(size), buffer_of(sizes));
+  std::string part = own, whole;
+  if (is_main()) whole.resize(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
+  communicator_->gather(buffer_of(part), buffer_of(whole), 0);
+  std::vector<std::string> all;
+  for (size_t begin = 0; is_main() && all.size() < sizes.size();) {
+    const auto length = static_cast<size_t>(sizes[all.size()]);
+    all.push_back(whole.substr(begin, length));
+    begin += length;
+  }
+  return all;
+}
+
+std::vector<std::string> ProcessGroup::gather_everywhere(const std::string& own) {
+  std::vector<std::string> all = gather(own);
+  all.resize(static_cast<size_t>(processes()));
+  for (std::string& text : all) text = from_main(text);
+  return all;
+}
+
+std::string ProcessGroup::from_main(const std::string& own) {
+  std::vector<int64_t> size = {static_cast<int64_t>(own.size())};
+  communicator_->broadcast(buffer_of(size), 0);
+  std::string text = own;
+  text.resize(static_cast<size_t>(size[0]));
+  communicator_->broadcast(buffer_of(text), 0);
+  return text;
+}
+
+}  // namespace dptrain

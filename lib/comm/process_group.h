@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/process_exchange.h"
+
+namespace dptrain {
+
+/// What the processes of a job agree on and tell each other, beside what their ranks exchange. Used by one thread of
+/// each process, all of which make the same calls. Every call blocks, `timeout_s` at most, and throws as a communicator
+/// does.
+class ProcessGroup {
+ public:
+  ProcessGroup(ProcessExchange& exchange, double timeout_s);
+
+  int process() const { return communicator_->rank(); }
+  int processes() const { return communicator_->size(); }
+  /// The process that writes files and talks.
+  bool is_main() const { return process() == 0; }
+
+  /// The largest of all processes' values.
+  int largest(int value);
+  /// What each process has to say, by process: on the main one; nothing elsewhere.
+  std::vector<std::string> gather(const std::string& own);
+  /// The same on all of them.
+  std::vector<std::string> gather_everywhere(const std::string& own);
+  /// What the main process has to say.
+  std::string from_main(const std::string& own);
+
+ private:
+  std::unique_ptr<Communicator> communicator_;
+};
+
+}  // namespace dptrain

@@ -1,0 +1,84 @@
+#include "train/device_settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "device/cpu_device.h"
+#include "device/device_list.h"
+
+namespace dptrain::train {
+namespace {
+
+/// The list of this host, where there is one.
+std::optional<std::vector<std::string>> read_hosts(ConfigReader& config, const ConfigJob& job) {
+  std::optional<std::vector<std::string>> own;
+  config.section(
+      "hosts",
+      [&](ConfigReader& hosts) {
+        const std::vector<std::string> names = hosts.written_keys();
+        for (const std::string& name : names) {
+          const auto list = hosts.texts(name, {}, "the devices of this host's processes");
+          if (name == job.host) own = list;
+        }
+        if (!hosts.describing() && !names.empty() && !own && job.processes > 1)
+          config.mistake("hosts", fmt::format("expected the devices of host '{}'", job.host),
+                         fmt::format("those of {}", fmt::join(names, ", ")),
+                         "add it, under the name that `hostname` prints");
+      },
+      "device lists by host name, for hosts that differ; they take the place of devices there");
+  return own;
+}
+
+std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
+  auto written = config.texts("devices", {"auto"},
+                              "where to train: cpu:N is a logical CPU worker, cuda:N a GPU; ranges like cpu:0-3, "
+                              "auto (all GPUs, else cpu:0) or auto:N. Of several processes each has these");
+  const auto of_host = read_hosts(config, job);
+  if (config.describing()) return {DeviceId{}};
+  if (of_host) written = *of_host;
+  const auto devices =
+      parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where(of_host ? "hosts" : "devices"));
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back("'" + device.name() + "'");
+  // "a.yaml:4:1: devices" -> "a.yaml:4", as other values say where they come from; "--devices: devices" -> "--devices".
+  std::string where = config.where("devices");
+  where.resize(std::min(where.rfind(": "), where.size()));
+  where.resize(std::min(where.rfind(':'), where.size()));
+  config.resolve("devices", fmt::format("[{}]", fmt::join(names, ", ")), config.has("devices") ? where : "default");
+  return devices;
+}
+
+/// One number for all devices, or one each; by default the process's cores shared out, at least one.
+std::vector<int> read_threads(ConfigReader& config, size_t devices) {
+  const int64_t share = std::max<int64_t>(1, usable_cores() / static_cast<int64_t>(devices));
+  auto threads = config.integers("threads", {share}, {.min = 1, .max = 1024, .help = "CPU threads of each device"});
+  if (threads.size() == 1) threads.resize(devices, threads[0]);
+  if (threads.size() != devices) {
+    config.mistake("threads", fmt::format("expected one number, or one for each of the {} devices", devices),
+                   fmt::format("{}", threads.size()), "write for instance threads: 1");
+    threads.assign(devices, 1);
+  }
+  return {threads.begin(), threads.end()};
+}
+
+}  // namespace
+
+int DeviceSettings::world_devices() const {
+  return std::accumulate(devices_of_processes.begin(), devices_of_processes.end(), 0);
+}
+
+DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) {
+  DeviceSettings settings;
+  settings.devices = read_devices(config, job);
+  settings.threads = read_threads(config, settings.devices.size());
+  const auto own = static_cast<int>(settings.devices.size());
+  settings.devices_of_processes = {own};
+  if (job.processes > 1 && !config.describing()) settings.devices_of_processes = job.exchange_devices(own);
+  return settings;
+}
+
+}  // namespace dptrain::train

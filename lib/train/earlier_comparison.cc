@@ -1,0 +1,46 @@
+#include "train/earlier_comparison.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/file.h"
+
+namespace dptrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Where the training lies in `out` now. Its file may have been written for another working directory, or before the
+/// folder was moved; no name leads out of it.
+fs::path directory_in(const fs::path& out, const std::string& run, const fs::path& recorded) {
+  const bool is_name = fs::path(run).filename() == run && run != "." && run != ".." && !run.empty();
+  if (!is_name) return {};
+  if (recorded.filename() == run) return out / run;
+  const bool is_repeated =
+      recorded.parent_path().filename() == run && recorded.filename().string().starts_with("seed-");
+  return is_repeated ? out / run / recorded.filename() : fs::path();
+}
+
+}  // namespace
+
+std::vector<fs::path> runs_of_earlier_comparison(const fs::path& out) {
+  std::error_code error;
+  const fs::path file = out / "compare.json";
+  if (!fs::is_regular_file(file, error)) return {};
+  std::vector<fs::path> found;
+  try {
+    const json document = json::parse(read_file(file));
+    for (const json& run : document.at("runs"))
+      for (const json& training : run.at("trainings")) {
+        const fs::path directory =
+            directory_in(out, run.at("run").get<std::string>(), training.at("directory").get<std::string>());
+        if (!directory.empty()) found.push_back(directory);
+      }
+  } catch (const json::exception&) {
+    return {};
+  }
+  return found;
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace dptrain::train {
+
+/// The run directories in `out` that the compare.json there speaks of: each run's own, or one for each of its seeds.
+/// They may be gone by now. None where there is no such file, or one that no comparison wrote.
+std::vector<std::filesystem::path> runs_of_earlier_comparison(const std::filesystem::path& out);
+
+}  // namespace dptrain::train

@@ -1,0 +1,32 @@
+#include "train/training_job.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+namespace dptrain::train {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::vector<parallel::RankCosts> gather_costs(ProcessGroup& group, const std::vector<parallel::RankCosts>& own) {
+  // The processes of a job are of one build.
+  using parallel::RankCosts;
+  static_assert(std::is_trivially_copyable_v<RankCosts>);
+  const std::string bytes(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(RankCosts));
+  const std::vector<std::string> all = group.gather(bytes);
+  if (!group.is_main()) return own;
+  std::vector<RankCosts> costs;
+  for (const std::string& of_process : all) {
+    const size_t before = costs.size();
+    costs.resize(before + of_process.size() / sizeof(RankCosts));
+    std::memcpy(costs.data() + before, of_process.data(), of_process.size());
+  }
+  return costs;
+}
+
+}  // namespace dptrain::train

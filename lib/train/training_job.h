@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "comm/thread_communicator.h"
+#include "parallel/strategy.h"
+
+namespace dptrain::train {
+
+/// Where a rank of the world computes.
+struct RankPlace {
+  std::string device;
+  std::string host;
+};
+
+/// Several processes that train one model together, as the trainer of one of them sees them.
+struct TrainingJob {
+  ProcessGroup& group;
+  RanksOfProcesses ranks;
+  std::vector<RankPlace> places;  ///< by rank of the world
+
+  bool is_main() const { return group.is_main(); }
+};
+
+/// The name of this machine among others.
+std::string host_name();
+
+/// What the ranks of all processes have cost, by rank of the world, on the main process; elsewhere `own`.
+std::vector<parallel::RankCosts> gather_costs(ProcessGroup& group, const std::vector<parallel::RankCosts>& own);
+
+}  // namespace dptrain::train

@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# Starts a command as the processes of one job, here or on several hosts: a thin wrapper of rsync and Open MPI's mpirun, which
+# prints the lines that it runs. Where srun starts jobs, it needs no wrapper.
+#
+# Usage: scripts/launch.sh [OPTION ...] -- dptrain --config F [ARGUMENT ...]
+#   -n N                 processes; by default one a host
+#   -s N                 servers of kvstore: dist_sync; 0, as this version has none
+#   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host; by default this one.
+#                        mpirun reaches them by ssh, which must ask for no password
+#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, and work there
+#   --max-restarts N     start again with --resume where a process was lost (75), so many times at most; 0 by default
+#   --grace S            where one has failed, or a signal ends the job, Open MPI waits so many seconds before it sends SIGTERM to the
+#                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while
+#   --agent COMMAND      instead of ssh
+# Variables named DPTRAIN_*, NCCL_* and OMP_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
+#
+# Exit codes: 64 usage, 69 a tool is missing or a host could not be copied to. Otherwise what the run itself says, in fault.json or
+# summary.json of its directory, which is what --out names, or else runs/<name of the configuration>; or else mpirun's.
+set -euo pipefail
+
+fail() {
+  echo "launch: $2" >&2
+  exit "$1"
+}
+
+processes=
+hosts=
+sync_folder=
+restarts=0
+grace_s=15
+agent=
+command=()
+while (($# > 0)); do
+  case $1 in
+    -n | -s | -H | --sync-dst-dir | --max-restarts | --grace | --agent)
+      if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then fail 64 "$1 needs a value"; fi
+      case $1 in
+        -n)
+          [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || fail 64 "-n needs a number of at least 1, got '$2'"
+          processes=$2
+          ;;
+        -s) [[ $2 == 0 ]] || fail 64 "-s $2: servers of kvstore: dist_sync are not part of this version; leave out -s" ;;
+        -H) hosts=$2 ;;
+        --sync-dst-dir) sync_folder=$2 ;;
+        --max-restarts)
+          [[ $2 =~ ^[0-9]{1,6}$ ]] || fail 64 "--max-restarts needs a number, got '$2'"
+          restarts=$((10#$2))
+          ;;
+        --grace)
+          [[ $2 =~ ^[0-9]{1,4}$ ]] || fail 64 "--grace needs whole seconds, got '$2'"
+          grace_s=$2
+          ;;
+        --agent) agent=$2 ;;
+      esac
+      shift
+      ;;
+    -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    --)
+      command=("${@:2}")
+      break
+      ;;
+    *) fail 64 "unknown argument '$1'; there are -n, -s, -H, --sync-dst-dir, --max-restarts, --grace and --agent, and the command behind --" ;;
+  esac
+  shift
+done
+((${#command[@]} > 0)) || fail 64 "there is no command; write it behind --, for instance -- dptrain --config lenet_ddp_2cpu"
+if [[ -z $hosts ]]; then
+  [[ -n $processes ]] || fail 64 "-n or -H is missing; write for instance -n 2"
+  [[ -z $sync_folder ]] || fail 64 "--sync-dst-dir needs hosts; name them with -H"
+fi
+
+# Names and numbers of processes, alike.
+names=()
+counts=()
+if [[ -n $hosts ]]; then
+  if [[ -f $hosts ]]; then
+    mapfile -t lines < <(sed 's/#.*//; s/[[:space:]]\+slots=/:/; s/[[:space:]]//g; /^$/d' "$hosts")
+  else
+    IFS=, read -r -a lines <<< "$hosts"
+  fi
+  for line in "${lines[@]}"; do
+    [[ $line =~ ^[A-Za-z0-9._-]+(:[1-9][0-9]{0,4})?$ ]] || fail 64 "-H: expected a host, or host:processes, got '$line'"
+    names+=("${line%%:*}")
+    count=${line#"${line%%:*}"}
+    counts+=("${count#:}")
+  done
+  ((${#names[@]} > 0)) || fail 64 "-H $hosts names no host"
+  # Those without a number share alike what the others leave, the first ones more.
+  given=0
+  open=0
+  for count in "${counts[@]}"; do
+    if [[ -n $count ]]; then given=$((given + count)); else open=$((open + 1)); fi
+  done
+  processes=${processes:-$((given + open))}
+  left=$((processes - given))
+  ((left == 0 || (left > 0 && open > 0))) || fail 64 "-n $processes, but the hosts of -H have $given processes"
+  ((left >= open)) || fail 64 "-n $processes is too few for the ${#names[@]} hosts of -H; each has one process or more"
+  for i in "${!counts[@]}"; do
+    [[ -z ${counts[i]} ]] || continue
+    counts[i]=$(((left + open - 1) / open))
+    left=$((left - counts[i]))
+    open=$((open - 1))
+  done
+fi
+
+command -v mpirun > /dev/null || fail 69 "mpirun is missing; scripts/setup.sh installs Open MPI"
+[[ $(mpirun --version 2> /dev/null) == *"Open MPI"* ]] || fail 69 "the mpirun on PATH isn't that of Open MPI"
+[[ -z $sync_folder ]] || command -v rsync > /dev/null || fail 69 "rsync is missing; install it here and on the hosts"
+# In a checkout there need be no dptrain on PATH.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [[ ${command[0]} == dptrain && -x $root/build/dptrain ]] && ! command -v dptrain > /dev/null; then
+  command[0]=$root/build/dptrain
+  [[ $PWD != "$root" ]] || command[0]=build/dptrain
+fi
+
+say() {
+  {
+    printf '+'
+    printf ' %q' "$@"
+    printf '\n'
+  } >&2
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# A signal is passed on to mpirun, which hands it to all processes. Its own session keeps a terminal's Ctrl-C from reaching it
+# twice: at the second one it leaves everything behind.
+child=
+stopping=false
+pass_on() {
+  stopping=true
+  [[ -z $child ]] || kill -s "$1" "$child" 2> /dev/null || true
+}
+for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
+
+# run COMMAND ...: its exit code, also where a signal has interrupted the wait.
+run() {
+  local status=0
+  say "$@"
+  setsid "$@" < /dev/null &
+  child=$!
+  wait "$child" || status=$?
+  while kill -0 "$child" 2> /dev/null; do
+    status=0
+    wait "$child" || status=$?
+  done
+  child=
+  return "$status"
+}
+
+for name in "${names[@]}"; do
+  [[ -n $sync_folder ]] || break
+  run rsync --archive --compress --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" ||
+    fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
+  [[ $stopping == false ]] || exit 143
+done
+
+# Binding would leave a process that drives several devices one core. Processes beyond the cores are the user's wish.
+launcher=(mpirun --oversubscribe --bind-to none --mca odls_base_sigkill_timeout "$grace_s")
+((EUID != 0)) || launcher+=(--allow-run-as-root)
+[[ -z $agent ]] || launcher+=(--mca plm_rsh_agent "$agent")
+list=
+for i in "${!names[@]}"; do list+=,${names[i]}:${counts[i]}; done
+[[ -z $list ]] || launcher+=(-H "${list#,}")
+[[ -z $sync_folder ]] || launcher+=(--wdir "$sync_folder")
+while read -r variable; do
+  [[ ! $variable =~ ^(DPTRAIN|NCCL|OMP)_|^LD_LIBRARY_PATH$ ]] || launcher+=(-x "$variable")
+done < <(compgen -e)
+launcher+=(-n "$processes")
+
+# The run's directory, as the command names it.
+directory=
+for ((i = 0; i < ${#command[@]}; ++i)); do
+  case ${command[i]} in
+    --out) directory=${command[i + 1]:-} ;;
+    --out=*) directory=${command[i]#--out=} ;;
+    --config) [[ -n $directory ]] || config=${command[i + 1]:-} ;;
+    --config=*) [[ -n $directory ]] || config=${command[i]#--config=} ;;
+  esac
+done
+if [[ -z $directory && -n ${config:-} ]]; then
+  config=${config##*/}
+  directory=runs/${config%.yaml}
+fi
+[[ -z $sync_folder || $directory == /* ]] || directory=$sync_folder/$directory
+
+# exit_code STATUS: what the run has said since this start, or else STATUS.
+exit_code() {
+  local file code
+  for file in fault.json summary.json; do
+    [[ "$directory/$file" -nt $scratch/start ]] || continue
+    code=$(tr -d '\n' < "$directory/$file" | sed -nE 's/.*"exit": *([0-9]{1,3})[^0-9].*/\1/p')
+    [[ -z $code ]] || { echo "$code"; return; }
+  done
+  echo "$1"
+}
+
+# To go on where the run's own newest checkpoint is.
+resumed_command() {
+  local i argument
+  for ((i = 0; i < ${#command[@]}; ++i)); do
+    argument=${command[i]}
+    case $argument in
+      --overwrite | --resume=*) ;;
+      --resume) [[ ${command[i + 1]:--} == -* ]] || i=$((i + 1)) ;;
+      *) resumed+=("$argument") ;;
+    esac
+  done
+  resumed+=(--resume)
+}
+
+for ((restart = 0; ; ++restart)); do
+  : > "$scratch/start"
+  status=0
+  run "${launcher[@]}" "${command[@]}" || status=$?
+  status=$(exit_code "$status")
+  if ((status != 75 || restart == restarts)) || [[ $stopping == true ]]; then exit "$status"; fi
+  echo "launch: a process was lost; starting again, $((restart + 1)) of $restarts" >&2
+  resumed=()
+  resumed_command
+  command=("${resumed[@]}")
+done

@@ -1,0 +1,161 @@
+// A process of a job, for job_test.cc: does what its first argument says and ends like the program itself does, with an
+// error's code and sentence.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "comm/mpi_job.h"
+
+namespace dptrain {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Other bytes for every message.
+Bytes pattern(size_t size, int message) {
+  Bytes bytes(size);
+  for (size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>(i * 31 + i / 251 + static_cast<size_t>(message) * 7);
+  return bytes;
+}
+
+void wait(WireMessage& message) {
+  const auto deadline = deadline_in(20);
+  while (!message.is_done()) {
+    DPTRAIN_CHECK(Clock::now() < deadline, "a message took over 20 s");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void expect_received(WireMessage& message, const Bytes& got, const Bytes& expected, const char* what) {
+  wait(message);
+  DPTRAIN_CHECK(message.bytes() == static_cast<int64_t>(expected.size()), "{}: expected {} bytes, got {}", what,
+                expected.size(), message.bytes());
+  DPTRAIN_CHECK(std::equal(expected.begin(), expected.end(), got.begin()), "{}: other bytes came", what);
+}
+
+/// Every process sends to every one, itself too, and receives from every one, all at once.
+void exchange(ProcessWire& wire, size_t size, size_t room) {
+  const int n = wire.processes(), own = wire.process();
+  std::vector<std::unique_ptr<WireMessage>> messages;
+  std::vector<Bytes> in, out;
+  for (int other = 0; other < n; ++other) {
+    in.push_back(Bytes(room));
+    out.push_back(pattern(size, own * n + other));
+  }
+  for (int other = 0; other < n; ++other)
+    messages.push_back(wire.start_send(out[static_cast<size_t>(other)], other, 3));
+  for (int other = 0; other < n; ++other) {
+    const auto receive = wire.start_receive(in[static_cast<size_t>(other)], other, 3);
+    expect_received(*receive, in[static_cast<size_t>(other)], pattern(size, other * n + own), "an exchange");
+  }
+  for (auto& message : messages) wait(*message);
+}
+
+/// Four messages from the process before, of two tags and two wires: each receive gets its own, whatever the order of
+/// the others.
+void tell_apart(ProcessWire& a, ProcessWire& b) {
+  const int n = a.processes(), to = (a.process() + 1) % n, from = (a.process() + n - 1) % n;
+  const int tag = a.largest_tag();
+  std::vector<Bytes> out;
+  for (int i = 0; i < 4; ++i) out.push_back(pattern(100, i));
+  std::vector<std::unique_ptr<WireMessage>> sends;
+  sends.push_back(a.start_send(out[0], to, tag));
+  sends.push_back(a.start_send(out[1], to, tag));
+  sends.push_back(a.start_send(out[2], to, 0));
+  sends.push_back(b.start_send(out[3], to, tag));
+  std::vector<Bytes> in(4, Bytes(100));
+  const auto of_other_wire = b.start_receive(in[3], from, tag);
+  const auto of_other_tag = a.start_receive(in[2], from, 0);
+  const auto first = a.start_receive(in[0], from, tag);
+  const auto second = a.start_receive(in[1], from, tag);
+  expect_received(*second, in[1], out[1], "the second of a tag");
+  expect_received(*first, in[0], out[0], "the first of a tag");
+  expect_received(*of_other_tag, in[2], out[2], "that of the other tag");
+  expect_received(*of_other_wire, in[3], out[3], "that of the other wire");
+  for (auto& send : sends) wait(*send);
+}
+
+void messages(Job& job) {
+  const auto a = job.make_wire(), b = job.make_wire();
+  for (const size_t size : {0u, 1u, 1000u, 3'000'000u}) {
+    exchange(*a, size, size);
+    exchange(*b, size, size + 77);
+  }
+  tell_apart(*a, *b);
+  fmt::print("carried\n");
+}
+
+/// Who is in the job, as this process has heard.
+void list(Job& job) {
+  fmt::print("own {} {}\n", job.process(), ::getpid());
+  for (const JobProcess& process : job.all()) fmt::print("{} {}\n", process.host, process.pid);
+}
+
+/// Process 1 sends more than process 0 has room for.
+void too_long(Job& job) {
+  const auto wire = job.make_wire();
+  if (job.process() == 0) {
+    Bytes room(10);
+    wait(*wire->start_receive(room, 1, 5));
+  } else {
+    wait(*wire->start_send(pattern(11, 0), 0, 5));
+  }
+}
+
+/// Process 1 comes to the end of the job later, and says so before it does.
+void late(Job& job) {
+  if (job.process() == 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::ofstream("came") << "yes";
+  }
+  job.finish(20);
+  if (job.process() == 0) fmt::print("{}\n", std::ifstream("came").good() ? "after" : "before");
+}
+
+/// Process 1 never comes to the end of the job.
+void never(Job& job) {
+  if (job.process() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
+  job.finish(0.3);
+}
+
+/// Ends with messages under way, which nobody will ever answer.
+void give_up(Job& job) {
+  const auto wire = job.make_wire();
+  Bytes room(3'000'000);
+  const auto kept = wire->start_receive(room, 1 - job.process(), 1);
+  wire->start_send(room, 1 - job.process(), 2).reset();
+  kept->is_done();
+  fmt::print("leaving\n");
+  std::fflush(stdout);
+  job.leave(ExitCode::peer_lost);
+}
+
+int run(const std::string& what, double timeout_s, int largest_part_bytes) {
+  const auto job = join_mpi_job({.timeout_s = timeout_s, .largest_part_bytes = largest_part_bytes});
+  const std::map<std::string, void (*)(Job&)> acts = {{"messages", messages}, {"list", list},   {"too_long", too_long},
+                                                      {"late", late},         {"never", never}, {"give_up", give_up}};
+  try {
+    acts.at(what)(*job);
+    if (what != "late") job->finish(20);
+  } catch (const Error& error) {
+    fmt::print(stderr, "dptrain: {}\n", error.what());
+    job->leave(error.code());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace dptrain
+
+int main(int, char** values) { return dptrain::run(values[1], std::atof(values[2]), std::atoi(values[3])); }

@@ -1,0 +1,115 @@
+// The processes of a job: what they tell each other, and how each of them ends.
+#include <algorithm>
+#include <set>
+
+#include "support/launch.h"
+
+namespace dptrain::testing {
+namespace {
+
+constexpr int kLargestPartBytes = 1 << 30;
+
+class JobTest : public ::testing::Test {
+ protected:
+  /// tests/processes/job_program.cc.
+  static Command act(const std::string& what, double timeout_s = 30, int largest_part_bytes = kLargestPartBytes) {
+    return {DPTRAIN_JOB_PROGRAM, what, std::to_string(timeout_s), std::to_string(largest_part_bytes)};
+  }
+  Launched run(size_t count, const Command& command) const { return launch(count, command, folder_.path()); }
+  static void expect_all_ended_well(const Launched& launched) {
+    EXPECT_EQ(launched.launcher.exit, 0) << launched.launcher.err;
+    for (const Finished& process : launched.processes) {
+      EXPECT_EQ(process.exit, 0);
+      EXPECT_EQ(process.err, "");
+    }
+  }
+  static void expect_sentence(const Finished& process, int code, const std::vector<std::string>& words) {
+    EXPECT_EQ(process.exit, code) << process.err;
+    EXPECT_EQ(lines_of(process.err).size(), 1u) << process.err;
+    EXPECT_TRUE(process.err.starts_with("dptrain: ")) << process.err;
+    for (const auto& word : words)
+      EXPECT_NE(process.err.find(word), std::string::npos) << "no '" << word << "' in: " << process.err;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(JobTest, MessagesOfAnyLengthComeAsTheyWereSentAndInOrder) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched = run(2, act("messages"));
+  expect_all_ended_well(launched);
+  for (const Finished& process : launched.processes) EXPECT_EQ(process.out, "carried\n");
+}
+
+TEST_F(JobTest, MessagesLongerThanMpiCanCountStayWhole) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched = run(3, act("messages", 30, 999));
+  expect_all_ended_well(launched);
+  for (const Finished& process : launched.processes) EXPECT_EQ(process.out, "carried\n");
+}
+
+TEST_F(JobTest, EveryProcessKnowsTheHostAndNumberOfAll) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched = run(4, act("list"));
+  expect_all_ended_well(launched);
+  std::array<char, 256> host = {};
+  ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
+  std::vector<std::string> expected(4);
+  for (const Finished& process : launched.processes) {
+    std::istringstream own(process.out);
+    std::string word, pid;
+    size_t number = 4;
+    own >> word >> number >> pid;
+    ASSERT_LT(number, 4u);
+    expected[number] = std::string(host.data()) + " " + pid;
+  }
+  for (const Finished& process : launched.processes) {
+    auto lines = lines_of(process.out);
+    lines.erase(lines.begin());
+    EXPECT_EQ(lines, expected);
+  }
+}
+
+TEST_F(JobTest, AMessageThatIsLongerThanExpectedEndsTheReceiver) {
+  DPTRAIN_NEEDS_MPI();
+  expect_sentence(run(2, act("too_long")).processes[0], 76,
+                  {"tag 5", "process 1 (host ", "10 bytes at most", "got more"});
+}
+
+TEST_F(JobTest, AProcessThatNeverJoinsEndsTheOthers) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched =
+      Launch({.processes = {act("list", 2), {"/bin/sleep", "100"}}, .folder = folder_.path()}).wait();
+  EXPECT_EQ(launched.launcher.exit, 69);
+  expect_sentence(launched.processes[0], 69, {"did not all join within 2 s", "join_timeout"});
+}
+
+TEST_F(JobTest, TheEndWaitsForAll) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched = run(2, act("late"));
+  expect_all_ended_well(launched);
+  EXPECT_EQ(launched.processes[0].out, "after\n");
+}
+
+TEST_F(JobTest, TheEndNamesTheProcessThatDoesNotCome) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched = run(3, act("never"));
+  EXPECT_EQ(launched.launcher.exit, 75);
+  // Which of them says so first is chance; the launcher then ends the others.
+  const auto said = std::ranges::find(launched.processes, 75, &Finished::exit);
+  ASSERT_NE(said, launched.processes.end());
+  const bool first = said == launched.processes.begin();
+  expect_sentence(*said, 75,
+                  {first ? "process 1 (host " : "process 0 (host ", "to the end of the job", "within 0.3 s"});
+}
+
+TEST_F(JobTest, LeavingWaitsForNobody) {
+  DPTRAIN_NEEDS_MPI();
+  const Launched launched = run(2, act("give_up"));
+  EXPECT_EQ(launched.launcher.exit, 75);
+  EXPECT_TRUE(std::ranges::any_of(launched.processes,
+                                  [](const Finished& one) { return one.exit == 75 && one.out == "leaving\n"; }));
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,126 @@
+// scripts/launch.sh: what it starts where, what it returns, and when it starts again.
+#include <signal.h>
+
+#include "support/hosts.h"
+
+namespace dptrain::testing {
+namespace {
+
+/// A shell script stands for dptrain.
+class LaunchScriptTest : public ::testing::Test {
+ protected:
+  void write_program(const std::string& body) const {
+    folder_.write("program", "#!/usr/bin/env bash\nrank=$OMPI_COMM_WORLD_RANK\n" + body);
+    std::filesystem::permissions(folder_.path() / "program", std::filesystem::perms::owner_all);
+  }
+  ProcessOptions launch_script(const Command& options, const Command& on = {}) const {
+    Command command = on;
+    const auto add = [&command](const Command& more) { command.insert(command.end(), more.begin(), more.end()); };
+    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+    if (!on.empty())
+      add({"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=10.77.0.0/24",
+           "OMPI_MCA_oob_tcp_if_include=10.77.0.0/24"});
+    add({source_file("scripts/launch.sh"), "--grace", "0"});
+    add(options);
+    return {.command = command, .folder = folder_.path(), .timeout_s = 60, .out = {}, .err = {}};
+  }
+  Finished run(const Command& options) const { return Process(launch_script(options)).wait(); }
+  std::string text(const std::string& name) const { return text_of(folder_.path() / name); }
+  static std::vector<std::string> sorted_lines(const std::string& text) {
+    auto lines = lines_of(text);
+    std::ranges::sort(lines);
+    return lines;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(LaunchScriptTest, StartsProcessesAndShowsTheLineThatDoes) {
+  DPTRAIN_NEEDS_MPI();
+  write_program("echo \"$rank of $OMPI_COMM_WORLD_SIZE: $*\"");
+  const Finished finished = run({"-n", "2", "--", "./program", "--set", "a=b c"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(sorted_lines(finished.out), (std::vector<std::string>{"0 of 2: --set a=b c", "1 of 2: --set a=b c"}));
+  const auto said = lines_of(finished.err);
+  ASSERT_EQ(said.size(), 1u) << finished.err;
+  EXPECT_TRUE(said[0].starts_with("+ mpirun ")) << said[0];
+  EXPECT_NE(said[0].find("--bind-to none"), std::string::npos);
+  EXPECT_NE(said[0].find("odls_base_sigkill_timeout 0 "), std::string::npos);
+  EXPECT_TRUE(said[0].ends_with(" -n 2 ./program --set a=b\\ c")) << said[0];
+}
+
+TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "if [[ $rank == 0 ]]; then mkdir -p runs/e; printf '{\\n  \"v\": 1,\\n  \"exit\": 76,\\n  \"root\": {\"rank\": "
+      "1}\\n}\\n' "
+      "> runs/e/fault.json; fi\nexit 9\n");
+  EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml"}).exit, 76);
+  // It is an old one by now, and not this run's.
+  write_program("exit 9\n");
+  EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml"}).exit, 9);
+  EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml", "--out", "elsewhere"}).exit, 9);
+}
+
+TEST_F(LaunchScriptTest, StartsAgainWhereTheRunWasWhenAProcessIsLost) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "echo \"$*\" >> calls\n[[ \" $* \" == *' --resume '* && $(wc -l < calls) -ge 3 ]] && exit 0\n"
+      "mkdir -p e; echo '{\"exit\": 75}' > e/fault.json; exit 75\n");
+  const Command program = {"--", "./program", "--config", "x", "--resume=other", "--out", "e", "--overwrite"};
+  Command options = {"-n", "1", "--max-restarts", "5"};
+  options.insert(options.end(), program.begin(), program.end());
+  const Finished finished = run(options);
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(
+      text("calls"),
+      "--config x --resume=other --out e --overwrite\n--config x --out e --resume\n--config x --out e --resume\n");
+
+  std::filesystem::remove(folder_.path() / "calls");
+  options[3] = "1";
+  EXPECT_EQ(run(options).exit, 75);
+  EXPECT_EQ(lines_of(text("calls")).size(), 2u);
+}
+
+TEST_F(LaunchScriptTest, ASignalReachesAllProcessesAndTheirEndIsReturned) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "trap 'sleep 0.2; mkdir -p e; [[ $rank != 0 ]] || echo \"{\\\"exit\\\": 143, }\" > e/summary.json; echo saved; "
+      "exit 143' "
+      "TERM\necho begun > begun.$rank\nfor i in {1..600}; do sleep 0.1; done\n");
+  Process process(launch_script({"-n", "2", "--grace", "2", "--max-restarts", "3", "--", "./program", "--out", "e"}));
+  process.wait_until([&] { return !text("begun.0").empty() && !text("begun.1").empty(); });
+  process.signal(SIGTERM);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 143) << finished.err;
+  EXPECT_EQ(finished.out, "saved\nsaved\n");
+}
+
+TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
+  DPTRAIN_NEEDS_MPI();
+  if (!std::filesystem::exists("/usr/bin/rsync")) GTEST_SKIP() << "there is no rsync";
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  write_program("echo \"$rank $(hostname) $PWD $DPTRAIN_TEST $(cat data)\"");
+  folder_.write("data", "here");
+  const ScratchFolder there;
+  const std::string place = there.path() / "work";
+  ::setenv("DPTRAIN_TEST", "told", 1);
+  const Finished finished = Process(launch_script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(),
+                                                   "--sync-dst-dir", place, "-n", "3", "--", "./program"},
+                                                  hosts.on(1)))
+                                .wait();
+  ::unsetenv("DPTRAIN_TEST");
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(sorted_lines(finished.out),
+            (std::vector<std::string>{"0 host1 " + place + " told here", "1 host1 " + place + " told here",
+                                      "2 host2 " + place + " told here"}));
+  const auto said = lines_of(finished.err);
+  ASSERT_EQ(said.size(), 3u) << finished.err;
+  EXPECT_TRUE(said[0].starts_with("+ rsync ")) << said[0];
+  EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + place + "/")) << said[1];
+  EXPECT_TRUE(said[2].starts_with("+ mpirun ")) << said[2];
+}
+
+}  // namespace
+}  // namespace dptrain::testing

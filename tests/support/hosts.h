@@ -1,0 +1,72 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "support/launch.h"
+
+namespace dptrain::testing {
+
+/// Some "hosts" on this machine, as network namespaces (tests/support/namespaces.sh), until the object ends. One object
+/// a process at a time.
+class Hosts {
+ public:
+  explicit Hosts(int count) : count_(count) {
+    const Finished made = script({"add", name_, std::to_string(count)});
+    if (made.exit == 77)
+      absence_ = made.last_error();
+    else
+      EXPECT_EQ(made.exit, 0) << made.err;
+  }
+  ~Hosts() { script({"delete", name_}); }
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  /// Why this machine can't have them; "" where it can.
+  const std::string& absence() const { return absence_; }
+
+  /// What a command begins with, to run on one of them.
+  Command on(int host) const { return {path(), "run", name_, std::to_string(host)}; }
+  /// What reaches them, as ssh does.
+  std::string agent() const { return path() + " agent " + name_; }
+
+  /// A job with processes on each of them, by number, started on the first.
+  LaunchOptions launch_options(const std::vector<Command>& processes, const std::filesystem::path& folder) const {
+    std::string hosts;
+    for (int host = 1; host <= count_; ++host)
+      hosts += fmt::format("{}10.77.0.{}:{}", host == 1 ? "" : ",", host,
+                           (static_cast<int>(processes.size()) + count_ - host) / count_);
+    LaunchOptions options{.processes = processes, .folder = folder};
+    options.on = on(1);
+    options.flags = {
+        "--mca", "plm_rsh_agent",      agent(),  "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", kNetwork,
+        "--mca", "oob_tcp_if_include", kNetwork, "-H",    hosts};
+    return options;
+  }
+
+  /// Holds every link to a rate of tc's, such as "1gbit".
+  void slow(const std::string& rate) const { expect_done({"slow", name_, rate}); }
+  /// Cuts a host off, or connects it again.
+  void set_link(int host, bool up) const { expect_done({"link", name_, std::to_string(host), up ? "up" : "down"}); }
+
+ private:
+  static constexpr const char* kNetwork = "10.77.0.0/24";
+
+  static std::string path() { return source_file("tests/support/namespaces.sh"); }
+  static Finished script(Command command) {
+    command.insert(command.begin(), path());
+    return Process({.command = command, .folder = "/", .timeout_s = 30, .out = {}, .err = {}}).wait();
+  }
+  static void expect_done(const Command& command) {
+    const Finished done = script(command);
+    EXPECT_EQ(done.exit, 0) << done.err;
+  }
+
+  int count_;
+  std::string name_ = fmt::format("dptrain-{}", ::getpid());
+  std::string absence_;
+};
+
+}  // namespace dptrain::testing
