@@ -3,50 +3,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
-#include "support/launch.h"
+#include "processes/job_training.h"
 
 namespace dptrain::testing {
 namespace {
-
-using nlohmann::json;
-
-/// What a run has left of its last epoch; nothing where it has left none.
-json last_epoch(const std::filesystem::path& run) {
-  const std::string text = text_of(run / "metrics.jsonl");
-  if (text.empty()) return {};
-  const size_t before = text.rfind('\n', text.size() - 2);
-  return json::parse(text.substr(before == std::string::npos ? 0 : before + 1));
-}
-
-std::string cpu_devices(int count) { return count == 1 ? "cpu:0" : "cpu:0-" + std::to_string(count - 1); }
-
-class JobTrainingTest : public ::testing::Test {
- protected:
-  void SetUp() override { DPTRAIN_NEEDS_MPI(); }
-
-  std::filesystem::path run(const std::string& name) const { return folder_.path() / name; }
-
-  /// A short training of `config` on so many devices, with more arguments.
-  Command training(const std::string& name, const std::string& config, int devices, const Command& more) const {
-    Command command = {DPTRAIN_BINARY, "--config",         config,    "--devices",  cpu_devices(devices),
-                       "--out",        run(name).string(), "--quiet", "--progress", "none",
-                       "--set",        "threads=1"};
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
-  }
-
-  Launched launch_processes(const std::vector<Command>& processes) const {
-    return Launch({.processes = processes, .folder = folder_.path(), .on = {}, .flags = {}, .grace_s = 3}).wait();
-  }
-
-  Finished alone(const Command& command) const {
-    return Process({.command = command, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}}).wait();
-  }
-
-  ScratchFolder folder_;
-};
 
 const Command kLittleData = {"--set", "epochs=1", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
 
@@ -214,7 +175,7 @@ TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
 }
 
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
-  for (const char* name : {"data_parallel", "auto", "{name: kvstore, type: local}", "{name: model_parallel}"}) {
+  for (const char* name : {"data_parallel", "{name: kvstore, type: local}"}) {
     Command settings = kLittleData;
     settings.insert(settings.end(), {"--set", std::string("strategy=") + name});
     const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
