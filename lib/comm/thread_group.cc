@@ -107,8 +107,8 @@ ExchangePlan ThreadGroup::plan_of(const Operation& operation) const {
     plan.stages.push_back({.sums = sums_of(calls)});
     return plan;
   }
-  if (!key.is_message()) return plan_exchange(calls, world_->shape, place_);
-  return plan_message(calls[0], world_->shape.process_of(calls[0].other));
+  if (!key.is_message()) return plan_exchange(calls, world_->shape, place_, *staging_);
+  return plan_message(calls[0], world_->shape.process_of(calls[0].other), *staging_);
 }
 
 void ThreadGroup::begin_stage(const std::shared_ptr<Operation>& operation) {

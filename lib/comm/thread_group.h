@@ -110,6 +110,7 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   const int place_ = 0;  ///< of this process among the world's
   const RankRun ranks_;  ///< of this process
   const std::optional<RanksOfProcesses> world_;
+  const std::shared_ptr<StagingPool> staging_ = StagingPool::make();
   const int first_tag_ = 0;  ///< of the group's messages
   const double timeout_s_;
   const bool meet_only_ = false;

@@ -21,8 +21,10 @@ Planned planned(CommKind kind, const WorldShape& world, int process, int64_t ele
   if (kind == CommKind::reduce_scatter) call.in = all;
   if (kind == CommKind::all_gather) call.out = all;
   const std::vector<CommCall> calls(static_cast<size_t>(world.ranks_of(process).size()), call);
+  const auto pool = StagingPool::make();
   Planned result;
-  for (const ExchangeStage& stage : plan_exchange(calls, world, process).stages) {
+  const ExchangePlan plan = plan_exchange(calls, world, process, *pool);
+  for (const ExchangeStage& stage : plan.stages) {
     for (const ExchangeMessage& message : stage.messages)
       (message.sends ? result.sent_bytes : result.received_bytes) += message.bytes;
     result.rounds += stage.messages.empty() ? 0 : 1;
