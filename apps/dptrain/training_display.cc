@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "device/device_list.h"
 #include "output.h"
 
 namespace dptrain::app {
@@ -54,6 +53,26 @@ std::string fitted(const std::vector<std::string>& fields, int width) {
     line = longer;
   }
   return line;
+}
+
+/// Processes of a job whose devices are listed.
+constexpr int kListedProcesses = 4;
+
+/// "cpu:0, cpu:1"; of a job "a: cpu:0, cpu:1 and b: cpu:0".
+std::string devices_text(const train::Experiment& experiment) {
+  const std::vector<std::string> names = experiment.device_names();
+  if (experiment.job == nullptr) return fmt::format("{}", fmt::join(names, ", "));
+  const WorldShape& shape = experiment.job->ranks.shape;
+  if (shape.processes() > kListedProcesses)
+    return fmt::format("{} devices of {} processes", shape.ranks(), shape.processes());
+  std::vector<std::string> processes;
+  for (int p = 0; p < shape.processes(); ++p) {
+    const RankRun own = shape.ranks_of(p);
+    const std::vector<std::string> of_process(names.begin() + own.begin, names.begin() + own.end);
+    processes.push_back(
+        fmt::format("{}: {}", experiment.place(static_cast<size_t>(own.begin)).host, fmt::join(of_process, ", ")));
+  }
+  return fmt::format("{}", fmt::join(processes, " and "));
 }
 
 }  // namespace
@@ -110,16 +129,17 @@ void TrainingDisplay::clear_line() {
 
 void TrainingDisplay::on_start(const train::Experiment& experiment, const std::string& run_directory) {
   epochs_ = experiment.epochs.value_or(0);
+  is_of_job_ = experiment.job != nullptr;
   say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
-                  experiment.model.name, experiment.dataset.name, experiment.strategy.name,
-                  device_names(experiment.devices), experiment.batch_size, experiment.learning_rate, run_directory));
+                  experiment.model.name, experiment.dataset.name, experiment.strategy.name, devices_text(experiment),
+                  experiment.batch_size, experiment.learning_rate, run_directory));
 }
 
 void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Experiment& experiment,
                                 const std::string& config_hash) {
   const train::Checkpoint& checkpoint = from.checkpoint;
   std::string line = fmt::format("resumed after step {} of {}", checkpoint.position.step, from.folder.string());
-  const std::string devices = device_names(experiment.devices);
+  const std::string devices = fmt::format("{}", fmt::join(experiment.device_names(), ", "));
   if (const auto before = fmt::format("{}", fmt::join(checkpoint.devices, ", ")); before != devices)
     line += fmt::format("; trained on {} before, on {} now", before, devices);
   else if (checkpoint.config_hash != config_hash)
@@ -176,10 +196,17 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
 void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory) {
   if (outcome.last_epoch) {
     const train::EpochMetrics& last = *outcome.last_epoch;
-    say("\n  device    samples    busy  peak memory  (last epoch)");
+    std::vector<std::string> names;
     for (const auto& device : last.devices)
-      say(fmt::format("  {:<8}  {:>7}  {:4.0f} %  {:>11}", device.device, grouped(static_cast<double>(device.samples)),
-                      100 * device.busy, megabytes(device.peak_bytes)));
+      names.push_back(is_of_job_ ? fmt::format("{} on {}", device.device, device.host) : device.device);
+    size_t width = 8;
+    for (const std::string& name : names) width = std::max(width, name.size());
+    say(fmt::format("\n  {:<{}}  samples    busy  peak memory  (last epoch)", "device", width));
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto& device = last.devices[i];
+      say(fmt::format("  {:<{}}  {:>7}  {:4.0f} %  {:>11}", names[i], width,
+                      grouped(static_cast<double>(device.samples)), 100 * device.busy, megabytes(device.peak_bytes)));
+    }
     const auto& time = last.time;
     say(
         fmt::format("  time: compute {:.2f} s, exposed communication {:.2f} s, optimizer {:.2f} s,\n"

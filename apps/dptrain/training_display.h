@@ -50,6 +50,7 @@ class TrainingDisplay final : public train::TrainingObserver {
   bool line_shown_ = false;
   bool header_shown_ = false;
   int64_t epochs_ = 0;
+  bool is_of_job_ = false;
   Clock::time_point last_shown_{};
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -10,8 +11,8 @@ namespace dptrain {
 /// What operators compute with in half precision: a copy of the parameter in it, or the f32 value itself (batch norms).
 enum class Operand { copy, value };
 
-/// A trainable tensor of a model: its value and its gradient, both views of one flat buffer each once the model has
-/// been put on a device. Belongs to the rank thread of its replica.
+/// A trainable tensor of a model: its value and its gradient, both views of flat buffers once the model has been put on
+/// a device. Belongs to the rank thread of its replica.
 class Parameter {
  public:
   Parameter(Shape shape, Layout layout, Operand operand = Operand::copy)
@@ -28,7 +29,13 @@ class Parameter {
   const Tensor& value() const { return value_; }
   /// What operators read: the value, or its copy in half precision.
   const Tensor& operand() const { return copy_.defined() ? copy_ : value_; }
+  /// Undefined while it has no memory: see nn::Model::hold_gradients_by_runs.
   const Tensor& gradient() const { return gradient_; }
+  /// The same for whoever is about to write it: has memory from here on.
+  const Tensor& gradient_to_write() {
+    if (!gradient_.defined()) take_gradient_();
+    return gradient_;
+  }
   /// Whether a backward pass has written the gradient since `forget_gradient`.
   bool has_gradient() const { return has_gradient_; }
   /// The next contribution overwrites the gradient instead of being added to it.
@@ -39,9 +46,12 @@ class Parameter {
     name_ = std::move(name);
     index_ = index;
   }
-  void bind(Tensor value, Tensor gradient) {
-    value_ = std::move(value);
-    gradient_ = std::move(gradient);
+  void bind(Tensor value) { value_ = std::move(value); }
+  void bind_gradient(Tensor gradient) { gradient_ = std::move(gradient); }
+  /// The gradient has no memory from now on; `take` binds it to some when it is about to be written.
+  void release_gradient(std::function<void()> take) {
+    gradient_ = {};
+    take_gradient_ = std::move(take);
   }
   /// A copy in half precision, which whoever changes the value keeps up to date.
   void bind_copy(Tensor copy) {
@@ -56,6 +66,7 @@ class Parameter {
   int index_ = -1;
   Tensor value_;
   Tensor gradient_;
+  std::function<void()> take_gradient_;
   Tensor copy_;
   bool has_gradient_ = false;
 };

@@ -27,7 +27,7 @@ void Variable::add_gradient(Tensor gradient) const {
 GradientSink Variable::gradient_sink() const {
   Parameter* parameter = place_->parameter;
   DPTRAIN_CHECK(parameter != nullptr, "a gradient sink of a value that is no parameter");
-  const GradientSink sink{parameter->gradient(), parameter->has_gradient()};
+  const GradientSink sink{parameter->gradient_to_write(), parameter->has_gradient()};
   parameter->mark_gradient();
   return sink;
 }

@@ -35,8 +35,8 @@ struct Subtree {
 
 class Planner {
  public:
-  Planner(std::span<const CommCall> calls, const WorldShape& world, int process)
-      : calls_(calls), world_(world), process_(process), own_(world.ranks_of(process)) {}
+  Planner(std::span<const CommCall> calls, const WorldShape& world, int process, StagingPool& pool)
+      : calls_(calls), world_(world), process_(process), own_(world.ranks_of(process)), pool_(pool) {}
 
   ExchangePlan plan() {
     switch (calls_[0].kind) {
@@ -60,8 +60,7 @@ class Planner {
     return plan_.stages[number];
   }
   void* staging(int64_t elements, DType type) {
-    plan_.staging.push_back(
-        std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(elements * dtype_bytes(type))));
+    plan_.staging.push_back(pool_.take(elements * dtype_bytes(type)));
     return plan_.staging.back().get();
   }
 
@@ -261,22 +260,23 @@ class Planner {
   const WorldShape& world_;
   int process_;
   RankRun own_;
+  StagingPool& pool_;
   ExchangePlan plan_;
 };
 
 }  // namespace
 
-ExchangePlan plan_exchange(std::span<const CommCall> calls, const WorldShape& world, int process) {
+ExchangePlan plan_exchange(std::span<const CommCall> calls, const WorldShape& world, int process, StagingPool& pool) {
   DPTRAIN_CHECK(static_cast<int>(calls.size()) == world.ranks_of(process).size(), "{} calls of process {}",
                 calls.size(), process);
-  return Planner(calls, world, process).plan();
+  return Planner(calls, world, process, pool).plan();
 }
 
-ExchangePlan plan_message(const CommCall& call, int process) {
+ExchangePlan plan_message(const CommCall& call, int process, StagingPool& pool) {
   const bool sends = call.kind == CommKind::send;
   const CommBuffer& payload = call.payload();
   ExchangePlan plan;
-  plan.staging.push_back(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(payload.bytes())));
+  plan.staging.push_back(pool.take(payload.bytes()));
   void* staging = plan.staging.back().get();
   const auto copy = [&](const void* from, void* to) {
     return TreeSum{.inputs = {from}, .outputs = {to}, .elements = payload.elements, .dtype = payload.dtype};

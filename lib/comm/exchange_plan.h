@@ -1,12 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "comm/comm_call.h"
+#include "comm/staging_pool.h"
 #include "comm/world_shape.h"
 
 namespace dptrain {
@@ -41,14 +40,14 @@ struct ExchangeStage {
 struct ExchangePlan {
   std::vector<ExchangeStage> stages;
   /// What sums and messages between the ranks' buffers lie in.
-  std::vector<std::unique_ptr<std::byte[]>> staging = {};
+  std::vector<StagingPool::Memory> staging = {};
 };
 
 /// `calls`: those of this process's ranks, in order, not a gather, a scatter or a message.
-ExchangePlan plan_exchange(std::span<const CommCall> calls, const WorldShape& world, int process);
+ExchangePlan plan_exchange(std::span<const CommCall> calls, const WorldShape& world, int process, StagingPool& pool);
 
 /// The call of a rank whose message goes to, or comes from, another process. It goes by way of staging, so that a rank
 /// that gives up has its buffer back.
-ExchangePlan plan_message(const CommCall& call, int process);
+ExchangePlan plan_message(const CommCall& call, int process, StagingPool& pool);
 
 }  // namespace dptrain

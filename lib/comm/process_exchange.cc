@@ -82,9 +82,10 @@ class ProcessExchange::UnderWay {
     const auto& peers = transfer_.header_peers;
     headers_.assign(peers.size(), std::string(transfer_.header.size(), '\0'));
     for (size_t i = 0; i < peers.size(); ++i) {
-      received_headers_.push_back(wire.start_receive(
-          std::as_writable_bytes(std::span(headers_[i].data(), headers_[i].size())), peers[i], transfer_.header_tag));
-      sent_.push_back(wire.start_send(bytes_of(transfer_.header), peers[i], transfer_.header_tag));
+      received_headers_.push_back(
+          wire.start_receive(std::as_writable_bytes(std::span(headers_[i].data(), headers_[i].size())), peers[i],
+                             transfer_.received_header_tag));
+      sent_.push_back(wire.start_send(bytes_of(transfer_.header), peers[i], transfer_.sent_header_tag));
     }
     for (const ExchangeMessage& message : transfer_.messages) {
       const std::span<std::byte> bytes(static_cast<std::byte*>(message.data), static_cast<size_t>(message.bytes));

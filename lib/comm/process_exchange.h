@@ -41,7 +41,8 @@ struct Transfer {
   /// What the processes compare first, so that an operation that isn't the same one in another process is told of
   /// before its bytes are used: what this process sends, and from where the same is expected. Empty: nothing.
   std::string header = {};
-  int header_tag = 0;
+  int sent_header_tag = 0;
+  int received_header_tag = 0;
   std::vector<int> header_peers = {};
   std::vector<ExchangeMessage> messages;
   double timeout_s = 300;
@@ -83,7 +84,7 @@ class ProcessExchange {
   int next_group();
   /// Tags for the operations of a group: `tags(group) + k`, k below kGroupTags.
   int first_tag(int group) const;
-  static constexpr int kGroupTags = 12288;
+  static constexpr int kGroupTags = 16384;
 
   /// From now on `member` is told where the job fails, or at once where it has.
   void join(std::weak_ptr<JobMember> member);

@@ -24,7 +24,9 @@ constexpr int kMostCollectives = 2048;
 constexpr int kHeaderTags = kMostCollectives;
 constexpr int kMostRanksOfProcess = 64;
 constexpr int kMessageTags = 2 * kMostCollectives;
-constexpr int kMessageHeaderTags = kMessageTags + kMostRanksOfProcess * kMostRanksOfProcess;
+constexpr int kPairs = kMostRanksOfProcess * kMostRanksOfProcess;
+constexpr int kSenderTags = kMessageTags + kPairs;
+constexpr int kReceiverTags = kSenderTags + kPairs;
 
 /// What processes compare of an operation, "all_reduce f32[128]", has this length.
 constexpr size_t kHeaderBytes = 96;
@@ -105,8 +107,8 @@ ExchangePlan ThreadGroup::plan_of(const Operation& operation) const {
     plan.stages.push_back({.sums = sums_of(calls)});
     return plan;
   }
-  if (!key.is_message()) return plan_exchange(calls, world_->shape, place_);
-  return plan_message(calls[0], world_->shape.process_of(calls[0].other));
+  if (!key.is_message()) return plan_exchange(calls, world_->shape, place_, *staging_);
+  return plan_message(calls[0], world_->shape.process_of(calls[0].other), *staging_);
 }
 
 void ThreadGroup::begin_stage(const std::shared_ptr<Operation>& operation) {
@@ -118,11 +120,24 @@ void ThreadGroup::begin_stage(const std::shared_ptr<Operation>& operation) {
 }
 
 void ThreadGroup::go_on(const std::shared_ptr<Operation>& operation) {
-  const bool compares = operation->stage_number() == 0 && is_exchanged(*operation);
-  if (compares || !operation->stage().messages.empty())
+  const bool is_begin = operation->stage_number() == 0 && is_exchanged(*operation);
+  if (is_begin && operation->key().is_message())
+    send_in_order(operation);
+  else if (is_begin || !operation->stage().messages.empty())
     world_->exchange->start(transfer_of(operation));
   else
     end_stage(operation);
+}
+
+void ThreadGroup::send_in_order(const std::shared_ptr<Operation>& operation) {
+  const OperationKey& key = operation->key();
+  PairOfRanks& pair = pairs_[{key.from, key.to}];
+  pair.copied[key.number] = operation;
+  for (auto next = pair.copied.begin(); next != pair.copied.end() && next->first == pair.started + 1;
+       next = pair.copied.erase(next)) {
+    ++pair.started;
+    world_->exchange->start(transfer_of(next->second));
+  }
 }
 
 void ThreadGroup::end_stage(const std::shared_ptr<Operation>& operation) {
@@ -178,13 +193,17 @@ void ThreadGroup::add_header(Transfer& transfer, const std::shared_ptr<Operation
   const OperationKey& key = operation->key();
   const int processes = static_cast<int>(world_->processes.size());
   if (key.is_message()) {
-    transfer.header_tag = transfer.tag - kMessageTags + kMessageHeaderTags;
+    // Both ends compare. Two processes may have a pair of such places each way, so the ends have tags of their own.
+    const bool sends = transfer.messages.front().sends;
+    const int pair = transfer.tag - kMessageTags;
+    transfer.sent_header_tag = pair + (sends ? kSenderTags : kReceiverTags);
+    transfer.received_header_tag = pair + (sends ? kReceiverTags : kSenderTags);
     transfer.header_peers = {transfer.messages.front().process};
   } else {
     DPTRAIN_CHECK(exchanged_.empty() || key.number - *exchanged_.begin() < kMostCollectives,
                   "collective #{} begins while #{} is under way", key.number, *exchanged_.begin());
     exchanged_.insert(key.number);
-    transfer.header_tag = transfer.tag + kHeaderTags;
+    transfer.sent_header_tag = transfer.received_header_tag = transfer.tag + kHeaderTags;
     for (int distance = 1; distance < processes; ++distance)
       if (distance == 1 || processes <= kFewProcesses)
         transfer.header_peers.push_back(world_->processes[static_cast<size_t>((place_ + distance) % processes)]);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -93,6 +94,9 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   void begin_stage(const std::shared_ptr<Operation>& operation);
   void go_on(const std::shared_ptr<Operation>& operation);
   void end_stage(const std::shared_ptr<Operation>& operation);
+  /// Starts a message to another process, or the other end of one, after those between the two ranks before it, whoever
+  /// was done first with copying.
+  void send_in_order(const std::shared_ptr<Operation>& operation);
   /// Whether other processes take part in it.
   bool is_exchanged(const Operation& operation) const;
   Transfer transfer_of(const std::shared_ptr<Operation>& operation);
@@ -106,6 +110,7 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   const int place_ = 0;  ///< of this process among the world's
   const RankRun ranks_;  ///< of this process
   const std::optional<RanksOfProcesses> world_;
+  const std::shared_ptr<StagingPool> staging_ = StagingPool::make();
   const int first_tag_ = 0;  ///< of the group's messages
   const double timeout_s_;
   const bool meet_only_ = false;
@@ -118,8 +123,13 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   std::condition_variable changed_;
   std::optional<JobFailure> failure_;
   std::map<OperationKey, std::shared_ptr<Operation>> gathering_;
-  std::set<int64_t> exchanged_;                    // numbers of the collectives that messages are under way of
-  std::vector<std::shared_ptr<Operation>> ready_;  // those with pieces that nobody has taken yet, oldest first
+  struct PairOfRanks {
+    int64_t started = 0;                                   // the number of the latest message
+    std::map<int64_t, std::shared_ptr<Operation>> copied;  // those that wait for earlier ones
+  };
+  std::map<std::pair<int, int>, PairOfRanks> pairs_;  // by sender and receiver, one of them in another process
+  std::set<int64_t> exchanged_;                       // numbers of the collectives that messages are under way of
+  std::vector<std::shared_ptr<Operation>> ready_;     // those with pieces that nobody has taken yet, oldest first
   // What a spinning rank looks at without the mutex.
   std::atomic<bool> failed_ = false;
   std::atomic<bool> has_pieces_ = false;

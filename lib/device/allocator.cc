@@ -27,7 +27,7 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
                                                 memory_purpose_name(purpose), total_in_use_, limit_bytes_),
                         .got = "",
                         .advice = "use a smaller batch, more devices or a strategy that splits the model"});
-  MemoryArena& arena = arenas(pool_).of(wanted);
+  MemoryArena& arena = arena_of(pool_, wanted);
   Block block{arena.take(wanted), wanted, pool_};
   if (block.memory == nullptr) {
     release_cached_locked();
@@ -51,7 +51,7 @@ void CachingAllocator::free(Block block, MemoryPurpose purpose) noexcept {
   const std::lock_guard lock(mutex_);
   in_use_[purpose] -= block.bytes;
   total_in_use_ -= block.bytes;
-  arenas(block.pool).of(block.bytes).give_back(block.memory);
+  arena_of(block.pool, block.bytes).give_back(block.memory);
 }
 
 void CachingAllocator::use(MemoryPool pool) {

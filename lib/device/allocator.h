@@ -55,7 +55,7 @@ class CachingAllocator {
   MemoryCounts at_peak() const;
   /// The peak starts again from what is in use now.
   void reset_peak();
-  /// Returns segments without a block in use to the source.
+  /// Returns segments without a block in use to the source, and the pages of free blocks where it can.
   void release_cached() noexcept;
 
  private:
@@ -63,11 +63,12 @@ class CachingAllocator {
   struct Arenas {
     explicit Arenas(MemorySource& source) : small(source), large(source) {}
     MemoryArena small, large;
-    MemoryArena& of(int64_t bytes) { return bytes > kMostSmallBytes ? large : small; }
   };
-  static constexpr int64_t kMostSmallBytes = int64_t{1} << 20;
 
   Arenas& arenas(MemoryPool pool) { return pool == MemoryPool::recorded ? recorded_ : common_; }
+  MemoryArena& arena_of(MemoryPool pool, int64_t bytes) {
+    return bytes > source_.most_small_bytes() ? arenas(pool).large : arenas(pool).small;
+  }
   void release_cached_locked() noexcept;
   void raise_peak(const MemoryCounts& counts);
 

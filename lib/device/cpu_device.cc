@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -30,10 +31,20 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
+  bool costs_once_written() const override { return true; }
+  void discard(void* memory, int64_t bytes) noexcept override {
+    static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const std::uintptr_t first = (begin + page - 1) / page * page;
+    const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / page * page;
+    if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+  }
+  /// Activations of deep layers, of half a MiB to a MiB, would leave much of the small blocks' segments unused.
+  int64_t most_small_bytes() const override { return int64_t{1} << 18; }
   /// What nobody touches takes no memory: segments may be large.
   int64_t segment_bytes(int64_t wanted) const override {
     constexpr int64_t kMiB = int64_t{1} << 20;
-    return std::max(wanted, wanted > kMiB ? 256 * kMiB : 2 * kMiB);
+    return std::max(wanted, wanted > most_small_bytes() ? 256 * kMiB : 2 * kMiB);
   }
 };
 

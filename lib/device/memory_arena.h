@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <utility>
+#include <tuple>
 
 namespace dptrain {
 
@@ -15,16 +15,23 @@ class MemorySource {
   /// Memory of `bytes` (a multiple of the alignment, aligned to it), or null where there is none left.
   virtual void* take(int64_t bytes) = 0;
   virtual void give_back(void* memory, int64_t bytes) noexcept = 0;
+  /// Whether memory that was never written, or was discarded, costs nothing.
+  virtual bool costs_once_written() const { return false; }
+  /// Nobody needs what this part of taken memory holds.
+  virtual void discard(void*, int64_t) noexcept {}
 
   /// Of every block: a power of two, 64 at least.
   virtual int64_t alignment() const { return 64; }
+  /// Blocks of up to this size lie apart from larger ones.
+  virtual int64_t most_small_bytes() const { return int64_t{1} << 20; }
   /// What is best taken at once where `wanted` bytes are needed: not less.
   virtual int64_t segment_bytes(int64_t wanted) const { return wanted; }
 };
 
 /// Cuts segments of a source into blocks. A block that is given back joins its free neighbors; a request takes the
-/// smallest free block that it fits in, and leaves the rest of it. Sizes are multiples of the source's alignment. Not
-/// safe for several threads at once.
+/// smallest free block that it fits in, and leaves the rest of it. Where memory costs nothing until it is written, that
+/// is the smallest one in the oldest segment with room, so that the newest stays as it came for as long as it can.
+/// Sizes are multiples of the source's alignment. Not safe for several threads at once.
 class MemoryArena {
  public:
   explicit MemoryArena(MemorySource& source) : source_(source) {}
@@ -34,7 +41,7 @@ class MemoryArena {
   /// A block of exactly `bytes`; null where the source has no memory left.
   void* take(int64_t bytes);
   void give_back(void* memory);
-  /// Returns the segments that no block is taken from to the source.
+  /// Returns the segments that no block is taken from to the source, and lets it discard the free blocks of others.
   void release_free() noexcept;
 
   /// How often memory was taken from the source.
@@ -45,18 +52,26 @@ class MemoryArena {
     int64_t bytes = 0;
     bool free = false;
     bool begins_segment = false;
+    int64_t age = 0;  ///< of its segment: the first has 1; 0 where it makes no difference
   };
   using Blocks = std::map<std::byte*, Block>;
 
+  /// By age, then size, then address.
+  using Free = std::set<std::tuple<int64_t, int64_t, std::byte*>>;
+  static Free::value_type place_of(const Blocks::value_type& block) {
+    return {block.second.age, block.second.bytes, block.first};
+  }
+
   bool take_segment(int64_t bytes);
+  Free::iterator find_free(int64_t bytes) const;
   void mark_free(Blocks::iterator block);
   void mark_taken(Blocks::iterator block);
   /// Joins a block with the one behind it, both free.
   void join_next(Blocks::iterator block);
 
   MemorySource& source_;
-  Blocks blocks_;                                  ///< by address
-  std::set<std::pair<int64_t, std::byte*>> free_;  ///< the free ones by size, then address
+  Blocks blocks_;  ///< by address
+  Free free_;
   int64_t source_calls_ = 0;
 };
 

@@ -72,7 +72,7 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
   Beginnings beginnings;
   const int64_t elements = lay_out(part, beginnings);
   weights_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::weights});
-  gradients_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients});
+  bind_gradients(Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients}));
   if (compute != DType::f32)
     weight_copies_ = Tensor::zeros(device, {elements}, {.dtype = compute, .purpose = MemoryPurpose::weights});
   bind_parameters();
@@ -89,22 +89,14 @@ void Model::place_beside(Device& device, const Model& lender) {
   weights_ = lender.weights().seen_from(device);
   if (lender.weight_copies().defined()) weight_copies_ = lender.weight_copies().seen_from(device);
   bind_gradients(lender.gradients().seen_from(device));
+  bind_parameters();
   place_states(device);
 }
 
-void Model::bind_gradients(const Tensor& flat) {
-  gradients_ = flat;
-  bind_parameters();
-}
-
 void Model::bind_parameters() {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Parameter& parameter = *parameters_[i];
-    const auto window = [&](const Tensor& flat) {
-      return flat.window(offsets_[i], parameter.shape(), parameter.layout());
-    };
-    parameter.bind(window(weights_), window(gradients_));
-    if (weight_copies_.defined()) parameter.bind_copy(window(weight_copies_));
+  for (Parameter* parameter : parameters_) {
+    parameter->bind(window_of(*parameter, weights_));
+    if (weight_copies_.defined()) parameter->bind_copy(window_of(*parameter, weight_copies_));
   }
 }
 
@@ -164,10 +156,6 @@ int64_t Model::parameter_elements() const {
   int64_t elements = 0;
   for (const Parameter* parameter : parameters_) elements += parameter->shape().elements();
   return elements;
-}
-
-void Model::forget_gradients() {
-  for (Parameter* parameter : parameters_) parameter->forget_gradient();
 }
 
 }  // namespace dptrain::nn

@@ -28,9 +28,18 @@ struct StageRange {
   bool operator==(const StageRange&) const = default;
 };
 
+/// Parameters [first_parameter, end_parameter) of a model, by index. They lie one after the other: as elements
+/// [begin, end) of its flat buffers.
+struct ParameterRun {
+  int first_parameter = 0;
+  int end_parameter = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
 /// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
-/// device: all weights in one flat buffer, all gradients in another, in the order of first use. Of a model that was cut
-/// a device holds some of the stages; the others then have no memory there and aren't run.
+/// device: all weights in one flat buffer, all gradients in another or in runs of it, in the order of first use. Of a
+/// model that was cut a device holds some of the stages; the others then have no memory there and aren't run.
 class Model {
  public:
   /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
@@ -50,6 +59,10 @@ class Model {
   void place_beside(Device& device, const Model& lender);
   /// From now on gradients are written to `flat`, which lies as the weights do.
   void bind_gradients(const Tensor& flat);
+  /// From now on the gradients of a run have memory only while they are there: a backward pass takes it with the first
+  /// of them that it writes, and `forget_gradients` gives it back. `runs`: all parameters, each in one of them.
+  /// `gradients()` is undefined then.
+  void hold_gradients_by_runs(std::vector<ParameterRun> runs);
 
   /// Of a model without a head: the logits [N, classes] of images [N, C, H, W], or whatever the last stage makes.
   Variable forward(const Variable& x, const ForwardContext& context);
@@ -88,6 +101,10 @@ class Model {
   /// All weights, flat, padding included; the same for gradients, and for running states (which may be empty).
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
+  /// Elements [begin, end) of them, all within one run where gradients are held by runs, and written then.
+  Tensor gradients(int64_t begin, int64_t end) const;
+  /// Calls body(begin, gradients from there on) until it has seen all of them, in order: all at once, or run by run.
+  void for_gradients(const std::function<void(int64_t begin, const Tensor& gradients)>& body) const;
   /// Those of `own_parameters`.
   Tensor own_gradients() const { return gradients_.window(0, {own_elements_}, Layout::plain); }
   const Tensor& running_states() const { return state_values_; }
@@ -98,7 +115,7 @@ class Model {
   /// Where a parameter begins in the flat buffers, in elements.
   int64_t offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index())]; }
 
-  /// Forgets all gradients: the next backward pass overwrites them.
+  /// Forgets all gradients: the next backward pass overwrites them. Those held by runs give their memory back.
   void forget_gradients();
 
  private:
@@ -106,6 +123,15 @@ class Model {
     std::string prefix;
     std::unique_ptr<Module> module;
   };
+
+  struct GradientRun {
+    ParameterRun run;
+    Tensor gradients;  ///< undefined while it has no memory
+  };
+  void take_gradients_of(GradientRun& held);
+  void release_gradients_of(GradientRun& held);
+  /// The window of a flat buffer, or of its part from `begin` on, that is a parameter's.
+  Tensor window_of(const Parameter& parameter, const Tensor& flat, int64_t begin = 0) const;
 
   /// How a parameter begins, and its number in the whole model, which its values are drawn by.
   struct Beginning {
@@ -118,7 +144,7 @@ class Model {
   /// Takes in the stages of `part` and lays out their parameters; returns the elements of a flat buffer.
   int64_t lay_out(const StageRange& part, Beginnings& beginnings);
   void begin_parameters(const InitializationOptions& options, const Beginnings& beginnings);
-  /// Binds values, gradients and copies to the flat buffers.
+  /// Binds values and copies to the flat buffers.
   void bind_parameters();
   void place_states(Device& device);
   Variable through_stages(const Variable& x, const ForwardContext& context);
@@ -136,6 +162,7 @@ class Model {
   Tensor weights_;
   Tensor weight_copies_;
   Tensor gradients_;
+  std::vector<GradientRun> gradient_runs_;  ///< in order; empty where gradients are one flat buffer
   Tensor state_values_;
 };
 

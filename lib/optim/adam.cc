@@ -10,12 +10,13 @@ Tensor zeros_like_weights(const FlatWeights& flat) {
 }  // namespace
 
 Adam::Adam(const FlatWeights& flat, const AdamSettings& settings)
-    : flat_(flat),
+    : Optimizer(flat),
       settings_(settings),
       moments_{.first = zeros_like_weights(flat), .second = zeros_like_weights(flat)} {}
 
-void Adam::step(const OptimizerStep& step) {
-  ops::adam_step(flat_.weights, flat_.gradients, moments_,
+void Adam::step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) {
+  const auto range = [&](const Tensor& whole) { return range_like(gradients, whole, begin); };
+  ops::adam_step(range(flat().weights), gradients, {.first = range(moments_.first), .second = range(moments_.second)},
                  {.learning_rate = step.learning_rate,
                   .step = step.number,
                   .beta1 = settings_.beta1,
@@ -23,7 +24,7 @@ void Adam::step(const OptimizerStep& step) {
                   .epsilon = settings_.epsilon,
                   .weight_decay = settings_.weight_decay,
                   .decoupled = settings_.decoupled,
-                  .copy = flat_.copies,
+                  .copy = range(flat().copies),
                   .control = step.control});
 }
 

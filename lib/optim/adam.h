@@ -17,11 +17,10 @@ struct AdamSettings {
 class Adam final : public Optimizer {
  public:
   Adam(const FlatWeights& flat, const AdamSettings& settings);
-  void step(const OptimizerStep& step) override;
+  void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) override;
   std::vector<OptimizerState> state() const override;
 
  private:
-  FlatWeights flat_;
   AdamSettings settings_;
   ops::AdamMoments moments_;
 };

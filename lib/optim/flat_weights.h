@@ -9,7 +9,7 @@ namespace dptrain::optim {
 /// What an optimizer reads and writes: windows of a model's flat buffers, all of them equally long.
 struct FlatWeights {
   Tensor weights;      ///< f32
-  Tensor gradients;    ///< f32
+  Tensor gradients;    ///< f32; undefined where they are given with each step
   Tensor copies = {};  ///< in half precision, written with the new weights; undefined where the model computes in f32
 
   /// All of a placed model's.
@@ -19,5 +19,8 @@ struct FlatWeights {
 
   int64_t elements() const { return weights.elements(); }
 };
+
+/// The elements of a flat buffer that stand from `begin` on for those of `range`; undefined where the buffer is.
+Tensor range_like(const Tensor& range, const Tensor& whole, int64_t begin);
 
 }  // namespace dptrain::optim

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/config_reader.h"
@@ -26,10 +27,19 @@ struct OptimizerState {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// One step over the weights that it was made for.
-  virtual void step(const OptimizerStep& step) = 0;
+  /// One step over the weights that it was made for, from the gradients that it was made for.
+  void step(const OptimizerStep& step) { step_range(0, flat_.gradients, step); }
+  /// The same over those weights alone that have these gradients: from element `begin` on, a multiple of 16.
+  virtual void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) = 0;
   /// All that it keeps from step to step; a checkpoint holds it.
   virtual std::vector<OptimizerState> state() const = 0;
+
+ protected:
+  explicit Optimizer(FlatWeights flat) : flat_(std::move(flat)) {}
+  const FlatWeights& flat() const { return flat_; }
+
+ private:
+  FlatWeights flat_;
 };
 
 /// An optimizer that a configuration names, its options read; `make` gives one for these weights.

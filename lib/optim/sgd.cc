@@ -4,18 +4,19 @@
 
 namespace dptrain::optim {
 
-Sgd::Sgd(const FlatWeights& flat, const SgdSettings& settings) : flat_(flat), settings_(settings) {
+Sgd::Sgd(const FlatWeights& flat, const SgdSettings& settings) : Optimizer(flat), settings_(settings) {
   if (settings.momentum != 0)
     velocity_ = Tensor::zeros(flat.weights.device(), flat.weights.shape(), {.purpose = MemoryPurpose::optimizer});
 }
 
-void Sgd::step(const OptimizerStep& step) {
-  ops::sgd_step(flat_.weights, flat_.gradients, velocity_,
+void Sgd::step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) {
+  const auto range = [&](const Tensor& whole) { return range_like(gradients, whole, begin); };
+  ops::sgd_step(range(flat().weights), gradients, range(velocity_),
                 {.learning_rate = step.learning_rate,
                  .momentum = settings_.momentum,
                  .weight_decay = settings_.weight_decay,
                  .nesterov = settings_.nesterov,
-                 .copy = flat_.copies,
+                 .copy = range(flat().copies),
                  .control = step.control});
 }
 

@@ -14,11 +14,10 @@ struct SgdSettings {
 class Sgd final : public Optimizer {
  public:
   Sgd(const FlatWeights& flat, const SgdSettings& settings);
-  void step(const OptimizerStep& step) override;
+  void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) override;
   std::vector<OptimizerState> state() const override;
 
  private:
-  FlatWeights flat_;
   SgdSettings settings_;
   Tensor velocity_;  ///< undefined without momentum
 };

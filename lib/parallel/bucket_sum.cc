@@ -6,12 +6,12 @@
 
 namespace dptrain::parallel {
 
-PlainSum::PlainSum(Communicator& communicator, std::vector<Part> parts)
-    : communicator_(communicator), parts_(std::move(parts)) {}
+PlainSum::PlainSum(const nn::Model& model, Communicator& communicator, std::vector<Part> parts)
+    : model_(model), communicator_(communicator), parts_(std::move(parts)) {}
 
 void PlainSum::start() {
   for (const Part& part : parts_) {
-    const CommBuffer buffer = comm_buffer(part.gradients);
+    const CommBuffer buffer = comm_buffer(model_.gradients(part.begin, part.end));
     started_.push_back(part.owner == kEverybody ? communicator_.start_all_reduce(buffer)
                                                 : communicator_.start_reduce(buffer, part.owner));
   }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "tensor/tensor.h"
+#include "nn/model.h"
 
 namespace dptrain::parallel {
 
@@ -24,17 +24,20 @@ class BucketSum {
 /// The sum as it is: by an all-reduce, or by a reduce to the owner of each part.
 class PlainSum final : public BucketSum {
  public:
+  /// Elements [begin, end) of the model's gradients.
   struct Part {
-    Tensor gradients;
+    int64_t begin = 0;
+    int64_t end = 0;
     int owner = kEverybody;
   };
   static constexpr int kEverybody = -1;
-  PlainSum(Communicator& communicator, std::vector<Part> parts);
+  PlainSum(const nn::Model& model, Communicator& communicator, std::vector<Part> parts);
 
   void start() override;
   void finish() override;
 
  private:
+  const nn::Model& model_;
   Communicator& communicator_;
   std::vector<Part> parts_;
   std::vector<std::unique_ptr<CommWork>> started_;

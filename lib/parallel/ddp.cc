@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -13,6 +14,16 @@ namespace {
   throw Error(ExitCode::config, fmt::format("parameter {} got no gradient, expected one of every parameter; leave out "
                                             "the layer, or write strategy: {{name: ddp, find_unused: true}}",
                                             parameter.name()));
+}
+
+ReplicaDuties duties_of(int rank, const StrategyContext& context, const Ddp::Options& options) {
+  ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = rank == 0};
+  // Dealt out and compressed gradients are seen as a whole, and so are those that are summed between recorded parts.
+  const bool by_buckets =
+      !options.shard_optimizer && options.compress.method == CompressionOptions::Method::none &&
+      std::ranges::all_of(context.team.devices, [](const DeviceId& id) { return id.kind == DeviceKind::cpu; });
+  if (by_buckets) duties.gradients_held_by = options.buckets;
+  return duties;
 }
 
 /// Equal on all ranks, so that they record and replay the same steps.
@@ -27,7 +38,7 @@ StepRecorder::Signature signature_of(const Batch& batch) {
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [sharded = options.shard_optimizer](int) { return !sharded; }),
+    : ReplicatedStrategy(context, [&](int rank) { return ReplicaPart{.duties = duties_of(rank, context, options)}; }),
       find_unused_(options.find_unused),
       planted_(context.planted),
       steps_(team(), context.replica.steps_in_flight) {

@@ -13,7 +13,7 @@ constexpr double kAutomaticLastShare = 0.1;
 
 int64_t bytes_of(const nn::Model& model, int first, int end) {
   const auto& parameters = model.parameters();
-  const int64_t total = model.gradients().elements();
+  const int64_t total = model.weights().elements();
   const int64_t from = model.offset(*parameters[static_cast<size_t>(first)]);
   const int64_t to =
       end < static_cast<int>(parameters.size()) ? model.offset(*parameters[static_cast<size_t>(end)]) : total;
@@ -21,14 +21,12 @@ int64_t bytes_of(const nn::Model& model, int first, int end) {
 }
 
 /// What each owner sums of a bucket; without owners all of it is summed everywhere.
-std::vector<PlainSum::Part> parts_of(const Bucket& bucket, const Tensor& gradients,
-                                     const std::vector<OwnedRange>& owners) {
-  const auto window = [&](int64_t begin, int64_t end) { return gradients.window(begin, {end - begin}, Layout::plain); };
-  if (owners.empty()) return {{.gradients = window(bucket.begin, bucket.end)}};
+std::vector<PlainSum::Part> parts_of(const Bucket& bucket, const std::vector<OwnedRange>& owners) {
+  if (owners.empty()) return {{.begin = bucket.begin, .end = bucket.end}};
   std::vector<PlainSum::Part> parts;
   for (const OwnedRange& range : owners) {
     const int64_t begin = std::max(bucket.begin, range.begin), end = std::min(bucket.end, range.end);
-    if (begin < end) parts.push_back({.gradients = window(begin, end), .owner = range.owner});
+    if (begin < end) parts.push_back({.begin = begin, .end = end, .owner = range.owner});
   }
   return parts;
 }
@@ -75,8 +73,8 @@ GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, c
     : GradientBuckets(model, options, [&](const Bucket& bucket) {
         // A bucket of no parts is never summed.
         const bool left_out = options.leave_out_last && bucket.first_parameter == 0;
-        return std::make_unique<PlainSum>(
-            communicator, left_out ? std::vector<PlainSum::Part>() : parts_of(bucket, model.gradients(), owners));
+        return std::make_unique<PlainSum>(model, communicator,
+                                          left_out ? std::vector<PlainSum::Part>() : parts_of(bucket, owners));
       }) {}
 
 GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make)

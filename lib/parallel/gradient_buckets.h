@@ -23,13 +23,8 @@ struct BucketOptions {
   bool leave_out_last = false;  ///< PlantedFault::bucket_left_out
 };
 
-/// A run of parameters whose gradients lie one after the other and are reduced together.
-struct Bucket {
-  int first_parameter = 0;  ///< by index; the bucket holds [first_parameter, end_parameter)
-  int end_parameter = 0;
-  int64_t begin = 0;  ///< in elements of the flat gradients
-  int64_t end = 0;
-};
+/// Parameters whose gradients are reduced together.
+using Bucket = nn::ParameterRun;
 
 /// Cuts a model's parameters into buckets, in the order in which backward completes them: from the last parameter to
 /// the first.

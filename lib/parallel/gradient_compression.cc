@@ -60,7 +60,8 @@ std::unique_ptr<BucketSum> GradientCompression::sum_of(const Bucket& bucket) con
     case Method::two_bit: return two_bit_sum(bucket);
     case Method::none: break;
   }
-  return std::make_unique<PlainSum>(context_.communicator, std::vector<PlainSum::Part>{{.gradients = gradients}});
+  return std::make_unique<PlainSum>(context_.model, context_.communicator,
+                                    std::vector<PlainSum::Part>{{.begin = bucket.begin, .end = bucket.end}});
 }
 
 Tensor GradientCompression::part(const Tensor& flat, const Parameter& parameter) const {

@@ -56,7 +56,8 @@ RankTeam::RankTeam(const Options& options)
   host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
                                       : make_thread_communicators(size, {.timeout_s = options.timeout_s});
   if (options.world) exchange_ = options.world->exchange;
-  threads_ = std::make_unique<WorkerThreads>(size, [this](int rank) { device(rank).enter_thread(); });
+  threads_ = std::make_unique<WorkerThreads>(size);
+  run("start", [this](int rank) { device(rank).enter_thread(); });
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {

@@ -29,7 +29,7 @@ class RankTeam {
     std::optional<LinkSpec> links = {};          ///< that communication is held to
     std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
   };
-  /// Opens the devices and starts the threads. Throws 71 where a device can't be opened.
+  /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
 
   int size() const { return static_cast<int>(devices_.size()); }

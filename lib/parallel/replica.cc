@@ -62,6 +62,9 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
+  // Shards add their gradients up in one buffer, and a norm is the sum of runs of it: other runs would be other bits.
+  if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards == 0 && !clip_norm_)
+    model_->hold_gradients_by_runs(plan_buckets(*model_, *duties.gradients_held_by));
   if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
@@ -215,7 +218,7 @@ void Replica::add_up_shards(const StepParts& parts, const GradientReadyHook& rea
 void Replica::complete_gradients() {
   for (Parameter* parameter : model_->parameters()) {
     if (parameter->has_gradient()) continue;
-    parameter->gradient().fill_zero();
+    parameter->gradient_to_write().fill_zero();
     parameter->mark_gradient();
   }
 }
@@ -236,12 +239,12 @@ optim::OptimizerStep Replica::optimizer_step() const {
 
 void Replica::update(const SumOverParts& sum) {
   const InPhase updating(clock_, Phase::optimizer);
-  if (observer_ != nullptr) observer_->on_gradients(*model_, model_->gradients(), 0);
   optim::OptimizerStep step = optimizer_step();
-  if (loss_scale_) {
-    loss_scale_->look_at(model_->gradients());
-    if (sum) sum(loss_scale_->found());
-  }
+  model_->for_gradients([&](int64_t begin, const Tensor& gradients) {
+    if (observer_ != nullptr) observer_->on_gradients(*model_, gradients, begin);
+    if (loss_scale_) loss_scale_->look_at(gradients);
+  });
+  if (loss_scale_ && sum) sum(loss_scale_->found());
   if (clip_norm_ && !sum) {
     step.control.gradient_factor = ops::clip_factor(model_->own_gradients(), *clip_norm_, step.control.gradient_factor);
   } else if (clip_norm_) {
@@ -250,7 +253,9 @@ void Replica::update(const SumOverParts& sum) {
     sum(squares);
     step.control.gradient_factor = ops::clip_factor_of_ranges(squares, *clip_norm_, step.control.gradient_factor);
   }
-  optimizer_->step(step);
+  model_->for_gradients(
+      [&](int64_t begin, const Tensor& gradients) { optimizer_->step_range(begin, gradients, step); });
+  model_->forget_gradients();
   end_update();
 }
 

@@ -9,6 +9,7 @@
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "optim/weight_average.h"
+#include "parallel/gradient_buckets.h"
 #include "parallel/phase_clock.h"
 #include "parallel/step_exchange.h"
 #include "parallel/step_observer.h"
@@ -78,6 +79,9 @@ struct KeptResults {
 struct ReplicaDuties {
   bool updates = true;    ///< it has an optimizer
   bool averages = false;  ///< it keeps the weights' moving average, where there is one
+  /// Nobody needs its gradients in one piece, or but from a backward pass to the update that follows: these buckets of
+  /// them then have memory no longer than that, on a CPU worker. (What a GPU's recorded step uses it keeps anyway.)
+  std::optional<BucketOptions> gradients_held_by = {};
 };
 
 /// Adds up a small tensor over the devices that have the other parts of a replica's model, in place on all of them.

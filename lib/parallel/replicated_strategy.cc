@@ -261,7 +261,7 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   std::vector<nn::NamedValues> tensors;
   team_.run("reading the weights", [&](int rank) {
     make_room(rank);
-    if (team_.is_first(rank)) tensors = nn::state_dict(replica(0).model());
+    if (rank == 0) tensors = nn::state_dict(replica(0).model());
   });
   return tensors;
 }

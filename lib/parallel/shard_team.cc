@@ -43,9 +43,9 @@ ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec, int shards)
     Device& device = cores_.empty() ? own.device() : *cores_[static_cast<size_t>(shard % workers)];
     shards_.push_back(std::make_unique<Replica>(device, spec, own.model()));
   }
-  if (!cores_.empty())
-    threads_ = std::make_unique<WorkerThreads>(
-        workers, [this](int worker) { cores_[static_cast<size_t>(worker)]->enter_thread(); });
+  if (cores_.empty()) return;
+  threads_ = std::make_unique<WorkerThreads>(workers);
+  threads_->run([this](int worker) { cores_[static_cast<size_t>(worker)]->enter_thread(); });
 }
 
 ShardTeam::~ShardTeam() = default;

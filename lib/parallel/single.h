@@ -10,7 +10,12 @@ namespace dptrain::parallel {
 class Single final : public ReplicatedStrategy {
  public:
   explicit Single(const StrategyContext& context)
-      : ReplicatedStrategy(context, [](int) { return true; }), steps_(team(), context.replica.steps_in_flight) {
+      : ReplicatedStrategy(
+            context,
+            [](int) {
+              return ReplicaPart{.duties = {.updates = true, .averages = true, .gradients_held_by = kGradients}};
+            }),
+        steps_(team(), context.replica.steps_in_flight) {
     DPTRAIN_CHECK(ranks() == 1, "single on {} devices", ranks());
   }
 
@@ -19,6 +24,9 @@ class Single final : public ReplicatedStrategy {
 
  private:
   void share_weights(int) override {}
+
+  /// Pieces of gradients that the memory of a few activations holds, and that are long for an update.
+  static constexpr BucketOptions kGradients{.bucket_mb = 4, .first_bucket_mb = 4};
 
   StepsUnderWay steps_;
 };

@@ -97,9 +97,10 @@ class Strategy {
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes. Of several processes that of rank 0 gets it.
   virtual std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) = 0;
-  /// Parameters and running statistics: what evaluations go by and hashes are of.
+  /// Parameters and running statistics of this process's first device: on that of rank 0 what evaluations go by and
+  /// hashes are of.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
-  /// What a checkpoint holds. Steps under way are to have been waited for.
+  /// What a checkpoint holds; of several processes that of rank 0 gets it. Steps under way are to have been waited for.
   virtual TrainingState training_state() = 0;
   /// Goes on from there, before the first step. Tensors have the names and shapes that `training_state` gives; an empty
   /// part, or one that this training doesn't keep, is left as it is.

@@ -1,18 +1,31 @@
 #include "parallel/worker_threads.h"
 
+#include <fmt/format.h>
+
+#include <system_error>
 #include <utility>
+
+#include "base/error.h"
 
 namespace dptrain::parallel {
 
-WorkerThreads::WorkerThreads(int count, const Work& enter) {
-  for (int worker = 0; worker < count; ++worker)
-    threads_.emplace_back([this, worker, enter] {
-      enter(worker);
-      serve(worker);
-    });
+WorkerThreads::WorkerThreads(int count) {
+  try {
+    for (int worker = 0; worker < count; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+  } catch (const std::system_error& error) {
+    const size_t started = threads_.size();
+    end_threads();
+    throw Error(ExitCode::device,
+                Mistake{.where = "threads that compute",
+                        .expected = fmt::format("expected the system to start {}", count),
+                        .got = fmt::format("{} ({})", started, error.code().message()),
+                        .advice = "use fewer devices, or allow more threads (ulimit -u) or address space (ulimit -v)"});
+  }
 }
 
-WorkerThreads::~WorkerThreads() {
+WorkerThreads::~WorkerThreads() { end_threads(); }
+
+void WorkerThreads::end_threads() {
   {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
@@ -55,14 +68,15 @@ void WorkerThreads::serve(int worker) {
       round = &rounds_[static_cast<size_t>(number - finished_ - 1)];
     }
     round->work(worker);
-    // What the work held is let go of outside the lock.
-    std::vector<Round> done;
-    const std::lock_guard lock(mutex_);
-    --round->unfinished;
-    for (; !rounds_.empty() && rounds_.front().unfinished == 0; ++finished_) {
-      done.push_back(std::move(rounds_.front()));
-      rounds_.pop_front();
+    {
+      const std::lock_guard lock(mutex_);
+      if (--round->unfinished > 0) continue;
     }
+    // What the work held is let go of outside the lock, and before anybody hears that the round is done.
+    round->work = nullptr;
+    const std::lock_guard lock(mutex_);
+    round->done = true;
+    for (; !rounds_.empty() && rounds_.front().done; ++finished_) rounds_.pop_front();
     done_.notify_all();
   }
 }

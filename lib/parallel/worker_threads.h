@@ -16,8 +16,8 @@ class WorkerThreads {
  public:
   using Work = std::function<void(int worker)>;
 
-  /// `enter` is called on each thread before its first round.
-  WorkerThreads(int count, const Work& enter);
+  /// Throws 71 where the system doesn't start so many.
+  explicit WorkerThreads(int count);
   /// Waits for all rounds that were given.
   ~WorkerThreads();
   WorkerThreads(const WorkerThreads&) = delete;
@@ -27,7 +27,7 @@ class WorkerThreads {
 
   /// Gives every thread a round of work, which must not throw; returns its number, from 1.
   int64_t give(Work work);
-  /// Blocks until all threads are done with round `number`.
+  /// Blocks until all threads are done with round `number`. What its work held has been let go of then.
   void wait(int64_t number);
   /// Blocks until all that was given is done.
   void finish();
@@ -38,9 +38,11 @@ class WorkerThreads {
   struct Round {
     Work work;
     int unfinished = 0;
+    bool done = false;
   };
 
   void serve(int worker);
+  void end_threads();
 
   std::mutex mutex_;
   std::condition_variable given_;

@@ -50,9 +50,11 @@ void Trainer::restore(const ResumePoint& resume) {
   require_same_training(identity_of(experiment_, *data_.train), resume);
   require_possible_position(resume, loader_->batches_per_epoch());
   const parallel::TrainingState own = strategy_->training_state();
-  nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
-  nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
-                           (resume.folder / "optimizer.safetensors").string());
+  if (is_main()) {
+    nn::require_same_tensors(own.model, checkpoint.state.model, (resume.folder / "model.safetensors").string());
+    nn::require_same_tensors(own.optimizer, checkpoint.state.optimizer,
+                             (resume.folder / "optimizer.safetensors").string());
+  }
   strategy_->restore(checkpoint.state);
   position_ = checkpoint.position;
   saved_at_ = position_.mark();

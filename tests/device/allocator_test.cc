@@ -32,7 +32,11 @@ class CountedHeap final : public MemorySource {
     out_bytes -= bytes;
     std::free(memory);
   }
+  bool costs_once_written() const override { return paged; }
+  void discard(void*, int64_t bytes) noexcept override { discarded_bytes += bytes; }
   int64_t segment_bytes(int64_t wanted) const override { return std::max(wanted, segment); }
+  bool paged = false;
+  int64_t discarded_bytes = 0;
   int64_t segment = 0;
   int64_t capacity = int64_t{1} << 40;
   int64_t out_bytes = 0;
@@ -122,6 +126,34 @@ TEST_F(Allocator, TakesTheSmallestBlockThatFits) {
   const auto block = allocator_.allocate(kLarge + 64, activations);
   EXPECT_EQ(block.memory, medium.memory);
   allocator_.free(block, activations);
+}
+
+TEST_F(Allocator, LeavesTheNewestSegmentAsItCameWhereMemoryCostsOnceWritten) {
+  heap_.paged = true;
+  heap_.segment = 16 * kLarge;
+  const auto kept = allocator_.allocate(kLarge, MemoryPurpose::weights),
+             freed = allocator_.allocate(15 * kLarge, activations);
+  const auto larger = allocator_.allocate(12 * kLarge, activations);  // leaves 4 of the second segment
+  allocator_.free(freed, activations);
+  // The 4 would be the tighter fit; the 15 have been written.
+  const auto block = allocator_.allocate(4 * kLarge, activations);
+  EXPECT_EQ(block.memory, freed.memory);
+  // What doesn't fit there goes on in the next.
+  const auto rest = allocator_.allocate(10 * kLarge, activations), last = allocator_.allocate(4 * kLarge, activations);
+  EXPECT_EQ(heap_.takes, 2);
+  for (const auto& one : {larger, block, rest, last}) allocator_.free(one, activations);
+  allocator_.free(kept, MemoryPurpose::weights);
+}
+
+TEST_F(Allocator, DiscardsFreeBlocksOfSegmentsInUse) {
+  heap_.segment = 16 * kLarge;
+  const auto kept = allocator_.allocate(kLarge, MemoryPurpose::weights),
+             freed = allocator_.allocate(2 * kLarge, activations);
+  allocator_.free(freed, activations);
+  allocator_.release_cached();
+  EXPECT_EQ(heap_.out_bytes, 16 * kLarge);
+  EXPECT_EQ(heap_.discarded_bytes, 15 * kLarge);
+  allocator_.free(kept, MemoryPurpose::weights);
 }
 
 TEST_F(Allocator, SegmentsOfTheSourceNeverJoin) {

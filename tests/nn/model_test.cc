@@ -91,6 +91,36 @@ TEST_F(Models, KeepPaddingZero) {
   EXPECT_EQ(placed->gradients().values(), std::vector<float>(static_cast<size_t>(placed->gradients().elements())));
 }
 
+TEST_F(Models, HoldGradientsByRunsWhileTheyAreThere) {
+  const auto placed = model();
+  const int count = static_cast<int>(placed->parameters().size());
+  const int64_t cut = placed->offset(*placed->parameters()[3]), end = placed->weights().elements();
+  const auto held = [&] { return device_->allocator().in_use()[MemoryPurpose::gradients]; };
+  placed->hold_gradients_by_runs({{.first_parameter = 3, .end_parameter = count, .begin = cut, .end = end},
+                                  {.first_parameter = 0, .end_parameter = 3, .begin = 0, .end = cut}});
+  EXPECT_EQ(held(), 0);
+  {  // Memory that comes back isn't zero.
+    const Tensor before = Tensor::empty(*device_, {end});
+    std::fill_n(before.data<float>(), end, 9.f);
+  }
+  Parameter& last = *placed->parameters().back();
+  last.gradient_to_write().fill_zero();
+  EXPECT_EQ(held(), 4 * (end - cut)) << "its run's alone";
+  EXPECT_FALSE(placed->parameters()[0]->gradient().defined());
+  for (Parameter* parameter : placed->parameters()) parameter->gradient_to_write().fill_zero();
+  std::vector<int64_t> begins;
+  placed->for_gradients([&](int64_t begin, const Tensor& gradients) {
+    begins.push_back(begin);
+    EXPECT_EQ(gradients.values(), std::vector<float>(static_cast<size_t>(gradients.elements()))) << "with its padding";
+    EXPECT_EQ(placed->gradients(begin, begin + 16).raw(), gradients.raw());
+  });
+  EXPECT_EQ(begins, (std::vector<int64_t>{0, cut}));
+  placed->forget_gradients();
+  EXPECT_EQ(held(), 0);
+  last.gradient_to_write().fill_zero();
+  EXPECT_EQ(held(), 4 * (end - cut)) << "again";
+}
+
 TEST_F(Models, CountTheirMemoryByPurpose) {
   const auto placed = model();
   const MemoryCounts counts = device_->allocator().in_use();

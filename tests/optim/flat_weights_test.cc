@@ -76,6 +76,26 @@ TEST_P(FlatRanges, AreUpdatedInTheBitsOfTheWhole) {
   }
 }
 
+TEST_P(FlatRanges, AreUpdatedByOneOptimizerToo) {
+  // Gradients that come range by range, as those that are held by runs do.
+  const auto device = GetParam().open();
+  for (const NamedOptimizer& one : optimizers()) {
+    SCOPED_TRACE(one.name);
+    std::vector<std::vector<float>> weights;
+    for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, kElements}, {0, 16'672, 33'328, kElements}}) {
+      const optim::FlatWeights flat{.weights = formula_tensor(*device, {kElements}, {.tensor = 0}), .gradients = {}};
+      const auto optimizer = one.make(flat);
+      const Tensor gradients = formula_tensor(*device, {kElements}, {.tensor = 3});
+      for (int64_t step = 1; step <= 3; ++step)
+        for (size_t i = 0; i + 1 < cuts.size(); ++i)
+          optimizer->step_range(cuts[i], gradients.window(cuts[i], {cuts[i + 1] - cuts[i]}, Layout::plain),
+                                {.learning_rate = 0.1, .number = step});
+      weights.push_back(flat.weights.values());
+    }
+    EXPECT_TRUE(weights[0] == weights[1]);
+  }
+}
+
 TEST_P(FlatRanges, LeaveWhatLiesBesideThem) {
   const auto device = GetParam().open();
   const optim::FlatWeights flat{.weights = Tensor::zeros(*device, {64}),

@@ -71,7 +71,7 @@ TEST(ShardSum, ManyThreadsMayAdd) {
   constexpr int kShards = 64, kThreads = 4;
   const auto device = testing::test_device();
   ShardSum sum(*device, kElements, kShards);
-  WorkerThreads threads(kThreads, [](int) {});
+  WorkerThreads threads(kThreads);
   for (int trial = 0; trial < 5; ++trial) {
     threads.run([&](int worker) {
       for (int shard = worker; shard < kShards; shard += kThreads) add(sum, shard, *device);

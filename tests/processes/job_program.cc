@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
@@ -41,7 +41,7 @@ void expect_received(WireMessage& message, const Bytes& got, const Bytes& expect
   wait(message);
   DPTRAIN_CHECK(message.bytes() == static_cast<int64_t>(expected.size()), "{}: expected {} bytes, got {}", what,
                 expected.size(), message.bytes());
-  DPTRAIN_CHECK(std::memcmp(got.data(), expected.data(), expected.size()) == 0, "{}: other bytes came", what);
+  DPTRAIN_CHECK(std::equal(expected.begin(), expected.end(), got.begin()), "{}: other bytes came", what);
 }
 
 /// Every process sends to every one, itself too, and receives from every one, all at once.

@@ -11,4 +11,12 @@ inline constexpr bool kThreadSanitizer = false;
 #endif
 inline constexpr const char* kTeamsAreUnseen = "ThreadSanitizer doesn't see how teams of OpenMP's threads meet";
 
+/// Whether a sanitizer keeps a shadow of memory, which takes terabytes of address space: a test that limits that skips.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kShadowedMemory = true;
+#else
+inline constexpr bool kShadowedMemory = kThreadSanitizer;
+#endif
+inline constexpr const char* kShadowNeedsAddresses = "a sanitizer's shadow of memory is larger than the limit";
+
 }  // namespace dptrain::testing

@@ -13,7 +13,8 @@ inline Parameter test_parameter(Device& device, const Shape& shape, const std::v
                                 Layout layout = Layout::plain, const std::string& name = "weight") {
   Parameter parameter(shape, layout);
   parameter.set_identity(name, 0);
-  parameter.bind(tensor_of(device, shape, values, layout), Tensor::zeros(device, shape, {.layout = layout}));
+  parameter.bind(tensor_of(device, shape, values, layout));
+  parameter.bind_gradient(Tensor::zeros(device, shape, {.layout = layout}));
   return parameter;
 }
 

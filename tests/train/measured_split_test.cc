@@ -43,6 +43,8 @@ class ToldSpeeds final : public parallel::Strategy {
   parallel::TrainingState training_state() override { return inner_->training_state(); }
   void restore(const parallel::TrainingState& state) override { inner_->restore(state); }
   int ranks() const override { return inner_->ranks(); }
+  int world_size() const override { return ranks(); }
+  int first_rank() const override { return 0; }
   const Device& device(int rank) const override { return inner_->device(rank); }
   parallel::RankCosts take_costs(int rank) override { return inner_->take_costs(rank); }
 

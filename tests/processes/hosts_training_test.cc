@@ -1,0 +1,49 @@
+// LeNet learns real digits on several "hosts", in the bits of one process.
+#include "processes/job_training.h"
+#include "support/hosts.h"
+
+namespace dptrain::testing {
+namespace {
+
+class HostsTrainingTest : public JobTrainingTest {
+ protected:
+  Launched launch_on(const Hosts& hosts, const std::vector<Command>& processes) const {
+    return Launch(hosts.launch_options(processes, folder_.path())).wait();
+  }
+};
+
+TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnAsFourWorkersDo) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  const Finished one = alone(training("one", "lenet_ddp_2cpu", 4, {}));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 2, {})));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  EXPECT_EQ(got["epoch"], 10);
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["test"]["accuracy"], expected["test"]["accuracy"]);
+  EXPECT_GE(got["test"]["accuracy"], 0.965);
+  EXPECT_EQ(got["devices"][1]["host"], "host1");
+  EXPECT_EQ(got["devices"][2]["host"], "host2");
+}
+
+TEST_F(HostsTrainingTest, HostsHaveListsOfTheirOwnOverASlowLink) {
+  const Hosts hosts(3);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  hosts.slow("100mbit");
+  const Command settings = {"--set", "epochs=1", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 5, settings)).exit, 0);
+  Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  command.insert(command.end(), {"--set", "hosts={host1: [cpu:0, cpu:1], host2: [cpu:0], host3: [cpu:0-1]}"});
+  const Launched job = launch_on(hosts, {command, command, command});
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json got = last_epoch(run("job"));
+  EXPECT_EQ(got["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+  std::vector<std::string> of_hosts;
+  for (const json& device : got["devices"]) of_hosts.push_back(device["host"]);
+  EXPECT_EQ(of_hosts, (std::vector<std::string>{"host1", "host1", "host2", "host3", "host3"}));
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,207 @@
+// Jobs of several processes train as one process with all their devices does: the same losses, the same bits.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "processes/job_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+const Command kLittleData = {"--set", "epochs=1", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
+
+struct Way {
+  std::string name;
+  std::string config;
+  std::vector<int> devices;  ///< of each process
+  Command settings = {};
+};
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+class JobParityTest : public JobTrainingTest, public ::testing::WithParamInterface<Way> {};
+
+TEST_P(JobParityTest, EndsInTheBitsOfOneProcess) {
+  const Way& way = GetParam();
+  Command settings = way.settings;
+  if (way.config != "bert_small_1cpu") settings.insert(settings.end(), kLittleData.begin(), kLittleData.end());
+  int all = 0;
+  std::vector<Command> processes;
+  for (const int devices : way.devices) {
+    all += devices;
+    processes.push_back(training("job", way.config, devices, settings));
+  }
+  const Finished one = alone(training("one", way.config, all, settings));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_processes(processes);
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+
+  json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  ASSERT_FALSE(got.is_null());
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  for (const char* pass : {"train", "test"})
+    for (const char* figure : {"loss", "accuracy", "samples"})
+      EXPECT_EQ(got[pass][figure], expected[pass][figure]) << pass << " " << figure;
+  for (const char* figure : {"world_size", "step", "skipped_steps", "batch_norm"})
+    EXPECT_EQ(got[figure], expected[figure]) << figure;
+  EXPECT_EQ(got["comm"], expected["comm"]);
+  ASSERT_EQ(got["devices"].size(), static_cast<size_t>(all));
+  for (int rank = 0; rank < all; ++rank) {
+    const json& device = got["devices"][static_cast<size_t>(rank)];
+    EXPECT_EQ(device["rank"], rank);
+    EXPECT_EQ(device["samples"], expected["devices"][static_cast<size_t>(rank)]["samples"]);
+    EXPECT_GT(device["peak_bytes"], 0);
+  }
+}
+
+Command strategy(const std::string& options) { return {"--set", "strategy=" + options}; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, JobParityTest,
+    ::testing::Values(
+        Way{"two_and_two", "lenet_ddp_2cpu", {2, 2}}, Way{"one_and_one", "lenet_ddp_2cpu", {1, 1}},
+        Way{"three_and_three", "lenet_ddp_2cpu", {3, 3}}, Way{"two_and_four", "lenet_ddp_2cpu", {2, 4}},
+        Way{"three_processes", "lenet_ddp_2cpu", {1, 2, 1}},
+        Way{"bf16", "lenet_ddp_2cpu", {1, 2}, strategy("{name: ddp, compress: bf16}")},
+        Way{"fp16", "lenet_ddp_2cpu", {2, 2}, strategy("{name: ddp, compress: fp16}")},
+        Way{"powersgd", "lenet_ddp_2cpu", {2, 1}, strategy("{name: ddp, compress: {name: powersgd, rank: 2}}")},
+        Way{"two_bit", "lenet_ddp_2cpu", {2, 1}, strategy("{name: ddp, compress: two_bit}")},
+        Way{"shard_optimizer", "lenet_ddp_2cpu", {2, 1}, strategy("{name: ddp, shard_optimizer: true}")},
+        Way{"small_buckets", "lenet_ddp_2cpu", {1, 1}, strategy("{name: ddp, overlap: false, bucket_mb: 0.1}")},
+        Way{"kvstore", "lenet_ddp_2cpu", {2, 2}, strategy("{name: kvstore, type: device}")},
+        Way{"shards", "lenet_ddp_2cpu", {2, 2}, {"--set", "shards=8"}},
+        Way{"accumulate", "lenet_ddp_2cpu", {1, 2}, {"--set", "accumulate=2"}},
+        Way{"split", "lenet_ddp_2cpu", {2, 1}, {"--set", "split=[0.5, 0.2, 0.3]"}},
+        Way{"ema_and_clip", "lenet_ddp_2cpu", {1, 2}, {"--set", "ema=0.9", "--set", "clip_norm=0.5"}},
+        Way{"logged_steps", "lenet_ddp_2cpu", {1, 1}, {"--set", "log_steps=true"}},
+        Way{"batch_norm_sync",
+            "pyramidnet_small_1cpu",
+            {1, 2},
+            {"--set", "strategy=ddp", "--set", "batch_norm=sync", "--set", "batch_size=48"}},
+        Way{"batch_norm_average",
+            "pyramidnet_small_1cpu",
+            {1, 2},
+            {"--set", "strategy=ddp", "--set", "batch_norm=average", "--set", "batch_size=48"}},
+        Way{"batch_norm_first",
+            "pyramidnet_small_1cpu",
+            {2, 1},
+            {"--set", "strategy=ddp", "--set", "batch_norm=first", "--set", "batch_size=48"}},
+        Way{"text",
+            "bert_small_1cpu",
+            {1, 2},
+            {"--set", "strategy=ddp", "--set", "steps=3", "--set", "batch_size=12"}}),
+    [](const ::testing::TestParamInfo<Way>& way) { return way.param.name; });
+
+TEST_F(JobTrainingTest, LogsEveryStepOfAllRanks) {
+  const Command settings = {"--set", "steps=5", "--set", "epochs=", "--set", "log_steps=true"};
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  const Launched job = launch_processes(std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 1, settings)));
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  EXPECT_EQ(text_of(run("job") / "steps.jsonl"), text_of(run("one") / "steps.jsonl"));
+}
+
+TEST_F(JobTrainingTest, ResumesAsOneProcessAndAsAJob) {
+  Command settings = {"--set", "epochs=2", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
+  ASSERT_EQ(alone(training("whole", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  settings[1] = "epochs=1";
+  const Command half = training("job", "lenet_ddp_2cpu", 1, settings);
+  ASSERT_EQ(launch_processes({half, half}).processes[0].exit, 0);
+  settings[1] = "epochs=2";
+  settings.emplace_back("--resume");
+  std::filesystem::copy(run("job"), run("alone"), std::filesystem::copy_options::recursive);
+  const Command rest = training("job", "lenet_ddp_2cpu", 1, settings);
+  const Launched job = launch_processes({rest, rest});
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  ASSERT_EQ(alone(training("alone", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  const json expected = last_epoch(run("whole"));
+  for (const char* name : {"job", "alone"}) {
+    EXPECT_EQ(last_epoch(run(name))["weights_hash"], expected["weights_hash"]) << name;
+    EXPECT_EQ(last_epoch(run(name))["epoch"], 2) << name;
+  }
+}
+
+TEST_F(JobTrainingTest, OnlyTheFirstProcessTalksAndWrites) {
+  Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  std::erase(command, "--quiet");
+  const Launched job = launch_processes({command, command});
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  EXPECT_NE(job.processes[0].out.find(": cpu:0 and "), std::string::npos) << job.processes[0].out;
+  EXPECT_NE(job.processes[0].out.find("1/1"), std::string::npos) << job.processes[0].out;
+  EXPECT_EQ(job.processes[1].out + job.processes[1].err, "");
+  const json summary = json::parse(text_of(run("job") / "summary.json"));
+  EXPECT_EQ(summary["environment"]["devices"], json({"cpu:0", "cpu:0"}));
+}
+
+/// What the last line on stderr of each process is; all exit with `code`.
+std::vector<std::string> last_sentences(const Launched& job, int code) {
+  std::vector<std::string> sentences;
+  for (const Finished& process : job.processes) {
+    EXPECT_EQ(process.exit, code) << process.err;
+    const std::string text = process.err.substr(0, process.err.size() - 1);
+    const size_t before = text.rfind('\n');
+    sentences.push_back(text.substr(before == std::string::npos ? 0 : before + 1));
+  }
+  return sentences;
+}
+
+TEST_F(JobTrainingTest, AnotherConfigurationIsToldByKeyAndBothValues) {
+  Command other = kLittleData;
+  other.insert(other.end(), {"--set", "learning_rate=0.1"});
+  const Launched job = launch_processes(
+      {training("job", "lenet_ddp_2cpu", 1, kLittleData), training("job", "lenet_ddp_2cpu", 1, other)});
+  for (const std::string& sentence : last_sentences(job, 76)) {
+    EXPECT_TRUE(sentence.starts_with("dptrain: learning_rate: 0.05 on process 0 on ")) << sentence;
+    EXPECT_NE(sentence.find(", 0.1 on process 1 on "), std::string::npos) << sentence;
+  }
+  EXPECT_FALSE(std::filesystem::exists(run("job") / "metrics.jsonl"));
+}
+
+TEST_F(JobTrainingTest, AMistakeOfOneProcessEndsAllWithItsSentence) {
+  const Launched job = launch_processes(
+      {training("job", "lenet_ddp_2cpu", 1, kLittleData), training("job", "no_such_configuration", 1, kLittleData)});
+  const auto sentences = last_sentences(job, 66);
+  EXPECT_EQ(sentences[0], sentences[1]);
+  EXPECT_TRUE(sentences[0].starts_with("dptrain: no_such_configuration: ")) << sentences[0];
+}
+
+TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", "learning_rate=1e30"});
+  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  const auto sentences = last_sentences(launch_processes({command, command}), 79);
+  EXPECT_EQ(sentences[0], sentences[1]);
+  EXPECT_NE(sentences[0].find("training diverged"), std::string::npos) << sentences[0];
+}
+
+TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
+  for (const char* name : {"data_parallel", "{name: kvstore, type: local}"}) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--set", std::string("strategy=") + name});
+    const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+    for (const std::string& sentence : last_sentences(launch_processes({command, command}), 78))
+      EXPECT_NE(sentence.find("reaches over 2 processes"), std::string::npos) << sentence;
+  }
+}
+
+TEST_F(JobTrainingTest, HostsHaveListsOfTheirOwn) {
+  std::array<char, 256> name{};
+  ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+  const auto with_hosts = [&](const std::string& host) {
+    Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+    command.insert(command.end(), {"--set", "hosts={" + host + ": [cpu:0, cpu:1], elsewhere: [cpu:0]}"});
+    return command;
+  };
+  const Command command = with_hosts(name.data());
+  const Launched job = launch_processes({command, command});
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  EXPECT_EQ(last_epoch(run("job"))["world_size"], 4);
+
+  const Command unknown = with_hosts("nowhere");
+  for (const std::string& sentence : last_sentences(launch_processes({unknown, unknown}), 78))
+    EXPECT_NE(sentence.find(std::string("expected the devices of host '") + name.data()), std::string::npos)
+        << sentence;
+}
+
+}  // namespace
+}  // namespace dptrain::testing
