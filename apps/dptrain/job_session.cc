@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <new>
 #include <numeric>
 #include <utility>
 
 #include "config/config_document.h"
+#include "device/cpu_device.h"
 #include "output.h"
 #include "program.h"
 #include "train/config_difference.h"
@@ -20,6 +23,30 @@ constexpr double kRank_s = 300;
 
 /// Keys whose values may differ from host to host.
 const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
+
+/// What decides how weights lie in memory: the kinds of devices, and the instruction set of CPU workers. "cpu with
+/// avx512".
+std::string computes_on(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
+    if (std::ranges::none_of(devices, [kind](const DeviceId& id) { return id.kind == kind; })) continue;
+    if (!text.empty()) text += " and ";
+    text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
+  }
+  return text;
+}
+
+Error as_error(std::exception_ptr failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ExitCode::device, "out of host memory; use a smaller batch or model");
+  } catch (const std::exception& error) {
+    return Error(ExitCode::bug, error.what());
+  }
+}
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -42,6 +69,12 @@ std::vector<std::string> lines_of(const std::string& text) {
 JobSession::JobSession() {
   if (!was_launched_in_job()) return;
   job_ = join_job(kJoin_s);
+  if (launched_processes() > job_->processes())
+    throw Error(
+        ExitCode::job_not_formed,
+        fmt::format("the launcher started {} processes, of which MPI joined {}; start them with the mpirun of the "
+                    "MPI that dptrain is built with, which --version names",
+                    launched_processes(), job_->processes()));
   if (job_->processes() == 1) return;
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
   group_ = std::make_unique<ProcessGroup>(*exchange_, kRank_s);
@@ -49,8 +82,11 @@ JobSession::JobSession() {
 
 train::ConfigJob JobSession::config_job() {
   if (!group_) return {};
+  const auto here =
+      std::ranges::count(job_->all(), job_->all()[static_cast<size_t>(process())].host, &JobProcess::host);
   return {.processes = processes(),
           .process = process(),
+          .processes_of_host = static_cast<int>(here),
           .host = train::host_name(),
           .exchange_devices = [this](int devices) {
             std::vector<int> all;
@@ -62,21 +98,14 @@ train::ConfigJob JobSession::config_job() {
 
 void JobSession::agree_on(const std::string& config, train::Experiment& experiment) {
   if (!group_) return;
-  const auto who = [this](int p) {
-    return fmt::format("process {} on {}", p, job_->all()[static_cast<size_t>(p)].host);
-  };
-  const std::string build = fmt::format("{} ({})", version(), git_commit());
-  const std::string main_build = from_main(build), main_config = from_main(config);
-  if (build != main_build)
-    throw Error(ExitCode::ranks_disagree,
-                fmt::format("{} runs dptrain {}, {} dptrain {}; start the same build everywhere", who(0), main_build,
-                            who(process()), build));
-  const auto differing =
-      train::differing_keys({parse_config(main_config, who(0)), parse_config(config, who(process()))}, kOfHost);
+  agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
+  const auto differing = train::differing_keys(
+      {parse_config(from_main(config), name_of(0)), parse_config(config, name_of(process()))}, kOfHost);
   if (!differing.empty())
     throw Error(ExitCode::ranks_disagree,
                 fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
-                            differing[0].values[0], who(0), differing[0].values[1], who(process())));
+                            differing[0].values[0], name_of(0), differing[0].values[1], name_of(process())));
+  agree_on("devices compute on", computes_on(experiment.devices));
   std::vector<int> all(static_cast<size_t>(processes()));
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::string> own;
@@ -95,6 +124,24 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   experiment.job = &*training_;
 }
 
+void JobSession::agree_on(const std::string& what, const std::string& own) {
+  if (!group_) return;
+  const std::string of_main = from_main(own);
+  // All say whether they agree, so that none goes on alone.
+  if (group_->largest(own == of_main ? 0 : 1) == 0) return;
+  if (own == of_main) {
+    // Whoever differs says so.
+    group_->largest(0);
+    return;
+  }
+  throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
+                                                    name_of(0), own, name_of(process())));
+}
+
+std::string JobSession::name_of(int process) const {
+  return fmt::format("process {} on {}", process, job_->all()[static_cast<size_t>(process)].host);
+}
+
 void JobSession::finish() {
   if (!job_) return;
   group_.reset();
@@ -102,14 +149,15 @@ void JobSession::finish() {
   job_->finish(kFinish_s);
 }
 
-void JobSession::leave_after(const Error& error) {
+void JobSession::leave_after(std::exception_ptr failure) {
   if (!exchange_) return;
+  const Error error = as_error(failure);
   exchange_->fail({.code = error.code(), .sentence = error.what()});
-  const JobFailure failure = exchange_->settled_failure();
-  if (failure.sentence == error.what() && error.lines().size() > 1)
+  const JobFailure settled = exchange_->settled_failure();
+  if (settled.sentence == error.what() && error.lines().size() > 1)
     for (const std::string& line : error.lines()) write_message(fmt::format("dptrain: {}\n", line));
-  write_message(fmt::format("dptrain: {}\n", failure.sentence));
-  job_->leave(failure.code);
+  write_message(fmt::format("dptrain: {}\n", settled.sentence));
+  job_->leave(settled.code);
 }
 
 }  // namespace dptrain::app

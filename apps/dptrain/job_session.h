@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ class JobSession {
   /// experiment is part of the job from now on.
   /// `config`: the resolved one, as YAML.
   void agree_on(const std::string& config, train::Experiment& experiment);
+  /// Throws 76, naming `what` and both values, where this process has another value than the main one.
+  void agree_on(const std::string& what, const std::string& own);
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 
@@ -40,9 +43,12 @@ class JobSession {
   void finish();
   /// The end after a failure, where there are other processes: these end with the same sentence. Returns where there
   /// are none.
-  void leave_after(const Error& error);
+  void leave_after(std::exception_ptr failure);
 
  private:
+  /// "process 1 on b"
+  std::string name_of(int process) const;
+
   std::unique_ptr<Job> job_;  ///< none where the process was started alone
   std::unique_ptr<ProcessExchange> exchange_;
   std::unique_ptr<ProcessGroup> group_;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "comm/job.h"
 #include "commands.h"
 #include "help_format.h"
 #include "host_heap.h"
@@ -70,6 +71,14 @@ void require_known_command(const std::string& name) {
   throw Error(ExitCode::usage, fmt::format("'{}' is no command; {}", name, suggestion(name, known)));
 }
 
+/// Of several processes each would do the same, and write the same files; they are one job in training alone.
+void require_one_process(const std::string& command) {
+  if (command == "train" || command.starts_with("-") || launched_processes() == 1) return;
+  throw Error(ExitCode::usage,
+              fmt::format("dptrain {} runs in one process, and a launcher has started {}; start it without mpirun",
+                          command, launched_processes()));
+}
+
 /// An argument that its command doesn't know is told of first: who writes --confg misses no --config.
 std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error) {
   for (const CLI::App* command : program.get_subcommands()) {
@@ -100,6 +109,7 @@ int run(int count, char** values) {
   }
   auto arguments = with_command(count, values);
   if (!arguments.empty()) require_known_command(arguments[0]);
+  if (!arguments.empty()) require_one_process(arguments[0]);
   std::ranges::reverse(arguments);  // as CLI11 takes them
   try {
     program.parse(arguments);

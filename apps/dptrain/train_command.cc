@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -98,6 +99,7 @@ int TrainRun::run() {
   if (read_.dumped) return 0;
   config_ = read_.session.resolved_yaml();
   job_.agree_on(config_, experiment());
+  job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
   const Datasets data = experiment().dataset.open();
   train::require_model_fits(experiment(), *data.train);
@@ -124,13 +126,15 @@ int TrainRun::run() {
                 fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
                             signal_name(stopped)));
   train::Trainer trainer(experiment(), data, sha256_of(config_), resume_);
+  job_.agree_on("training samples", std::to_string(data.train->samples()));
+  job_.agree_on("weights to begin with", job_.processes() > 1 ? trainer.weights_hash() : "");
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
   try {
     return end(trainer.run(directory_ ? &*directory_ : nullptr, *display_, stop_));
-  } catch (const Error& error) {
+  } catch (...) {
     // While what messages of other processes may still be written to is there.
-    job_.leave_after(error);
+    job_.leave_after(std::current_exception());
     throw;
   }
 }
@@ -156,26 +160,28 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
 }
 
 int TrainRun::end(const train::TrainingOutcome& outcome) {
-  // A last row that could not be shown ends a run that was trained to its end, too.
+  // A last row that could not be shown ends a run that was trained to its end, too. In a job the main process says how
+  // it ends.
   const bool unwritten = stop_.load() == SIGPIPE;
   const int code = unwritten ? static_cast<int>(ExitCode::io) : outcome.signal == 0 ? 0 : 128 + outcome.signal;
-  std::string weights = outcome.weights.string();
+  std::string sentence;
+  if (unwritten)
+    sentence = fmt::format(
+        "standard output: could not write, is the disk full or the reader gone? Stopped after step {}; "
+        "the weights are in {}",
+        outcome.steps, outcome.weights.string());
+  else if (outcome.signal != 0)
+    sentence = fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",
+                           signal_name(outcome.signal), outcome.steps, outcome.weights.string());
   if (directory_) {
     directory_->write_summary(
         train::summary_json(experiment(), outcome, code,
                             {.version = version(), .commit = git_commit(), .libraries = parts_present()}, config_));
     display_->on_finish(outcome, out_.string());
   }
-  weights = job_.from_main(weights);
-  if (unwritten)
-    throw Error(ExitCode::io,
-                fmt::format("standard output: could not write, is the disk full or the reader gone? Stopped "
-                            "after step {}; the weights are in {}",
-                            outcome.steps, weights));
-  if (outcome.signal != 0)
-    throw Error(static_cast<ExitCode>(code),
-                fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",
-                            signal_name(outcome.signal), outcome.steps, weights));
+  sentence = job_.from_main(sentence);
+  const int code_of_job = std::stoi(job_.from_main(std::to_string(code)));
+  if (code_of_job != 0) throw Error(static_cast<ExitCode>(code_of_job), sentence);
   return 0;
 }
 
@@ -186,8 +192,8 @@ int train_with(const TrainFlags& flags) {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();
     return code;
-  } catch (const Error& error) {
-    job.leave_after(error);
+  } catch (...) {
+    job.leave_after(std::current_exception());
     throw;
   }
 }

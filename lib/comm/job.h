@@ -41,6 +41,9 @@ class Job {
 /// Whether a launcher started this process as one of a job, by its environment: that of Open MPI, of PMIx or of PMI.
 bool was_launched_in_job();
 
+/// How many processes the launcher says that it has started together; 1 where it doesn't say.
+int launched_processes();
+
 /// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
 /// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.
 std::unique_ptr<Job> join_job(double timeout_s);

@@ -13,4 +13,11 @@ bool was_launched_in_job() {
   return false;
 }
 
+int launched_processes() {
+  constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+  for (const char* name : kVariables)
+    if (const char* value = std::getenv(name); value != nullptr && std::atoi(value) > 1) return std::atoi(value);
+  return 1;
+}
+
 }  // namespace dptrain

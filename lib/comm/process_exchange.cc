@@ -58,14 +58,14 @@ class ProcessExchange::UnderWay {
  public:
   UnderWay(ProcessWire& wire, Transfer transfer)
       : transfer_(std::move(transfer)), deadline_(deadline_in(transfer_.timeout_s)) {
-    const auto& peers = transfer_.header_peers;
-    headers_.assign(peers.size(), std::string(transfer_.header.size(), '\0'));
-    for (size_t i = 0; i < peers.size(); ++i) {
+    const std::vector<int>& senders = transfer_.header_from;
+    headers_.assign(senders.size(), std::string(transfer_.header.size(), '\0'));
+    for (size_t i = 0; i < senders.size(); ++i)
       received_headers_.push_back(
-          wire.start_receive(std::as_writable_bytes(std::span(headers_[i].data(), headers_[i].size())), peers[i],
+          wire.start_receive(std::as_writable_bytes(std::span(headers_[i].data(), headers_[i].size())), senders[i],
                              transfer_.received_header_tag));
-      sent_.push_back(wire.start_send(bytes_of(transfer_.header), peers[i], transfer_.sent_header_tag));
-    }
+    for (const int to : transfer_.header_to)
+      sent_.push_back(wire.start_send(bytes_of(transfer_.header), to, transfer_.sent_header_tag));
     for (const ExchangeMessage& message : transfer_.messages) {
       const std::span<std::byte> bytes(static_cast<std::byte*>(message.data), static_cast<size_t>(message.bytes));
       if (message.sends)
@@ -80,7 +80,7 @@ class ProcessExchange::UnderWay {
   bool is_done() {
     for (; headers_seen_ < received_headers_.size(); ++headers_seen_) {
       if (!received_headers_[headers_seen_]->is_done()) return false;
-      const int from = transfer_.header_peers[headers_seen_];
+      const int from = transfer_.header_from[headers_seen_];
       if (const auto failure = transfer_.check(from, headers_[headers_seen_]))
         throw Error(failure->code, failure->sentence);
     }
@@ -95,7 +95,7 @@ class ProcessExchange::UnderWay {
   JobFailure overdue() const {
     std::vector<int> missing;
     for (size_t i = headers_seen_; i < received_headers_.size(); ++i) {
-      if (!received_headers_[i]->is_done()) missing.push_back(transfer_.header_peers[i]);
+      if (!received_headers_[i]->is_done()) missing.push_back(transfer_.header_from[i]);
     }
     if (missing.empty())
       for (const auto& [message, work] : received_)

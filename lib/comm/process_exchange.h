@@ -39,7 +39,8 @@ struct Transfer {
   std::string header = {};
   int sent_header_tag = 0;
   int received_header_tag = 0;
-  std::vector<int> header_peers = {};
+  std::vector<int> header_to = {};
+  std::vector<int> header_from = {};
   std::vector<ExchangeMessage> messages;
   double timeout_s = 300;
 

@@ -198,15 +198,18 @@ void ThreadGroup::add_header(Transfer& transfer, const std::shared_ptr<Operation
     const int pair = transfer.tag - kMessageTags;
     transfer.sent_header_tag = pair + (sends ? kSenderTags : kReceiverTags);
     transfer.received_header_tag = pair + (sends ? kReceiverTags : kSenderTags);
-    transfer.header_peers = {transfer.messages.front().process};
+    transfer.header_to = transfer.header_from = {transfer.messages.front().process};
   } else {
     DPTRAIN_CHECK(exchanged_.empty() || key.number - *exchanged_.begin() < kMostCollectives,
                   "collective #{} begins while #{} is under way", key.number, *exchanged_.begin());
     exchanged_.insert(key.number);
     transfer.sent_header_tag = transfer.received_header_tag = transfer.tag + kHeaderTags;
-    for (int distance = 1; distance < processes; ++distance)
-      if (distance == 1 || processes <= kFewProcesses)
-        transfer.header_peers.push_back(world_->processes[static_cast<size_t>((place_ + distance) % processes)]);
+    const int neighbours = processes <= kFewProcesses ? processes - 1 : 1;
+    for (int distance = 1; distance <= neighbours; ++distance) {
+      transfer.header_to.push_back(world_->processes[static_cast<size_t>((place_ + distance) % processes)]);
+      transfer.header_from.push_back(
+          world_->processes[static_cast<size_t>((place_ + processes - distance) % processes)]);
+    }
   }
   const CommCall call = operation->all_calls().front();
   transfer.header = header_of(call);

@@ -17,7 +17,7 @@ namespace {
 }
 
 ReplicaDuties duties_of(int rank, const StrategyContext& context, const Ddp::Options& options) {
-  ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = rank == 0};
+  ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = context.own_ranks().begin + rank == 0};
   // Dealt out and compressed gradients are seen as a whole, and so are those that are summed between recorded parts.
   const bool by_buckets =
       !options.shard_optimizer && options.compress.method == CompressionOptions::Method::none &&

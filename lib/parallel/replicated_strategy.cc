@@ -29,11 +29,6 @@ int64_t most_at_once(const StrategyContext& context) {
 /// Steps whose scores travel to another process together.
 constexpr int64_t kStepsOfScores = 32;
 
-RankRun own_ranks(const StrategyContext& context) {
-  const auto& world = context.team.world;
-  return world ? world->own_ranks() : RankRun{0, static_cast<int>(context.team.devices.size())};
-}
-
 }  // namespace
 
 double Score::mean_loss() const {
@@ -55,7 +50,7 @@ Score& Score::operator+=(const Score& other) {
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
     : ReplicatedStrategy(context, [&](int rank) {
-        const RankRun own = own_ranks(context);
+        const RankRun own = context.own_ranks();
         return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = own.begin + rank == 0}};
       }) {}
 

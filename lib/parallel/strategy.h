@@ -133,6 +133,11 @@ struct StrategyContext {
   int64_t micro_batch_samples = 0;
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
+
+  /// Which ranks of the world this process has.
+  RankRun own_ranks() const {
+    return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
+  }
 };
 
 /// A strategy that a configuration names, its options read.

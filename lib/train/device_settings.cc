@@ -53,8 +53,9 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
 }
 
 /// One number for all devices, or one each; by default the process's cores shared out, at least one.
-std::vector<int> read_threads(ConfigReader& config, size_t devices) {
-  const int64_t share = std::max<int64_t>(1, usable_cores() / static_cast<int64_t>(devices));
+std::vector<int> read_threads(ConfigReader& config, size_t devices, int processes_of_host) {
+  const int64_t sharers = static_cast<int64_t>(devices) * processes_of_host;
+  const int64_t share = std::max<int64_t>(1, usable_cores() / sharers);
   auto threads = config.integers("threads", {share}, {.min = 1, .max = 1024, .help = "CPU threads of each device"});
   if (threads.size() == 1) threads.resize(devices, threads[0]);
   if (threads.size() != devices) {
@@ -74,7 +75,7 @@ int DeviceSettings::world_devices() const {
 DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) {
   DeviceSettings settings;
   settings.devices = read_devices(config, job);
-  settings.threads = read_threads(config, settings.devices.size());
+  settings.threads = read_threads(config, settings.devices.size(), job.processes_of_host);
   const auto own = static_cast<int>(settings.devices.size());
   settings.devices_of_processes = {own};
   if (job.processes > 1 && !config.describing()) settings.devices_of_processes = job.exchange_devices(own);

@@ -13,7 +13,8 @@ namespace dptrain::train {
 struct ConfigJob {
   int processes = 1;
   int process = 0;
-  std::string host = {};  ///< of this process
+  int processes_of_host = 1;  ///< this one included, which share its cores
+  std::string host = {};      ///< of this process
   /// Tells all processes how many devices this one has; returns how many each has. Called once, by all alike.
   std::function<std::vector<int>(int devices)> exchange_devices = {};
 };

@@ -85,6 +85,8 @@ int Trainer::signal_of_job(const StopSignal& stop) const {
 
 TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {
   DPTRAIN_CHECK(!experiment_.strategy.trial_steps, "strategy {} has no choice yet", experiment_.strategy.name);
+  // What one process has done alone before is no part of the first step of all.
+  signal_of_job(stop);
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
@@ -117,9 +119,8 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   }
   outcome.weights = save(directory);
   const bool within_epoch = position_.batches > 0 && !position_.reported;
-  if (!is_main()) return outcome;
-  if (within_epoch || outcome.weights_hash.empty()) outcome.weights_hash = weights_hash(strategy_->state_dict());
   outcome.steps = position_.step;
+  if (is_main() && (within_epoch || outcome.weights_hash.empty())) outcome.weights_hash = weights_hash();
   outcome.seconds = seconds_since(start);
   return outcome;
 }
@@ -153,11 +154,13 @@ std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const paral
   return Pass{.score = *score, .seconds = seconds_since(begun)};
 }
 
+std::string Trainer::weights_hash() { return train::weights_hash(strategy_->state_dict()); }
+
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
   if (!is_main()) return {};
   const auto tensors = strategy_->state_dict();
   require_finite(tensors, numbers);
-  return weights_hash(tensors);
+  return train::weights_hash(tensors);
 }
 
 void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {

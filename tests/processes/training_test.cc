@@ -184,6 +184,37 @@ TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
   }
 }
 
+TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {
+  const Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  Command lesser = {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=SSE41", "DNNL_MAX_CPU_ISA=SSE41"};
+  lesser.insert(lesser.end(), command.begin(), command.end());
+  for (const std::string& sentence : last_sentences(launch_processes({command, lesser}), 76))
+    EXPECT_TRUE(sentence.starts_with("dptrain: devices compute on: cpu with ")) << sentence;
+}
+
+TEST_F(JobTrainingTest, MoreThanAFewProcessesTrain) {
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", "batch_size=90"});
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 9, settings)).exit, 0);
+  const Launched job = launch_processes(std::vector<Command>(9, training("job", "lenet_ddp_2cpu", 1, settings)));
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+}
+
+TEST_F(JobTrainingTest, OtherCommandsRunInOneProcess) {
+  const Command table = {DPTRAIN_BINARY, "table", "runs"};
+  for (const std::string& sentence : last_sentences(launch_processes({table, table}), 64))
+    EXPECT_NE(sentence.find("dptrain table runs in one process"), std::string::npos) << sentence;
+}
+
+TEST_F(JobTrainingTest, MpiThatJoinsFewerThanWereLaunchedIsRefused) {
+  Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  command.insert(command.begin(), {"/usr/bin/env", "PMI_SIZE=2", "PMI_RANK=0"});
+  const Finished process = alone(command);
+  EXPECT_EQ(process.exit, 69);
+  EXPECT_NE(process.err.find("started 2 processes, of which MPI joined 1"), std::string::npos) << process.err;
+}
+
 TEST_F(JobTrainingTest, HostsHaveListsOfTheirOwn) {
   std::array<char, 256> name{};
   ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
