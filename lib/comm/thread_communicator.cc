@@ -203,9 +203,9 @@ std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size, c
   return ranks;
 }
 
-int RanksOfProcesses::place() const {
-  const auto found = std::ranges::find(processes, exchange->process());
-  DPTRAIN_CHECK(found != processes.end(), "process {} has no rank of this group", exchange->process());
+int RanksOfProcesses::place_of(int process) const {
+  const auto found = std::ranges::find(processes, process);
+  DPTRAIN_CHECK(found != processes.end(), "process {} has no rank of this group", process);
   return static_cast<int>(found - processes.begin());
 }
 

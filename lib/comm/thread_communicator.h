@@ -32,8 +32,9 @@ struct RanksOfProcesses {
   std::vector<int> processes;           ///< that have some: their numbers in the job, in order
   WorldShape shape;                     ///< over these
 
-  /// The place of this process among them; one that isn't is our mistake.
-  int place() const;
+  /// The place of a process among them; one that isn't is our mistake.
+  int place_of(int process) const;
+  int place() const { return place_of(exchange->process()); }
   RankRun own_ranks() const { return shape.ranks_of(place()); }
 };
 

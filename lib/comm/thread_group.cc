@@ -1,13 +1,12 @@
 #include "comm/thread_group.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <thread>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "comm/group_exchange.h"
 #include "comm/thread_operation.h"
 
 namespace dptrain {
@@ -16,31 +15,6 @@ namespace {
 // About what it costs to put a thread to sleep and wake it again. Yielding, so that a rank that shares the core can
 // arrive.
 constexpr double kSpin_s = 5e-6;
-
-// Tags of a group's messages, below ProcessExchange::kGroupTags: a collective's by its number, of which no more are
-// under way at once, then those of what the processes compare first; messages between ranks by both ends' places in
-// their processes, which keeps the order of each pair's.
-constexpr int kMostCollectives = 2048;
-constexpr int kHeaderTags = kMostCollectives;
-constexpr int kMostRanksOfProcess = 64;
-constexpr int kMessageTags = 2 * kMostCollectives;
-constexpr int kPairs = kMostRanksOfProcess * kMostRanksOfProcess;
-constexpr int kSenderTags = kMessageTags + kPairs;
-constexpr int kReceiverTags = kSenderTags + kPairs;
-
-/// What processes compare of an operation, "all_reduce f32[128]", has this length.
-constexpr size_t kHeaderBytes = 96;
-
-/// Up to so many processes each compares with all others, so that all wait for all; of more with the next one.
-constexpr int kFewProcesses = 8;
-
-/// Of a message only what both ends say.
-std::string header_of(const CommCall& call) {
-  std::string text = describe(call);
-  if (call.kind == CommKind::send || call.kind == CommKind::receive) text = text.substr(text.find(' ') + 1);
-  text.resize(kHeaderBytes, '\0');
-  return text;
-}
 
 }  // namespace
 
@@ -58,22 +32,18 @@ ThreadGroup::ThreadGroup(int size, const ThreadGroupOptions& options)
 }
 
 ThreadGroup::ThreadGroup(const RanksOfProcesses& world, double timeout_s)
-    : place_(world.place()),
-      ranks_(world.shape.ranks_of(place_)),
-      world_(world),
-      first_tag_(world.exchange->first_tag(world.exchange->next_group())),
+    : ranks_(world.own_ranks()),
+      exchange_(std::make_unique<GroupExchange>(world, timeout_s)),
       timeout_s_(timeout_s),
-      meet_only_(false) {
-  DPTRAIN_CHECK(world.shape.ranks() <= kMaxTreeInputs, "a world of {} ranks, {} can be", world.shape.ranks(),
-                kMaxTreeInputs);
-  for (int p = 0; p < world.shape.processes(); ++p)
-    DPTRAIN_CHECK(world.shape.ranks_of(p).size() >= 1 && world.shape.ranks_of(p).size() <= kMostRanksOfProcess,
-                  "{} ranks of one process, 1 to {} can be", world.shape.ranks_of(p).size(), kMostRanksOfProcess);
-}
+      meet_only_(false) {}
+
+ThreadGroup::~ThreadGroup() = default;
 
 void ThreadGroup::join_job() {
-  if (world_) world_->exchange->join(weak_from_this());
+  if (exchange_) exchange_->processes().join(weak_from_this());
 }
+
+int ThreadGroup::size() const { return exchange_ ? exchange_->world().shape.ranks() : ranks_.size(); }
 
 std::shared_ptr<ThreadGroup::Operation> ThreadGroup::start(const OperationKey& key, int rank, const CommCall& call) {
   Lock lock(mutex_);
@@ -99,16 +69,14 @@ void ThreadGroup::make_ready(Lock& lock, const std::shared_ptr<Operation>& opera
 }
 
 ExchangePlan ThreadGroup::plan_of(const Operation& operation) const {
+  if (is_exchanged(operation)) return exchange_->plan_of(operation);
   ExchangePlan plan;
-  if (meet_only_) return plan;
-  const std::vector<CommCall> calls = operation.all_calls();
-  const OperationKey& key = operation.key();
-  if (!world_ || (key.is_message() && calls.size() == 2)) {
-    plan.stages.push_back({.sums = sums_of(calls)});
-    return plan;
-  }
-  if (!key.is_message()) return plan_exchange(calls, world_->shape, place_, *staging_);
-  return plan_message(calls[0], world_->shape.process_of(calls[0].other), *staging_);
+  if (!meet_only_) plan.stages.push_back({.sums = sums_of(operation.all_calls())});
+  return plan;
+}
+
+bool ThreadGroup::is_exchanged(const Operation& operation) const {
+  return exchange_ && exchange_->takes(operation.key());
 }
 
 void ThreadGroup::begin_stage(const std::shared_ptr<Operation>& operation) {
@@ -120,24 +88,11 @@ void ThreadGroup::begin_stage(const std::shared_ptr<Operation>& operation) {
 }
 
 void ThreadGroup::go_on(const std::shared_ptr<Operation>& operation) {
+  // The processes compare an operation as they begin it, also where one has nothing to send.
   const bool is_begin = operation->stage_number() == 0 && is_exchanged(*operation);
-  if (is_begin && operation->key().is_message())
-    send_in_order(operation);
-  else if (is_begin || !operation->stage().messages.empty())
-    world_->exchange->start(transfer_of(operation));
-  else
-    end_stage(operation);
-}
-
-void ThreadGroup::send_in_order(const std::shared_ptr<Operation>& operation) {
-  const OperationKey& key = operation->key();
-  PairOfRanks& pair = pairs_[{key.from, key.to}];
-  pair.copied[key.number] = operation;
-  for (auto next = pair.copied.begin(); next != pair.copied.end() && next->first == pair.started + 1;
-       next = pair.copied.erase(next)) {
-    ++pair.started;
-    world_->exchange->start(transfer_of(next->second));
-  }
+  if (!is_begin && operation->stage().messages.empty()) return end_stage(operation);
+  // What is under way keeps the group alive.
+  exchange_->start(operation, [group = shared_from_this(), operation] { group->on_messages_done(operation); });
 }
 
 void ThreadGroup::end_stage(const std::shared_ptr<Operation>& operation) {
@@ -145,89 +100,9 @@ void ThreadGroup::end_stage(const std::shared_ptr<Operation>& operation) {
     operation->next_stage();
     return begin_stage(operation);
   }
-  if (!operation->key().is_message()) exchanged_.erase(operation->key().number);
+  if (is_exchanged(*operation)) exchange_->end(operation->key());
   operation->done = true;
   changed_.notify_all();
-}
-
-bool ThreadGroup::is_exchanged(const Operation& operation) const {
-  const OperationKey& key = operation.key();
-  return world_ && !(ranks_.contains(key.from) && ranks_.contains(key.to));
-}
-
-Transfer ThreadGroup::transfer_of(const std::shared_ptr<Operation>& operation) {
-  const OperationKey& key = operation->key();
-  Transfer transfer{.tag = first_tag_ + static_cast<int>(key.number % kMostCollectives),
-                    .messages = {},
-                    .timeout_s = timeout_s_,
-                    .on_done = {},
-                    .overdue = {}};
-  if (key.is_message()) {
-    const WorldShape& shape = world_->shape;
-    const auto place = [&](int rank) { return rank - shape.ranks_of(shape.process_of(rank)).begin; };
-    transfer.tag = first_tag_ + kMessageTags + place(key.from) * kMostRanksOfProcess + place(key.to);
-  }
-  for (ExchangeMessage message : operation->stage().messages) {
-    message.process = world_->processes[static_cast<size_t>(message.process)];
-    transfer.messages.push_back(message);
-  }
-  if (operation->stage_number() == 0) add_header(transfer, operation);
-  // What waits for this group keeps it alive: whoever has an operation has the group.
-  transfer.on_done = [group = shared_from_this(), operation] { group->on_messages_done(operation); };
-  transfer.overdue = [this, group = shared_from_this(), operation](const std::vector<int>& processes) {
-    std::vector<int> missing;
-    for (const int process : processes) {
-      const auto place = std::ranges::find(world_->processes, process) - world_->processes.begin();
-      const RankRun ranks = world_->shape.ranks_of(static_cast<int>(place));
-      for (int rank = ranks.begin; rank < ranks.end; ++rank) missing.push_back(rank);
-    }
-    const OperationKey& late = operation->key();
-    if (late.is_message()) missing = {ranks_.contains(late.from) ? late.to : late.from};
-    return JobFailure{.code = ExitCode::peer_lost,
-                      .sentence = operation->overdue(operation->rank_of(0), timeout_s_, missing)};
-  };
-  return transfer;
-}
-
-void ThreadGroup::add_header(Transfer& transfer, const std::shared_ptr<Operation>& operation) {
-  const OperationKey& key = operation->key();
-  const int processes = static_cast<int>(world_->processes.size());
-  if (key.is_message()) {
-    // Both ends compare. Two processes may have a pair of such places each way, so the ends have tags of their own.
-    const bool sends = transfer.messages.front().sends;
-    const int pair = transfer.tag - kMessageTags;
-    transfer.sent_header_tag = pair + (sends ? kSenderTags : kReceiverTags);
-    transfer.received_header_tag = pair + (sends ? kReceiverTags : kSenderTags);
-    transfer.header_to = transfer.header_from = {transfer.messages.front().process};
-  } else {
-    DPTRAIN_CHECK(exchanged_.empty() || key.number - *exchanged_.begin() < kMostCollectives,
-                  "collective #{} begins while #{} is under way", key.number, *exchanged_.begin());
-    exchanged_.insert(key.number);
-    transfer.sent_header_tag = transfer.received_header_tag = transfer.tag + kHeaderTags;
-    const int neighbours = processes <= kFewProcesses ? processes - 1 : 1;
-    for (int distance = 1; distance <= neighbours; ++distance) {
-      transfer.header_to.push_back(world_->processes[static_cast<size_t>((place_ + distance) % processes)]);
-      transfer.header_from.push_back(
-          world_->processes[static_cast<size_t>((place_ + processes - distance) % processes)]);
-    }
-  }
-  const CommCall call = operation->all_calls().front();
-  transfer.header = header_of(call);
-  transfer.check = [this, group = shared_from_this(), operation, call, own = transfer.header](
-                       int process, const std::string& theirs) -> std::optional<JobFailure> {
-    if (theirs == own) return std::nullopt;
-    const OperationKey& of = operation->key();
-    const auto place = std::ranges::find(world_->processes, process) - world_->processes.begin();
-    int rank = world_->shape.ranks_of(static_cast<int>(place)).begin;
-    std::string called = theirs.c_str();
-    if (of.is_message()) {
-      rank = call.kind == CommKind::send ? of.to : of.from;
-      called = (call.kind == CommKind::send ? "receive " : "send ") + called;
-    }
-    return JobFailure{.code = ExitCode::ranks_disagree,
-                      .sentence = fmt::format("rank {} called {} as {}, rank {} {}", operation->rank_of(0),
-                                              describe(call), operation->name(), rank, called)};
-  };
 }
 
 void ThreadGroup::on_messages_done(const std::shared_ptr<Operation>& operation) {
@@ -271,7 +146,7 @@ void ThreadGroup::finish(Operation& operation, int rank) {
       // What holds the buffers in use is a piece or less of work by each worker, so this wait needs no deadline.
       changed_.wait(lock, [&] { return operation.workers == 0; });
       lock.unlock();
-      if (world_) world_->exchange->wait_until_still();
+      if (exchange_) exchange_->processes().wait_until_still();
       throw_failure();
     }
     if (operation.done && Clock::now() >= operation.arrives_at) return;
@@ -315,7 +190,7 @@ bool ThreadGroup::withdraw(Operation& operation, int rank) {
 
 void ThreadGroup::fail(ExitCode code, const std::string& sentence) {
   // The exchange settles with the other processes what all groups fail with, this one too.
-  if (world_) return world_->exchange->fail({.code = code, .sentence = sentence});
+  if (exchange_) return exchange_->processes().fail({.code = code, .sentence = sentence});
   const Lock lock(mutex_);
   fail_locked({.code = code, .sentence = sentence});
 }
@@ -338,14 +213,14 @@ void ThreadGroup::fail_locked(const JobFailure& failure) {
 void ThreadGroup::fail_and_throw(Lock& lock, ExitCode code, const std::string& sentence) {
   lock.unlock();
   fail(code, sentence);
-  const JobFailure settled = world_ ? world_->exchange->settled_failure() : JobFailure{};
+  const auto settled = exchange_ ? std::optional(exchange_->processes().settled_failure()) : std::nullopt;
   lock.lock();
-  if (world_) fail_locked(settled);
+  if (settled) fail_locked(*settled);
   throw_failure();
 }
 
 void ThreadGroup::throw_failure() const {
-  if (world_) throw JobError(*failure_);
+  if (exchange_) throw JobError(*failure_);
   throw Error(failure_->code, failure_->sentence);
 }
 

@@ -8,9 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,6 +30,8 @@ struct OperationKey {
   auto operator<=>(const OperationKey&) const = default;
 };
 
+class GroupExchange;
+
 /// Where the ranks of one process meet. An operation goes through three states:
 ///
 ///   gathering  ranks publish their arguments and go on; nobody touches a buffer
@@ -40,7 +40,7 @@ struct OperationKey {
 ///   done       every piece is finished: the ranks may use their buffers again
 ///
 /// The order of sums is fixed within an element, so who takes which piece changes no bit. There are no threads beside
-/// the ranks' own.
+/// the ranks' own, and that of the exchange where other processes have ranks of the group.
 ///
 /// Waiting for ranks to arrive has the deadline. Waiting for pieces in work has none: they need no other rank, and are
 /// short.
@@ -58,6 +58,7 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   ThreadGroup(int size, const ThreadGroupOptions& options);
   /// Of this process's ranks of the world.
   ThreadGroup(const RanksOfProcesses& world, double timeout_s);
+  ~ThreadGroup() override;
   /// From now on the job's failures are the group's.
   void join_job();
 
@@ -78,8 +79,8 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   void on_job_failure(const JobFailure& failure) override;
 
   /// Over all processes.
-  int size() const { return world_ ? world_->shape.ranks() : ranks_.size(); }
-  bool spans_processes() const { return world_.has_value(); }
+  int size() const;
+  bool spans_processes() const { return exchange_ != nullptr; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -94,24 +95,16 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   void begin_stage(const std::shared_ptr<Operation>& operation);
   void go_on(const std::shared_ptr<Operation>& operation);
   void end_stage(const std::shared_ptr<Operation>& operation);
-  /// Starts a message to another process, or the other end of one, after those between the two ranks before it, whoever
-  /// was done first with copying.
-  void send_in_order(const std::shared_ptr<Operation>& operation);
   /// Whether other processes take part in it.
   bool is_exchanged(const Operation& operation) const;
-  Transfer transfer_of(const std::shared_ptr<Operation>& operation);
-  void add_header(Transfer& transfer, const std::shared_ptr<Operation>& operation);
   void on_messages_done(const std::shared_ptr<Operation>& operation);
   /// The ranks of an operation among those of the links.
   std::vector<int> link_ranks_of(const Operation& operation) const;
   void work(Lock& lock);
   void spin(const Operation& operation) const;
 
-  const int place_ = 0;  ///< of this process among the world's
-  const RankRun ranks_;  ///< of this process
-  const std::optional<RanksOfProcesses> world_;
-  const std::shared_ptr<StagingPool> staging_ = StagingPool::make();
-  const int first_tag_ = 0;  ///< of the group's messages
+  const RankRun ranks_;                            ///< of this process
+  const std::unique_ptr<GroupExchange> exchange_;  ///< with other processes, where they have ranks of the group
   const double timeout_s_;
   const bool meet_only_ = false;
   const std::shared_ptr<SimulatedLinks> links_;
@@ -123,13 +116,7 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   std::condition_variable changed_;
   std::optional<JobFailure> failure_;
   std::map<OperationKey, std::shared_ptr<Operation>> gathering_;
-  struct PairOfRanks {
-    int64_t started = 0;                                   // the number of the latest message
-    std::map<int64_t, std::shared_ptr<Operation>> copied;  // those that wait for earlier ones
-  };
-  std::map<std::pair<int, int>, PairOfRanks> pairs_;  // by sender and receiver, one of them in another process
-  std::set<int64_t> exchanged_;                       // numbers of the collectives that messages are under way of
-  std::vector<std::shared_ptr<Operation>> ready_;     // those with pieces that nobody has taken yet, oldest first
+  std::vector<std::shared_ptr<Operation>> ready_;  // those with pieces that nobody has taken yet, oldest first
   // What a spinning rank looks at without the mutex.
   std::atomic<bool> failed_ = false;
   std::atomic<bool> has_pieces_ = false;
