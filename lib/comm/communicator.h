@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tensor/dtype.h"
 
@@ -17,6 +18,12 @@ struct CommBuffer {
 
   int64_t bytes() const { return elements * dtype_bytes(dtype); }
 };
+
+/// Values on the host as a collective sees them.
+template <class T>
+CommBuffer buffer_of(std::vector<T>& values) {
+  return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = dtype_of<T>()};
+}
 
 /// What this rank has sent so far: payload only, counted as a network would carry it.
 struct CommCounts {

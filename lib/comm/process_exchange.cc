@@ -298,16 +298,17 @@ void ProcessExchange::run() {
   Clock::time_point moved_at = Clock::now();
   auto pause = kShortestPause;
   while (true) {
+    bool is_idle = false;
     {
       std::unique_lock lock(mutex_);
-      const bool is_idle = new_.empty() && under_way_.empty() && !known_ && !stopping_;
+      is_idle = new_.empty() && under_way_.empty() && !known_ && !stopping_;
       if (is_idle) changed_.wait_until(lock, deadline_in(idle_pause_s_));
       if (has_to_end()) return;
     }
     if (move_on()) {
       moved_at = Clock::now();
       pause = kShortestPause;
-    } else if (seconds_since(moved_at) > kSpin_s) {
+    } else if (!is_idle && seconds_since(moved_at) > kSpin_s) {
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, kLongestPause);
     }

@@ -79,7 +79,7 @@ class ProcessExchange {
 
   /// The number of another group of ranks; all processes form the same ones in the same order.
   int next_group();
-  /// Tags for the operations of a group: `tags(group) + k`, k below kGroupTags.
+  /// Tags for the operations of a group are `first_tag(group)` + k, k below kGroupTags.
   int first_tag(int group) const;
   static constexpr int kGroupTags = 16384;
 

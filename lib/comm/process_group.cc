@@ -9,12 +9,8 @@
 namespace dptrain {
 namespace {
 
-CommBuffer buffer_of(std::string& text) {
+CommBuffer bytes_of(std::string& text) {
   return {.data = text.data(), .elements = static_cast<int64_t>(text.size()), .dtype = DType::u8};
-}
-
-CommBuffer buffer_of(std::vector<int64_t>& values) {
-  return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = DType::i64};
 }
 
 }  // namespace
@@ -38,7 +34,7 @@ std::vector<std::string> ProcessGroup::gather(const std::string& own) {
   communicator_->all_gather(buffer_of(size), buffer_of(sizes));
   std::string part = own, whole;
   if (is_main()) whole.resize(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
-  communicator_->gather(buffer_of(part), buffer_of(whole), 0);
+  communicator_->gather(bytes_of(part), bytes_of(whole), 0);
   std::vector<std::string> all;
   for (size_t begin = 0; is_main() && all.size() < sizes.size();) {
     const auto length = static_cast<size_t>(sizes[all.size()]);
@@ -60,7 +56,7 @@ std::string ProcessGroup::from_main(const std::string& own) {
   communicator_->broadcast(buffer_of(size), 0);
   std::string text = own;
   text.resize(static_cast<size_t>(size[0]));
-  communicator_->broadcast(buffer_of(text), 0);
+  communicator_->broadcast(bytes_of(text), 0);
   return text;
 }
 

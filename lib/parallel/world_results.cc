@@ -8,11 +8,6 @@
 namespace dptrain::parallel {
 namespace {
 
-template <class T>
-CommBuffer buffer_of(std::vector<T>& values) {
-  return {.data = values.data(), .elements = static_cast<int64_t>(values.size()), .dtype = dtype_of<T>()};
-}
-
 /// Results as numbers: of each its samples and the number of its outputs, of each output hits, rows counted, and
 /// losses.
 std::vector<double> packed(const std::vector<StepResults>& results) {

@@ -13,11 +13,7 @@
 #include "train/training_identity.h"
 
 namespace dptrain::train {
-namespace {
-
 using parallel::Phase;
-
-}  // namespace
 
 Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash,
                  const std::optional<ResumePoint>& resume)
