@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 #include <utility>
 
+#include "as_error.h"
 #include "config/config_document.h"
 #include "device/cpu_device.h"
 #include "output.h"
@@ -34,18 +34,6 @@ std::string computes_on(const std::vector<DeviceId>& devices) {
     text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
   }
   return text;
-}
-
-Error as_error(std::exception_ptr failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Error(ExitCode::device, "out of host memory; use a smaller batch or model");
-  } catch (const std::exception& error) {
-    return Error(ExitCode::bug, error.what());
-  }
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -81,7 +69,7 @@ JobSession::JobSession() {
 }
 
 train::ConfigJob JobSession::config_job() {
-  if (!group_) return {};
+  if (!group_) return {.host = train::host_name()};
   const auto here =
       std::ranges::count(job_->all(), job_->all()[static_cast<size_t>(process())].host, &JobProcess::host);
   return {.processes = processes(),
@@ -149,7 +137,7 @@ void JobSession::finish() {
   job_->finish(kFinish_s);
 }
 
-void JobSession::leave_after(std::exception_ptr failure) {
+void JobSession::leave_after(const std::exception& failure) {
   if (!exchange_) return;
   const Error error = as_error(failure);
   exchange_->fail({.code = error.code(), .sentence = error.what()});

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "comm/job.h"
 #include "comm/process_exchange.h"
 #include "comm/process_group.h"
@@ -31,8 +30,7 @@ class JobSession {
   train::ConfigJob config_job();
   /// All processes have read their configuration. Throws 76, naming the first key that differs and both values, where
   /// it isn't the same one, or builds differ; keys that may differ by host aside. Where there are several processes the
-  /// experiment is part of the job from now on.
-  /// `config`: the resolved one, as YAML.
+  /// experiment is part of the job from now on. `config`: the resolved one, as YAML.
   void agree_on(const std::string& config, train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.
   void agree_on(const std::string& what, const std::string& own);
@@ -43,7 +41,7 @@ class JobSession {
   void finish();
   /// The end after a failure, where there are other processes: these end with the same sentence. Returns where there
   /// are none.
-  void leave_after(std::exception_ptr failure);
+  void leave_after(const std::exception& failure);
 
  private:
   /// "process 1 on b"

@@ -4,12 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <new>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "as_error.h"
 #include "base/error.h"
 #include "base/nearest_name.h"
 #include "comm/job.h"
@@ -128,22 +127,14 @@ int run(int count, char** values) {
 }  // namespace dptrain::app
 
 int main(int count, char** values) {
-  using dptrain::ExitCode;
   using namespace dptrain::app;
   hold_standard_streams();
   restart_with_openmp_environment(values);
   give_large_blocks_back();
   try {
     return run(count, values);
-  } catch (const dptrain::Error& error) {
+  } catch (const std::exception& exception) {
+    const dptrain::Error error = as_error(exception);
     return report(error.code(), error.lines(), error.what());
-  } catch (const std::system_error& error) {
-    if (error.code() == std::errc::resource_unavailable_try_again)
-      return report(ExitCode::device, {}, "the system refused a thread; is there a limit on processes, ulimit -u?");
-    return report(ExitCode::io, {}, error.what());
-  } catch (const std::bad_alloc&) {
-    return report(ExitCode::device, {}, "out of host memory; use a smaller batch or model");
-  } catch (const std::exception& error) {
-    return report(ExitCode::bug, {}, fmt::format("{}; this is a bug of dptrain, please report it", error.what()));
   }
 }

@@ -132,9 +132,9 @@ int TrainRun::run() {
   if (directory_) begin_directory(trainer);
   try {
     return end(trainer.run(directory_ ? &*directory_ : nullptr, *display_, stop_));
-  } catch (...) {
+  } catch (const std::exception& failure) {
     // While what messages of other processes may still be written to is there.
-    job_.leave_after(std::current_exception());
+    job_.leave_after(failure);
     throw;
   }
 }
@@ -192,8 +192,8 @@ int train_with(const TrainFlags& flags) {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();
     return code;
-  } catch (...) {
-    job.leave_after(std::current_exception());
+  } catch (const std::exception& failure) {
+    job.leave_after(failure);
     throw;
   }
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <utility>
 
 #include "comm/job.h"
 #include "support/expect_error.h"
@@ -11,14 +12,16 @@ namespace dptrain {
 namespace {
 
 constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
+constexpr std::array kSizes = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 class JobEnvironmentTest : public ::testing::Test {
  protected:
-  JobEnvironmentTest() {
+  JobEnvironmentTest() { forget(); }
+  ~JobEnvironmentTest() override { forget(); }
+
+  static void forget() {
     for (const char* name : kVariables) ::unsetenv(name);
-  }
-  ~JobEnvironmentTest() override {
-    for (const char* name : kVariables) ::unsetenv(name);
+    for (const char* name : kSizes) ::unsetenv(name);
   }
 };
 
@@ -29,6 +32,17 @@ TEST_F(JobEnvironmentTest, EveryLauncherIsKnownByItsVariable) {
     EXPECT_TRUE(was_launched_in_job()) << name;
     ::setenv(name, "", 1);
     EXPECT_FALSE(was_launched_in_job()) << name;
+    ::unsetenv(name);
+  }
+}
+
+TEST_F(JobEnvironmentTest, LaunchersSayHowManyTheyStarted) {
+  EXPECT_EQ(launched_processes(), 1);
+  for (const char* name : kSizes) {
+    for (const auto& [said, processes] : {std::pair{"8", 8}, {"1", 1}, {"", 1}, {"many", 1}}) {
+      ::setenv(name, said, 1);
+      EXPECT_EQ(launched_processes(), processes) << name << "=" << said;
+    }
     ::unsetenv(name);
   }
 }

@@ -218,17 +218,19 @@ TEST_F(JobTrainingTest, MpiThatJoinsFewerThanWereLaunchedIsRefused) {
 TEST_F(JobTrainingTest, HostsHaveListsOfTheirOwn) {
   std::array<char, 256> name{};
   ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
-  const auto with_hosts = [&](const std::string& host) {
-    Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  const auto with_hosts = [&](const std::string& of, const std::string& host) {
+    Command command = training(of, "lenet_ddp_2cpu", 1, kLittleData);
     command.insert(command.end(), {"--set", "hosts={" + host + ": [cpu:0, cpu:1], elsewhere: [cpu:0]}"});
     return command;
   };
-  const Command command = with_hosts(name.data());
+  const Command command = with_hosts("job", name.data());
   const Launched job = launch_processes({command, command});
   ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
   EXPECT_EQ(last_epoch(run("job"))["world_size"], 4);
+  ASSERT_EQ(alone(with_hosts("one", name.data())).exit, 0);
+  EXPECT_EQ(last_epoch(run("one"))["world_size"], 2);
 
-  const Command unknown = with_hosts("nowhere");
+  const Command unknown = with_hosts("unknown", "nowhere");
   for (const std::string& sentence : last_sentences(launch_processes({unknown, unknown}), 78))
     EXPECT_NE(sentence.find(std::string("expected the devices of host '") + name.data()), std::string::npos)
         << sentence;

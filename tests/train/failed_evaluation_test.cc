@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "data/forwarded_images.h"
 #include "support/expect_error.h"
 #include "support/process.h"
 #include "train/experiment_of.h"
@@ -23,23 +24,19 @@ using testing::ScratchFolder;
 using testing::text_of;
 
 /// Images that can be read so many times. What comes of more is up to `spoil`.
-class FewImages final : public ImageDataset {
+class FewImages final : public testing::ForwardedImages {
  public:
   using Spoil = std::function<void(std::span<float> image)>;
   FewImages(const std::shared_ptr<const Dataset>& images, int64_t reads, Spoil spoil)
-      : images_(std::dynamic_pointer_cast<const ImageDataset>(images)), left_(reads), spoil_(std::move(spoil)) {}
-  int64_t samples() const override { return images_->samples(); }
-  Shape image_shape() const override { return images_->image_shape(); }
-  int64_t classes() const override { return images_->classes(); }
-  int32_t label(int64_t index) const override { return images_->label(index); }
-  ImageBytes bytes() const override { return images_->bytes(); }
+      : ForwardedImages(std::dynamic_pointer_cast<const ImageDataset>(images)),
+        left_(reads),
+        spoil_(std::move(spoil)) {}
   void image(int64_t index, std::span<float> out) const override {
-    images_->image(index, out);
+    ForwardedImages::image(index, out);
     if (left_-- <= 0) spoil_(out);
   }
 
  private:
-  std::shared_ptr<const ImageDataset> images_;
   mutable std::atomic<int64_t> left_;
   Spoil spoil_;
 };

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "data/dataset.h"
+
+namespace dptrain::testing {
+
+/// Another data set's images, for tests that change what comes of asking for some.
+class ForwardedImages : public ImageDataset {
+ public:
+  explicit ForwardedImages(std::shared_ptr<const ImageDataset> inner) : inner_(std::move(inner)) {}
+
+  int64_t samples() const override { return inner_->samples(); }
+  Shape image_shape() const override { return inner_->image_shape(); }
+  int64_t classes() const override { return inner_->classes(); }
+  int32_t label(int64_t index) const override { return inner_->label(index); }
+  ImageBytes bytes() const override { return inner_->bytes(); }
+  void image(int64_t index, std::span<float> out) const override { inner_->image(index, out); }
+
+ private:
+  std::shared_ptr<const ImageDataset> inner_;
+};
+
+}  // namespace dptrain::testing
