@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "commands.h"
+#include "fault_report.h"
 #include "job_session.h"
 #include "output.h"
 #include "program.h"
@@ -130,8 +131,12 @@ int TrainRun::run() {
   job_.agree_on("weights to begin with", job_.processes() > 1 ? trainer.weights_hash() : "");
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
+  std::optional<train::FaultRecord::Saved> resumed;
+  if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
+  job_.begin_training(experiment(), out_, resumed);
+  ProgressRecorder recorder(*display_, job_.progress());
   try {
-    return end(trainer.run(directory_ ? &*directory_ : nullptr, *display_, stop_));
+    return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
   } catch (const std::exception& failure) {
     // While what messages of other processes may still be written to is there.
     job_.leave_after(failure);
@@ -187,7 +192,7 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  JobSession job;
+  JobSession job(stop);
   try {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();
