@@ -146,6 +146,8 @@ struct StrategySpec {
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
   int64_t micro_batches = 1;  ///< that it wants a batch to be cut into, beside those of `accumulate`
   int parts = 1;              ///< that it cuts a micro-batch into
+  /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
+  bool by_process = false;
   /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
   /// evaluations go by.
   std::optional<int64_t> trial_steps = {};

@@ -196,6 +196,10 @@ bool names_a_folder(const std::string& name) {
 
 }  // namespace
 
+bool Experiment::is_partitioned() const {
+  return devices_of_processes.size() > 1 && dataset.order.by_process.value_or(strategy.by_process);
+}
+
 RankPlace Experiment::place(size_t rank) const {
   return job != nullptr ? job->places[rank] : RankPlace{.device = devices[rank].name(), .host = host_name()};
 }

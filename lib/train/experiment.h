@@ -67,6 +67,8 @@ struct Experiment {
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
   std::optional<LinkSpec> links;   ///< between the devices, which communication is held to
 
+  /// Whether each of several processes trains on a part of the data of its own.
+  bool is_partitioned() const;
   /// Where a rank of the world computes.
   RankPlace place(size_t rank) const;
   /// The devices of all ranks, "cpu:0".
