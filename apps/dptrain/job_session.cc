@@ -109,6 +109,9 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
       .group = *group_,
       .ranks = {.exchange = exchange_.get(), .processes = all, .shape = WorldShape(experiment.devices_of_processes)},
       .places = places});
+  if (experiment.strategy.store_servers)
+    training_->store_links = std::make_shared<parallel::StoreLinks>(
+        parallel::make_store_links(*exchange_, {.workers = all, .servers = all}, kRank_s));
   experiment.job = &*training_;
 }
 

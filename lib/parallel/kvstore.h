@@ -1,16 +1,29 @@
 #pragma once
 
-#include "parallel/key_value_store.h"
+#include "parallel/dist_key_value_store.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/steps_under_way.h"
+#include "parallel/store_server.h"
 
 namespace dptrain::parallel {
 
 struct StoreOptions {
-  enum class Type { device, local };
+  enum class Type {
+    device,            ///< on the ranks' devices
+    local,             ///< in host memory of the process
+    dist_sync,         ///< on servers, which the processes hold; each adds up its ranks' gradients in host memory
+    dist_device_sync,  ///< the same, added up on the devices
+  };
   Type type = Type::device;
-  Placement placement = Placement::balanced;  ///< of keys over devices
+  Placement placement = Placement::balanced;  ///< of keys over devices, or servers
+  /// Of a store on servers: 0 for one in each process that trains.
+  int servers = 0;
+
+  bool is_dist() const { return type == Type::dist_sync || type == Type::dist_device_sync; }
 };
+
+/// "dist_sync"
+const char* store_type_name(StoreOptions::Type type);
 
 /// Data parallel through a key-value store, as MXNet's Module and Gluon's Trainer do it: a key for each parameter. Each
 /// rank pushes a key's gradient as backward completes it, the store sums and updates, every rank pulls the new weights.
@@ -33,8 +46,18 @@ class KvStore final : public ReplicatedStrategy {
   /// complete.
   void push_while_backward_runs(int rank, const StepParts& parts);
   void update_and_pull(int rank);
+  /// The servers that this process holds, and its end of all of them.
+  void connect(const StrategyContext& context);
+  DistStoreContext dist_context(int rank);
 
   StoreOptions options_;
+  // Of a store on servers:
+  std::vector<std::unique_ptr<StoreServer>> servers_;  ///< of this process
+  std::vector<std::unique_ptr<Communicator>> to_servers_;
+  std::shared_ptr<StoreClient> client_;  ///< ends before they do
+  std::vector<Communicator*> process_;   ///< by rank: the process's ranks
+  std::vector<Communicator*> subtrees_;  ///< by rank: those of its subtree, where devices add up
+
   std::vector<std::unique_ptr<KeyValueStore>> ends_;  ///< by rank
   std::vector<CommCounts> reported_;                  ///< of the ends
   /// Some rank records its work: keys are pushed after what it records.

@@ -16,6 +16,7 @@
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
 #include "parallel/shared_statistics.h"
+#include "parallel/store_links.h"
 #include "parallel/training_state.h"
 
 namespace dptrain::parallel {
@@ -134,6 +135,9 @@ struct StrategyContext {
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
 
+  /// Of a key-value store whose servers are in several processes: this one's links; taken by whoever is made.
+  std::shared_ptr<StoreLinks> store_links = {};
+
   /// Which ranks of the world this process has.
   RankRun own_ranks() const {
     return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
@@ -148,6 +152,8 @@ struct StrategySpec {
   int parts = 1;              ///< that it cuts a micro-batch into
   /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
   bool by_process = false;
+  /// Of a key-value store on servers over all processes: how many of these are servers alone; 0: each holds one.
+  std::optional<int> store_servers = {};
   /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
   /// evaluations go by.
   std::optional<int64_t> trial_steps = {};

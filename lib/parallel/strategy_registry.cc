@@ -13,16 +13,18 @@ namespace {
 
 constexpr int kMostDevices = 4096;
 constexpr double kMostMb = 1 << 20;  // a TiB
+constexpr int kMostServers = 1024;
 constexpr int64_t kTrialSteps = 5;
 constexpr int64_t kMostTrialSteps = 10'000;
 
 using Make = std::function<std::unique_ptr<Strategy>(const StrategyContext&)>;
 
-Make read_single(ConfigReader&, int) {
+Make read_single(ConfigReader&, const StrategyRequest&, StrategySpec&) {
   return [](const StrategyContext& context) { return std::make_unique<Single>(context); };
 }
 
-Make read_data_parallel(ConfigReader& options, int devices) {
+Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, StrategySpec&) {
+  const int devices = request.devices;
   DataParallel::Options read;
   const std::vector<std::string> criteria = {"gathered", "parallel"};
   const std::string criterion =
@@ -44,7 +46,7 @@ Make read_data_parallel(ConfigReader& options, int devices) {
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
-Make read_ddp(ConfigReader& options, int) {
+Make read_ddp(ConfigReader& options, const StrategyRequest&, StrategySpec&) {
   Ddp::Options ddp;
   BucketOptions& buckets = ddp.buckets;
   if (!options.word("bucket_mb", "auto", true))
@@ -72,19 +74,26 @@ Make read_ddp(ConfigReader& options, int) {
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 
-Make read_kvstore(ConfigReader& options, int) {
-  // Read as words, so that the schema doesn't offer what would be refused.
-  for (const char* type : {"dist_sync", "dist_device_sync", "dist_async"})
-    if (!options.describing() && options.word("type", type, false)) {
-      options.mistake("type", "expected a store of one process, device or local", type,
-                      "stores over several hosts are not in this version");
-      return {};
-    }
+Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
   StoreOptions store;
-  const std::vector<std::string> types = {"device", "local"}, placements = {"balanced", "round_robin"};
-  const bool local = options.one_of("type", types, "device",
-                                    "where keys are summed and updated: on the devices, or in host memory") == "local";
-  if (local) store.type = StoreOptions::Type::local;
+  using Type = StoreOptions::Type;
+  std::vector<std::string> types;
+  const std::vector<std::string> placements = {"balanced", "round_robin"};
+  for (const Type type : {Type::device, Type::local, Type::dist_sync, Type::dist_device_sync})
+    types.emplace_back(store_type_name(type));
+  const std::string type =
+      options.one_of("type", types, "device",
+                     "where keys are summed and updated: on the devices, in host memory, or on servers over all "
+                     "processes, where each process first adds up what its devices push, in host memory or on them");
+  for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync})
+    if (type == store_type_name(other)) store.type = other;
+  const bool local = store.type == Type::local;
+  if (store.is_dist())
+    store.servers = static_cast<int>(options.integer(
+        "servers", 0,
+        {.min = 0, .max = kMostServers, .help = "that the keys are dealt out to; 0: one in each process"}));
+  spec.by_process = store.is_dist();
+  if (store.is_dist()) spec.store_servers = store.servers;
   // Host memory is one place: the option isn't there then.
   if (!local || options.has("placement")) {
     const std::string placement = options.one_of("placement", placements, "balanced",
@@ -102,7 +111,7 @@ struct Row {
   const char* help;
   int min_devices;
   int max_devices;
-  Make (*read)(ConfigReader&, int devices);
+  Make (*read)(ConfigReader&, const StrategyRequest&, StrategySpec&);
 };
 
 /// The table of strategies.
@@ -129,12 +138,11 @@ constexpr PipelineRow kPipelines[] = {
 
 /// What `spec` is read to be, by name.
 std::vector<ConfigChoice> strategy_choices(StrategySpec& spec, const StrategyRequest& request) {
-  const int devices = request.devices;
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
-    choices.push_back({row.name, row.help, [&spec, &row, devices](ConfigReader& options) {
-                         spec.make = row.read(options, devices);
-                         spec.parts = devices;
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) {
+                         spec.make = row.read(options, request, spec);
+                         spec.parts = request.devices;
                        }});
   for (const PipelineRow& row : kPipelines)
     choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
@@ -162,10 +170,10 @@ void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const
   if (request.processes < 2 || config.describing()) return;
   bool reaches = spec.name == "ddp" || spec.name == "kvstore";
   for (const auto& [option, value] : config.resolved_options("strategy"))
-    if (spec.name == "kvstore" && option == "type") reaches = value == "device";
+    if (spec.name == "kvstore" && option == "type") reaches = value != "local";
   if (reaches) return;
   config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-                 "choose ddp or {name: kvstore, type: device}, or start dptrain alone");
+                 "choose ddp or kvstore with another type than local, or start dptrain alone");
 }
 
 }  // namespace

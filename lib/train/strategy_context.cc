@@ -46,7 +46,8 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
           .split = experiment.split.weights,
           .shards = experiment.shards,
           .micro_batch_samples = micro_batch_samples(experiment),
-          .batch_norm = experiment.batch_norm};
+          .batch_norm = experiment.batch_norm,
+          .store_links = experiment.job != nullptr ? experiment.job->store_links : nullptr};
 }
 
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy) {

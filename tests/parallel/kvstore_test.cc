@@ -10,7 +10,8 @@
 namespace dptrain::parallel {
 namespace {
 
-constexpr const char* kStores[] = {"kvstore", "kvstore_round_robin", "kvstore_local"};
+constexpr const char* kStores[] = {"kvstore", "kvstore_round_robin", "kvstore_local", "kvstore_dist_sync",
+                                   "kvstore_dist_device_sync"};
 
 StrategyOptions options_of(const char* name, int devices) {
   return {.name = name,
