@@ -71,6 +71,12 @@ void DistKeyValueStore::fetch(size_t key) {
   dist_.process.broadcast(comm_buffer(weights), 0);
 }
 
+void DistKeyValueStore::pull_all() {
+  context_.communicator.barrier();
+  if (is_first_of_process()) dist_.client->pull();
+  for (size_t key = 0; key < keys().size(); ++key) fetch(key);
+}
+
 std::vector<nn::NamedValues> DistKeyValueStore::gather_state() {
   std::vector<nn::NamedValues> state;
   if (context_.communicator.rank() != 0) return state;

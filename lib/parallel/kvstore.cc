@@ -16,6 +16,7 @@ const char* store_type_name(StoreOptions::Type type) {
     case StoreOptions::Type::local: return "local";
     case StoreOptions::Type::dist_sync: return "dist_sync";
     case StoreOptions::Type::dist_device_sync: return "dist_device_sync";
+    case StoreOptions::Type::dist_async: return "dist_async";
   }
   return "";
 }
@@ -25,7 +26,8 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
       options_(options),
       ends_(static_cast<size_t>(ranks())),
       reported_(ends_.size()),
-      steps_(team(), context.replica.steps_in_flight) {
+      // How far a process is ahead of others is counted in steps that it is done with.
+      steps_(team(), options.is_asynchronous() ? 1 : context.replica.steps_in_flight) {
   for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
   std::shared_ptr<StoreMemory> memory;
   if (options.type == StoreOptions::Type::local)
@@ -63,10 +65,16 @@ void KvStore::connect(const StrategyContext& context) {
                                                                         .widths = pushed_widths(shape),
                                                                         .optimizer = context.replica.optimizer,
                                                                         .clip_norm = context.replica.clip_norm,
+                                                                        .is_asynchronous = options_.is_asynchronous(),
                                                                         .waits_for_apply = waits_for_apply,
                                                                         .timeout_s = context.team.timeout_s},
                                                      std::move(server)));
+  if (!links.to_workers.empty())
+    scheduler_ =
+        std::make_unique<StoreScheduler>(std::move(links.to_workers), options_.max_staleness, context.team.timeout_s);
+  to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
   to_servers_ = std::move(links.to_servers);
+  if (servers_.empty() && worker == 0) tell_slices(to_servers_, slices);
   std::vector<Communicator*> to_servers;
   for (const auto& link : to_servers_) to_servers.push_back(link.get());
 
@@ -103,15 +111,51 @@ void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& 
     const StepParts parts = parts_of(*batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, StepTotals::of(*batch));
+    own.begin_step(parts, numbers, totals_of(*batch));
     statistics(rank).begin_step();
-    end(rank).begin_step(own.optimizer_step());
+    optim::OptimizerStep step = own.optimizer_step();
+    if (options_.is_asynchronous()) step.learning_rate *= share_of(*batch);
+    end(rank).begin_step(step);
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
     statistics(rank).end_step(parts, batch->samples);
     own.exchange().publish();
     end_step(rank);
   });
+}
+
+double KvStore::share_of(const Batch& batch) {
+  int64_t samples = 0;
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* part : parts_of(batch, rank)) samples += part->samples();
+  return static_cast<double>(samples) / static_cast<double>(batch.samples);
+}
+
+StepTotals KvStore::totals_of(const Batch& batch) {
+  StepTotals totals = StepTotals::of(batch);
+  if (!options_.is_asynchronous() || share_of(batch) == 0) return totals;
+  totals.counts.assign(totals.counts.size(), 0);
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* part : parts_of(batch, rank)) {
+      const std::vector<int64_t> counts = counted_labels(*part);
+      for (size_t k = 0; k < counts.size(); ++k) totals.counts[k] += counts[k];
+    }
+  return totals;
+}
+
+bool KvStore::may_begin(int64_t step, int signal) {
+  return !options_.is_asynchronous() || to_scheduler_->may_begin(step, signal);
+}
+
+void KvStore::settle(int rank) {
+  if (!options_.is_asynchronous()) return;
+  dynamic_cast<DistKeyValueStore&>(end(rank)).pull_all();
+  replica(rank).model().refresh_copies();
+}
+
+std::optional<Staleness> KvStore::take_staleness() {
+  if (!options_.is_asynchronous()) return std::nullopt;
+  return client_->take_staleness();
 }
 
 void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {

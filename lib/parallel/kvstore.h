@@ -3,6 +3,7 @@
 #include "parallel/dist_key_value_store.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/steps_under_way.h"
+#include "parallel/store_scheduler.h"
 #include "parallel/store_server.h"
 
 namespace dptrain::parallel {
@@ -13,13 +14,17 @@ struct StoreOptions {
     local,             ///< in host memory of the process
     dist_sync,         ///< on servers, which the processes hold; each adds up its ranks' gradients in host memory
     dist_device_sync,  ///< the same, added up on the devices
+    dist_async,        ///< as dist_sync, but each process's gradients are an update of their own
   };
   Type type = Type::device;
   Placement placement = Placement::balanced;  ///< of keys over devices, or servers
-  /// Of a store on servers: 0 for one in each process that trains.
-  int servers = 0;
+  // Of a store on servers:
+  int servers = 0;  ///< 0: one in each process
+  /// Of dist_async: steps that a process may be ahead of the slowest one; nothing: any number.
+  std::optional<int64_t> max_staleness = {};
 
-  bool is_dist() const { return type == Type::dist_sync || type == Type::dist_device_sync; }
+  bool is_dist() const { return type != Type::device && type != Type::local; }
+  bool is_asynchronous() const { return type == Type::dist_async; }
 };
 
 /// "dist_sync"
@@ -36,8 +41,12 @@ class KvStore final : public ReplicatedStrategy {
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   RankCosts take_costs(int rank) override;
   std::optional<StoreUse> store() const override;
+  bool is_in_step() const override { return !options_.is_asynchronous(); }
+  bool may_begin(int64_t step, int signal) override;
+  std::optional<Staleness> take_staleness() override;
 
  private:
+  void settle(int rank) override;
   void share_weights(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
@@ -49,11 +58,17 @@ class KvStore final : public ReplicatedStrategy {
   /// The servers that this process holds, and its end of all of them.
   void connect(const StrategyContext& context);
   DistStoreContext dist_context(int rank);
+  /// Of several processes that train by updates of their own, each divides its losses by what it has itself.
+  StepTotals totals_of(const Batch& batch);
+  /// What this process has of a batch's samples.
+  double share_of(const Batch& batch);
 
   StoreOptions options_;
   // Of a store on servers:
   std::vector<std::unique_ptr<StoreServer>> servers_;  ///< of this process
+  std::unique_ptr<StoreScheduler> scheduler_;          ///< of the first process
   std::vector<std::unique_ptr<Communicator>> to_servers_;
+  std::unique_ptr<SchedulerLink> to_scheduler_;
   std::shared_ptr<StoreClient> client_;  ///< ends before they do
   std::vector<Communicator*> process_;   ///< by rank: the process's ranks
   std::vector<Communicator*> subtrees_;  ///< by rank: those of its subtree, where devices add up

@@ -46,7 +46,7 @@ StoreClient::~StoreClient() {
 
 void StoreClient::command_all(StoreCommand command) {
   std::vector<std::unique_ptr<CommWork>> going;
-  for (Communicator* link : links_) going.push_back(link->start_send(buffer_of(command), 1));
+  for (Communicator* link : links_) going.push_back(link->start_send(command_buffer(command), 1));
   for (const auto& work : going) work->wait();
 }
 
@@ -88,7 +88,7 @@ void StoreClient::send(size_t key) {
   if (!std::exchange(begun_, true)) {
     for (size_t s = 0; s < links_.size(); ++s) {
       commands_[s] = step_;
-      going_.push_back(links_[s]->start_send(buffer_of(commands_[s]), 1));
+      going_.push_back(links_[s]->start_send(command_buffer(commands_[s]), 1));
     }
   }
   std::vector<const float*> sums;
@@ -116,6 +116,26 @@ const float* StoreClient::pulled(size_t key) {
   for (const auto& work : std::exchange(coming_[key], {})) work->wait();
   if (key == 0) begun_ = false;
   return weights_.data();
+}
+
+void StoreClient::pull() {
+  command_all({.kind = StoreCommand::Kind::pull});
+  for (const StoreSlice& slice : options_.slices)
+    coming_[slice.key].push_back(
+        links_[static_cast<size_t>(slice.server)]->start_receive(elements_of(weights_.data(), slice), 1));
+}
+
+Staleness StoreClient::take_staleness() {
+  command_all({.kind = StoreCommand::Kind::tell});
+  Staleness all;
+  for (Communicator* link : links_) {
+    std::vector<int64_t> size(1);
+    link->receive(buffer_of(size), 1);
+    Staleness of_server{.pushes = std::vector<int64_t>(static_cast<size_t>(size[0]))};
+    if (size[0] > 0) link->receive(buffer_of(of_server.pushes), 1);
+    all += of_server;
+  }
+  return all;
 }
 
 void StoreClient::write(const float* weights, const std::vector<const float*>& states) {

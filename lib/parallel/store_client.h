@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/world_shape.h"
+#include "parallel/staleness.h"
 #include "parallel/store_command.h"
 #include "parallel/store_slices.h"
 
@@ -46,7 +47,11 @@ class StoreClient {
   /// Blocks until the new weights of a key are there; the begin of all, in host memory. The last key first.
   const float* pulled(size_t key);
 
-  // Between steps, of one rank of one worker alone; they block:
+  // Between steps, of one rank alone; they block:
+  /// Asks for the weights as they are now: `pulled` gives them.
+  void pull();
+  /// How stale pushes were since the last time, on all servers. Of one worker alone, and so what follows.
+  Staleness take_staleness();
   /// Makes these the store's weights, and `states` its optimizer's state, where there are any: whole flat buffers.
   void write(const float* weights, const std::vector<const float*>& states);
   /// Reads the optimizer's state into these.

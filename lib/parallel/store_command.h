@@ -13,6 +13,7 @@ struct StoreCommand {
     apply,  ///< the end of a step whose update goes by what all gradients show
     pull,   ///< weights are the answer
     read,   ///< the optimizer's state is the answer
+    tell,   ///< how stale pushes were since the last time is the answer: a number, then as many counts
     write,  ///< weights follow, and the optimizer's state where `has_state` says so
     end     ///< nothing more comes
   };
@@ -24,7 +25,7 @@ struct StoreCommand {
   bool has_state = false;
 };
 
-inline CommBuffer buffer_of(StoreCommand& command) {
+inline CommBuffer command_buffer(StoreCommand& command) {
   return {.data = &command, .elements = sizeof command, .dtype = DType::u8};
 }
 

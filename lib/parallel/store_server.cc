@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <ranges>
+#include <type_traits>
 #include <utility>
 
 #include "base/clock.h"
@@ -48,6 +49,12 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
   threads_.give([this](int worker) { serve(static_cast<size_t>(worker)); });
 }
 
+void StoreServer::wait() {
+  threads_.finish();
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+}
+
 void StoreServer::serve(size_t worker) noexcept {
   try {
     while (serve_command(workers_[worker])) continue;
@@ -67,7 +74,7 @@ void StoreServer::fail(const std::string& cause) {
 }
 
 bool StoreServer::serve_command(Worker& worker) {
-  worker.link->receive(buffer_of(worker.command), 0);
+  worker.link->receive(command_buffer(worker.command), 0);
   switch (worker.command.kind) {
     case StoreCommand::Kind::step: take_step(worker); return true;
     case StoreCommand::Kind::pull: send_weights(worker); return true;
@@ -81,6 +88,7 @@ bool StoreServer::serve_command(Worker& worker) {
       for (const optim::OptimizerState& state : optimizer_->state())
         for (const Own& slice : own_) worker.link->receive(comm_buffer(window(state.values, slice)), 0);
       return true;
+    case StoreCommand::Kind::tell: tell_staleness(worker); return true;
     case StoreCommand::Kind::apply:
     case StoreCommand::Kind::end: break;
   }
@@ -91,7 +99,22 @@ void StoreServer::receive_weights(Worker& worker) {
   for (const Own& slice : own_) worker.link->receive(comm_buffer(window(weights_, slice)), 0);
 }
 
+void StoreServer::tell_staleness(Worker& worker) {
+  Staleness told;
+  {
+    const std::lock_guard lock(mutex_);
+    told = std::exchange(staleness_, {});
+  }
+  std::vector<int64_t> size = {static_cast<int64_t>(told.pushes.size())};
+  worker.link->send(buffer_of(size), 0);
+  if (!told.pushes.empty()) worker.link->send(buffer_of(told.pushes), 0);
+}
+
 void StoreServer::send_weights(Worker& worker) {
+  {
+    const std::lock_guard lock(mutex_);
+    worker.pulled_at = updates_;
+  }
   for (const Own& slice : own_) worker.link->send(comm_buffer(window(weights_, slice)), 0);
 }
 
@@ -105,11 +128,15 @@ void StoreServer::take_step(Worker& worker) {
   const bool at_once = !options_.waits_for_apply && !options_.clip_norm;
   for (Own& slice : own_ | std::views::reverse) {
     for (size_t i = 0; i < worker.sums.size(); ++i) (*next++)->wait();
-    meet(slice, worker.command);
+    if (options_.is_asynchronous)
+      update_alone(slice, worker);
+    else
+      meet(slice, worker.command);
     // It stays as it is until this worker has it and pushes the next step's.
-    if (at_once) going.push_back(worker.link->start_send(comm_buffer(window(weights_, slice)), 0));
+    const Tensor& given = options_.is_asynchronous ? worker.sums.front() : weights_;
+    if (at_once) going.push_back(worker.link->start_send(comm_buffer(window(given, slice)), 0));
   }
-  if (options_.waits_for_apply) worker.link->receive(buffer_of(worker.command), 0);
+  if (options_.waits_for_apply) worker.link->receive(command_buffer(worker.command), 0);
   if (!at_once) {
     apply(worker.command);
     for (const Own& slice : own_ | std::views::reverse)
@@ -134,16 +161,26 @@ void StoreServer::meet(Own& slice, const StoreCommand& command) {
   const int64_t updates = slice.updates;
   if (++slice.arrived < workers_.size()) return wait_for_workers(lock, [&] { return slice.updates > updates; });
   slice.arrived = 0;
-  sum(slice);
+  sum(slice, workers_);
   if (!options_.waits_for_apply && !options_.clip_norm)
     update(slice, {.learning_rate = command.learning_rate, .number = command.number});
   ++slice.updates;
   changed_.notify_all();
 }
 
-void StoreServer::sum(const Own& slice) {
+void StoreServer::update_alone(Own& slice, Worker& worker) {
+  const std::lock_guard lock(mutex_);
+  if (&slice == &own_.back()) staleness_.count(updates_ - worker.pulled_at);
+  sum(slice, {&worker, 1});
+  // An optimizer's steps are its updates: those of all workers.
+  update(slice, {.learning_rate = worker.command.learning_rate, .number = ++slice.updates});
+  window(worker.sums.front(), slice).copy_from(window(weights_, slice));
+  if (&slice == &own_.front()) worker.pulled_at = ++updates_;
+}
+
+void StoreServer::sum(const Own& slice, std::span<const Worker> workers) {
   TreeSum tree{.inputs = {}, .outputs = {window(gradients_, slice).raw()}, .elements = slice.size};
-  for (const Worker& worker : workers_) {
+  for (const Worker& worker : workers) {
     for (const Tensor& sums : worker.sums) tree.inputs.push_back(window(sums, slice).raw());
     std::ranges::copy(worker.widths, std::back_inserter(tree.widths));
   }
@@ -181,6 +218,33 @@ Tensor StoreServer::clip_factor(const Tensor& factor) {
   // A slice's sum comes from its server, and zeros from all others.
   links_.among_servers->all_reduce(comm_buffer(squares));
   return ops::clip_factor_of_ranges(squares, *options_.clip_norm, factor);
+}
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<StoreSlice>);
+
+CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
+  return {
+      .data = slices.data(), .elements = static_cast<int64_t>(slices.size() * sizeof(StoreSlice)), .dtype = DType::u8};
+}
+
+}  // namespace
+
+void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices) {
+  for (const auto& link : to_servers) {
+    std::vector<int64_t> size = {static_cast<int64_t>(slices.size())};
+    link->send(buffer_of(size), 1);
+    link->send(bytes_of(slices), 1);
+  }
+}
+
+void serve_store(ServerLinks links, StoreServerOptions options) {
+  std::vector<int64_t> size(1);
+  links.to_workers.front()->receive(buffer_of(size), 0);
+  options.slices.resize(static_cast<size_t>(size[0]));
+  links.to_workers.front()->receive(bytes_of(options.slices), 0);
+  StoreServer(options, std::move(links)).wait();
 }
 
 }  // namespace dptrain::parallel

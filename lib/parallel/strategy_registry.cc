@@ -14,6 +14,7 @@ namespace {
 constexpr int kMostDevices = 4096;
 constexpr double kMostMb = 1 << 20;  // a TiB
 constexpr int kMostServers = 1024;
+constexpr int64_t kMostSteps = 1'000'000'000;
 constexpr int64_t kTrialSteps = 5;
 constexpr int64_t kMostTrialSteps = 10'000;
 
@@ -79,21 +80,34 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
   using Type = StoreOptions::Type;
   std::vector<std::string> types;
   const std::vector<std::string> placements = {"balanced", "round_robin"};
-  for (const Type type : {Type::device, Type::local, Type::dist_sync, Type::dist_device_sync})
+  for (const Type type : {Type::device, Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
     types.emplace_back(store_type_name(type));
   const std::string type =
       options.one_of("type", types, "device",
                      "where keys are summed and updated: on the devices, in host memory, or on servers over all "
-                     "processes, where each process first adds up what its devices push, in host memory or on them");
-  for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync})
+                     "processes, each of which first adds up what its devices push, in host memory or on them; "
+                     "dist_async updates without waiting for the other processes");
+  for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
     if (type == store_type_name(other)) store.type = other;
   const bool local = store.type == Type::local;
   if (store.is_dist())
     store.servers = static_cast<int>(options.integer(
         "servers", 0,
-        {.min = 0, .max = kMostServers, .help = "that the keys are dealt out to; 0: one in each process"}));
+        {.min = 0,
+         .max = kMostServers,
+         .help = "of types dist_*: the last so many processes are servers alone, and one more the scheduler; 0: each "
+                 "process has a server"}));
+  if (store.is_asynchronous() || options.describing())
+    store.max_staleness = options.optional_integer(
+        "max_staleness",
+        {.min = 0,
+         .max = kMostSteps,
+         .help = "of type dist_async: steps that a process may be ahead of the slowest one; by default "
+                 "any number"});
   spec.by_process = store.is_dist();
   if (store.is_dist()) spec.store_servers = store.servers;
+  spec.max_staleness = store.max_staleness;
+  spec.in_step = !store.is_asynchronous();
   // Host memory is one place: the option isn't there then.
   if (!local || options.has("placement")) {
     const std::string placement = options.one_of("placement", placements, "balanced",
@@ -167,6 +181,11 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
 
 /// Of several processes, strategies that don't reach from one to another.
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
+  if (request.processes < 1)
+    config.mistake("strategy",
+                   fmt::format("expected more than the {} processes of the servers and their scheduler",
+                               spec.store_servers.value_or(0) + 1),
+                   "none that trains", "start more processes, or fewer servers");
   if (request.processes < 2 || config.describing()) return;
   bool reaches = spec.name == "ddp" || spec.name == "kvstore";
   for (const auto& [option, value] : config.resolved_options("strategy"))

@@ -107,6 +107,8 @@ inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, c
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::local});
   if (options.name == "kvstore_dist_sync")
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_sync, .servers = 2});
+  if (options.name == "kvstore_dist_async")
+    return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_async, .servers = 3});
   if (options.name == "kvstore_dist_device_sync")
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_device_sync});
   if (options.name == "kvstore_round_robin")

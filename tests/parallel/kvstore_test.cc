@@ -42,6 +42,23 @@ TEST(KvStore, EndsInTheBitsOfDdp) {
   }
 }
 
+/// Nobody else updates, and the rate of a push is that of a step.
+TEST(KvStore, OfOneProcessIsDdpAlsoWhereItIsAsynchronous) {
+  for (const int devices : {1, 3}) {
+    StrategyOptions options = options_of("ddp", devices);
+    options.clip_norm = {};
+    const TrainingState ddp = goes_on(options, {});
+    options.name = "kvstore_dist_async";
+    const TrainingState stored = goes_on(options, {});
+    expect_same_bits(stored.model, ddp.model);
+    expect_same_bits(stored.optimizer, ddp.optimizer);
+    const auto strategy = make_strategy(options);
+    train(*strategy, digits(100, 10), 2, 50, 0.01, options.micro_batches);
+    EXPECT_EQ(strategy->take_staleness()->pushes, std::vector<int64_t>{2 * 3}) << "two steps on three servers";
+    EXPECT_TRUE(strategy->take_staleness()->pushes.empty()) << "since the last call";
+  }
+}
+
 TEST(KvStore, ComputesInBf16AsDdpDoes) {
   StrategyOptions options = options_of("ddp", 2);
   options.precision = Precision::bf16;

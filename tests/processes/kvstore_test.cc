@@ -1,4 +1,8 @@
 // A key-value store on servers of several processes trains as ddp does on the same parts of the data.
+#include <signal.h>
+
+#include <algorithm>
+
 #include "processes/job_training.h"
 
 namespace dptrain::testing {
@@ -44,6 +48,86 @@ TEST_P(DistStoreTest, EndsInTheBitsOfDdp) {
       EXPECT_EQ(stored[pass][figure], ddp[pass][figure]) << pass << " " << figure;
   EXPECT_EQ(stored["step"], ddp["step"]);
   EXPECT_EQ(stored["kvstore"]["bytes"].size(), GetParam().devices.size()) << "a server in each process";
+}
+
+TEST_F(JobTrainingTest, ServersInProcessesOfTheirOwnEndInTheSameBits) {
+  const auto train = [&](const std::string& name, const std::string& strategy, size_t processes) {
+    return launch_processes(
+        std::vector<Command>(processes, training(name, "lenet_ddp_2cpu", 2, with_strategy(strategy))));
+  };
+  ASSERT_EQ(train("inside", "{name: kvstore, type: dist_sync}", 2).processes[0].exit, 0);
+  const Launched job = train("apart", "{name: kvstore, type: dist_sync, servers: 3}", 6);
+  for (const Finished& process : job.processes) {
+    ASSERT_EQ(process.exit, 0) << process.err;
+    EXPECT_EQ(process.err, "");
+  }
+  const json inside = last_epoch(run("inside")), apart = last_epoch(run("apart"));
+  EXPECT_EQ(apart["weights_hash"], inside["weights_hash"]);
+  EXPECT_EQ(apart["world_size"], 4) << "servers and the scheduler have no devices";
+  EXPECT_EQ(apart["kvstore"]["bytes"].size(), 3u);
+}
+
+TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
+  const auto train = [&](const std::string& strategy) {
+    Command settings = with_strategy(strategy, {"--set", "log_steps=true", "--overwrite"});
+    settings[3] = "dataset.limit=2000";
+    const Launched job = launch_processes(std::vector<Command>(5, training("async", "lenet_ddp_2cpu", 1, settings)));
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run("async"));
+  };
+  const json free = train("{name: kvstore, type: dist_async, servers: 2}");
+  ASSERT_FALSE(free.is_null());
+  EXPECT_GT(free["test"]["accuracy"], 0.3);
+  EXPECT_EQ(free["train"]["samples"], 2000);
+  int64_t pushes = 0;
+  for (const json& count : free["staleness"]["histogram"]) pushes += count.get<int64_t>();
+  EXPECT_EQ(pushes, free["step"].get<int64_t>() * 2 * 2) << "of two workers on two servers";
+  EXPECT_EQ(free["staleness"]["max"].get<size_t>() + 1, free["staleness"]["histogram"].size());
+  const std::string steps = text_of(run("async") / "steps.jsonl");
+  EXPECT_EQ(std::ranges::count(steps, '\n'), free["step"].get<int64_t>());
+  // With a bound of 0 nobody begins a step before the other one does: at most its last and this one's are missed.
+  const json bounded = train("{name: kvstore, type: dist_async, servers: 2, max_staleness: 0}");
+  EXPECT_LE(bounded["staleness"]["max"], 2);
+}
+
+TEST_F(JobTrainingTest, ASignalStopsAsynchronousWorkersAfterTheSameStep) {
+  Command settings = with_strategy("{name: kvstore, type: dist_async, servers: 1}");
+  settings[1] = "epochs=1000";
+  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  Launch job(
+      {.processes = std::vector<Command>(4, command), .folder = folder_.path(), .on = {}, .flags = {}, .grace_s = 3});
+  job.launcher().wait_until([&] { return !text_of(run("job") / "metrics.jsonl").empty(); });
+  ASSERT_EQ(::kill(job.pid(1), SIGTERM), 0);
+  const Launched ended = job.wait();
+  const json summary = json::parse(text_of(run("job") / "summary.json"));
+  EXPECT_EQ(summary["exit"], 143);
+  for (const size_t worker : {0u, 1u}) {
+    EXPECT_EQ(ended.processes[worker].exit, 143) << ended.processes[worker].err;
+    EXPECT_NE(ended.processes[worker].err.find("stopped by SIGTERM after step"), std::string::npos);
+  }
+  for (const size_t server : {2u, 3u}) EXPECT_EQ(ended.processes[server].exit, 143) << ended.processes[server].err;
+}
+
+TEST_F(JobTrainingTest, AStoreNeedsAProcessThatTrains) {
+  const Command command =
+      training("job", "lenet_ddp_2cpu", 1, with_strategy("{name: kvstore, type: dist_sync, servers: 2}"));
+  const Launched job = launch_processes({command, command, command});
+  for (const Finished& process : job.processes) {
+    EXPECT_EQ(process.exit, 78) << process.err;
+    EXPECT_NE(process.err.find("strategy: expected more than the 3 processes of the servers and their scheduler"),
+              std::string::npos)
+        << process.err;
+  }
+}
+
+TEST_F(JobTrainingTest, WhatAsynchronousWorkersCantDoTogetherIsRefused) {
+  for (const char* setting : {"clip_norm=1", "batch_norm=sync", "shards=4"}) {
+    const Finished refused = alone(
+        training("job", "lenet_ddp_2cpu", 1, with_strategy("{name: kvstore, type: dist_async}", {"--set", setting})));
+    EXPECT_EQ(refused.exit, 78) << setting;
+    EXPECT_NE(refused.err.find("kvstore of type dist_async waits for no other process"), std::string::npos)
+        << refused.err;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
