@@ -82,7 +82,7 @@ class Strategy {
   virtual std::vector<Device*> batch_devices() = 0;
   virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
   /// Which of all parts the first one is, where other processes have others.
-  int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
+  virtual int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
   /// Samples a second that each rank of the world computes, all of them at once, of so many samples each. Changes
   /// nothing that is trained.
   virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;

@@ -69,9 +69,20 @@ Make read_ddp(ConfigReader& options, const StrategyRequest&, StrategySpec&) {
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
   ddp.compress = read_compression(options);
+  const std::vector<std::string> insides = {"none", "data_parallel"};
+  const bool is_inside =
+      options.one_of("inside", insides, insides[0],
+                     "what a process does over its own devices: none, each is a rank of ddp; data_parallel, the first "
+                     "one shares out the process's samples, gathers the outputs and updates") == insides[1];
   if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
     options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
                     compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
+  if (is_inside && (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none))
+    options.mistake("inside", "sharded optimizers and compressed sums take every device as a rank, expected none",
+                    insides[1], "leave it out, or them");
+  if (is_inside)
+    return
+        [](const StrategyContext& context) { return std::make_unique<DataParallel>(context, DataParallel::Options{}); };
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 

@@ -53,9 +53,11 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy) {
   const BatchSplit split = strategy.batch_split();
   std::vector<int> parts_of_processes;
+  // A process that shares out its samples itself has one part.
+  const bool one_each = split.parts() < strategy.world_size();
   if (experiment.is_partitioned())
     for (const int devices : experiment.devices_of_processes)
-      parts_of_processes.push_back(devices * split.parts() / strategy.world_size());
+      parts_of_processes.push_back(one_each ? 1 : devices * split.parts() / strategy.world_size());
   return {.batch_size = experiment.batch_size,
           .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
           .seed = experiment.seed,
