@@ -20,8 +20,9 @@ void FaultReport::begin(FaultContext context) {
   // Process 0 has removed its own with the rest of what an earlier run left.
   std::error_code absent;
   if (process_ != 0)
-    std::filesystem::remove(context_.directory / train::fault_name(context_.first_ranks[static_cast<size_t>(process_)]),
-                            absent);
+    std::filesystem::remove(
+        context_.directory / train::fault_name(context_.first_ranks[static_cast<size_t>(process_)].value_or(0)),
+        absent);
   begun_ = true;
 }
 
@@ -62,7 +63,7 @@ void FaultReport::write(const JobFailure& failure) const noexcept {
               .step = failure.checkpoint};
     // An evaluation that diverges puts its checkpoint aside.
     if (process_ == 0 && last && !train::has_manifest(last->path)) last.reset();
-    const int own_rank = context_.first_ranks[static_cast<size_t>(process_)];
+    const int own_rank = context_.first_ranks[static_cast<size_t>(process_)].value_or(0);
     write_file_atomically(
         context_.directory / train::fault_name(own_rank),
         train::fault_json({.run = context_.run,

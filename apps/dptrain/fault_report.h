@@ -18,7 +18,7 @@ namespace dptrain::app {
 struct FaultContext {
   std::string run;
   std::filesystem::path directory;                   ///< of the run; may be another host's
-  std::vector<int> first_ranks;                      ///< of all processes of the job
+  std::vector<std::optional<int>> first_ranks;       ///< of all processes of the job; none of one that doesn't train
   std::optional<train::FaultRecord::Saved> resumed;  ///< from where it goes on
   std::vector<std::string> start;                    ///< see start_words
 };

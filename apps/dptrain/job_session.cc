@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -15,6 +14,8 @@
 #include "config/config_document.h"
 #include "device/cpu_device.h"
 #include "output.h"
+#include "parallel/store_scheduler.h"
+#include "parallel/store_server.h"
 #include "program.h"
 #include "resume_command.h"
 #include "train/config_difference.h"
@@ -116,9 +117,19 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     throw Error(ExitCode::ranks_disagree,
                 fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
                             differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
+  const auto servers = experiment.strategy.store_servers;
+  roles_ = parallel::store_roles(processes(), servers.value_or(0));
+  if (servers)
+    store_links_ = std::make_shared<parallel::StoreLinks>(parallel::make_store_links(*exchange_, roles_, kRank_s));
+  if (static_cast<int>(roles_.workers.size()) < processes()) {
+    group_.reset();
+    if (!is_worker()) {
+      exchange_->next_group();
+      return;
+    }
+    group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kRank_s);
+  }
   agree_on("devices compute on", computes_on(experiment.devices));
-  std::vector<int> all(static_cast<size_t>(processes()));
-  std::iota(all.begin(), all.end(), 0);
   std::vector<std::string> own;
   for (const DeviceId& device : experiment.devices) own.push_back(device.name());
   std::vector<train::RankPlace> places;
@@ -132,10 +143,12 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     const std::lock_guard lock(names_mutex_);
     shape_.emplace(experiment.devices_of_processes);
   }
-  training_.emplace(train::TrainingJob{
-      .group = *group_,
-      .ranks = {.exchange = exchange_.get(), .processes = all, .shape = WorldShape(experiment.devices_of_processes)},
-      .places = places});
+  training_.emplace(train::TrainingJob{.group = *group_,
+                                       .ranks = {.exchange = exchange_.get(),
+                                                 .processes = roles_.workers,
+                                                 .shape = WorldShape(experiment.devices_of_processes)},
+                                       .places = places,
+                                       .store_links = store_links_});
   experiment.job = &*training_;
 }
 
@@ -153,26 +166,41 @@ void JobSession::agree_on(const std::string& what, const std::string& own) {
                                                     place_of(0), own, place_of(process())));
 }
 
+void JobSession::serve(const train::Experiment& experiment) {
+  parallel::StoreLinks& links = *store_links_;
+  for (parallel::ServerLinks& server : links.servers)
+    parallel::serve_store(std::move(server), experiment.store_server(kRank_s));
+  if (!links.to_workers.empty())
+    parallel::StoreScheduler(std::move(links.to_workers), experiment.strategy.max_staleness, kRank_s).wait();
+}
+
 std::string JobSession::place_of(int process) const {
   return fmt::format("process {} on {}", process, job_->all()[static_cast<size_t>(process)].host);
 }
 
 std::string JobSession::name_of(int process) {
   const JobProcess& one = job_->all()[static_cast<size_t>(process)];
+  const RankRun run = ranks_of(process);
   std::vector<int> ranks;
-  {
-    const std::lock_guard lock(names_mutex_);
-    const RankRun run = shape_ ? shape_->ranks_of(process) : RankRun();
-    for (int rank = run.begin; rank < run.end; ++rank) ranks.push_back(rank);
-  }
+  for (int rank = run.begin; rank < run.end; ++rank) ranks.push_back(rank);
   return fmt::format("process {} (host {}, pid {}{}{})", process, one.host, one.pid, ranks.empty() ? "" : ", ",
                      ranks.empty() ? "" : rank_names(ranks));
 }
 
+RankRun JobSession::ranks_of(int process) {
+  const std::lock_guard lock(names_mutex_);
+  if (!shape_) return {0, 0};
+  const auto place = static_cast<int>(std::ranges::find(roles_.workers, process) - roles_.workers.begin());
+  return place < shape_->processes() ? shape_->ranks_of(place) : RankRun{0, 0};
+}
+
 void JobSession::begin_training(const train::Experiment& experiment, const std::filesystem::path& directory,
                                 const std::optional<train::FaultRecord::Saved>& resumed) {
-  std::vector<int> first_ranks;
-  for (int p = 0; p < processes(); ++p) first_ranks.push_back(shape_ ? shape_->ranks_of(p).begin : 0);
+  std::vector<std::optional<int>> first_ranks;
+  for (int p = 0; p < processes(); ++p) {
+    const RankRun ranks = ranks_of(p);
+    first_ranks.push_back(processes() == 1 ? 0 : ranks.size() > 0 ? std::optional(ranks.begin) : std::nullopt);
+  }
   const std::string words = from_main(joined(is_main() ? start_words(processes()) : std::vector<std::string>()));
   report_->begin({.run = experiment.name,
                   .directory = directory,

@@ -36,8 +36,13 @@ class JobSession {
   train::ConfigJob config_job();
   /// All processes have read their configuration. Throws 76, naming the first key that differs and both values, where
   /// it isn't the same one, or builds differ; keys that may differ by host aside. Where there are several processes the
-  /// experiment is part of the job from now on. `config`: the resolved one, as YAML.
+  /// experiment is part of the job from now on, and those that don't train call nothing of what follows but `serve` and
+  /// the ends. `config`: the resolved one, as YAML.
   void agree_on(const std::string& config, train::Experiment& experiment);
+  /// Whether this process trains, rather than being a server of a key-value store, or its scheduler, alone.
+  bool is_worker() const { return roles_.is_worker(process()) || !job_; }
+  /// Is a server, or the scheduler. Blocks until the workers have ended.
+  void serve(const train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.
   void agree_on(const std::string& what, const std::string& own);
   /// What the main process says, on all of them.
@@ -60,6 +65,8 @@ class JobSession {
   std::string place_of(int process) const;
   /// "process 1 (host b, pid 77, ranks 2, 3)"
   std::string name_of(int process);
+  /// Of the world, that a process has; none before they are agreed on, and where it doesn't train.
+  RankRun ranks_of(int process);
   void watch(const train::StopSignal& stop);
   /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
   [[noreturn]] void leave_with(const JobFailure& failure, const std::vector<std::string>& before = {});
@@ -68,10 +75,12 @@ class JobSession {
   std::optional<FaultReport> report_;
   std::atomic_flag is_leaving_ = ATOMIC_FLAG_INIT;
   std::mutex names_mutex_;
-  std::optional<WorldShape> shape_;  ///< once it is agreed on
+  std::optional<WorldShape> shape_;  ///< of those that train, once it is agreed on
   std::unique_ptr<ProcessExchange> exchange_;
   std::unique_ptr<JobWatchdog> watchdog_;
-  std::unique_ptr<ProcessGroup> group_;
+  std::unique_ptr<ProcessGroup> group_;  ///< of all, then of those that train; null where this one doesn't
+  parallel::StoreRoles roles_;
+  std::shared_ptr<parallel::StoreLinks> store_links_;
   std::optional<train::TrainingJob> training_;
 };
 

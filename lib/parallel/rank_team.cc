@@ -61,11 +61,11 @@ RankTeam::RankTeam(const Options& options)
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
-  DPTRAIN_CHECK(!spans_processes(), "a group of some ranks of several processes");
   std::vector<Device*> devices;
   for (const int rank : ranks) devices.push_back(&device(rank));
   CommunicatorOptions group_options = communicator_options_;
   group_options.link_ranks = ranks;
+  group_options.world.reset();
   groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, group_options)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());

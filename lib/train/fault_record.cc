@@ -34,7 +34,7 @@ std::string fault_json(const FaultRecord& record) {
                {"rank", record.rank},
                {"exit", static_cast<int>(record.exit)},
                {"root",
-                {{"rank", root.rank},
+                {{"rank", root.rank ? json(*root.rank) : json()},
                  {"host", root.host},
                  {"pid", root.pid},
                  {"step", root.step ? json(*root.step) : json()},

@@ -14,7 +14,7 @@ namespace dptrain::train {
 struct FaultRecord {
   /// Where it began: the same in all processes of a job.
   struct Root {
-    int rank = 0;
+    std::optional<int> rank;  ///< none of a process that doesn't train
     std::string host;
     int64_t pid = 0;
     std::optional<int64_t> step;  ///< that the process was in, as far as is known

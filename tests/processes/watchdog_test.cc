@@ -28,25 +28,26 @@ double seconds_since(Clock::time_point begun) { return std::chrono::duration<dou
 /// A training by two processes of one rank each that runs for some seconds.
 class WatchdogTest : public JobTrainingTest {
  protected:
-  Command program(const std::string& name, int devices, const std::string& steps = "400") const {
+  Command program(const std::string& name, int devices, const std::string& steps = "200") const {
     return training(
         name, "lenet_ddp_2cpu", devices,
         {"--set", "epochs=", "--set", "steps=" + steps, "--set", "eval_every=0", "--set", "dataset.limit=320", "--set",
-         "dataset.test_limit=200", "--set", "checkpoint={every_epochs: 0, every_steps: 40}"});
+         "dataset.test_limit=200", "--set", "checkpoint={every_epochs: 0, every_steps: 20}"});
   }
-  std::vector<Command> programs(size_t count = 2, const std::string& steps = "400") const {
+  std::vector<Command> programs(size_t count = 2, const std::string& steps = "200") const {
     return std::vector<Command>(count, program("run", 1, steps));
   }
-  LaunchOptions job(int grace_s = 2, const std::string& steps = "400") const {
+  LaunchOptions job(int grace_s = 2, const std::string& steps = "200") const {
     LaunchOptions options;
     options.processes = programs(2, steps);
     options.folder = folder_.path();
     options.grace_s = grace_s;
+    options.timeout_s = 120;
     return options;
   }
   /// Until the second checkpoint, so that all know of the first.
   void wait_until_trained(Process& process) const {
-    const auto second = run("run") / "checkpoints" / "step-000080" / "manifest.json";
+    const auto second = run("run") / "checkpoints" / "step-000040" / "manifest.json";
     process.wait_until([&second] { return std::filesystem::exists(second); });
   }
 
