@@ -266,7 +266,7 @@ TEST_F(StoppedJobTest, SigtermOfOneProcess) {
 }
 
 /// scripts/launch.sh with dptrain itself.
-class LaunchedTrainingTest : public WatchdogTest, public ::testing::WithParamInterface<size_t> {
+class LaunchedTrainingTest : public WatchdogTest {
  protected:
   ProcessOptions script(const std::string& restarts) const {
     folder_.write("program", "#!/usr/bin/env bash\necho $$ > \"pid.$OMPI_COMM_WORLD_RANK\"\nexec \"$@\"\n");
@@ -285,27 +285,25 @@ class LaunchedTrainingTest : public WatchdogTest, public ::testing::WithParamInt
   }
 };
 
-TEST_P(LaunchedTrainingTest, ReturnsWhatTheRunSaysAndHowItGoesOn) {
+TEST_F(LaunchedTrainingTest, ReturnsWhatIsLeftToSayWhereRank0IsLost) {
   Process process(script("0"));
   wait_until_trained(process);
-  kill_process(GetParam());
+  kill_process(0);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 75) << finished.err;
   EXPECT_NE(finished.err.find("lost, resume with: " + source_file("scripts/launch.sh") + " -n 2 "), std::string::npos)
       << finished.err;
 }
 
-TEST_P(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
+TEST_F(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
   Process process(script("1"));
   wait_until_trained(process);
-  kill_process(GetParam());
+  kill_process(1);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_NE(finished.err.find("launch: a process was lost; starting again, 1 of 1"), std::string::npos) << finished.err;
   expect_bits_of_one_process();
 }
-
-INSTANTIATE_TEST_SUITE_P(Processes, LaunchedTrainingTest, ::testing::Values(0, 1));
 
 /// A process that trains alone.
 TEST_F(WatchdogTest, AFailureOfOneProcessIsLeftBehindUntilTheNextStart) {
