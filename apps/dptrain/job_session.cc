@@ -1,6 +1,7 @@
 #include "job_session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
@@ -36,6 +37,16 @@ std::string computes_on(const std::vector<DeviceId>& devices) {
     text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
   }
   return text;
+}
+
+/// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
+std::string narrow_mask(const train::Experiment& experiment, int processes_of_host) {
+  int threads = 0;
+  for (size_t i = 0; i < experiment.devices.size(); ++i)
+    if (experiment.devices[i].kind == DeviceKind::cpu) threads += experiment.threads[i];
+  const int cores = usable_cores(), launchers = usable_cores(::getppid());
+  if (threads == 0 || cores >= launchers || (threads <= cores && cores * processes_of_host >= launchers)) return {};
+  return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -108,6 +119,7 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kRank_s);
   }
   agree_on("devices compute on", computes_on(experiment.devices));
+  warn_of_narrow_masks(narrow_mask(experiment, config_job().processes_of_host));
   std::vector<std::string> own;
   for (const DeviceId& device : experiment.devices) own.push_back(device.name());
   std::vector<train::RankPlace> places;
@@ -138,6 +150,18 @@ void JobSession::agree_on(const std::string& what, const std::string& own) {
   }
   throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
                                                     name_of(0), own, name_of(process())));
+}
+
+void JobSession::warn_of_narrow_masks(const std::string& own) {
+  const std::vector<std::string> all = group_->gather(own);
+  const auto is_narrow = [](const std::string& mask) { return !mask.empty(); };
+  const auto first = std::ranges::find_if(all, is_narrow);
+  if (first == all.end()) return;
+  const auto others = std::ranges::count_if(first + 1, all.end(), is_narrow);
+  write_message(fmt::format(
+      "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
+      "--cpu-bind=none\n",
+      name_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
 }
 
 void JobSession::serve(const train::Experiment& experiment) {

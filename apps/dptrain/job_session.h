@@ -49,6 +49,8 @@ class JobSession {
   void leave_after(const std::exception& failure);
 
  private:
+  /// One line of the main process where cores were left to some of them that are too few: what mpirun does by itself.
+  void warn_of_narrow_masks(const std::string& own);
   /// "process 1 on b"
   std::string name_of(int process) const;
 

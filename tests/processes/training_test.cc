@@ -1,5 +1,6 @@
 // Jobs of several processes train as one process with all their devices does: the same losses, the same bits.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
@@ -203,6 +204,25 @@ TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
     for (const std::string& sentence : last_sentences(launch_processes({command, command}), 78))
       EXPECT_NE(sentence.find("reaches over 2 processes"), std::string::npos) << sentence;
   }
+}
+
+TEST_F(JobTrainingTest, CoresThatALauncherHasTakenAwayAreToldInOneLine) {
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "a machine with one core";
+  cpu_set_t cores;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &cores)) ++core;
+  Command bound = {"/usr/bin/taskset", "--cpu-list", std::to_string(core)};
+  const Command command = training("job", "lenet_ddp_2cpu", 2, kLittleData);
+  bound.insert(bound.end(), command.begin(), command.end());
+  const Launched job = launch_processes({command, bound, bound});
+  EXPECT_EQ(job.processes[0].exit, 0);
+  const auto said = lines_of(job.processes[0].err);
+  ASSERT_EQ(said.size(), 1u) << job.processes[0].err;
+  EXPECT_TRUE(said[0].starts_with("dptrain: warning: process 1 on ")) << said[0];
+  EXPECT_NE(said[0].find(", as 1 more, computes with 2 CPU threads on 1 of "), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("--bind-to none"), std::string::npos) << said[0];
+  EXPECT_EQ(job.processes[1].err + job.processes[2].err, "");
 }
 
 TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {
