@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "commands.h"
+#include "data/dataset_digest.h"
 #include "job_session.h"
 #include "output.h"
 #include "program.h"
@@ -130,7 +131,11 @@ int TrainRun::run() {
                 fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
                             signal_name(stopped)));
   train::Trainer trainer(experiment(), data, sha256_of(config_), resume_);
-  job_.agree_on("training samples", std::to_string(data.train->samples()));
+  if (job_.processes() > 1) {
+    job_.agree_on("training samples", std::to_string(data.train->samples()));
+    job_.agree_on("digest of the training samples", digest_of(*data.train));
+    job_.agree_on("digest of the test samples", digest_of(*data.test));
+  }
   job_.agree_on("weights to begin with", job_.processes() > 1 ? trainer.weights_hash() : "");
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
