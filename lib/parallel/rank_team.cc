@@ -58,17 +58,62 @@ RankTeam::RankTeam(const Options& options)
   if (options.world) exchange_ = options.world->exchange;
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
+  exchange_kinds();
+}
+
+void RankTeam::exchange_kinds() {
+  for (const auto& device : devices_) kinds_.push_back(device->kind());
+  if (!spans_processes()) return;
+  std::vector<DeviceKind> of_world;
+  run("exchanging the devices' kinds", [&](int rank) {
+    std::vector<int32_t> own = {static_cast<int32_t>(device(rank).kind())}, all(static_cast<size_t>(world_size()));
+    host_communicator(rank).all_gather(buffer_of(own), buffer_of(all));
+    if (rank == 0)
+      for (const int32_t kind : all) of_world.push_back(static_cast<DeviceKind>(kind));
+  });
+  kinds_ = std::move(of_world);
+}
+
+RanksOfProcesses RankTeam::processes_of(const std::vector<int>& ranks) const {
+  const RanksOfProcesses& world = *communicator_options_.world;
+  std::vector<int> processes, counts;
+  for (const int rank : ranks) {
+    const int process = world.processes[static_cast<size_t>(world.shape.process_of(rank))];
+    if (processes.empty() || processes.back() != process) {
+      processes.push_back(process);
+      counts.push_back(0);
+    }
+    ++counts.back();
+  }
+  return {.exchange = world.exchange, .processes = processes, .shape = WorldShape(counts)};
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
-  DPTRAIN_CHECK(!spans_processes(), "a group of some ranks of several processes");
+  DPTRAIN_CHECK(std::ranges::is_sorted(ranks), "a group of ranks out of order");
+  const RankRun here{first_rank(), first_rank() + size()};
+  Group group;
   std::vector<Device*> devices;
-  for (const int rank : ranks) devices.push_back(&device(rank));
+  for (const int rank : ranks) {
+    if (!here.contains(rank)) continue;
+    group.ranks.push_back(rank - here.begin);
+    devices.push_back(&device(rank - here.begin));
+  }
   CommunicatorOptions group_options = communicator_options_;
   group_options.link_ranks = ranks;
-  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, group_options)});
+  group_options.world.reset();
+  if (spans_processes()) {
+    const RanksOfProcesses processes = processes_of(ranks);
+    // A group within one process needs no other, whose messages it couldn't be mistaken for.
+    if (processes.processes.size() > 1) group_options.world = processes;
+  }
+  if (!devices.empty())
+    group.communicators = make_communicators(devices, group_options);
+  else if (group_options.world)
+    exchange_->next_group();
   std::vector<Communicator*> members;
-  for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
+  auto own = group.communicators.begin();
+  for (const int rank : ranks) members.push_back(here.contains(rank) ? (own++)->get() : nullptr);
+  groups_.push_back(std::move(group));
   return members;
 }
 
@@ -118,7 +163,8 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
   if (exchange_ != nullptr) exchange_->fail({.code = error.code(), .sentence = error.what()});
   communicator(rank).abort(error.what());
   host_communicator(rank).abort(error.what());
-  for (const Group& group : groups_) group.communicators.front()->abort(error.what());
+  for (const Group& group : groups_)
+    if (!group.communicators.empty()) group.communicators.front()->abort(error.what());
 }
 
 }  // namespace dptrain::parallel

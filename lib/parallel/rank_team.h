@@ -40,12 +40,15 @@ class RankTeam {
   bool spans_processes() const { return world_size() > size(); }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
+  /// Of a rank of the world.
+  DeviceKind kind(int world_rank) const { return kinds_[static_cast<size_t>(world_rank)]; }
   Communicator& communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
   /// The same ranks over host memory, whatever their devices.
   Communicator& host_communicator(int rank) { return *host_communicators_[static_cast<size_t>(rank)]; }
 
-  /// Communicators for these ranks alone, in this order; element i is ranks[i]'s. They live as long as the team, and
-  /// end with it where a rank fails. Not while `run` runs.
+  /// Communicators for these ranks of the world alone, in ascending order; element i is that of ranks[i], null where
+  /// another process has it. All processes form the same groups in the same order, those that they have no rank of
+  /// too. They live as long as the team, and end with it where a rank fails. Not while `run` runs.
   std::vector<Communicator*> form_group(const std::vector<int>& ranks);
   /// What a rank has sent, in its groups as well.
   CommCounts counts(int rank) const;
@@ -65,6 +68,9 @@ class RankTeam {
   void finish() { threads_->finish(); }
 
  private:
+  void exchange_kinds();
+  /// Of the ranks of a group: the processes that have some.
+  RanksOfProcesses processes_of(const std::vector<int>& ranks) const;
   void fail(int rank, const std::string& what, std::exception_ptr failure);
   std::exception_ptr root_cause();
 
@@ -72,8 +78,9 @@ class RankTeam {
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
   ProcessExchange* exchange_ = nullptr;  ///< with other processes, where there are any
+  std::vector<DeviceKind> kinds_;        ///< by rank of the world
   struct Group {
-    std::vector<int> ranks;
+    std::vector<int> ranks;  ///< of this process
     std::vector<std::unique_ptr<Communicator>> communicators;
   };
   std::vector<Group> groups_;

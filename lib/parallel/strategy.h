@@ -134,10 +134,11 @@ struct StrategyContext {
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
 
-  /// Which ranks of the world this process has.
+  /// Which ranks of the world this process has, and how many there are.
   RankRun own_ranks() const {
     return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
   }
+  int world_size() const { return team.world ? team.world->shape.ranks() : static_cast<int>(team.devices.size()); }
 };
 
 /// A strategy that a configuration names, its options read.
