@@ -9,6 +9,7 @@
 #include "comm/job.h"
 #include "comm/process_exchange.h"
 #include "comm/process_group.h"
+#include "nn/named_values.h"
 #include "train/experiment.h"
 #include "train/training_job.h"
 
@@ -34,6 +35,8 @@ class JobSession {
   void agree_on(const std::string& config, train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.
   void agree_on(const std::string& what, const std::string& own);
+  /// The same of tensors: of those that the main process has as well, the first whose values differ.
+  void agree_on_weights(const std::vector<nn::NamedValues>& own);
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 
@@ -44,6 +47,8 @@ class JobSession {
   void leave_after(const std::exception& failure);
 
  private:
+  /// All go on, where every one agrees with the main one; else who doesn't throws 76 and the others wait for that.
+  void agree_on(const std::string& what, const std::string& of_main, const std::string& own);
   /// "process 1 on b"
   std::string name_of(int process) const;
 

@@ -76,11 +76,12 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// The device of each part that a batch is loaded in, and how its samples are shared out among them.
+  /// The device of each part that a batch is loaded in, null where this process needs a part's labels alone; and how
+  /// its samples are shared out among all parts.
   virtual std::vector<Device*> batch_devices() = 0;
   virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
   /// Which of all parts the first one is, where other processes have others.
-  int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
+  virtual int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
   /// Samples a second that each rank of the world computes, all of them at once, of so many samples each. Changes
   /// nothing that is trained.
   virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;
@@ -97,8 +98,8 @@ class Strategy {
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes. Of several processes that of rank 0 gets it.
   virtual std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) = 0;
-  /// Parameters and running statistics of this process's first device: on that of rank 0 what evaluations go by and
-  /// hashes are of.
+  /// The whole model's parameters and running statistics, which evaluations go by and hashes are of. Of several
+  /// processes all call it alike; that of rank 0 gets it, the others what their own devices have of a model.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
   /// What a checkpoint holds; of several processes that of rank 0 gets it. Steps under way are to have been waited for.
   virtual TrainingState training_state() = 0;
@@ -116,7 +117,8 @@ class Strategy {
   virtual RankCosts take_costs(int rank) = 0;
   /// The store, where there is one.
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
-  /// How steps went through a pipeline since the last call; nothing of strategies that have none.
+  /// How steps went through a pipeline since the last call; nothing of strategies that have none. Of several processes
+  /// all call it alike; that of rank 0 gets what all stages have spent.
   virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
   /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
   /// under way are to have been waited for; evaluation gives all devices those of the first.

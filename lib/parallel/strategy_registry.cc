@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
@@ -157,15 +161,18 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
+/// The strategies whose ranks may be in several processes; kvstore's with a store on the devices.
+constexpr std::string_view kOverProcesses[] = {"ddp", "kvstore", "model_parallel", "hybrid"};
+
 /// Of several processes, strategies that don't reach from one to another.
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
   if (request.processes < 2 || config.describing()) return;
-  bool reaches = spec.name == "ddp" || spec.name == "kvstore";
+  bool reaches = std::ranges::find(kOverProcesses, spec.name) != std::end(kOverProcesses);
   for (const auto& [option, value] : config.resolved_options("strategy"))
     if (spec.name == "kvstore" && option == "type") reaches = value == "device";
   if (reaches) return;
   config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-                 "choose ddp or {name: kvstore, type: device}, or start dptrain alone");
+                 "choose ddp, {name: kvstore, type: device}, model_parallel or hybrid, or start dptrain alone");
 }
 
 }  // namespace
