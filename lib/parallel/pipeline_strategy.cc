@@ -25,7 +25,8 @@ ReplicaPart part_of(const PipelineCut& cut, int rank) {
 PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& step) {
   const auto measure = [&] { return cut_by_cost(profile_units(context), step, context.team.memory_limit_bytes); };
   if (!context.team.world) return measure();
-  ProcessGroup group(*context.team.world->exchange, context.team.timeout_s);
+  const RanksOfProcesses& world = *context.team.world;
+  ProcessGroup group(*world.exchange, world.processes, context.team.timeout_s);
   std::string ends;
   if (group.is_main())
     for (const nn::StageRange& stage : measure()) ends += fmt::format("{} ", stage.end);
@@ -94,7 +95,7 @@ void PipelineStrategy::form_groups(const StrategyContext& context) {
   for (int r = 0; updates_meet && r < replicas_; ++r) {
     std::vector<int> ranks;
     for (int s = 0; s < stages(); ++s) ranks.push_back(rank_of(r, s));
-    const auto members = team().form_group(ranks);
+    const auto members = team().form_world_group(ranks);
     for (size_t i = 0; i < ranks.size(); ++i)
       if (members[i] != nullptr) sums_[static_cast<size_t>(ranks[i] - first_rank())].of_parts = members[i];
   }
@@ -110,7 +111,7 @@ void PipelineStrategy::find_ties(const std::vector<StageFacts>& facts) {
       std::vector<int> ranks;
       for (int s = 0; s < stages(); ++s)
         if (std::ranges::count(facts[static_cast<size_t>(s)].parameters, name) > 0) ranks.push_back(rank_of(r, s));
-      const auto members = team().form_group(ranks);
+      const auto members = team().form_world_group(ranks);
       for (size_t i = 0; i < ranks.size(); ++i) {
         if (members[i] == nullptr) continue;
         const int own = ranks[i] - first_rank();

@@ -89,31 +89,41 @@ RanksOfProcesses RankTeam::processes_of(const std::vector<int>& ranks) const {
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
-  DPTRAIN_CHECK(std::ranges::is_sorted(ranks), "a group of ranks out of order");
-  const RankRun here{first_rank(), first_rank() + size()};
-  Group group;
-  std::vector<Device*> devices;
-  for (const int rank : ranks) {
-    if (!here.contains(rank)) continue;
-    group.ranks.push_back(rank - here.begin);
-    devices.push_back(&device(rank - here.begin));
-  }
   CommunicatorOptions group_options = communicator_options_;
   group_options.link_ranks = ranks;
   group_options.world.reset();
-  if (spans_processes()) {
-    const RanksOfProcesses processes = processes_of(ranks);
-    // A group within one process needs no other, whose messages it couldn't be mistaken for.
-    if (processes.processes.size() > 1) group_options.world = processes;
+  return add_group(ranks, group_options);
+}
+
+std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& world_ranks) {
+  DPTRAIN_CHECK(std::ranges::is_sorted(world_ranks), "a group of ranks out of order");
+  const RankRun here{first_rank(), first_rank() + size()};
+  std::vector<int> own;
+  for (const int rank : world_ranks)
+    if (here.contains(rank)) own.push_back(rank - here.begin);
+  std::vector<Communicator*> of_own;
+  if (own.size() == world_ranks.size()) {
+    of_own = form_group(own);
+  } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
+    CommunicatorOptions group_options = communicator_options_;
+    group_options.world = processes;
+    if (own.empty())
+      exchange_->next_group();  // so that all processes number their groups alike
+    else
+      of_own = add_group(own, group_options);
   }
-  if (!devices.empty())
-    group.communicators = make_communicators(devices, group_options);
-  else if (group_options.world)
-    exchange_->next_group();
   std::vector<Communicator*> members;
-  auto own = group.communicators.begin();
-  for (const int rank : ranks) members.push_back(here.contains(rank) ? (own++)->get() : nullptr);
-  groups_.push_back(std::move(group));
+  auto next = of_own.begin();
+  for (const int rank : world_ranks) members.push_back(here.contains(rank) ? *next++ : nullptr);
+  return members;
+}
+
+std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, const CommunicatorOptions& options) {
+  std::vector<Device*> devices;
+  for (const int rank : ranks) devices.push_back(&device(rank));
+  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, options)});
+  std::vector<Communicator*> members;
+  for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
   return members;
 }
 
@@ -163,8 +173,7 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
   if (exchange_ != nullptr) exchange_->fail({.code = error.code(), .sentence = error.what()});
   communicator(rank).abort(error.what());
   host_communicator(rank).abort(error.what());
-  for (const Group& group : groups_)
-    if (!group.communicators.empty()) group.communicators.front()->abort(error.what());
+  for (const Group& group : groups_) group.communicators.front()->abort(error.what());
 }
 
 }  // namespace dptrain::parallel

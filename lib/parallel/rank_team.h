@@ -46,10 +46,12 @@ class RankTeam {
   /// The same ranks over host memory, whatever their devices.
   Communicator& host_communicator(int rank) { return *host_communicators_[static_cast<size_t>(rank)]; }
 
-  /// Communicators for these ranks of the world alone, in ascending order; element i is that of ranks[i], null where
-  /// another process has it. All processes form the same groups in the same order, those that they have no rank of
-  /// too. They live as long as the team, and end with it where a rank fails. Not while `run` runs.
+  /// Communicators for these ranks of this process alone, in this order; element i is ranks[i]'s. They live as long as
+  /// the team, and end with it where a rank fails. Not while `run` runs.
   std::vector<Communicator*> form_group(const std::vector<int>& ranks);
+  /// The same for ranks of the world, in ascending order; element i is null where another process has that rank. All
+  /// processes form the same groups in the same order, those that they have no rank of, too.
+  std::vector<Communicator*> form_world_group(const std::vector<int>& world_ranks);
   /// What a rank has sent, in its groups as well.
   CommCounts counts(int rank) const;
 
@@ -69,7 +71,8 @@ class RankTeam {
 
  private:
   void exchange_kinds();
-  /// Of the ranks of a group: the processes that have some.
+  std::vector<Communicator*> add_group(const std::vector<int>& ranks, const CommunicatorOptions& options);
+  /// Of ranks of the world: the processes that have some.
   RanksOfProcesses processes_of(const std::vector<int>& ranks) const;
   void fail(int rank, const std::string& what, std::exception_ptr failure);
   std::exception_ptr root_cause();

@@ -48,8 +48,9 @@ Score& Score::operator+=(const Score& other) {
 }
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
-    : ReplicatedStrategy(context, [&](int rank) {
-        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = rank == 0}};
+    : ReplicatedStrategy(context, [&](int world_rank) {
+        const int rank = world_rank - context.own_ranks().begin;
+        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = world_rank == 0}};
       }) {}
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
@@ -94,7 +95,7 @@ void ReplicatedStrategy::form_part_groups(const std::vector<ReplicaPart>& parts)
     for (int other = rank; other < world_size(); ++other)
       if (stages_of(other) == stages_of(rank)) alike.push_back(other);
     std::vector<Communicator*> members;
-    if (static_cast<int>(alike.size()) < world_size()) members = team_.form_group(alike);
+    if (static_cast<int>(alike.size()) < world_size()) members = team_.form_world_group(alike);
     for (size_t i = 0; i < alike.size(); ++i) {
       grouped[static_cast<size_t>(alike[i])] = true;
       if (!here.contains(alike[i])) continue;
@@ -232,12 +233,14 @@ void ReplicatedStrategy::gather_results(int rank) {
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   // Between processes results travel together, and so seldom that it costs nothing.
   const bool travels = team_.spans_processes();
+  if (!is_in_step() && !all) return {};
   if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
   if (all || travels) {
     team_.run("finishing the steps under way", [&](int rank) {
       keep_results(rank, true);
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
       if (travels) gather_results(rank);
+      if (all) settle(rank);
     });
   }
   std::vector<Score> scores;

@@ -34,9 +34,9 @@ class ReplicatedStrategy : public Strategy {
   std::optional<double> statistics_spread() override;
 
  protected:
-  /// `optimizer_on`: whether a rank of the world updates weights itself.
-  ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int world_rank)>& optimizer_on);
-  /// The same of replicas in parts.
+  /// `optimizer_on`: whether a rank of this process updates weights itself.
+  ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
+  /// The same of replicas in parts, of ranks of the world.
   ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int world_rank)>& part_on);
 
   RankTeam& team() { return team_; }
@@ -67,6 +67,9 @@ class ReplicatedStrategy : public Strategy {
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;
+  /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on
+  /// every rank's thread.
+  virtual void settle(int) {}
   /// Optimizer state that no replica has, as the first one would name it: on rank 0. Called on every rank's thread, and
   /// so is the way back.
   virtual std::vector<nn::NamedValues> dealt_out_state(int) { return {}; }
