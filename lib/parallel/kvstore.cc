@@ -147,6 +147,12 @@ bool KvStore::may_begin(int64_t step, int signal) {
   return !options_.is_asynchronous() || to_scheduler_->may_begin(step, signal);
 }
 
+void KvStore::meet() {
+  if (!options_.is_asynchronous()) return;
+  team().finish();
+  to_scheduler_->meet();
+}
+
 void KvStore::settle(int rank) {
   if (!options_.is_asynchronous()) return;
   dynamic_cast<DistKeyValueStore&>(end(rank)).pull_all();

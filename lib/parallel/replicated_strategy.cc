@@ -235,6 +235,7 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   const bool travels = team_.spans_processes();
   if (!is_in_step() && !all) return {};
   if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
+  if (all) meet();
   if (all || travels) {
     team_.run("finishing the steps under way", [&](int rank) {
       keep_results(rank, true);

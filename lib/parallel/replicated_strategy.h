@@ -67,6 +67,8 @@ class ReplicatedStrategy : public Strategy {
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;
+  /// Where processes aren't in step: blocks until all are done with their steps.
+  virtual void meet() {}
   /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on
   /// every rank's thread.
   virtual void settle(int) {}

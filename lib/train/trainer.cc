@@ -29,15 +29,25 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       data_(data),
       config_hash_(config_hash),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
+  try {
+    begin(resume);
+  } catch (const Error& error) {
+    // The strategy may end only with the other processes: these are told why they are to.
+    if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
+    throw;
+  }
+}
+
+void Trainer::begin(const std::optional<ResumePoint>& resume) {
   share_out(resume);
-  loader_ = std::make_unique<BatchLoader>(data_.train, loader_options(experiment, *strategy_));
+  loader_ = std::make_unique<BatchLoader>(data_.train, loader_options(experiment_, *strategy_));
   const int64_t batches = loader_->batches_per_epoch();
-  schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
-                    experiment.steps ? *experiment.steps : *experiment.epochs * batches);
+  schedule_.emplace(experiment_.schedule, experiment_.learning_rate, batches,
+                    experiment_.steps ? *experiment_.steps : *experiment_.epochs * batches);
   if (resume)
     restore(*resume);
   else
-    load_initial_weights(*strategy_, experiment, *data_.train);
+    load_initial_weights(*strategy_, experiment_, *data_.train);
 }
 
 void Trainer::share_out(const std::optional<ResumePoint>& resume) {

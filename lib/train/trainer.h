@@ -77,6 +77,7 @@ class Trainer {
   Pass evaluate();
 
  private:
+  void begin(const std::optional<ResumePoint>& resume);
   /// Shares out batches as the experiment says; where that is by speed, as the training that is gone on with did on as
   /// many devices, else as the devices are measured now.
   void share_out(const std::optional<ResumePoint>& resume);
