@@ -15,6 +15,7 @@
 #include "parallel/store_server.h"
 #include "program.h"
 #include "train/config_difference.h"
+#include "train/safetensors.h"
 
 namespace dptrain::app {
 namespace {
@@ -139,8 +140,10 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
 }
 
 void JobSession::agree_on(const std::string& what, const std::string& own) {
-  if (!group_) return;
-  const std::string of_main = from_main(own);
+  if (group_) agree_on(what, from_main(own), own);
+}
+
+void JobSession::agree_on(const std::string& what, const std::string& of_main, const std::string& own) {
   // All say whether they agree, so that none goes on alone.
   if (group_->largest(own == of_main ? 0 : 1) == 0) return;
   if (own == of_main) {
@@ -162,6 +165,24 @@ void JobSession::warn_of_narrow_masks(const std::string& own) {
       "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
       "--cpu-bind=none\n",
       name_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
+}
+
+void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
+  if (!group_) return;
+  std::vector<std::string> hashes;
+  for (const nn::NamedValues& tensor : own)
+    hashes.push_back(fmt::format("{} {}", train::weights_hash({tensor}), tensor.name));
+  const std::vector<std::string> of_main = lines_of(from_main(joined(hashes)));
+  const auto name_of_line = [](const std::string& line) { return line.substr(line.find(' ') + 1); };
+  std::string theirs, ours;
+  for (const std::string& hash : hashes) {
+    const auto same_name = std::ranges::find(of_main, name_of_line(hash), name_of_line);
+    if (same_name == of_main.end() || *same_name == hash) continue;
+    theirs = *same_name;
+    ours = hash;
+    break;
+  }
+  agree_on("weights to begin with", theirs, ours);
 }
 
 void JobSession::serve(const train::Experiment& experiment) {

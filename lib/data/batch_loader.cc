@@ -159,7 +159,9 @@ class BatchLoader::Worker {
         add_counts(counted_labels(*dataset_, of_part, options), micro.counts);
         continue;
       }
-      micro.parts.push_back(load_part(*dataset_, of_part, *options_.devices[as_size(device)], options));
+      Device* const reads_images = options_.devices[as_size(device)];
+      micro.parts.push_back(reads_images != nullptr ? load_part(*dataset_, of_part, *reads_images, options)
+                                                    : load_part_without_images(*dataset_, of_part, options));
       add_counts(counted_labels(micro.parts.back()), micro.counts);
     }
     return micro;

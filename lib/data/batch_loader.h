@@ -35,7 +35,8 @@ struct BatchLoaderOptions {
   uint64_t seed = 0;
   bool shuffle = true;
   ops::Augmentations augmentations = {};
-  /// The device of each part; one entry per part. They outlive the loader and its batches.
+  /// The device of each part, null where its images aren't needed; one entry per part. They outlive the loader and its
+  /// batches.
   std::vector<Device*> devices = {};
   /// Which of the split's parts these are, where other processes load the others: those from this one on.
   int first_part = 0;

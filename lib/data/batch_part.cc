@@ -88,6 +88,13 @@ BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, Device*
   return part;
 }
 
+BatchPart part_of(const Dataset& dataset, std::span<const int64_t> samples, Device* device,
+                  const PartOptions& options) {
+  BatchPart part = load(dataset, samples, device, options);
+  if (!part.text.tokens.empty()) predict_masked_only(part);
+  return part;
+}
+
 BatchPart block_of(const Dataset& dataset, int64_t begin, int64_t end, Device* device) {
   DPTRAIN_CHECK(0 <= begin && begin <= end && end <= dataset.samples(), "samples {} to {} of {}", begin, end,
                 dataset.samples());
@@ -119,9 +126,12 @@ std::vector<int64_t> counted_labels(const Dataset& dataset, std::span<const int6
 
 BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
                     const PartOptions& options) {
-  BatchPart part = load(dataset, samples, &device, options);
-  if (!part.text.tokens.empty()) predict_masked_only(part);
-  return part;
+  return part_of(dataset, samples, &device, options);
+}
+
+BatchPart load_part_without_images(const Dataset& dataset, std::span<const int64_t> samples,
+                                   const PartOptions& options) {
+  return part_of(dataset, samples, nullptr, options);
 }
 
 BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device) {

@@ -58,15 +58,70 @@ RankTeam::RankTeam(const Options& options)
   if (options.world) exchange_ = options.world->exchange;
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
+  exchange_kinds();
+}
+
+void RankTeam::exchange_kinds() {
+  for (const auto& device : devices_) kinds_.push_back(device->kind());
+  if (!spans_processes()) return;
+  std::vector<DeviceKind> of_world;
+  run("exchanging the devices' kinds", [&](int rank) {
+    std::vector<int32_t> own = {static_cast<int32_t>(device(rank).kind())}, all(static_cast<size_t>(world_size()));
+    host_communicator(rank).all_gather(buffer_of(own), buffer_of(all));
+    if (rank == 0)
+      for (const int32_t kind : all) of_world.push_back(static_cast<DeviceKind>(kind));
+  });
+  kinds_ = std::move(of_world);
+}
+
+RanksOfProcesses RankTeam::processes_of(const std::vector<int>& ranks) const {
+  const RanksOfProcesses& world = *communicator_options_.world;
+  std::vector<int> processes, counts;
+  for (const int rank : ranks) {
+    const int process = world.processes[static_cast<size_t>(world.shape.process_of(rank))];
+    if (processes.empty() || processes.back() != process) {
+      processes.push_back(process);
+      counts.push_back(0);
+    }
+    ++counts.back();
+  }
+  return {.exchange = world.exchange, .processes = processes, .shape = WorldShape(counts)};
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
-  std::vector<Device*> devices;
-  for (const int rank : ranks) devices.push_back(&device(rank));
   CommunicatorOptions group_options = communicator_options_;
   group_options.link_ranks = ranks;
   group_options.world.reset();
-  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, group_options)});
+  return add_group(ranks, group_options);
+}
+
+std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& world_ranks) {
+  DPTRAIN_CHECK(std::ranges::is_sorted(world_ranks), "a group of ranks out of order");
+  const RankRun here{first_rank(), first_rank() + size()};
+  std::vector<int> own;
+  for (const int rank : world_ranks)
+    if (here.contains(rank)) own.push_back(rank - here.begin);
+  std::vector<Communicator*> of_own;
+  if (own.size() == world_ranks.size()) {
+    of_own = form_group(own);
+  } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
+    CommunicatorOptions group_options = communicator_options_;
+    group_options.world = processes;
+    if (own.empty())
+      exchange_->next_group();  // so that all processes number their groups alike
+    else
+      of_own = add_group(own, group_options);
+  }
+  std::vector<Communicator*> members;
+  auto next = of_own.begin();
+  for (const int rank : world_ranks) members.push_back(here.contains(rank) ? *next++ : nullptr);
+  return members;
+}
+
+std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, const CommunicatorOptions& options) {
+  std::vector<Device*> devices;
+  for (const int rank : ranks) devices.push_back(&device(rank));
+  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, options)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
   return members;

@@ -79,7 +79,7 @@ void Trainer::restore(const ResumePoint& resume) {
 }
 
 void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  train::load_weights(*strategy_, tensors, where);
+  train::load_weights(*strategy_, tensors, where, experiment_.job);
 }
 
 int64_t Trainer::planned_epochs() const {
@@ -135,7 +135,11 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   outcome.weights = save(directory);
   const bool within_epoch = position_.batches > 0 && !position_.reported;
   outcome.steps = position_.step;
-  if (is_main() && (within_epoch || outcome.weights_hash.empty())) outcome.weights_hash = weights_hash();
+  // All processes take part in reading the weights.
+  if (within_epoch || !outcome.last_epoch) {
+    const auto tensors = strategy_->state_dict();
+    if (is_main()) outcome.weights_hash = train::weights_hash(tensors);
+  }
   outcome.seconds = seconds_since(start);
   return outcome;
 }
@@ -180,11 +184,11 @@ std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const paral
   return Pass{.score = *score, .seconds = seconds_since(begun)};
 }
 
-std::string Trainer::weights_hash() { return train::weights_hash(strategy_->state_dict()); }
+std::vector<nn::NamedValues> Trainer::state_dict() { return strategy_->state_dict(); }
 
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
-  if (!is_main()) return {};
   const auto tensors = strategy_->state_dict();
+  if (!is_main()) return {};
   require_finite(tensors, numbers);
   return train::weights_hash(tensors);
 }

@@ -68,8 +68,8 @@ class Trainer {
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
     return run(&directory, observer, stop);
   }
-  /// The hash of the weights that this process's first device has.
-  std::string weights_hash();
+  /// As Strategy::state_dict.
+  std::vector<nn::NamedValues> state_dict();
   /// Takes these weights and running statistics. Throws 65, naming `where` and the tensor, where they are another
   /// model's.
   void load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where);
