@@ -24,12 +24,12 @@ MOST_DIFFERENCE = 0.15
 
 # One configuration a model, its data set made up in the shape of the real one, and the samples of a device.
 MODELS = {
-    "LeNet": ("lenet_1cpu", "shape: [1, 28, 28]", 256, "fp32"),
-    "ResNet-18": ("resnet18_2gpu", "shape: [1, 28, 28]", 256, "bf16"),
-    "PyramidNet": ("pyramidnet_ddp_4gpu", "shape: [3, 32, 32]", 64, "bf16"),
+    "LeNet": ("lenet_1cpu", "shape: [1, 28, 28]", 64, "fp32"),
+    "ResNet-18": ("resnet18_2gpu", "shape: [1, 28, 28]", 128, "bf16"),
+    "PyramidNet": ("pyramidnet_ddp_4gpu", "shape: [3, 32, 32]", 32, "bf16"),
     "BERT": ("bert_ddp_4gpu", "", 60, "bf16"),
 }
-COUNTS = (8, 16, 64, 256, 1024, 4096)
+COUNTS = (8, 16, 64, 512, 4096)
 LINKS = {"100 Gbit/s": "h200_100g", "200 Gbit/s": "h200_200g", "400 Gbit/s": "h200_400g", "8 x 400 Gbit/s": "h200_8x400g"}
 STRATEGIES = {
     "`ddp`": "ddp",

@@ -26,6 +26,19 @@ bool records_sums(const StepRequest& request) {
   return gpus.size() == team.devices.size() && gpus.size() > 1 && is_one_process && !team.deterministic && !team.links;
 }
 
+/// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
+BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions options, int64_t batch_samples) {
+  const size_t parts = options.devices.size();
+  const BatchSplit whole = options.split ? *options.split : BatchSplit::even(static_cast<int>(parts));
+  options.batch_size = batch_samples;
+  if (request.world_size == static_cast<int>(request.context.team.devices.size())) return options;
+  options.batch_size = whole.range(static_cast<int>(parts) - 1, batch_samples).second;
+  std::vector<int64_t> weights = whole.weights();
+  weights.resize(parts);
+  options.split = BatchSplit(weights);
+  return options;
+}
+
 /// The batches of a training, as many alive at once as there are in one: those that the strategy has been given, and
 /// those that are loaded ahead.
 class Batches {
@@ -33,7 +46,6 @@ class Batches {
   Batches(const std::shared_ptr<const Dataset>& data, const BatchLoaderOptions& options, int given)
       : loader_(data, options), whole_(std::min(options.batch_size, data->samples())), given_(given) {}
 
-  int64_t per_epoch() const { return loader_.batches_per_epoch(); }
   int64_t epoch() const { return epoch_; }
 
   /// The next one; what was returned before has to be let go of.
@@ -81,9 +93,15 @@ PlannedStep plan_step(const StepRequest& request) {
   context.team.logged =
       LoggedWorld{.ranks = request.world_size, .can_be_recorded = records_sums(request), .calls = &calls};
   const auto strategy = request.make(context);
-  Batches batches(request.data, request.loader(*strategy), context.replica.steps_in_flight);
+  const BatchLoaderOptions loaded = request.loader(*strategy);
+  const int64_t samples = request.data->samples(), batch_samples = std::min(loaded.batch_size, samples);
+  Batches batches(request.data, of_ranks_there(request, loaded, batch_samples), context.replica.steps_in_flight);
 
-  PlannedStep plan{.world_size = request.world_size, .steps_per_epoch = batches.per_epoch(), .ranks = {}, .store = {}};
+  PlannedStep plan{.world_size = request.world_size,
+                   .batch_samples = batch_samples,
+                   .steps_per_epoch = (samples + batch_samples - 1) / batch_samples,
+                   .ranks = {},
+                   .store = {}};
   plan.ranks.resize(ranks);
   for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
   std::shared_ptr<const Batch> batch;
@@ -92,7 +110,6 @@ PlannedStep plan_step(const StepRequest& request) {
       batch.reset();
       batch = batches.next();
     }
-    plan.batch_samples = batch->samples;
     for (size_t r = 0; r < ranks; ++r) {
       strategy->device(static_cast<int>(r)).operator_log()->clear();
       calls[r].clear();
