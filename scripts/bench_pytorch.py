@@ -92,7 +92,7 @@ def run(rank, a, meeting):
     net = MODELS[a.model]().to(a.device)
     trained = net
     if a.ranks > 1:
-        dist.init_process_group("gloo", init_method=f"file://{meeting}/ranks", rank=rank, world_size=a.ranks)
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=a.ranks)
         trained = torch.nn.parallel.DistributedDataParallel(net)
     if a.fast:
         net.to(memory_format=torch.channels_last)
@@ -145,6 +145,8 @@ def main():
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     p.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="fp32", help="bf16 is autocast's")
     p.add_argument("--ranks", type=int, default=1, help="processes on the CPU, with the threads and the batch split over them")
+    p.add_argument("--rank", type=int, help="this process is one of --ranks, which are started one by one, on several hosts")
+    p.add_argument("--meet", help="with --rank: where they meet, tcp://ADDRESS:PORT of rank 0's host; GLOO_SOCKET_IFNAME names the network")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--batch", type=int, default=64)
     p.add_argument("--fast", action="store_true", help="channels-last and torch.compile")
@@ -163,11 +165,13 @@ def main():
         sys.exit("bench_pytorch: --ranks is for --device cpu")
     if a.batch % a.ranks != 0:
         sys.exit(f"bench_pytorch: a batch of {a.batch} can't be split over {a.ranks} ranks evenly")
-    if a.ranks == 1:
-        run(0, a, None)
+    if (a.rank is None) != (a.meet is None):
+        sys.exit("bench_pytorch: --rank and --meet belong together")
+    if a.ranks == 1 or a.rank is not None:
+        run(a.rank or 0, a, a.meet)
         return
-    with tempfile.TemporaryDirectory() as meeting:
-        torch.multiprocessing.spawn(run, (a, meeting), a.ranks)
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(run, (a, f"file://{folder}/ranks"), a.ranks)
 
 
 if __name__ == "__main__":

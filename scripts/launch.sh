@@ -3,8 +3,9 @@
 # prints the lines that it runs. Where srun starts jobs, it needs no wrapper.
 #
 # Usage: scripts/launch.sh [OPTION ...] -- dptrain --config F [ARGUMENT ...]
-#   -n N                 processes; by default one a host
-#   -s N                 servers of kvstore: dist_sync; 0, as this version has none
+#   -n N                 processes that train; by default one a host
+#   -s N                 beside them so many servers of a kvstore of type dist_*, and its scheduler, in turn on the hosts: adds
+#                        --set strategy.servers=N to the command. By default 0, a server in each process that trains
 #   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host; by default this one.
 #                        mpirun reaches them by ssh, which must ask for no password
 #   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, and work there
@@ -24,6 +25,7 @@ fail() {
 }
 
 processes=
+servers=0
 hosts=
 sync_folder=
 restarts=0
@@ -39,7 +41,10 @@ while (($# > 0)); do
           [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || fail 64 "-n needs a number of at least 1, got '$2'"
           processes=$2
           ;;
-        -s) [[ $2 == 0 ]] || fail 64 "-s $2: servers of kvstore: dist_sync are not part of this version; leave out -s" ;;
+        -s)
+          [[ $2 =~ ^[0-9]{1,4}$ ]] || fail 64 "-s needs a number of servers, got '$2'"
+          servers=$((10#$2))
+          ;;
         -H) hosts=$2 ;;
         --sync-dst-dir) sync_folder=$2 ;;
         --max-restarts)
@@ -164,10 +169,25 @@ list=
 for i in "${!names[@]}"; do list+=,${names[i]}:${counts[i]}; done
 [[ -z $list ]] || launcher+=(-H "${list#,}")
 [[ -z $sync_folder ]] || launcher+=(--wdir "$sync_folder")
+exports=()
 while read -r variable; do
-  [[ ! $variable =~ ^(DPTRAIN|NCCL|OMP)_|^LD_LIBRARY_PATH$ ]] || launcher+=(-x "$variable")
+  [[ ! $variable =~ ^(DPTRAIN|NCCL|OMP)_|^LD_LIBRARY_PATH$ ]] || exports+=(-x "$variable")
 done < <(compgen -e)
-launcher+=(-n "$processes")
+launcher+=("${exports[@]}" -n "$processes")
+((servers == 0)) || command+=(--set "strategy.servers=$servers")
+
+# Of the servers and their scheduler, what stands behind the command of the processes that train.
+server_contexts() {
+  contexts=()
+  ((servers > 0)) || return 0
+  local i
+  for ((i = 0; i <= servers; ++i)); do
+    contexts+=(:)
+    ((${#names[@]} == 0)) || contexts+=(-H "${names[i % ${#names[@]}]}")
+    [[ -z $sync_folder ]] || contexts+=(--wdir "$sync_folder")
+    contexts+=("${exports[@]}" -n 1 "${command[@]}")
+  done
+}
 
 # The run's directory, as the command names it.
 directory=
@@ -213,7 +233,8 @@ resumed_command() {
 for ((restart = 0; ; ++restart)); do
   : > "$scratch/start"
   status=0
-  run "${launcher[@]}" "${command[@]}" || status=$?
+  server_contexts
+  run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
   status=$(exit_code "$status")
   if ((status != 75 || restart == restarts)) || [[ $stopping == true ]]; then exit "$status"; fi
   echo "launch: a process was lost; starting again, $((restart + 1)) of $restarts" >&2

@@ -10,6 +10,8 @@
 #include "config/config_document.h"
 #include "device/cpu_device.h"
 #include "output.h"
+#include "parallel/store_scheduler.h"
+#include "parallel/store_server.h"
 #include "program.h"
 #include "train/config_difference.h"
 
@@ -93,9 +95,19 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     throw Error(ExitCode::ranks_disagree,
                 fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
                             differing[0].values[0], name_of(0), differing[0].values[1], name_of(process())));
+  const auto servers = experiment.strategy.store_servers;
+  roles_ = parallel::store_roles(processes(), servers.value_or(0));
+  if (servers)
+    store_links_ = std::make_shared<parallel::StoreLinks>(parallel::make_store_links(*exchange_, roles_, kRank_s));
+  if (static_cast<int>(roles_.workers.size()) < processes()) {
+    group_.reset();
+    if (!is_worker()) {
+      exchange_->next_group();
+      return;
+    }
+    group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kRank_s);
+  }
   agree_on("devices compute on", computes_on(experiment.devices));
-  std::vector<int> all(static_cast<size_t>(processes()));
-  std::iota(all.begin(), all.end(), 0);
   std::vector<std::string> own;
   for (const DeviceId& device : experiment.devices) own.push_back(device.name());
   std::vector<train::RankPlace> places;
@@ -105,10 +117,12 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
       places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(p)].host});
     ++p;
   }
-  training_.emplace(train::TrainingJob{
-      .group = *group_,
-      .ranks = {.exchange = exchange_.get(), .processes = all, .shape = WorldShape(experiment.devices_of_processes)},
-      .places = places});
+  training_.emplace(train::TrainingJob{.group = *group_,
+                                       .ranks = {.exchange = exchange_.get(),
+                                                 .processes = roles_.workers,
+                                                 .shape = WorldShape(experiment.devices_of_processes)},
+                                       .places = places,
+                                       .store_links = store_links_});
   experiment.job = &*training_;
 }
 
@@ -124,6 +138,14 @@ void JobSession::agree_on(const std::string& what, const std::string& own) {
   }
   throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
                                                     name_of(0), own, name_of(process())));
+}
+
+void JobSession::serve(const train::Experiment& experiment) {
+  parallel::StoreLinks& links = *store_links_;
+  for (parallel::ServerLinks& server : links.servers)
+    parallel::serve_store(std::move(server), experiment.store_server(kRank_s));
+  if (!links.to_workers.empty())
+    parallel::StoreScheduler(std::move(links.to_workers), experiment.strategy.max_staleness, kRank_s).wait();
 }
 
 std::string JobSession::name_of(int process) const {

@@ -30,8 +30,13 @@ class JobSession {
   train::ConfigJob config_job();
   /// All processes have read their configuration. Throws 76, naming the first key that differs and both values, where
   /// it isn't the same one, or builds differ; keys that may differ by host aside. Where there are several processes the
-  /// experiment is part of the job from now on. `config`: the resolved one, as YAML.
+  /// experiment is part of the job from now on, and those that don't train call nothing of what follows but `serve` and
+  /// the ends. `config`: the resolved one, as YAML.
   void agree_on(const std::string& config, train::Experiment& experiment);
+  /// Whether this process trains, rather than being a server of a key-value store, or its scheduler, alone.
+  bool is_worker() const { return roles_.is_worker(process()) || !job_; }
+  /// Is a server, or the scheduler. Blocks until the workers have ended.
+  void serve(const train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.
   void agree_on(const std::string& what, const std::string& own);
   /// What the main process says, on all of them.
@@ -49,7 +54,9 @@ class JobSession {
 
   std::unique_ptr<Job> job_;  ///< none where the process was started alone
   std::unique_ptr<ProcessExchange> exchange_;
-  std::unique_ptr<ProcessGroup> group_;
+  std::unique_ptr<ProcessGroup> group_;  ///< of all, then of those that train; null where this one doesn't
+  parallel::StoreRoles roles_;
+  std::shared_ptr<parallel::StoreLinks> store_links_;
   std::optional<train::TrainingJob> training_;
 };
 

@@ -69,6 +69,9 @@ void require_plannable(const train::Experiment& experiment, const std::string& w
   if (strategy == "model_parallel" || strategy == "hybrid")
     refuse(where + ": strategy", "plans of pipelines are not in this version", strategy,
            "plan single, data_parallel, ddp or kvstore");
+  if (experiment.strategy.store_servers)
+    refuse(where + ": strategy", "plans of a store on servers are not in this version", "kvstore of a type dist_*",
+           "plan {name: kvstore, type: device}");
   if (experiment.shards > 0)
     refuse(where + ": shards", "plans of logical shards are not in this version", fmt::format("{}", experiment.shards),
            "write --set shards=0");

@@ -7,10 +7,13 @@
 
 namespace dptrain::app {
 
-ReadExperiment::ReadExperiment(const ConfigFlags& flags, const train::ConfigJob& job)
+ReadExperiment::ReadExperiment(const ConfigFlags& flags, train::ConfigJob job)
     : config(flags.load()),
       session(config,
-              [&](ConfigReader& reader) { experiment = train::read_experiment(reader, flags.default_name(), job); }),
+              [&](ConfigReader& reader) {
+                if (job.processes > 1) job.store_servers = train::store_servers_of(config);
+                experiment = train::read_experiment(reader, flags.default_name(), job);
+              }),
       dumped(flags.dump_config) {
   if (dumped && job.process == 0)
     write_output(

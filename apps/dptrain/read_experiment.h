@@ -8,7 +8,7 @@ namespace dptrain::app {
 
 /// The experiment that a command's configuration describes, and how it was read.
 struct ReadExperiment {
-  explicit ReadExperiment(const ConfigFlags& flags, const train::ConfigJob& job = {});
+  explicit ReadExperiment(const ConfigFlags& flags, train::ConfigJob job = {});
 
   ConfigNode config;  ///< the file with its overrides
   train::Experiment experiment;

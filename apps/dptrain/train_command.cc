@@ -99,6 +99,10 @@ int TrainRun::run() {
   if (read_.dumped) return 0;
   config_ = read_.session.resolved_yaml();
   job_.agree_on(config_, experiment());
+  if (!job_.is_worker()) {
+    job_.serve(experiment());
+    return 0;
+  }
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
   const Datasets data = experiment().dataset.open();

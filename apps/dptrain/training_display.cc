@@ -193,6 +193,11 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
                   100 * train.score.accuracy(), test, train.seconds, grouped(train.samples_per_s())));
 }
 
+void TrainingDisplay::on_warning(const std::string& text) {
+  clear_line();
+  write_message(fmt::format("dptrain: warning: {}\n", text));
+}
+
 void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory) {
   if (outcome.last_epoch) {
     const train::EpochMetrics& last = *outcome.last_epoch;

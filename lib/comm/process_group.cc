@@ -13,14 +13,21 @@ CommBuffer bytes_of(std::string& text) {
   return {.data = text.data(), .elements = static_cast<int64_t>(text.size()), .dtype = DType::u8};
 }
 
-}  // namespace
-
-ProcessGroup::ProcessGroup(ProcessExchange& exchange, double timeout_s) {
+std::vector<int> all_of(const ProcessExchange& exchange) {
   std::vector<int> all(static_cast<size_t>(exchange.processes()));
   std::iota(all.begin(), all.end(), 0);
-  const WorldShape shape(std::vector<int>(all.size(), 1));
+  return all;
+}
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(ProcessExchange& exchange, double timeout_s)
+    : ProcessGroup(exchange, all_of(exchange), timeout_s) {}
+
+ProcessGroup::ProcessGroup(ProcessExchange& exchange, const std::vector<int>& processes, double timeout_s) {
+  const WorldShape shape(std::vector<int>(processes.size(), 1));
   communicator_ = std::move(
-      make_process_communicators({.exchange = &exchange, .processes = all, .shape = shape}, timeout_s).front());
+      make_process_communicators({.exchange = &exchange, .processes = processes, .shape = shape}, timeout_s).front());
 }
 
 int ProcessGroup::largest(int value) {

@@ -14,7 +14,10 @@ namespace dptrain {
 /// does.
 class ProcessGroup {
  public:
+  /// Of all processes of the job.
   ProcessGroup(ProcessExchange& exchange, double timeout_s);
+  /// Of these, by their numbers in the job, of which the first is the main one. The others call `next_group` instead.
+  ProcessGroup(ProcessExchange& exchange, const std::vector<int>& processes, double timeout_s);
 
   int process() const { return communicator_->rank(); }
   int processes() const { return communicator_->size(); }

@@ -101,7 +101,7 @@ class BatchLoader::Worker {
   }
 
   void prepare_epoch(uint64_t generation, int64_t epoch, int64_t first_batch) {
-    const std::vector<int64_t> order = epoch_order(dataset_->samples(), options_.seed, epoch, options_.shuffle);
+    const std::vector<int64_t> order = order_of(epoch);
     for (int64_t first = first_batch * options_.batch_size; first < dataset_->samples(); first += options_.batch_size) {
       {
         std::unique_lock lock(mutex_);
@@ -114,6 +114,17 @@ class BatchLoader::Worker {
       ready_.push_back(std::move(batch));
       changed_.notify_all();
     }
+  }
+
+  std::vector<int64_t> order_of(int64_t epoch) const {
+    const EpochKey key{.seed = options_.seed, .epoch = epoch, .shuffle = options_.shuffle};
+    if (options_.parts_of_processes.empty()) return epoch_order(dataset_->samples(), key);
+    return partitioned_epoch_order(dataset_->samples(),
+                                   {.batch_size = options_.batch_size,
+                                    .micro_batches = options_.micro_batches,
+                                    .split = split_,
+                                    .parts_of_processes = options_.parts_of_processes},
+                                   key);
   }
 
   /// The epoch that is being prepared.

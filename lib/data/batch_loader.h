@@ -41,6 +41,8 @@ struct BatchLoaderOptions {
   int first_part = 0;
   /// How a micro-batch's samples are shared out among all parts; by default evenly among the devices.
   std::optional<BatchSplit> split = {};
+  /// How many of the split's parts each process has, where each has samples of its own (see epoch_order.h).
+  std::vector<int> parts_of_processes = {};
   /// Batches prepared ahead of the one in use.
   int batches_ahead = 2;
 };

@@ -95,7 +95,7 @@ DatasetSpec read_cifar10(ConfigReader& config, const DatasetRequest&) {
       config.optional_path("dir", "the folder of its six .bin files; by default found by itself");
   const DatasetOptions options = read_dataset_options(config, 3);
   DatasetSpec spec;
-  spec.shuffle = options.shuffle;
+  spec.order = options.order;
   spec.open = [dir, options] {
     if (dir) return read_cifar10_files(*dir, options);
     std::vector<std::filesystem::path> folders = in_dataset_roots("cifar-10-batches-bin");

@@ -1,5 +1,8 @@
 #include "data/dataset_options.h"
 
+#include <string>
+#include <vector>
+
 namespace dptrain {
 
 DatasetLimits read_limits(ConfigReader& config) {
@@ -7,8 +10,15 @@ DatasetLimits read_limits(ConfigReader& config) {
           .test = config.optional_integer("test_limit", {.min = 1, .help = "test on the first so many samples"})};
 }
 
-bool read_shuffle(ConfigReader& config) {
-  return config.boolean("shuffle", true, "a new order each epoch, keyed by the seed");
+SampleOrder read_sample_order(ConfigReader& config) {
+  SampleOrder order{.shuffle = config.boolean("shuffle", true, "a new order each epoch, keyed by the seed")};
+  const std::vector<std::string> partitions = {"auto", "global", "by_process"};
+  const std::string partition =
+      config.one_of("partition", partitions, "auto",
+                    "of the samples over several processes: none, every batch is drawn from all of them; or each "
+                    "process has a part of its own, shuffled inside, as is the default with kvstore's types dist_*");
+  if (partition != "auto") order.by_process = partition == "by_process";
+  return order;
 }
 
 DatasetOptions read_dataset_options(ConfigReader& config, int64_t channels) {
@@ -16,7 +26,7 @@ DatasetOptions read_dataset_options(ConfigReader& config, int64_t channels) {
   return {.limit = limits.train,
           .test_limit = limits.test,
           .normalization = read_normalization(config, channels),
-          .shuffle = read_shuffle(config)};
+          .order = read_sample_order(config)};
 }
 
 }  // namespace dptrain

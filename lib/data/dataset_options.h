@@ -17,8 +17,17 @@ struct DatasetLimits {
 
 /// Reads `limit` and `test_limit`.
 DatasetLimits read_limits(ConfigReader& config);
-/// Reads `shuffle`.
-bool read_shuffle(ConfigReader& config);
+
+/// What decides in which order an epoch goes through a data set.
+struct SampleOrder {
+  bool shuffle = true;
+  /// Each process has a contiguous part of the samples (see epoch_order.h), or all train on all of them; nothing where
+  /// the strategy decides.
+  std::optional<bool> by_process = {};
+};
+
+/// Reads `shuffle` and `partition`.
+SampleOrder read_sample_order(ConfigReader& config);
 
 /// What every data set of images takes.
 struct DatasetOptions {
@@ -26,10 +35,10 @@ struct DatasetOptions {
   std::optional<int64_t> limit = {};
   std::optional<int64_t> test_limit = {};
   Normalization normalization = {};
-  bool shuffle = true;
+  SampleOrder order = {};
 };
 
-/// Reads `limit`, `test_limit`, `normalize` and `shuffle` of a data set with `channels` channels.
+/// Reads these of a data set with `channels` channels.
 DatasetOptions read_dataset_options(ConfigReader& config, int64_t channels);
 
 inline int64_t limited(int64_t samples, std::optional<int64_t> limit) {

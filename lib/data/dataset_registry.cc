@@ -29,9 +29,9 @@ constexpr std::array kDatasets = {
     DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
 };
 
-/// Options that say where samples lie and how many of them are taken, not what one is.
-constexpr std::array<std::string_view, 6> kPlacesAndCounts = {"dir",        "files",   "limit",
-                                                              "test_limit", "samples", "test_samples"};
+/// Options that say where samples lie and which of them are taken by whom, not what one is.
+constexpr std::array<std::string_view, 7> kPlacesAndCounts = {"dir",     "files",        "limit",    "test_limit",
+                                                              "samples", "test_samples", "partition"};
 
 bool is_place_or_count(const ResolvedOptions::value_type& option) {
   return std::ranges::find(kPlacesAndCounts, option.first) != kPlacesAndCounts.end();

@@ -9,15 +9,17 @@
 
 #include "config/config_reader.h"
 #include "data/dataset.h"
+#include "data/dataset_options.h"
 
 namespace dptrain {
 
 /// A data set that a configuration names, with its options read but no file opened yet.
 struct DatasetSpec {
   std::string name = {};
-  bool shuffle = true;
+  SampleOrder order = {};
   bool has_images = true;  ///< its samples are images, which can be augmented
-  /// What its samples and their order follow from, but for files: what it was read with, without places and counts.
+  /// What its samples and their order follow from, but for files: what it was read with, without places, counts and
+  /// partition.
   ResolvedOptions options = {};
   /// Opens and checks everything: throws 66 where files are missing, 65 for what they hold, before any device is
   /// opened.

@@ -24,7 +24,7 @@ DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
   const std::optional<std::filesystem::path> dir = config.optional_path("dir", source.dir_help);
   const DatasetOptions options = read_dataset_options(config, 1);
   DatasetSpec spec;
-  spec.shuffle = options.shuffle;
+  spec.order = options.order;
   spec.open = [source, dir, options] {
     return read_idx_dataset(dir ? *dir : find_dataset_folder(source.name, source.folders, has_idx_files, source.advice),
                             options);

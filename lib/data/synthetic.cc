@@ -107,7 +107,7 @@ DatasetSpec read_images(ConfigReader& config, uint64_t seed, int64_t samples, in
                    fmt::format("{:.0f} bytes", bytes), "ask for fewer samples or smaller images");
 
   DatasetSpec spec;
-  spec.shuffle = options.shuffle;
+  spec.order = options.order;
   spec.open = [train, test, normalization = options.normalization] {
     return Datasets{.train = std::make_shared<ByteImages>(make_synthetic(train), normalization),
                     .test = std::make_shared<ByteImages>(make_synthetic(test), normalization)};

@@ -40,7 +40,7 @@ TokenizedLines make_synthetic_text(const SyntheticTextOptions& options) {
 DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, const SampleCounts& samples) {
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
-  spec.shuffle = read_shuffle(config);
+  spec.order = read_sample_order(config);
   const bool full = config.boolean("full", false, "text only: every sample fills the sequence");
   spec.has_images = false;
   spec.open = [full, seed = request.seed, text = *request.text, train = limited(samples.train, limits.train),

@@ -56,7 +56,7 @@ DatasetSpec read_text(ConfigReader& config, const DatasetRequest& request) {
       config.number("test_share", 0.05, {.min = 0, .max = 1, .help = "of the lines, the last ones, are the test part"});
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
-  spec.shuffle = read_shuffle(config);
+  spec.order = read_sample_order(config);
   spec.has_images = false;
   spec.open = [files = std::move(files), vocabulary, sequence, test_share, limits, seed = request.seed] {
     const auto lines = read_tokens(files.empty() ? own_text() : files, vocabulary);

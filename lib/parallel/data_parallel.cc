@@ -1,5 +1,6 @@
 #include "parallel/data_parallel.h"
 
+#include <numeric>
 #include <utility>
 
 #include "ops/reorder.h"
@@ -15,21 +16,53 @@ CommBuffer nothing(DType dtype) { return {.dtype = dtype}; }
 DataParallel::DataParallel(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(context, [](int rank) { return rank == 0; }),
       options_(options),
-      steps_(team(), context.replica.steps_in_flight) {}
-
-void DataParallel::share_weights(int rank) {
-  const nn::Model& model = replica(rank).model();
-  broadcast_from_first(rank, model.weights());
-  replica(rank).model().refresh_copies();
-  if (const Tensor scale = replica(rank).loss_scale_block(); scale.defined()) broadcast_from_first(rank, scale);
-  broadcast_from_first(rank, model.running_states());
+      ranks_of_processes_({ranks()}),
+      steps_(team(), context.replica.steps_in_flight) {
+  std::vector<int> own(static_cast<size_t>(ranks()));
+  std::iota(own.begin(), own.end(), 0);
+  if (!team().spans_processes()) {
+    for (const int rank : own) process_.push_back(&team().communicator(rank));
+    return;
+  }
+  process_ = team().form_group(own);
+  const RanksOfProcesses& world = *context.team.world;
+  place_ = world.place();
+  ranks_of_processes_.clear();
+  for (int process = 0; process < world.shape.processes(); ++process)
+    ranks_of_processes_.push_back(world.shape.ranks_of(process).size());
 }
 
-std::vector<BatchPart> DataParallel::shares_of(const BatchPart& whole) {
+void DataParallel::replicate(int rank) {
+  nn::Model& model = replica(rank).model();
+  const auto from_first = [&](const Tensor& tensor) {
+    if (tensor.elements() > 0) process(rank).broadcast(comm_buffer(tensor), 0);
+  };
+  from_first(model.weights());
+  model.refresh_copies();
+  if (const Tensor scale = replica(rank).loss_scale_block(); scale.defined()) from_first(scale);
+  from_first(model.running_states());
+}
+
+void DataParallel::share_weights(int rank) {
+  replicate(rank);
+  // The processes made the same updates; only the running statistics of the batch norms are each one's own.
+  if (team().spans_processes()) broadcast_from_first(rank, replica(rank).model().running_states());
+}
+
+void DataParallel::sum_gradients(int rank) {
+  const CommBuffer gradients = comm_buffer(replica(rank).model().gradients());
+  if (team().spans_processes())
+    team().communicator(rank).all_reduce(gradients);
+  else
+    team().communicator(rank).reduce(gradients, 0);
+}
+
+std::vector<BatchPart> DataParallel::shares_of(const MicroBatch& micro) {
   std::vector<BatchPart> shares;
+  const int64_t first = split().range(first_rank(), micro.samples).first;
   for (int rank = 0; rank < ranks(); ++rank) {
-    const auto [begin, end] = split().range(rank, whole.samples());
-    shares.push_back(parallel::share_of(whole, begin, end));
+    const auto [begin, end] = split().range(first_rank() + rank, micro.samples);
+    shares.push_back(parallel::share_of(micro.parts[0], begin - first, end - first));
   }
   return shares;
 }
@@ -40,8 +73,18 @@ std::vector<Device*> DataParallel::batch_devices() {
 }
 
 BatchSplit DataParallel::batch_split() {
-  return replica(0).has_shards() ? ReplicatedStrategy::batch_split() : BatchSplit::even(1);
+  if (replica(0).has_shards()) return ReplicatedStrategy::batch_split();
+  // A process's part is what its ranks share.
+  std::vector<int64_t> weights;
+  auto rank = split().weights().begin();
+  for (const int of_process : ranks_of_processes_) {
+    weights.push_back(std::accumulate(rank, rank + of_process, int64_t{0}));
+    rank += of_process;
+  }
+  return BatchSplit(weights);
 }
+
+int DataParallel::first_part() { return replica(0).has_shards() ? ReplicatedStrategy::first_part() : place_; }
 
 void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
   count_samples(*batch);
@@ -50,7 +93,7 @@ void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNu
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(*batch, rank);
     own.begin_step(parts, numbers, StepTotals::of(*batch));
-    communicate(rank, [&] { share_weights(rank); });
+    communicate(rank, [&] { replicate(rank); });
     own.forward_backward(parts, {});
     reduce_and_update(rank);
     statistics(rank).end_step(parts, batch->samples);
@@ -60,7 +103,7 @@ void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNu
 
 void DataParallel::reduce_and_update(int rank) {
   Replica& own = replica(rank);
-  communicate(rank, [&] { team().communicator(rank).reduce(comm_buffer(own.model().gradients()), 0); });
+  communicate(rank, [&] { sum_gradients(rank); });
   own.exchange().stamp(StepExchange::Point::reduced);
   if (rank == 0) own.update();
   own.exchange().stamp(StepExchange::Point::updated);
@@ -71,7 +114,7 @@ void DataParallel::train_step(std::shared_ptr<const Batch> batch, const StepNumb
   if (replica(0).has_shards()) return train_shards(std::move(batch), numbers);
   const auto step = std::make_shared<Shared>(Shared{.batch = std::move(batch)});
   for (const MicroBatch& micro : step->batch->micro_batches) {
-    step->shares.push_back(shares_of(micro.parts[0]));
+    step->shares.push_back(shares_of(micro));
     const auto& shares = step->shares.back();
     for (int rank = 0; rank < ranks(); ++rank) count_samples(rank, shares[static_cast<size_t>(rank)].samples());
   }
@@ -93,7 +136,7 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
     own.begin_step(parts, numbers, StepTotals::of(batch),
                    rank == options_.output_rank ? KeptResults::of(step.all) : KeptResults());
   exchange.stamp(StepExchange::Point::begun);
-  communicate(rank, [&] { share_weights(rank); });
+  communicate(rank, [&] { replicate(rank); });
   own.model().forget_gradients();
   Places places;
   places.own.rows.resize(batch.counts.size());
@@ -106,7 +149,7 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
         places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
   }
   exchange.stamp(StepExchange::Point::computed);
-  communicate(rank, [&] { team().communicator(rank).reduce(comm_buffer(own.model().gradients()), 0); });
+  communicate(rank, [&] { sum_gradients(rank); });
   exchange.stamp(StepExchange::Point::reduced);
   if (rank == 0) own.update();
   exchange.stamp(StepExchange::Point::updated);
@@ -133,7 +176,7 @@ Replica::Samples DataParallel::scattered(int rank, const BatchPart& whole, const
   const Tensor part =
       Tensor::empty(own.device(), {share.samples(), image[0], image[1], image[2]}, {.dtype = own.dtype()});
   communicate(rank, [&] {
-    team().communicator(rank).scatter(rank == 0 ? comm_buffer(images) : nothing(part.dtype()), comm_buffer(part), 0);
+    process(rank).scatter(rank == 0 ? comm_buffer(images) : nothing(part.dtype()), comm_buffer(part), 0);
   });
   return {.x = part,
           .text = {},
@@ -180,7 +223,7 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
 std::vector<Tape::Root> DataParallel::roots_of_gathered(int rank, const std::vector<Variable>& outputs,
                                                         const std::vector<BatchPart>& shares, const Places& places) {
   Replica& own = replica(rank);
-  Communicator& communicator = team().communicator(rank);
+  Communicator& communicator = process(rank);
   const BatchPart& share = shares[static_cast<size_t>(rank)];
   const bool output = rank == options_.output_rank;
   std::vector<Tensor> gathered, gathered_gradients;

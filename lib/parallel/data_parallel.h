@@ -16,20 +16,30 @@ enum class Criterion {
 /// `output_device`, where the loss is computed; its gradient is cut again, every device runs backward, and the
 /// gradients are summed on the first device, which alone has an optimizer. The memory of the devices shows who does the
 /// extra work. With a parallel criterion outputs stay where they are, and no device holds those of others.
+///
+/// Of several processes each does that over its own devices, and gradients are summed over all: DataParallel inside a
+/// host, DDP between hosts.
 class DataParallel final : public ReplicatedStrategy {
  public:
   struct Options {
     Criterion criterion = Criterion::gathered;
-    int output_rank = 0;  ///< where outputs are gathered: a position in the device list
+    int output_rank = 0;  ///< where outputs are gathered: a position in the process's device list
   };
   DataParallel(const StrategyContext& context, const Options& options);
 
   std::vector<Device*> batch_devices() override;
   BatchSplit batch_split() override;
+  int first_part() override;
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
+  /// Makes the weights and running statistics of the process's first device those of all of its devices.
+  void replicate(int rank);
+  /// Sums gradients over all devices of all processes: on the first one of each.
+  void sum_gradients(int rank);
+  /// A rank's end of the communicator of the process's ranks.
+  Communicator& process(int rank) { return *process_[static_cast<size_t>(rank)]; }
   /// A step of logical shards, whose samples come to every device from the host, and whose losses are computed there.
   void train_shards(std::shared_ptr<const Batch> batch, const StepNumbers& numbers);
   /// A step's samples and how the ranks share them.
@@ -43,8 +53,8 @@ class DataParallel final : public ReplicatedStrategy {
   void reduce_and_update(int rank);
   /// Does `transfer` on a rank's thread, which counts as communication.
   void communicate(int rank, const std::function<void()>& transfer);
-  /// Every rank's share of a micro-batch.
-  std::vector<BatchPart> shares_of(const BatchPart& whole);
+  /// The share of each of the process's ranks of a micro-batch.
+  std::vector<BatchPart> shares_of(const MicroBatch& micro);
   /// The part of `whole`'s samples that a rank computes, on its device.
   Replica::Samples scattered(int rank, const BatchPart& whole, const BatchPart& share, const Replica::Place& place);
   /// Adds the gradients of a rank's share of a micro-batch. `places`: where it begins among the rank's own shares, and
@@ -62,6 +72,9 @@ class DataParallel final : public ReplicatedStrategy {
                                    const std::vector<int64_t>& all_rows);
 
   Options options_;
+  std::vector<int> ranks_of_processes_;  ///< how many each has
+  int place_ = 0;                        ///< of this process among them
+  std::vector<Communicator*> process_;   ///< by rank
   StepsUnderWay steps_;
 };
 

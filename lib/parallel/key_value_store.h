@@ -50,6 +50,8 @@ class KeyValueStore {
   void init(std::vector<StoreKey> keys);
   const std::vector<StoreKey>& keys() const { return keys_; }
 
+  /// Before the first push of a step: what its update goes by, but for what gradients will show. Doesn't block.
+  virtual void begin_step(const optim::OptimizerStep&) {}
   /// Gives the store this rank's gradient of a key, which is complete, and goes on: the sum is computed while ranks do
   /// other things. The gradient is to be left alone until `wait_for_pushes`.
   void push(const std::string& key);

@@ -1,5 +1,8 @@
 #include "parallel/kvstore.h"
 
+#include <algorithm>
+#include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "parallel/device_key_value_store.h"
@@ -7,16 +10,29 @@
 
 namespace dptrain::parallel {
 
+const char* store_type_name(StoreOptions::Type type) {
+  switch (type) {
+    case StoreOptions::Type::device: return "device";
+    case StoreOptions::Type::local: return "local";
+    case StoreOptions::Type::dist_sync: return "dist_sync";
+    case StoreOptions::Type::dist_device_sync: return "dist_device_sync";
+    case StoreOptions::Type::dist_async: return "dist_async";
+  }
+  return "";
+}
+
 KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
     : ReplicatedStrategy(context, [](int) { return false; }),
       options_(options),
       ends_(static_cast<size_t>(ranks())),
       reported_(ends_.size()),
-      steps_(team(), context.replica.steps_in_flight) {
+      // How far a process is ahead of others is counted in steps that it is done with.
+      steps_(team(), options.is_asynchronous() ? 1 : context.replica.steps_in_flight) {
   for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
   std::shared_ptr<StoreMemory> memory;
   if (options.type == StoreOptions::Type::local)
     memory = std::make_shared<StoreMemory>(ranks(), context.team.threads.front(), context.team.logged.has_value());
+  if (options.is_dist()) connect(context);
   team().run("start", [&](int rank) {
     const StoreContext of_rank{.model = replica(rank).model(),
                                .communicator = team().communicator(rank),
@@ -25,12 +41,68 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
                                .clip_norm = context.replica.clip_norm,
                                .observer = context.replica.observer};
     auto& made = ends_[static_cast<size_t>(rank)];
-    if (memory != nullptr)
+    if (options.is_dist())
+      made = std::make_unique<DistKeyValueStore>(of_rank, dist_context(rank));
+    else if (memory != nullptr)
       made = std::make_unique<LocalKeyValueStore>(of_rank, team().host_communicator(rank), memory);
     else
       made = std::make_unique<DeviceKeyValueStore>(of_rank, options.placement);
     made->init(keys_of(replica(rank).model()));
   });
+}
+
+void KvStore::connect(const StrategyContext& context) {
+  const WorldShape shape = context.team.world ? context.team.world->shape : WorldShape({ranks()});
+  const int worker = context.team.world ? context.team.world->place() : 0;
+  StoreLinks links = context.store_links ? std::move(*context.store_links)
+                                         : make_store_links(std::max(1, options_.servers), context.team.timeout_s);
+  const int servers = static_cast<int>(links.to_servers.size());
+  const std::vector<StoreKey> keys = keys_of(replica(0).model());
+  const std::vector<StoreSlice> slices = slice_keys(keys, servers, options_.placement);
+  const bool waits_for_apply = context.replica.precision == Precision::fp16;
+  for (ServerLinks& server : links.servers)
+    servers_.push_back(std::make_unique<StoreServer>(StoreServerOptions{.slices = slices,
+                                                                        .widths = pushed_widths(shape),
+                                                                        .optimizer = context.replica.optimizer,
+                                                                        .clip_norm = context.replica.clip_norm,
+                                                                        .is_asynchronous = options_.is_asynchronous(),
+                                                                        .waits_for_apply = waits_for_apply,
+                                                                        .timeout_s = context.team.timeout_s},
+                                                     std::move(server)));
+  if (!links.to_workers.empty())
+    scheduler_ =
+        std::make_unique<StoreScheduler>(std::move(links.to_workers), options_.max_staleness, context.team.timeout_s);
+  to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
+  to_servers_ = std::move(links.to_servers);
+  if (servers_.empty() && worker == 0) tell_slices(to_servers_, slices);
+  std::vector<Communicator*> to_servers;
+  for (const auto& link : to_servers_) to_servers.push_back(link.get());
+
+  std::vector<int> all(static_cast<size_t>(ranks()));
+  std::iota(all.begin(), all.end(), 0);
+  process_ = team().form_group(all);
+  std::vector<RankRun> subtrees = shape.whole_subtrees(worker);
+  for (RankRun& subtree : subtrees) subtree = {subtree.begin - first_rank(), subtree.end - first_rank()};
+  // Of CPU workers the devices' memory is the host's.
+  const bool on_devices =
+      options_.type == StoreOptions::Type::dist_device_sync && team().device(0).kind() != DeviceKind::cpu;
+  subtrees_.resize(static_cast<size_t>(ranks()));
+  for (const RankRun& subtree : subtrees) {
+    if (!on_devices) break;
+    const std::vector<int> members(all.begin() + subtree.begin, all.begin() + subtree.end);
+    std::ranges::copy(team().form_group(members), subtrees_.begin() + subtree.begin);
+  }
+  client_ = std::make_shared<StoreClient>(StoreClientOptions{.keys = keys,
+                                                             .slices = slices,
+                                                             .subtrees = subtrees,
+                                                             .adds_ranks = !on_devices,
+                                                             .ends_with_apply = waits_for_apply},
+                                          to_servers);
+}
+
+DistStoreContext KvStore::dist_context(int rank) {
+  const auto at = static_cast<size_t>(rank);
+  return {.client = client_, .process = *process_[at], .subtree = subtrees_[at]};
 }
 
 void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
@@ -39,14 +111,51 @@ void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& 
     const StepParts parts = parts_of(*batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, StepTotals::of(*batch));
+    own.begin_step(parts, numbers, totals_of(*batch));
     statistics(rank).begin_step();
+    optim::OptimizerStep step = own.optimizer_step();
+    if (options_.is_asynchronous()) step.learning_rate *= share_of(*batch);
+    end(rank).begin_step(step);
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
     statistics(rank).end_step(parts, batch->samples);
     own.exchange().publish();
     end_step(rank);
   });
+}
+
+double KvStore::share_of(const Batch& batch) {
+  int64_t samples = 0;
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* part : parts_of(batch, rank)) samples += part->samples();
+  return static_cast<double>(samples) / static_cast<double>(batch.samples);
+}
+
+StepTotals KvStore::totals_of(const Batch& batch) {
+  StepTotals totals = StepTotals::of(batch);
+  if (!options_.is_asynchronous() || share_of(batch) == 0) return totals;
+  totals.counts.assign(totals.counts.size(), 0);
+  for (int rank = 0; rank < ranks(); ++rank)
+    for (const BatchPart* part : parts_of(batch, rank)) {
+      const std::vector<int64_t> counts = counted_labels(*part);
+      for (size_t k = 0; k < counts.size(); ++k) totals.counts[k] += counts[k];
+    }
+  return totals;
+}
+
+bool KvStore::may_begin(int64_t step, int signal) {
+  return !options_.is_asynchronous() || to_scheduler_->may_begin(step, signal);
+}
+
+void KvStore::settle(int rank) {
+  if (!options_.is_asynchronous()) return;
+  dynamic_cast<DistKeyValueStore&>(end(rank)).pull_all();
+  replica(rank).model().refresh_copies();
+}
+
+std::optional<Staleness> KvStore::take_staleness() {
+  if (!options_.is_asynchronous()) return std::nullopt;
+  return client_->take_staleness();
 }
 
 void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {
@@ -78,7 +187,8 @@ void KvStore::update_and_pull(int rank) {
   store.update(own.optimizer_step(), own.loss_scale());
   {
     const InPhase communicating(own.clock(), Phase::communication);
-    for (const StoreKey& key : store.keys()) store.pull(key.name);
+    // In the order in which they were pushed.
+    for (const StoreKey& key : store.keys() | std::views::reverse) store.pull(key.name);
   }
   own.model().refresh_copies();
   own.end_update();
@@ -106,7 +216,7 @@ RankCosts KvStore::take_costs(int rank) {
 
 std::optional<StoreUse> KvStore::store() const {
   const bool local = options_.type == StoreOptions::Type::local;
-  return StoreUse{.type = local ? "local" : "device",
+  return StoreUse{.type = store_type_name(options_.type),
                   .placement = local                                       ? ""
                                : options_.placement == Placement::balanced ? "balanced"
                                                                            : "round_robin",

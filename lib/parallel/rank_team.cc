@@ -80,11 +80,11 @@ void RankTeam::make_logging_communicators(const std::vector<Device*>& devices) {
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
-  DPTRAIN_CHECK(!spans_processes(), "a group of some ranks of several processes");
   std::vector<Device*> devices;
   for (const int rank : ranks) devices.push_back(&device(rank));
   CommunicatorOptions group_options = communicator_options_;
   group_options.link_ranks = ranks;
+  group_options.world.reset();
   LoggedWorld logged_group = logged_.value_or(LoggedWorld{});
   logged_group.ranks = static_cast<int>(ranks.size());
   groups_.push_back({.ranks = ranks,

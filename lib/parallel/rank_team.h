@@ -47,8 +47,8 @@ class RankTeam {
   /// The same ranks over host memory, whatever their devices.
   Communicator& host_communicator(int rank) { return *host_communicators_[static_cast<size_t>(rank)]; }
 
-  /// Communicators for these ranks alone, in this order; element i is ranks[i]'s. They live as long as the team, and
-  /// end with it where a rank fails. Not while `run` runs.
+  /// Communicators for these ranks of this process alone, in this order; element i is ranks[i]'s. They live as long as
+  /// the team, and end with it where a rank fails. Not while `run` runs.
   std::vector<Communicator*> form_group(const std::vector<int>& ranks);
   /// What a rank has sent, in its groups as well.
   CommCounts counts(int rank) const;

@@ -227,12 +227,14 @@ void ReplicatedStrategy::gather_results(int rank) {
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   // Between processes results travel together, and so seldom that it costs nothing.
   const bool travels = team_.spans_processes();
+  if (!is_in_step() && !all) return {};
   if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
   if (all || travels) {
     team_.run("finishing the steps under way", [&](int rank) {
       keep_results(rank, true);
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
       if (travels) gather_results(rank);
+      if (all) settle(rank);
     });
   }
   std::vector<Score> scores;

@@ -67,6 +67,9 @@ class ReplicatedStrategy : public Strategy {
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;
+  /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on
+  /// every rank's thread.
+  virtual void settle(int) {}
   /// Optimizer state that no replica has, as the first one would name it: on rank 0. Called on every rank's thread, and
   /// so is the way back.
   virtual std::vector<nn::NamedValues> dealt_out_state(int) { return {}; }

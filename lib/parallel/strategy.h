@@ -16,6 +16,8 @@
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
 #include "parallel/shared_statistics.h"
+#include "parallel/staleness.h"
+#include "parallel/store_links.h"
 #include "parallel/training_state.h"
 
 namespace dptrain::parallel {
@@ -80,7 +82,7 @@ class Strategy {
   virtual std::vector<Device*> batch_devices() = 0;
   virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
   /// Which of all parts the first one is, where other processes have others.
-  int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
+  virtual int first_part() { return first_rank() * static_cast<int>(batch_devices().size()) / ranks(); }
   /// Samples a second that each rank of the world computes, all of them at once, of so many samples each. Changes
   /// nothing that is trained.
   virtual std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) = 0;
@@ -116,6 +118,14 @@ class Strategy {
   virtual RankCosts take_costs(int rank) = 0;
   /// The store, where there is one.
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
+  /// Whether all processes train the same step at a time. Where not, they meet in `take_scores(true)`.
+  virtual bool is_in_step() const { return true; }
+  /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end
+  /// before this step, as all others do: `signal`, not 0, asks for that.
+  virtual bool may_begin(int64_t /*step*/, int /*signal*/) { return true; }
+  /// How stale the weights were that gradients came from, since the last call; nothing where they never are. Of several
+  /// processes that of rank 0 calls it, between steps.
+  virtual std::optional<Staleness> take_staleness() { return std::nullopt; }
   /// How steps went through a pipeline since the last call; nothing of strategies that have none.
   virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
   /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
@@ -134,6 +144,9 @@ struct StrategyContext {
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
 
+  /// Of a key-value store whose servers are in several processes: this one's links; taken by whoever is made.
+  std::shared_ptr<StoreLinks> store_links = {};
+
   /// Which ranks of the world this process has.
   RankRun own_ranks() const {
     return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
@@ -146,6 +159,12 @@ struct StrategySpec {
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
   int64_t micro_batches = 1;  ///< that it wants a batch to be cut into, beside those of `accumulate`
   int parts = 1;              ///< that it cuts a micro-batch into
+  /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
+  bool by_process = false;
+  /// Of a key-value store on servers: how many processes of several are servers alone; 0: each holds one.
+  std::optional<int> store_servers = {};
+  std::optional<int64_t> max_staleness = {};  ///< of its workers, in steps
+  bool in_step = true;                        ///< whether all processes train the same step at a time
   /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
   /// evaluations go by.
   std::optional<int64_t> trial_steps = {};

@@ -13,16 +13,19 @@ namespace {
 
 constexpr int kMostDevices = 4096;
 constexpr double kMostMb = 1 << 20;  // a TiB
+constexpr int kMostServers = 1024;
+constexpr int64_t kMostSteps = 1'000'000'000;
 constexpr int64_t kTrialSteps = 5;
 constexpr int64_t kMostTrialSteps = 10'000;
 
 using Make = std::function<std::unique_ptr<Strategy>(const StrategyContext&)>;
 
-Make read_single(ConfigReader&, int) {
+Make read_single(ConfigReader&, const StrategyRequest&, StrategySpec&) {
   return [](const StrategyContext& context) { return std::make_unique<Single>(context); };
 }
 
-Make read_data_parallel(ConfigReader& options, int devices) {
+Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, StrategySpec&) {
+  const int devices = request.devices;
   DataParallel::Options read;
   const std::vector<std::string> criteria = {"gathered", "parallel"};
   const std::string criterion =
@@ -44,7 +47,7 @@ Make read_data_parallel(ConfigReader& options, int devices) {
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
-Make read_ddp(ConfigReader& options, int) {
+Make read_ddp(ConfigReader& options, const StrategyRequest&, StrategySpec&) {
   Ddp::Options ddp;
   BucketOptions& buckets = ddp.buckets;
   if (!options.word("bucket_mb", "auto", true))
@@ -66,25 +69,56 @@ Make read_ddp(ConfigReader& options, int) {
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
   ddp.compress = read_compression(options);
+  const std::vector<std::string> insides = {"none", "data_parallel"};
+  const bool is_inside =
+      options.one_of("inside", insides, insides[0],
+                     "what a process does over its own devices: none, each is a rank of ddp; data_parallel, the first "
+                     "one shares out the process's samples, gathers the outputs and updates") == insides[1];
   if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
     options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
                     compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
+  if (is_inside && (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none))
+    options.mistake("inside", "sharded optimizers and compressed sums take every device as a rank, expected none",
+                    insides[1], "leave it out, or them");
+  if (is_inside)
+    return
+        [](const StrategyContext& context) { return std::make_unique<DataParallel>(context, DataParallel::Options{}); };
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 
-Make read_kvstore(ConfigReader& options, int) {
-  // Read as words, so that the schema doesn't offer what would be refused.
-  for (const char* type : {"dist_sync", "dist_device_sync", "dist_async"})
-    if (!options.describing() && options.word("type", type, false)) {
-      options.mistake("type", "expected a store of one process, device or local", type,
-                      "stores over several hosts are not in this version");
-      return {};
-    }
+Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& spec) {
   StoreOptions store;
-  const std::vector<std::string> types = {"device", "local"}, placements = {"balanced", "round_robin"};
-  const bool local = options.one_of("type", types, "device",
-                                    "where keys are summed and updated: on the devices, or in host memory") == "local";
-  if (local) store.type = StoreOptions::Type::local;
+  using Type = StoreOptions::Type;
+  std::vector<std::string> types;
+  const std::vector<std::string> placements = {"balanced", "round_robin"};
+  for (const Type type : {Type::device, Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
+    types.emplace_back(store_type_name(type));
+  const std::string type =
+      options.one_of("type", types, "device",
+                     "where keys are summed and updated: on the devices, in host memory, or on servers over all "
+                     "processes, each of which first adds up what its devices push, in host memory or on them; "
+                     "dist_async updates without waiting for the other processes");
+  for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
+    if (type == store_type_name(other)) store.type = other;
+  const bool local = store.type == Type::local;
+  if (store.is_dist())
+    store.servers = static_cast<int>(options.integer(
+        "servers", 0,
+        {.min = 0,
+         .max = kMostServers,
+         .help = "of types dist_*: the last so many processes are servers alone, and one more the scheduler; 0: each "
+                 "process has a server"}));
+  if (store.is_asynchronous() || options.describing())
+    store.max_staleness = options.optional_integer(
+        "max_staleness",
+        {.min = 0,
+         .max = kMostSteps,
+         .help = "of type dist_async: steps that a process may be ahead of the slowest one; by default "
+                 "any number"});
+  spec.by_process = store.is_dist();
+  if (store.is_dist()) spec.store_servers = store.servers;
+  spec.max_staleness = store.max_staleness;
+  spec.in_step = !store.is_asynchronous();
   // Host memory is one place: the option isn't there then.
   if (!local || options.has("placement")) {
     const std::string placement = options.one_of("placement", placements, "balanced",
@@ -102,7 +136,7 @@ struct Row {
   const char* help;
   int min_devices;
   int max_devices;
-  Make (*read)(ConfigReader&, int devices);
+  Make (*read)(ConfigReader&, const StrategyRequest&, StrategySpec&);
 };
 
 /// The table of strategies.
@@ -129,12 +163,11 @@ constexpr PipelineRow kPipelines[] = {
 
 /// What `spec` is read to be, by name.
 std::vector<ConfigChoice> strategy_choices(StrategySpec& spec, const StrategyRequest& request) {
-  const int devices = request.devices;
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
-    choices.push_back({row.name, row.help, [&spec, &row, devices](ConfigReader& options) {
-                         spec.make = row.read(options, devices);
-                         spec.parts = devices;
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) {
+                         spec.make = row.read(options, request, spec);
+                         spec.parts = request.devices;
                        }});
   for (const PipelineRow& row : kPipelines)
     choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
@@ -159,13 +192,18 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
 
 /// Of several processes, strategies that don't reach from one to another.
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
+  if (request.processes < 1)
+    config.mistake("strategy",
+                   fmt::format("expected more than the {} processes of the servers and their scheduler",
+                               spec.store_servers.value_or(0) + 1),
+                   "none that trains", "start more processes, or fewer servers");
   if (request.processes < 2 || config.describing()) return;
   bool reaches = spec.name == "ddp" || spec.name == "kvstore";
   for (const auto& [option, value] : config.resolved_options("strategy"))
-    if (spec.name == "kvstore" && option == "type") reaches = value == "device";
+    if (spec.name == "kvstore" && option == "type") reaches = value != "local";
   if (reaches) return;
   config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-                 "choose ddp or {name: kvstore, type: device}, or start dptrain alone");
+                 "choose ddp or kvstore with another type than local, or start dptrain alone");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <optional>
 
@@ -69,6 +70,16 @@ std::vector<int> read_threads(ConfigReader& config, size_t devices, int processe
 
 }  // namespace
 
+int store_servers_of(const ConfigNode& root) {
+  const ConfigNode* strategy = root.find("strategy");
+  const ConfigNode* servers = strategy != nullptr ? strategy->find("servers") : nullptr;
+  if (servers == nullptr || servers->kind != ConfigNode::Kind::scalar) return 0;
+  const std::string& text = servers->scalar;
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::max(0, number) : 0;
+}
+
 int DeviceSettings::world_devices() const {
   return std::accumulate(devices_of_processes.begin(), devices_of_processes.end(), 0);
 }
@@ -79,7 +90,10 @@ DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) 
   settings.threads = read_threads(config, settings.devices.size(), job.processes_of_host);
   const auto own = static_cast<int>(settings.devices.size());
   settings.devices_of_processes = {own};
-  if (job.processes > 1 && !config.describing()) settings.devices_of_processes = job.exchange_devices(own);
+  if (job.processes > 1 && !config.describing()) {
+    settings.devices_of_processes = job.exchange_devices(own);
+    settings.devices_of_processes.resize(static_cast<size_t>(std::max(1, job.workers())));
+  }
   return settings;
 }
 

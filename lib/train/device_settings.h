@@ -14,22 +14,31 @@ namespace dptrain::train {
 struct ConfigJob {
   int processes = 1;
   int process = 0;
+  /// Of a key-value store: processes that are servers alone, the last ones; the scheduler stands before them.
+  int store_servers = 0;
   int processes_of_host = 1;  ///< this one included, which share its cores
   std::string host = {};      ///< of this process
   /// Of a plan: what stands for the devices of this process, which needn't be there, whatever `devices` says.
   std::optional<std::vector<DeviceId>> planned_devices = {};
   /// Tells all processes how many devices this one has; returns how many each has. Called once, by all alike.
   std::function<std::vector<int>(int devices)> exchange_devices = {};
+
+  /// How many train: the first ones.
+  int workers() const { return store_servers > 0 ? processes - store_servers - 1 : processes; }
 };
 
 /// What a process trains on.
 struct DeviceSettings {
   std::vector<DeviceId> devices;
   std::vector<int> threads;               ///< CPU threads by device
-  std::vector<int> devices_of_processes;  ///< how many each process of the job has
+  std::vector<int> devices_of_processes;  ///< how many each process that trains has
 
   int world_devices() const;
 };
+
+/// How many processes of a job are servers alone, as `root`, a configuration, says under `strategy`; 0 where it doesn't
+/// say so as it should, which reading it then tells.
+int store_servers_of(const ConfigNode& root);
 
 /// Reads the keys `devices`, `hosts` (lists by host name, which take the place of `devices` there) and `threads`.
 DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job);

@@ -196,6 +196,20 @@ bool names_a_folder(const std::string& name) {
 
 }  // namespace
 
+bool Experiment::is_partitioned() const {
+  return devices_of_processes.size() > 1 && dataset.order.by_process.value_or(strategy.by_process);
+}
+
+parallel::StoreServerOptions Experiment::store_server(double timeout_s) const {
+  return {.slices = {},
+          .widths = parallel::pushed_widths(WorldShape(devices_of_processes)),
+          .optimizer = optimizer,
+          .clip_norm = clip_norm,
+          .is_asynchronous = !strategy.in_step,
+          .waits_for_apply = precision == Precision::fp16,
+          .timeout_s = timeout_s};
+}
+
 RankPlace Experiment::place(size_t rank) const {
   return job != nullptr ? job->places[rank] : RankPlace{.device = devices[rank].name(), .host = host_name()};
 }
@@ -205,6 +219,20 @@ std::vector<std::string> Experiment::device_names() const {
   const size_t ranks = job != nullptr ? job->places.size() : devices.size();
   for (size_t rank = 0; rank < ranks; ++rank) names.push_back(place(rank).device);
   return names;
+}
+
+/// What processes that each update the weights when they are ready can't do together.
+void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
+  if (experiment.strategy.in_step || config.describing()) return;
+  const auto refuse = [&](const char* key, const std::string& got, const std::string& advice) {
+    config.mistake(key, "kvstore of type dist_async waits for no other process, expected none", got,
+                   advice + ", or choose type: dist_sync");
+  };
+  if (experiment.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
+  if (experiment.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
+  if (experiment.batch_norm != parallel::BatchNormMode::local)
+    refuse("batch_norm", std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
+  if (experiment.shards > 0) refuse("shards", fmt::format("{}", experiment.shards), "leave it out");
 }
 
 Experiment read_experiment(ConfigReader& config, const std::string& default_name, const ConfigJob& job) {
@@ -229,7 +257,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   const BatchSizes sizes = read_batch_sizes(config, devices);
   experiment.strategy = parallel::read_strategy(
       config,
-      {.devices = devices, .processes = job.processes, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
+      {.devices = devices, .processes = job.workers(), .batch_size = sizes.batch, .accumulate = sizes.accumulate});
   experiment.split = read_split(config, devices);
   const bool is_pipeline = experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
   if (is_pipeline && (experiment.split.measured || experiment.split.weights))
@@ -257,6 +285,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.recompute = read_recompute(config);
   experiment.batch_norm = read_batch_norm(config);
   experiment.shards = read_shards(config, experiment);
+  refuse_out_of_step(config, experiment);
   experiment.initialization.seed = experiment.seed;
   read_initialization(config, experiment);
   experiment.checkpoint = read_checkpoint_settings(config);

@@ -10,6 +10,7 @@
 #include "data/dataset_registry.h"
 #include "models/model_registry.h"
 #include "optim/schedule.h"
+#include "parallel/store_server.h"
 #include "parallel/strategy.h"
 #include "tensor/precision.h"
 #include "train/device_settings.h"
@@ -67,6 +68,10 @@ struct Experiment {
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
   std::optional<LinkSpec> links;   ///< between the devices, which communication is held to
 
+  /// Whether each of several processes trains on a part of the data of its own.
+  bool is_partitioned() const;
+  /// What a server of its key-value store goes by, but for the slices, which workers tell it.
+  parallel::StoreServerOptions store_server(double timeout_s) const;
   /// Where a rank of the world computes.
   RankPlace place(size_t rank) const;
   /// The devices of all ranks, "cpu:0".

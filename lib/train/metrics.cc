@@ -46,6 +46,10 @@ ordered_json store_json(const std::optional<parallel::StoreUse>& store) {
           {"bytes", store->bytes}};
 }
 
+ordered_json staleness_json(const parallel::Staleness& staleness) {
+  return {{"mean", staleness.mean()}, {"max", staleness.max()}, {"histogram", staleness.pushes}};
+}
+
 }  // namespace
 
 double EpochMetrics::memory_imbalance() const {
@@ -79,7 +83,7 @@ std::string EpochMetrics::json() const {
                              {"kvstore", store_json(store)},
                              {"pipeline", pipeline ? pipeline_json(*pipeline) : ordered_json(nullptr)},
                              {"skipped_steps", skipped_steps},
-                             {"staleness", nullptr},
+                             {"staleness", staleness ? staleness_json(*staleness) : ordered_json(nullptr)},
                              {"batch_norm",
                               {{"mode", parallel::batch_norm_mode_name(batch_norm.mode)},
                                {"spread", batch_norm.spread ? ordered_json(*batch_norm.spread) : nullptr}}},

@@ -63,6 +63,7 @@ struct EpochMetrics {
   std::vector<DeviceMetrics> devices;
   std::optional<parallel::StoreUse> store;            ///< of kvstore
   std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have one
+  std::optional<parallel::Staleness> staleness;       ///< of asynchronous updates
   BatchNormMetrics batch_norm;
   std::string weights_hash;
 

@@ -46,18 +46,27 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
           .split = experiment.split.weights,
           .shards = experiment.shards,
           .micro_batch_samples = micro_batch_samples(experiment),
-          .batch_norm = experiment.batch_norm};
+          .batch_norm = experiment.batch_norm,
+          .store_links = experiment.job != nullptr ? experiment.job->store_links : nullptr};
 }
 
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy) {
+  const BatchSplit split = strategy.batch_split();
+  std::vector<int> parts_of_processes;
+  // A process that shares out its samples itself has one part.
+  const bool one_each = split.parts() < strategy.world_size();
+  if (experiment.is_partitioned())
+    for (const int devices : experiment.devices_of_processes)
+      parts_of_processes.push_back(one_each ? 1 : devices * split.parts() / strategy.world_size());
   return {.batch_size = experiment.batch_size,
           .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
           .seed = experiment.seed,
-          .shuffle = experiment.dataset.shuffle,
+          .shuffle = experiment.dataset.order.shuffle,
           .augmentations = experiment.augmentations,
           .devices = strategy.batch_devices(),
           .first_part = strategy.first_part(),
-          .split = strategy.batch_split(),
+          .split = split,
+          .parts_of_processes = parts_of_processes,
           // One that the strategy has been given ahead is ahead already, and holds memory on its devices.
           .batches_ahead = experiment.steps_in_flight > 1 ? 1 : 2};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -14,6 +15,13 @@
 
 namespace dptrain::train {
 using parallel::Phase;
+
+namespace {
+
+/// Of what guessing loses: whoever has learned anything in an epoch is below.
+constexpr double kLossOfChance = 0.98;
+
+}  // namespace
 
 Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash,
                  const std::optional<ResumePoint>& resume)
@@ -105,6 +113,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
       observer.on_epoch(metrics);
+      warn_of_chance(metrics, observer);
     }
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
@@ -119,6 +128,17 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   if (is_main() && (within_epoch || outcome.weights_hash.empty())) outcome.weights_hash = weights_hash();
   outcome.seconds = seconds_since(start);
   return outcome;
+}
+
+void Trainer::warn_of_chance(const EpochMetrics& metrics, TrainingObserver& observer) const {
+  const auto* images = dynamic_cast<const ImageDataset*>(data_.train.get());
+  if (!metrics.staleness || images == nullptr) return;
+  const double loss = metrics.train.score.mean_loss(), chance = std::log(static_cast<double>(images->classes()));
+  if (loss < kLossOfChance * chance) return;
+  observer.on_warning(fmt::format(
+      "epoch {}: the training loss, {:.3f}, is at chance level ({:.3f} for {} classes), with updates that were {:.1f} "
+      "behind on average; lower learning_rate, set max_staleness, or use type: dist_sync",
+      metrics.epoch, loss, chance, images->classes(), metrics.staleness->mean()));
 }
 
 bool Trainer::checkpoint_is_due() const {
@@ -174,13 +194,14 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;
+    if (!strategy_->may_begin(step, stop.load())) break;
     under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
     strategy_->train_step(std::move(batch), under_way_.back());
     position_.learning_rate = under_way_.back().learning_rate;
     position_.step = step;
     ++position_.batches;
-    // Scores of other processes come now and then, unless each step is to be logged.
-    take_scores(directory, experiment_.log_steps && experiment_.job != nullptr);
+    // Scores of other processes come now and then, unless each step is to be logged and all are at the same one.
+    take_scores(directory, experiment_.log_steps && experiment_.job != nullptr && strategy_->is_in_step());
     count_seconds();
     observer.on_step(progress());
     const int64_t every = experiment_.checkpoint.every_steps;
@@ -191,7 +212,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
       save(directory);
       counted = Clock::now();
     }
-    if (signal_of_job(stop) != 0) break;
+    if (strategy_->is_in_step() && signal_of_job(stop) != 0) break;
   }
   take_scores(directory, true);
   count_seconds();
@@ -288,7 +309,7 @@ Pass Trainer::evaluate() {
   return {.score = score.value_or(parallel::Score()), .seconds = seconds_since(begun)};
 }
 
-EpochMetrics Trainer::metrics_of_epoch() const {
+EpochMetrics Trainer::metrics_of_epoch() {
   EpochMetrics metrics{.run = experiment_.name,
                        .strategy = experiment_.strategy.name,
                        .epoch = position_.epochs + 1,
@@ -302,6 +323,7 @@ EpochMetrics Trainer::metrics_of_epoch() const {
                        .devices = {},
                        .store = strategy_->store(),
                        .pipeline = strategy_->take_pipeline_figures(),
+                       .staleness = is_main() ? strategy_->take_staleness() : std::nullopt,
                        .batch_norm = {.mode = experiment_.batch_norm, .spread = strategy_->statistics_spread()},
                        .weights_hash = {}};
   const double seconds = position_.seconds, ranks = static_cast<double>(position_.costs.size());

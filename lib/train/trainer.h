@@ -32,6 +32,8 @@ class TrainingObserver {
   virtual void on_choice(const StrategyChoice&) {}
   virtual void on_step(const Progress&) {}
   virtual void on_epoch(const EpochMetrics&) {}
+  /// Something that the user is to look at; the training goes on.
+  virtual void on_warning(const std::string&) {}
 };
 
 /// How a training ended.
@@ -94,7 +96,7 @@ class Trainer {
   std::unique_ptr<Batch> next_batch();
   /// Adds what ranks have cost since the last time to the position: those of all processes on the main one.
   void count_costs();
-  EpochMetrics metrics_of_epoch() const;
+  EpochMetrics metrics_of_epoch();
   /// Whether a checkpoint is written after the epoch that `position_` is at the end of.
   bool checkpoint_is_due() const;
   /// The test split by the weights of the epoch that `position_` is at the end of; nothing where `stop` came. The
@@ -102,6 +104,8 @@ class Trainer {
   /// where the score isn't finite (79).
   std::optional<Pass> evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
                                      const StopSignal& stop);
+  /// Updates that don't wait for each other can fail to learn, and nothing else would say so.
+  void warn_of_chance(const EpochMetrics& metrics, TrainingObserver& observer) const;
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the

@@ -1,6 +1,7 @@
 #include "train/training_identity.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -31,6 +32,12 @@ std::optional<std::string> vocabulary_of(const Dataset& data) {
   return fmt::format("{} pieces {}", text->vocabulary_size(), text->vocabulary_digest());
 }
 
+/// What decides which samples a batch has, beside the seed.
+std::string order_of(const Experiment& experiment) {
+  if (!experiment.is_partitioned()) return "over all samples";
+  return fmt::format("by processes of {} devices", fmt::join(experiment.devices_of_processes, ", "));
+}
+
 std::optional<std::string> value_of(const TrainingIdentity& identity, const std::string& name) {
   const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
   return found == identity.end() ? std::nullopt : std::optional(found->second);
@@ -50,6 +57,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
   if (const auto vocabulary = vocabulary_of(data)) identity.emplace_back(kVocabulary, *vocabulary);
   add_options(identity, kModel, experiment.model.options);
   add_options(identity, kDataset, experiment.dataset.options);
+  identity.emplace_back(option_name(kDataset, "order"), order_of(experiment));
   identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
                                    {"batch_size", std::to_string(experiment.batch_size)},
                                    {"accumulate", std::to_string(experiment.accumulate)},

@@ -20,6 +20,8 @@ struct TrainingJob {
   ProcessGroup& group;
   RanksOfProcesses ranks;
   std::vector<RankPlace> places;  ///< by rank of the world
+  /// Of a key-value store on servers.
+  std::shared_ptr<parallel::StoreLinks> store_links = {};
 
   bool is_main() const { return group.is_main(); }
 };

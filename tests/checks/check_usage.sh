@@ -63,7 +63,7 @@ refused launch -n
 refused launch -n -- dptrain
 refused launch -n 2 dptrain
 refused launch --hosts a,b -- dptrain
-refused launch -n 2 -s 2 -- dptrain
+refused launch -n 2 -s two -- dptrain
 refused launch -n 2 --max-restarts x -- dptrain
 refused launch -n 2 --grace 0.5 -- dptrain
 refused launch -n 2 --sync-dst-dir work -- dptrain

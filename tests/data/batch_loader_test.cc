@@ -127,7 +127,7 @@ TEST(BatchLoader, OrderIsTheEpochsOrder) {
   for (const int64_t epoch : {1, 2}) {
     loader.start_epoch(epoch);
     std::vector<int32_t> expected;
-    for (const int64_t sample : epoch_order(50, 5, epoch, true)) expected.push_back(dataset->label(sample));
+    for (const int64_t sample : epoch_order(50, {5, epoch, true})) expected.push_back(dataset->label(sample));
     EXPECT_EQ(rest_of_epoch(loader).labels, expected);
   }
 }
@@ -174,7 +174,7 @@ TEST(BatchLoader, PreparesNoMoreThanItWasAskedTo) {
 }
 
 TEST(BatchLoader, ItsThreadsExceptionComesOutOfNext) {
-  const auto poisoned = std::make_shared<CountingImages>(images(20), epoch_order(20, 0, 1, true)[13]);
+  const auto poisoned = std::make_shared<CountingImages>(images(20), epoch_order(20, {0, 1, true})[13]);
   const Workers workers(2);
   BatchLoader loader(poisoned, workers.options(5));
   loader.start_epoch(1);

@@ -152,7 +152,7 @@ TEST_F(Cifar10, ConfigurationReadsItsOptions) {
                    "a.yaml");
   ConfigSession(root, [&](ConfigReader& config) { spec = read_dataset(config, {}); });
   EXPECT_EQ(spec.name, "cifar10");
-  EXPECT_FALSE(spec.shuffle);
+  EXPECT_FALSE(spec.order.shuffle);
   const ImageDatasets datasets = images_of(spec.open());
   EXPECT_EQ(datasets.train->samples(), 4);
   EXPECT_EQ(datasets.test->samples(), 1);

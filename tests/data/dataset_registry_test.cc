@@ -42,7 +42,7 @@ std::vector<float> first_image(const ImageDataset& dataset) {
 TEST(DatasetRegistry, MnistIsInTheSourceTree) {
   const Read mnist = read("dataset: mnist");
   EXPECT_EQ(mnist.spec.name, "mnist");
-  EXPECT_TRUE(mnist.spec.shuffle);
+  EXPECT_TRUE(mnist.spec.order.shuffle);
   const ImageDatasets datasets = images_of(mnist.spec.open());
   EXPECT_EQ(datasets.train->samples(), 8000);
   EXPECT_EQ(datasets.test->samples(), 2000);
@@ -53,7 +53,7 @@ TEST(DatasetRegistry, OptionsOfMnist) {
   write_idx_dataset(folder, 20, 10);
   const Read mnist = read("dataset: {name: mnist, dir: " + folder.path().string() +
                           ", limit: 7, test_limit: 3, shuffle: false, normalize: {mean: 0.5, std: 0.5}}");
-  EXPECT_FALSE(mnist.spec.shuffle);
+  EXPECT_FALSE(mnist.spec.order.shuffle);
   const ImageDatasets datasets = images_of(mnist.spec.open());
   EXPECT_EQ(datasets.train->samples(), 7);
   EXPECT_EQ(datasets.test->samples(), 3);

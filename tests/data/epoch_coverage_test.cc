@@ -22,7 +22,7 @@ void expect_every_sample_once(const std::shared_ptr<const ImageDataset>& dataset
   }
   const auto elements = static_cast<size_t>(dataset->image_shape().elements());
   std::vector<float> image(elements);
-  const std::vector<int64_t> order = epoch_order(dataset->samples(), 7, 1, true);
+  const std::vector<int64_t> order = epoch_order(dataset->samples(), {7, 1, true});
 
   BatchLoader loader(counting, options);
   loader.start_epoch(1);

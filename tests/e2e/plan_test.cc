@@ -96,6 +96,7 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--devices", "4xcpu", "--set", "strategy={name: model_parallel, stages: [2, 2, 1, 1]}"}), 78,
                  {"pipelines are not in this version", "model_parallel"});
   expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
+  expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_sync}"}), 78, {"a store on servers"});
   expect_refused(plan({"--set", "shards=4"}), 78, {"logical shards are not in this version"});
   expect_refused(plan({"--set", "split=auto"}), 78, {"measures no devices"});
   expect_refused(plan({"--calibrate", "nowhere"}), 66, {"nowhere", "a run directory"});

@@ -105,6 +105,12 @@ inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, c
   if (options.name == "kvstore") return std::make_unique<KvStore>(context, StoreOptions{});
   if (options.name == "kvstore_local")
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::local});
+  if (options.name == "kvstore_dist_sync")
+    return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_sync, .servers = 2});
+  if (options.name == "kvstore_dist_async")
+    return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_async, .servers = 3});
+  if (options.name == "kvstore_dist_device_sync")
+    return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_device_sync});
   if (options.name == "kvstore_round_robin")
     return std::make_unique<KvStore>(context, StoreOptions{.placement = Placement::round_robin});
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,

@@ -59,7 +59,7 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreOnAnyDevices) {
     const Score reference = evaluated(*single, *data.test);
     EXPECT_EQ(reference.samples, 333);
     EXPECT_GT(reference.mean_loss(), 0);
-    for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local"})
+    for (const char* name : {"data_parallel", "ddp", "ddp_sharded", "kvstore", "kvstore_local", "kvstore_dist_sync"})
       for (const int devices : {1, 2, 3, 4, 7}) {
         SCOPED_TRACE(::testing::Message() << name << " on " << devices);
         const auto strategy = make_strategy({.name = name, .devices = devices, .seed = seed});

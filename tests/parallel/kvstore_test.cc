@@ -10,7 +10,8 @@
 namespace dptrain::parallel {
 namespace {
 
-constexpr const char* kStores[] = {"kvstore", "kvstore_round_robin", "kvstore_local"};
+constexpr const char* kStores[] = {"kvstore", "kvstore_round_robin", "kvstore_local", "kvstore_dist_sync",
+                                   "kvstore_dist_device_sync"};
 
 StrategyOptions options_of(const char* name, int devices) {
   return {.name = name,
@@ -38,6 +39,23 @@ TEST(KvStore, EndsInTheBitsOfDdp) {
       expect_same_bits(stored.optimizer, ddp.optimizer);
       expect_same_bits(stored.average, ddp.average);
     }
+  }
+}
+
+/// Nobody else updates, and the rate of a push is that of a step.
+TEST(KvStore, OfOneProcessIsDdpAlsoWhereItIsAsynchronous) {
+  for (const int devices : {1, 3}) {
+    StrategyOptions options = options_of("ddp", devices);
+    options.clip_norm = {};
+    const TrainingState ddp = goes_on(options, {});
+    options.name = "kvstore_dist_async";
+    const TrainingState stored = goes_on(options, {});
+    expect_same_bits(stored.model, ddp.model);
+    expect_same_bits(stored.optimizer, ddp.optimizer);
+    const auto strategy = make_strategy(options);
+    train(*strategy, digits(100, 10), 2, 50, 0.01, options.micro_batches);
+    EXPECT_EQ(strategy->take_staleness()->pushes, std::vector<int64_t>{2 * 3}) << "two steps on three servers";
+    EXPECT_TRUE(strategy->take_staleness()->pushes.empty()) << "since the last call";
   }
 }
 

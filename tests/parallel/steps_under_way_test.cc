@@ -147,7 +147,7 @@ TEST_P(StepsInFlight, AStrategyMayEndWhileTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, StepsInFlight,
                          ::testing::Values("single", "data_parallel", "parallel_criterion", "ddp", "ddp_sharded",
-                                           "kvstore", "kvstore_local", "model_parallel", "hybrid"),
+                                           "kvstore", "kvstore_local", "kvstore_dist_sync", "model_parallel", "hybrid"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

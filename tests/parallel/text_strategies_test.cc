@@ -99,7 +99,8 @@ std::string case_name(const ::testing::TestParamInfo<std::tuple<const char*, int
 INSTANTIATE_TEST_SUITE_P(Single, TextStrategies, ::testing::Values(std::tuple{"single", 1}), case_name);
 INSTANTIATE_TEST_SUITE_P(Several, TextStrategies,
                          ::testing::Combine(::testing::Values("data_parallel", "parallel_criterion", "ddp",
-                                                              "ddp_sharded", "kvstore", "kvstore_local"),
+                                                              "ddp_sharded", "kvstore", "kvstore_local",
+                                                              "kvstore_dist_sync"),
                                             ::testing::Values(1, 2, 3)),
                          case_name);
 

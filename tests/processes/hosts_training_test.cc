@@ -28,6 +28,29 @@ TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnAsFourWorkersDo) {
   EXPECT_EQ(got["devices"][2]["host"], "host2");
 }
 
+/// What MXNet's tutorial of distributed training does: two workers, two servers and the scheduler.
+TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  for (const std::string type : {"dist_sync", "dist_async"}) {
+    Command command = hosts.on(1);
+    const auto add = [&command](const Command& more) { command.insert(command.end(), more.begin(), more.end()); };
+    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl=tcp,self"});
+    add({"OMPI_MCA_btl_tcp_if_include=10.77.0.0/24", "OMPI_MCA_oob_tcp_if_include=10.77.0.0/24"});
+    add({source_file("scripts/launch.sh"), "-n", "2", "-s", "2", "-H", "10.77.0.1,10.77.0.2"});
+    add({"--agent", hosts.agent(), "--"});
+    add(training(type, "lenet_ddp_2cpu", 2, {"--set", "strategy={name: kvstore, type: " + type + "}"}));
+    const Finished launched =
+        Process({.command = command, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}}).wait();
+    ASSERT_EQ(launched.exit, 0) << launched.err;
+    const json got = last_epoch(run(type));
+    EXPECT_EQ(got["epoch"], 10);
+    EXPECT_GE(got["test"]["accuracy"], 0.965) << type;
+    EXPECT_EQ(got["staleness"].is_null(), type == "dist_sync");
+    EXPECT_EQ(got["world_size"], 4);
+  }
+}
+
 TEST_F(HostsTrainingTest, HostsHaveListsOfTheirOwnOverASlowLink) {
   const Hosts hosts(3);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();

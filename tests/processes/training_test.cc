@@ -93,6 +93,27 @@ INSTANTIATE_TEST_SUITE_P(
             {"--set", "strategy=ddp", "--set", "steps=3", "--set", "batch_size=12"}}),
     [](const ::testing::TestParamInfo<Way>& way) { return way.param.name; });
 
+/// A process shares out its samples and gathers its outputs, and gradients are added as ddp adds them.
+TEST_F(JobTrainingTest, DataParallelInsideProcessesEndsInTheBitsOfDdp) {
+  for (const Command& more : {Command{"--set", "accumulate=2", "--set", "batch_size=60"}, {"--set", "shards=8"}}) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), more.begin(), more.end());
+    settings.emplace_back("--overwrite");
+    ASSERT_EQ(alone(training("ddp", "lenet_ddp_2cpu", 4, settings)).exit, 0);
+    settings.insert(settings.end(), {"--set", "strategy={name: ddp, inside: data_parallel}"});
+    const Launched job = launch_processes(
+        {training("job", "lenet_ddp_2cpu", 1, settings), training("job", "lenet_ddp_2cpu", 3, settings)});
+    for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+    const json expected = last_epoch(run("ddp")), got = last_epoch(run("job"));
+    EXPECT_EQ(got["weights_hash"], expected["weights_hash"]) << more[1];
+    EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+    // Losses are added micro-batch by micro-batch, not rank by rank.
+    EXPECT_NEAR(got["train"]["loss"].get<double>(), expected["train"]["loss"].get<double>(), 1e-12);
+    for (const int rank : {0, 1, 2, 3})
+      EXPECT_EQ(got["devices"][rank]["samples"], expected["devices"][rank]["samples"]) << rank;
+  }
+}
+
 TEST_F(JobTrainingTest, LogsEveryStepOfAllRanks) {
   const Command settings = {"--set", "steps=5", "--set", "epochs=", "--set", "log_steps=true"};
   ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 2, settings)).exit, 0);

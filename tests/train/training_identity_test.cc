@@ -135,8 +135,8 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
   std::vector<std::string> names;
   for (const auto& [name, value] : identity_of(experiment, *experiment.dataset.open().train)) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"model", "dataset", "model.layers", "dataset.classes", "dataset.shape",
-                                             "dataset.normalize", "dataset.shuffle", "samples", "batch_size",
-                                             "accumulate", "seed", "optimizer"}));
+                                             "dataset.normalize", "dataset.shuffle", "dataset.order", "samples",
+                                             "batch_size", "accumulate", "seed", "optimizer"}));
 }
 
 /// Images have none, nor have tokens that are made up.

@@ -1,0 +1,111 @@
+#include "parallel/store_links.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace dptrain::parallel {
+namespace {
+
+/// Servers and scheduler wait for the next command for as long as the workers compute. A worker that is lost the job
+/// tells of.
+constexpr double kIdle_s = 7 * 24 * 3600;
+
+using Ends = std::vector<std::unique_ptr<Communicator>>;
+
+/// A worker, and a server or the scheduler, that are threads of one process.
+Ends link_threads() { return make_thread_communicators(2, {.timeout_s = kIdle_s}); }
+
+/// The links of one process of a job.
+class JobLinks {
+ public:
+  JobLinks(ProcessExchange& exchange, double timeout_s) : exchange_(exchange), timeout_s_(timeout_s) {}
+
+  bool is_own(int process) const { return process == exchange_.process(); }
+
+  /// This process's end of a group; null where it has none. Groups are numbered alike in all processes.
+  std::unique_ptr<Communicator> join(const std::vector<int>& processes, double timeout_s) {
+    if (std::ranges::find(processes, exchange_.process()) == processes.end()) {
+      exchange_.next_group();
+      return nullptr;
+    }
+    const WorldShape shape(std::vector<int>(processes.size(), 1));
+    return std::move(
+        make_process_communicators({.exchange = &exchange_, .processes = processes, .shape = shape}, timeout_s)
+            .front());
+  }
+
+  /// The ends of a worker and of what serves it: rank 0 and rank 1, null where they are another process's.
+  std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>> link(int worker, int serves) {
+    if (worker == serves) {
+      if (!is_own(worker)) return {};
+      Ends ends = link_threads();
+      return {std::move(ends[0]), std::move(ends[1])};
+    }
+    auto end = join({worker, serves}, is_own(serves) ? kIdle_s : timeout_s_);
+    if (is_own(worker)) return {std::move(end), nullptr};
+    return {nullptr, std::move(end)};
+  }
+
+ private:
+  ProcessExchange& exchange_;
+  double timeout_s_;
+};
+
+}  // namespace
+
+bool StoreRoles::is_worker(int process) const { return std::ranges::find(workers, process) != workers.end(); }
+
+StoreRoles store_roles(int processes, int servers) {
+  const auto run = [](int begin, int end) {
+    std::vector<int> numbers(static_cast<size_t>(end - begin));
+    std::iota(numbers.begin(), numbers.end(), begin);
+    return numbers;
+  };
+  if (servers == 0) return {.workers = run(0, processes), .servers = run(0, processes), .scheduler = 0};
+  const int scheduler = processes - servers - 1;
+  return {.workers = run(0, scheduler), .servers = run(scheduler + 1, processes), .scheduler = scheduler};
+}
+
+StoreLinks make_store_links(int servers, double timeout_s) {
+  StoreLinks links;
+  auto among = make_thread_communicators(servers, {.timeout_s = timeout_s});
+  for (int s = 0; s < servers; ++s) {
+    Ends ends = link_threads();
+    ServerLinks server{.server = s, .to_workers = {}, .among_servers = {}};
+    links.to_servers.push_back(std::move(ends[0]));
+    server.to_workers.push_back(std::move(ends[1]));
+    if (servers > 1) server.among_servers = std::move(among[static_cast<size_t>(s)]);
+    links.servers.push_back(std::move(server));
+  }
+  Ends ends = link_threads();
+  links.to_scheduler = std::move(ends[0]);
+  links.to_workers.push_back(std::move(ends[1]));
+  return links;
+}
+
+StoreLinks make_store_links(ProcessExchange& exchange, const StoreRoles& roles, double timeout_s) {
+  JobLinks job(exchange, timeout_s);
+  StoreLinks links;
+  for (size_t s = 0; s < roles.servers.size(); ++s) {
+    ServerLinks server{.server = static_cast<int>(s), .to_workers = {}, .among_servers = {}};
+    for (const int worker : roles.workers) {
+      auto [to_server, to_worker] = job.link(worker, roles.servers[s]);
+      if (to_server) links.to_servers.push_back(std::move(to_server));
+      if (to_worker) server.to_workers.push_back(std::move(to_worker));
+    }
+    if (job.is_own(roles.servers[s])) links.servers.push_back(std::move(server));
+  }
+  for (const int worker : roles.workers) {
+    auto [to_scheduler, to_worker] = job.link(worker, roles.scheduler);
+    if (to_scheduler) links.to_scheduler = std::move(to_scheduler);
+    if (to_worker) links.to_workers.push_back(std::move(to_worker));
+  }
+  if (roles.servers.size() > 1) {
+    auto among = job.join(roles.servers, timeout_s);
+    if (!links.servers.empty()) links.servers.front().among_servers = std::move(among);
+  }
+  return links;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,98 @@
+#include "parallel/store_scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace dptrain::parallel {
+namespace {
+
+template <class T>
+CommBuffer bytes_of(T& value) {
+  return {.data = &value, .elements = sizeof value, .dtype = DType::u8};
+}
+
+}  // namespace
+
+StoreScheduler::StoreScheduler(std::vector<std::unique_ptr<Communicator>> workers, std::optional<int64_t> max_staleness,
+                               double timeout_s)
+    : workers_(std::move(workers)),
+      max_staleness_(max_staleness),
+      timeout_s_(timeout_s),
+      steps_(workers_.size(), 0),
+      threads_(static_cast<int>(workers_.size())) {
+  threads_.give([this](int worker) { serve(static_cast<size_t>(worker)); });
+}
+
+void StoreScheduler::wait() {
+  threads_.finish();
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+}
+
+void StoreScheduler::serve(size_t worker) noexcept {
+  Communicator& link = *workers_[worker];
+  try {
+    for (;;) {
+      StoreTick tick;
+      link.receive(bytes_of(tick), 0);
+      if (tick.ends) break;
+      StoreAnswer to = answer(worker, tick);
+      link.send(bytes_of(to), 0);
+    }
+    const std::lock_guard lock(mutex_);
+    steps_[worker].reset();
+  } catch (const std::exception& failure) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = failure.what();
+    }
+    for (const auto& other : workers_) other->abort(failure.what());
+  }
+  changed_.notify_all();
+}
+
+bool StoreScheduler::may_begin(int64_t step) const {
+  if (!max_staleness_ || last_step_ > 0 || !failure_.empty()) return true;
+  return std::ranges::all_of(steps_, [&](const auto& other) { return !other || step - *other <= *max_staleness_; });
+}
+
+StoreAnswer StoreScheduler::answer(size_t worker, const StoreTick& tick) {
+  std::unique_lock lock(mutex_);
+  steps_[worker] = tick.step;
+  if (tick.signal != 0 && last_step_ == 0) {
+    // Nobody has been allowed a later step, so all can end after this one.
+    for (const auto& step : steps_) last_step_ = std::max(last_step_, step.value_or(0));
+  }
+  changed_.notify_all();
+  if (!changed_.wait_until(lock, deadline_in(timeout_s_), [&] { return may_begin(tick.step); }))
+    throw Error(ExitCode::peer_lost, fmt::format("the scheduler of the key-value store held worker {} back for {:g} s, "
+                                                 "more than {} steps ahead of the slowest one; has that one stopped?",
+                                                 worker, timeout_s_, *max_staleness_));
+  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+  return {.last_step = last_step_};
+}
+
+SchedulerLink::~SchedulerLink() {
+  try {
+    StoreTick end{.ends = true};
+    link_->send(bytes_of(end), 1);
+  } catch (const std::exception&) {
+    // The link has failed, and the scheduler leaves by itself.
+  }
+}
+
+bool SchedulerLink::may_begin(int64_t step, int signal) {
+  StoreTick tick{.step = step, .signal = signal};
+  link_->send(bytes_of(tick), 1);
+  StoreAnswer answer;
+  link_->receive(bytes_of(answer), 1);
+  return answer.last_step == 0 || step <= answer.last_step;
+}
+
+}  // namespace dptrain::parallel

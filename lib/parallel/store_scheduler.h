@@ -1,0 +1,76 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "parallel/worker_threads.h"
+
+namespace dptrain::parallel {
+
+/// What a worker tells the scheduler before each step, or at its end; both are of one build.
+struct StoreTick {
+  int64_t step = 0;    ///< that it is about to begin
+  int64_t signal = 0;  ///< that asks it to stop; 0: none
+  bool ends = false;
+};
+
+/// What the scheduler answers, to all but the end.
+struct StoreAnswer {
+  int64_t last_step = 0;  ///< after which all workers stop; 0: not known
+};
+
+/// Knows how far each worker of a key-value store is that updates asynchronously: holds back those that are too far
+/// ahead of the slowest, and finds the step after which all of them stop once one is asked to.
+class StoreScheduler {
+ public:
+  /// `max_staleness`: steps that a worker may be ahead of the slowest one; nothing: any number. `timeout_s`: how long
+  /// one is held back at most.
+  StoreScheduler(std::vector<std::unique_ptr<Communicator>> workers, std::optional<int64_t> max_staleness,
+                 double timeout_s);
+  /// Blocks until every worker has ended, or the links have failed.
+  ~StoreScheduler() { threads_.finish(); }
+  StoreScheduler(const StoreScheduler&) = delete;
+  StoreScheduler& operator=(const StoreScheduler&) = delete;
+
+  /// Blocks as the end does. Throws 75 where the links have failed.
+  void wait();
+
+ private:
+  void serve(size_t worker) noexcept;
+  StoreAnswer answer(size_t worker, const StoreTick& tick);
+  bool may_begin(int64_t step) const;
+
+  const std::vector<std::unique_ptr<Communicator>> workers_;
+  const std::optional<int64_t> max_staleness_;
+  const double timeout_s_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::optional<int64_t>> steps_;  ///< that each worker is at; nothing once it has ended
+  int64_t last_step_ = 0;
+  std::string failure_;
+  WorkerThreads threads_;  ///< end first
+};
+
+/// A worker's end of it. Its end tells the scheduler that nothing more comes.
+class SchedulerLink {
+ public:
+  explicit SchedulerLink(std::unique_ptr<Communicator> link) : link_(std::move(link)) {}
+  ~SchedulerLink();
+  SchedulerLink(const SchedulerLink&) = delete;
+  SchedulerLink& operator=(const SchedulerLink&) = delete;
+
+  /// Blocks until the worker may begin a step; false where it is to stop before. `signal`: what asks this worker to.
+  bool may_begin(int64_t step, int signal);
+
+ private:
+  std::unique_ptr<Communicator> link_;
+};
+
+}  // namespace dptrain::parallel

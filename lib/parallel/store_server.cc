@@ -1,0 +1,250 @@
+#include "parallel/store_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "comm/tree_sum.h"
+#include "ops/clip.h"
+#include "parallel/comm_buffer.h"
+
+namespace dptrain::parallel {
+
+std::vector<std::vector<int>> pushed_widths(const WorldShape& shape) {
+  std::vector<std::vector<int>> widths(static_cast<size_t>(shape.processes()));
+  for (int process = 0; process < shape.processes(); ++process)
+    for (const RankRun& subtree : shape.whole_subtrees(process))
+      widths[static_cast<size_t>(process)].push_back(subtree.size());
+  return widths;
+}
+
+StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
+    : options_(options),
+      links_(std::move(links)),
+      device_(open_device({DeviceKind::cpu, 0})),
+      threads_(static_cast<int>(links_.to_workers.size())) {
+  int64_t size = 0;
+  for (size_t i = 0; i < options.slices.size(); ++i) {
+    const StoreSlice& slice = options.slices[i];
+    if (slice.server != links_.server) continue;
+    own_.push_back({.index = i, .begin = size, .size = slice.elements()});
+    size += slice.elements();
+  }
+  const auto zeros = [&](MemoryPurpose purpose) { return Tensor::zeros(*device_, {size}, {.purpose = purpose}); };
+  weights_ = zeros(MemoryPurpose::weights);
+  gradients_ = zeros(MemoryPurpose::gradients);
+  optimizer_ = options.optimizer.make({.weights = weights_, .gradients = gradients_});
+  for (size_t w = 0; w < links_.to_workers.size(); ++w) {
+    Worker worker{.link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
+    for (size_t i = 0; i < worker.widths.size(); ++i) worker.sums.push_back(zeros(MemoryPurpose::gradients));
+    workers_.push_back(std::move(worker));
+  }
+  threads_.give([this](int worker) { serve(static_cast<size_t>(worker)); });
+}
+
+void StoreServer::wait() {
+  threads_.finish();
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+}
+
+void StoreServer::serve(size_t worker) noexcept {
+  try {
+    while (serve_command(workers_[worker])) continue;
+  } catch (const std::exception& failure) {
+    fail(failure.what());
+  }
+}
+
+void StoreServer::fail(const std::string& cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) return;
+    failure_ = cause;
+  }
+  changed_.notify_all();
+  for (const Worker& worker : workers_) worker.link->abort(cause);
+}
+
+bool StoreServer::serve_command(Worker& worker) {
+  worker.link->receive(command_buffer(worker.command), 0);
+  switch (worker.command.kind) {
+    case StoreCommand::Kind::step: take_step(worker); return true;
+    case StoreCommand::Kind::pull: send_weights(worker); return true;
+    case StoreCommand::Kind::read:
+      for (const optim::OptimizerState& state : optimizer_->state())
+        for (const Own& slice : own_) worker.link->send(comm_buffer(window(state.values, slice)), 0);
+      return true;
+    case StoreCommand::Kind::write:
+      receive_weights(worker);
+      if (!worker.command.has_state) return true;
+      for (const optim::OptimizerState& state : optimizer_->state())
+        for (const Own& slice : own_) worker.link->receive(comm_buffer(window(state.values, slice)), 0);
+      return true;
+    case StoreCommand::Kind::tell: tell_staleness(worker); return true;
+    case StoreCommand::Kind::apply:
+    case StoreCommand::Kind::end: break;
+  }
+  return false;
+}
+
+void StoreServer::receive_weights(Worker& worker) {
+  for (const Own& slice : own_) worker.link->receive(comm_buffer(window(weights_, slice)), 0);
+}
+
+void StoreServer::tell_staleness(Worker& worker) {
+  Staleness told;
+  {
+    const std::lock_guard lock(mutex_);
+    told = std::exchange(staleness_, {});
+  }
+  std::vector<int64_t> size = {static_cast<int64_t>(told.pushes.size())};
+  worker.link->send(buffer_of(size), 0);
+  if (!told.pushes.empty()) worker.link->send(buffer_of(told.pushes), 0);
+}
+
+void StoreServer::send_weights(Worker& worker) {
+  {
+    const std::lock_guard lock(mutex_);
+    worker.pulled_at = updates_;
+  }
+  for (const Own& slice : own_) worker.link->send(comm_buffer(window(weights_, slice)), 0);
+}
+
+void StoreServer::take_step(Worker& worker) {
+  // Everything is on its way while the first slices are added up.
+  std::vector<std::unique_ptr<CommWork>> coming, going;
+  for (const Own& slice : own_ | std::views::reverse)
+    for (const Tensor& sums : worker.sums)
+      coming.push_back(worker.link->start_receive(comm_buffer(window(sums, slice)), 0));
+  auto next = coming.begin();
+  const bool at_once = !options_.waits_for_apply && !options_.clip_norm;
+  for (Own& slice : own_ | std::views::reverse) {
+    for (size_t i = 0; i < worker.sums.size(); ++i) (*next++)->wait();
+    if (options_.is_asynchronous)
+      update_alone(slice, worker);
+    else
+      meet(slice, worker.command);
+    // It stays as it is until this worker has it and pushes the next step's.
+    const Tensor& given = options_.is_asynchronous ? worker.sums.front() : weights_;
+    if (at_once) going.push_back(worker.link->start_send(comm_buffer(window(given, slice)), 0));
+  }
+  if (options_.waits_for_apply) worker.link->receive(command_buffer(worker.command), 0);
+  if (!at_once) {
+    apply(worker.command);
+    for (const Own& slice : own_ | std::views::reverse)
+      going.push_back(worker.link->start_send(comm_buffer(window(weights_, slice)), 0));
+  }
+  for (const auto& work : going) work->wait();
+}
+
+template <class IsDone>
+void StoreServer::wait_for_workers(std::unique_lock<std::mutex>& lock, const IsDone& is_done) {
+  const auto has_come = [&] { return is_done() || !failure_.empty(); };
+  if (!changed_.wait_until(lock, deadline_in(options_.timeout_s), has_come))
+    throw Error(ExitCode::peer_lost,
+                fmt::format("server {} of the key-value store waited {:g} s for the gradients of a worker; has it "
+                            "stopped, or is it much slower than the others?",
+                            links_.server, options_.timeout_s));
+  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+}
+
+void StoreServer::meet(Own& slice, const StoreCommand& command) {
+  std::unique_lock lock(mutex_);
+  const int64_t updates = slice.updates;
+  if (++slice.arrived < workers_.size()) return wait_for_workers(lock, [&] { return slice.updates > updates; });
+  slice.arrived = 0;
+  sum(slice, workers_);
+  if (!options_.waits_for_apply && !options_.clip_norm)
+    update(slice, {.learning_rate = command.learning_rate, .number = command.number});
+  ++slice.updates;
+  changed_.notify_all();
+}
+
+void StoreServer::update_alone(Own& slice, Worker& worker) {
+  const std::lock_guard lock(mutex_);
+  if (&slice == &own_.back()) staleness_.count(updates_ - worker.pulled_at);
+  sum(slice, {&worker, 1});
+  // An optimizer's steps are its updates: those of all workers.
+  update(slice, {.learning_rate = worker.command.learning_rate, .number = ++slice.updates});
+  window(worker.sums.front(), slice).copy_from(window(weights_, slice));
+  if (&slice == &own_.front()) worker.pulled_at = ++updates_;
+}
+
+void StoreServer::sum(const Own& slice, std::span<const Worker> workers) {
+  TreeSum tree{.inputs = {}, .outputs = {window(gradients_, slice).raw()}, .elements = slice.size};
+  for (const Worker& worker : workers) {
+    for (const Tensor& sums : worker.sums) tree.inputs.push_back(window(sums, slice).raw());
+    std::ranges::copy(worker.widths, std::back_inserter(tree.widths));
+  }
+  tree.run(0, slice.size);
+}
+
+void StoreServer::update(const Own& slice, const optim::OptimizerStep& step) {
+  optimizer_->step_range(slice.begin, window(gradients_, slice), step);
+}
+
+void StoreServer::apply(const StoreCommand& command) {
+  std::unique_lock lock(mutex_);
+  const int64_t applied = applied_;
+  if (++applying_ < workers_.size()) return wait_for_workers(lock, [&] { return applied_ > applied; });
+  applying_ = 0;
+  if (!command.skips) {
+    optim::OptimizerStep step{.learning_rate = command.learning_rate, .number = command.number};
+    if (command.gradient_factor != 1)
+      step.control.gradient_factor =
+          Tensor::from(*device_, {1}, std::vector<float>{command.gradient_factor}, MemoryPurpose::workspace);
+    if (options_.clip_norm) step.control.gradient_factor = clip_factor(step.control.gradient_factor);
+    for (const Own& slice : own_) update(slice, step);
+  }
+  ++applied_;
+  changed_.notify_all();
+}
+
+Tensor StoreServer::clip_factor(const Tensor& factor) {
+  if (!links_.among_servers) return ops::clip_factor(gradients_, *options_.clip_norm, factor);
+  const Tensor squares = Tensor::zeros(*device_, {static_cast<int64_t>(options_.slices.size())},
+                                       {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
+  for (const Own& slice : own_)
+    ops::sum_of_squares(window(gradients_, slice),
+                        squares.window(static_cast<int64_t>(slice.index), {1}, Layout::plain));
+  // A slice's sum comes from its server, and zeros from all others.
+  links_.among_servers->all_reduce(comm_buffer(squares));
+  return ops::clip_factor_of_ranges(squares, *options_.clip_norm, factor);
+}
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<StoreSlice>);
+
+CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
+  return {
+      .data = slices.data(), .elements = static_cast<int64_t>(slices.size() * sizeof(StoreSlice)), .dtype = DType::u8};
+}
+
+}  // namespace
+
+void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices) {
+  for (const auto& link : to_servers) {
+    std::vector<int64_t> size = {static_cast<int64_t>(slices.size())};
+    link->send(buffer_of(size), 1);
+    link->send(bytes_of(slices), 1);
+  }
+}
+
+void serve_store(ServerLinks links, StoreServerOptions options) {
+  std::vector<int64_t> size(1);
+  links.to_workers.front()->receive(buffer_of(size), 0);
+  options.slices.resize(static_cast<size_t>(size[0]));
+  links.to_workers.front()->receive(bytes_of(options.slices), 0);
+  StoreServer(options, std::move(links)).wait();
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,resnet18] [--rates 1gbit,100mbit] [--rounds N] [-o OUT]
+"""Steps a second of two hosts over a slow link: dptrain's ways to share a step, and PyTorch DDP over gloo, in turns, in one run.
+
+The hosts are network namespaces of this machine (tests/support/namespaces.sh; as root) with a process of one CPU worker each, one
+thread a worker, whose link is held to each rate in turn. Every round runs all contestants one after the other; a measurement during
+which other processes used more than --disturbed of the machine is taken again. Prints JSON; with -o also writes OUT.json and OUT.md.
+What isn't installed is left out, and the report says so.
+
+    scripts/setup_peers.sh FOLDER
+    scripts/bench_hosts.py --environments FOLDER -o docs/results/hosts
+"""
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from bench.machine import description, undisturbed
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAMESPACES = str(ROOT / "tests/support/namespaces.sh")
+NETWORK = "10.77.0.0/24"
+# Samples of a step on both hosts, steps of an epoch, and epochs, the first of which isn't counted.
+CASES = {
+    "lenet": dict(batch=256, steps=40, epochs=4),
+    "resnet18": dict(batch=64, steps=6, epochs=3),
+}
+OURS = {
+    "ddp": "ddp",
+    "ddp, no overlap": "{name: ddp, overlap: false}",
+    "ddp, bf16": "{name: ddp, compress: bf16}",
+    "ddp, powersgd": "{name: ddp, compress: {name: powersgd, rank: 4}}",
+    "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
+}
+PEER = "pytorch ddp, gloo"
+
+
+@contextlib.contextmanager
+def two_hosts():
+    """The name of two namespaces, which are there meanwhile."""
+    name = f"dptrain-{os.getpid()}"
+    made = subprocess.run([NAMESPACES, "add", name, "2"], stderr=subprocess.PIPE, text=True, check=False)
+    if made.returncode != 0:
+        sys.exit(f"bench_hosts: {made.stderr.strip()}")
+    try:
+        yield name
+    finally:
+        subprocess.run([NAMESPACES, "delete", name], check=True)
+
+
+def finished(command, environment=None):
+    """stdout of a program that has to succeed."""
+    done = subprocess.run(command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, text=True, timeout=600, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def dptrain(a, name, model, strategy):
+    """Median over the epochs after the first of the main process's steps a second."""
+    case = CASES[model]
+    samples = case["batch"] * case["steps"]
+    with tempfile.TemporaryDirectory() as folder:
+        config = dict(model=model, dataset=dict(name="synthetic", shape=[1, 28, 28], samples=samples, test_samples=10),
+                      devices=["cpu:0"], threads=1, batch_size=case["batch"], epochs=case["epochs"], learning_rate=0.01,
+                      optimizer=dict(name="sgd", momentum=0.9), eval_every=0, checkpoint=dict(every_epochs=0))
+        path = pathlib.Path(folder) / "bench.yaml"
+        path.write_text(json.dumps(config))
+        mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "plm_rsh_agent", f"{NAMESPACES} agent {name}", "-H",
+                  "10.77.0.1,10.77.0.2", "-n", "2", a.binary, "--config", str(path), "--set", f"strategy={strategy}", "--out",
+                  f"{folder}/run", "--json", "--progress", "none"]
+        out = finished([NAMESPACES, "run", name, "1", *mpirun], {
+            "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": NETWORK, "OMPI_MCA_oob_tcp_if_include": NETWORK,
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    epochs = [json.loads(line) for line in out.splitlines()]
+    rates = [epoch["train"]["samples_per_s"] / case["batch"] for epoch in epochs[1:]]
+    last = epochs[-1]
+    return dict(steps_per_s=round(statistics.median(rates), 2), bytes_per_step=last["comm"]["bytes"] // case["steps"],
+                exposed_comm=round(last["time"]["exposed_comm_s"] / last["train"]["seconds"], 3))
+
+
+def pytorch(a, name, model):
+    case = CASES[model]
+    python = f"{a.environments}/torch/bin/python"
+    shared = [python, str(ROOT / "scripts/bench_pytorch.py"), "--model", model, "--batch", str(case["batch"]), "--ranks", "2",
+              "--threads", "2", "--meet", "tcp://10.77.0.1:29511", "--seconds", str(a.seconds)]
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "eth0"}
+    with subprocess.Popen([NAMESPACES, "run", name, "2", *shared, "--rank", "1"], env=environment,
+                          stdout=subprocess.DEVNULL) as other:
+        try:
+            out = finished([NAMESPACES, "run", name, "1", *shared, "--rank", "0"], {"GLOO_SOCKET_IFNAME": "eth0"})
+        finally:
+            other.terminate()
+    result = json.loads(out.splitlines()[-1])
+    return dict(steps_per_s=round(result["samples_per_s"] / case["batch"], 2), version=result["peer"])
+
+
+def contestants(a, name, model):
+    calls = {way: (lambda strategy=strategy: dptrain(a, name, model, strategy)) for way, strategy in OURS.items()}
+    if pathlib.Path(f"{a.environments}/torch/bin/python").exists():
+        calls[PEER] = lambda: pytorch(a, name, model)
+    return calls
+
+
+def measure(a):
+    results = []
+    with two_hosts() as name:
+        for rate in a.rates:
+            subprocess.run([NAMESPACES, "slow", name, rate], check=True)
+            for model in a.models:
+                rounds = []
+                for number in range(a.rounds):
+                    measured = {way: undisturbed(call, a.disturbed) for way, call in contestants(a, name, model).items()}
+                    print(json.dumps(dict(rate=rate, model=model, round=number + 1, **measured)), file=sys.stderr, flush=True)
+                    rounds.append(measured)
+                results.append(dict(rate=rate, model=model, batch=CASES[model]["batch"], rounds=rounds))
+    return results
+
+
+def spread(values):
+    """Median, and the least and most of them."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def table(result):
+    """Each way beside ddp, and ddp beside PyTorch, always within a round."""
+    rounds = result["rounds"]
+    lines = [f"## {result['model']}, batch {result['batch']}, {result['rate']}", "",
+             "| | steps/s | of `ddp` | of PyTorch | exposed communication | bytes a step |", "|---|---|---|---|---|---|"]
+    for way in rounds[0]:
+        steps = [one[way]["steps_per_s"] for one in rounds]
+        beside = [one[way]["steps_per_s"] / one["ddp"]["steps_per_s"] for one in rounds]
+        peer = [one[way]["steps_per_s"] / one[PEER]["steps_per_s"] for one in rounds if PEER in one]
+        own = rounds[-1][way]
+        lines.append(f"| {way} | {spread(steps)} | {spread(beside)} | {spread(peer) if peer else 'not installed'} | "
+                     f"{own.get('exposed_comm', '')} | {own.get('bytes_per_step', '')} |")
+    return lines
+
+
+def document(a, results):
+    machine = description()
+    version = next((one[PEER]["version"] for result in results for one in result["rounds"] if PEER in one), "not installed")
+    others = max(one[way]["others"] for result in results for one in result["rounds"] for way in one)
+    lines = ["# Two hosts over a slow link", "",
+             f"By `{shlex.join(['scripts/bench_hosts.py', *sys.argv[1:]])}` on {datetime.date.today()}, {machine['cpu']}, "
+             f"{machine['cores']} cores, {', '.join(machine['instruction_sets'])}. The hosts are network namespaces on this one",
+             f"machine, with a process of one thread each. PyTorch: {version}. {a.rounds} rounds, in each all ways in turn: medians,",
+             f"the least and the most; ratios are of one round. Other processes took at most {others:.0%} of the machine.", ""]
+    for result in results:
+        lines += table(result) + [""]
+    return "\n".join(lines)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = lambda text: text.split(",")  # noqa: E731
+    p.add_argument("--binary", default=str(ROOT / "build/dptrain"))
+    p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
+    p.add_argument("--models", type=names, default=["lenet", "resnet18"])
+    p.add_argument("--rates", type=names, default=["1gbit", "100mbit"], help="of tc's")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=5, help="that PyTorch is measured for")
+    p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that other processes may use")
+    p.add_argument("-o", "--out", help="without an ending")
+    a = p.parse_args()
+    for model in a.models:
+        if model not in CASES:
+            p.error(f"argument --models: '{model}' is none of {', '.join(CASES)}")
+    if not os.access(a.binary, os.X_OK):
+        sys.exit(f"bench_hosts: there is no {a.binary}; build dptrain first, or name it with --binary")
+    results = measure(a)
+    print(json.dumps(dict(machine=description(), results=results)))
+    if a.out:
+        pathlib.Path(a.out + ".json").write_text(json.dumps(dict(machine=description(), results=results), indent=1) + "\n")
+        pathlib.Path(a.out + ".md").write_text(document(a, results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+// A key-value store on servers of several processes trains as ddp does on the same parts of the data.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "processes/job_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+Command with_strategy(const std::string& strategy, const Command& more = {}) {
+  Command settings = {"--set", "epochs=1",
+                      "--set", "dataset.limit=320",
+                      "--set", "dataset.test_limit=200",
+                      "--set", "dataset.partition=by_process",
+                      "--set", "strategy=" + strategy};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+struct Stored {
+  std::string name;
+  std::string store;
+  std::vector<int> devices;  ///< of each process
+  Command settings = {};
+};
+
+void PrintTo(const Stored& stored, std::ostream* out) { *out << stored.name; }
+
+class DistStoreTest : public JobTrainingTest, public ::testing::WithParamInterface<Stored> {
+ protected:
+  json trained(const std::string& name, const std::string& strategy) const {
+    std::vector<Command> processes;
+    for (const int devices : GetParam().devices)
+      processes.push_back(training(name, "lenet_ddp_2cpu", devices, with_strategy(strategy, GetParam().settings)));
+    const Launched job = launch_processes(processes);
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run(name));
+  }
+};
+
+TEST_P(DistStoreTest, EndsInTheBitsOfDdp) {
+  const json ddp = trained("ddp", "ddp"), stored = trained("stored", GetParam().store);
+  ASSERT_FALSE(stored.is_null());
+  EXPECT_EQ(stored["weights_hash"], ddp["weights_hash"]);
+  for (const char* pass : {"train", "test"})
+    for (const char* figure : {"loss", "accuracy", "samples"})
+      EXPECT_EQ(stored[pass][figure], ddp[pass][figure]) << pass << " " << figure;
+  EXPECT_EQ(stored["step"], ddp["step"]);
+  EXPECT_EQ(stored["kvstore"]["bytes"].size(), GetParam().devices.size()) << "a server in each process";
+}
+
+TEST_F(JobTrainingTest, ServersInProcessesOfTheirOwnEndInTheSameBits) {
+  const auto train = [&](const std::string& name, const std::string& strategy, size_t processes) {
+    return launch_processes(
+        std::vector<Command>(processes, training(name, "lenet_ddp_2cpu", 2, with_strategy(strategy))));
+  };
+  ASSERT_EQ(train("inside", "{name: kvstore, type: dist_sync}", 2).processes[0].exit, 0);
+  const Launched job = train("apart", "{name: kvstore, type: dist_sync, servers: 3}", 6);
+  for (const Finished& process : job.processes) {
+    ASSERT_EQ(process.exit, 0) << process.err;
+    EXPECT_EQ(process.err, "");
+  }
+  const json inside = last_epoch(run("inside")), apart = last_epoch(run("apart"));
+  EXPECT_EQ(apart["weights_hash"], inside["weights_hash"]);
+  EXPECT_EQ(apart["world_size"], 4) << "servers and the scheduler have no devices";
+  EXPECT_EQ(apart["kvstore"]["bytes"].size(), 3u);
+}
+
+TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
+  const auto train = [&](const std::string& strategy) {
+    Command settings = with_strategy(strategy, {"--set", "log_steps=true", "--overwrite"});
+    settings[3] = "dataset.limit=2000";
+    const Launched job = launch_processes(std::vector<Command>(5, training("async", "lenet_ddp_2cpu", 1, settings)));
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run("async"));
+  };
+  const json free = train("{name: kvstore, type: dist_async, servers: 2}");
+  ASSERT_FALSE(free.is_null());
+  EXPECT_GT(free["test"]["accuracy"], 0.3);
+  EXPECT_EQ(free["train"]["samples"], 2000);
+  int64_t pushes = 0;
+  for (const json& count : free["staleness"]["histogram"]) pushes += count.get<int64_t>();
+  EXPECT_EQ(pushes, free["step"].get<int64_t>() * 2 * 2) << "of two workers on two servers";
+  EXPECT_EQ(free["staleness"]["max"].get<size_t>() + 1, free["staleness"]["histogram"].size());
+  const std::string steps = text_of(run("async") / "steps.jsonl");
+  EXPECT_EQ(std::ranges::count(steps, '\n'), free["step"].get<int64_t>());
+  // With a bound of 0 nobody begins a step before the other one does: at most its last and this one's are missed.
+  const json bounded = train("{name: kvstore, type: dist_async, servers: 2, max_staleness: 0}");
+  EXPECT_LE(bounded["staleness"]["max"], 2);
+}
+
+TEST_F(JobTrainingTest, ASignalStopsAsynchronousWorkersAfterTheSameStep) {
+  Command settings = with_strategy("{name: kvstore, type: dist_async, servers: 1}");
+  settings[1] = "epochs=1000";
+  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  Launch job(
+      {.processes = std::vector<Command>(4, command), .folder = folder_.path(), .on = {}, .flags = {}, .grace_s = 3});
+  job.launcher().wait_until([&] { return !text_of(run("job") / "metrics.jsonl").empty(); });
+  ASSERT_EQ(::kill(job.pid(1), SIGTERM), 0);
+  const Launched ended = job.wait();
+  const json summary = json::parse(text_of(run("job") / "summary.json"));
+  EXPECT_EQ(summary["exit"], 143);
+  for (const size_t worker : {0u, 1u}) {
+    EXPECT_EQ(ended.processes[worker].exit, 143) << ended.processes[worker].err;
+    EXPECT_NE(ended.processes[worker].err.find("stopped by SIGTERM after step"), std::string::npos);
+  }
+  for (const size_t server : {2u, 3u}) EXPECT_EQ(ended.processes[server].exit, 143) << ended.processes[server].err;
+}
+
+TEST_F(JobTrainingTest, AStoreNeedsAProcessThatTrains) {
+  const Command command =
+      training("job", "lenet_ddp_2cpu", 1, with_strategy("{name: kvstore, type: dist_sync, servers: 2}"));
+  const Launched job = launch_processes({command, command, command});
+  for (const Finished& process : job.processes) {
+    EXPECT_EQ(process.exit, 78) << process.err;
+    EXPECT_NE(process.err.find("strategy: expected more than the 3 processes of the servers and their scheduler"),
+              std::string::npos)
+        << process.err;
+  }
+}
+
+TEST_F(JobTrainingTest, WhatAsynchronousWorkersCantDoTogetherIsRefused) {
+  for (const char* setting : {"clip_norm=1", "batch_norm=sync", "shards=4"}) {
+    const Finished refused = alone(
+        training("job", "lenet_ddp_2cpu", 1, with_strategy("{name: kvstore, type: dist_async}", {"--set", setting})));
+    EXPECT_EQ(refused.exit, 78) << setting;
+    EXPECT_NE(refused.err.find("kvstore of type dist_async waits for no other process"), std::string::npos)
+        << refused.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stores, DistStoreTest,
+    ::testing::Values(Stored{"one_and_one", "{name: kvstore, type: dist_sync}", {1, 1}},
+                      Stored{"three_and_three", "{name: kvstore, type: dist_sync}", {3, 3}},
+                      Stored{"three_processes", "{name: kvstore, type: dist_device_sync}", {1, 2, 1}},
+                      Stored{"round_robin", "{name: kvstore, type: dist_sync, placement: round_robin}", {2, 1}},
+                      Stored{"adam_ema_and_accumulate",
+                             "{name: kvstore, type: dist_sync}",
+                             {2, 2},
+                             {"--set", "optimizer=adamw", "--set", "learning_rate=0.001", "--set", "ema=0.9", "--set",
+                              "accumulate=2"}}),
+    [](const ::testing::TestParamInfo<Stored>& stored) { return stored.param.name; });
+
+TEST_F(JobTrainingTest, AStoreOnServersClipsByTheNormOfAllGradients) {
+  const auto loss_of = [&](const std::string& name, const std::string& strategy) {
+    const Command command = training(name, "lenet_ddp_2cpu", 1, with_strategy(strategy, {"--set", "clip_norm=0.05"}));
+    const Launched job = launch_processes({command, command});
+    EXPECT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+    return last_epoch(run(name))["test"]["loss"].get<double>();
+  };
+  // Squares are added by ranges, which rounds otherwise.
+  EXPECT_NEAR(loss_of("stored", "{name: kvstore, type: dist_sync}"), loss_of("ddp", "ddp"), 1e-6);
+}
+
+TEST_F(JobTrainingTest, AStoreOnServersGoesOnFromACheckpoint) {
+  Command settings = with_strategy("{name: kvstore, type: dist_sync}");
+  const auto train = [&](const std::string& name, const std::string& epochs, int processes) {
+    settings[1] = "epochs=" + epochs;
+    return launch_processes(
+        std::vector<Command>(static_cast<size_t>(processes), training(name, "lenet_ddp_2cpu", 1, settings)));
+  };
+  ASSERT_EQ(train("whole", "2", 2).processes[0].exit, 0);
+  ASSERT_EQ(train("job", "1", 2).processes[0].exit, 0);
+  settings.emplace_back("--resume");
+  // Another number of processes has other parts of the data.
+  const Launched other = train("job", "2", 3);
+  EXPECT_EQ(other.processes[0].exit, 65) << other.processes[0].err;
+  EXPECT_NE(other.processes[0].err.find("dataset.order"), std::string::npos) << other.processes[0].err;
+  const Launched same = train("job", "2", 2);
+  ASSERT_EQ(same.processes[0].exit, 0) << same.processes[0].err;
+  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("whole"))["weights_hash"]);
+}
+
+}  // namespace
+}  // namespace dptrain::testing
