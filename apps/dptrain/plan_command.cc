@@ -107,6 +107,10 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
   }
   const ConfigSession session(config, [&](ConfigReader& reader) {
     planned.experiment = train::read_experiment(reader, flags.default_name(), job);
+    for (const auto& [option, value] : reader.resolved_options("strategy"))
+      if (option == "inside" && value != "none" && job.processes > 1)
+        reader.mistake("strategy", "plans of several hosts take every device as a rank, expected inside: none", value,
+                       "leave it out");
   });
   if (flags.dump_config) write_output(session.resolved_yaml_with_origins());
   if (!counted) {

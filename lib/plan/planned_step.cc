@@ -36,6 +36,7 @@ BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions
   std::vector<int64_t> weights = whole.weights();
   weights.resize(parts);
   options.split = BatchSplit(weights);
+  options.parts_of_processes.clear();
   return options;
 }
 

@@ -103,6 +103,9 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--links", "nowhere.yaml"}), 66, {"nowhere.yaml"});
   folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
   expect_refused(plan({"--links", "links.yaml"}), 78, {"hosts need a number of devices", "16xh200"});
+  expect_refused(
+      plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),
+      78, {"expected inside: none", "data_parallel"});
   folder_.write("wrong.yaml", "hosts: {devices: 8, gbps: 100, latency: 3}\n");
   expect_refused(plan({"--links", "wrong.yaml", "--devices", "16xh200"}), 78, {"latency", "latency_us"});
   expect_refused(plan({"--set", "memory_limit=1000000"}), 71, {"limit of 1000000"});
