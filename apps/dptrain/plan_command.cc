@@ -134,6 +134,17 @@ plan::PlannedStep step_of(const PlannedExperiment& planned) {
        .world_size = planned.world_size()});
 }
 
+/// What the calls of an experiment take: CPU workers' are held to links of the configuration or of a file; between GPUs
+/// a file's links take the place of the table's.
+plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFile& links,
+                           const plan::DeviceFigures& figures) {
+  return plan::CallTimes({.world = WorldShape(planned.devices_of_hosts),
+                          .devices = planned.experiment.devices,
+                          .figures = figures,
+                          .links = planned.experiment.links,
+                          .hosts = links.hosts});
+}
+
 plan::Calibration calibration_of(const std::string& run) {
   const plan::MeasuredStep measured = plan::read_measured_step(run);
   ConfigFlags of_run;
@@ -142,7 +153,13 @@ plan::Calibration calibration_of(const std::string& run) {
   require_plannable(planned.experiment, of_run.config);
   if (planned.figures == nullptr)
     refuse(run, "expected a run of devices whose figures are known", planned.devices, "choose another run");
-  return plan::calibrated(measured, step_of(planned), *planned.figures, planned.experiment.precision);
+  const plan::PlannedStep step = step_of(planned);
+  plan::CallTimes calls = call_times(planned, {}, *planned.figures);
+  return plan::calibrated(measured, {.step = step,
+                                     .figures = *planned.figures,
+                                     .precision = planned.experiment.precision,
+                                     .calibration = {},
+                                     .calls = calls});
 }
 
 /// Nothing where the devices' figures say nothing of them.
@@ -152,13 +169,8 @@ std::optional<plan::StepTimes> times_of(const PlannedExperiment& planned, const 
   // Those of a CPU worker are for a run to correct.
   if (planned.figures->kind == DeviceKind::cpu && calibrate.empty()) return std::nullopt;
   plan::DeviceFigures figures = *planned.figures;
-  std::optional<LinkSpec> held_to = planned.experiment.links;
-  if (links.links && !held_to) figures.inside = plan::link_of_file(*links.links);
-  plan::CallTimes calls({.world = WorldShape(planned.devices_of_hosts),
-                         .devices = planned.experiment.devices,
-                         .figures = figures,
-                         .links = held_to,
-                         .hosts = links.hosts});
+  if (links.links && !planned.experiment.links) figures.inside = plan::link_of_file(*links.links);
+  plan::CallTimes calls = call_times(planned, links, figures);
   return plan::step_times({.step = step,
                            .figures = figures,
                            .precision = planned.experiment.precision,

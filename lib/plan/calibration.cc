@@ -1,5 +1,6 @@
 #include "plan/calibration.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,8 +26,6 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
     const auto seconds = [](const auto& part, const char* key) { return part.at(key).template get<double>(); };
     const double steps = seconds(train, "samples") / seconds(metrics, "global_batch");
     return {.compute_s = (seconds(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
-            .exposed_comm_s = seconds(time, "exposed_comm_s") / steps,
-            .other_s = (seconds(time, "other_s") + seconds(time, "data_wait_s")) / steps,
             .step_s = seconds(train, "seconds") / steps};
   } catch (const nlohmann::json::exception& damage) {
     throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
@@ -36,13 +35,17 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
   }
 }
 
-Calibration calibrated(const MeasuredStep& measured, const PlannedStep& planned, const DeviceFigures& figures,
-                       Precision precision) {
+Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_run) {
   double computed = 0;
-  for (const PlannedRank& rank : planned.ranks)
-    for (const OperatorCost& cost : rank.operators) computed += operator_seconds(cost, figures, precision);
-  computed /= static_cast<double>(planned.ranks.size());
-  return {.compute_factor = measured.compute_s / computed, .host_s = measured.other_s};
+  for (const PlannedRank& rank : of_run.step.ranks)
+    for (const OperatorCost& cost : rank.operators)
+      computed += operator_seconds(cost, of_run.figures, of_run.precision);
+  computed /= static_cast<double>(of_run.step.ranks.size());
+  StepTimesRequest request = of_run;
+  request.calibration = {.compute_factor = measured.compute_s / computed, .host_s = 0};
+  Calibration calibration = request.calibration;
+  calibration.host_s = std::max(0.0, measured.step_s - step_times(request).step_s);
+  return calibration;
 }
 
 }  // namespace dptrain::plan

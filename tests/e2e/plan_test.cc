@@ -85,6 +85,7 @@ TEST_F(PlanTest, IsCalibratedByARun) {
   const double computed =
       (metrics["time"]["compute_s"].get<double>() + metrics["time"]["optimizer_s"].get<double>()) / 5;
   EXPECT_NEAR(document["ranks"][0]["time"]["compute_s"].get<double>(), computed, 1e-6 * computed);
+  EXPECT_NEAR(document["time"]["step_s"].get<double>(), metrics["train"]["seconds"].get<double>() / 5, 1e-6 * computed);
   // Over links that take a second a call nothing else counts.
   const json slow = planned({"--set", "links={latency_us: 1000000}", "--calibrate", "run"});
   EXPECT_GE(slow["time"]["step_s"], 2.0);
