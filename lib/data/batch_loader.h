@@ -63,6 +63,8 @@ class BatchLoader {
   /// The next batch, or nothing at the end of the epoch. Blocks until one is ready; throws what the loader's thread
   /// threw, again and again until an epoch is started.
   std::unique_ptr<Batch> next();
+  /// Blocks until as many batches are ready as it prepares ahead, or all that are left of the epoch. Throws as `next`.
+  void wait_until_full();
 
  private:
   class Worker;

@@ -35,6 +35,7 @@ BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> sample
   for (const int64_t sample : samples) labels.push_back(dataset.label(sample));
   if (device == nullptr || device->kind() != DeviceKind::cpu) return part;
   part.images = Tensor::empty(*device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
+  if (!device->computes()) return part;
   float* out = part.images.data<float>();
   for (const int64_t sample : samples) {
     if (options.augmentations.empty())

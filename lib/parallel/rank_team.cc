@@ -32,11 +32,12 @@ Error described(const Device& device, int rank, int size, const std::string& wha
 }  // namespace
 
 RankTeam::RankTeam(const Options& options)
-    : communicator_options_{
-          .timeout_s = options.timeout_s,
-          .deterministic = options.deterministic,
-          .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr,
-          .world = options.world} {
+    : communicator_options_{.timeout_s = options.timeout_s,
+                            .deterministic = options.deterministic,
+                            .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices)
+                                                   : nullptr,
+                            .world = options.world},
+      logged_(options.logged) {
   const int size = static_cast<int>(options.devices.size());
   DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
                 options.threads.size());
@@ -46,15 +47,20 @@ RankTeam::RankTeam(const Options& options)
                                                          .threads = options.threads[at],
                                                          .memory_limit_bytes = options.memory_limit_bytes,
                                                          .deterministic = options.deterministic,
-                                                         .tf32 = options.tf32}));
+                                                         .tf32 = options.tf32,
+                                                         .counts_only = options.logged.has_value()}));
   }
   const auto on_gpu = [](const auto& device) { return device->kind() == DeviceKind::cuda; };
-  if (std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
+  if (!logged_ && std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
-  communicators_ = make_communicators(devices, communicator_options_);
-  host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
-                                      : make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  if (logged_) {
+    make_logging_communicators(devices);
+  } else {
+    communicators_ = make_communicators(devices, communicator_options_);
+    host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
+                                        : make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  }
   if (options.world) exchange_ = options.world->exchange;
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
@@ -64,6 +70,11 @@ RankTeam::RankTeam(const Options& options)
 void RankTeam::exchange_kinds() {
   for (const auto& device : devices_) kinds_.push_back(device->kind());
   if (!spans_processes()) return;
+  if (logged_) {
+    // One rank stands for all.
+    kinds_.assign(static_cast<size_t>(world_size()), device(0).kind());
+    return;
+  }
   std::vector<DeviceKind> of_world;
   run("exchanging the devices' kinds", [&](int rank) {
     std::vector<int32_t> own = {static_cast<int32_t>(device(rank).kind())}, all(static_cast<size_t>(world_size()));
@@ -86,6 +97,19 @@ RanksOfProcesses RankTeam::processes_of(const std::vector<int>& ranks) const {
     ++counts.back();
   }
   return {.exchange = world.exchange, .processes = processes, .shape = WorldShape(counts)};
+}
+
+void RankTeam::make_logging_communicators(const std::vector<Device*>& devices) {
+  std::vector<int> log_numbers;
+  for (const Device* device : devices) log_numbers.push_back(device->rank());
+  communicators_ = make_meta_communicators(devices, *logged_, log_numbers);
+  LoggedWorld over_host = *logged_;
+  over_host.can_be_recorded = false;
+  over_host.over_host = true;
+  // Between processes scores alone go that way, which are no part of a step.
+  unread_calls_.resize(devices.size());
+  if (spans_processes()) over_host.calls = &unread_calls_;
+  host_communicators_ = make_meta_communicators(devices, over_host, log_numbers);
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
@@ -121,7 +145,11 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
 std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, const CommunicatorOptions& options) {
   std::vector<Device*> devices;
   for (const int rank : ranks) devices.push_back(&device(rank));
-  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, options)});
+  LoggedWorld logged_group = logged_.value_or(LoggedWorld{});
+  logged_group.ranks = static_cast<int>(ranks.size());
+  groups_.push_back({.ranks = ranks,
+                     .communicators = logged_ ? make_meta_communicators(devices, logged_group, ranks)
+                                              : make_communicators(devices, options)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
   return members;

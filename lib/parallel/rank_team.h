@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/communicators.h"
+#include "comm/meta_communicator.h"
 #include "comm/simulated_links.h"
 #include "device/device.h"
 #include "parallel/worker_threads.h"
@@ -28,6 +29,8 @@ class RankTeam {
     bool tf32 = false;
     std::optional<LinkSpec> links = {};          ///< that communication is held to
     std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
+    /// Ranks that log what they would compute and send, in a world whose first ranks they are.
+    std::optional<LoggedWorld> logged = {};
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
@@ -74,6 +77,8 @@ class RankTeam {
   std::vector<Communicator*> add_group(const std::vector<int>& ranks, const CommunicatorOptions& options);
   /// Of ranks of the world: the processes that have some.
   RanksOfProcesses processes_of(const std::vector<int>& ranks) const;
+  /// Of the first ranks of a logged world.
+  void make_logging_communicators(const std::vector<Device*>& devices);
   void fail(int rank, const std::string& what, std::exception_ptr failure);
   std::exception_ptr root_cause();
 
@@ -88,6 +93,8 @@ class RankTeam {
   };
   std::vector<Group> groups_;
   CommunicatorOptions communicator_options_;
+  std::optional<LoggedWorld> logged_;
+  std::vector<CallLog> unread_calls_;  ///< of which nobody asks
 
   std::mutex mutex_;
   std::exception_ptr root_cause_;
