@@ -9,20 +9,26 @@
 #   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host; by default this one.
 #                        mpirun reaches them by ssh, which must ask for no password
 #   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, and work there
-#   --max-restarts N     start again with --resume where a process was lost (75), so many times at most; 0 by default
+#   --max-restarts N     start again with --resume, from the run's newest checkpoint, where a process was lost (75), so many times
+#                        at most; 0 by default
 #   --grace S            where one has failed, or a signal ends the job, Open MPI waits so many seconds before it sends SIGTERM to the
 #                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while
 #   --agent COMMAND      instead of ssh
 # Variables named DPTRAIN_*, NCCL_* and OMP_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
 #
-# Exit codes: 64 usage, 69 a tool is missing or a host could not be copied to. Otherwise what the run itself says, in fault.json or
-# summary.json of its directory, which is what --out names, or else runs/<name of the configuration>; or else mpirun's.
+# Exit codes: 64 usage, 69 a tool is missing or a host could not be copied to. Otherwise what the run itself says, in fault.json,
+# fault-<rank>.json or summary.json of its directory, which is what --out names, or else runs/<name of the configuration>; or else
+# mpirun's. An mpirun that hangs after a fault, as it does where a network is gone, is killed.
 set -euo pipefail
 
 fail() {
   echo "launch: $2" >&2
   exit "$1"
 }
+
+# dptrain tells what resumes the run by these words.
+DPTRAIN_LAUNCH=$(printf '%s\x1f' "$0" "$@")
+export DPTRAIN_LAUNCH
 
 processes=
 servers=0
@@ -141,16 +147,21 @@ for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
 
 # run COMMAND ...: its exit code, also where a signal has interrupted the wait.
 run() {
-  local status=0
+  local status=0 watcher=
   say "$@"
   setsid "$@" < /dev/null &
   child=$!
+  if [[ $1 == mpirun ]]; then
+    watch_over "$child" &
+    watcher=$!
+  fi
   wait "$child" || status=$?
   while kill -0 "$child" 2> /dev/null; do
     status=0
     wait "$child" || status=$?
   done
   child=
+  [[ -z $watcher ]] || { kill "$watcher" && wait "$watcher"; } 2> /dev/null || true
   return "$status"
 }
 
@@ -205,29 +216,56 @@ if [[ -z $directory && -n ${config:-} ]]; then
 fi
 [[ -z $sync_folder || $directory == /* ]] || directory=$sync_folder/$directory
 
-# exit_code STATUS: what the run has said since this start, or else STATUS.
-exit_code() {
+# said FILE ...: the exit code that the run has said in one of these since this start, if it has.
+said() {
   local file code
-  for file in fault.json summary.json; do
-    [[ "$directory/$file" -nt $scratch/start ]] || continue
-    code=$(tr -d '\n' < "$directory/$file" | sed -nE 's/.*"exit": *([0-9]{1,3})[^0-9].*/\1/p')
+  for file in "$@"; do
+    [[ $file -nt $scratch/start ]] || continue
+    code=$(tr -d '\n' < "$file" | sed -nE 's/.*"exit": *([0-9]{1,3})[^0-9].*/\1/p')
     [[ -z $code ]] || { echo "$code"; return; }
   done
-  echo "$1"
 }
 
-# To go on where the run's own newest checkpoint is.
-resumed_command() {
-  local i argument
-  for ((i = 0; i < ${#command[@]}; ++i)); do
-    argument=${command[i]}
-    case $argument in
-      --overwrite | --resume=*) ;;
-      --resume) [[ ${command[i + 1]:--} == -* ]] || i=$((i + 1)) ;;
-      *) resumed+=("$argument") ;;
-    esac
+# Of processes on a host that is gone the first one may be.
+exit_code() {
+  local code
+  code=$(said "$directory"/fault.json "$directory"/fault-*.json "$directory"/summary.json)
+  echo "${code:-$1}"
+}
+
+# watch_over PID: ends an mpirun that stays long after the run has said that it failed.
+watch_over() {
+  local end=
+  while kill -0 "$1" 2> /dev/null; do
+    if [[ -z $end && -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; then end=$((SECONDS + 2 * grace_s + 20)); fi
+    if [[ -n $end ]] && ((SECONDS > end)); then
+      echo "launch: mpirun hangs, and is killed" >&2
+      kill -KILL "$1"
+    fi
+    sleep 1 &> /dev/null
   done
-  resumed+=(--resume)
+}
+
+# To go on where the run's own newest checkpoint is; without one, where it was to begin. mpirun has : between programs.
+resumed_command() {
+  local i argument has_own=false is_named=false
+  [[ -z $(compgen -G "$directory/checkpoints/step-*/manifest.json") ]] || has_own=true
+  for ((i = 0; i <= ${#command[@]}; ++i)); do
+    argument=${command[i]:-}
+    if ((i == ${#command[@]})) || [[ $argument == : ]]; then
+      [[ $is_named == true ]] || resumed+=(--resume)
+      is_named=false
+      ((i == ${#command[@]})) || resumed+=(:)
+    elif [[ $argument == --resume && ${command[i + 1]:--} != -* && ${command[i + 1]} != : ]]; then
+      i=$((i + 1))
+      [[ $has_own == true ]] || { resumed+=("$argument" "${command[i]}"); is_named=true; }
+    elif [[ $argument == --resume=* && $has_own == false ]]; then
+      resumed+=("$argument")
+      is_named=true
+    elif [[ $argument != --overwrite && $argument != --resume && $argument != --resume=* ]]; then
+      resumed+=("$argument")
+    fi
+  done
 }
 
 for ((restart = 0; ; ++restart)); do

@@ -4,16 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "as_error.h"
+#include "comm/exit_timer.h"
 #include "config/config_document.h"
 #include "device/cpu_device.h"
 #include "output.h"
 #include "parallel/store_scheduler.h"
 #include "parallel/store_server.h"
 #include "program.h"
+#include "resume_command.h"
 #include "train/config_difference.h"
 #include "train/safetensors.h"
 
@@ -24,6 +28,8 @@ namespace {
 constexpr double kJoin_s = 60;
 constexpr double kFinish_s = 60;
 constexpr double kRank_s = 300;
+/// How long writing fault.json may take.
+constexpr double kWrite_s = 2;
 
 /// Keys whose values may differ from host to host.
 const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
@@ -50,27 +56,30 @@ std::string narrow_mask(const train::Experiment& experiment, int processes_of_ho
   return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
 }
 
-std::string joined(const std::vector<std::string>& lines) {
+/// As one text, and back.
+std::string joined(const std::vector<std::string>& parts) {
   std::string text;
-  for (const std::string& line : lines) text += line + '\n';
+  for (const std::string& part : parts) text += part + '\0';
   return text;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
+    const size_t end = text.find('\0', begin);
+    parts.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  return lines;
+  return parts;
 }
 
 }  // namespace
 
-JobSession::JobSession() {
-  if (!was_launched_in_job()) return;
-  job_ = join_job(kJoin_s);
+JobSession::JobSession(const train::StopSignal& stop) {
+  if (was_launched_in_job()) job_ = join_job(kJoin_s);
+  report_.emplace(process(),
+                  job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
+  if (!job_) return;
   if (launched_processes() > job_->processes())
     throw Error(
         ExitCode::job_not_formed,
@@ -79,7 +88,19 @@ JobSession::JobSession() {
                     launched_processes(), job_->processes()));
   if (job_->processes() == 1) return;
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
+  exchange_->complete_failures_by([this](JobFailure failure) { return report_->completed(std::move(failure)); });
+  watch(stop);
   group_ = std::make_unique<ProcessGroup>(*exchange_, kRank_s);
+}
+
+void JobSession::watch(const train::StopSignal& stop) {
+  watchdog_ = std::make_unique<JobWatchdog>(
+      job_->make_wire(), *exchange_, report_->progress(),
+      JobWatchdog::Watched{.processes = job_->all(), .launcher = launcher_pid()},
+      WatchdogHooks{.name = [this](int process) { return name_of(process); },
+                    .doubts = [this, &stop] { return job_->connections_lost() + (stop.load() == 0 ? 0 : 1); },
+                    .warn = [](const std::string& text) { write_message(fmt::format("dptrain: {}\n", text)); },
+                    .leave = [this](const JobFailure& failure) { leave_with(failure); }});
 }
 
 train::ConfigJob JobSession::config_job() {
@@ -102,11 +123,11 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   if (!group_) return;
   agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
   const auto differing = train::differing_keys(
-      {parse_config(from_main(config), name_of(0)), parse_config(config, name_of(process()))}, kOfHost);
+      {parse_config(from_main(config), place_of(0)), parse_config(config, place_of(process()))}, kOfHost);
   if (!differing.empty())
     throw Error(ExitCode::ranks_disagree,
                 fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
-                            differing[0].values[0], name_of(0), differing[0].values[1], name_of(process())));
+                            differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
   const auto servers = experiment.strategy.store_servers;
   roles_ = parallel::store_roles(processes(), servers.value_or(0));
   if (servers)
@@ -126,9 +147,13 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   std::vector<train::RankPlace> places;
   int p = 0;
   for (const std::string& devices : group_->gather_everywhere(joined(own))) {
-    for (const std::string& device : lines_of(devices))
+    for (const std::string& device : parts_of(devices))
       places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(p)].host});
     ++p;
+  }
+  {
+    const std::lock_guard lock(names_mutex_);
+    shape_.emplace(experiment.devices_of_processes);
   }
   training_.emplace(train::TrainingJob{.group = *group_,
                                        .ranks = {.exchange = exchange_.get(),
@@ -152,7 +177,7 @@ void JobSession::agree_on(const std::string& what, const std::string& of_main, c
     return;
   }
   throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
-                                                    name_of(0), own, name_of(process())));
+                                                    place_of(0), own, place_of(process())));
 }
 
 void JobSession::warn_of_narrow_masks(const std::string& own) {
@@ -164,7 +189,7 @@ void JobSession::warn_of_narrow_masks(const std::string& own) {
   write_message(fmt::format(
       "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
       "--cpu-bind=none\n",
-      name_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
+      place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
 }
 
 void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
@@ -172,7 +197,7 @@ void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
   std::vector<std::string> hashes;
   for (const nn::NamedValues& tensor : own)
     hashes.push_back(fmt::format("{} {}", train::weights_hash({tensor}), tensor.name));
-  const std::vector<std::string> of_main = lines_of(from_main(joined(hashes)));
+  const std::vector<std::string> of_main = parts_of(from_main(joined(hashes)));
   const auto name_of_line = [](const std::string& line) { return line.substr(line.find(' ') + 1); };
   std::string theirs, ours;
   for (const std::string& hash : hashes) {
@@ -193,26 +218,72 @@ void JobSession::serve(const train::Experiment& experiment) {
     parallel::StoreScheduler(std::move(links.to_workers), experiment.strategy.max_staleness, kRank_s).wait();
 }
 
-std::string JobSession::name_of(int process) const {
+std::string JobSession::place_of(int process) const {
   return fmt::format("process {} on {}", process, job_->all()[static_cast<size_t>(process)].host);
+}
+
+std::string JobSession::name_of(int process) {
+  const JobProcess& one = job_->all()[static_cast<size_t>(process)];
+  const RankRun run = ranks_of(process);
+  std::vector<int> ranks;
+  for (int rank = run.begin; rank < run.end; ++rank) ranks.push_back(rank);
+  return fmt::format("process {} (host {}, pid {}{}{})", process, one.host, one.pid, ranks.empty() ? "" : ", ",
+                     ranks.empty() ? "" : rank_names(ranks));
+}
+
+RankRun JobSession::ranks_of(int process) {
+  const std::lock_guard lock(names_mutex_);
+  if (!shape_) return {0, 0};
+  const auto place = static_cast<int>(std::ranges::find(roles_.workers, process) - roles_.workers.begin());
+  return place < shape_->processes() ? shape_->ranks_of(place) : RankRun{0, 0};
+}
+
+void JobSession::begin_training(const train::Experiment& experiment, const std::filesystem::path& directory,
+                                const std::optional<train::FaultRecord::Saved>& resumed) {
+  std::vector<std::optional<int>> first_ranks;
+  for (int p = 0; p < processes(); ++p) {
+    const RankRun ranks = ranks_of(p);
+    first_ranks.push_back(processes() == 1 ? 0 : ranks.size() > 0 ? std::optional(ranks.begin) : std::nullopt);
+  }
+  const std::string words = from_main(joined(is_main() ? start_words(processes()) : std::vector<std::string>()));
+  report_->begin({.run = experiment.name,
+                  .directory = directory,
+                  .first_ranks = first_ranks,
+                  .resumed = resumed,
+                  .start = parts_of(words)});
 }
 
 void JobSession::finish() {
   if (!job_) return;
+  if (watchdog_) watchdog_->finish(kFinish_s);
+  watchdog_.reset();
   group_.reset();
   exchange_.reset();
   job_->finish(kFinish_s);
 }
 
 void JobSession::leave_after(const std::exception& failure) {
-  if (!exchange_) return;
   const Error error = as_error(failure);
-  exchange_->fail({.code = error.code(), .sentence = error.what()});
+  const JobFailure own{.code = error.code(), .sentence = error.what()};
+  if (!exchange_) return report_->write(report_->completed(own));
+  exchange_->fail(own);
   const JobFailure settled = exchange_->settled_failure();
-  if (settled.sentence == error.what() && error.lines().size() > 1)
-    for (const std::string& line : error.lines()) write_message(fmt::format("dptrain: {}\n", line));
-  write_message(fmt::format("dptrain: {}\n", settled.sentence));
-  job_->leave(settled.code);
+  const bool is_own = settled.sentence == error.what() && error.lines().size() > 1;
+  leave_with(settled, is_own ? error.lines() : std::vector<std::string>());
+}
+
+void JobSession::leave_with(const JobFailure& failure, const std::vector<std::string>& before) {
+  while (is_leaving_.test_and_set()) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const std::string line = report_->line(failure);
+  {
+    // A disk of another machine may not answer.
+    const ExitTimer timer(kWrite_s, failure.code, line);
+    report_->write(failure);
+  }
+  for (const std::string& one : before) write_message(fmt::format("dptrain: {}\n", one));
+  write_message(fmt::format("dptrain: {}\n", line));
+  job_->leave(failure.code);
+  std::abort();  // which compilers don't know of a virtual function
 }
 
 }  // namespace dptrain::app

@@ -1,16 +1,21 @@
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/job.h"
+#include "comm/job_watchdog.h"
 #include "comm/process_exchange.h"
 #include "comm/process_group.h"
+#include "fault_report.h"
 #include "nn/named_values.h"
 #include "train/experiment.h"
+#include "train/stop_signal.h"
 #include "train/training_job.h"
 
 namespace dptrain::app {
@@ -19,8 +24,9 @@ namespace dptrain::app {
 class JobSession {
  public:
   /// Joins the job. Throws 69 where it can't be joined; ends the process with 69 where not all processes have joined in
-  /// time.
-  JobSession();
+  /// time. From then on the processes are watched: where one is lost, all others end with 75. `stop`: what asks this
+  /// one to stop; outlives the session.
+  explicit JobSession(const train::StopSignal& stop);
 
   int processes() const { return job_ ? job_->processes() : 1; }
   int process() const { return job_ ? job_->process() : 0; }
@@ -45,10 +51,16 @@ class JobSession {
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 
+  /// A training of this run begins in `directory`, so that from now on a failure leaves fault.json there.
+  void begin_training(const train::Experiment& experiment, const std::filesystem::path& directory,
+                      const std::optional<train::FaultRecord::Saved>& resumed);
+  /// How far the training is.
+  JobProgress& progress() { return report_->progress(); }
+
   /// The regular end, of all processes.
   void finish();
-  /// The end after a failure, where there are other processes: these end with the same sentence. Returns where there
-  /// are none.
+  /// The end after a failure: leaves fault.json. Where there are other processes these end with the same sentence;
+  /// returns where there are none.
   void leave_after(const std::exception& failure);
 
  private:
@@ -57,10 +69,22 @@ class JobSession {
   /// All go on, where every one agrees with the main one; else who doesn't throws 76 and the others wait for that.
   void agree_on(const std::string& what, const std::string& of_main, const std::string& own);
   /// "process 1 on b"
-  std::string name_of(int process) const;
+  std::string place_of(int process) const;
+  /// "process 1 (host b, pid 77, ranks 2, 3)"
+  std::string name_of(int process);
+  /// Of the world, that a process has; none before they are agreed on, and where it doesn't train.
+  RankRun ranks_of(int process);
+  void watch(const train::StopSignal& stop);
+  /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
+  [[noreturn]] void leave_with(const JobFailure& failure, const std::vector<std::string>& before = {});
 
   std::unique_ptr<Job> job_;  ///< none where the process was started alone
+  std::optional<FaultReport> report_;
+  std::atomic_flag is_leaving_ = ATOMIC_FLAG_INIT;
+  std::mutex names_mutex_;
+  std::optional<WorldShape> shape_;  ///< of those that train, once it is agreed on
   std::unique_ptr<ProcessExchange> exchange_;
+  std::unique_ptr<JobWatchdog> watchdog_;
   std::unique_ptr<ProcessGroup> group_;  ///< of all, then of those that train; null where this one doesn't
   parallel::StoreRoles roles_;
   std::shared_ptr<parallel::StoreLinks> store_links_;

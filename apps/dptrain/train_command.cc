@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "commands.h"
 #include "data/dataset_digest.h"
+#include "fault_report.h"
 #include "job_session.h"
 #include "output.h"
 #include "program.h"
@@ -144,8 +145,12 @@ int TrainRun::run() {
   if (job_.processes() > 1) job_.agree_on_weights(trainer.state_dict());
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
+  std::optional<train::FaultRecord::Saved> resumed;
+  if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
+  job_.begin_training(experiment(), out_, resumed);
+  ProgressRecorder recorder(*display_, job_.progress());
   try {
-    return end(trainer.run(directory_ ? &*directory_ : nullptr, *display_, stop_));
+    return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
   } catch (const std::exception& failure) {
     // While what messages of other processes may still be written to is there.
     job_.leave_after(failure);
@@ -207,7 +212,7 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  JobSession job;
+  JobSession job(stop);
   try {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();

@@ -85,6 +85,7 @@ Transfer GroupExchange::transfer_of(const Started& started) {
   // What is called when it is done keeps the group alive, and with it this.
   transfer.overdue = [this, operation](const std::vector<int>& processes) { return overdue(*operation, processes); };
   if (operation->stage_number() > 0) return transfer;
+  transfer.operation = fmt::format("{}, {}", operation->name(), describe(operation->all_calls().front()));
   if (key.is_message())
     compare_message(transfer);
   else

@@ -15,6 +15,7 @@ namespace dptrain {
 struct JobProcess {
   std::string host;
   int64_t pid = 0;
+  int64_t start = 0;  ///< as process_start has it on its host
 };
 
 /// The processes that a launcher (mpirun, srun) started together, as MPI has joined them. One object a process.
@@ -30,6 +31,9 @@ class Job {
   /// must end before the job does.
   virtual std::shared_ptr<ProcessWire> make_wire() = 0;
 
+  /// How often a connection to another process has ended or could not be made so far, as far as that is told.
+  virtual int connections_lost() const = 0;
+
   /// The regular end, which every process calls: waits for the others, `timeout_s` at most. Throws 75 where they don't
   /// come. Nothing of the job may be used after.
   virtual void finish(double timeout_s) = 0;
@@ -43,6 +47,10 @@ bool was_launched_in_job();
 
 /// How many processes the launcher says that it has started together; 1 where it doesn't say.
 int launched_processes();
+
+/// The process that launched this one on this host: mpirun, or what mpirun started there. That is the nearest ancestor
+/// that isn't itself one of the job's, as a script that starts dptrain would be. Its pid.
+int64_t launcher_pid();
 
 /// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
 /// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.

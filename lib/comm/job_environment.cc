@@ -1,16 +1,44 @@
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include "comm/job.h"
+#include "comm/process_handle.h"
 
 namespace dptrain {
+namespace {
 
-bool was_launched_in_job() {
+/// The variable by which a launcher says that this process is one of a job; nullptr where none does.
+const char* job_variable() {
   // Open MPI's mpirun; srun --mpi=pmix and other launchers of PMIx; srun --mpi=pmi2 and MPICH's mpirun.
   constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
   for (const char* name : kVariables)
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return true;
-  return false;
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return name;
+  return nullptr;
+}
+
+/// Whether a process was started with this variable; not known of another user's.
+bool was_started_with(int64_t pid, const std::string& variable) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+  const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  return environment.starts_with(variable + "=") ||
+         environment.find(std::string(1, '\0') + variable + "=") != std::string::npos;
+}
+
+}  // namespace
+
+bool was_launched_in_job() { return job_variable() != nullptr; }
+
+int64_t launcher_pid() {
+  const char* variable = job_variable();
+  int64_t pid = ::getppid();
+  while (variable != nullptr && pid > 1 && was_started_with(pid, variable)) pid = parent_of_process(pid);
+  return pid;
 }
 
 int launched_processes() {

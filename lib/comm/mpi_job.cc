@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -14,7 +15,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "comm/exit_timer.h"
+#include "comm/mpi_messages.h"
 #include "comm/mpi_wire.h"
+#include "comm/process_handle.h"
 
 namespace dptrain {
 namespace {
@@ -40,11 +43,13 @@ bool wait_until(const std::function<bool()>& is_so, Clock::time_point deadline) 
 struct ProcessRecord {
   std::array<char, 256> host = {};
   int64_t pid = 0;
+  int64_t start = 0;
 };
 
 std::vector<JobProcess> exchange_processes() {
   ProcessRecord own;
   own.pid = ::getpid();
+  own.start = process_start(own.pid);
   if (::gethostname(own.host.data(), own.host.size() - 1) != 0) std::strcpy(own.host.data(), "unknown");
   int count = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &count), ExitCode::job_not_formed, "MPI_Comm_size");
@@ -52,9 +57,15 @@ std::vector<JobProcess> exchange_processes() {
   check(MPI_Allgather(&own, sizeof(own), MPI_BYTE, records.data(), sizeof(ProcessRecord), MPI_BYTE, MPI_COMM_WORLD),
         ExitCode::job_not_formed, "MPI_Allgather");
   std::vector<JobProcess> processes;
-  for (const ProcessRecord& record : records) processes.push_back({.host = record.host.data(), .pid = record.pid});
+  for (const ProcessRecord& record : records)
+    processes.push_back({.host = record.host.data(), .pid = record.pid, .start = record.start});
   return processes;
 }
+
+/// Open MPI hands a long message to a TCP connection whole, and a heartbeat would come after all those that are under
+/// way, which a slow network takes longer for than a process may be silent. In parts of this size, of which few of a
+/// message are handed over at a time, they let others pass. Whoever sets it knows better.
+void let_short_messages_pass() { ::setenv("OMPI_MCA_btl_tcp_rdma_pipeline_frag_size", "262144", /*overwrite=*/0); }
 
 class MpiJob final : public Job {
  public:
@@ -102,6 +113,8 @@ class MpiJob final : public Job {
                           fmt::format("MPI_Finalize did not end within {} s", timeout_s));
     check(MPI_Finalize(), ExitCode::peer_lost, "MPI_Finalize");
   }
+
+  int connections_lost() const override { return mpi_connections_lost(); }
 
   [[noreturn]] void leave(ExitCode code) override { ::_exit(static_cast<int>(code)); }
 
@@ -166,8 +179,11 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
                         fmt::format("the processes of the job did not all join within {} s; see what the launcher says "
                                     "of the others, or set a longer join_timeout",
                                     options.timeout_s));
+  let_short_messages_pass();
+  const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), ExitCode::job_not_formed, "MPI_Init_thread");
+  messages.take();
   for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF})
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), ExitCode::job_not_formed, "MPI_Comm_set_errhandler");
   if (provided < MPI_THREAD_MULTIPLE)

@@ -31,25 +31,59 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 /// What a process knows of a failure, as one message.
 struct ProcessExchange::News {
-  static constexpr size_t kHeaderBytes = 12;
-  std::array<std::byte, 4096> bytes{};
+  struct Header {
+    int64_t step = -1;
+    int64_t checkpoint = -1;
+    int64_t steps_lost = -1;
+    double detected_s = 0;
+    int32_t process = 0;  ///< that has failed
+    int32_t of = -1;      ///< whose failure it is
+    int32_t code = 0;
+    uint32_t length = 0;            ///< of the sentence
+    uint32_t operation_length = 0;  ///< of the operation's name, behind it
+    uint32_t gone_count = 0;
+    std::array<int32_t, 64> gone = {};  ///< more are found missing in time
+  };
+  /// As short as MPI sends at once, without asking the receiver first: who tells it may be gone when it is read.
+  static constexpr size_t kBytes = 2048;
+  int peer = 0;
+  std::array<std::byte, kBytes> bytes{};
   std::unique_ptr<WireMessage> message;
 
-  void write(const Known& known) {
-    const std::string& sentence = known.failure.sentence;
-    const auto length = static_cast<uint32_t>(std::min(sentence.size(), bytes.size() - kHeaderBytes));
-    const std::array<uint32_t, 3> header = {static_cast<uint32_t>(known.process),
-                                            static_cast<uint32_t>(known.failure.code), length};
-    std::memcpy(bytes.data(), header.data(), kHeaderBytes);
-    std::memcpy(bytes.data() + kHeaderBytes, sentence.data(), length);
+  void write(const Known& known, const std::set<int>& gone) {
+    const JobFailure& failure = known.failure;
+    Header header{.step = failure.step,
+                  .checkpoint = failure.checkpoint,
+                  .steps_lost = failure.steps_lost,
+                  .detected_s = failure.detected_s,
+                  .process = known.process,
+                  .of = failure.process,
+                  .code = static_cast<int32_t>(failure.code)};
+    const std::string text = failure.sentence + failure.operation;
+    const size_t length = std::min(text.size(), kBytes - sizeof(Header));
+    header.length = static_cast<uint32_t>(std::min(failure.sentence.size(), length));
+    header.operation_length = static_cast<uint32_t>(length - header.length);
+    for (const int process : gone)
+      if (header.gone_count < header.gone.size()) header.gone[header.gone_count++] = process;
+    std::memcpy(bytes.data(), &header, sizeof(Header));
+    std::memcpy(bytes.data() + sizeof(Header), text.data(), length);
   }
-  Known read() const {
-    std::array<uint32_t, 3> header{};
-    std::memcpy(header.data(), bytes.data(), kHeaderBytes);
-    const size_t length = std::min<size_t>(header[2], bytes.size() - kHeaderBytes);
-    return {.process = static_cast<int>(header[0]),
-            .failure = {.code = static_cast<ExitCode>(header[1]),
-                        .sentence = {reinterpret_cast<const char*>(bytes.data()) + kHeaderBytes, length}}};
+  /// What another process knows; those that are gone are added to `gone`.
+  Known read(std::set<int>& gone) const {
+    Header header;
+    std::memcpy(&header, bytes.data(), sizeof(Header));
+    for (size_t i = 0; i < std::min<size_t>(header.gone_count, header.gone.size()); ++i) gone.insert(header.gone[i]);
+    const std::string text(reinterpret_cast<const char*>(bytes.data()) + sizeof(Header), kBytes - sizeof(Header));
+    const size_t length = std::min<size_t>(header.length, text.size());
+    return {.process = header.process,
+            .failure = {.code = static_cast<ExitCode>(header.code),
+                        .sentence = text.substr(0, length),
+                        .process = header.of,
+                        .step = header.step,
+                        .operation = text.substr(length, header.operation_length),
+                        .checkpoint = header.checkpoint,
+                        .steps_lost = header.steps_lost,
+                        .detected_s = header.detected_s}};
   }
 };
 
@@ -162,16 +196,46 @@ void ProcessExchange::start(Transfer transfer) {
   {
     const std::lock_guard lock(mutex_);
     if (known_) return;
+    if (!transfer.operation.empty()) latest_operation_ = transfer.operation;
     new_.push_back(std::move(transfer));
   }
   changed_.notify_all();
 }
 
-void ProcessExchange::fail(const JobFailure& failure) {
+JobFailure ProcessExchange::known_failure() {
+  const std::lock_guard lock(mutex_);
+  DPTRAIN_CHECK(known_, "the job has not failed");
+  return failure_ ? *failure_ : known_->failure;
+}
+
+std::string ProcessExchange::latest_operation() {
+  const std::lock_guard lock(mutex_);
+  return latest_operation_;
+}
+
+void ProcessExchange::complete_failures_by(std::function<JobFailure(JobFailure)> completed) {
+  const std::lock_guard lock(mutex_);
+  completed_ = std::move(completed);
+}
+
+void ProcessExchange::fail(const JobFailure& failure, const std::set<int>& gone) {
+  JobFailure own = failure;
+  std::function<JobFailure(JobFailure)> completed;
+  {
+    const std::lock_guard lock(mutex_);
+    gone_.insert(gone.begin(), gone.end());
+    if (known_) return;
+    if (own.process < 0) {
+      own.process = process_;
+      own.operation = latest_operation_;
+    }
+    completed = completed_;
+  }
+  if (completed) own = completed(std::move(own));
   {
     const std::lock_guard lock(mutex_);
     if (known_) return;
-    known_ = Known{.process = process_, .failure = failure};
+    known_ = Known{.process = process_, .failure = std::move(own)};
     settles_at_ = deadline_in(kSettling_s);
     has_failed_ = true;
     new_.clear();
@@ -225,6 +289,7 @@ void ProcessExchange::expect_news() {
     if (other == process_) continue;
     expected_news_.push_back(std::make_unique<News>());
     News& news = *expected_news_.back();
+    news.peer = other;
     news.message = wire_->start_receive(news.bytes, other, kNewsTag);
   }
 }
@@ -235,9 +300,8 @@ bool ProcessExchange::hear_news() {
     if (!news->message || !news->message->is_done()) continue;
     news->message.reset();
     heard = true;
-    ++heard_;
-    const Known theirs = news->read();
     const std::lock_guard lock(mutex_);
+    const Known theirs = news->read(gone_);
     if (!known_) settles_at_ = deadline_in(kSettling_s);
     if (!known_ || theirs.process < known_->process) known_ = theirs;
     has_failed_ = true;
@@ -250,15 +314,18 @@ void ProcessExchange::tell_news() {
   std::unique_lock lock(mutex_);
   if (told_) return;
   const Known known = *known_;
+  const std::set<int> gone = gone_;
   lock.unlock();
   for (int other = 0; sent_news_.size() < expected_news_.size(); ++other) {
     if (other == process_) continue;
     sent_news_.push_back(std::make_unique<News>());
     News& news = *sent_news_.back();
-    news.write(known);
+    news.peer = other;
+    news.write(known, gone);
     news.message = wire_->start_send(news.bytes, other, kNewsTag);
   }
-  if (!std::ranges::all_of(sent_news_, [](const auto& news) { return news->message->is_done(); })) return;
+  const auto is_told = [&gone](const auto& news) { return gone.contains(news->peer) || news->message->is_done(); };
+  if (!std::ranges::all_of(sent_news_, is_told)) return;
   lock.lock();
   told_ = true;
   changed_.notify_all();
@@ -268,13 +335,18 @@ void ProcessExchange::settle() {
   std::vector<std::weak_ptr<JobMember>> members;
   {
     const std::lock_guard lock(mutex_);
-    if (failure_ || (heard_ < processes_ - 1 && Clock::now() < settles_at_)) return;
+    if (failure_ || (!has_heard_of_all() && Clock::now() < settles_at_)) return;
     failure_ = known_->failure;
     members = members_;
   }
   changed_.notify_all();
   for (const auto& member : members)
     if (const auto alive = member.lock()) alive->on_job_failure(*failure_);
+}
+
+bool ProcessExchange::has_heard_of_all() const {
+  return std::ranges::all_of(expected_news_,
+                             [this](const auto& news) { return !news->message || gone_.contains(news->peer); });
 }
 
 bool ProcessExchange::has_to_end() const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,12 @@ namespace dptrain {
 struct JobFailure {
   ExitCode code = ExitCode::peer_lost;
   std::string sentence;
+  int process = -1;            ///< that it is a failure of; -1: of the one that says so
+  int64_t step = -1;           ///< that this process was in; -1: none is known
+  std::string operation = {};  ///< that this process was in, as Transfer names it; "": none is known
+  int64_t checkpoint = -1;     ///< step of the last whole checkpoint; -1: none is known
+  int64_t steps_lost = -1;     ///< that were begun since; -1: no training has begun
+  double detected_s = 0;       ///< from the last sign of life of that process
 };
 
 /// The same as an exception. Its sentence is said as it is, by all.
@@ -33,7 +40,8 @@ class JobError final : public Error {
 
 /// The messages of one stage of an operation.
 struct Transfer {
-  int tag = 0;  ///< of all its messages
+  int tag = 0;                 ///< of all its messages
+  std::string operation = {};  ///< "collective #12, all_reduce f32[1024]"
   /// What the processes compare first, so that an operation that isn't the same one in another process is told of
   /// before its bytes are used: what this process sends, and from where the same is expected. Empty: nothing.
   std::string header = {};
@@ -87,8 +95,18 @@ class ProcessExchange {
   void join(std::weak_ptr<JobMember> member);
   /// Starts a transfer. Nothing where the job has failed.
   void start(Transfer transfer);
-  /// The job fails, unless it has already. Doesn't block: members are told once all processes know of it.
-  void fail(const JobFailure& failure);
+  /// What this process knows beside a failure that begins here is added by `completed`, on the thread that the failure
+  /// begins on, before others are told of it. For before anything can fail.
+  void complete_failures_by(std::function<JobFailure(JobFailure)> completed);
+  /// The job fails, unless it has already. Doesn't block: members are told once all processes know of it. Nothing is
+  /// expected of the processes in `gone`, which have died or don't answer.
+  void fail(const JobFailure& failure, const std::set<int>& gone = {});
+  /// Whether a failure is known, settled or not.
+  bool has_failed() const { return has_failed_; }
+  /// The failure, as far as it is known; must have failed. Doesn't block.
+  JobFailure known_failure();
+  /// The operation that began last here; "" before the first.
+  std::string latest_operation();
   /// After a failure: blocks until no transfer's bytes are looked at any more.
   void wait_until_still();
   /// After a failure: blocks until it is settled which one all processes end with and every other one has been told,
@@ -114,6 +132,7 @@ class ProcessExchange {
   void tell_news();
   void settle();
   bool has_to_end() const;
+  bool has_heard_of_all() const;
 
   const std::shared_ptr<ProcessWire> wire_;
   const int process_;
@@ -124,21 +143,23 @@ class ProcessExchange {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Transfer> new_;
+  std::string latest_operation_;
   std::vector<std::weak_ptr<JobMember>> members_;
   std::optional<Known> known_;         ///< the failure of the first process that is known to have one
+  std::set<int> gone_;                 ///< processes that nothing is expected of
   std::optional<JobFailure> failure_;  ///< the settled one
   Clock::time_point settles_at_;
   bool told_ = false;
   bool stopping_ = false;
   Clock::time_point stop_at_;  ///< where others are still to be told of a failure
   int groups_ = 0;
+  std::function<JobFailure(JobFailure)> completed_;
   std::atomic<bool> has_failed_ = false;  ///< a failure is known
 
   // Of the thread alone:
   std::vector<std::unique_ptr<UnderWay>> under_way_;
   std::vector<std::unique_ptr<News>> expected_news_;
   std::vector<std::unique_ptr<News>> sent_news_;
-  int heard_ = 0;
 
   std::thread thread_;  ///< ends first
 };

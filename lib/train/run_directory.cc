@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "train/checkpoint_files.h"
+#include "train/fault_record.h"
 
 namespace dptrain::train {
 namespace {
@@ -21,6 +22,16 @@ constexpr const char* kElsewhere = "choose another with --out";
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
 constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};
 
+/// What a run has left of its failure: fault.json, and those of other processes of its job.
+void remove_faults(const fs::path& run, std::error_code& error) {
+  std::vector<fs::path> faults;
+  for (const auto& entry : fs::directory_iterator(run, error))
+    if (is_fault_name(entry.path().filename().string())) faults.push_back(entry.path());
+  if (error == std::errc::no_such_file_or_directory) error.clear();
+  for (const fs::path& fault : faults)
+    if (!error) fs::remove(fault, error);
+}
+
 /// Removes what an earlier run wrote, and nothing else: somebody's own files in `checkpoints` stay.
 void remove_results(const fs::path& run, std::error_code& error) {
   for (const char* file : kFiles) {
@@ -28,6 +39,8 @@ void remove_results(const fs::path& run, std::error_code& error) {
     if (error && error != std::errc::no_such_file_or_directory) return;
   }
   error.clear();
+  remove_faults(run, error);
+  if (error) return;
   if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
     if (!entry.path().filename().string().starts_with("step-")) continue;
@@ -119,6 +132,7 @@ void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
   keep_lines(path_ / "steps.jsonl", "step", step);
   std::error_code error;
   fs::remove(path_ / "summary.json", error);
+  remove_faults(path_, error);
 }
 
 fs::path find_weights(const fs::path& path, const DamageReport& report) {

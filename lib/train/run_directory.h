@@ -37,7 +37,8 @@ class RunDirectory {
   /// Where checkpoints are kept; see checkpoint.h.
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   bool has_summary() const;
-  /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary.
+  /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary,
+  /// what it said of its failure.
   void go_back_to(int64_t epochs, int64_t step);
 
  private:

@@ -112,7 +112,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     const parallel::StepNumbers numbers{
         .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
-      metrics.test = evaluate_epoch(directory, numbers, stop);
+      metrics.test = evaluate_epoch(directory, numbers, observer, stop);
       if (!metrics.test) {
         // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
         outcome.signal = signal_of_job(stop);
@@ -129,10 +129,10 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     outcome.last_epoch = std::move(metrics);
     const bool is_due = checkpoint_is_due();
     end_epoch();
-    if (is_due) save(directory);
+    if (is_due) save(directory, observer);
     outcome.signal = signal_of_job(stop);
   }
-  outcome.weights = save(directory);
+  outcome.weights = save(directory, observer);
   const bool within_epoch = position_.batches > 0 && !position_.reported;
   outcome.steps = position_.step;
   // All processes take part in reading the weights.
@@ -162,8 +162,9 @@ bool Trainer::checkpoint_is_due() const {
 }
 
 std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
-                                            const StopSignal& stop) {
-  const std::filesystem::path saved = checkpoint_is_due() ? save(directory).parent_path() : "";
+                                            TrainingObserver& observer, const StopSignal& stop) {
+  const std::filesystem::path saved = checkpoint_is_due() ? save(directory, observer).parent_path() : "";
+  observer.on_phase(JobPhase::evaluation, numbers.step);
   const auto begun = Clock::now();
   std::optional<parallel::Score> score;
   try {
@@ -209,6 +210,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;
     if (!strategy_->may_begin(step, stop.load())) break;
+    observer.on_phase(JobPhase::step, step);
     under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
     strategy_->train_step(std::move(batch), under_way_.back());
     position_.learning_rate = under_way_.back().learning_rate;
@@ -223,7 +225,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
       take_scores(directory, true);
       count_seconds();
       count_costs();
-      save(directory);
+      save(directory, observer);
       counted = Clock::now();
     }
     if (strategy_->is_in_step() && signal_of_job(stop) != 0) break;
@@ -291,7 +293,7 @@ Trainer::Write Trainer::due_write(const RunDirectory& directory) const {
   return of_this_run && written_step_ == position_.step ? Write::position : Write::all;
 }
 
-std::filesystem::path Trainer::save(RunDirectory* directory) {
+std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& observer) {
   Write write = directory != nullptr ? due_write(*directory) : Write::nothing;
   // All processes take part in what the main one writes.
   if (experiment_.job != nullptr) write = static_cast<Write>(experiment_.job->group.largest(static_cast<int>(write)));
@@ -299,6 +301,7 @@ std::filesystem::path Trainer::save(RunDirectory* directory) {
     move_checkpoint(saved_, position_);
     saved_at_ = position_.mark();
   } else if (write == Write::all) {
+    observer.on_phase(JobPhase::checkpoint, position_.step);
     Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                           .config_hash = config_hash_,
                           .devices = {},
@@ -313,6 +316,7 @@ std::filesystem::path Trainer::save(RunDirectory* directory) {
     saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
     saved_at_ = position_.mark();
     written_step_ = position_.step;
+    observer.on_checkpoint(position_.step);
   }
   return saved_ / "model.safetensors";
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/job_progress.h"
 #include "data/batch_loader.h"
 #include "train/checkpoint.h"
 #include "train/experiment.h"
@@ -30,6 +31,10 @@ class TrainingObserver {
   virtual void on_trial(const std::string& /*strategy*/, size_t /*number*/, size_t /*count*/) {}
   /// Before the first step: what `strategy: auto` stands for.
   virtual void on_choice(const StrategyChoice&) {}
+  /// What the training is at from now on: step `step`, or what comes after it.
+  virtual void on_phase(JobPhase /*phase*/, int64_t /*step*/) {}
+  /// A checkpoint of this step is whole. Of a job the main process is told.
+  virtual void on_checkpoint(int64_t /*step*/) {}
   virtual void on_step(const Progress&) {}
   virtual void on_epoch(const EpochMetrics&) {}
   /// Something that the user is to look at; the training goes on.
@@ -104,14 +109,14 @@ class Trainer {
   /// epoch's checkpoint is written before: what fails here leaves no device to read the weights from. It is put aside
   /// where the score isn't finite (79).
   std::optional<Pass> evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
-                                     const StopSignal& stop);
+                                     TrainingObserver& observer, const StopSignal& stop);
   /// Updates that don't wait for each other can fail to learn, and nothing else would say so.
   void warn_of_chance(const EpochMetrics& metrics, TrainingObserver& observer) const;
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the
   /// same step it changes the position alone. Returns its model.safetensors.
-  std::filesystem::path save(RunDirectory* directory);
+  std::filesystem::path save(RunDirectory* directory, TrainingObserver& observer);
   enum class Write { nothing, position, all };
   Write due_write(const RunDirectory& directory) const;
 

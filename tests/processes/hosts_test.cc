@@ -26,6 +26,20 @@ TEST_F(HostsTest, MessagesCrossTheNetworkAsTheyWereSent) {
   for (const Finished& process : run(hosts, 2, "messages").processes) EXPECT_EQ(process.out, "carried\n");
 }
 
+/// As heartbeats do.
+TEST_F(HostsTest, ShortMessagesPassLongOnesOnASlowNetwork) {
+  DPTRAIN_NEEDS_MPI();
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  hosts.slow("100mbit");
+  for (const Finished& process : run(hosts, 2, "pass").processes) {
+    double all_s = 0, longest_s = 0;
+    std::istringstream(process.out) >> all_s >> longest_s;
+    EXPECT_GT(all_s, 3) << "48 MB at 12.5 MB/s";
+    EXPECT_LT(longest_s, 0.7 * all_s) << "behind nearly all of them";
+  }
+}
+
 TEST_F(HostsTest, ProcessesAreNumberedHostByHost) {
   DPTRAIN_NEEDS_MPI();
   const Hosts hosts(3);

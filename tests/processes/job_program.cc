@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -96,6 +98,42 @@ void messages(Job& job) {
   fmt::print("carried\n");
 }
 
+/// While long messages fill the network both ways, short ones of another wire and thread go to and fro.
+void pass(Job& job) {
+  constexpr int kMessages = 12;
+  const auto long_wire = job.make_wire(), short_wire = job.make_wire();
+  const int other = 1 - job.process();
+  std::atomic<bool> is_over = false;
+  double longest_s = 0;
+  std::thread short_ones([&] {
+    std::array<std::byte, 16> in{}, out{};
+    for (bool last = false; !last;) {
+      last = is_over;
+      out[0] = std::byte{last};
+      const auto begun = Clock::now();
+      const auto send = short_wire->start_send(out, other, 0);
+      const auto receive = short_wire->start_receive(in, other, 0);
+      wait(*receive);
+      wait(*send);
+      longest_s = std::max(longest_s, seconds_since(begun));
+      last = last || in[0] != std::byte{0};
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  std::vector<Bytes> in(kMessages, Bytes(4'000'000)), out(kMessages, Bytes(4'000'000));
+  std::vector<std::unique_ptr<WireMessage>> messages;
+  const auto begun = Clock::now();
+  for (int i = 0; i < kMessages; ++i) {
+    messages.push_back(long_wire->start_receive(in[static_cast<size_t>(i)], other, i));
+    messages.push_back(long_wire->start_send(out[static_cast<size_t>(i)], other, i));
+  }
+  for (auto& message : messages) wait(*message);
+  const double all_s = seconds_since(begun);
+  is_over = true;
+  short_ones.join();
+  fmt::print("{} {}\n", all_s, longest_s);
+}
+
 /// Who is in the job, as this process has heard.
 void list(Job& job) {
   fmt::print("own {} {}\n", job.process(), ::getpid());
@@ -143,8 +181,9 @@ void give_up(Job& job) {
 
 int run(const std::string& what, double timeout_s, int largest_part_bytes) {
   const auto job = join_mpi_job({.timeout_s = timeout_s, .largest_part_bytes = largest_part_bytes});
-  const std::map<std::string, void (*)(Job&)> acts = {{"messages", messages}, {"list", list},   {"too_long", too_long},
-                                                      {"late", late},         {"never", never}, {"give_up", give_up}};
+  const std::map<std::string, void (*)(Job&)> acts = {{"messages", messages}, {"list", list}, {"too_long", too_long},
+                                                      {"pass", pass},         {"late", late}, {"never", never},
+                                                      {"give_up", give_up}};
   try {
     acts.at(what)(*job);
     if (what != "late") job->finish(20);

@@ -46,12 +46,30 @@ class Launch {
                  .out = {},
                  .err = {}}) {}
 
+  /// What a failed test leaves running ends, too, also where mpirun can't end it any more.
+  ~Launch() {
+    for (size_t i = 0; i < count_; ++i)
+      if (pid(i) > 0 && !has_ended(i)) ::kill(pid(i), SIGKILL);
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
   /// mpirun itself, to be signalled or waited for.
   Process& launcher() { return mpirun_; }
   /// Of the program that a process runs; 0 before it is started.
   pid_t pid(size_t process) const {
     const std::string text = file(process, ".pid");
     return text.empty() ? 0 : std::stoi(text);
+  }
+  /// Whether a process has ended by itself.
+  bool has_ended(size_t process) const { return !file(process, ".exit").empty(); }
+  /// Blocks until all of these have, also once mpirun is gone; fails the test where they don't.
+  void wait_for_ends(const std::vector<size_t>& processes, double timeout_s) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+    const auto ended = [&] { return std::ranges::all_of(processes, [this](size_t one) { return has_ended(one); }); };
+    while (!ended() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(ended()) << "processes went on for " << timeout_s << " s";
   }
   /// What a process has written so far.
   std::string out(size_t process) const { return file(process, ".out"); }

@@ -1,0 +1,87 @@
+#include "fault_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "resume_command.h"
+#include "train/checkpoint_files.h"
+
+namespace dptrain::app {
+
+FaultReport::FaultReport(int process, std::vector<JobProcess> processes)
+    : process_(process), processes_(std::move(processes)) {}
+
+void FaultReport::begin(FaultContext context) {
+  context_ = std::move(context);
+  if (context_.resumed) progress_.checkpoint = progress_.step = context_.resumed->step;
+  // Process 0 has removed its own with the rest of what an earlier run left.
+  std::error_code absent;
+  if (process_ != 0)
+    std::filesystem::remove(
+        context_.directory / train::fault_name(context_.first_ranks[static_cast<size_t>(process_)].value_or(0)),
+        absent);
+  begun_ = true;
+}
+
+JobFailure FaultReport::completed(JobFailure failure) const {
+  if (!begun_) return failure;
+  if (failure.process == process_ || failure.process < 0) failure.step = progress_.step;
+  failure.checkpoint = progress_.checkpoint;
+  failure.steps_lost = std::max<int64_t>(0, progress_.step - std::max<int64_t>(0, failure.checkpoint));
+  return failure;
+}
+
+bool FaultReport::is_of_other_run(int64_t checkpoint) const {
+  return context_.resumed && context_.resumed->step == checkpoint &&
+         context_.resumed->path.parent_path() != context_.directory / "checkpoints";
+}
+
+std::string FaultReport::resume(const JobFailure& failure) const {
+  return resume_command(context_.start, failure.checkpoint >= 0 && !is_of_other_run(failure.checkpoint));
+}
+
+std::string FaultReport::line(const JobFailure& failure) const {
+  if (failure.code != ExitCode::peer_lost || failure.steps_lost < 0 || !begun_) return failure.sentence;
+  return fmt::format("{}; {} {} lost, resume with: {}", failure.sentence, failure.steps_lost,
+                     failure.steps_lost == 1 ? "step" : "steps", resume(failure));
+}
+
+void FaultReport::write(const JobFailure& failure) const noexcept {
+  const bool is_stop = static_cast<int>(failure.code) > 128;
+  std::error_code absent;
+  if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
+  try {
+    const auto root = static_cast<size_t>(failure.process < 0 ? process_ : failure.process);
+    std::optional<train::FaultRecord::Saved> last;
+    if (is_of_other_run(failure.checkpoint))
+      last = context_.resumed;
+    else if (failure.checkpoint >= 0)
+      last = {.path = context_.directory / "checkpoints" / train::checkpoint_name(failure.checkpoint),
+              .step = failure.checkpoint};
+    // An evaluation that diverges puts its checkpoint aside.
+    if (process_ == 0 && last && !train::has_manifest(last->path)) last.reset();
+    const int own_rank = context_.first_ranks[static_cast<size_t>(process_)].value_or(0);
+    write_file_atomically(
+        context_.directory / train::fault_name(own_rank),
+        train::fault_json({.run = context_.run,
+                           .rank = own_rank,
+                           .exit = failure.code,
+                           .root = {.rank = context_.first_ranks[root],
+                                    .host = processes_[root].host,
+                                    .pid = processes_[root].pid,
+                                    .step = failure.step >= 0 ? std::optional(failure.step) : std::nullopt,
+                                    .operation = failure.operation,
+                                    .cause = failure.sentence},
+                           .detected_s = failure.detected_s,
+                           .last_checkpoint = last,
+                           .steps_lost = std::max<int64_t>(0, failure.steps_lost),
+                           .resume = resume(failure)}));
+  } catch (const std::exception&) {
+    // The failure itself is told of in any case.
+  }
+}
+
+}  // namespace dptrain::app

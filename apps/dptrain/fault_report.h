@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/job.h"
+#include "comm/job_progress.h"
+#include "comm/process_exchange.h"
+#include "train/fault_record.h"
+#include "train/trainer.h"
+
+namespace dptrain::app {
+
+/// What there is to say of a training that fails.
+struct FaultContext {
+  std::string run;
+  std::filesystem::path directory;                   ///< of the run; may be another host's
+  std::vector<std::optional<int>> first_ranks;       ///< of all processes of the job; none of one that doesn't train
+  std::optional<train::FaultRecord::Saved> resumed;  ///< from where it goes on
+  std::vector<std::string> start;                    ///< see start_words
+};
+
+/// What a process has to say where its training fails: to the user, and in fault.json. Begun by the thread that trains,
+/// and read by whichever one ends the process.
+class FaultReport {
+ public:
+  /// `processes`: of the job; this one alone where there is none.
+  FaultReport(int process, std::vector<JobProcess> processes);
+
+  /// From now on the training can fail.
+  void begin(FaultContext context);
+  /// The same failure with what this process, which tells of it first, knows: the step, if it is its own, and what is
+  /// lost.
+  JobFailure completed(JobFailure failure) const;
+  /// The last line on stderr, without "dptrain: ".
+  std::string line(const JobFailure& failure) const;
+  /// Leaves fault.json in the run directory, where this host has it and the training has begun; a stop by a signal is
+  /// none. Where it can't be written nothing happens: there is something worse to tell.
+  void write(const JobFailure& failure) const noexcept;
+
+  JobProgress& progress() { return progress_; }
+
+ private:
+  bool is_of_other_run(int64_t checkpoint) const;
+  std::string resume(const JobFailure& failure) const;
+
+  const int process_;
+  const std::vector<JobProcess> processes_;
+  JobProgress progress_;
+  FaultContext context_;
+  std::atomic<bool> begun_ = false;
+};
+
+/// Passes everything on to another observer and keeps in mind how far the training is.
+class ProgressRecorder final : public train::TrainingObserver {
+ public:
+  ProgressRecorder(train::TrainingObserver& observer, JobProgress& progress)
+      : observer_(observer), progress_(progress) {}
+
+  void on_trial(const std::string& strategy, size_t number, size_t count) override {
+    observer_.on_trial(strategy, number, count);
+  }
+  void on_choice(const train::StrategyChoice& choice) override { observer_.on_choice(choice); }
+  void on_phase(JobPhase phase, int64_t step) override {
+    progress_.phase = phase;
+    progress_.step = step;
+  }
+  void on_checkpoint(int64_t step) override { progress_.checkpoint = step; }
+  void on_step(const Progress& progress) override { observer_.on_step(progress); }
+  void on_epoch(const train::EpochMetrics& metrics) override { observer_.on_epoch(metrics); }
+  void on_warning(const std::string& text) override { observer_.on_warning(text); }
+
+ private:
+  train::TrainingObserver& observer_;
+  JobProgress& progress_;
+};
+
+}  // namespace dptrain::app

@@ -1,0 +1,105 @@
+#include "resume_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "comm/job.h"
+
+namespace dptrain::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words split(const std::string& text, char end) {
+  Words words;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t next = std::min(text.find(end, begin), text.size());
+    words.push_back(text.substr(begin, next - begin));
+    begin = next + 1;
+  }
+  return words;
+}
+
+/// How a process was started; nothing where that can't be seen.
+Words words_of(const std::string& pid) {
+  try {
+    return split(read_file("/proc/" + pid + "/cmdline"), '\0');
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+bool is_mpirun(const std::string& program) {
+  constexpr std::array kNames = {"mpirun", "mpiexec", "orterun"};
+  return std::ranges::find(kNames, std::filesystem::path(program).filename()) != kNames.end();
+}
+
+/// As one word of a shell.
+std::string shell_word(const std::string& text) {
+  const bool is_plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_@%+=:,./-").find(c) != std::string::npos;
+  });
+  if (is_plain) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+/// One program and its arguments.
+Words resumed(const Words& program, bool has_own_checkpoint) {
+  Words words;
+  bool names_checkpoint = false;
+  for (size_t i = 0; i < program.size(); ++i) {
+    const bool has_value = program[i] == "--resume" && i + 1 < program.size() && !program[i + 1].starts_with("-");
+    if (program[i] == "--overwrite") continue;
+    if (program[i] != "--resume" && !program[i].starts_with("--resume=")) {
+      words.push_back(program[i]);
+    } else if (has_own_checkpoint || (program[i] == "--resume" && !has_value)) {
+      if (has_value) ++i;
+    } else {
+      words.push_back(program[i]);
+      if (has_value) words.push_back(program[++i]);
+      names_checkpoint = true;
+    }
+  }
+  if (!names_checkpoint) words.emplace_back("--resume");
+  return words;
+}
+
+}  // namespace
+
+Words start_words(int processes) {
+  // What scripts/launch.sh says of itself; its words have this between them.
+  if (const char* launch = std::getenv("DPTRAIN_LAUNCH")) return split(launch, '\x1f');
+  Words own = words_of("self");
+  if (processes == 1) return own;
+  const Words launcher = words_of(std::to_string(launcher_pid()));
+  if (!launcher.empty() && is_mpirun(launcher[0])) return launcher;
+  own.insert(own.begin(), {"srun", "-n", std::to_string(processes)});
+  return own;
+}
+
+std::string resume_command(const Words& words, bool has_own_checkpoint) {
+  Words command;
+  // mpirun has ":" between programs.
+  for (auto begin = words.begin();;) {
+    const auto end = std::find(begin, words.end(), ":");
+    for (const std::string& word : resumed(Words(begin, end), has_own_checkpoint)) command.push_back(shell_word(word));
+    if (end == words.end()) break;
+    command.emplace_back(":");
+    begin = end + 1;
+  }
+  return fmt::format("{}", fmt::join(command, " "));
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,310 @@
+#include "comm/job_watchdog.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace dptrain {
+namespace {
+
+constexpr int kTag = 0;
+constexpr double kGuardPause_s = 0.05;
+/// How long news of a failure may take that a process sent before it ended.
+constexpr double kNews_s = 0.2;
+/// A thread that asks the wire and doesn't come back for so long is held by MPI.
+constexpr double kHeld_s = 2;
+/// A thread of this process that has not run for so long was kept from it.
+constexpr double kAway_s = 0.5;
+
+}  // namespace
+
+std::string describe_progress(JobPhase phase, int64_t step) {
+  switch (phase) {
+    case JobPhase::step: return fmt::format("in step {}", step);
+    case JobPhase::evaluation: return fmt::format("in the evaluation after step {}", step);
+    case JobPhase::checkpoint: return fmt::format("in the checkpoint after step {}", step);
+    default: return "before the first step";
+  }
+}
+
+/// A heartbeat.
+struct JobWatchdog::Beat {
+  int64_t number = 0;
+  int64_t step = 0;
+  int64_t checkpoint = -1;
+  JobPhase phase = JobPhase::start;
+  int32_t is_last = 0;                  ///< the sender has come to its regular end
+  std::array<char, 96> operation = {};  ///< the latest, ends in 0
+};
+
+struct JobWatchdog::Peer {
+  int process = 0;
+  bool is_linked = false;
+  ProcessHandle handle;  ///< where it is on this host
+
+  // Of the wire's thread alone:
+  std::array<std::byte, sizeof(Beat)> in{};
+  std::array<std::byte, sizeof(Beat)> out{};
+  std::unique_ptr<WireMessage> receive;
+  std::unique_ptr<WireMessage> send;
+  int64_t sent = 0;
+  int64_t told_checkpoint = -1;
+  bool last_is_sent = false;
+
+  Clock::time_point heard_at;
+  Beat last;
+  bool goodbye_sent = false;
+  bool goodbye_heard = false;
+  std::optional<Clock::time_point> ended_at;
+};
+
+JobWatchdog::JobWatchdog(std::shared_ptr<ProcessWire> wire, ProcessExchange& exchange, JobProgress& progress,
+                         Watched watched, WatchdogHooks hooks, const WatchdogOptions& options)
+    : wire_(std::move(wire)),
+      exchange_(exchange),
+      progress_(progress),
+      hooks_(std::move(hooks)),
+      options_(options),
+      process_(wire_->process()),
+      is_mesh_(wire_->processes() <= options.largest_mesh),
+      asked_at_(Clock::now()) {
+  const JobProcess& own = watched.processes[static_cast<size_t>(process_)];
+  for (int other = 0; other < wire_->processes(); ++other) {
+    if (other == process_) continue;
+    const JobProcess& process = watched.processes[static_cast<size_t>(other)];
+    auto peer = std::make_unique<Peer>();
+    peer->process = other;
+    peer->is_linked = is_linked(other);
+    peer->heard_at = asked_at_;
+    if (process.host == own.host && process.start != 0) peer->handle = ProcessHandle(process.pid, process.start);
+    peers_.push_back(std::move(peer));
+  }
+  if (watched.launcher > 0) {
+    launcher_ = ProcessHandle(watched.launcher);
+    launcher_name_ = fmt::format("the launcher of the job on host {} (pid {})", own.host, watched.launcher);
+  }
+  beating_ = std::thread([this] { beat(); });
+  guarding_ = std::thread([this] { guard(); });
+}
+
+JobWatchdog::~JobWatchdog() { join(); }
+
+void JobWatchdog::join() {
+  if (!guarding_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  beating_.join();  // where it doesn't end, the guard ends the process
+  guarding_.join();
+}
+
+bool JobWatchdog::is_linked(int other) const { return is_mesh_ || process_ == 0 || other == 0; }
+
+void JobWatchdog::finish(double timeout_s) {
+  const auto deadline = deadline_in(timeout_s);
+  std::vector<std::string> missing;
+  {
+    Lock lock(mutex_);
+    parting_ = true;
+    const auto all_parted = [this] {
+      return std::ranges::all_of(
+          peers_, [](const auto& peer) { return !peer->is_linked || (peer->goodbye_heard && peer->goodbye_sent); });
+    };
+    while (!all_parted() && !exchange_.has_failed() && Clock::now() < deadline)
+      changed_.wait_until(lock, deadline_in(kGuardPause_s));
+    for (const auto& peer : peers_)
+      if (peer->is_linked && !peer->goodbye_heard) missing.push_back(hooks_.name(peer->process));
+  }
+  if (exchange_.has_failed()) throw JobError(exchange_.settled_failure());
+  if (!missing.empty())
+    throw Error(ExitCode::peer_lost,
+                fmt::format("{} did not come to the end of the job within {} s", fmt::join(missing, ", "), timeout_s));
+  join();
+}
+
+void JobWatchdog::beat() {
+  auto next_beat = Clock::now();
+  const double pause_s = std::min(0.02, options_.beat_s / 5);
+  try {
+    while (true) {
+      {
+        Lock lock(mutex_);
+        changed_.wait_until(lock, deadline_in(pause_s), [this] { return ending_; });
+        if (ending_) break;
+        forgive(asked_at_);
+        asked_at_ = Clock::now();
+      }
+      const bool is_time = Clock::now() >= next_beat;
+      if (is_time) next_beat = deadline_in(options_.beat_s);
+      for (const auto& peer : peers_) {
+        if (!peer->is_linked) continue;
+        hear(*peer);
+        tell(*peer, is_time);
+      }
+    }
+  } catch (const Error& error) {
+    exchange_.fail({.code = error.code(), .sentence = error.what()});
+  }
+  const std::lock_guard lock(mutex_);
+  wire_left_ = true;
+}
+
+void JobWatchdog::hear(Peer& peer) {
+  if (peer.goodbye_heard) return;
+  if (!peer.receive) peer.receive = wire_->start_receive(peer.in, peer.process, kTag);
+  if (!peer.receive->is_done()) return;
+  peer.receive.reset();
+  Beat beat;
+  std::memcpy(&beat, peer.in.data(), sizeof(Beat));
+  double silent_s = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    silent_s = seconds_between(peer.heard_at, now);
+    peer.heard_at = now;
+    peer.last = beat;
+    peer.goodbye_heard = beat.is_last != 0;
+  }
+  changed_.notify_all();
+  // Process 0 writes the checkpoints.
+  if (peer.process == 0) progress_.checkpoint = beat.checkpoint;
+  // One line of a process: process 0 tells of the others, the next one of process 0.
+  const bool is_teller = process_ == 0 || (peer.process == 0 && process_ == 1);
+  if (silent_s > options_.warning_s && is_teller)
+    hooks_.warn(fmt::format("{} was silent for {:.1f} s", hooks_.name(peer.process), silent_s));
+}
+
+bool JobWatchdog::may_say_goodbye() const {
+  if (!parting_) return false;
+  // Who hears of process 0 alone is to learn from it that all have come to their end.
+  return is_mesh_ || process_ != 0 || std::ranges::all_of(peers_, [](const auto& peer) { return peer->goodbye_heard; });
+}
+
+void JobWatchdog::tell(Peer& peer, bool is_time) {
+  if (peer.send && !peer.send->is_done()) return;
+  peer.send.reset();
+  bool is_last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (peer.last_is_sent) {
+      // It is on its way for good.
+      peer.goodbye_sent = true;
+      changed_.notify_all();
+      return;
+    }
+    is_last = may_say_goodbye();
+  }
+  // What survives a death is told at once.
+  const int64_t checkpoint = progress_.checkpoint;
+  if (!is_last && !is_time && checkpoint == peer.told_checkpoint) return;
+  peer.told_checkpoint = checkpoint;
+  Beat beat{.number = ++peer.sent,
+            .step = progress_.step,
+            .checkpoint = checkpoint,
+            .phase = progress_.phase,
+            .is_last = is_last ? 1 : 0};
+  exchange_.latest_operation().copy(beat.operation.data(), beat.operation.size() - 1);
+  peer.last_is_sent = is_last;
+  std::memcpy(peer.out.data(), &beat, sizeof(Beat));
+  peer.send = wire_->start_send(peer.out, peer.process, kTag);
+}
+
+void JobWatchdog::guard() {
+  auto looked_at = Clock::now();
+  std::optional<Clock::time_point> end_at;
+  while (true) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kGuardPause_s));
+    look_for_ends();
+    std::optional<JobFailure> lost;
+    std::set<int> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_ && wire_left_) return;
+      forgive(looked_at);
+      looked_at = Clock::now();
+      if (const int doubts = hooks_.doubts(); doubts != std::exchange(doubts_, doubts)) doubtful_since_ = looked_at;
+      if ((ending_ || exchange_.has_failed()) && !end_at) end_at = deadline_in(options_.leave_s);
+      if (!end_at) lost = find_lost(gone);
+    }
+    if (lost) exchange_.fail(*lost, gone);
+    if (!end_at || Clock::now() < *end_at) continue;
+    // Either it is held after a failure, or MPI holds the thread that is waited for.
+    exchange_.fail({.sentence = "MPI did not let this process end"});
+    hooks_.leave(exchange_.known_failure());
+    return;
+  }
+}
+
+void JobWatchdog::look_for_ends() {
+  // Only this thread writes when a process has ended.
+  for (const auto& peer : peers_)
+    if (!peer->ended_at && peer->handle.has_ended()) peer->ended_at = Clock::now();
+  if (!launcher_ended_at_ && launcher_.has_ended()) launcher_ended_at_ = Clock::now();
+}
+
+/// What this process has slept through, stopped or without a core, it can't hold against others.
+void JobWatchdog::forgive(Clock::time_point looked_at) {
+  const auto now = Clock::now();
+  const auto away = now - looked_at;
+  if (away < std::chrono::duration<double>(kAway_s)) return;
+  for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + away);
+  if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + away);
+}
+
+JobFailure JobWatchdog::failure_of(const Peer& peer, const std::string& what) const {
+  const Beat& last = peer.last;
+  JobFailure failure{.sentence = fmt::format("{} {}", hooks_.name(peer.process), what),
+                     .process = peer.process,
+                     .operation = last.operation.data(),
+                     .detected_s = seconds_since(peer.heard_at)};
+  if (last.number == 0) return failure;
+  failure.step = last.step;
+  failure.sentence += "; it was last heard of " + describe_progress(last.phase, last.step);
+  return failure;
+}
+
+std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
+  const Peer* first = nullptr;
+  for (const auto& peer : peers_) {
+    if (!peer->ended_at || peer->goodbye_heard) continue;
+    // At the end those that don't say goodbye to this process are left to process 0.
+    if (parting_ && !peer->is_linked) continue;
+    gone.insert(peer->process);
+    if (first == nullptr && seconds_since(*peer->ended_at) > kNews_s) first = peer.get();
+  }
+  if (first != nullptr) return failure_of(*first, "has died");
+  if (launcher_ended_at_)
+    return JobFailure{.sentence = fmt::format("{} has died", launcher_name_),
+
+                      .detected_s = seconds_since(*launcher_ended_at_)};
+  return find_silent(gone);
+}
+
+std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
+  const auto now = Clock::now();
+  // Where a process of another host has died MPI may hold who asks the wire, so that nobody is heard of.
+  const bool is_held_by_other_host = seconds_between(asked_at_, now) > kHeld_s &&
+                                     std::ranges::any_of(peers_, [](const auto& peer) { return !peer->handle; });
+  const Peer* longest = nullptr;
+  for (const auto& peer : peers_) {
+    if (!peer->is_linked || peer->goodbye_heard || (is_held_by_other_host && peer->handle)) continue;
+    double left_s = options_.silence_s - seconds_between(peer->heard_at, now);
+    // One more heartbeat of each is waited for where there is a doubt: a launcher also sends a signal where a process
+    // is lost.
+    if (doubtful_since_ && peer->heard_at < *doubtful_since_)
+      left_s = std::min(left_s, options_.answer_s - seconds_between(*doubtful_since_, now));
+    // Who has been silent for nearly as long has nothing to say to what is found here.
+    if (left_s < 3 * options_.beat_s) gone.insert(peer->process);
+    if (left_s <= 0 && (longest == nullptr || peer->heard_at < longest->heard_at)) longest = peer.get();
+  }
+  if (longest == nullptr) return std::nullopt;
+  return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(longest->heard_at, now)));
+}
+
+}  // namespace dptrain

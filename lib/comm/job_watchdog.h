@@ -1,0 +1,117 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/job.h"
+#include "comm/job_progress.h"
+#include "comm/process_exchange.h"
+#include "comm/process_handle.h"
+#include "comm/process_wire.h"
+
+namespace dptrain {
+
+struct WatchdogOptions {
+  double beat_s = 0.25;  ///< between two heartbeats
+  double warning_s = 3;  ///< silence that is told of once it is over
+  double silence_s = 9;  ///< after which a process is lost
+  double answer_s = 3;   ///< the same from a reason to doubt on (WatchdogHooks)
+  double leave_s = 1.5;  ///< that this process has to end by itself once the job has failed
+  int largest_mesh = 8;  ///< up to so many processes all hear of all; of more process 0 does, and all others of it
+};
+
+/// What a watchdog asks of its program. Called on its threads.
+struct WatchdogHooks {
+  /// "process 1 (host b, pid 77, rank 1)"
+  std::function<std::string(int process)> name;
+  /// How many reasons there have been to ask whether all others are there: a signal that asks this process to stop, a
+  /// connection that has ended.
+  std::function<int()> doubts;
+  std::function<void(const std::string& sentence)> warn;
+  /// The job has failed in these words, and the process has not ended by itself: ends it. No thread is waited for.
+  std::function<void(const JobFailure&)> leave;
+};
+
+/// Watches over the processes of a job, of which this is one, so that none waits for one that has died, is stopped or
+/// is cut off: the job fails with 75, and then this process ends, whatever its other threads do.
+///
+/// Two threads. One sends heartbeats and hears those of others; it asks a wire, where MPI may hold it. The other one
+/// asks none: it looks for processes of this host that have ended, among them the launcher, for silence, and for a
+/// failure that this process hasn't ended after in time.
+class JobWatchdog {
+ public:
+  /// `processes`: of the job, by number. `launcher`: pid of the process that has to live on, 0: none.
+  struct Watched {
+    std::vector<JobProcess> processes;
+    int64_t launcher = 0;
+  };
+  /// The wire is this object's own. `exchange` and `progress` outlive it.
+  JobWatchdog(std::shared_ptr<ProcessWire> wire, ProcessExchange& exchange, JobProgress& progress, Watched watched,
+              WatchdogHooks hooks, const WatchdogOptions& options = {});
+  /// Stops it without a word to the others, for whom this is a death if the process ends. Where MPI holds a thread the
+  /// process is left, as after a failure.
+  ~JobWatchdog();
+  JobWatchdog(const JobWatchdog&) = delete;
+  JobWatchdog& operator=(const JobWatchdog&) = delete;
+
+  /// The regular end, which every process calls: from now on the end of a process is none to tell of. Blocks until all
+  /// others have called it, too; throws the job's failure, 75 where they don't within `timeout_s`.
+  void finish(double timeout_s);
+
+ private:
+  struct Beat;
+  struct Peer;
+  using Lock = std::unique_lock<std::mutex>;
+
+  bool is_linked(int other) const;
+  // On the thread that asks the wire:
+  void beat();
+  void hear(Peer& peer);
+  void tell(Peer& peer, bool is_time);
+  bool may_say_goodbye() const;
+  // On the other one:
+  void guard();
+  void look_for_ends();
+  /// What is found lost by now, and which processes.
+  std::optional<JobFailure> find_lost(std::set<int>& gone);
+  std::optional<JobFailure> find_silent(std::set<int>& gone);
+  JobFailure failure_of(const Peer& peer, const std::string& what) const;
+  // On both:
+  void forgive(Clock::time_point looked_at);
+  void join();
+
+  const std::shared_ptr<ProcessWire> wire_;
+  ProcessExchange& exchange_;
+  JobProgress& progress_;
+  const WatchdogHooks hooks_;
+  const WatchdogOptions options_;
+  const int process_;
+  const bool is_mesh_;
+  std::string launcher_name_;
+  ProcessHandle launcher_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  Clock::time_point asked_at_;  ///< when the wire was last asked
+  std::optional<Clock::time_point> launcher_ended_at_;
+  int doubts_ = 0;
+  std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt
+  bool parting_ = false;                             ///< `finish` was called
+  bool ending_ = false;                              ///< the threads are to end
+  bool wire_left_ = false;                           ///< the wire's has ended
+
+  std::thread beating_;
+  std::thread guarding_;
+};
+
+}  // namespace dptrain

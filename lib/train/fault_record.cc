@@ -1,0 +1,64 @@
+#include "train/fault_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace dptrain::train {
+namespace {
+
+const char* kind_of(ExitCode code) {
+  switch (code) {
+    case ExitCode::bad_data: return "bad_data";
+    case ExitCode::missing_file: return "missing_file";
+    case ExitCode::job_not_formed: return "job_not_formed";
+    case ExitCode::device: return "device";
+    case ExitCode::io: return "io";
+    case ExitCode::peer_lost: return "peer_lost";
+    case ExitCode::ranks_disagree: return "ranks_disagree";
+    case ExitCode::config: return "config";
+    case ExitCode::diverged: return "diverged";
+    default: return "bug";
+  }
+}
+
+}  // namespace
+
+std::string fault_json(const FaultRecord& record) {
+  using json = nlohmann::ordered_json;
+  const FaultRecord::Root& root = record.root;
+  json text = {{"v", 1},
+               {"run", record.run},
+               {"rank", record.rank},
+               {"exit", static_cast<int>(record.exit)},
+               {"root",
+                {{"rank", root.rank ? json(*root.rank) : json()},
+                 {"host", root.host},
+                 {"pid", root.pid},
+                 {"step", root.step ? json(*root.step) : json()},
+                 {"op", root.operation.empty() ? json() : json(root.operation)},
+                 {"cause", root.cause},
+                 {"kind", kind_of(record.exit)}}},
+               {"detected_s", std::round(1000 * record.detected_s) / 1000},
+               {"last_checkpoint", nullptr},
+               {"steps_lost", record.steps_lost},
+               {"resume", record.resume}};
+  if (const auto& saved = record.last_checkpoint)
+    text["last_checkpoint"] = {{"path", saved->path.string()}, {"step", saved->step}};
+  // A path need not be UTF-8.
+  return text.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string fault_name(int rank) { return rank == 0 ? "fault.json" : fmt::format("fault-{}.json", rank); }
+
+bool is_fault_name(const std::string& name) {
+  constexpr std::string_view kBegin = "fault-", kEnd = ".json";
+  if (name == "fault.json") return true;
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) return false;
+  return std::all_of(name.begin() + kBegin.size(), name.end() - kEnd.size(),
+                     [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,320 @@
+// The watch over a job's processes, which threads of this one play.
+#include "comm/job_watchdog.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "support/memory_wires.h"
+
+namespace dptrain {
+namespace {
+
+/// A wire whose messages are lost while it is cut.
+class CutWire final : public ProcessWire {
+ public:
+  explicit CutWire(std::shared_ptr<ProcessWire> wire) : wire_(std::move(wire)) {}
+  int process() const override { return wire_->process(); }
+  int processes() const override { return wire_->processes(); }
+  int largest_tag() const override { return wire_->largest_tag(); }
+  std::unique_ptr<WireMessage> start_send(std::span<const std::byte> bytes, int to, int tag) override {
+    if (is_cut) return std::make_unique<Lost>();
+    return wire_->start_send(bytes, to, tag);
+  }
+  std::unique_ptr<WireMessage> start_receive(std::span<std::byte> bytes, int from, int tag) override {
+    return wire_->start_receive(bytes, from, tag);
+  }
+
+  std::atomic<bool> is_cut = false;
+
+ private:
+  class Lost final : public WireMessage {
+   public:
+    bool is_done() override { return true; }
+    int64_t bytes() const override { return 0; }
+  };
+  std::shared_ptr<ProcessWire> wire_;
+};
+
+/// A child that does nothing until it is killed: stands for a process that is watched.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    while (pid_ == 0) ::pause();
+  }
+  ~Child() {
+    kill();
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+  void kill() const { ::kill(pid_, SIGKILL); }
+
+ private:
+  pid_t pid_;
+};
+
+class WatchdogJob {
+ public:
+  explicit WatchdogJob(int processes, const WatchdogOptions& options) : options_(options) {
+    const auto exchange_wires = MemoryWires::make(processes), wires = MemoryWires::make(processes);
+    for (int p = 0; p < processes; ++p) {
+      members_.push_back(std::make_unique<Member>());
+      Member& member = *members_.back();
+      member.wire = std::make_shared<CutWire>(wires[static_cast<size_t>(p)]);
+      member.exchange = std::make_unique<ProcessExchange>(exchange_wires[static_cast<size_t>(p)]);
+      // Each on a host of its own, unless told otherwise.
+      places.push_back({.host = "h" + std::to_string(p), .pid = 100 + p});
+    }
+  }
+
+  void watch() {
+    for (const auto& member : members_) watch(*member);
+  }
+  void watch_all_but(int absent) {
+    for (const auto& member : members_)
+      if (member->wire->process() != absent) watch(*member);
+  }
+  void cut(int process, bool is_cut) { members_[static_cast<size_t>(process)]->wire->is_cut = is_cut; }
+  void reach_step(int process, int64_t step) {
+    JobProgress& progress = members_[static_cast<size_t>(process)]->progress;
+    progress.phase = JobPhase::step;
+    progress.step = step;
+  }
+  void doubt(int process) { ++members_[static_cast<size_t>(process)]->doubts; }
+  void fail(int process, const std::string& sentence) {
+    members_[static_cast<size_t>(process)]->exchange->fail({.code = ExitCode::io, .sentence = sentence});
+  }
+  bool has_failed(int process) const { return members_[static_cast<size_t>(process)]->exchange->has_failed(); }
+  JobFailure failure(int process) {
+    const auto deadline = deadline_in(20);
+    while (!has_failed(process) && Clock::now() < deadline) sleep(0.005);
+    EXPECT_TRUE(has_failed(process)) << "process " << process << " heard of no failure";
+    return has_failed(process) ? members_[static_cast<size_t>(process)]->exchange->settled_failure() : JobFailure();
+  }
+  std::string left_with(int process) {
+    Member& member = *members_[static_cast<size_t>(process)];
+    const auto deadline = deadline_in(20);
+    while (!member.has_left && Clock::now() < deadline) sleep(0.005);
+    return member.has_left ? member.left_with : "still there";
+  }
+  bool has_left(int process) const { return members_[static_cast<size_t>(process)]->has_left; }
+  std::vector<std::string> warnings(int process) {
+    Member& member = *members_[static_cast<size_t>(process)];
+    const std::lock_guard lock(member.mutex);
+    return member.warnings;
+  }
+  /// Ends a process well; "" or what it threw.
+  std::string finish(int process, double timeout_s = 20) {
+    try {
+      members_[static_cast<size_t>(process)]->watchdog->finish(timeout_s);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::peer_lost);
+      return error.what();
+    }
+    return "";
+  }
+  static void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+  std::vector<JobProcess> places;
+  int64_t launcher = 0;
+
+ private:
+  struct Member {
+    std::shared_ptr<CutWire> wire;
+    std::unique_ptr<ProcessExchange> exchange;
+    JobProgress progress;
+    std::mutex mutex;
+    std::vector<std::string> warnings;
+    std::string left_with;
+    std::atomic<bool> has_left = false;
+    std::atomic<int> doubts = 0;
+    std::unique_ptr<JobWatchdog> watchdog;
+  };
+
+  void watch(Member& member) {
+    member.watchdog = std::make_unique<JobWatchdog>(
+        member.wire, *member.exchange, member.progress, JobWatchdog::Watched{.processes = places, .launcher = launcher},
+        WatchdogHooks{.name = [](int process) { return "process " + std::to_string(process); },
+                      .doubts = [&member] { return member.doubts.load(); },
+                      .warn =
+                          [&member](const std::string& text) {
+                            const std::lock_guard lock(member.mutex);
+                            member.warnings.push_back(text);
+                          },
+                      .leave =
+                          [&member](const JobFailure& failure) {
+                            member.left_with = failure.sentence;
+                            member.has_left = true;
+                          }},
+        options_);
+  }
+
+  WatchdogOptions options_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+/// Silence is long beside what a busy machine may keep a thread waiting.
+constexpr WatchdogOptions kShort = {.beat_s = 0.02, .warning_s = 0.3, .silence_s = 1.5, .answer_s = 1, .leave_s = 0.2};
+constexpr WatchdogOptions kNeverSilent = {
+    .beat_s = 0.02, .warning_s = 100, .silence_s = 100, .answer_s = 1, .leave_s = 0.2};
+
+TEST(JobWatchdogTest, ASilentProcessEndsAllInTheSameWords) {
+  WatchdogJob job(3, kShort);
+  job.reach_step(2, 37);
+  job.watch();
+  WatchdogJob::sleep(0.1);
+  job.cut(2, true);
+  const JobFailure failure = job.failure(0);
+  EXPECT_EQ(failure.code, ExitCode::peer_lost);
+  EXPECT_EQ(failure.process, 2);
+  EXPECT_EQ(failure.step, 37);
+  EXPECT_TRUE(failure.sentence.starts_with("process 2 was silent for 1.")) << failure.sentence;
+  EXPECT_TRUE(failure.sentence.ends_with("; it was last heard of in step 37")) << failure.sentence;
+  for (int process = 1; process < 3; ++process) EXPECT_EQ(job.failure(process).sentence, failure.sentence);
+  // None of them ends by itself, so the watch ends each.
+  for (int process = 0; process < 3; ++process) EXPECT_EQ(job.left_with(process), failure.sentence);
+}
+
+TEST(JobWatchdogTest, AProcessThatIsHeardOfAgainIsToldOfOnce) {
+  WatchdogJob job(2, kShort);
+  job.watch();
+  job.cut(1, true);
+  WatchdogJob::sleep(0.6);
+  EXPECT_EQ(job.warnings(0), std::vector<std::string>());
+  job.cut(1, false);
+  WatchdogJob::sleep(0.4);
+  const auto warnings = job.warnings(0);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].starts_with("process 1 was silent for 0.")) << warnings[0];
+  EXPECT_EQ(job.warnings(1), std::vector<std::string>());
+  EXPECT_FALSE(job.has_failed(0));
+  EXPECT_FALSE(job.has_failed(1));
+}
+
+TEST(JobWatchdogTest, AStarIsWatchedByProcess0ForAll) {
+  WatchdogOptions options = kShort;
+  options.largest_mesh = 2;
+  WatchdogJob job(4, options);
+  job.watch();
+  WatchdogJob::sleep(0.1);
+  job.cut(3, true);
+  const JobFailure failure = job.failure(0);
+  EXPECT_EQ(failure.process, 3);
+  EXPECT_TRUE(failure.sentence.ends_with("before the first step")) << failure.sentence;
+  for (int process = 1; process < 3; ++process) EXPECT_EQ(job.failure(process).sentence, failure.sentence);
+}
+
+TEST(JobWatchdogTest, ADeathOnTheSameHostIsSeenWithoutSilence) {
+  const Child child;
+  WatchdogJob job(3, kNeverSilent);
+  for (JobProcess& place : job.places) place.host = "a";
+  job.places[2] = {.host = "a", .pid = child.pid(), .start = process_start(child.pid())};
+  job.reach_step(2, 5);
+  job.watch();
+  WatchdogJob::sleep(0.3);
+  EXPECT_FALSE(job.has_failed(0));
+  child.kill();
+  for (int process = 0; process < 2; ++process)
+    EXPECT_EQ(job.failure(process).sentence, "process 2 has died; it was last heard of in step 5");
+}
+
+TEST(JobWatchdogTest, APidOfAnotherProcessIsNotWatched) {
+  const Child child;
+  WatchdogJob job(2, kNeverSilent);
+  for (JobProcess& place : job.places) place.host = "a";
+  job.places[1] = {.host = "a", .pid = child.pid(), .start = process_start(child.pid()) + 1};
+  job.watch();
+  child.kill();
+  WatchdogJob::sleep(0.5);
+  EXPECT_FALSE(job.has_failed(0));
+}
+
+TEST(JobWatchdogTest, TheLaunchersDeathEndsAll) {
+  const Child child;
+  WatchdogJob job(2, kNeverSilent);
+  job.launcher = child.pid();
+  job.watch();
+  WatchdogJob::sleep(0.2);
+  EXPECT_FALSE(job.has_failed(0));
+  child.kill();
+  const std::string sentence = job.failure(0).sentence;
+  EXPECT_EQ(sentence, "the launcher of the job on host h0 (pid " + std::to_string(child.pid()) + ") has died");
+  EXPECT_EQ(job.failure(1).sentence, sentence);
+}
+
+TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
+  WatchdogJob job(3, kNeverSilent);
+  job.watch();
+  WatchdogJob::sleep(0.1);
+  job.doubt(0);
+  WatchdogJob::sleep(1.5);
+  EXPECT_FALSE(job.has_failed(0)) << "all have answered";
+  job.cut(2, true);
+  job.doubt(1);
+  const JobFailure failure = job.failure(1);
+  EXPECT_EQ(failure.process, 2);
+  EXPECT_TRUE(failure.sentence.starts_with("process 2 was silent for 1.")) << failure.sentence;
+  EXPECT_EQ(job.failure(0).sentence, failure.sentence);
+}
+
+TEST(JobWatchdogTest, AFailureOfARankEndsAProcessThatDoesNotEndByItself) {
+  WatchdogJob job(2, kNeverSilent);
+  job.watch();
+  job.fail(1, "the disk is full");
+  for (int process = 0; process < 2; ++process) EXPECT_EQ(job.left_with(process), "the disk is full");
+}
+
+TEST(JobWatchdogTest, TheEndWaitsForAllAndIsNoDeath) {
+  for (const int largest_mesh : {8, 2}) {
+    SCOPED_TRACE(largest_mesh);
+    const Child child;
+    WatchdogOptions options = kNeverSilent;
+    options.largest_mesh = largest_mesh;
+    WatchdogJob job(3, options);
+    for (JobProcess& place : job.places) place.host = "a";
+    job.places[2] = {.host = "a", .pid = child.pid(), .start = process_start(child.pid())};
+    job.watch();
+    std::atomic<int> ended = 0;
+    std::vector<std::thread> threads;
+    for (const int process : {0, 1})
+      threads.emplace_back([&, process] {
+        EXPECT_EQ(job.finish(process), "");
+        ++ended;
+      });
+    WatchdogJob::sleep(0.2);
+    EXPECT_EQ(ended, 0);
+    EXPECT_EQ(job.finish(2), "");
+    child.kill();
+    for (auto& thread : threads) thread.join();
+    for (int process = 0; process < 3; ++process) EXPECT_FALSE(job.has_failed(process));
+  }
+}
+
+TEST(JobWatchdogTest, ADeathBeforeTheEndIsOneForThoseThatAreThere) {
+  const Child child;
+  WatchdogJob job(2, kNeverSilent);
+  for (JobProcess& place : job.places) place.host = "a";
+  job.places[1] = {.host = "a", .pid = child.pid(), .start = process_start(child.pid())};
+  job.watch_all_but(1);
+  std::thread killer([&] {
+    WatchdogJob::sleep(0.1);
+    child.kill();
+  });
+  EXPECT_EQ(job.finish(0), "process 1 has died");
+  killer.join();
+}
+
+TEST(JobWatchdogTest, TheEndNamesWhoDoesNotCome) {
+  WatchdogJob job(2, kNeverSilent);
+  job.watch();
+  EXPECT_EQ(job.finish(0, 0.2), "process 1 did not come to the end of the job within 0.2 s");
+}
+
+}  // namespace
+}  // namespace dptrain
