@@ -14,6 +14,7 @@ Run add_eval_command(CLI::App& command);
 Run add_predict_command(CLI::App& command);
 Run add_compare_command(CLI::App& command);
 Run add_verify_command(CLI::App& command);
+Run add_plan_command(CLI::App& command);
 Run add_table_command(CLI::App& command);
 Run add_hash_command(CLI::App& command);
 Run add_bench_command(CLI::App& command);

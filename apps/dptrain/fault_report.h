@@ -71,6 +71,7 @@ class ProgressRecorder final : public train::TrainingObserver {
   void on_checkpoint(int64_t step) override { progress_.checkpoint = step; }
   void on_step(const Progress& progress) override { observer_.on_step(progress); }
   void on_epoch(const train::EpochMetrics& metrics) override { observer_.on_epoch(metrics); }
+  void on_warning(const std::string& text) override { observer_.on_warning(text); }
 
  private:
   train::TrainingObserver& observer_;

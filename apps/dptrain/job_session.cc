@@ -19,6 +19,7 @@
 #include "program.h"
 #include "resume_command.h"
 #include "train/config_difference.h"
+#include "train/safetensors.h"
 
 namespace dptrain::app {
 namespace {
@@ -43,6 +44,16 @@ std::string computes_on(const std::vector<DeviceId>& devices) {
     text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
   }
   return text;
+}
+
+/// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
+std::string narrow_mask(const train::Experiment& experiment, int processes_of_host) {
+  int threads = 0;
+  for (size_t i = 0; i < experiment.devices.size(); ++i)
+    if (experiment.devices[i].kind == DeviceKind::cpu) threads += experiment.threads[i];
+  const int cores = usable_cores(), launchers = usable_cores(::getppid());
+  if (threads == 0 || cores >= launchers || (threads <= cores && cores * processes_of_host >= launchers)) return {};
+  return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
 }
 
 /// As one text, and back.
@@ -130,6 +141,7 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kRank_s);
   }
   agree_on("devices compute on", computes_on(experiment.devices));
+  warn_of_narrow_masks(narrow_mask(experiment, config_job().processes_of_host));
   std::vector<std::string> own;
   for (const DeviceId& device : experiment.devices) own.push_back(device.name());
   std::vector<train::RankPlace> places;
@@ -153,8 +165,10 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
 }
 
 void JobSession::agree_on(const std::string& what, const std::string& own) {
-  if (!group_) return;
-  const std::string of_main = from_main(own);
+  if (group_) agree_on(what, from_main(own), own);
+}
+
+void JobSession::agree_on(const std::string& what, const std::string& of_main, const std::string& own) {
   // All say whether they agree, so that none goes on alone.
   if (group_->largest(own == of_main ? 0 : 1) == 0) return;
   if (own == of_main) {
@@ -164,6 +178,36 @@ void JobSession::agree_on(const std::string& what, const std::string& own) {
   }
   throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
                                                     place_of(0), own, place_of(process())));
+}
+
+void JobSession::warn_of_narrow_masks(const std::string& own) {
+  const std::vector<std::string> all = group_->gather(own);
+  const auto is_narrow = [](const std::string& mask) { return !mask.empty(); };
+  const auto first = std::ranges::find_if(all, is_narrow);
+  if (first == all.end()) return;
+  const auto others = std::ranges::count_if(first + 1, all.end(), is_narrow);
+  write_message(fmt::format(
+      "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
+      "--cpu-bind=none\n",
+      place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
+}
+
+void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
+  if (!group_) return;
+  std::vector<std::string> hashes;
+  for (const nn::NamedValues& tensor : own)
+    hashes.push_back(fmt::format("{} {}", train::weights_hash({tensor}), tensor.name));
+  const std::vector<std::string> of_main = parts_of(from_main(joined(hashes)));
+  const auto name_of_line = [](const std::string& line) { return line.substr(line.find(' ') + 1); };
+  std::string theirs, ours;
+  for (const std::string& hash : hashes) {
+    const auto same_name = std::ranges::find(of_main, name_of_line(hash), name_of_line);
+    if (same_name == of_main.end() || *same_name == hash) continue;
+    theirs = *same_name;
+    ours = hash;
+    break;
+  }
+  agree_on("weights to begin with", theirs, ours);
 }
 
 void JobSession::serve(const train::Experiment& experiment) {

@@ -13,6 +13,7 @@
 #include "comm/process_exchange.h"
 #include "comm/process_group.h"
 #include "fault_report.h"
+#include "nn/named_values.h"
 #include "train/experiment.h"
 #include "train/stop_signal.h"
 #include "train/training_job.h"
@@ -45,6 +46,8 @@ class JobSession {
   void serve(const train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.
   void agree_on(const std::string& what, const std::string& own);
+  /// The same of tensors: of those that the main process has as well, the first whose values differ.
+  void agree_on_weights(const std::vector<nn::NamedValues>& own);
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 
@@ -61,6 +64,10 @@ class JobSession {
   void leave_after(const std::exception& failure);
 
  private:
+  /// One line of the main process where cores were left to some of them that are too few: what mpirun does by itself.
+  void warn_of_narrow_masks(const std::string& own);
+  /// All go on, where every one agrees with the main one; else who doesn't throws 76 and the others wait for that.
+  void agree_on(const std::string& what, const std::string& of_main, const std::string& own);
   /// "process 1 on b"
   std::string place_of(int process) const;
   /// "process 1 (host b, pid 77, ranks 2, 3)"

@@ -29,12 +29,13 @@ struct Command {
 };
 
 /// The table of commands. Without one of them, `train` is meant.
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 11> kCommands = {{
     {"train", "run an experiment (also: dptrain --config FILE)", add_train_command},
     {"eval", "print loss and accuracy of a checkpoint on the test split", add_eval_command},
     {"predict", "print the classes of images, a JSON line each, by a checkpoint", add_predict_command},
     {"compare", "train several configurations, or one under several strategies, and compare them", add_compare_command},
     {"verify", "compare every strategy that fits the devices with single, layer by layer", add_verify_command},
+    {"plan", "print memory, operators, messages and time of a step before it is run", add_plan_command},
     {"table", "print a table of runs, finished or running, and what they differ in", add_table_command},
     {"hash", "print the hash of a checkpoint's weights: equal for equal bits", add_hash_command},
     {"bench", "measure what this machine's devices do", add_bench_command},

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "commands.h"
+#include "data/dataset_digest.h"
 #include "fault_report.h"
 #include "job_session.h"
 #include "output.h"
@@ -16,6 +17,7 @@
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/run_directory.h"
+#include "train/safetensors.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 #include "train/summary.h"
@@ -81,6 +83,8 @@ class TrainRun {
 
  private:
   train::Experiment& experiment() { return read_.experiment; }
+  /// Of the weights that the training begins with; "" where they are drawn.
+  std::string hash_of_read_weights();
   bool is_resumed_in_vain(const train::Trainer& trainer);
   void begin_directory(const train::Trainer& trainer);
   int end(const train::TrainingOutcome& outcome);
@@ -130,9 +134,15 @@ int TrainRun::run() {
     throw Error(static_cast<ExitCode>(128 + stopped),
                 fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
                             signal_name(stopped)));
+  if (job_.processes() > 1) {
+    job_.agree_on("training samples", std::to_string(data.train->samples()));
+    job_.agree_on("digest of the training samples", digest_of(*data.train));
+    job_.agree_on("digest of the test samples", digest_of(*data.test));
+    // Before a device takes a part of them.
+    job_.agree_on("weights to begin with", hash_of_read_weights());
+  }
   train::Trainer trainer(experiment(), data, sha256_of(config_), resume_);
-  job_.agree_on("training samples", std::to_string(data.train->samples()));
-  job_.agree_on("weights to begin with", job_.processes() > 1 ? trainer.weights_hash() : "");
+  if (job_.processes() > 1) job_.agree_on_weights(trainer.state_dict());
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
   std::optional<train::FaultRecord::Saved> resumed;
@@ -146,6 +156,12 @@ int TrainRun::run() {
     job_.leave_after(failure);
     throw;
   }
+}
+
+std::string TrainRun::hash_of_read_weights() {
+  if (resume_) return train::weights_hash(resume_->checkpoint.state.model);
+  if (const auto& weights = experiment().initial_weights) return train::weights_hash(train::read_safetensors(*weights));
+  return {};
 }
 
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {

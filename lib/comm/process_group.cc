@@ -24,7 +24,8 @@ std::vector<int> all_of(const ProcessExchange& exchange) {
 ProcessGroup::ProcessGroup(ProcessExchange& exchange, double timeout_s)
     : ProcessGroup(exchange, all_of(exchange), timeout_s) {}
 
-ProcessGroup::ProcessGroup(ProcessExchange& exchange, const std::vector<int>& processes, double timeout_s) {
+ProcessGroup::ProcessGroup(ProcessExchange& exchange, const std::vector<int>& processes, double timeout_s)
+    : exchange_(exchange) {
   const WorldShape shape(std::vector<int>(processes.size(), 1));
   communicator_ = std::move(
       make_process_communicators({.exchange = &exchange, .processes = processes, .shape = shape}, timeout_s).front());

@@ -30,10 +30,13 @@ class ProcessGroup {
   std::vector<std::string> gather(const std::string& own);
   /// The same on all of them.
   std::vector<std::string> gather_everywhere(const std::string& own);
+  /// The job fails with this, unless it has already; for who can't wait to be asked. Doesn't block.
+  void fail(const JobFailure& failure) { exchange_.fail(failure); }
   /// What the main process has to say.
   std::string from_main(const std::string& own);
 
  private:
+  ProcessExchange& exchange_;
   std::unique_ptr<Communicator> communicator_;
 };
 

@@ -70,6 +70,13 @@ class BatchLoader::Worker {
     return batch;
   }
 
+  void wait_until_full() {
+    std::unique_lock lock(mutex_);
+    const int64_t wanted = std::min<int64_t>(options_.batches_ahead, batches() - taken_);
+    changed_.wait(lock, [&] { return static_cast<int64_t>(ready_.size()) >= wanted || failure_ != nullptr; });
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
  private:
   void run() noexcept {
     uint64_t generation = 0;
@@ -159,7 +166,9 @@ class BatchLoader::Worker {
         add_counts(counted_labels(*dataset_, of_part, options), micro.counts);
         continue;
       }
-      micro.parts.push_back(load_part(*dataset_, of_part, *options_.devices[as_size(device)], options));
+      Device* const reads_images = options_.devices[as_size(device)];
+      micro.parts.push_back(reads_images != nullptr ? load_part(*dataset_, of_part, *reads_images, options)
+                                                    : load_part_without_images(*dataset_, of_part, options));
       add_counts(counted_labels(micro.parts.back()), micro.counts);
     }
     return micro;
@@ -202,5 +211,7 @@ int64_t BatchLoader::batches_per_epoch() const { return worker_->batches(); }
 void BatchLoader::start_epoch(int64_t epoch, int64_t first_batch) { worker_->start_epoch(epoch, first_batch); }
 
 std::unique_ptr<Batch> BatchLoader::next() { return worker_->next(); }
+
+void BatchLoader::wait_until_full() { worker_->wait_until_full(); }
 
 }  // namespace dptrain

@@ -35,7 +35,8 @@ struct BatchLoaderOptions {
   uint64_t seed = 0;
   bool shuffle = true;
   ops::Augmentations augmentations = {};
-  /// The device of each part; one entry per part. They outlive the loader and its batches.
+  /// The device of each part, null where its images aren't needed; one entry per part. They outlive the loader and its
+  /// batches.
   std::vector<Device*> devices = {};
   /// Which of the split's parts these are, where other processes load the others: those from this one on.
   int first_part = 0;
@@ -62,6 +63,8 @@ class BatchLoader {
   /// The next batch, or nothing at the end of the epoch. Blocks until one is ready; throws what the loader's thread
   /// threw, again and again until an epoch is started.
   std::unique_ptr<Batch> next();
+  /// Blocks until as many batches are ready as it prepares ahead, or all that are left of the epoch. Throws as `next`.
+  void wait_until_full();
 
  private:
   class Worker;

@@ -35,6 +35,7 @@ BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> sample
   for (const int64_t sample : samples) labels.push_back(dataset.label(sample));
   if (device == nullptr || device->kind() != DeviceKind::cpu) return part;
   part.images = Tensor::empty(*device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
+  if (!device->computes()) return part;
   float* out = part.images.data<float>();
   for (const int64_t sample : samples) {
     if (options.augmentations.empty())
@@ -88,6 +89,13 @@ BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, Device*
   return part;
 }
 
+BatchPart part_of(const Dataset& dataset, std::span<const int64_t> samples, Device* device,
+                  const PartOptions& options) {
+  BatchPart part = load(dataset, samples, device, options);
+  if (!part.text.tokens.empty()) predict_masked_only(part);
+  return part;
+}
+
 BatchPart block_of(const Dataset& dataset, int64_t begin, int64_t end, Device* device) {
   DPTRAIN_CHECK(0 <= begin && begin <= end && end <= dataset.samples(), "samples {} to {} of {}", begin, end,
                 dataset.samples());
@@ -119,9 +127,12 @@ std::vector<int64_t> counted_labels(const Dataset& dataset, std::span<const int6
 
 BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
                     const PartOptions& options) {
-  BatchPart part = load(dataset, samples, &device, options);
-  if (!part.text.tokens.empty()) predict_masked_only(part);
-  return part;
+  return part_of(dataset, samples, &device, options);
+}
+
+BatchPart load_part_without_images(const Dataset& dataset, std::span<const int64_t> samples,
+                                   const PartOptions& options) {
+  return part_of(dataset, samples, nullptr, options);
 }
 
 BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device) {

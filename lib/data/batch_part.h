@@ -60,6 +60,10 @@ std::vector<int64_t> counted_labels(const Dataset& dataset, std::span<const int6
 BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, Device& device,
                     const PartOptions& options = {});
 
+/// The same without images, for who needs their labels alone.
+BatchPart load_part_without_images(const Dataset& dataset, std::span<const int64_t> samples,
+                                   const PartOptions& options = {});
+
 /// Samples begin to end - 1 in the order of the data set, all rows of text predicted: what an evaluation reads.
 BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device);
 /// The same without images, for devices that don't read them.

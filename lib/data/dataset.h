@@ -61,6 +61,8 @@ class TextDataset : public Dataset {
   virtual int64_t vocabulary_size() const = 0;
   /// Tells vocabularies apart: equal where a token means the same. Empty where tokens are made up.
   virtual std::string vocabulary_digest() const = 0;
+  /// Tells texts apart: equal where all samples are, given the same seed (see dataset_digest.h).
+  virtual std::string digest() const = 0;
   /// Writes sample `index` of epoch `epoch` (from 1) to `out`.
   virtual void sample(int64_t index, int64_t epoch, TextSample& out) const = 0;
 };

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/sha256.h"
 #include "data/dataset_options.h"
 
 namespace dptrain {
@@ -65,6 +67,15 @@ SentencePairs::SentencePairs(std::shared_ptr<const TokenizedLines> lines, const 
   first_line_ = test ? count - test_lines : 0;
   part_lines_ = test ? test_lines : count - test_lines;
   samples_ = limited(part_lines_ - 1, options_.limit);
+}
+
+std::string SentencePairs::digest() const {
+  Sha256 digest;
+  digest.update(fmt::format("{} {} {} {} {} {}", samples_, options_.sequence, lines_->vocabulary_size,
+                            lines_->vocabulary_digest, first_line_, part_lines_));
+  digest.update(std::as_bytes(std::span(lines_->begins)));
+  digest.update(std::as_bytes(std::span(lines_->tokens)));
+  return digest.hex_digest();
 }
 
 void SentencePairs::sample(int64_t index, int64_t epoch, TextSample& out) const {

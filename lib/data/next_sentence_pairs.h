@@ -39,6 +39,7 @@ class SentencePairs final : public TextDataset {
   int64_t sequence() const override { return options_.sequence; }
   int64_t vocabulary_size() const override { return lines_->vocabulary_size; }
   std::string vocabulary_digest() const override { return lines_->vocabulary_digest; }
+  std::string digest() const override;
   void sample(int64_t index, int64_t epoch, TextSample& out) const override;
 
  private:

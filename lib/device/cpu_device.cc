@@ -94,10 +94,10 @@ std::unique_ptr<HostMemory> CpuDevice::host_memory(int64_t bytes) { return std::
 
 std::unique_ptr<DeviceMark> CpuDevice::make_mark() { return std::make_unique<NoMark>(); }
 
-int usable_cores() {
+int usable_cores(int process) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (::sched_getaffinity(process, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   return CPU_COUNT(&set);
 }
 

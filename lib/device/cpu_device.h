@@ -34,8 +34,8 @@ class CpuDevice final : public Device {
   explicit CpuDevice(const Device& worker) : Device(worker, 1) {}
 };
 
-/// Cores that this process may run on: its affinity mask, not the machine's count.
-int usable_cores();
+/// Cores that a process, by default this one, may run on: its affinity mask, not the machine's count.
+int usable_cores(int process = 0);
 
 /// Vector instructions that our kernels are compiled for.
 enum class CpuIsa { baseline, avx2, avx512 };

@@ -16,7 +16,12 @@ Device::Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource>
       allocator_(std::make_shared<CachingAllocator>(name(), *source_, memory_limit_bytes)) {}
 
 Device::Device(const Device& whole, int threads)
-    : id_(whole.id_), rank_(whole.rank_), threads_(threads), source_(whole.source_), allocator_(whole.allocator_) {}
+    : id_(whole.id_),
+      rank_(whole.rank_),
+      threads_(threads),
+      operator_log_(whole.operator_log_),
+      source_(whole.source_),
+      allocator_(whole.allocator_) {}
 
 std::unique_ptr<RecordedWork> Device::record(const std::function<void()>&) {
   report_bug(__FILE__, __LINE__, "can_record()", name() + " can't record work");

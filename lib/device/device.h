@@ -12,6 +12,8 @@
 
 namespace dptrain {
 
+class OperatorLog;
+
 /// Host memory that a device reads and writes while the host goes on.
 class HostMemory {
  public:
@@ -63,6 +65,10 @@ class Device {
   CachingAllocator& allocator() { return *allocator_; }
   const CachingAllocator& allocator() const { return *allocator_; }
 
+  /// Where operators are logged instead of being done; null on a device that computes. See meta_device.h.
+  OperatorLog* operator_log() const { return operator_log_; }
+  bool computes() const { return operator_log_ == nullptr; }
+
   /// Bytes that can still be allocated, as far as can be told.
   virtual int64_t free_bytes() const = 0;
 
@@ -106,6 +112,8 @@ class Device {
  protected:
   /// Ends what is attached, for devices whose own members it uses.
   void forget_attached() { attached_.clear(); }
+  /// `log` outlives the device's use.
+  void log_operators_in(OperatorLog& log) { operator_log_ = &log; }
   Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes);
   /// So many of another's threads, with its memory.
   Device(const Device& whole, int threads);
@@ -114,6 +122,7 @@ class Device {
   DeviceId id_;
   int rank_;
   int threads_;
+  OperatorLog* operator_log_ = nullptr;
   std::shared_ptr<MemorySource> source_;
   std::shared_ptr<CachingAllocator> allocator_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;
@@ -127,6 +136,8 @@ struct DeviceOptions {
   bool deterministic = false;
   /// Of GPUs: products of f32 may round their inputs to TF32 (10 bits of mantissa).
   bool tf32 = false;
+  /// It stands for such a device, which needn't be there, and computes nothing: see meta_device.h.
+  bool counts_only = false;
 };
 
 /// Opens a device that `require_devices` has found on this machine. Throws 71 where this version can't compute on it.

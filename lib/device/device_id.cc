@@ -8,7 +8,6 @@ std::string DeviceId::name() const {
   switch (kind) {
     case DeviceKind::cpu: return fmt::format("cpu:{}", index);
     case DeviceKind::cuda: return fmt::format("cuda:{}", index);
-    case DeviceKind::meta: return fmt::format("meta:{}", index);
   }
   return {};
 }

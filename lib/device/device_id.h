@@ -5,8 +5,9 @@
 
 namespace dptrain {
 
-/// `cpu` is a logical worker with its share of the cores, `cuda` a GPU, `meta` computes nothing and counts.
-enum class DeviceKind { cpu, cuda, meta };
+/// `cpu` is a logical worker with its share of the cores, `cuda` a GPU. Either may stand for one that isn't there, and
+/// compute nothing (meta_device.h).
+enum class DeviceKind { cpu, cuda };
 
 /// What a user calls a device: "cpu:0", "cuda:1".
 struct DeviceId {

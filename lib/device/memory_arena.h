@@ -8,7 +8,7 @@
 
 namespace dptrain {
 
-/// Where a caching allocator gets its memory from: malloc, cudaMalloc, nowhere (`meta`).
+/// Where a caching allocator gets its memory from: malloc, cudaMalloc, nowhere (meta_device.h).
 class MemorySource {
  public:
   virtual ~MemorySource() = default;

@@ -1,17 +1,14 @@
-#include "base/error.h"
 #include "device/cpu_device.h"
 #include "device/device.h"
+#include "device/meta_device.h"
 #include "device/open_cuda_device.h"
 
 namespace dptrain {
 
 std::unique_ptr<Device> open_device(const DeviceId& id, const DeviceOptions& options) {
-  switch (id.kind) {
-    case DeviceKind::cpu: return std::make_unique<CpuDevice>(id, options);
-    case DeviceKind::cuda: return open_cuda_device(id, options);
-    case DeviceKind::meta: break;
-  }
-  throw Error(ExitCode::device, id.name() + ": only counts, it can't compute; use --devices cpu:0-1");
+  if (options.counts_only) return std::make_unique<MetaDevice>(id, options);
+  if (id.kind == DeviceKind::cuda) return open_cuda_device(id, options);
+  return std::make_unique<CpuDevice>(id, options);
 }
 
 }  // namespace dptrain

@@ -7,9 +7,11 @@
 namespace dptrain {
 
 /// Calls body(i) for every i in [0, count), shared out over the device's CPU threads in contiguous parts. Which thread
-/// runs an index must not matter to the result: sums are kept per index and folded in index order afterwards.
+/// runs an index must not matter to the result: sums are kept per index and folded in index order afterwards. On a
+/// device that computes nothing, nothing is called.
 template <class Body>
 void parallel_for(const Device& device, int64_t count, const Body& body) {
+  if (!device.computes()) return;
   const int threads = static_cast<int>(device.threads() < count ? device.threads() : count);
   if (threads <= 1) {
     for (int64_t i = 0; i < count; ++i) body(i);

@@ -101,6 +101,7 @@ void Model::bind_parameters() {
 }
 
 void Model::begin_parameters(const InitializationOptions& options, const Beginnings& beginnings) {
+  if (!weights_.device().computes()) return;
   for (Parameter* parameter : parameters_) {
     const Beginning& beginning = beginnings.at(parameter);
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, beginning.number);

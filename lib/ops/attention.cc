@@ -26,12 +26,27 @@ Device& checked(const char* op, const AttentionInputs& in, const AttentionOption
   return device;
 }
 
+/// Of one product of [S, D] and [D, S] matrices, over all samples and heads. Forward has two of them, backward four,
+/// and one more on CPU workers, which compute the probabilities again.
+double flops_of_product(const Shape& query) {
+  return 2.0 * static_cast<double>(query.elements()) * static_cast<double>(query[1]);
+}
+
 }  // namespace
 
 AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options) {
   Device& device = checked("attention", in, options);
+  count_flops(device, 2 * flops_of_product(in.query.shape()));
   return on_device(
-      "attention", device, [&] { return cpu::attention_forward(in, options); },
+      "attention", device,
+      [&] {
+        AttentionForward forward = cpu::attention_forward(in, options);
+        const Shape& shape = in.query.shape();
+        if (is_logged_gpu(device))
+          forward.kept =
+              Tensor::empty(device, {shape[0], options.heads, shape[1], shape[1]}, {.dtype = in.query.dtype()});
+        return forward;
+      },
       [&] { return cuda::attention_forward(in, options); });
 }
 
@@ -40,6 +55,7 @@ AttentionGradients attention_backward(const AttentionInputs& in, const Attention
   Device& device = checked("attention backward", in, options);
   common_device("attention backward", {&in.query, &forward.y, &forward.kept, &output_gradient});
   require_shape("attention backward", "output gradient", output_gradient.shape(), in.query.shape());
+  count_flops(device, (device.kind() == DeviceKind::cpu ? 5 : 4) * flops_of_product(in.query.shape()));
   return on_device(
       "attention backward", device, [&] { return cpu::attention_backward(in, forward, output_gradient, options); },
       [&] { return cuda::attention_backward(in, forward, output_gradient, options); });

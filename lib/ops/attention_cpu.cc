@@ -21,7 +21,7 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
   const Shape& shape = in.query.shape();
   const int64_t positions = shape[1], columns = shape[2], width = columns / options.heads;
   const auto length_of = [&](int64_t n) { return in.lengths.defined() ? in.lengths.data<int32_t>()[n] : positions; };
-  for (int64_t n = 0; n < shape[0]; ++n)
+  for (int64_t n = 0; n < shape[0] && device.computes(); ++n)
     DPTRAIN_CHECK(length_of(n) >= 0 && length_of(n) <= positions, "attention: {} keys of {}", length_of(n), positions);
   const int64_t tasks = shape[0] * options.heads;
   const int pieces_of_number = in.query.dtype() == DType::f32 ? 3 : 1;

@@ -19,14 +19,24 @@ Shape output_shape(const Shape& x, const Shape& weight, const Conv2dOptions& opt
   return {x[0], weight[0], span(2) / options.stride + 1, span(3) / options.stride + 1};
 }
 
+/// Of one of the three passes: a product for each output, weight of its channel and pixel of the window.
+double flops_of(const Shape& y, const Shape& weight) {
+  return 2.0 * static_cast<double>(y.elements()) * static_cast<double>(weight.elements() / weight[0]);
+}
+
 }  // namespace
 
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
   Device& device = common_device("conv2d", {&x, &weight, &bias});
   const Shape shape = output_shape(x.shape(), weight.shape(), options);
   if (bias.defined()) require_shape("conv2d", "bias", bias.shape(), {weight.shape()[0]});
+  count_flops(device, flops_of(shape, weight.shape()));
   return on_device(
-      "conv2d", device, [&] { return cpu::conv2d_forward_in_parts(x, weight, bias, shape, options); },
+      "conv2d", device,
+      [&] {
+        if (is_logged_gpu(device)) return Tensor::empty(device, shape, {.dtype = x.dtype(), .layout = Layout::nhwc});
+        return cpu::conv2d_forward_in_parts(x, weight, bias, shape, options);
+      },
       [&] { return cuda::conv2d_forward(x, weight, bias, shape, options); });
 }
 
@@ -35,9 +45,13 @@ Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Ten
   Device& device = common_device("conv2d backward", x, {&weight, &output_gradient});
   require_shape("conv2d backward", "output gradient", output_gradient.shape(),
                 output_shape(x.shape, weight.shape(), options));
+  count_flops(device, flops_of(output_gradient.shape(), weight.shape()));
   return on_device(
       "conv2d backward", device,
-      [&] { return cpu::conv2d_backward_data_in_parts(x, weight, output_gradient, options); },
+      [&] {
+        if (is_logged_gpu(device)) return Tensor::empty(device, x.shape, {.dtype = x.dtype, .layout = x.layout});
+        return cpu::conv2d_backward_data_in_parts(x, weight, output_gradient, options);
+      },
       [&] { return cuda::conv2d_backward_data(x, weight, output_gradient, options); });
 }
 
@@ -46,9 +60,12 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   Device& device = common_device("conv2d backward", {&x, &output_gradient, &gradients.weight, &gradients.bias});
   require_shape("conv2d backward", "output gradient", output_gradient.shape(),
                 output_shape(x.shape(), gradients.weight.shape(), options));
+  count_flops(device, flops_of(output_gradient.shape(), gradients.weight.shape()));
   return on_device(
       "conv2d backward", device,
-      [&] { return cpu::conv2d_backward_weights_in_parts(x, output_gradient, gradients, options); },
+      [&] {
+        if (!is_logged_gpu(device)) cpu::conv2d_backward_weights_in_parts(x, output_gradient, gradients, options);
+      },
       [&] { return cuda::conv2d_backward_weights(x, output_gradient, gradients, options); });
 }
 

@@ -22,6 +22,7 @@ Device& common_device(std::string_view op, std::initializer_list<const Tensor*> 
     if (!tensor->defined()) continue;
     if (device == nullptr) device = &tensor->device();
     require_same_device(op, *device, tensor->device());
+    if (!device->computes()) device->operator_log()->touches(tensor->raw(), tensor->bytes());
   }
   DPTRAIN_CHECK(device != nullptr, "{} without tensors", op);
   return *device;
@@ -30,6 +31,15 @@ Device& common_device(std::string_view op, std::initializer_list<const Tensor*> 
 Device& common_device(std::string_view op, const TensorForm& form, std::initializer_list<const Tensor*> tensors) {
   require_same_device(op, form.device, common_device(op, tensors));
   return form.device;
+}
+
+void LoggedOperator::begin(std::string_view op) {
+  number_ = device_.operator_log()->begin(op);
+  held_bytes_ = device_.allocator().in_use().total_bytes();
+}
+
+void LoggedOperator::end() {
+  device_.operator_log()->end(number_, device_.allocator().in_use().total_bytes() - held_bytes_);
 }
 
 void no_implementation(std::string_view op, const Device& device) {

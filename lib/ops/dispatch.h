@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "device/operator_log.h"
 #include "device/with_cuda.h"
 #include "tensor/tensor_form.h"
 
@@ -17,11 +18,42 @@ Device& common_device(std::string_view op, const TensorForm& form, std::initiali
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);
 
+/// Logs an operator, as long as it lives, on a device that computes nothing.
+class LoggedOperator {
+ public:
+  LoggedOperator(std::string_view op, const Device& device) : device_(device) {
+    if (!device.computes()) begin(op);
+  }
+  ~LoggedOperator() {
+    if (!device_.computes()) end();
+  }
+  LoggedOperator(const LoggedOperator&) = delete;
+  LoggedOperator& operator=(const LoggedOperator&) = delete;
+
+ private:
+  void begin(std::string_view op);
+  void end();
+
+  const Device& device_;
+  size_t number_ = 0;
+  int64_t held_bytes_ = 0;
+};
+
+/// What the operator that begins next multiplies and adds, for devices that compute nothing; see OperatorCost.
+inline void count_flops(const Device& device, double flops) {
+  if (!device.computes()) device.operator_log()->multiplies(flops);
+}
+
+/// Whether it stands for a GPU and computes nothing: for operators whose results lie otherwise there.
+inline bool is_logged_gpu(const Device& device) { return !device.computes() && device.kind() == DeviceKind::cuda; }
+
 /// The implementation for the device's kind: what `on_cpu` or `on_cuda` returns. Without CUDA in the build the second
 /// is not called anywhere, so that what it names needn't exist.
 template <class OnCpu, class OnCuda>
 auto on_device(std::string_view op, const Device& device, const OnCpu& on_cpu, const OnCuda& on_cuda) {
-  if (device.kind() == DeviceKind::cpu) return on_cpu();
+  const LoggedOperator logged(op, device);
+  // One that stands for a GPU logs what a CPU worker's implementation is made of, too.
+  if (device.kind() == DeviceKind::cpu || !device.computes()) return on_cpu();
   if constexpr (kWithCuda) {
     if (device.kind() == DeviceKind::cuda) return on_cuda();
   }

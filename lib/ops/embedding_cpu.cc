@@ -47,6 +47,7 @@ constexpr int64_t kColumns = 128;
 }  // namespace
 
 void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y) {
+  if (!y.device().computes()) return;
   const int64_t row_bytes = table.shape()[1] * dtype_bytes(table.dtype());
   const auto all = checked(ids, table.shape()[0]);
   parallel_for(y.device(), ids.elements(), [&](int64_t p) {
@@ -56,6 +57,7 @@ void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y) 
 }
 
 void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, int32_t untrained) {
+  if (!table.device().computes()) return;
   const int64_t rows = table.shape()[0], width = table.shape()[1];
   const PositionsById by_id(checked(ids, rows), rows);
   const int64_t blocks = (width + kColumns - 1) / kColumns;

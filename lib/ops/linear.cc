@@ -6,12 +6,21 @@
 #include "ops/linear_cuda.h"
 
 namespace dptrain::ops {
+namespace {
+
+/// Of one of the three passes over so many rows.
+double flops_of(int64_t rows, const Shape& weight) {
+  return 2.0 * static_cast<double>(rows) * static_cast<double>(weight.elements());
+}
+
+}  // namespace
 
 Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
   Device& device = common_device("linear", {&x, &weight, &bias});
   DPTRAIN_CHECK(x.shape().rank() == 2 && weight.shape().rank() == 2 && x.shape()[1] == weight.shape()[1],
                 "linear: input {} and weight {}", x.shape().text(), weight.shape().text());
   if (bias.defined()) require_shape("linear", "bias", bias.shape(), {weight.shape()[0]});
+  count_flops(device, flops_of(x.shape()[0], weight.shape()));
   return on_device(
       "linear", device, [&] { return cpu::linear_forward(x, weight, bias, relu); },
       [&] { return cuda::linear_forward(x, weight, bias, relu); });
@@ -21,6 +30,7 @@ Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient)
   Device& device = common_device("linear backward", {&weight, &output_gradient});
   require_shape("linear backward", "output gradient", output_gradient.shape(),
                 {output_gradient.shape()[0], weight.shape()[0]});
+  count_flops(device, flops_of(output_gradient.shape()[0], weight.shape()));
   return on_device(
       "linear backward", device, [&] { return cpu::linear_backward_data(weight, output_gradient); },
       [&] { return cuda::linear_backward_data(weight, output_gradient); });
@@ -32,6 +42,7 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
                 {output_gradient.shape()[1], x.shape()[1]});
   require_shape("linear backward", "output gradient", output_gradient.shape(),
                 {x.shape()[0], gradients.weight.shape()[0]});
+  count_flops(device, flops_of(x.shape()[0], gradients.weight.shape()));
   return on_device(
       "linear backward", device, [&] { return cpu::linear_backward_weights(x, output_gradient, gradients); },
       [&] { return cuda::linear_backward_weights(x, output_gradient, gradients); });

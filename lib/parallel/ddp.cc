@@ -16,8 +16,8 @@ namespace {
                                             parameter.name()));
 }
 
-ReplicaDuties duties_of(int rank, const StrategyContext& context, const Ddp::Options& options) {
-  ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = context.own_ranks().begin + rank == 0};
+ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Ddp::Options& options) {
+  ReplicaDuties duties{.updates = !options.shard_optimizer, .averages = world_rank == 0};
   // Dealt out and compressed gradients are seen as a whole, and so are those that are summed between recorded parts.
   const bool by_buckets =
       !options.shard_optimizer && options.compress.method == CompressionOptions::Method::none &&
@@ -38,7 +38,8 @@ StepRecorder::Signature signature_of(const Batch& batch) {
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
-    : ReplicatedStrategy(context, [&](int rank) { return ReplicaPart{.duties = duties_of(rank, context, options)}; }),
+    : ReplicatedStrategy(
+          context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
       planted_(context.planted),
       steps_(team(), context.replica.steps_in_flight) {

@@ -75,11 +75,20 @@ void DistKeyValueStore::pull_all() {
   context_.communicator.barrier();
   if (is_first_of_process()) dist_.client->pull();
   for (size_t key = 0; key < keys().size(); ++key) fetch(key);
+  // Nobody pushes before all have the same.
+  context_.communicator.barrier();
 }
 
 std::vector<nn::NamedValues> DistKeyValueStore::gather_state() {
   std::vector<nn::NamedValues> state;
-  if (context_.communicator.rank() != 0) return state;
+  if (context_.communicator.rank() == 0) state = read_state();
+  // Nobody pushes before.
+  context_.communicator.barrier();
+  return state;
+}
+
+std::vector<nn::NamedValues> DistKeyValueStore::read_state() {
+  std::vector<nn::NamedValues> state;
   const Shape shape = context_.model.weights().shape();
   std::vector<std::vector<float>> flat(state_names_.size(), std::vector<float>(static_cast<size_t>(shape.elements())));
   std::vector<float*> into;

@@ -37,6 +37,7 @@ class DistKeyValueStore final : public KeyValueStore {
   void take_in() override;
   std::unique_ptr<CommWork> start_sum(size_t key) override;
   void fetch(size_t key) override;
+  std::vector<nn::NamedValues> read_state();
   bool is_first_of_process() const { return dist_.process.rank() == 0; }
   Tensor window(const Tensor& flat, size_t key) const {
     return flat.window(keys()[key].begin, {keys()[key].end - keys()[key].begin}, Layout::plain);

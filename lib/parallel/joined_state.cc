@@ -1,8 +1,13 @@
 #include "parallel/joined_state.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string>
 #include <utility>
+
+#include "nn/tensor_forms.h"
+#include "parallel/text_buffer.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -15,33 +20,73 @@ void move_into(Values& to, Values& from, size_t begin, size_t end) {
   std::move(at(begin), at(end), std::back_inserter(to));
 }
 
+/// What is sent of a part before its tensors.
+struct Header {
+  int64_t parameters = 0;
+  int64_t states = 0;
+  std::array<int64_t, 3> forms_bytes{};  ///< of the model's tensors, the optimizer's, the average's
+  int64_t has_loss_scale = 0;
+  optim::LossScaleNumbers loss_scale = {};
+};
+
+CommBuffer bytes_of(Header& header) { return {.data = &header, .elements = sizeof(Header), .dtype = DType::u8}; }
+
+std::array<Values*, 3> lists_of(TrainingState& state) { return {&state.model, &state.optimizer, &state.average}; }
+
 }  // namespace
 
-TrainingState joined_state(std::vector<TrainingState> parts, const std::vector<const nn::Model*>& models) {
-  TrainingState whole{.model = {}, .optimizer = {}, .average = {}, .loss_scale = parts.front().loss_scale};
+TrainingState joined_state(std::vector<PartState> parts) {
+  TrainingState whole{.model = {}, .optimizer = {}, .average = {}, .loss_scale = parts.front().state.loss_scale};
   // A model's state: its parameters, its running statistics, then tied parameters under their further names.
   size_t kinds = 0;
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const size_t own = models[p]->own_parameters().size();
-    move_into(whole.model, parts[p].model, 0, own);
-    move_into(whole.average, parts[p].average, 0, own);
-    if (own > 0) kinds = std::max(kinds, parts[p].optimizer.size() / own);
+  for (auto& [state, own, states] : parts) {
+    move_into(whole.model, state.model, 0, own);
+    move_into(whole.average, state.average, 0, own);
+    if (own > 0) kinds = std::max(kinds, state.optimizer.size() / own);
   }
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const size_t own = models[p]->own_parameters().size();
-    move_into(whole.model, parts[p].model, own, own + models[p]->states().size());
-  }
-  for (size_t p = 0; p < parts.size(); ++p)
-    move_into(whole.model, parts[p].model, models[p]->own_parameters().size() + models[p]->states().size(),
-              parts[p].model.size());
+  for (auto& [state, own, states] : parts) move_into(whole.model, state.model, own, own + states);
+  for (auto& [state, own, states] : parts) move_into(whole.model, state.model, own + states, state.model.size());
   // An optimizer's: one value after the other, of each all parameters.
-  for (size_t kind = 0; kind < kinds; ++kind) {
-    for (size_t p = 0; p < parts.size(); ++p) {
-      const size_t own = models[p]->own_parameters().size();
-      move_into(whole.optimizer, parts[p].optimizer, kind * own, (kind + 1) * own);
-    }
-  }
+  for (size_t kind = 0; kind < kinds; ++kind)
+    for (auto& [state, own, states] : parts) move_into(whole.optimizer, state.optimizer, kind * own, (kind + 1) * own);
   return whole;
+}
+
+void send_part_state(Communicator& communicator, PartState& part, int to) {
+  Header header{.parameters = static_cast<int64_t>(part.parameters),
+                .states = static_cast<int64_t>(part.states),
+                .has_loss_scale = part.state.loss_scale.has_value(),
+                .loss_scale = part.state.loss_scale.value_or(optim::LossScaleNumbers())};
+  std::array<std::string, 3> forms;
+  const auto lists = lists_of(part.state);
+  for (size_t i = 0; i < lists.size(); ++i) {
+    forms[i] = nn::forms_text(*lists[i]);
+    header.forms_bytes[i] = static_cast<int64_t>(forms[i].size());
+  }
+  communicator.send(bytes_of(header), to);
+  for (std::string& text : forms) communicator.send(text_buffer(text), to);
+  for (Values* list : lists)
+    for (nn::NamedValues& tensor : *list) communicator.send(buffer_of(tensor.values), to);
+}
+
+PartState receive_part_state(Communicator& communicator, int from) {
+  Header header;
+  communicator.receive(bytes_of(header), from);
+  PartState part{
+      .state = {}, .parameters = static_cast<size_t>(header.parameters), .states = static_cast<size_t>(header.states)};
+  if (header.has_loss_scale != 0) part.state.loss_scale = header.loss_scale;
+  const auto lists = lists_of(part.state);
+  for (size_t i = 0; i < lists.size(); ++i) {
+    std::string forms(static_cast<size_t>(header.forms_bytes[i]), '\0');
+    communicator.receive(text_buffer(forms), from);
+    *lists[i] = nn::tensors_of_forms(forms);
+  }
+  for (Values* list : lists)
+    for (nn::NamedValues& tensor : *list) {
+      tensor.values.resize(static_cast<size_t>(tensor.shape.elements()));
+      communicator.receive(buffer_of(tensor.values), from);
+    }
+  return part;
 }
 
 }  // namespace dptrain::parallel

@@ -1,14 +1,32 @@
 #pragma once
 
+#include <cstddef>
+#include <utility>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "nn/model.h"
 #include "parallel/training_state.h"
 
 namespace dptrain::parallel {
 
+/// The training state of a part of a model.
+struct PartState {
+  TrainingState state;
+  size_t parameters = 0;  ///< of its own, which the state's lists begin with
+  size_t states = 0;      ///< running statistics, which follow them in the model's list
+
+  static PartState of(const nn::Model& part, TrainingState state) {
+    return {.state = std::move(state), .parameters = part.own_parameters().size(), .states = part.states().size()};
+  }
+};
+
 /// The state of a whole model's training from those of its parts, in order: what one device with all of them has, in
-/// its order. `models`: the parts.
-TrainingState joined_state(std::vector<TrainingState> parts, const std::vector<const nn::Model*>& models);
+/// its order.
+TrainingState joined_state(std::vector<PartState> parts);
+
+/// Sends a part's state to another rank, which receives it. `communicator`: over host memory. Both block.
+void send_part_state(Communicator& communicator, PartState& part, int to);
+PartState receive_part_state(Communicator& communicator, int from);
 
 }  // namespace dptrain::parallel

@@ -31,7 +31,7 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
   for (int rank = 0; rank < ranks(); ++rank) pushes_after_backward_ |= team().device(rank).can_record();
   std::shared_ptr<StoreMemory> memory;
   if (options.type == StoreOptions::Type::local)
-    memory = std::make_shared<StoreMemory>(ranks(), context.team.threads.front());
+    memory = std::make_shared<StoreMemory>(ranks(), context.team.threads.front(), context.team.logged.has_value());
   if (options.is_dist()) connect(context);
   team().run("start", [&](int rank) {
     const StoreContext of_rank{.model = replica(rank).model(),
@@ -145,6 +145,12 @@ StepTotals KvStore::totals_of(const Batch& batch) {
 
 bool KvStore::may_begin(int64_t step, int signal) {
   return !options_.is_asynchronous() || to_scheduler_->may_begin(step, signal);
+}
+
+void KvStore::meet() {
+  if (!options_.is_asynchronous()) return;
+  team().finish();
+  to_scheduler_->meet();
 }
 
 void KvStore::settle(int rank) {

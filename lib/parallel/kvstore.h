@@ -46,6 +46,7 @@ class KvStore final : public ReplicatedStrategy {
   std::optional<Staleness> take_staleness() override;
 
  private:
+  void meet() override;
   void settle(int rank) override;
   void share_weights(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;

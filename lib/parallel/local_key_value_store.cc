@@ -16,8 +16,8 @@ Tensor window_of(const Tensor& flat, const StoreKey& key) {
 
 }  // namespace
 
-StoreMemory::StoreMemory(int ranks, int threads)
-    : device(open_device({DeviceKind::cpu, 0}, {.rank = ranks, .threads = threads})),
+StoreMemory::StoreMemory(int ranks, int threads, bool counts_only)
+    : device(open_device({DeviceKind::cpu, 0}, {.rank = ranks, .threads = threads, .counts_only = counts_only})),
       gradients(static_cast<size_t>(ranks)) {}
 
 LocalKeyValueStore::LocalKeyValueStore(const StoreContext& context, Communicator& host,

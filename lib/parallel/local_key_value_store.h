@@ -7,7 +7,8 @@ namespace dptrain::parallel {
 
 /// Host memory that a store lives in, shared by its ranks' ends: a CPU worker of its own on which no rank computes.
 struct StoreMemory {
-  StoreMemory(int ranks, int threads);
+  /// `counts_only`: as the ranks' devices.
+  StoreMemory(int ranks, int threads, bool counts_only);
 
   std::unique_ptr<Device> device;
   Tensor weights;

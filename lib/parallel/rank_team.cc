@@ -32,11 +32,12 @@ Error described(const Device& device, int rank, int size, const std::string& wha
 }  // namespace
 
 RankTeam::RankTeam(const Options& options)
-    : communicator_options_{
-          .timeout_s = options.timeout_s,
-          .deterministic = options.deterministic,
-          .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices) : nullptr,
-          .world = options.world} {
+    : communicator_options_{.timeout_s = options.timeout_s,
+                            .deterministic = options.deterministic,
+                            .links = options.links ? std::make_shared<SimulatedLinks>(*options.links, options.devices)
+                                                   : nullptr,
+                            .world = options.world},
+      logged_(options.logged) {
   const int size = static_cast<int>(options.devices.size());
   DPTRAIN_CHECK(size > 0 && options.threads.size() == options.devices.size(), "{} devices, {} thread counts", size,
                 options.threads.size());
@@ -46,27 +47,109 @@ RankTeam::RankTeam(const Options& options)
                                                          .threads = options.threads[at],
                                                          .memory_limit_bytes = options.memory_limit_bytes,
                                                          .deterministic = options.deterministic,
-                                                         .tf32 = options.tf32}));
+                                                         .tf32 = options.tf32,
+                                                         .counts_only = options.logged.has_value()}));
   }
   const auto on_gpu = [](const auto& device) { return device->kind() == DeviceKind::cuda; };
-  if (std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
+  if (!logged_ && std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();
   std::vector<Device*> devices;
   for (const auto& device : devices_) devices.push_back(device.get());
-  communicators_ = make_communicators(devices, communicator_options_);
-  host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
-                                      : make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  if (logged_) {
+    make_logging_communicators(devices);
+  } else {
+    communicators_ = make_communicators(devices, communicator_options_);
+    host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
+                                        : make_thread_communicators(size, {.timeout_s = options.timeout_s});
+  }
   if (options.world) exchange_ = options.world->exchange;
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
+  exchange_kinds();
+}
+
+void RankTeam::exchange_kinds() {
+  for (const auto& device : devices_) kinds_.push_back(device->kind());
+  if (!spans_processes()) return;
+  if (logged_) {
+    // One rank stands for all.
+    kinds_.assign(static_cast<size_t>(world_size()), device(0).kind());
+    return;
+  }
+  std::vector<DeviceKind> of_world;
+  run("exchanging the devices' kinds", [&](int rank) {
+    std::vector<int32_t> own = {static_cast<int32_t>(device(rank).kind())}, all(static_cast<size_t>(world_size()));
+    host_communicator(rank).all_gather(buffer_of(own), buffer_of(all));
+    if (rank == 0)
+      for (const int32_t kind : all) of_world.push_back(static_cast<DeviceKind>(kind));
+  });
+  kinds_ = std::move(of_world);
+}
+
+RanksOfProcesses RankTeam::processes_of(const std::vector<int>& ranks) const {
+  const RanksOfProcesses& world = *communicator_options_.world;
+  std::vector<int> processes, counts;
+  for (const int rank : ranks) {
+    const int process = world.processes[static_cast<size_t>(world.shape.process_of(rank))];
+    if (processes.empty() || processes.back() != process) {
+      processes.push_back(process);
+      counts.push_back(0);
+    }
+    ++counts.back();
+  }
+  return {.exchange = world.exchange, .processes = processes, .shape = WorldShape(counts)};
+}
+
+void RankTeam::make_logging_communicators(const std::vector<Device*>& devices) {
+  std::vector<int> log_numbers;
+  for (const Device* device : devices) log_numbers.push_back(device->rank());
+  communicators_ = make_meta_communicators(devices, *logged_, log_numbers);
+  LoggedWorld over_host = *logged_;
+  over_host.can_be_recorded = false;
+  over_host.over_host = true;
+  // Between processes scores alone go that way, which are no part of a step.
+  unread_calls_.resize(devices.size());
+  if (spans_processes()) over_host.calls = &unread_calls_;
+  host_communicators_ = make_meta_communicators(devices, over_host, log_numbers);
 }
 
 std::vector<Communicator*> RankTeam::form_group(const std::vector<int>& ranks) {
-  std::vector<Device*> devices;
-  for (const int rank : ranks) devices.push_back(&device(rank));
   CommunicatorOptions group_options = communicator_options_;
   group_options.link_ranks = ranks;
   group_options.world.reset();
-  groups_.push_back({.ranks = ranks, .communicators = make_communicators(devices, group_options)});
+  return add_group(ranks, group_options);
+}
+
+std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& world_ranks) {
+  DPTRAIN_CHECK(std::ranges::is_sorted(world_ranks), "a group of ranks out of order");
+  const RankRun here{first_rank(), first_rank() + size()};
+  std::vector<int> own;
+  for (const int rank : world_ranks)
+    if (here.contains(rank)) own.push_back(rank - here.begin);
+  std::vector<Communicator*> of_own;
+  if (own.size() == world_ranks.size()) {
+    of_own = form_group(own);
+  } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
+    CommunicatorOptions group_options = communicator_options_;
+    group_options.world = processes;
+    if (own.empty())
+      exchange_->next_group();  // so that all processes number their groups alike
+    else
+      of_own = add_group(own, group_options);
+  }
+  std::vector<Communicator*> members;
+  auto next = of_own.begin();
+  for (const int rank : world_ranks) members.push_back(here.contains(rank) ? *next++ : nullptr);
+  return members;
+}
+
+std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, const CommunicatorOptions& options) {
+  std::vector<Device*> devices;
+  for (const int rank : ranks) devices.push_back(&device(rank));
+  LoggedWorld logged_group = logged_.value_or(LoggedWorld{});
+  logged_group.ranks = static_cast<int>(ranks.size());
+  groups_.push_back({.ranks = ranks,
+                     .communicators = logged_ ? make_meta_communicators(devices, logged_group, ranks)
+                                              : make_communicators(devices, options)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
   return members;

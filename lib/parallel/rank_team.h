@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/communicators.h"
+#include "comm/meta_communicator.h"
 #include "comm/simulated_links.h"
 #include "device/device.h"
 #include "parallel/worker_threads.h"
@@ -28,6 +29,8 @@ class RankTeam {
     bool tf32 = false;
     std::optional<LinkSpec> links = {};          ///< that communication is held to
     std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
+    /// Ranks that log what they would compute and send, in a world whose first ranks they are.
+    std::optional<LoggedWorld> logged = {};
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
@@ -40,6 +43,8 @@ class RankTeam {
   bool spans_processes() const { return world_size() > size(); }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
+  /// Of a rank of the world.
+  DeviceKind kind(int world_rank) const { return kinds_[static_cast<size_t>(world_rank)]; }
   Communicator& communicator(int rank) { return *communicators_[static_cast<size_t>(rank)]; }
   /// The same ranks over host memory, whatever their devices.
   Communicator& host_communicator(int rank) { return *host_communicators_[static_cast<size_t>(rank)]; }
@@ -47,6 +52,9 @@ class RankTeam {
   /// Communicators for these ranks of this process alone, in this order; element i is ranks[i]'s. They live as long as
   /// the team, and end with it where a rank fails. Not while `run` runs.
   std::vector<Communicator*> form_group(const std::vector<int>& ranks);
+  /// The same for ranks of the world, in ascending order; element i is null where another process has that rank. All
+  /// processes form the same groups in the same order, those that they have no rank of, too.
+  std::vector<Communicator*> form_world_group(const std::vector<int>& world_ranks);
   /// What a rank has sent, in its groups as well.
   CommCounts counts(int rank) const;
 
@@ -65,6 +73,12 @@ class RankTeam {
   void finish() { threads_->finish(); }
 
  private:
+  void exchange_kinds();
+  std::vector<Communicator*> add_group(const std::vector<int>& ranks, const CommunicatorOptions& options);
+  /// Of ranks of the world: the processes that have some.
+  RanksOfProcesses processes_of(const std::vector<int>& ranks) const;
+  /// Of the first ranks of a logged world.
+  void make_logging_communicators(const std::vector<Device*>& devices);
   void fail(int rank, const std::string& what, std::exception_ptr failure);
   std::exception_ptr root_cause();
 
@@ -72,12 +86,15 @@ class RankTeam {
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
   ProcessExchange* exchange_ = nullptr;  ///< with other processes, where there are any
+  std::vector<DeviceKind> kinds_;        ///< by rank of the world
   struct Group {
-    std::vector<int> ranks;
+    std::vector<int> ranks;  ///< of this process
     std::vector<std::unique_ptr<Communicator>> communicators;
   };
   std::vector<Group> groups_;
   CommunicatorOptions communicator_options_;
+  std::optional<LoggedWorld> logged_;
+  std::vector<CallLog> unread_calls_;  ///< of which nobody asks
 
   std::mutex mutex_;
   std::exception_ptr root_cause_;

@@ -22,8 +22,7 @@ namespace {
 int64_t most_at_once(const StrategyContext& context) {
   if (context.team.memory_limit_bytes == 0 || context.micro_batch_samples == 0) return 0;
   if (context.shards == 0) return context.micro_batch_samples;
-  const auto devices = static_cast<int64_t>(context.team.devices.size());
-  return std::max<int64_t>(1, context.micro_batch_samples * devices / context.shards);
+  return std::max<int64_t>(1, context.micro_batch_samples * context.world_size() / context.shards);
 }
 
 /// Steps whose scores travel to another process together.
@@ -49,9 +48,9 @@ Score& Score::operator+=(const Score& other) {
 }
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
-    : ReplicatedStrategy(context, [&](int rank) {
-        const RankRun own = context.own_ranks();
-        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = own.begin + rank == 0}};
+    : ReplicatedStrategy(context, [&](int world_rank) {
+        const int rank = world_rank - context.own_ranks().begin;
+        return ReplicaPart{.duties = {.updates = optimizer_on(rank), .averages = world_rank == 0}};
       }) {}
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
@@ -73,10 +72,10 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   const bool local = context.planted == PlantedFault::local_statistics;
   const BatchNormMode batch_norm = local ? BatchNormMode::local : context.batch_norm;
   std::vector<ReplicaPart> parts;
-  for (int rank = 0; rank < ranks(); ++rank) parts.push_back(part_on(rank));
+  for (int rank = 0; rank < world_size(); ++rank) parts.push_back(part_on(rank));
   form_part_groups(parts);
   team_.run("start", [&](int rank) {
-    const ReplicaPart& part = parts[static_cast<size_t>(rank)];
+    const ReplicaPart& part = parts[static_cast<size_t>(first_rank() + rank)];
     ReplicaSpec of_rank = spec;
     of_rank.part = part.stages;
     of_rank.shards = shards_ / world_size();
@@ -87,15 +86,22 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
 }
 
 void ReplicatedStrategy::form_part_groups(const std::vector<ReplicaPart>& parts) {
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (part_communicators_[static_cast<size_t>(rank)] != nullptr) continue;
+  const RankRun here{first_rank(), first_rank() + ranks()};
+  const auto stages_of = [&](int rank) { return parts[static_cast<size_t>(rank)].stages; };
+  std::vector<bool> grouped(parts.size());
+  for (int rank = 0; rank < world_size(); ++rank) {
+    if (grouped[static_cast<size_t>(rank)]) continue;
     std::vector<int> alike;
-    for (int other = rank; other < ranks(); ++other)
-      if (parts[static_cast<size_t>(other)].stages == parts[static_cast<size_t>(rank)].stages) alike.push_back(other);
+    for (int other = rank; other < world_size(); ++other)
+      if (stages_of(other) == stages_of(rank)) alike.push_back(other);
     std::vector<Communicator*> members;
-    if (static_cast<int>(alike.size()) < ranks()) members = team_.form_group(alike);
-    for (size_t i = 0; i < alike.size(); ++i)
-      part_communicators_[static_cast<size_t>(alike[i])] = members.empty() ? &team_.communicator(alike[i]) : members[i];
+    if (static_cast<int>(alike.size()) < world_size()) members = team_.form_world_group(alike);
+    for (size_t i = 0; i < alike.size(); ++i) {
+      grouped[static_cast<size_t>(alike[i])] = true;
+      if (!here.contains(alike[i])) continue;
+      const int own = alike[i] - here.begin;
+      part_communicators_[static_cast<size_t>(own)] = members.empty() ? &team_.communicator(own) : members[i];
+    }
   }
 }
 
@@ -119,7 +125,7 @@ std::vector<double> ReplicatedStrategy::measure_speeds(const Dataset& dataset, i
 }
 
 int64_t ReplicatedStrategy::evaluation_samples(const Dataset& dataset) const {
-  const int64_t usual = evaluation_block(dataset, team_.device(0).kind());
+  const int64_t usual = evaluation_block(dataset, team_.kind(0));
   return most_at_once_ > 0 ? std::min(usual, most_at_once_) : usual;
 }
 
@@ -229,6 +235,7 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   const bool travels = team_.spans_processes();
   if (!is_in_step() && !all) return {};
   if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
+  if (all) meet();
   if (all || travels) {
     team_.run("finishing the steps under way", [&](int rank) {
       keep_results(rank, true);
@@ -334,9 +341,9 @@ std::vector<RunningValues> ReplicatedStrategy::running_values() {
   });
   if (!team_.spans_processes()) return by_rank;
   std::vector<RunningValues> of_world;
-  team_.run("exchanging running statistics", [&](int rank) {
+  team_.run("gathering running statistics", [&](int rank) {
     auto all = gather_running_values(team_.host_communicator(rank), by_rank[static_cast<size_t>(rank)]);
-    if (rank == 0) of_world = std::move(all);
+    if (team_.is_first(rank)) of_world = std::move(all);
   });
   return of_world;
 }

@@ -34,10 +34,10 @@ class ReplicatedStrategy : public Strategy {
   std::optional<double> statistics_spread() override;
 
  protected:
-  /// `optimizer_on`: whether a rank updates weights itself.
+  /// `optimizer_on`: whether a rank of this process updates weights itself.
   ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int rank)>& optimizer_on);
-  /// The same of replicas in parts.
-  ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int rank)>& part_on);
+  /// The same of replicas in parts, of ranks of the world.
+  ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int world_rank)>& part_on);
 
   RankTeam& team() { return team_; }
   const BatchSplit& split() const { return split_; }
@@ -52,7 +52,7 @@ class ReplicatedStrategy : public Strategy {
   SharedStatistics& statistics(int rank) { return *statistics_[static_cast<size_t>(rank)]; }
   /// The end of a step on a rank: all that it does there has been given to the device, results published last.
   void end_step(int rank);
-  /// The values of each rank's own running statistics. Blocks.
+  /// The values of each rank's own running statistics, by rank of the world: on the process that has rank 0. Blocks.
   std::vector<RunningValues> running_values();
   /// Samples that are evaluated in one call: where memory is limited no more than a device trains on at once, for which
   /// it has been enough.
@@ -67,6 +67,8 @@ class ReplicatedStrategy : public Strategy {
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;
+  /// Where processes aren't in step: blocks until all are done with their steps.
+  virtual void meet() {}
   /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on
   /// every rank's thread.
   virtual void settle(int) {}
@@ -92,6 +94,7 @@ class ReplicatedStrategy : public Strategy {
   void gather_blocks(int rank, std::vector<StepResults>& results);
   /// Keeps a rank's results of the steps that it is done with; with `all` waits for those under way on its device.
   void keep_results(int rank, bool all);
+  /// `parts`: by rank of the world.
   void form_part_groups(const std::vector<ReplicaPart>& parts);
 
   RankTeam team_;

@@ -19,7 +19,7 @@ Ends link_threads() { return make_thread_communicators(2, {.timeout_s = kIdle_s}
 /// The links of one process of a job.
 class JobLinks {
  public:
-  JobLinks(ProcessExchange& exchange, double timeout_s) : exchange_(exchange), timeout_s_(timeout_s) {}
+  explicit JobLinks(ProcessExchange& exchange) : exchange_(exchange) {}
 
   bool is_own(int process) const { return process == exchange_.process(); }
 
@@ -36,20 +36,20 @@ class JobLinks {
   }
 
   /// The ends of a worker and of what serves it: rank 0 and rank 1, null where they are another process's.
-  std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>> link(int worker, int serves) {
+  std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>> link(int worker, int serves,
+                                                                               double worker_wait_s) {
     if (worker == serves) {
       if (!is_own(worker)) return {};
       Ends ends = link_threads();
       return {std::move(ends[0]), std::move(ends[1])};
     }
-    auto end = join({worker, serves}, is_own(serves) ? kIdle_s : timeout_s_);
+    auto end = join({worker, serves}, is_own(serves) ? kIdle_s : worker_wait_s);
     if (is_own(worker)) return {std::move(end), nullptr};
     return {nullptr, std::move(end)};
   }
 
  private:
   ProcessExchange& exchange_;
-  double timeout_s_;
 };
 
 }  // namespace
@@ -85,19 +85,20 @@ StoreLinks make_store_links(int servers, double timeout_s) {
 }
 
 StoreLinks make_store_links(ProcessExchange& exchange, const StoreRoles& roles, double timeout_s) {
-  JobLinks job(exchange, timeout_s);
+  JobLinks job(exchange);
   StoreLinks links;
   for (size_t s = 0; s < roles.servers.size(); ++s) {
     ServerLinks server{.server = static_cast<int>(s), .to_workers = {}, .among_servers = {}};
     for (const int worker : roles.workers) {
-      auto [to_server, to_worker] = job.link(worker, roles.servers[s]);
+      auto [to_server, to_worker] = job.link(worker, roles.servers[s], timeout_s);
       if (to_server) links.to_servers.push_back(std::move(to_server));
       if (to_worker) server.to_workers.push_back(std::move(to_worker));
     }
     if (job.is_own(roles.servers[s])) links.servers.push_back(std::move(server));
   }
   for (const int worker : roles.workers) {
-    auto [to_scheduler, to_worker] = job.link(worker, roles.scheduler);
+    // What the scheduler holds a worker back for, it has deadlines for.
+    auto [to_scheduler, to_worker] = job.link(worker, roles.scheduler, kIdle_s);
     if (to_scheduler) links.to_scheduler = std::move(to_scheduler);
     if (to_worker) links.to_workers.push_back(std::move(to_worker));
   }

@@ -41,7 +41,7 @@ void StoreScheduler::serve(size_t worker) noexcept {
     for (;;) {
       StoreTick tick;
       link.receive(bytes_of(tick), 0);
-      if (tick.ends) break;
+      if (tick.kind == StoreTick::Kind::end) break;
       StoreAnswer to = answer(worker, tick);
       link.send(bytes_of(to), 0);
     }
@@ -58,29 +58,48 @@ void StoreScheduler::serve(size_t worker) noexcept {
 }
 
 bool StoreScheduler::may_begin(int64_t step) const {
-  if (!max_staleness_ || last_step_ > 0 || !failure_.empty()) return true;
+  if (!max_staleness_ || last_step_ > 0) return true;
   return std::ranges::all_of(steps_, [&](const auto& other) { return !other || step - *other <= *max_staleness_; });
+}
+
+template <class IsTrue>
+void StoreScheduler::hold(std::unique_lock<std::mutex>& lock, size_t worker, const IsTrue& is_true) {
+  for (int64_t seen = ticks_; !is_true(); seen = ticks_) {
+    const auto has_news = [&] { return ticks_ > seen || is_true() || !failure_.empty(); };
+    if (!changed_.wait_until(lock, deadline_in(timeout_s_), has_news))
+      throw Error(ExitCode::peer_lost,
+                  fmt::format("worker {} of the key-value store waited for others, of which none has begun a step for "
+                              "{:g} s; has one stopped?",
+                              worker, timeout_s_));
+    if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+  }
 }
 
 StoreAnswer StoreScheduler::answer(size_t worker, const StoreTick& tick) {
   std::unique_lock lock(mutex_);
+  ++ticks_;
+  changed_.notify_all();
+  if (tick.kind == StoreTick::Kind::meet) {
+    const int64_t meetings = meetings_;
+    if (++waiting_ == workers_.size()) {
+      waiting_ = 0;
+      ++meetings_;
+    }
+    hold(lock, worker, [&] { return meetings_ > meetings; });
+    return {};
+  }
   steps_[worker] = tick.step;
   if (tick.signal != 0 && last_step_ == 0) {
     // Nobody has been allowed a later step, so all can end after this one.
     for (const auto& step : steps_) last_step_ = std::max(last_step_, step.value_or(0));
   }
-  changed_.notify_all();
-  if (!changed_.wait_until(lock, deadline_in(timeout_s_), [&] { return may_begin(tick.step); }))
-    throw Error(ExitCode::peer_lost, fmt::format("the scheduler of the key-value store held worker {} back for {:g} s, "
-                                                 "more than {} steps ahead of the slowest one; has that one stopped?",
-                                                 worker, timeout_s_, *max_staleness_));
-  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+  hold(lock, worker, [&] { return may_begin(tick.step); });
   return {.last_step = last_step_};
 }
 
 SchedulerLink::~SchedulerLink() {
   try {
-    StoreTick end{.ends = true};
+    StoreTick end;
     link_->send(bytes_of(end), 1);
   } catch (const std::exception&) {
     // The link has failed, and the scheduler leaves by itself.
@@ -88,11 +107,17 @@ SchedulerLink::~SchedulerLink() {
 }
 
 bool SchedulerLink::may_begin(int64_t step, int signal) {
-  StoreTick tick{.step = step, .signal = signal};
+  const StoreAnswer answer = ask({.kind = StoreTick::Kind::step, .step = step, .signal = signal});
+  return answer.last_step == 0 || step <= answer.last_step;
+}
+
+void SchedulerLink::meet() { ask({.kind = StoreTick::Kind::meet}); }
+
+StoreAnswer SchedulerLink::ask(StoreTick tick) {
   link_->send(bytes_of(tick), 1);
   StoreAnswer answer;
   link_->receive(bytes_of(answer), 1);
-  return answer.last_step == 0 || step <= answer.last_step;
+  return answer;
 }
 
 }  // namespace dptrain::parallel

@@ -13,11 +13,16 @@
 
 namespace dptrain::parallel {
 
-/// What a worker tells the scheduler before each step, or at its end; both are of one build.
+/// What a worker tells the scheduler; both are of one build.
 struct StoreTick {
-  int64_t step = 0;    ///< that it is about to begin
+  enum class Kind : int64_t {
+    step,  ///< it is about to begin a step
+    meet,  ///< it waits for all others to say so too
+    end    ///< nothing more comes
+  };
+  Kind kind = Kind::end;
+  int64_t step = 0;
   int64_t signal = 0;  ///< that asks it to stop; 0: none
-  bool ends = false;
 };
 
 /// What the scheduler answers, to all but the end.
@@ -26,11 +31,12 @@ struct StoreAnswer {
 };
 
 /// Knows how far each worker of a key-value store is that updates asynchronously: holds back those that are too far
-/// ahead of the slowest, and finds the step after which all of them stop once one is asked to.
+/// ahead of the slowest, finds the step after which all of them stop once one is asked to, and lets them meet. A worker
+/// may be as slow as it is: what it is waited for has a deadline only while nobody makes a step.
 class StoreScheduler {
  public:
   /// `max_staleness`: steps that a worker may be ahead of the slowest one; nothing: any number. `timeout_s`: how long
-  /// one is held back at most.
+  /// one is held back at most while no other one says anything.
   StoreScheduler(std::vector<std::unique_ptr<Communicator>> workers, std::optional<int64_t> max_staleness,
                  double timeout_s);
   /// Blocks until every worker has ended, or the links have failed.
@@ -45,6 +51,9 @@ class StoreScheduler {
   void serve(size_t worker) noexcept;
   StoreAnswer answer(size_t worker, const StoreTick& tick);
   bool may_begin(int64_t step) const;
+  /// Blocks until `is_true`; the deadline begins anew with whatever another worker says.
+  template <class IsTrue>
+  void hold(std::unique_lock<std::mutex>& lock, size_t worker, const IsTrue& is_true);
 
   const std::vector<std::unique_ptr<Communicator>> workers_;
   const std::optional<int64_t> max_staleness_;
@@ -54,6 +63,9 @@ class StoreScheduler {
   std::condition_variable changed_;
   std::vector<std::optional<int64_t>> steps_;  ///< that each worker is at; nothing once it has ended
   int64_t last_step_ = 0;
+  int64_t ticks_ = 0;
+  size_t waiting_ = 0;  ///< workers that are where they meet
+  int64_t meetings_ = 0;
   std::string failure_;
   WorkerThreads threads_;  ///< end first
 };
@@ -68,8 +80,12 @@ class SchedulerLink {
 
   /// Blocks until the worker may begin a step; false where it is to stop before. `signal`: what asks this worker to.
   bool may_begin(int64_t step, int signal);
+  /// Blocks until all workers have called it.
+  void meet();
 
  private:
+  StoreAnswer ask(StoreTick tick);
+
   std::unique_ptr<Communicator> link_;
 };
 

@@ -78,7 +78,8 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// The device of each part that a batch is loaded in, and how its samples are shared out among them.
+  /// The device of each part that a batch is loaded in, null where this process needs a part's labels alone; and how
+  /// its samples are shared out among all parts.
   virtual std::vector<Device*> batch_devices() = 0;
   virtual BatchSplit batch_split() { return BatchSplit::even(static_cast<int>(batch_devices().size())); }
   /// Which of all parts the first one is, where other processes have others.
@@ -99,8 +100,8 @@ class Strategy {
   /// dealt to the devices: the same numbers on any device count. Between blocks `stopped` is asked; nothing where it
   /// said yes. Of several processes that of rank 0 gets it.
   virtual std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) = 0;
-  /// Parameters and running statistics of this process's first device: on that of rank 0 what evaluations go by and
-  /// hashes are of.
+  /// The whole model's parameters and running statistics, which evaluations go by and hashes are of. Of several
+  /// processes all call it alike; that of rank 0 gets it, the others what their own devices have of a model.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
   /// What a checkpoint holds; of several processes that of rank 0 gets it. Steps under way are to have been waited for.
   virtual TrainingState training_state() = 0;
@@ -126,7 +127,8 @@ class Strategy {
   /// How stale the weights were that gradients came from, since the last call; nothing where they never are. Of several
   /// processes that of rank 0 calls it, between steps.
   virtual std::optional<Staleness> take_staleness() { return std::nullopt; }
-  /// How steps went through a pipeline since the last call; nothing of strategies that have none.
+  /// How steps went through a pipeline since the last call; nothing of strategies that have none. Of several processes
+  /// all call it alike; that of rank 0 gets what all stages have spent.
   virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
   /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
   /// under way are to have been waited for; evaluation gives all devices those of the first.
@@ -147,10 +149,11 @@ struct StrategyContext {
   /// Of a key-value store whose servers are in several processes: this one's links; taken by whoever is made.
   std::shared_ptr<StoreLinks> store_links = {};
 
-  /// Which ranks of the world this process has.
+  /// Which ranks of the world this process has, and how many there are.
   RankRun own_ranks() const {
     return team.world ? team.world->own_ranks() : RankRun{0, static_cast<int>(team.devices.size())};
   }
+  int world_size() const { return team.world ? team.world->shape.ranks() : static_cast<int>(team.devices.size()); }
 };
 
 /// A strategy that a configuration names, its options read.

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
@@ -190,6 +194,9 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
+/// The strategies whose ranks may be in several processes; kvstore's with a store on the devices.
+constexpr std::string_view kOverProcesses[] = {"ddp", "kvstore", "model_parallel", "hybrid"};
+
 /// Of several processes, strategies that don't reach from one to another.
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
   if (request.processes < 1)
@@ -198,12 +205,12 @@ void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const
                                spec.store_servers.value_or(0) + 1),
                    "none that trains", "start more processes, or fewer servers");
   if (request.processes < 2 || config.describing()) return;
-  bool reaches = spec.name == "ddp" || spec.name == "kvstore";
+  bool reaches = std::ranges::find(kOverProcesses, spec.name) != std::end(kOverProcesses);
   for (const auto& [option, value] : config.resolved_options("strategy"))
     if (spec.name == "kvstore" && option == "type") reaches = value != "local";
   if (reaches) return;
   config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
-                 "choose ddp or kvstore with another type than local, or start dptrain alone");
+                 "choose ddp, kvstore with another type than local, model_parallel or hybrid, or start dptrain alone");
 }
 
 }  // namespace

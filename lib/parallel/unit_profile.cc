@@ -146,6 +146,7 @@ std::vector<UnitCost> profile_units(const StrategyContext& context) {
   RankTeam::Options options = context.team;
   options.devices.resize(1);
   options.threads.resize(1);
+  options.world.reset();
   RankTeam team(options);
   std::vector<UnitCost> costs;
   team.run("measuring the model's stages", [&](int) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "parallel/text_buffer.h"
+
 namespace dptrain::parallel {
 namespace {
 
@@ -48,38 +50,58 @@ std::vector<StepResults> unpacked(std::span<const double> numbers) {
 
 }  // namespace
 
-std::vector<std::vector<StepResults>> gather_results(Communicator& communicator, const std::vector<StepResults>& own) {
-  std::vector<double> numbers = packed(own);
-  const std::vector<double> sizes = gather_values(communicator, static_cast<double>(numbers.size()));
+std::vector<std::vector<double>> gather_numbers(Communicator& communicator, std::vector<double> own) {
+  const std::vector<double> sizes = gather_values(communicator, static_cast<double>(own.size()));
   std::vector<double> all;
   double total = 0;
   for (const double size : sizes) total += size;
   if (communicator.rank() == 0) all.resize(static_cast<size_t>(total));
-  communicator.gather(buffer_of(numbers), buffer_of(all), 0);
-  std::vector<std::vector<StepResults>> by_rank;
+  communicator.gather(buffer_of(own), buffer_of(all), 0);
+  std::vector<std::vector<double>> by_rank;
   if (communicator.rank() != 0) return by_rank;
-  std::span<const double> left = all;
+  auto from = all.begin();
   for (const double size : sizes) {
-    by_rank.push_back(unpacked(left.first(static_cast<size_t>(size))));
-    left = left.subspan(static_cast<size_t>(size));
+    const auto end = from + static_cast<std::ptrdiff_t>(size);
+    by_rank.emplace_back(from, end);
+    from = end;
   }
   return by_rank;
 }
 
+std::vector<std::vector<StepResults>> gather_results(Communicator& communicator, const std::vector<StepResults>& own) {
+  std::vector<std::vector<StepResults>> by_rank;
+  for (const auto& numbers : gather_numbers(communicator, packed(own))) by_rank.push_back(unpacked(numbers));
+  return by_rank;
+}
+
 std::vector<RunningValues> gather_running_values(Communicator& communicator, const RunningValues& own) {
-  std::vector<float> flat;
-  for (const auto& tensor : own) flat.insert(flat.end(), tensor.begin(), tensor.end());
-  const auto ranks = static_cast<size_t>(communicator.size());
-  std::vector<float> all(flat.size() * ranks);
-  communicator.all_gather(buffer_of(flat), buffer_of(all));
-  std::vector<RunningValues> by_rank(ranks, own);
-  auto from = all.begin();
-  for (RunningValues& values : by_rank)
-    for (auto& tensor : values) {
-      const auto end = from + static_cast<std::ptrdiff_t>(tensor.size());
-      std::copy(from, end, tensor.begin());
-      from = end;
+  // Of each tensor the number of its elements, then these.
+  std::vector<double> numbers;
+  for (const auto& tensor : own) {
+    numbers.push_back(static_cast<double>(tensor.size()));
+    numbers.insert(numbers.end(), tensor.begin(), tensor.end());
+  }
+  std::vector<RunningValues> by_rank;
+  for (const auto& of_rank : gather_numbers(communicator, std::move(numbers))) {
+    RunningValues& values = by_rank.emplace_back();
+    for (auto at = of_rank.begin(); at != of_rank.end();) {
+      const auto begin = at + 1;
+      at = begin + static_cast<std::ptrdiff_t>(*at);
+      values.emplace_back(begin, at);
     }
+  }
+  return by_rank;
+}
+
+std::vector<std::string> exchange_texts(Communicator& communicator, std::string own) {
+  const std::vector<double> sizes = gather_values(communicator, static_cast<double>(own.size()));
+  // Every rank's in a place as long as the longest.
+  const auto longest = static_cast<size_t>(std::ranges::max(sizes));
+  own.resize(longest);
+  std::string all(longest * sizes.size(), '\0');
+  communicator.all_gather(text_buffer(own), text_buffer(all));
+  std::vector<std::string> by_rank;
+  for (size_t r = 0; r < sizes.size(); ++r) by_rank.push_back(all.substr(r * longest, static_cast<size_t>(sizes[r])));
   return by_rank;
 }
 

@@ -40,6 +40,7 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
                               "auto (all GPUs, else cpu:0) or auto:N. Of several processes each has these");
   const auto of_host = read_hosts(config, job);
   if (config.describing()) return {DeviceId{}};
+  if (job.planned_devices) return *job.planned_devices;
   if (of_host) written = *of_host;
   const auto devices =
       parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where(of_host ? "hosts" : "devices"));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct ConfigJob {
   int store_servers = 0;
   int processes_of_host = 1;  ///< this one included, which share its cores
   std::string host = {};      ///< of this process
+  /// Of a plan: what stands for the devices of this process, which needn't be there, whatever `devices` says.
+  std::optional<std::vector<DeviceId>> planned_devices = {};
   /// Tells all processes how many devices this one has; returns how many each has. Called once, by all alike.
   std::function<std::vector<int>(int devices)> exchange_devices = {};
 

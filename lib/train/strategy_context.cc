@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "nn/tensor_forms.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/training_identity.h"
+#include "train/training_job.h"
 
 namespace dptrain::train {
 namespace {
@@ -76,8 +78,11 @@ BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experi
   return split_of_speeds(strategy.measure_speeds(data, samples));
 }
 
-void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  const auto expected = strategy.state_dict();
+void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
+                  const TrainingJob* job) {
+  auto expected = strategy.state_dict();
+  // The main process alone has to do with the whole model.
+  if (job != nullptr) expected = nn::tensors_of_forms(job->group.from_main(nn::forms_text(expected)));
   const auto complete = nn::with_tied_names(expected, tensors, where);
   nn::require_same_tensors(expected, complete, where);
   strategy.restore({.model = complete, .optimizer = {}, .average = {}, .loss_scale = {}});
@@ -87,7 +92,7 @@ void load_initial_weights(parallel::Strategy& strategy, const Experiment& experi
   if (!experiment.initial_weights) return;
   const auto path = find_weights(*experiment.initial_weights);
   require_same_vocabulary(data, path);
-  load_weights(strategy, read_safetensors(path), path.string());
+  load_weights(strategy, read_safetensors(path), path.string(), experiment.job);
 }
 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {

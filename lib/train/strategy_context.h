@@ -25,8 +25,9 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
 
 /// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, where they are
-/// another model's.
-void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where);
+/// another model's. All processes of a job call it alike.
+void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
+                  const TrainingJob* job = nullptr);
 
 /// Gives a strategy the weights that the experiment begins with, where these are a file's. Throws 65, naming the file
 /// and the tensor, where they are another model's, and as find_weights does.

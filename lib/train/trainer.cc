@@ -29,15 +29,25 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       data_(data),
       config_hash_(config_hash),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
+  try {
+    begin(resume);
+  } catch (const Error& error) {
+    // The strategy may end only with the other processes: these are told why they are to.
+    if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
+    throw;
+  }
+}
+
+void Trainer::begin(const std::optional<ResumePoint>& resume) {
   share_out(resume);
-  loader_ = std::make_unique<BatchLoader>(data_.train, loader_options(experiment, *strategy_));
+  loader_ = std::make_unique<BatchLoader>(data_.train, loader_options(experiment_, *strategy_));
   const int64_t batches = loader_->batches_per_epoch();
-  schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
-                    experiment.steps ? *experiment.steps : *experiment.epochs * batches);
+  schedule_.emplace(experiment_.schedule, experiment_.learning_rate, batches,
+                    experiment_.steps ? *experiment_.steps : *experiment_.epochs * batches);
   if (resume)
     restore(*resume);
   else
-    load_initial_weights(*strategy_, experiment, *data_.train);
+    load_initial_weights(*strategy_, experiment_, *data_.train);
 }
 
 void Trainer::share_out(const std::optional<ResumePoint>& resume) {
@@ -69,7 +79,7 @@ void Trainer::restore(const ResumePoint& resume) {
 }
 
 void Trainer::load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
-  train::load_weights(*strategy_, tensors, where);
+  train::load_weights(*strategy_, tensors, where, experiment_.job);
 }
 
 int64_t Trainer::planned_epochs() const {
@@ -125,7 +135,11 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   outcome.weights = save(directory, observer);
   const bool within_epoch = position_.batches > 0 && !position_.reported;
   outcome.steps = position_.step;
-  if (is_main() && (within_epoch || outcome.weights_hash.empty())) outcome.weights_hash = weights_hash();
+  // All processes take part in reading the weights.
+  if (within_epoch || !outcome.last_epoch) {
+    const auto tensors = strategy_->state_dict();
+    if (is_main()) outcome.weights_hash = train::weights_hash(tensors);
+  }
   outcome.seconds = seconds_since(start);
   return outcome;
 }
@@ -171,11 +185,11 @@ std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const paral
   return Pass{.score = *score, .seconds = seconds_since(begun)};
 }
 
-std::string Trainer::weights_hash() { return train::weights_hash(strategy_->state_dict()); }
+std::vector<nn::NamedValues> Trainer::state_dict() { return strategy_->state_dict(); }
 
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
-  if (!is_main()) return {};
   const auto tensors = strategy_->state_dict();
+  if (!is_main()) return {};
   require_finite(tensors, numbers);
   return train::weights_hash(tensors);
 }

@@ -73,8 +73,8 @@ class Trainer {
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
     return run(&directory, observer, stop);
   }
-  /// The hash of the weights that this process's first device has.
-  std::string weights_hash();
+  /// As Strategy::state_dict.
+  std::vector<nn::NamedValues> state_dict();
   /// Takes these weights and running statistics. Throws 65, naming `where` and the tensor, where they are another
   /// model's.
   void load_weights(const std::vector<nn::NamedValues>& tensors, const std::string& where);
@@ -82,6 +82,7 @@ class Trainer {
   Pass evaluate();
 
  private:
+  void begin(const std::optional<ResumePoint>& resume);
   /// Shares out batches as the experiment says; where that is by speed, as the training that is gone on with did on as
   /// many devices, else as the devices are measured now.
   void share_out(const std::optional<ResumePoint>& resume);

@@ -81,7 +81,6 @@ TEST(OpenDevice, RefusesWhatItCannotComputeOn) {
   testing::expect_error(ExitCode::device, {"cuda:63", "--devices cpu:0-1"}, [] {
     open_device({DeviceKind::cuda, 63});
   });
-  testing::expect_error(ExitCode::device, {"meta:0"}, [] { open_device({DeviceKind::meta, 0}); });
 }
 
 TEST(Machine, HasCoresMemoryAndAName) {

@@ -123,13 +123,14 @@ inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
   return make_strategy(options, context_of(options));
 }
 
-/// Trains for `steps` steps of `batch` samples; returns each step's mean loss.
+/// Trains for `steps` steps of `batch` samples; returns each step's mean loss: of several processes on that of rank 0.
 inline std::vector<double> train(Strategy& strategy, const Datasets& data, int64_t steps, int64_t batch,
                                  double learning_rate, int64_t micro_batches = 1) {
   BatchLoader loader(data.train, {.batch_size = batch,
                                   .micro_batches = micro_batches,
                                   .seed = 5,
                                   .devices = strategy.batch_devices(),
+                                  .first_part = strategy.first_part(),
                                   .split = strategy.batch_split()});
   loader.start_epoch(1);
   std::vector<double> losses;

@@ -8,7 +8,9 @@ namespace {
 class HostsTrainingTest : public JobTrainingTest {
  protected:
   Launched launch_on(const Hosts& hosts, const std::vector<Command>& processes) const {
-    return Launch(hosts.launch_options(processes, folder_.path())).wait();
+    LaunchOptions options = hosts.launch_options(processes, folder_.path());
+    options.timeout_s = 150;
+    return Launch(options).wait();
   }
 };
 
@@ -26,6 +28,36 @@ TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnAsFourWorkersDo) {
   EXPECT_GE(got["test"]["accuracy"], 0.965);
   EXPECT_EQ(got["devices"][1]["host"], "host1");
   EXPECT_EQ(got["devices"][2]["host"], "host2");
+}
+
+TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnUnderHybrid) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  const Command settings = {"--set",
+                            "strategy={name: hybrid, model_parallel: 2, micro_batches: 4, stages: [conv1, conv2]}"};
+  const Finished one = alone(training("one", "lenet_ddp_2cpu", 4, settings));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 2, settings)));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  EXPECT_EQ(got["epoch"], 10);
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["test"]["accuracy"], expected["test"]["accuracy"]);
+  EXPECT_GE(got["test"]["accuracy"], 0.965);
+  EXPECT_EQ(got["devices"][1]["host"], "host1");
+  EXPECT_EQ(got["devices"][2]["host"], "host2");
+}
+
+TEST_F(HostsTrainingTest, AReplicaMayLieOnTwoHosts) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  hosts.slow("100mbit");
+  const Command settings = {"--set", "epochs=1", "--set", "dataset.limit=320"};
+  ASSERT_EQ(alone(training("one", "lenet_model_parallel_2x1cpu", 2, settings)).exit, 0);
+  const Launched job =
+      launch_on(hosts, std::vector<Command>(2, training("job", "lenet_model_parallel_2x1cpu", 1, settings)));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
 }
 
 /// What MXNet's tutorial of distributed training does: two workers, two servers and the scheduler.

@@ -48,4 +48,80 @@ class JobTrainingTest : public ::testing::Test {
   ScratchFolder folder_;
 };
 
+inline const Command kLittleData = {
+    "--set", "epochs=1", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
+
+/// A pipeline of two devices, and two of them.
+inline constexpr const char* kLenetStages = "{name: model_parallel, stages: [conv1, conv2], micro_batches: 4}";
+inline constexpr const char* kLenetReplicas =
+    "{name: hybrid, model_parallel: 2, stages: [conv1, conv2], micro_batches: 4}";
+
+/// What the last line on stderr of each process is; all exit with `code`.
+inline std::vector<std::string> last_sentences(const Launched& job, int code) {
+  std::vector<std::string> sentences;
+  for (const Finished& process : job.processes) {
+    EXPECT_EQ(process.exit, code) << process.err;
+    const std::string text = process.err.substr(0, process.err.size() - 1);
+    const size_t before = text.rfind('\n');
+    sentences.push_back(text.substr(before == std::string::npos ? 0 : before + 1));
+  }
+  return sentences;
+}
+
+struct Way {
+  std::string name;
+  std::string config;
+  std::vector<int> devices;  ///< of each process
+  Command settings = {};
+};
+
+inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+/// Trains in a way's processes and in one with all their devices.
+class JobParityTest : public JobTrainingTest, public ::testing::WithParamInterface<Way> {
+ protected:
+  void expect_bits_of_one_process() const;
+};
+
+inline void JobParityTest::expect_bits_of_one_process() const {
+  const Way& way = GetParam();
+  Command settings = way.settings;
+  if (way.config != "bert_small_1cpu") settings.insert(settings.end(), kLittleData.begin(), kLittleData.end());
+  int all = 0;
+  std::vector<Command> processes;
+  for (const int devices : way.devices) {
+    all += devices;
+    processes.push_back(training("job", way.config, devices, settings));
+  }
+  const Finished one = alone(training("one", way.config, all, settings));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_processes(processes);
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+
+  json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  ASSERT_FALSE(got.is_null());
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  for (const char* pass : {"train", "test"})
+    for (const char* figure : {"loss", "accuracy", "samples"})
+      EXPECT_EQ(got[pass][figure], expected[pass][figure]) << pass << " " << figure;
+  for (const char* figure : {"world_size", "step", "skipped_steps", "batch_norm"})
+    EXPECT_EQ(got[figure], expected[figure]) << figure;
+  EXPECT_EQ(got["comm"], expected["comm"]);
+  ASSERT_EQ(got["pipeline"].is_null(), expected["pipeline"].is_null());
+  if (!got["pipeline"].is_null()) {
+    for (const char* figure : {"stages", "micro_batches", "schedule"})
+      EXPECT_EQ(got["pipeline"][figure], expected["pipeline"][figure]) << figure;
+    EXPECT_GT(got["pipeline"]["bubble"], 0);
+  }
+  ASSERT_EQ(got["devices"].size(), static_cast<size_t>(all));
+  for (int rank = 0; rank < all; ++rank) {
+    const json& device = got["devices"][static_cast<size_t>(rank)];
+    EXPECT_EQ(device["rank"], rank);
+    EXPECT_EQ(device["samples"], expected["devices"][static_cast<size_t>(rank)]["samples"]);
+    EXPECT_GT(device["peak_bytes"], 0);
+  }
+}
+
+inline Command strategy(const std::string& options) { return {"--set", "strategy=" + options}; }
+
 }  // namespace dptrain::testing

@@ -90,6 +90,24 @@ TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
   EXPECT_LE(bounded["staleness"]["max"], 2);
 }
 
+/// In its first step each worker has the weights that all begin with: a push of each moves them as far as one step of
+/// all does, also where their shares of the batch and their decay differ.
+TEST_F(JobTrainingTest, APushOfEachMovesAsFarAsAStepOfAll) {
+  const auto loss_after_a_step = [&](const std::string& type) {
+    const std::string strategy = "{name: kvstore, type: " + type + "}";
+    Command settings =
+        with_strategy(strategy, {"--set", "steps=1", "--set", "batch_size=60", "--set",
+                                 "optimizer={name: sgd, weight_decay: 0.1}", "--set", "learning_rate=0.1"});
+    settings[1] = "epochs=";
+    const Launched job = launch_processes(
+        {training(type, "lenet_ddp_2cpu", 1, settings), training(type, "lenet_ddp_2cpu", 2, settings)});
+    EXPECT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+    return last_epoch(run(type))["test"]["loss"].get<double>();
+  };
+  // A step is 2e-3. The later push decays what the earlier one has moved: the rate squared times the decay.
+  EXPECT_NEAR(loss_after_a_step("dist_async"), loss_after_a_step("dist_sync"), 2e-4);
+}
+
 TEST_F(JobTrainingTest, ASignalStopsAsynchronousWorkersAfterTheSameStep) {
   Command settings = with_strategy("{name: kvstore, type: dist_async, servers: 1}");
   settings[1] = "epochs=1000";

@@ -1,5 +1,6 @@
 // Jobs of several processes train as one process with all their devices does: the same losses, the same bits.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,53 +10,7 @@
 namespace dptrain::testing {
 namespace {
 
-const Command kLittleData = {"--set", "epochs=1", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
-
-struct Way {
-  std::string name;
-  std::string config;
-  std::vector<int> devices;  ///< of each process
-  Command settings = {};
-};
-
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
-
-class JobParityTest : public JobTrainingTest, public ::testing::WithParamInterface<Way> {};
-
-TEST_P(JobParityTest, EndsInTheBitsOfOneProcess) {
-  const Way& way = GetParam();
-  Command settings = way.settings;
-  if (way.config != "bert_small_1cpu") settings.insert(settings.end(), kLittleData.begin(), kLittleData.end());
-  int all = 0;
-  std::vector<Command> processes;
-  for (const int devices : way.devices) {
-    all += devices;
-    processes.push_back(training("job", way.config, devices, settings));
-  }
-  const Finished one = alone(training("one", way.config, all, settings));
-  ASSERT_EQ(one.exit, 0) << one.err;
-  const Launched job = launch_processes(processes);
-  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-
-  json expected = last_epoch(run("one")), got = last_epoch(run("job"));
-  ASSERT_FALSE(got.is_null());
-  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
-  for (const char* pass : {"train", "test"})
-    for (const char* figure : {"loss", "accuracy", "samples"})
-      EXPECT_EQ(got[pass][figure], expected[pass][figure]) << pass << " " << figure;
-  for (const char* figure : {"world_size", "step", "skipped_steps", "batch_norm"})
-    EXPECT_EQ(got[figure], expected[figure]) << figure;
-  EXPECT_EQ(got["comm"], expected["comm"]);
-  ASSERT_EQ(got["devices"].size(), static_cast<size_t>(all));
-  for (int rank = 0; rank < all; ++rank) {
-    const json& device = got["devices"][static_cast<size_t>(rank)];
-    EXPECT_EQ(device["rank"], rank);
-    EXPECT_EQ(device["samples"], expected["devices"][static_cast<size_t>(rank)]["samples"]);
-    EXPECT_GT(device["peak_bytes"], 0);
-  }
-}
-
-Command strategy(const std::string& options) { return {"--set", "strategy=" + options}; }
+TEST_P(JobParityTest, EndsInTheBitsOfOneProcess) { expect_bits_of_one_process(); }
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, JobParityTest,
@@ -123,22 +78,29 @@ TEST_F(JobTrainingTest, LogsEveryStepOfAllRanks) {
 }
 
 TEST_F(JobTrainingTest, ResumesAsOneProcessAndAsAJob) {
-  Command settings = {"--set", "epochs=2", "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
-  ASSERT_EQ(alone(training("whole", "lenet_ddp_2cpu", 2, settings)).exit, 0);
-  settings[1] = "epochs=1";
-  const Command half = training("job", "lenet_ddp_2cpu", 1, settings);
-  ASSERT_EQ(launch_processes({half, half}).processes[0].exit, 0);
-  settings[1] = "epochs=2";
-  settings.emplace_back("--resume");
-  std::filesystem::copy(run("job"), run("alone"), std::filesystem::copy_options::recursive);
-  const Command rest = training("job", "lenet_ddp_2cpu", 1, settings);
-  const Launched job = launch_processes({rest, rest});
-  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
-  ASSERT_EQ(alone(training("alone", "lenet_ddp_2cpu", 2, settings)).exit, 0);
-  const json expected = last_epoch(run("whole"));
-  for (const char* name : {"job", "alone"}) {
-    EXPECT_EQ(last_epoch(run(name))["weights_hash"], expected["weights_hash"]) << name;
-    EXPECT_EQ(last_epoch(run(name))["epoch"], 2) << name;
+  for (const char* strategy : {"ddp", kLenetStages}) {
+    SCOPED_TRACE(strategy);
+    Command settings = {"--set", "epochs=2",
+                        "--set", "dataset.limit=320",
+                        "--set", "dataset.test_limit=200",
+                        "--set", std::string("strategy=") + strategy};
+    const auto name = [&](const std::string& of) { return of + (strategy == kLenetStages ? "_cut" : ""); };
+    ASSERT_EQ(alone(training(name("whole"), "lenet_ddp_2cpu", 2, settings)).exit, 0);
+    settings[1] = "epochs=1";
+    const Command half = training(name("job"), "lenet_ddp_2cpu", 1, settings);
+    ASSERT_EQ(launch_processes({half, half}).processes[0].exit, 0);
+    settings[1] = "epochs=2";
+    settings.emplace_back("--resume");
+    std::filesystem::copy(run(name("job")), run(name("alone")), std::filesystem::copy_options::recursive);
+    const Command rest = training(name("job"), "lenet_ddp_2cpu", 1, settings);
+    const Launched job = launch_processes({rest, rest});
+    ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+    ASSERT_EQ(alone(training(name("alone"), "lenet_ddp_2cpu", 2, settings)).exit, 0);
+    const json expected = last_epoch(run(name("whole")));
+    for (const char* of : {"job", "alone"}) {
+      EXPECT_EQ(last_epoch(run(name(of)))["weights_hash"], expected["weights_hash"]) << of;
+      EXPECT_EQ(last_epoch(run(name(of)))["epoch"], 2) << of;
+    }
   }
 }
 
@@ -152,18 +114,6 @@ TEST_F(JobTrainingTest, OnlyTheFirstProcessTalksAndWrites) {
   EXPECT_EQ(job.processes[1].out + job.processes[1].err, "");
   const json summary = json::parse(text_of(run("job") / "summary.json"));
   EXPECT_EQ(summary["environment"]["devices"], json({"cpu:0", "cpu:0"}));
-}
-
-/// What the last line on stderr of each process is; all exit with `code`.
-std::vector<std::string> last_sentences(const Launched& job, int code) {
-  std::vector<std::string> sentences;
-  for (const Finished& process : job.processes) {
-    EXPECT_EQ(process.exit, code) << process.err;
-    const std::string text = process.err.substr(0, process.err.size() - 1);
-    const size_t before = text.rfind('\n');
-    sentences.push_back(text.substr(before == std::string::npos ? 0 : before + 1));
-  }
-  return sentences;
 }
 
 TEST_F(JobTrainingTest, AnotherConfigurationIsToldByKeyAndBothValues) {
@@ -187,12 +137,15 @@ TEST_F(JobTrainingTest, AMistakeOfOneProcessEndsAllWithItsSentence) {
 }
 
 TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
-  Command settings = kLittleData;
-  settings.insert(settings.end(), {"--set", "learning_rate=1e30"});
-  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
-  const auto sentences = last_sentences(launch_processes({command, command}), 79);
-  EXPECT_EQ(sentences[0], sentences[1]);
-  EXPECT_NE(sentences[0].find("training diverged"), std::string::npos) << sentences[0];
+  for (const char* strategy : {"ddp", kLenetStages}) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(),
+                    {"--set", "learning_rate=1e30", "--set", std::string("strategy=") + strategy, "--overwrite"});
+    const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+    const auto sentences = last_sentences(launch_processes({command, command}), 79);
+    EXPECT_EQ(sentences[0], sentences[1]);
+    EXPECT_NE(sentences[0].find("training diverged"), std::string::npos) << sentences[0];
+  }
 }
 
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
@@ -203,6 +156,25 @@ TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
     for (const std::string& sentence : last_sentences(launch_processes({command, command}), 78))
       EXPECT_NE(sentence.find("reaches over 2 processes"), std::string::npos) << sentence;
   }
+}
+
+TEST_F(JobTrainingTest, CoresThatALauncherHasTakenAwayAreToldInOneLine) {
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "a machine with one core";
+  cpu_set_t cores;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &cores)) ++core;
+  Command bound = {"/usr/bin/taskset", "--cpu-list", std::to_string(core)};
+  const Command command = training("job", "lenet_ddp_2cpu", 2, kLittleData);
+  bound.insert(bound.end(), command.begin(), command.end());
+  const Launched job = launch_processes({command, bound, bound});
+  EXPECT_EQ(job.processes[0].exit, 0);
+  const auto said = lines_of(job.processes[0].err);
+  ASSERT_EQ(said.size(), 1u) << job.processes[0].err;
+  EXPECT_TRUE(said[0].starts_with("dptrain: warning: process 1 on ")) << said[0];
+  EXPECT_NE(said[0].find(", as 1 more, computes with 2 CPU threads on 1 of "), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("--bind-to none"), std::string::npos) << said[0];
+  EXPECT_EQ(job.processes[1].err + job.processes[2].err, "");
 }
 
 TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {

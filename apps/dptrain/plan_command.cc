@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "commands.h"
+#include "config/config_document.h"
+#include "config_flags.h"
+#include "device/cuda_probe.h"
+#include "device/device_list.h"
+#include "output.h"
+#include "plan/calibration.h"
+#include "plan/plan_report.h"
+#include "train/experiment.h"
+#include "train/strategy_context.h"
+
+namespace dptrain::app {
+namespace {
+
+struct PlanFlags {
+  ConfigFlags common;
+  std::string links;
+  std::string calibrate;
+};
+
+/// The experiment as a plan reads it.
+struct PlannedExperiment {
+  train::Experiment experiment;
+  const plan::DeviceFigures* figures = nullptr;  ///< null where they aren't known
+  std::vector<int> devices_of_hosts;             ///< how many each has
+  std::string devices;                           ///< as they were asked for
+
+  int world_size() const { return std::accumulate(devices_of_hosts.begin(), devices_of_hosts.end(), 0); }
+};
+
+/// `count` devices dealt out to hosts of `each`.
+std::vector<int> dealt_out(int count, int each) {
+  std::vector<int> hosts;
+  for (; count > 0; count -= each) hosts.push_back(std::min(count, each));
+  return hosts;
+}
+
+/// The figures of the devices of a list, where they are known and the same for all.
+const plan::DeviceFigures* figures_of(const std::vector<DeviceId>& devices) {
+  const auto kind = [](const DeviceId& id) { return id.kind; };
+  if (std::ranges::adjacent_find(devices, std::ranges::not_equal_to(), kind) != devices.end()) return nullptr;
+  if (devices.front().kind == DeviceKind::cpu) return plan::find_device("cpu");
+  for (const CudaDeviceInfo& gpu : cuda_devices())
+    if (gpu.index == devices.front().index) return plan::find_gpu(gpu.name);
+  return nullptr;
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& expected, const std::string& got,
+                         const std::string& advice) {
+  throw Error(ExitCode::config, Mistake{.where = where, .expected = expected, .got = got, .advice = advice});
+}
+
+/// Throws 78 for what a plan can't tell of.
+void require_plannable(const train::Experiment& experiment, const std::string& where) {
+  const std::string& strategy = experiment.strategy.name;
+  if (experiment.strategy.trial_steps)
+    refuse(where + ": strategy", "a plan is of one strategy", "auto", "name one, such as --set strategy=ddp");
+  if (strategy == "model_parallel" || strategy == "hybrid")
+    refuse(where + ": strategy", "plans of pipelines are not in this version", strategy,
+           "plan single, data_parallel, ddp or kvstore");
+  if (experiment.strategy.store_servers)
+    refuse(where + ": strategy", "plans of a store on servers are not in this version", "kvstore of a type dist_*",
+           "plan {name: kvstore, type: device}");
+  if (experiment.shards > 0)
+    refuse(where + ": shards", "plans of logical shards are not in this version", fmt::format("{}", experiment.shards),
+           "write --set shards=0");
+  if (experiment.split.measured)
+    refuse(where + ": split", "a plan measures no devices, expected even or weights", "auto",
+           "write for instance --set split=even");
+}
+
+PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& links) {
+  PlannedExperiment planned;
+  ConfigFlags as_written = flags;
+  std::optional<plan::CountedDevices> counted;
+  if (flags.devices) counted = plan::parse_counted_devices(*flags.devices, "--devices");
+  if (links.hosts && !counted)
+    refuse("--links", "hosts need a number of devices", flags.devices.value_or("none"),
+           "write for instance --devices 16xh200");
+  train::ConfigJob job;
+  if (counted) {
+    as_written.devices.reset();
+    planned.figures = counted->figures;
+    planned.devices_of_hosts = dealt_out(counted->count, links.hosts ? links.hosts->devices : counted->count);
+    std::vector<DeviceId> own;
+    for (int i = 0; i < planned.devices_of_hosts.front(); ++i) own.push_back({counted->figures->kind, i});
+    job = {.processes = static_cast<int>(planned.devices_of_hosts.size()),
+           .planned_devices = own,
+           .exchange_devices = [&planned](int) { return planned.devices_of_hosts; }};
+  }
+  ConfigNode config = as_written.load();
+  const bool is_gpu = counted && counted->figures->kind == DeviceKind::cuda;
+  if (links.links && !is_gpu && job.processes == 1) {
+    std::erase_if(config.map, [](const auto& entry) { return entry.first == "links"; });
+    config.map.emplace_back("links", *links.links);
+  }
+  const ConfigSession session(config, [&](ConfigReader& reader) {
+    planned.experiment = train::read_experiment(reader, flags.default_name(), job);
+    for (const auto& [option, value] : reader.resolved_options("strategy"))
+      if (option == "inside" && value != "none" && job.processes > 1)
+        reader.mistake("strategy", "plans of several hosts take every device as a rank, expected inside: none", value,
+                       "leave it out");
+  });
+  if (flags.dump_config) write_output(session.resolved_yaml_with_origins());
+  if (!counted) {
+    planned.devices_of_hosts = {static_cast<int>(planned.experiment.devices.size())};
+    planned.figures = figures_of(planned.experiment.devices);
+  }
+  planned.devices = counted ? *flags.devices : device_names(planned.experiment.devices);
+  if (planned.devices_of_hosts.size() > 1)
+    planned.devices += fmt::format(", {} hosts of {}", planned.devices_of_hosts.size(), links.hosts->devices);
+  return planned;
+}
+
+plan::PlannedStep step_of(const PlannedExperiment& planned) {
+  const train::Experiment& experiment = planned.experiment;
+  const Datasets data = experiment.dataset.open();
+  return plan::plan_step(
+      {.context = train::strategy_context(experiment, *data.train),
+       .make = experiment.strategy.make,
+       .data = data.train,
+       .loader = [&](parallel::Strategy& strategy) { return train::loader_options(experiment, strategy); },
+       .world_size = planned.world_size()});
+}
+
+/// What the calls of an experiment take: CPU workers' are held to links of the configuration or of a file; between GPUs
+/// a file's links take the place of the table's.
+plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFile& links,
+                           const plan::DeviceFigures& figures) {
+  return plan::CallTimes({.world = WorldShape(planned.devices_of_hosts),
+                          .devices = planned.experiment.devices,
+                          .figures = figures,
+                          .links = planned.experiment.links,
+                          .hosts = links.hosts});
+}
+
+plan::Calibration calibration_of(const std::string& run) {
+  const plan::MeasuredStep measured = plan::read_measured_step(run);
+  ConfigFlags of_run;
+  of_run.config = run + "/config.yaml";
+  const PlannedExperiment planned = read_planned(of_run, {});
+  require_plannable(planned.experiment, of_run.config);
+  if (planned.figures == nullptr)
+    refuse(run, "expected a run of devices whose figures are known", planned.devices, "choose another run");
+  const plan::PlannedStep step = step_of(planned);
+  plan::CallTimes calls = call_times(planned, {}, *planned.figures);
+  return plan::calibrated(measured, {.step = step,
+                                     .figures = *planned.figures,
+                                     .precision = planned.experiment.precision,
+                                     .calibration = {},
+                                     .calls = calls});
+}
+
+/// Nothing where the devices' figures say nothing of them.
+std::optional<plan::StepTimes> times_of(const PlannedExperiment& planned, const plan::PlannedStep& step,
+                                        const plan::LinksFile& links, const std::string& calibrate) {
+  if (planned.figures == nullptr) return std::nullopt;
+  // Those of a CPU worker are for a run to correct.
+  if (planned.figures->kind == DeviceKind::cpu && calibrate.empty()) return std::nullopt;
+  plan::DeviceFigures figures = *planned.figures;
+  if (links.links && !planned.experiment.links) figures.inside = plan::link_of_file(*links.links);
+  plan::CallTimes calls = call_times(planned, links, figures);
+  return plan::step_times({.step = step,
+                           .figures = figures,
+                           .precision = planned.experiment.precision,
+                           .calibration = calibrate.empty() ? plan::Calibration() : calibration_of(calibrate),
+                           .calls = calls});
+}
+
+int plan_with(const PlanFlags& flags) {
+  const plan::LinksFile links = flags.links.empty() ? plan::LinksFile() : plan::read_links_file(flags.links);
+  const PlannedExperiment planned = read_planned(flags.common, links);
+  if (flags.common.dump_config) return 0;
+  require_plannable(planned.experiment, flags.common.config);
+  plan::PlanReport report{.run = planned.experiment.name,
+                          .strategy = planned.experiment.strategy.name,
+                          .devices = planned.devices,
+                          .hosts = static_cast<int>(planned.devices_of_hosts.size()),
+                          .step = step_of(planned),
+                          .times = {},
+                          .figures_source = {}};
+  report.times = times_of(planned, report.step, links, flags.calibrate);
+  if (report.times)
+    report.figures_source = flags.calibrate.empty() ? planned.figures->source : "calibrated by " + flags.calibrate;
+  if (flags.common.json)
+    write_output(report.json() + "\n");
+  else if (!flags.common.quiet)
+    write_output(report.text());
+  return 0;
+}
+
+}  // namespace
+
+Run add_plan_command(CLI::App& command) {
+  auto flags = std::make_shared<PlanFlags>();
+  flags->common.add_to(command);
+  command.get_option("--devices")
+      ->description("for which devices: a list as in training, or a number of a kind, 16xh200");
+  command
+      .add_option("--links", flags->links, "what joins devices and hosts: a file with the keys of `links`, and `hosts`")
+      ->type_name("FILE");
+  command.add_option("--calibrate", flags->calibrate, "a run whose times say what such devices compute in a second")
+      ->type_name("RUN_DIR");
+  return [flags] { return plan_with(*flags); };
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,110 @@
+#include "comm/meta_communicator.h"
+
+#include "base/check.h"
+#include "device/operator_log.h"
+
+namespace dptrain {
+namespace {
+
+class MetaWork final : public CommWork {
+ public:
+  MetaWork(const OperatorLog& operators, CallLog& calls)
+      : operators_(operators), calls_(calls), number_(calls.size() - 1) {}
+  void wait() override {
+    // Logs are emptied between steps, which no call outlasts.
+    if (number_ < calls_.size()) calls_[number_].awaited_after = operators_.costs().size();
+  }
+
+ private:
+  const OperatorLog& operators_;
+  CallLog& calls_;
+  size_t number_;
+};
+
+class MetaCommunicator final : public Communicator {
+ public:
+  MetaCommunicator(const Device& device, int rank, const LoggedWorld& world, CallLog& calls)
+      : operators_(*device.operator_log()), rank_(rank), world_(world), calls_(calls) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return world_.ranks; }
+
+  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
+    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
+  }
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
+    return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root});
+  }
+  void broadcast(const CommBuffer& buffer, int root) override {
+    start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();
+  }
+  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+    start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
+  }
+  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
+    return start({.kind = CommKind::all_gather, .in = in, .out = out});
+  }
+  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
+    start({.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root})->wait();
+  }
+  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
+    start({.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root})->wait();
+  }
+  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
+    return start({.kind = CommKind::send, .in = buffer, .other = peer});
+  }
+  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
+    return start({.kind = CommKind::receive, .out = buffer, .other = peer});
+  }
+  void barrier() override { start({.kind = CommKind::barrier})->wait(); }
+
+  /// Nobody waits.
+  void abort(const std::string&) override {}
+
+  CommCounts counts() const override { return counts_; }
+  bool can_be_recorded() const override { return world_.can_be_recorded; }
+  void count_replay(const CommCounts& replayed) override {
+    counts_.bytes += replayed.bytes;
+    counts_.collectives += replayed.collectives;
+  }
+
+ private:
+  std::unique_ptr<CommWork> start(const CommCall& call) {
+    check_call(call, rank_, size());
+    const bool is_collective =
+        call.kind != CommKind::send && call.kind != CommKind::receive && call.kind != CommKind::barrier;
+    const size_t given = operators_.costs().size();
+    calls_.push_back({.call = call,
+                      .ranks = size(),
+                      .over_host = world_.over_host,
+                      .sent_bytes = sent_bytes(call, rank_, size()),
+                      .started_after = given,
+                      .awaited_after = given});
+    counts_.bytes += calls_.back().sent_bytes;
+    counts_.collectives += is_collective ? 1 : 0;
+    return std::make_unique<MetaWork>(operators_, calls_);
+  }
+
+  const OperatorLog& operators_;
+  const int rank_;
+  const LoggedWorld world_;
+  CallLog& calls_;
+  CommCounts counts_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_meta_communicators(const std::vector<Device*>& devices,
+                                                                   const LoggedWorld& world,
+                                                                   const std::vector<int>& log_numbers) {
+  DPTRAIN_CHECK(devices.size() == log_numbers.size() && static_cast<int>(devices.size()) <= world.ranks,
+                "{} devices and {} logs in a world of {}", devices.size(), log_numbers.size(), world.ranks);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    CallLog& calls = world.calls->at(static_cast<size_t>(log_numbers[i]));
+    communicators.push_back(std::make_unique<MetaCommunicator>(*devices[i], static_cast<int>(i), world, calls));
+  }
+  return communicators;
+}
+
+}  // namespace dptrain

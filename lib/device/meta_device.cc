@@ -1,0 +1,86 @@
+#include "device/meta_device.h"
+
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace dptrain {
+namespace {
+
+/// Address space. Pages that nobody touches take no memory; the few that an operator's code outside its loops reads or
+/// writes do.
+class AddressSpace final : public MemorySource {
+ public:
+  explicit AddressSpace(DeviceKind kind) : alignment_(kind == DeviceKind::cpu ? 64 : 256) {}
+
+  void* take(int64_t bytes) override {
+    void* memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+  }
+  void give_back(void* memory, int64_t bytes) noexcept override { ::munmap(memory, static_cast<size_t>(bytes)); }
+  /// As the devices' own sources align, whose multiples are what is counted.
+  int64_t alignment() const override { return alignment_; }
+  int64_t segment_bytes(int64_t wanted) const override { return std::max(wanted, int64_t{1} << 30); }
+
+ private:
+  int64_t alignment_;
+};
+
+class Zeros final : public HostMemory {
+ public:
+  explicit Zeros(int64_t bytes) : HostMemory(nullptr), bytes_(static_cast<size_t>(bytes)) { data_ = bytes_.data(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// What is logged is done when the call returns.
+class NoMark final : public DeviceMark {
+ public:
+  void set() override {}
+  void wait() override {}
+};
+
+/// It was logged as it was recorded.
+class LoggedWork final : public RecordedWork {
+ public:
+  void run() override {}
+};
+
+}  // namespace
+
+MetaDevice::MetaDevice(const DeviceId& id, const DeviceOptions& options)
+    : Device(id, options.rank, options.threads, std::make_unique<AddressSpace>(id.kind), options.memory_limit_bytes) {
+  log_operators_in(log_);
+}
+
+MetaDevice::~MetaDevice() { forget_attached(); }
+
+// oneDNN's primitives are made for so many threads, and ask for as much workspace.
+void MetaDevice::enter_thread() { omp_set_num_threads(threads()); }
+
+void MetaDevice::fill_zero(void*, int64_t bytes) { log_.add("fill_zero", bytes); }
+void MetaDevice::copy(void*, const void*, int64_t bytes) { log_.add("copy", 2 * bytes); }
+void MetaDevice::upload(void*, const void*, int64_t bytes) { log_.add("upload", bytes); }
+
+void MetaDevice::download(void* host, const void*, int64_t bytes) {
+  log_.add("download", bytes);
+  if (bytes > 0) std::memset(host, 0, static_cast<size_t>(bytes));
+}
+
+std::unique_ptr<HostMemory> MetaDevice::host_memory(int64_t bytes) { return std::make_unique<Zeros>(bytes); }
+
+void MetaDevice::copy_from_host(void*, const HostMemory&, int64_t bytes) { log_.add("upload", bytes); }
+
+std::unique_ptr<DeviceMark> MetaDevice::make_mark() { return std::make_unique<NoMark>(); }
+
+std::unique_ptr<RecordedWork> MetaDevice::record(const std::function<void()>& give) {
+  give();
+  return std::make_unique<LoggedWork>();
+}
+
+}  // namespace dptrain

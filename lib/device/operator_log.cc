@@ -1,0 +1,45 @@
+#include "device/operator_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dptrain {
+
+void OperatorLog::touches(const void* memory, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::find(touched_, memory) != touched_.end()) return;
+  touched_.push_back(memory);
+  next_.bytes += bytes;
+}
+
+void OperatorLog::multiplies(double flops) {
+  const std::lock_guard lock(mutex_);
+  next_.flops += flops;
+}
+
+void OperatorLog::add(std::string_view name, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  costs_.push_back({.name = std::string(name), .bytes = bytes});
+}
+
+size_t OperatorLog::begin(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  next_.name = name;
+  costs_.push_back(std::exchange(next_, {}));
+  touched_.clear();
+  return costs_.size() - 1;
+}
+
+void OperatorLog::end(size_t number, int64_t left_bytes) {
+  const std::lock_guard lock(mutex_);
+  if (number < costs_.size()) costs_[number].bytes += std::max<int64_t>(0, left_bytes);
+}
+
+void OperatorLog::clear() {
+  const std::lock_guard lock(mutex_);
+  next_ = {};
+  touched_.clear();
+  costs_.clear();
+}
+
+}  // namespace dptrain

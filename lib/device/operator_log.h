@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dptrain {
+
+/// What one call of an operator costs any device that computes it.
+struct OperatorCost {
+  std::string name;  ///< "conv2d backward"
+  double flops = 0;  ///< of products: a multiplication and an addition are two; 0 of operators that only go over memory
+  int64_t bytes = 0;  ///< of the tensors that it is given, and of the memory that it leaves taken: its results
+};
+
+/// The operators that a device which computes nothing has been given, in order. Threads may log at once; costs are read
+/// while none does.
+class OperatorLog {
+ public:
+  /// The operator that begins next is given this memory. Said more than once it counts once.
+  void touches(const void* memory, int64_t bytes);
+  /// The operator that begins next computes so much.
+  void multiplies(double flops);
+  /// One that is done within, or between, others.
+  void add(std::string_view name, int64_t bytes);
+  /// Returns its number. Operators may be made of others, which begin and end in between.
+  size_t begin(std::string_view name);
+  /// `left_bytes`: of memory that it has taken and not given back.
+  void end(size_t number, int64_t left_bytes);
+
+  const std::vector<OperatorCost>& costs() const { return costs_; }
+  void clear();
+
+ private:
+  std::mutex mutex_;
+  OperatorCost next_;
+  std::vector<const void*> touched_;
+  std::vector<OperatorCost> costs_;
+};
+
+}  // namespace dptrain

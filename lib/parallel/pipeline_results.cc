@@ -1,0 +1,165 @@
+// What a pipeline has come to: scores of test samples, the whole model's state, how its stages have spent their time.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "parallel/joined_state.h"
+#include "parallel/pipeline_strategy.h"
+#include "parallel/world_results.h"
+
+namespace dptrain::parallel {
+namespace {
+
+/// Blocks that a pipeline evaluates between two looks at whether to stop, by stage: the more, the less of its time is
+/// spent on filling and emptying it.
+constexpr int kBlocksOfStage = 4;
+
+}  // namespace
+
+bool PipelineStrategy::any_process(bool own) {
+  if (!team().spans_processes()) return own;
+  bool any = false;
+  team().run("evaluation", [&](int rank) {
+    const bool some = any_rank(team().host_communicator(rank), own);
+    if (rank == 0) any = some;
+  });
+  return any;
+}
+
+std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
+  const int64_t size = evaluation_samples(dataset);
+  const int64_t blocks = (dataset.samples() + size - 1) / size, at_once = int64_t{kBlocksOfStage} * world_size();
+  team().run("evaluation", [&](int rank) {
+    share_weights(rank);
+    swap_average(rank);
+  });
+  std::vector<std::vector<StepResults>> of_ranks(static_cast<size_t>(ranks()));
+  bool complete = true;
+  for (int64_t first = 0; first < blocks && complete; first += at_once) {
+    complete = !any_process(stopped());
+    if (!complete) break;
+    team().run("evaluation", [&](int rank) {
+      std::vector<PipelineStage::Block> own;
+      for (int64_t b = first + replica_of(rank); b < std::min(first + at_once, blocks); b += replicas_)
+        own.push_back({.begin = b * size, .end = std::min((b + 1) * size, dataset.samples())});
+      std::ranges::move(stage(rank).evaluate(dataset, own), std::back_inserter(of_ranks[static_cast<size_t>(rank)]));
+    });
+  }
+  team().run("evaluation", [&](int rank) { swap_average(rank); });
+  if (!complete) return std::nullopt;
+  return total(in_order(std::move(of_ranks)));
+}
+
+std::vector<StepResults> PipelineStrategy::in_order(std::vector<std::vector<StepResults>> of_ranks) {
+  if (team().spans_processes()) {
+    std::vector<std::vector<StepResults>> of_world;
+    team().run("evaluation", [&](int rank) {
+      auto all = parallel::gather_results(team().host_communicator(rank), of_ranks[static_cast<size_t>(rank)]);
+      if (team().is_first(rank)) of_world = std::move(all);
+    });
+    if (first_rank() == 0) of_ranks = std::move(of_world);
+  }
+  // A replica has taken every so many-th block, and its last stage alone knows what they have come out as.
+  std::vector<StepResults> results;
+  size_t most = 0;
+  for (const auto& of_rank : of_ranks) most = std::max(most, of_rank.size());
+  for (size_t i = 0; i < most; ++i)
+    for (auto& of_rank : of_ranks)
+      if (i < of_rank.size()) results.push_back(std::move(of_rank[i]));
+  return results;
+}
+
+TrainingState PipelineStrategy::joined(bool everywhere, const std::function<TrainingState(Replica&)>& state_of) {
+  const bool is_first = first_rank() == 0;
+  std::vector<PartState> parts(static_cast<size_t>(stages()));
+  std::vector<bool> present(parts.size());
+  for (int rank = 0; rank < std::min(ranks(), stages()); ++rank)
+    present[static_cast<size_t>(stage_of(rank))] = is_first || everywhere;
+  team().run("reading the training's state", [&](int rank) {
+    make_room(rank);
+    // No two of these have the same stage.
+    if (rank >= stages()) return;
+    Communicator& messages = team().host_communicator(rank);
+    PartState& own = parts[static_cast<size_t>(stage_of(rank))];
+    const bool is_sent = !is_first && replica_of(rank) == 0;
+    if (!is_first && !is_sent && !everywhere) return;
+    own = PartState::of(replica(rank).model(), state_of(replica(rank)));
+    if (is_sent) send_part_state(messages, own, 0);
+    if (!team().is_first(rank)) return;
+    for (int other = ranks(); other < stages(); ++other)
+      parts[static_cast<size_t>(other)] = receive_part_state(messages, other);
+  });
+  std::vector<PartState> whole;
+  for (size_t s = 0; s < parts.size(); ++s)
+    if (is_first || present[s]) whole.push_back(std::move(parts[s]));
+  return whole.empty() ? TrainingState() : joined_state(std::move(whole));
+}
+
+std::vector<nn::NamedValues> PipelineStrategy::state_dict() {
+  return joined(true,
+                [](Replica& part) {
+                  return TrainingState{
+                      .model = nn::state_dict(part.model()), .optimizer = {}, .average = {}, .loss_scale = {}};
+                })
+      .model;
+}
+
+TrainingState PipelineStrategy::training_state() {
+  return joined(false, [](Replica& part) { return part.training_state(); });
+}
+
+std::optional<double> PipelineStrategy::statistics_spread() {
+  if (replicas_ == 1) return std::nullopt;
+  std::vector<RunningValues> by_rank = running_values(), by_replica(static_cast<size_t>(replicas_));
+  for (size_t world_rank = 0; world_rank < by_rank.size(); ++world_rank)
+    std::ranges::move(by_rank[world_rank], std::back_inserter(by_replica[world_rank / static_cast<size_t>(stages())]));
+  return parallel::statistics_spread(by_replica);
+}
+
+std::vector<StageTimes> PipelineStrategy::take_times_of_all() {
+  std::vector<StageTimes> times;
+  for (int rank = 0; rank < ranks(); ++rank) times.push_back(stage(rank).take_times());
+  if (!team().spans_processes()) return times;
+  std::vector<StageTimes> of_world;
+  team().run("gathering the stages' times", [&](int rank) {
+    const StageTimes& own = times[static_cast<size_t>(rank)];
+    const auto all = gather_numbers(team().host_communicator(rank), {own.forward_s, own.backward_s, own.waiting_s,
+                                                                     static_cast<double>(own.micro_batches)});
+    for (const std::vector<double>& of_rank : all)
+      of_world.push_back({.forward_s = of_rank[0],
+                          .backward_s = of_rank[1],
+                          .waiting_s = of_rank[2],
+                          .micro_batches = static_cast<int64_t>(of_rank[3])});
+  });
+  return of_world;
+}
+
+std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
+  PipelineFigures figures{
+      .stages = {}, .micro_batches = step_.micro_batches, .schedule = std::string(schedule_name(step_.schedule))};
+  const std::vector<StageTimes> by_rank = take_times_of_all();
+  if (by_rank.empty()) return std::nullopt;
+  std::vector<StageTimes> times(static_cast<size_t>(stages()));
+  bool measured = true;
+  for (int world_rank = 0; world_rank < world_size(); ++world_rank) {
+    times[static_cast<size_t>(world_rank % stages())] += by_rank[static_cast<size_t>(world_rank)];
+    measured &= team().kind(world_rank) == DeviceKind::cpu;
+  }
+  StageTimes all;
+  std::vector<StageSeconds> seconds(times.size(), {.forward = 1, .backward = 1});
+  const std::vector<std::string> units = unit_names(replica(0).model());
+  for (size_t s = 0; s < times.size(); ++s) {
+    figures.stages.emplace_back(units.begin() + cut_[s].begin, units.begin() + cut_[s].end);
+    const StageTimes& own = times[s];
+    all += own;
+    if (!measured || own.micro_batches == 0) continue;
+    const auto passes = static_cast<double>(own.micro_batches);
+    seconds[s] = {.forward = own.forward_s / passes, .backward = own.backward_s / passes};
+  }
+  figures.predicted_bubble = predicted_bubble(step_, seconds);
+  const double working = all.forward_s + all.backward_s, whole = working + all.waiting_s;
+  if (measured && whole > 0) figures.bubble = all.waiting_s / whole;
+  return figures;
+}
+
+}  // namespace dptrain::parallel

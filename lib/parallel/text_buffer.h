@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace dptrain::parallel {
+
+/// A text's bytes as a collective or a message sees them.
+inline CommBuffer text_buffer(std::string& text) {
+  return {.data = text.data(), .elements = static_cast<int64_t>(text.size()), .dtype = DType::u8};
+}
+
+}  // namespace dptrain::parallel

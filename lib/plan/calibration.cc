@@ -1,0 +1,51 @@
+#include "plan/calibration.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+
+namespace dptrain::plan {
+
+MeasuredStep read_measured_step(const std::filesystem::path& run) {
+  const std::filesystem::path path = run / "metrics.jsonl";
+  std::ifstream file(path);
+  if (!file)
+    throw Error(ExitCode::missing_file, Mistake{.where = run.string(),
+                                                .expected = "expected a run directory with metrics.jsonl",
+                                                .got = "none",
+                                                .advice = "name one that dptrain train has written"});
+  std::string last;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty()) last = line;
+  try {
+    const auto metrics = nlohmann::json::parse(last);
+    const auto &train = metrics.at("train"), &time = metrics.at("time");
+    const auto seconds = [](const auto& part, const char* key) { return part.at(key).template get<double>(); };
+    const double steps = seconds(train, "samples") / seconds(metrics, "global_batch");
+    return {.compute_s = (seconds(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
+            .step_s = seconds(train, "seconds") / steps};
+  } catch (const nlohmann::json::exception& damage) {
+    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                            .expected = "expected an epoch that dptrain has written",
+                                            .got = damage.what(),
+                                            .advice = "name a run that has trained an epoch"});
+  }
+}
+
+Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_run) {
+  double computed = 0;
+  for (const PlannedRank& rank : of_run.step.ranks)
+    for (const OperatorCost& cost : rank.operators)
+      computed += operator_seconds(cost, of_run.figures, of_run.precision);
+  computed /= static_cast<double>(of_run.step.ranks.size());
+  StepTimesRequest request = of_run;
+  request.calibration = {.compute_factor = measured.compute_s / computed, .host_s = 0};
+  Calibration calibration = request.calibration;
+  calibration.host_s = std::max(0.0, measured.step_s - step_times(request).step_s);
+  return calibration;
+}
+
+}  // namespace dptrain::plan

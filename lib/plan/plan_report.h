@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plan/planned_step.h"
+#include "plan/step_times.h"
+
+namespace dptrain::plan {
+
+/// What `dptrain plan` prints.
+struct PlanReport {
+  std::string run;
+  std::string strategy;
+  std::string devices;  ///< as they were asked for
+  int hosts = 1;
+  PlannedStep step;
+  std::optional<StepTimes> times;  ///< where the devices' figures are known
+  std::string figures_source;      ///< of the times
+
+  /// Tables of memory, operators and messages, and the step's time.
+  std::string text() const;
+  /// One document; docs/plan.schema.json is its schema.
+  std::string json() const;
+};
+
+}  // namespace dptrain::plan

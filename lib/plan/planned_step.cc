@@ -1,0 +1,140 @@
+#include "plan/planned_step.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+
+namespace dptrain::plan {
+namespace {
+
+/// So many steps show the most memory. The second is told of, which is of the first one's samples: a GPU records the
+/// second step of a size, and replays it from then on.
+constexpr int64_t kSteps = 5;
+constexpr int64_t kToldStep = 2;
+
+/// NCCL's all-reduces are a part of what GPUs record; see make_communicators.
+bool records_sums(const StepRequest& request) {
+  const auto& team = request.context.team;
+  std::set<int> gpus;
+  for (const DeviceId& id : team.devices)
+    if (id.kind == DeviceKind::cuda) gpus.insert(id.index);
+  const bool is_one_process = request.world_size == static_cast<int>(team.devices.size());
+  return gpus.size() == team.devices.size() && gpus.size() > 1 && is_one_process && !team.deterministic && !team.links;
+}
+
+/// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
+BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions options, int64_t batch_samples) {
+  const size_t parts = options.devices.size();
+  const BatchSplit whole = options.split ? *options.split : BatchSplit::even(static_cast<int>(parts));
+  options.batch_size = batch_samples;
+  if (request.world_size == static_cast<int>(request.context.team.devices.size())) return options;
+  options.batch_size = whole.range(static_cast<int>(parts) - 1, batch_samples).second;
+  std::vector<int64_t> weights = whole.weights();
+  weights.resize(parts);
+  options.split = BatchSplit(weights);
+  options.parts_of_processes.clear();
+  return options;
+}
+
+/// The batches of a training, as many alive at once as there are in one: those that the strategy has been given, and
+/// those that are loaded ahead.
+class Batches {
+ public:
+  Batches(const std::shared_ptr<const Dataset>& data, const BatchLoaderOptions& options, int given)
+      : loader_(data, options), whole_(std::min(options.batch_size, data->samples())), given_(given) {}
+
+  int64_t epoch() const { return epoch_; }
+
+  /// The next one; what was returned before has to be let go of.
+  std::shared_ptr<const Batch> next() {
+    if (!alive_.empty()) alive_.pop_front();
+    fill();
+    if (alive_.empty()) {
+      loader_.start_epoch(++epoch_);
+      fill();
+    }
+    loader_.wait_until_full();
+    return alive_.front();
+  }
+
+ private:
+  void fill() {
+    while (epoch_ > 0 && alive_.size() < static_cast<size_t>(given_)) {
+      std::shared_ptr<const Batch> batch = loader_.next();
+      // A short one at an epoch's end is no larger than others.
+      if (batch == nullptr || batch->samples < whole_) return;
+      alive_.push_back(std::move(batch));
+    }
+  }
+
+  BatchLoader loader_;
+  int64_t whole_;
+  int given_;
+  int64_t epoch_ = 0;
+  std::deque<std::shared_ptr<const Batch>> alive_;
+};
+
+}  // namespace
+
+double PlannedRank::flops() const {
+  return std::accumulate(operators.begin(), operators.end(), 0.0,
+                         [](double sum, const OperatorCost& cost) { return sum + cost.flops; });
+}
+
+PlannedStep plan_step(const StepRequest& request) {
+  const size_t ranks = request.context.team.devices.size();
+  DPTRAIN_CHECK(ranks > 0 && static_cast<int>(ranks) <= request.world_size, "{} devices in a world of {}", ranks,
+                request.world_size);
+  std::vector<CallLog> calls(ranks);
+  parallel::StrategyContext context = request.context;
+  context.team.logged =
+      LoggedWorld{.ranks = request.world_size, .can_be_recorded = records_sums(request), .calls = &calls};
+  const auto strategy = request.make(context);
+  const BatchLoaderOptions loaded = request.loader(*strategy);
+  const int64_t samples = request.data->samples(), batch_samples = std::min(loaded.batch_size, samples);
+  Batches batches(request.data, of_ranks_there(request, loaded, batch_samples), context.replica.steps_in_flight);
+
+  PlannedStep plan{.world_size = request.world_size,
+                   .batch_samples = batch_samples,
+                   .steps_per_epoch = (samples + batch_samples - 1) / batch_samples,
+                   .ranks = {},
+                   .store = {}};
+  plan.ranks.resize(ranks);
+  for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
+  std::shared_ptr<const Batch> batch;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    if (step != kToldStep) {
+      batch.reset();
+      batch = batches.next();
+    }
+    for (size_t r = 0; r < ranks; ++r) {
+      strategy->device(static_cast<int>(r)).operator_log()->clear();
+      calls[r].clear();
+    }
+    strategy->train_step(batch, {.step = step, .epoch = batches.epoch(), .learning_rate = 1});
+    strategy->take_scores(true);
+    for (size_t r = 0; r < ranks; ++r) {
+      const auto rank = static_cast<int>(r);
+      const parallel::RankCosts costs = strategy->take_costs(rank);
+      PlannedRank& planned = plan.ranks[r];
+      if (costs.peak_bytes > planned.peak_bytes) {
+        planned.peak_bytes = costs.peak_bytes;
+        planned.memory_at_peak = costs.memory_at_peak;
+      }
+      if (step != kToldStep) continue;
+      planned.device = strategy->device(rank).id();
+      planned.samples = costs.samples;
+      planned.sent = costs.communication;
+      planned.operators = strategy->device(rank).operator_log()->costs();
+      planned.calls = calls[r];
+    }
+  }
+  plan.store = strategy->store();
+  return plan;
+}
+
+}  // namespace dptrain::plan

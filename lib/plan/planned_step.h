@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/meta_communicator.h"
+#include "data/batch_loader.h"
+#include "device/operator_log.h"
+#include "parallel/strategy.h"
+
+namespace dptrain::plan {
+
+/// What a rank holds in training, and what it does and sends in one step.
+struct PlannedRank {
+  DeviceId device;
+  int64_t samples = 0;
+  int64_t peak_bytes = 0;
+  MemoryCounts memory_at_peak;
+  CommCounts sent;
+  std::vector<OperatorCost> operators;  ///< in order
+  CallLog calls;                        ///< in order; those of all ranks are ends of the same collectives
+
+  double flops() const;
+};
+
+struct PlannedStep {
+  int world_size = 1;
+  int64_t batch_samples = 0;
+  int64_t steps_per_epoch = 0;
+  std::vector<PlannedRank> ranks;           ///< the first of the world
+  std::optional<parallel::StoreUse> store;  ///< of `kvstore`
+};
+
+struct StepRequest {
+  /// What strategies are made from; `team.devices` are those of the world's first ranks.
+  parallel::StrategyContext context;
+  std::function<std::unique_ptr<parallel::Strategy>(const parallel::StrategyContext&)> make;
+  std::shared_ptr<const Dataset> data;
+  /// How its batches are loaded; asked once.
+  std::function<BatchLoaderOptions(parallel::Strategy&)> loader;
+  int world_size = 1;
+};
+
+/// Runs some steps of the strategy itself over devices that compute nothing, of which no more than the list names are
+/// made: of a larger world the first ranks stand for all. Blocks for as long as the operators take to be logged, which
+/// is milliseconds a step. Throws 78 for what plans don't cover: a strategy whose ranks send each other messages.
+PlannedStep plan_step(const StepRequest& request);
+
+}  // namespace dptrain::plan

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/cluster.h"
+#include "plan/device_figures.h"
+#include "plan/planned_step.h"
+
+namespace dptrain::plan {
+
+/// What a rank's step takes, in seconds.
+struct RankTimes {
+  double compute_s = 0;       ///< operators, the optimizer's included
+  double exposed_comm_s = 0;  ///< that it waits for others
+};
+
+struct StepTimes {
+  double step_s = 0;  ///< until the last rank is done
+  double comm_s = 0;  ///< of all calls on their links, hidden or not
+  double host_s = 0;  ///< that is neither
+  std::vector<RankTimes> ranks;
+};
+
+struct StepTimesRequest {
+  const PlannedStep& step;
+  const DeviceFigures& figures;
+  Precision precision = Precision::fp32;
+  Calibration calibration = {};
+  CallTimes& calls;
+};
+
+/// Plays a step: each rank computes its operators in order; a collective begins once all ranks have started it and the
+/// one before is over, and whoever waits for it goes on when it ends.
+StepTimes step_times(const StepTimesRequest& request);
+
+}  // namespace dptrain::plan

@@ -1,0 +1,116 @@
+// `dptrain plan`: what a training then shows, without one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+using testing::Arguments;
+using testing::Finished;
+
+class PlanTest : public testing::CommandTest {
+ protected:
+  static Arguments plan(const Arguments& more = {}) {
+    Arguments arguments = {"plan", "--config", "digits.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  json planned(Arguments more = {}) const {
+    more.emplace_back("--json");
+    const Finished finished = run(plan(more));
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    const json document = json::parse(finished.out);
+    EXPECT_EQ(violations("plan.schema.json", document), Arguments());
+    return document;
+  }
+};
+
+TEST_F(PlanTest, SaysWhatTrainingMeasures) {
+  train("run", {"epochs=3"});
+  const auto epochs = json_lines("run/metrics.jsonl");
+  const json document = planned();
+  EXPECT_EQ(document["steps_per_epoch"], 5);
+  for (size_t r = 0; r < 2; ++r) {
+    const json& rank = document["ranks"][r];
+    // Of one rank's step times five, summed over ranks.
+    EXPECT_EQ(5 * (document["ranks"][0]["comm"]["bytes"].get<int64_t>() +
+                   document["ranks"][1]["comm"]["bytes"].get<int64_t>()),
+              epochs[0]["comm"]["bytes"]);
+    int64_t peak_bytes = 0;
+    for (const json& epoch : epochs)
+      peak_bytes = std::max(peak_bytes, epoch["devices"][r]["peak_bytes"].get<int64_t>());
+    EXPECT_EQ(rank["peak_bytes"], peak_bytes);
+    for (const char* purpose : {"weights", "gradients", "optimizer"})
+      EXPECT_EQ(rank["memory"][purpose], epochs[0]["devices"][r]["memory"][purpose]) << purpose;
+  }
+  EXPECT_TRUE(document["time"].is_null()) << "nothing says how fast these workers are";
+}
+
+TEST_F(PlanTest, PrintsTables) {
+  const Finished finished = run(plan());
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  for (const char* words : {"ddp on cpu:0, cpu:1, 64 samples a step", "conv2d backward", "all_reduce f32", "no times"})
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in:\n" << finished.out;
+  EXPECT_FALSE(exists("runs"));
+}
+
+TEST_F(PlanTest, NeedsNoneOfTheDevices) {
+  const json document = planned({"--devices", "16xh200", "--set", "batch_size=64"});
+  EXPECT_EQ(document["world_size"], 16);
+  EXPECT_EQ(document["ranks"].size(), 16u);
+  EXPECT_EQ(document["ranks"][0]["samples"], 4);
+  EXPECT_GT(document["time"]["step_s"], 0);
+}
+
+TEST_F(PlanTest, OfManyHostsTheFirstStandsForAll) {
+  folder_.write("links.yaml", "hosts: {devices: 8, latency_us: 5, gbps: 100}\n");
+  const json slow = planned({"--devices", "64xh200", "--links", "links.yaml", "--set", "batch_size=64"});
+  EXPECT_EQ(slow["world_size"], 64);
+  EXPECT_EQ(slow["hosts"], 8);
+  EXPECT_EQ(slow["ranks"].size(), 8u);
+  folder_.write("links.yaml", "hosts: {devices: 8, latency_us: 5, gbps: 400}\n");
+  const json fast = planned({"--devices", "64xh200", "--links", "links.yaml", "--set", "batch_size=64"});
+  EXPECT_GT(slow["time"]["comm_s"], fast["time"]["comm_s"]);
+}
+
+TEST_F(PlanTest, IsCalibratedByARun) {
+  train("run", {"devices=cpu:0", "strategy=single"});
+  const json metrics = last_metrics("run");
+  const json document = planned({"--devices", "cpu:0", "--set", "strategy=single", "--calibrate", "run"});
+  const double computed =
+      (metrics["time"]["compute_s"].get<double>() + metrics["time"]["optimizer_s"].get<double>()) / 5;
+  EXPECT_NEAR(document["ranks"][0]["time"]["compute_s"].get<double>(), computed, 1e-6 * computed);
+  EXPECT_NEAR(document["time"]["step_s"].get<double>(), metrics["train"]["seconds"].get<double>() / 5, 1e-6 * computed);
+  // Over links that take a second a call nothing else counts.
+  const json slow = planned({"--set", "links={latency_us: 1000000}", "--calibrate", "run"});
+  EXPECT_GE(slow["time"]["step_s"], 2.0);
+}
+
+TEST_F(PlanTest, RefusesWhatItCannotTell) {
+  expect_refused(plan({"--devices", "16xh300"}), 78, {"--devices", "h200", "'16xh300'"});
+  expect_refused(plan({"--devices", "0xh200"}), 78, {"--devices", "'0xh200'"});
+  expect_refused(plan({"--devices", "4xcpu", "--set", "strategy={name: model_parallel, stages: [2, 2, 1, 1]}"}), 78,
+                 {"pipelines are not in this version", "model_parallel"});
+  expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
+  expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_sync}"}), 78, {"a store on servers"});
+  expect_refused(plan({"--set", "shards=4"}), 78, {"logical shards are not in this version"});
+  expect_refused(plan({"--set", "split=auto"}), 78, {"measures no devices"});
+  expect_refused(plan({"--calibrate", "nowhere"}), 66, {"nowhere", "a run directory"});
+  expect_refused(plan({"--links", "nowhere.yaml"}), 66, {"nowhere.yaml"});
+  folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
+  expect_refused(plan({"--links", "links.yaml"}), 78, {"hosts need a number of devices", "16xh200"});
+  expect_refused(
+      plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),
+      78, {"expected inside: none", "data_parallel"});
+  folder_.write("wrong.yaml", "hosts: {devices: 8, gbps: 100, latency: 3}\n");
+  expect_refused(plan({"--links", "wrong.yaml", "--devices", "16xh200"}), 78, {"latency", "latency_us"});
+  expect_refused(plan({"--set", "memory_limit=1000000"}), 71, {"limit of 1000000"});
+}
+
+}  // namespace
+}  // namespace dptrain

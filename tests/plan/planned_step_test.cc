@@ -1,0 +1,134 @@
+// A plan says what training then measures: the same bytes of memory by purpose, the same messages.
+#include "plan/planned_step.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <ostream>
+
+#include "plan/planned_of.h"
+
+namespace dptrain {
+namespace {
+
+using testing::experiment_of_lines;
+using testing::planned_of;
+
+constexpr int64_t kSteps = 8;
+
+/// What each rank of a training of some steps has cost.
+std::vector<parallel::RankCosts> measured(const train::Experiment& experiment, const Datasets& data) {
+  const auto strategy = experiment.strategy.make(train::strategy_context(experiment, *data.train));
+  BatchLoader loader(data.train, train::loader_options(experiment, *strategy));
+  std::vector<parallel::RankCosts> costs(static_cast<size_t>(strategy->ranks()));
+  loader.start_epoch(1);
+  for (int rank = 0; rank < strategy->ranks(); ++rank) strategy->take_costs(rank);
+  // As a training that computes longer than it loads: it has given what it may, and the loader is ahead as far as it
+  // goes.
+  std::deque<std::shared_ptr<const Batch>> given;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    while (static_cast<int>(given.size()) < experiment.steps_in_flight) given.push_back(loader.next());
+    loader.wait_until_full();
+    strategy->train_step(given.front(), {.step = step, .epoch = 1, .learning_rate = 0.01});
+    strategy->take_scores(true);
+    given.pop_front();
+  }
+  for (int rank = 0; rank < strategy->ranks(); ++rank) costs[static_cast<size_t>(rank)] += strategy->take_costs(rank);
+  return costs;
+}
+
+const std::string kLeNet =
+    "model: lenet\ndataset: {name: synthetic, shape: [1, 28, 28], samples: 320}\nbatch_size: 32\n";
+const std::string kResNet =
+    "model: resnet18\ndataset: {name: synthetic, shape: [1, 16, 16], samples: 36}\nbatch_size: 4\n";
+const std::string kPyramidNet =
+    "model: {name: pyramidnet, alpha: 12, depth: 3, blocks: 1}\n"
+    "dataset: {name: synthetic, shape: [3, 32, 32], samples: 80}\nbatch_size: 8\n";
+const std::string kBert =
+    "model: {name: bert, vocab: 60, hidden: 32, layers: 2, heads: 2, seq: 24}\n"
+    "dataset: {name: synthetic, samples: 80}\nbatch_size: 8\noptimizer: adamw\n";
+
+struct Row {
+  std::string name;
+  std::string model;
+  std::string rest;
+};
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+class PlannedStepTest : public ::testing::TestWithParam<Row> {};
+
+TEST_P(PlannedStepTest, HoldsAndSendsWhatTrainingDoes) {
+  const train::Experiment experiment = experiment_of_lines(
+      GetParam().model + "threads: 1\nlearning_rate: 0.01\nepochs: 1\nprecision: fp32\n" + GetParam().rest);
+  const Datasets data = experiment.dataset.open();
+  const plan::PlannedStep plan = planned_of(experiment, data);
+  const std::vector<parallel::RankCosts> costs = measured(experiment, data);
+  ASSERT_EQ(plan.ranks.size(), costs.size());
+  EXPECT_EQ(plan.batch_samples, experiment.batch_size);
+  for (size_t r = 0; r < costs.size(); ++r) {
+    SCOPED_TRACE(fmt::format("rank {}", r));
+    EXPECT_EQ(kSteps * plan.ranks[r].sent.bytes, costs[r].communication.bytes);
+    EXPECT_EQ(kSteps * plan.ranks[r].sent.collectives, costs[r].communication.collectives);
+    EXPECT_EQ(kSteps * plan.ranks[r].samples, costs[r].samples);
+    EXPECT_EQ(plan.ranks[r].peak_bytes, costs[r].peak_bytes);
+    for (const MemoryPurpose purpose : kMemoryPurposes)
+      EXPECT_EQ(plan.ranks[r].memory_at_peak[purpose], costs[r].memory_at_peak[purpose])
+          << memory_purpose_name(purpose);
+  }
+}
+
+std::string on(int devices, const std::string& strategy) {
+  return fmt::format("devices: cpu:0-{}\nstrategy: {}\n", devices - 1, strategy);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PlannedStepTest,
+    ::testing::Values(
+        Row{"lenet_single", kLeNet, "devices: cpu:0\n"}, Row{"resnet_single", kResNet, "devices: cpu:0\n"},
+        Row{"pyramidnet_single", kPyramidNet, "devices: cpu:0\n"}, Row{"bert_single", kBert, "devices: cpu:0\n"},
+        Row{"lenet_ddp", kLeNet, on(2, "ddp")}, Row{"resnet_ddp", kResNet, on(2, "ddp")},
+        Row{"pyramidnet_ddp", kPyramidNet, on(3, "ddp")}, Row{"bert_ddp", kBert, on(2, "ddp")},
+        Row{"resnet_no_overlap", kResNet, on(2, "{name: ddp, overlap: false, bucket_mb: 5}")},
+        Row{"lenet_sharded_optimizer", kLeNet + "clip_norm: 1.0\n", on(3, "{name: ddp, shard_optimizer: true}")},
+        Row{"lenet_bf16_compressed", kLeNet, on(2, "{name: ddp, compress: bf16}")},
+        Row{"lenet_power_sgd", kLeNet, on(2, "{name: ddp, compress: {name: powersgd, rank: 2}}")},
+        Row{"lenet_two_bit", kLeNet, on(2, "{name: ddp, compress: two_bit}")},
+        Row{"resnet_sync_statistics", kResNet, on(2, "ddp") + "batch_norm: sync\n"},
+        Row{"lenet_data_parallel", kLeNet, on(2, "data_parallel")},
+        Row{"bert_data_parallel", kBert, on(2, "{name: data_parallel, output_device: 1}")},
+        Row{"resnet_data_parallel", kResNet, on(3, "{name: data_parallel, criterion: parallel}")},
+        Row{"lenet_kvstore", kLeNet, on(2, "kvstore")}, Row{"bert_kvstore", kBert, on(3, "kvstore")},
+        Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},
+        Row{"lenet_uneven", kLeNet, on(2, "ddp") + "split: [0.7, 0.3]\naccumulate: 2\n"},
+        Row{"lenet_ema", kLeNet + "ema: 0.9\n", on(2, "ddp")},
+        Row{"resnet_steps_in_flight_1", kResNet + "steps_in_flight: 1\n", on(2, "ddp")}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(PlannedStep, CountsProductsOfAllThreePasses) {
+  // A linear layer of 784 to 10 over 32 rows: forward and the weights' gradient; nobody needs that of the pixels.
+  const train::Experiment experiment = experiment_of_lines(
+      "model: {layers: [flatten, linear: classes]}\n"
+      "dataset: {name: synthetic, shape: [1, 28, 28], samples: 320}\n"
+      "batch_size: 32\nlearning_rate: 0.1\nepochs: 1\ndevices: cpu:0\n");
+  const plan::PlannedStep plan = planned_of(experiment, experiment.dataset.open());
+  EXPECT_EQ(plan.ranks[0].flops(), 2 * 2.0 * 32 * 784 * 10);
+}
+
+TEST(PlannedStep, OfALargeWorldMakesNoMoreThanTheDevicesListed) {
+  const train::Experiment experiment =
+      experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" + on(2, "ddp"));
+  const Datasets data = experiment.dataset.open();
+  const plan::PlannedStep plan = planned_of(experiment, data, 32);
+  EXPECT_EQ(plan.world_size, 32);
+  ASSERT_EQ(plan.ranks.size(), 2u);
+  EXPECT_EQ(plan.ranks[0].samples, 1);
+  const int64_t gradients = plan.ranks[0].memory_at_peak[MemoryPurpose::weights];
+  // Of 2 (N - 1) S bytes in all a rank sends its 32nd part.
+  EXPECT_NEAR(static_cast<double>(plan.ranks[0].sent.bytes), 2.0 * 31 / 32 * static_cast<double>(gradients), 1000);
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,165 @@
+#include "plan/step_times.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+
+namespace dptrain {
+namespace {
+
+using plan::CallTimes;
+using plan::DeviceFigures;
+using plan::PlannedRank;
+using plan::PlannedStep;
+
+/// A second for each unit of 1 flop, or byte; calls of B bytes take a second and B seconds.
+DeviceFigures unit_figures() {
+  return {.name = "unit",
+          .fp32_flops = 2,  // half of which products reach
+          .memory_bytes_per_s = 1e9,
+          .inside = {.latency_s = 1, .bytes_per_s = 1},
+          .source = "a test"};
+}
+
+LoggedCall call_of(CommKind kind, int64_t elements, size_t started, size_t awaited, int ranks = 2) {
+  const CommBuffer buffer{.elements = elements, .dtype = DType::u8};
+  return {.call = {.kind = kind, .in = buffer, .out = buffer},
+          .ranks = ranks,
+          .started_after = started,
+          .awaited_after = awaited};
+}
+
+/// Ranks that compute these seconds, operator by operator, and make these calls.
+PlannedStep step_of(const std::vector<std::vector<double>>& seconds, const CallLog& calls) {
+  PlannedStep step{.world_size = static_cast<int>(seconds.size()), .batch_samples = 1, .ranks = {}, .store = {}};
+  for (const auto& of_rank : seconds) {
+    PlannedRank rank;
+    for (const double each : of_rank) rank.operators.push_back({.name = "linear", .flops = each});
+    rank.calls = calls;
+    step.ranks.push_back(rank);
+  }
+  return step;
+}
+
+plan::StepTimes times_of(const PlannedStep& step, const plan::Calibration& calibration = {}) {
+  const DeviceFigures figures = unit_figures();
+  CallTimes calls({.world = WorldShape({static_cast<int>(step.ranks.size())}), .devices = {}, .figures = figures});
+  return plan::step_times({.step = step, .figures = figures, .calibration = calibration, .calls = calls});
+}
+
+// Two ranks' all-reduce of B bytes: two rounds, and 2 (N - 1) / N B = B bytes.
+constexpr double all_reduce_s(double bytes) { return 2 + bytes; }
+
+TEST(StepTimes, ComputeAloneTakesAsLongAsItsOperators) {
+  const auto times = times_of(step_of({{3, 4}}, {}));
+  EXPECT_DOUBLE_EQ(times.step_s, 7);
+  EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 0);
+}
+
+TEST(StepTimes, WhatIsAwaitedAtOnceIsExposedWhole) {
+  const auto times = times_of(step_of({{3, 4}, {3, 4}}, {call_of(CommKind::all_reduce, 8, 1, 1)}));
+  EXPECT_DOUBLE_EQ(times.comm_s, all_reduce_s(8));
+  EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, all_reduce_s(8));
+  EXPECT_DOUBLE_EQ(times.step_s, 7 + all_reduce_s(8));
+}
+
+TEST(StepTimes, ACallHidesBehindWhatIsComputedMeanwhile) {
+  const auto times = times_of(step_of({{3, 4, 5}, {3, 4, 5}}, {call_of(CommKind::all_reduce, 4, 1, 2)}));
+  // Six seconds, four of which the second operator hides.
+  EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 2);
+  EXPECT_DOUBLE_EQ(times.step_s, 14);
+}
+
+TEST(StepTimes, CallsFollowOnEachOther) {
+  // Both are started early; the second begins when the first has ended, at 1 + 12.
+  const auto times = times_of(step_of(
+      {{1, 1, 1}, {1, 1, 1}}, {call_of(CommKind::all_reduce, 10, 1, 3), call_of(CommKind::all_reduce, 10, 2, 3)}));
+  EXPECT_DOUBLE_EQ(times.step_s, 1 + 2 * all_reduce_s(10));
+}
+
+TEST(StepTimes, ACollectiveWaitsForTheSlowestRank) {
+  const auto times = times_of(step_of({{1, 1}, {10, 1}}, {call_of(CommKind::all_reduce, 0, 1, 1)}));
+  EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 9 + all_reduce_s(0));
+  EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, all_reduce_s(0));
+  EXPECT_DOUBLE_EQ(times.step_s, 11 + all_reduce_s(0));
+}
+
+TEST(StepTimes, AreScaledByACalibration) {
+  const auto times = times_of(step_of({{3, 4}}, {}), {.compute_factor = 2, .host_s = 0.5});
+  EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 14);
+  EXPECT_DOUBLE_EQ(times.step_s, 14.5);
+}
+
+double seconds_of(const CallTimes::Options& options, const LoggedCall& call) {
+  CallTimes times(options);
+  const std::vector<const LoggedCall*> ranks(
+      static_cast<size_t>(std::min(call.ranks, options.world.ranks_of(0).size())), &call);
+  return times.seconds(ranks);
+}
+
+TEST(CallTimes, OverLinksOfTheConfigurationAreWhatTrainingIsHeldTo) {
+  const DeviceFigures figures = unit_figures();
+  const LinkSpec links{.all = {.latency_s = 0.5, .bytes_per_s = 10}, .pairs = {}};
+  const std::vector<DeviceId> devices = {{DeviceKind::cpu, 0}, {DeviceKind::cpu, 1}, {DeviceKind::cpu, 2}};
+  const LoggedCall call = call_of(CommKind::all_reduce, 30, 0, 0, 3);
+  // A ring: four steps of a third each.
+  EXPECT_DOUBLE_EQ(seconds_of({.world = WorldShape({3}), .devices = devices, .figures = figures, .links = links}, call),
+                   4 * (0.5 + 1));
+}
+
+TEST(CallTimes, BetweenHostsAreThoseOfTheExchange) {
+  const DeviceFigures figures = unit_figures();
+  const plan::HostLinks hosts{.devices = 2, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}};
+  constexpr int kHosts = 4;
+  const LoggedCall call = call_of(CommKind::all_reduce, 4'000'000, 0, 0, 2 * kHosts);
+  // Two rounds, in each of which three quarters leave a host; bytes of its two devices are added up before.
+  LoggedCall f32 = call;
+  f32.call.in.dtype = f32.call.out.dtype = DType::f32;
+  EXPECT_NEAR(seconds_of({.world = WorldShape({2, 2, 2, 2}), .devices = {}, .figures = figures, .hosts = hosts}, f32),
+              2 * (0.5 + 0.75 * 16), 1e-3);
+}
+
+TEST(CallTimes, OfMoreHostsTakeLonger) {
+  const DeviceFigures figures = unit_figures();
+  const plan::HostLinks hosts{.devices = 8, .link = {.latency_s = 1e-6, .bytes_per_s = 1e9}, .message_s = 1e-6};
+  double before = 0;
+  for (const int count : {2, 16, 512}) {
+    LoggedCall call = call_of(CommKind::all_reduce, 1'000'000, 0, 0, 8 * count);
+    call.call.in.dtype = call.call.out.dtype = DType::f32;
+    const double seconds = seconds_of({.world = WorldShape(std::vector<int>(static_cast<size_t>(count), 8)),
+                                       .devices = {},
+                                       .figures = figures,
+                                       .hosts = hosts},
+                                      call);
+    EXPECT_GT(seconds, before) << count;
+    before = seconds;
+  }
+}
+
+TEST(OperatorSeconds, AreThoseOfProductsOrOfMemory) {
+  const DeviceFigures& h200 = *plan::find_device("h200");
+  const OperatorCost product{.name = "linear", .flops = 1e12, .bytes = 1000};
+  EXPECT_NEAR(
+      plan::operator_seconds(product, h200, Precision::fp32) / plan::operator_seconds(product, h200, Precision::bf16),
+      989.4 / 67, 1e-9);
+  const OperatorCost pass{.name = "add", .flops = 0, .bytes = 4'800'000'000};
+  EXPECT_NEAR(plan::operator_seconds(pass, h200, Precision::fp32), 1e-3 / 0.8, 1e-9);
+  EXPECT_EQ(plan::operator_seconds({.name = "tanh", .bytes = 1}, h200, Precision::fp32), h200.operator_s);
+}
+
+TEST(CountedDevices, AreANumberOfAKind) {
+  const auto counted = plan::parse_counted_devices("16xh200", "--devices");
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->count, 16);
+  EXPECT_EQ(counted->figures->name, "h200");
+  for (const char* list : {"cpu:0-3", "auto", "cuda:0,cuda:1", "16"})
+    EXPECT_FALSE(plan::parse_counted_devices(list, "--devices")) << list;
+  for (const char* wrong : {"0xh200", "4097xh200", "2xh300", "99999999999xcpu"})
+    testing::expect_error(ExitCode::config, {"--devices", wrong, "h200"},
+                          [&] { plan::parse_counted_devices(wrong, "--devices"); });
+  EXPECT_EQ(plan::find_gpu("NVIDIA H200")->name, "h200");
+  EXPECT_EQ(plan::find_gpu("NVIDIA GeForce"), nullptr);
+}
+
+}  // namespace
+}  // namespace dptrain

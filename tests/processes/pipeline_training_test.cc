@@ -1,0 +1,93 @@
+// Pipelines whose stages lie in several processes train as one process with all their devices does: the same losses,
+// the same bits.
+#include "processes/job_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+class PipelineParityTest : public JobParityTest {};
+class PipelineTrainingTest : public JobTrainingTest {};
+
+TEST_P(PipelineParityTest, EndsInTheBitsOfOneProcess) { expect_bits_of_one_process(); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, PipelineParityTest,
+    ::testing::Values(Way{"pipeline", "lenet_ddp_2cpu", {1, 1}, strategy(kLenetStages)},
+                      Way{"pipeline_gpipe",
+                          "lenet_ddp_2cpu",
+                          {2, 1},
+                          strategy("{name: model_parallel, stages: [1, 1, 1], schedule: gpipe}")},
+                      Way{"pipeline_accumulate",
+                          "lenet_ddp_2cpu",
+                          {1, 2},
+                          {"--set", "strategy={name: model_parallel, stages: [1, 1, 1]}", "--set", "accumulate=2",
+                           "--set", "ema=0.9", "--set", "clip_norm=0.5"}},
+                      Way{"pipeline_bf16",
+                          "lenet_ddp_2cpu",
+                          {1, 1},
+                          {"--set", std::string("strategy=") + kLenetStages, "--set", "precision=bf16"}},
+                      Way{"pipeline_text",
+                          "bert_small_1cpu",
+                          {1, 2},
+                          {"--set", "strategy={name: model_parallel, stages: [2, 2, 1], micro_batches: 3}", "--set",
+                           "steps=3", "--set", "batch_size=12", "--set", "eval_every=0"}},
+                      Way{"hybrid", "lenet_ddp_2cpu", {2, 2}, strategy(kLenetReplicas)},
+                      Way{"hybrid_apart", "lenet_ddp_2cpu", {1, 3}, strategy(kLenetReplicas)},
+                      Way{"hybrid_logged",
+                          "lenet_ddp_2cpu",
+                          {1, 2, 1},
+                          {"--set", std::string("strategy=") + kLenetReplicas, "--set", "log_steps=true"}},
+                      Way{"hybrid_sync",
+                          "pyramidnet_small_1cpu",
+                          {1, 3},
+                          {"--set", "strategy={name: hybrid, stages: [5, 6], micro_batches: 2}", "--set",
+                           "batch_norm=sync", "--set", "batch_size=48"}}),
+    [](const ::testing::TestParamInfo<Way>& way) { return way.param.name; });
+
+TEST_F(PipelineTrainingTest, APipelineBeginsWithWeightsOfAFile) {
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages});
+  ASSERT_EQ(alone(training("first", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  settings.insert(settings.end(), {"--set", "init={from: " + run("first").string() + "}"});
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  const Launched job = launch_processes({command, command});
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+}
+
+TEST_F(PipelineTrainingTest, WeightsOfAnotherFileAreRefused) {
+  // Each process works in a folder of its own, and finds another file there; no stage is on both.
+  std::vector<Command> processes;
+  for (const std::string seed : {"1", "2"}) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--set", "seed=" + seed, "--set", "steps=1", "--set", "epochs="});
+    ASSERT_EQ(alone(training("first" + seed, "lenet_ddp_2cpu", 2, settings)).exit, 0);
+    const auto folder = run("of" + seed);
+    std::filesystem::create_directory(folder);
+    for (const auto& checkpoint : std::filesystem::directory_iterator(run("first" + seed) / "checkpoints"))
+      std::filesystem::copy(checkpoint.path() / "model.safetensors", folder);
+    Command command = {"/usr/bin/env", "-C", folder.string()};
+    settings = kLittleData;
+    settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages, "--set",
+                                     "init={from: /proc/self/cwd/model.safetensors}"});
+    const Command started = training("job", "lenet_ddp_2cpu", 1, settings);
+    command.insert(command.end(), started.begin(), started.end());
+    processes.push_back(command);
+  }
+  for (const std::string& sentence : last_sentences(launch_processes(processes), 76))
+    EXPECT_TRUE(sentence.starts_with("dptrain: weights to begin with: ")) << sentence;
+}
+
+TEST_F(PipelineTrainingTest, AStageWithoutMemoryEndsAllWithItsSentence) {
+  // The second stage has the linear layers, which alone need more.
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages, "--set", "memory_limit=1900000"});
+  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  const auto sentences = last_sentences(launch_processes({command, command}), 71);
+  EXPECT_EQ(sentences[0], sentences[1]);
+  EXPECT_NE(sentences[0].find("rank 1 (cpu:0)"), std::string::npos) << sentences[0];
+}
+
+}  // namespace
+}  // namespace dptrain::testing
