@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "e2e/command_fixture.h"
 
@@ -76,6 +77,13 @@ TEST_F(PlanTest, OfManyHostsTheFirstStandsForAll) {
   folder_.write("links.yaml", "hosts: {devices: 8, latency_us: 5, gbps: 400}\n");
   const json fast = planned({"--devices", "64xh200", "--links", "links.yaml", "--set", "batch_size=64"});
   EXPECT_GT(slow["time"]["comm_s"], fast["time"]["comm_s"]);
+}
+
+TEST_F(PlanTest, ReadsTheLinksOfTheTree) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing::source_file("configs/links"))) {
+    SCOPED_TRACE(entry.path().string());
+    EXPECT_EQ(planned({"--devices", "16xh200", "--links", entry.path(), "--set", "batch_size=64"})["hosts"], 2);
+  }
 }
 
 TEST_F(PlanTest, IsCalibratedByARun) {
