@@ -8,7 +8,7 @@ namespace dptrain::parallel {
 /// Host memory that a store lives in, shared by its ranks' ends: a CPU worker of its own on which no rank computes.
 struct StoreMemory {
   /// `counts_only`: as the ranks' devices.
-  StoreMemory(int ranks, int threads, bool counts_only);
+  StoreMemory(int ranks, int threads, bool counts_only = false);
 
   std::unique_ptr<Device> device;
   Tensor weights;
