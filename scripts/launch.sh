@@ -185,7 +185,10 @@ while read -r variable; do
   [[ ! $variable =~ ^(DPTRAIN|NCCL|OMP)_|^LD_LIBRARY_PATH$ ]] || exports+=(-x "$variable")
 done < <(compgen -e)
 launcher+=("${exports[@]}" -n "$processes")
-((servers == 0)) || command+=(--set "strategy.servers=$servers")
+if ((servers > 0)); then
+  [[ " ${command[*]} " != *" : "* ]] || fail 64 "-s starts one program in all processes; write no ':' between several"
+  command+=(--set "strategy.servers=$servers")
+fi
 
 # Of the servers and their scheduler, what stands behind the command of the processes that train.
 server_contexts() {

@@ -47,12 +47,12 @@ std::string computes_on(const std::vector<DeviceId>& devices) {
 }
 
 /// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
-std::string narrow_mask(const train::Experiment& experiment, int processes_of_host) {
+std::string narrow_mask(const train::Experiment& experiment, int workers_of_host) {
   int threads = 0;
   for (size_t i = 0; i < experiment.devices.size(); ++i)
     if (experiment.devices[i].kind == DeviceKind::cpu) threads += experiment.threads[i];
   const int cores = usable_cores(), launchers = usable_cores(::getppid());
-  if (threads == 0 || cores >= launchers || (threads <= cores && cores * processes_of_host >= launchers)) return {};
+  if (threads == 0 || cores >= launchers || (threads <= cores && cores * workers_of_host >= launchers)) return {};
   return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
 }
 
@@ -105,11 +105,11 @@ void JobSession::watch(const train::StopSignal& stop) {
 
 train::ConfigJob JobSession::config_job() {
   if (!group_) return {.host = train::host_name()};
-  const auto here =
-      std::ranges::count(job_->all(), job_->all()[static_cast<size_t>(process())].host, &JobProcess::host);
+  std::vector<std::string> hosts;
+  for (const JobProcess& one : job_->all()) hosts.push_back(one.host);
   return {.processes = processes(),
           .process = process(),
-          .processes_of_host = static_cast<int>(here),
+          .hosts = hosts,
           .host = train::host_name(),
           .exchange_devices = [this](int devices) {
             std::vector<int> all;
@@ -141,7 +141,9 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kRank_s);
   }
   agree_on("devices compute on", computes_on(experiment.devices));
-  warn_of_narrow_masks(narrow_mask(experiment, config_job().processes_of_host));
+  train::ConfigJob job = config_job();
+  job.store_servers = servers.value_or(0);
+  warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
   std::vector<std::string> own;
   for (const DeviceId& device : experiment.devices) own.push_back(device.name());
   std::vector<train::RankPlace> places;

@@ -85,6 +85,7 @@ class TrainRun {
   train::Experiment& experiment() { return read_.experiment; }
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
+  int train(train::Trainer& trainer);
   bool is_resumed_in_vain(const train::Trainer& trainer);
   void begin_directory(const train::Trainer& trainer);
   int end(const train::TrainingOutcome& outcome);
@@ -141,7 +142,19 @@ int TrainRun::run() {
     // Before a device takes a part of them.
     job_.agree_on("weights to begin with", hash_of_read_weights());
   }
-  train::Trainer trainer(experiment(), data, sha256_of(config_), resume_);
+  std::optional<train::Trainer> trainer;
+  try {
+    trainer.emplace(experiment(), data, sha256_of(config_), resume_);
+    return train(*trainer);
+  } catch (const std::exception& failure) {
+    // While the trainer is there: messages of other processes may still be written to what it has, and it may end only
+    // with theirs.
+    job_.leave_after(failure);
+    throw;
+  }
+}
+
+int TrainRun::train(train::Trainer& trainer) {
   if (job_.processes() > 1) job_.agree_on_weights(trainer.state_dict());
   if (is_resumed_in_vain(trainer)) return 0;
   if (directory_) begin_directory(trainer);
@@ -149,13 +162,7 @@ int TrainRun::run() {
   if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
   job_.begin_training(experiment(), out_, resumed);
   ProgressRecorder recorder(*display_, job_.progress());
-  try {
-    return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
-  } catch (const std::exception& failure) {
-    // While what messages of other processes may still be written to is there.
-    job_.leave_after(failure);
-    throw;
-  }
+  return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
 }
 
 std::string TrainRun::hash_of_read_weights() {

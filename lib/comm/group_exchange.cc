@@ -13,7 +13,6 @@ namespace {
 // their processes, which keeps the order of each pair's.
 constexpr int kMostCollectives = 2048;
 constexpr int kHeaderTags = kMostCollectives;
-constexpr int kMostRanksOfProcess = 64;
 constexpr int kMessageTags = 2 * kMostCollectives;
 constexpr int kPairs = kMostRanksOfProcess * kMostRanksOfProcess;
 constexpr int kSenderTags = kMessageTags + kPairs;

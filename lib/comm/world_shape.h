@@ -5,6 +5,9 @@
 
 namespace dptrain {
 
+/// The most ranks that one of several processes may have, which is how many the tags of their messages tell apart.
+inline constexpr int kMostRanksOfProcess = 64;
+
 /// Ranks [begin, end).
 struct RankRun {
   int begin = 0;

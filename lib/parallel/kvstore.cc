@@ -61,14 +61,15 @@ void KvStore::connect(const StrategyContext& context) {
   const std::vector<StoreSlice> slices = slice_keys(keys, servers, options_.placement);
   const bool waits_for_apply = context.replica.precision == Precision::fp16;
   for (ServerLinks& server : links.servers)
-    servers_.push_back(std::make_unique<StoreServer>(StoreServerOptions{.slices = slices,
-                                                                        .widths = pushed_widths(shape),
-                                                                        .optimizer = context.replica.optimizer,
-                                                                        .clip_norm = context.replica.clip_norm,
-                                                                        .is_asynchronous = options_.is_asynchronous(),
-                                                                        .waits_for_apply = waits_for_apply,
-                                                                        .timeout_s = context.team.timeout_s},
-                                                     std::move(server)));
+    servers_.push_back(
+        std::make_unique<StoreServer>(StoreServerOptions{.slices = slices,
+                                                         .widths = pushed_widths(shape, options_.is_asynchronous()),
+                                                         .optimizer = context.replica.optimizer,
+                                                         .clip_norm = context.replica.clip_norm,
+                                                         .is_asynchronous = options_.is_asynchronous(),
+                                                         .waits_for_apply = waits_for_apply,
+                                                         .timeout_s = context.team.timeout_s},
+                                      std::move(server)));
   if (!links.to_workers.empty())
     scheduler_ =
         std::make_unique<StoreScheduler>(std::move(links.to_workers), options_.max_staleness, context.team.timeout_s);
@@ -81,8 +82,11 @@ void KvStore::connect(const StrategyContext& context) {
   std::vector<int> all(static_cast<size_t>(ranks()));
   std::iota(all.begin(), all.end(), 0);
   process_ = team().form_group(all);
-  std::vector<RankRun> subtrees = shape.whole_subtrees(worker);
-  for (RankRun& subtree : subtrees) subtree = {subtree.begin - first_rank(), subtree.end - first_rank()};
+  std::vector<RankRun> subtrees = {{0, ranks()}};  // of updates of its own all that a worker has
+  if (!options_.is_asynchronous()) {
+    subtrees = shape.whole_subtrees(worker);
+    for (RankRun& subtree : subtrees) subtree = {subtree.begin - first_rank(), subtree.end - first_rank()};
+  }
   // Of CPU workers the devices' memory is the host's.
   const bool on_devices =
       options_.type == StoreOptions::Type::dist_device_sync && team().device(0).kind() != DeviceKind::cpu;
@@ -111,36 +115,15 @@ void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& 
     const StepParts parts = parts_of(*batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, totals_of(*batch));
+    own.begin_step(parts, numbers, StepTotals::of(*batch));
     statistics(rank).begin_step();
-    optim::OptimizerStep step = own.optimizer_step();
-    if (options_.is_asynchronous()) step.learning_rate *= share_of(*batch);
-    end(rank).begin_step(step);
+    end(rank).begin_step(own.optimizer_step());
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
     statistics(rank).end_step(parts, batch->samples);
     own.exchange().publish();
     end_step(rank);
   });
-}
-
-double KvStore::share_of(const Batch& batch) {
-  int64_t samples = 0;
-  for (int rank = 0; rank < ranks(); ++rank)
-    for (const BatchPart* part : parts_of(batch, rank)) samples += part->samples();
-  return static_cast<double>(samples) / static_cast<double>(batch.samples);
-}
-
-StepTotals KvStore::totals_of(const Batch& batch) {
-  StepTotals totals = StepTotals::of(batch);
-  if (!options_.is_asynchronous() || share_of(batch) == 0) return totals;
-  totals.counts.assign(totals.counts.size(), 0);
-  for (int rank = 0; rank < ranks(); ++rank)
-    for (const BatchPart* part : parts_of(batch, rank)) {
-      const std::vector<int64_t> counts = counted_labels(*part);
-      for (size_t k = 0; k < counts.size(); ++k) totals.counts[k] += counts[k];
-    }
-  return totals;
 }
 
 bool KvStore::may_begin(int64_t step, int signal) {

@@ -59,10 +59,6 @@ class KvStore final : public ReplicatedStrategy {
   /// The servers that this process holds, and its end of all of them.
   void connect(const StrategyContext& context);
   DistStoreContext dist_context(int rank);
-  /// Of several processes that train by updates of their own, each divides its losses by what it has itself.
-  StepTotals totals_of(const Batch& batch);
-  /// What this process has of a batch's samples.
-  double share_of(const Batch& batch);
 
   StoreOptions options_;
   // Of a store on servers:

@@ -233,7 +233,7 @@ void ReplicatedStrategy::gather_results(int rank) {
 std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   // Between processes results travel together, and so seldom that it costs nothing.
   const bool travels = team_.spans_processes();
-  if (!is_in_step() && !all) return {};
+  if (travels && !is_in_step() && !all) return {};
   if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
   if (all) meet();
   if (all || travels) {

@@ -7,8 +7,8 @@
 namespace dptrain::parallel {
 namespace {
 
-/// Servers and scheduler wait for the next command for as long as the workers compute. A worker that is lost the job
-/// tells of.
+/// Servers and scheduler wait for the next command for as long as the workers compute, and have deadlines for what they
+/// let workers wait for. A process that is lost the job tells of.
 constexpr double kIdle_s = 7 * 24 * 3600;
 
 using Ends = std::vector<std::unique_ptr<Communicator>>;
@@ -36,14 +36,13 @@ class JobLinks {
   }
 
   /// The ends of a worker and of what serves it: rank 0 and rank 1, null where they are another process's.
-  std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>> link(int worker, int serves,
-                                                                               double worker_wait_s) {
+  std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>> link(int worker, int serves) {
     if (worker == serves) {
       if (!is_own(worker)) return {};
       Ends ends = link_threads();
       return {std::move(ends[0]), std::move(ends[1])};
     }
-    auto end = join({worker, serves}, is_own(serves) ? kIdle_s : worker_wait_s);
+    auto end = join({worker, serves}, kIdle_s);
     if (is_own(worker)) return {std::move(end), nullptr};
     return {nullptr, std::move(end)};
   }
@@ -90,15 +89,14 @@ StoreLinks make_store_links(ProcessExchange& exchange, const StoreRoles& roles, 
   for (size_t s = 0; s < roles.servers.size(); ++s) {
     ServerLinks server{.server = static_cast<int>(s), .to_workers = {}, .among_servers = {}};
     for (const int worker : roles.workers) {
-      auto [to_server, to_worker] = job.link(worker, roles.servers[s], timeout_s);
+      auto [to_server, to_worker] = job.link(worker, roles.servers[s]);
       if (to_server) links.to_servers.push_back(std::move(to_server));
       if (to_worker) server.to_workers.push_back(std::move(to_worker));
     }
     if (job.is_own(roles.servers[s])) links.servers.push_back(std::move(server));
   }
   for (const int worker : roles.workers) {
-    // What the scheduler holds a worker back for, it has deadlines for.
-    auto [to_scheduler, to_worker] = job.link(worker, roles.scheduler, kIdle_s);
+    auto [to_scheduler, to_worker] = job.link(worker, roles.scheduler);
     if (to_scheduler) links.to_scheduler = std::move(to_scheduler);
     if (to_worker) links.to_workers.push_back(std::move(to_worker));
   }

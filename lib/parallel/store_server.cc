@@ -17,11 +17,13 @@
 
 namespace dptrain::parallel {
 
-std::vector<std::vector<int>> pushed_widths(const WorldShape& shape) {
+std::vector<std::vector<int>> pushed_widths(const WorldShape& shape, bool is_asynchronous) {
   std::vector<std::vector<int>> widths(static_cast<size_t>(shape.processes()));
-  for (int process = 0; process < shape.processes(); ++process)
-    for (const RankRun& subtree : shape.whole_subtrees(process))
-      widths[static_cast<size_t>(process)].push_back(subtree.size());
+  for (int process = 0; process < shape.processes(); ++process) {
+    std::vector<RankRun> sums = {shape.ranks_of(process)};
+    if (!is_asynchronous) sums = shape.whole_subtrees(process);
+    for (const RankRun& sum : sums) widths[static_cast<size_t>(process)].push_back(sum.size());
+  }
   return widths;
 }
 
@@ -40,6 +42,8 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
   const auto zeros = [&](MemoryPurpose purpose) { return Tensor::zeros(*device_, {size}, {.purpose = purpose}); };
   weights_ = zeros(MemoryPurpose::weights);
   gradients_ = zeros(MemoryPurpose::gradients);
+  workers_factor_ = Tensor::from(*device_, {1}, std::vector<float>{static_cast<float>(links_.to_workers.size())},
+                                 MemoryPurpose::workspace);
   optimizer_ = options.optimizer.make({.weights = weights_, .gradients = gradients_});
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
     Worker worker{.link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
@@ -161,7 +165,7 @@ void StoreServer::meet(Own& slice, const StoreCommand& command) {
   const int64_t updates = slice.updates;
   if (++slice.arrived < workers_.size()) return wait_for_workers(lock, [&] { return slice.updates > updates; });
   slice.arrived = 0;
-  sum(slice, workers_);
+  sum(slice);
   if (!options_.waits_for_apply && !options_.clip_norm)
     update(slice, {.learning_rate = command.learning_rate, .number = command.number});
   ++slice.updates;
@@ -171,16 +175,21 @@ void StoreServer::meet(Own& slice, const StoreCommand& command) {
 void StoreServer::update_alone(Own& slice, Worker& worker) {
   const std::lock_guard lock(mutex_);
   if (&slice == &own_.back()) staleness_.count(updates_ - worker.pulled_at);
-  sum(slice, {&worker, 1});
-  // An optimizer's steps are its updates: those of all workers.
-  update(slice, {.learning_rate = worker.command.learning_rate, .number = ++slice.updates});
+  window(gradients_, slice).copy_from(window(worker.sums.front(), slice));
+  // An optimizer's steps are its updates, those of all workers; of a training that goes on they began before.
+  const auto workers = static_cast<int64_t>(workers_.size());
+  if (slice.updates == 0) slice.updates = (worker.command.number - 1) * workers;
+  // Gradients of a worker's share stand for those of a whole batch, and as many updates as there are workers for one.
+  update(slice, {.learning_rate = worker.command.learning_rate / static_cast<double>(workers),
+                 .number = ++slice.updates,
+                 .control = {.gradient_factor = workers > 1 ? workers_factor_ : Tensor()}});
   window(worker.sums.front(), slice).copy_from(window(weights_, slice));
   if (&slice == &own_.front()) worker.pulled_at = ++updates_;
 }
 
-void StoreServer::sum(const Own& slice, std::span<const Worker> workers) {
+void StoreServer::sum(const Own& slice) {
   TreeSum tree{.inputs = {}, .outputs = {window(gradients_, slice).raw()}, .elements = slice.size};
-  for (const Worker& worker : workers) {
+  for (const Worker& worker : workers_) {
     for (const Tensor& sums : worker.sums) tree.inputs.push_back(window(sums, slice).raw());
     std::ranges::copy(worker.widths, std::back_inserter(tree.widths));
   }

@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -24,15 +23,16 @@ struct StoreServerOptions {
   std::vector<std::vector<int>> widths;  ///< by worker: of how many ranks each sum is that it pushes of a key
   optim::OptimizerSpec optimizer;
   std::optional<double> clip_norm = {};  ///< of all gradients together
-  /// Each worker's gradients are an update of their own, made as soon as they come.
+  /// Each worker's gradients are an update of their own, made as soon as they come: at the rate of a step divided by
+  /// the workers, times as many as they are.
   bool is_asynchronous = false;
   /// Workers say at the end of a step how it is to be applied.
   bool waits_for_apply = false;
   double timeout_s = 300;  ///< of the wait for a worker that others are waiting for
 };
 
-/// Of how many ranks each sum is that each worker of a world pushes.
-std::vector<std::vector<int>> pushed_widths(const WorldShape& shape);
+/// Of how many ranks each sum is that each worker of a world pushes: of its whole subtrees, or of all that it has.
+std::vector<std::vector<int>> pushed_widths(const WorldShape& shape, bool is_asynchronous);
 
 /// One server of a key-value store: host memory with the weights of its slices and their optimizer state, and a thread
 /// for each worker. In a step each worker pushes its sums of every slice; as soon as all have, they are added in the
@@ -78,7 +78,7 @@ class StoreServer {
   void wait_for_workers(std::unique_lock<std::mutex>& lock, const IsDone& is_done);
   /// Updates the slice from what this worker has pushed, and gives it the weights in the same place.
   void update_alone(Own& slice, Worker& worker);
-  void sum(const Own& slice, std::span<const Worker> workers);
+  void sum(const Own& slice);
   void update(const Own& slice, const optim::OptimizerStep& step);
   Tensor clip_factor(const Tensor& factor);
   void tell_staleness(Worker& worker);
@@ -93,7 +93,8 @@ class StoreServer {
   const ServerLinks links_;
   std::unique_ptr<Device> device_;
   Tensor weights_;
-  Tensor gradients_;  ///< sums over all ranks
+  Tensor gradients_;       ///< sums over all ranks
+  Tensor workers_factor_;  ///< f32 [1]: how many workers there are
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<Own> own_;
   std::vector<Worker> workers_;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "comm/tree_sum.h"
 #include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
@@ -51,7 +52,7 @@ Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, S
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
-Make read_ddp(ConfigReader& options, const StrategyRequest&, StrategySpec&) {
+Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpec&) {
   Ddp::Options ddp;
   BucketOptions& buckets = ddp.buckets;
   if (!options.word("bucket_mb", "auto", true))
@@ -73,6 +74,9 @@ Make read_ddp(ConfigReader& options, const StrategyRequest&, StrategySpec&) {
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
   ddp.compress = read_compression(options);
+  if (ddp.compress.method == CompressionOptions::Method::two_bit && request.devices > kMaxTreeInputs)
+    options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", kMaxTreeInputs),
+                    fmt::format("{}", request.devices), "choose bf16 or powersgd");
   const std::vector<std::string> insides = {"none", "data_parallel"};
   const bool is_inside =
       options.one_of("inside", insides, insides[0],

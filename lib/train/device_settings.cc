@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "comm/world_shape.h"
 #include "device/cpu_device.h"
 #include "device/device_list.h"
 
@@ -55,8 +56,8 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
 }
 
 /// One number for all devices, or one each; by default the process's cores shared out, at least one.
-std::vector<int> read_threads(ConfigReader& config, size_t devices, int processes_of_host) {
-  const int64_t sharers = static_cast<int64_t>(devices) * processes_of_host;
+std::vector<int> read_threads(ConfigReader& config, size_t devices, int workers_of_host) {
+  const int64_t sharers = static_cast<int64_t>(devices) * workers_of_host;
   const int64_t share = std::max<int64_t>(1, usable_cores() / sharers);
   auto threads = config.integers("threads", {share}, {.min = 1, .max = 1024, .help = "CPU threads of each device"});
   if (threads.size() == 1) threads.resize(devices, threads[0]);
@@ -80,6 +81,13 @@ int store_servers_of(const ConfigNode& root) {
   return error == std::errc() && end == text.data() + text.size() ? std::max(0, number) : 0;
 }
 
+int ConfigJob::workers_of_host() const {
+  if (hosts.empty()) return 1;
+  const auto end = hosts.begin() + std::max(0, workers());
+  const auto here = std::count(hosts.begin(), end, hosts[static_cast<size_t>(process)]);
+  return std::max(1, static_cast<int>(here));
+}
+
 int DeviceSettings::world_devices() const {
   return std::accumulate(devices_of_processes.begin(), devices_of_processes.end(), 0);
 }
@@ -87,9 +95,12 @@ int DeviceSettings::world_devices() const {
 DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) {
   DeviceSettings settings;
   settings.devices = read_devices(config, job);
-  settings.threads = read_threads(config, settings.devices.size(), job.processes_of_host);
+  settings.threads = read_threads(config, settings.devices.size(), job.workers_of_host());
   const auto own = static_cast<int>(settings.devices.size());
   settings.devices_of_processes = {own};
+  if (job.processes > 1 && own > kMostRanksOfProcess)
+    config.mistake("devices", fmt::format("expected at most {} of each of several processes", kMostRanksOfProcess),
+                   fmt::format("{}", own), "start more processes on this host, each with some of them");
   if (job.processes > 1 && !config.describing()) {
     settings.devices_of_processes = job.exchange_devices(own);
     settings.devices_of_processes.resize(static_cast<size_t>(std::max(1, job.workers())));

@@ -16,8 +16,8 @@ struct ConfigJob {
   int process = 0;
   /// Of a key-value store: processes that are servers alone, the last ones; the scheduler stands before them.
   int store_servers = 0;
-  int processes_of_host = 1;  ///< this one included, which share its cores
-  std::string host = {};      ///< of this process
+  std::vector<std::string> hosts = {};  ///< of the processes of a job, by number
+  std::string host = {};                ///< of this process
   /// Of a plan: what stands for the devices of this process, which needn't be there, whatever `devices` says.
   std::optional<std::vector<DeviceId>> planned_devices = {};
   /// Tells all processes how many devices this one has; returns how many each has. Called once, by all alike.
@@ -25,6 +25,8 @@ struct ConfigJob {
 
   /// How many train: the first ones.
   int workers() const { return store_servers > 0 ? processes - store_servers - 1 : processes; }
+  /// Those of them that share this process's cores, this one included.
+  int workers_of_host() const;
 };
 
 /// What a process trains on.

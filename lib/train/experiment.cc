@@ -202,7 +202,7 @@ bool Experiment::is_partitioned() const {
 
 parallel::StoreServerOptions Experiment::store_server(double timeout_s) const {
   return {.slices = {},
-          .widths = parallel::pushed_widths(WorldShape(devices_of_processes)),
+          .widths = parallel::pushed_widths(WorldShape(devices_of_processes), !strategy.in_step),
           .optimizer = optimizer,
           .clip_norm = clip_norm,
           .is_asynchronous = !strategy.in_step,

@@ -1,15 +1,28 @@
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/config_node.h"
 #include "support/json_schema.h"
 #include "support/process.h"
 #include "support/source_tree.h"
 
 namespace dptrain::testing {
+
+/// How many devices a configuration of the tree trains on in one process: what it lists, in each of N processes where
+/// its name ends in NxM.
+inline size_t listed_devices(const std::string& name, const ConfigNode& root) {
+  const ConfigNode* devices = root.find("devices");
+  const size_t listed = devices == nullptr ? 1 : std::max<size_t>(devices->list.size(), 1);
+  const size_t x = name.find('x', name.rfind('_'));
+  const bool is_of_several = x != std::string::npos && std::isdigit(static_cast<unsigned char>(name[x - 1])) != 0;
+  return is_of_several ? listed * static_cast<size_t>(name[x - 1] - '0') : listed;
+}
 
 using Arguments = std::vector<std::string>;
 

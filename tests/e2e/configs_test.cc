@@ -28,9 +28,7 @@ std::string path_of(const std::string& name) { return testing::source_file("conf
 /// The experiment of a file with as many CPU workers as it lists devices, which this machine may not have.
 train::Experiment on_cpu_workers(const std::string& name) {
   ConfigNode root = load_config(path_of(name));
-  const ConfigNode* devices = root.find("devices");
-  const size_t count = devices == nullptr ? 1 : std::max<size_t>(devices->list.size(), 1);
-  override_config(root, fmt::format("devices=cpu:0-{}", count - 1));
+  override_config(root, fmt::format("devices=cpu:0-{}", testing::listed_devices(name, root) - 1));
   train::Experiment experiment;
   const ConfigSession session(root, [&](ConfigReader& config) { experiment = train::read_experiment(config, name); });
   return experiment;

@@ -91,11 +91,10 @@ TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
     ++count;
     // By name, as a user would; with CPU workers for the GPUs that it may want.
     const ConfigNode root = load_config(entry.path());
-    const ConfigNode* devices = root.find("devices");
-    Arguments arguments = {"--config", entry.path().stem(), "--dump-config"};
-    if (devices != nullptr && !devices->list.empty())
-      arguments = with(arguments, {"--devices", "cpu:0-" + std::to_string(devices->list.size() - 1)});
-    const Finished finished = run(arguments);
+    const std::string name = entry.path().stem();
+    const size_t devices = testing::listed_devices(name, root);
+    const Finished finished =
+        run({"--config", name, "--dump-config", "--devices", "cpu:0-" + std::to_string(devices - 1)});
     EXPECT_EQ(finished.exit, 0) << finished.err;
   }
   EXPECT_GE(count, 1);

@@ -106,6 +106,9 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
                  {"pipelines are not in this version", "model_parallel"});
   expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
   expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_sync}"}), 78, {"a store on servers"});
+  expect_refused(
+      plan({"--devices", "2048xh200", "--set", "batch_size=2048", "--set", "strategy={name: ddp, compress: two_bit}"}),
+      78, {"compress", "at most 1024 devices", "2048"});
   expect_refused(plan({"--set", "shards=4"}), 78, {"logical shards are not in this version"});
   expect_refused(plan({"--set", "split=auto"}), 78, {"measures no devices"});
   expect_refused(plan({"--calibrate", "nowhere"}), 66, {"nowhere", "a run directory"});

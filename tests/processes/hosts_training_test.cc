@@ -73,7 +73,7 @@ TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
     add({"--agent", hosts.agent(), "--"});
     add(training(type, "lenet_ddp_2cpu", 2, {"--set", "strategy={name: kvstore, type: " + type + "}"}));
     const Finished launched =
-        Process({.command = command, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}}).wait();
+        Process({.command = command, .folder = folder_.path(), .timeout_s = 300, .out = {}, .err = {}}).wait();
     ASSERT_EQ(launched.exit, 0) << launched.err;
     const json got = last_epoch(run(type));
     EXPECT_EQ(got["epoch"], 10);

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "processes/job_training.h"
 
@@ -88,6 +89,38 @@ TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
   // With a bound of 0 nobody begins a step before the other one does: at most its last and this one's are missed.
   const json bounded = train("{name: kvstore, type: dist_async, servers: 2, max_staleness: 0}");
   EXPECT_LE(bounded["staleness"]["max"], 2);
+}
+
+/// Whose gradients are updates of their own, whatever subtrees its ranks are of the tree over all.
+TEST_F(JobTrainingTest, AsynchronousWorkersMayHaveAnyDevices) {
+  for (const auto& [first, second] : {std::pair{3, 3}, {1, 3}}) {
+    Command settings = with_strategy("{name: kvstore, type: dist_async}", {"--overwrite"});
+    settings[3] = "dataset.limit=2000";
+    const Launched job = launch_processes(
+        {training("job", "lenet_ddp_2cpu", first, settings), training("job", "lenet_ddp_2cpu", second, settings)});
+    for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+    EXPECT_GT(last_epoch(run("job"))["test"]["accuracy"], 0.3) << first << " and " << second;
+  }
+}
+
+/// Adam's moments go on, and so does the count of updates that they are corrected by: resumed at 0 they would hardly
+/// move.
+TEST_F(JobTrainingTest, AsynchronousWorkersGoOnFromACheckpoint) {
+  Command settings =
+      with_strategy("{name: kvstore, type: dist_async, max_staleness: 0}",
+                    {"--set", "optimizer=adam", "--set", "learning_rate=0.001", "--set", "checkpoint.every_steps=10"});
+  settings[3] = "dataset.limit=2000";
+  const auto train = [&](const std::string& epochs) {
+    settings[1] = "epochs=" + epochs;
+    return launch_processes(std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 1, settings)));
+  };
+  ASSERT_EQ(train("1").processes[0].exit, 0);
+  const double before = last_epoch(run("job"))["test"]["loss"];
+  settings.emplace_back("--resume");
+  const Launched resumed = train("2");
+  ASSERT_EQ(resumed.processes[0].exit, 0) << resumed.processes[0].err;
+  EXPECT_EQ(last_epoch(run("job"))["epoch"], 2);
+  EXPECT_LT(last_epoch(run("job"))["test"]["loss"], before);
 }
 
 /// In its first step each worker has the weights that all begin with: a push of each moves them as far as one step of

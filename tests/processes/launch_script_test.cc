@@ -66,15 +66,18 @@ TEST_F(LaunchScriptTest, StartsAgainWhereTheRunWasWhenAProcessIsLost) {
   DPTRAIN_NEEDS_MPI();
   write_program(
       "echo \"$*\" >> calls\n[[ \" $* \" == *' --resume '* && $(wc -l < calls) -ge 3 ]] && exit 0\n"
-      "mkdir -p e; echo '{\"exit\": 75}' > e/fault.json; exit 75\n");
+      "mkdir -p e; echo '{\"exit\": 75}' > e/fault.json\n"
+      "[[ $(wc -l < calls) -lt 2 ]] || { mkdir -p e/checkpoints/step-1; touch e/checkpoints/step-1/manifest.json; }\n"
+      "exit 75\n");
   const Command program = {"--", "./program", "--config", "x", "--resume=other", "--out", "e", "--overwrite"};
   Command options = {"-n", "1", "--max-restarts", "5"};
   options.insert(options.end(), program.begin(), program.end());
   const Finished finished = run(options);
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_EQ(
-      text("calls"),
-      "--config x --resume=other --out e --overwrite\n--config x --out e --resume\n--config x --out e --resume\n");
+  // As long as the run has no checkpoint of its own it begins where it was to begin.
+  EXPECT_EQ(text("calls"),
+            "--config x --resume=other --out e --overwrite\n--config x --resume=other --out e\n--config x --out e "
+            "--resume\n");
 
   std::filesystem::remove(folder_.path() / "calls");
   options[3] = "1";

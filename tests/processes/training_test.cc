@@ -136,6 +136,16 @@ TEST_F(JobTrainingTest, AMistakeOfOneProcessEndsAllWithItsSentence) {
   EXPECT_TRUE(sentences[0].starts_with("dptrain: no_such_configuration: ")) << sentences[0];
 }
 
+TEST_F(JobTrainingTest, MoreDevicesThanAProcessOfSeveralCanHaveAreRefused) {
+  Command many = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  *(std::ranges::find(many, "cpu:0")) = "cpu:0-63,cpu:0";
+  const Launched job = launch_processes({training("job", "lenet_ddp_2cpu", 1, kLittleData), many});
+  const auto sentences = last_sentences(job, 78);
+  EXPECT_EQ(sentences[0], sentences[1]);
+  EXPECT_NE(sentences[0].find("devices: expected at most 64 of each of several processes, got 65"), std::string::npos)
+      << sentences[0];
+}
+
 TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
   for (const char* strategy : {"ddp", kLenetStages}) {
     Command settings = kLittleData;

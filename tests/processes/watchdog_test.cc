@@ -120,8 +120,7 @@ TEST_P(KilledProcessTest, EndsTheOtherWithinASecondAndTheTrainingGoesOn) {
   launch.wait_for_ends({survivor}, kDeath_s);
   EXPECT_LT(seconds_since(begun), kDeath_s);
   const Launched launched = launch.wait();
-  const json fault =
-      expect_lost(launched.processes[survivor], survivor, {who + " has died; it was last heard of in step "});
+  const json fault = expect_lost(launched.processes[survivor], survivor, {who + " has died; it was last heard of in "});
   EXPECT_EQ(fault["root"]["rank"], killed);
   EXPECT_EQ(fault["root"]["pid"], pid);
   EXPECT_EQ(fault["root"]["host"], host_name());
@@ -142,7 +141,7 @@ TEST_F(WatchdogTest, AStoppedProcessEndsTheOther) {
   EXPECT_LT(seconds_since(begun), kSilence_s);
   EXPECT_GT(seconds_since(begun), 5.5) << "a pause of five seconds is none";
   const Launched launched = launch.wait();
-  expect_resumes(expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard of in step "}));
+  expect_resumes(expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard of in "}));
 }
 
 TEST_F(WatchdogTest, AProcessThatIsStoppedForFiveSecondsIsToldOfOnce) {
