@@ -137,9 +137,11 @@ TEST_F(JobTrainingTest, AMistakeOfOneProcessEndsAllWithItsSentence) {
 }
 
 TEST_F(JobTrainingTest, MoreDevicesThanAProcessOfSeveralCanHaveAreRefused) {
-  Command many = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", "batch_size=128"});
+  Command many = training("job", "lenet_ddp_2cpu", 1, settings);
   *(std::ranges::find(many, "cpu:0")) = "cpu:0-63,cpu:0";
-  const Launched job = launch_processes({training("job", "lenet_ddp_2cpu", 1, kLittleData), many});
+  const Launched job = launch_processes({training("job", "lenet_ddp_2cpu", 1, settings), many});
   const auto sentences = last_sentences(job, 78);
   EXPECT_EQ(sentences[0], sentences[1]);
   EXPECT_NE(sentences[0].find("devices: expected at most 64 of each of several processes, got 65"), std::string::npos)

@@ -193,6 +193,7 @@ TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
   const json fault = expect_lost(launched.processes[0], 0, {second + " was silent for "});
   expect_lost(launched.processes[1], 1, {first + " was silent for "});
   EXPECT_EQ(fault["root"]["host"], "host2");
+  hosts.wait_until_reached(2);
   expect_resumes(fault, hosts.on(1));
 }
 

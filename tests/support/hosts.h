@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "support/launch.h"
 
@@ -48,6 +49,20 @@ class Hosts {
 
   /// Holds every link to a rate of tc's, such as "1gbit".
   void slow(const std::string& rate) const { expect_done({"slow", name_, rate}); }
+  /// Blocks until the first host and this one reach each other, as they do some time after the link is there again.
+  void wait_until_reached(int host) const {
+    for (const auto& [from, to] : {std::pair{1, host}, {host, 1}}) {
+      Command connects = on(from);
+      connects.insert(connects.end(),
+                      {"/usr/bin/timeout", "1", "/bin/bash", "-c", fmt::format("exec 3<>/dev/tcp/10.77.0.{}/9", to)});
+      // Nobody listens there: who answers refuses.
+      for (int tries = 0; Process({.command = connects, .folder = "/", .timeout_s = 10, .out = {}, .err = {}})
+                              .wait()
+                              .err.find("refused") == std::string::npos;
+           ++tries)
+        ASSERT_LT(tries, 60) << "host " << to << " isn't reached from host " << from;
+    }
+  }
   /// Cuts a host off, or connects it again.
   void set_link(int host, bool up) const { expect_done({"link", name_, std::to_string(host), up ? "up" : "down"}); }
 

@@ -127,7 +127,7 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: ddp, compress: bf16, shard_optimizer: true}"},
           {"strategy.compress", "sharded optimizer", "got bf16", "shard_optimizer: false"});
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
-  refused(config, {"strategy={name: kvstore, type: dist}"}, {"strategy.type", "dist_sync", "got dist"});
+  refused(config, {"strategy={name: kvstore, type: dist}"}, {"strategy.type", "dist_sync", "got 'dist'"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
   refused(config, {"strategy={name: kvstore, type: local, placement: balanced}"},
           {"strategy.placement", "host memory", "leave it out"});
