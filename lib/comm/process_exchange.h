@@ -14,58 +14,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "comm/exchange_plan.h"
+#include "comm/failure_news.h"
+#include "comm/job_failure.h"
 #include "comm/process_wire.h"
+#include "comm/transfer.h"
 
 namespace dptrain {
-
-/// A failure that ended a job, and in whose words.
-struct JobFailure {
-  ExitCode code = ExitCode::peer_lost;
-  std::string sentence;
-  int process = -1;            ///< that it is a failure of; -1: of the one that says so
-  int64_t step = -1;           ///< that this process was in; -1: none is known
-  std::string operation = {};  ///< that this process was in, as Transfer names it; "": none is known
-  int64_t checkpoint = -1;     ///< step of the last whole checkpoint; -1: none is known
-  int64_t steps_lost = -1;     ///< that were begun since; -1: no training has begun
-  double detected_s = 0;       ///< from the last sign of life of that process
-};
-
-/// The same as an exception. Its sentence is said as it is, by all.
-class JobError final : public Error {
- public:
-  explicit JobError(const JobFailure& failure) : Error(failure.code, failure.sentence) {}
-};
-
-/// The messages of one stage of an operation.
-struct Transfer {
-  int tag = 0;                 ///< of all its messages
-  std::string operation = {};  ///< "collective #12, all_reduce f32[1024]"
-  /// What the processes compare first, so that an operation that isn't the same one in another process is told of
-  /// before its bytes are used: what this process sends, and from where the same is expected. Empty: nothing.
-  std::string header = {};
-  int sent_header_tag = 0;
-  int received_header_tag = 0;
-  std::vector<int> header_to = {};
-  std::vector<int> header_from = {};
-  std::vector<ExchangeMessage> messages;
-  double timeout_s = 300;
-
-  // Called on the exchange's thread:
-  /// Another process's header is another one. Returns what is wrong.
-  std::function<std::optional<JobFailure>(int process, const std::string& header)> check = {};
-  std::function<void()> on_done;
-  /// What to say at the deadline, where these processes are missing.
-  std::function<JobFailure(const std::vector<int>& processes)> overdue;
-};
-
-/// Who is to end where the job fails.
-class JobMember {
- public:
-  virtual ~JobMember() = default;
-  virtual void on_job_failure(const JobFailure& failure) = 0;
-};
 
 /// Carries what a process's ranks exchange with those of other processes, on a thread of its own, so that ranks compute
 /// meanwhile. One in a process; may be used by any thread.
@@ -114,13 +68,6 @@ class ProcessExchange {
   JobFailure settled_failure();
 
  private:
-  class UnderWay;
-  struct News;
-  struct Known {
-    int process = 0;  ///< that has failed
-    JobFailure failure;
-  };
-
   // On the thread:
   void run();
   /// Whether anything has moved.
@@ -145,7 +92,7 @@ class ProcessExchange {
   std::deque<Transfer> new_;
   std::string latest_operation_;
   std::vector<std::weak_ptr<JobMember>> members_;
-  std::optional<Known> known_;         ///< the failure of the first process that is known to have one
+  std::optional<KnownFailure> known_;  ///< the failure of the first process that is known to have one
   std::set<int> gone_;                 ///< processes that nothing is expected of
   std::optional<JobFailure> failure_;  ///< the settled one
   Clock::time_point settles_at_;
@@ -157,9 +104,9 @@ class ProcessExchange {
   std::atomic<bool> has_failed_ = false;  ///< a failure is known
 
   // Of the thread alone:
-  std::vector<std::unique_ptr<UnderWay>> under_way_;
-  std::vector<std::unique_ptr<News>> expected_news_;
-  std::vector<std::unique_ptr<News>> sent_news_;
+  std::vector<std::unique_ptr<TransferUnderWay>> under_way_;
+  std::vector<std::unique_ptr<FailureNews>> expected_news_;
+  std::vector<std::unique_ptr<FailureNews>> sent_news_;
 
   std::thread thread_;  ///< ends first
 };
