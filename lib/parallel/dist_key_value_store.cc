@@ -71,7 +71,7 @@ void DistKeyValueStore::fetch(size_t key) {
   dist_.process.broadcast(comm_buffer(weights), 0);
 }
 
-void DistKeyValueStore::pull_all() {
+void DistKeyValueStore::settle() {
   context_.communicator.barrier();
   if (is_first_of_process()) dist_.client->pull();
   for (size_t key = 0; key < keys().size(); ++key) fetch(key);

@@ -23,9 +23,7 @@ class DistKeyValueStore final : public KeyValueStore {
   DistKeyValueStore(const StoreContext& context, const DistStoreContext& dist);
 
   void begin_step(const optim::OptimizerStep& step) override;
-  /// Makes the store's weights as they are now those of this rank's model, once all ranks have come: between steps of a
-  /// store whose updates don't wait for all. Blocks.
-  void pull_all();
+  void settle() override;
   void update(const optim::OptimizerStep& step, optim::LossScale* loss_scale) override;
   std::vector<nn::NamedValues> gather_state() override;
   void restore(const std::vector<nn::NamedValues>& state) override;

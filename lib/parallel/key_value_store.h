@@ -63,6 +63,10 @@ class KeyValueStore {
   /// Makes a key's weights those of the store in this rank's model; copies in half precision are left. Blocks.
   void pull(const std::string& key) { fetch(index_of(key)); }
 
+  /// Where updates don't wait for all ranks: makes the store's weights as they are now those of this rank's model, once
+  /// all have come. Between steps; all ranks call it. Blocks.
+  virtual void settle() {}
+
   /// The optimizer's state by parameter, as a replica would name it: on rank 0, nothing elsewhere. All ranks call it.
   virtual std::vector<nn::NamedValues> gather_state() = 0;
   /// Takes such a state where it isn't empty, and the weights that rank 0's model has now. All ranks call it.

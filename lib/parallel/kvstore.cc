@@ -1,25 +1,13 @@
 #include "parallel/kvstore.h"
 
-#include <algorithm>
-#include <numeric>
 #include <ranges>
 #include <utility>
 
 #include "parallel/device_key_value_store.h"
+#include "parallel/dist_key_value_store.h"
 #include "parallel/local_key_value_store.h"
 
 namespace dptrain::parallel {
-
-const char* store_type_name(StoreOptions::Type type) {
-  switch (type) {
-    case StoreOptions::Type::device: return "device";
-    case StoreOptions::Type::local: return "local";
-    case StoreOptions::Type::dist_sync: return "dist_sync";
-    case StoreOptions::Type::dist_device_sync: return "dist_device_sync";
-    case StoreOptions::Type::dist_async: return "dist_async";
-  }
-  return "";
-}
 
 KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
     : ReplicatedStrategy(context, [](int) { return false; }),
@@ -32,7 +20,8 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
   std::shared_ptr<StoreMemory> memory;
   if (options.type == StoreOptions::Type::local)
     memory = std::make_shared<StoreMemory>(ranks(), context.team.threads.front(), context.team.logged.has_value());
-  if (options.is_dist()) connect(context);
+  if (options.is_dist())
+    on_servers_ = std::make_unique<ProcessStore>(team(), context, options, keys_of(replica(0).model()));
   team().run("start", [&](int rank) {
     const StoreContext of_rank{.model = replica(rank).model(),
                                .communicator = team().communicator(rank),
@@ -41,72 +30,14 @@ KvStore::KvStore(const StrategyContext& context, const StoreOptions& options)
                                .clip_norm = context.replica.clip_norm,
                                .observer = context.replica.observer};
     auto& made = ends_[static_cast<size_t>(rank)];
-    if (options.is_dist())
-      made = std::make_unique<DistKeyValueStore>(of_rank, dist_context(rank));
+    if (on_servers_ != nullptr)
+      made = std::make_unique<DistKeyValueStore>(of_rank, on_servers_->context(rank));
     else if (memory != nullptr)
       made = std::make_unique<LocalKeyValueStore>(of_rank, team().host_communicator(rank), memory);
     else
       made = std::make_unique<DeviceKeyValueStore>(of_rank, options.placement);
     made->init(keys_of(replica(rank).model()));
   });
-}
-
-void KvStore::connect(const StrategyContext& context) {
-  const WorldShape shape = context.team.world ? context.team.world->shape : WorldShape({ranks()});
-  const int worker = context.team.world ? context.team.world->place() : 0;
-  StoreLinks links = context.store_links ? std::move(*context.store_links)
-                                         : make_store_links(std::max(1, options_.servers), context.team.timeout_s);
-  const int servers = static_cast<int>(links.to_servers.size());
-  const std::vector<StoreKey> keys = keys_of(replica(0).model());
-  const std::vector<StoreSlice> slices = slice_keys(keys, servers, options_.placement);
-  const bool waits_for_apply = context.replica.precision == Precision::fp16;
-  for (ServerLinks& server : links.servers)
-    servers_.push_back(
-        std::make_unique<StoreServer>(StoreServerOptions{.slices = slices,
-                                                         .widths = pushed_widths(shape, options_.is_asynchronous()),
-                                                         .optimizer = context.replica.optimizer,
-                                                         .clip_norm = context.replica.clip_norm,
-                                                         .is_asynchronous = options_.is_asynchronous(),
-                                                         .waits_for_apply = waits_for_apply,
-                                                         .timeout_s = context.team.timeout_s},
-                                      std::move(server)));
-  if (!links.to_workers.empty())
-    scheduler_ =
-        std::make_unique<StoreScheduler>(std::move(links.to_workers), options_.max_staleness, context.team.timeout_s);
-  to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
-  to_servers_ = std::move(links.to_servers);
-  if (servers_.empty() && worker == 0) tell_slices(to_servers_, slices);
-  std::vector<Communicator*> to_servers;
-  for (const auto& link : to_servers_) to_servers.push_back(link.get());
-
-  std::vector<int> all(static_cast<size_t>(ranks()));
-  std::iota(all.begin(), all.end(), 0);
-  process_ = team().form_group(all);
-  std::vector<RankRun> subtrees = {{0, ranks()}};  // of updates of its own all that a worker has
-  if (!options_.is_asynchronous()) {
-    subtrees = shape.whole_subtrees(worker);
-    for (RankRun& subtree : subtrees) subtree = {subtree.begin - first_rank(), subtree.end - first_rank()};
-  }
-  // Of CPU workers the devices' memory is the host's.
-  const bool on_devices =
-      options_.type == StoreOptions::Type::dist_device_sync && team().device(0).kind() != DeviceKind::cpu;
-  subtrees_.resize(static_cast<size_t>(ranks()));
-  for (const RankRun& subtree : subtrees) {
-    if (!on_devices) break;
-    const std::vector<int> members(all.begin() + subtree.begin, all.begin() + subtree.end);
-    std::ranges::copy(team().form_group(members), subtrees_.begin() + subtree.begin);
-  }
-  client_ = std::make_shared<StoreClient>(StoreClientOptions{.keys = keys,
-                                                             .slices = slices,
-                                                             .subtrees = subtrees,
-                                                             .adds_ranks = !on_devices,
-                                                             .ends_with_apply = waits_for_apply},
-                                          to_servers);
-}
-
-DistStoreContext KvStore::dist_context(int rank) {
-  const auto at = static_cast<size_t>(rank);
-  return {.client = client_, .process = *process_[at], .subtree = subtrees_[at]};
 }
 
 void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {
@@ -127,24 +58,24 @@ void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& 
 }
 
 bool KvStore::may_begin(int64_t step, int signal) {
-  return !options_.is_asynchronous() || to_scheduler_->may_begin(step, signal);
+  return !options_.is_asynchronous() || on_servers_->scheduler().may_begin(step, signal);
 }
 
 void KvStore::meet() {
   if (!options_.is_asynchronous()) return;
   team().finish();
-  to_scheduler_->meet();
+  on_servers_->scheduler().meet();
 }
 
 void KvStore::settle(int rank) {
   if (!options_.is_asynchronous()) return;
-  dynamic_cast<DistKeyValueStore&>(end(rank)).pull_all();
+  end(rank).settle();
   replica(rank).model().refresh_copies();
 }
 
 std::optional<Staleness> KvStore::take_staleness() {
   if (!options_.is_asynchronous()) return std::nullopt;
-  return client_->take_staleness();
+  return on_servers_->client().take_staleness();
 }
 
 void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {

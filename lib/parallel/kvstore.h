@@ -1,34 +1,12 @@
 #pragma once
 
-#include "parallel/dist_key_value_store.h"
+#include "parallel/key_value_store.h"
+#include "parallel/process_store.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/steps_under_way.h"
-#include "parallel/store_scheduler.h"
-#include "parallel/store_server.h"
+#include "parallel/store_options.h"
 
 namespace dptrain::parallel {
-
-struct StoreOptions {
-  enum class Type {
-    device,            ///< on the ranks' devices
-    local,             ///< in host memory of the process
-    dist_sync,         ///< on servers, which the processes hold; each adds up its ranks' gradients in host memory
-    dist_device_sync,  ///< the same, added up on the devices
-    dist_async,        ///< as dist_sync, but each process's gradients are an update of their own
-  };
-  Type type = Type::device;
-  Placement placement = Placement::balanced;  ///< of keys over devices, or servers
-  // Of a store on servers:
-  int servers = 0;  ///< 0: one in each process
-  /// Of dist_async: steps that a process may be ahead of the slowest one; nothing: any number.
-  std::optional<int64_t> max_staleness = {};
-
-  bool is_dist() const { return type != Type::device && type != Type::local; }
-  bool is_asynchronous() const { return type == Type::dist_async; }
-};
-
-/// "dist_sync"
-const char* store_type_name(StoreOptions::Type type);
 
 /// Data parallel through a key-value store, as MXNet's Module and Gluon's Trainer do it: a key for each parameter. Each
 /// rank pushes a key's gradient as backward completes it, the store sums and updates, every rank pulls the new weights.
@@ -56,20 +34,9 @@ class KvStore final : public ReplicatedStrategy {
   /// complete.
   void push_while_backward_runs(int rank, const StepParts& parts);
   void update_and_pull(int rank);
-  /// The servers that this process holds, and its end of all of them.
-  void connect(const StrategyContext& context);
-  DistStoreContext dist_context(int rank);
 
   StoreOptions options_;
-  // Of a store on servers:
-  std::vector<std::unique_ptr<StoreServer>> servers_;  ///< of this process
-  std::unique_ptr<StoreScheduler> scheduler_;          ///< of the first process
-  std::vector<std::unique_ptr<Communicator>> to_servers_;
-  std::unique_ptr<SchedulerLink> to_scheduler_;
-  std::shared_ptr<StoreClient> client_;  ///< ends before they do
-  std::vector<Communicator*> process_;   ///< by rank: the process's ranks
-  std::vector<Communicator*> subtrees_;  ///< by rank: those of its subtree, where devices add up
-
+  std::unique_ptr<ProcessStore> on_servers_;          ///< where the store is on servers; outlives the ends
   std::vector<std::unique_ptr<KeyValueStore>> ends_;  ///< by rank
   std::vector<CommCounts> reported_;                  ///< of the ends
   /// Some rank records its work: keys are pushed after what it records.

@@ -11,11 +11,6 @@
 
 namespace dptrain::parallel {
 
-int64_t evaluation_block(const Dataset& dataset, DeviceKind kind) {
-  const int64_t on_cpu = dynamic_cast<const TextDataset*>(&dataset) != nullptr ? 8 : 64;
-  return kind == DeviceKind::cuda ? 8 * on_cpu : on_cpu;
-}
-
 namespace {
 
 /// Samples that a device trains on at once where memory is limited; 0 where it isn't.
@@ -29,23 +24,6 @@ int64_t most_at_once(const StrategyContext& context) {
 constexpr int64_t kStepsOfScores = 32;
 
 }  // namespace
-
-double Score::mean_loss() const {
-  double loss = 0;
-  for (const OutputScore& output : outputs) loss += output.mean_loss();
-  return loss;
-}
-
-Score& Score::operator+=(const Score& other) {
-  outputs.resize(std::max(outputs.size(), other.outputs.size()));
-  for (size_t k = 0; k < other.outputs.size(); ++k) {
-    outputs[k].loss_sum += other.outputs[k].loss_sum;
-    outputs[k].correct += other.outputs[k].correct;
-    outputs[k].counted += other.outputs[k].counted;
-  }
-  samples += other.samples;
-  return *this;
-}
 
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<bool(int)>& optimizer_on)
     : ReplicatedStrategy(context, [&](int world_rank) {
@@ -299,19 +277,6 @@ void ReplicatedStrategy::restore(const TrainingState& state) {
     skipped_steps_ = state.loss_scale->skipped;
     reported_skipped_.assign(reported_skipped_.size(), skipped_steps_);
   }
-}
-
-RankCosts& RankCosts::operator+=(const RankCosts& later) {
-  for (size_t i = 0; i < times.seconds.size(); ++i) times.seconds[i] += later.times.seconds[i];
-  samples += later.samples;
-  skipped_steps += later.skipped_steps;
-  if (later.peak_bytes > peak_bytes) {
-    peak_bytes = later.peak_bytes;
-    memory_at_peak = later.memory_at_peak;
-  }
-  communication.bytes += later.communication.bytes;
-  communication.collectives += later.communication.collectives;
-  return *this;
 }
 
 RankCosts ReplicatedStrategy::take_costs(int rank) {

@@ -17,15 +17,16 @@
 
 namespace dptrain::parallel {
 
-std::vector<std::vector<int>> pushed_widths(const WorldShape& shape, bool is_asynchronous) {
-  std::vector<std::vector<int>> widths(static_cast<size_t>(shape.processes()));
-  for (int process = 0; process < shape.processes(); ++process) {
-    std::vector<RankRun> sums = {shape.ranks_of(process)};
-    if (!is_asynchronous) sums = shape.whole_subtrees(process);
-    for (const RankRun& sum : sums) widths[static_cast<size_t>(process)].push_back(sum.size());
-  }
-  return widths;
+namespace {
+
+static_assert(std::is_trivially_copyable_v<StoreSlice>);
+
+CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
+  return {
+      .data = slices.data(), .elements = static_cast<int64_t>(slices.size() * sizeof(StoreSlice)), .dtype = DType::u8};
 }
+
+}  // namespace
 
 StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
     : options_(options),
@@ -175,15 +176,16 @@ void StoreServer::meet(Own& slice, const StoreCommand& command) {
 void StoreServer::update_alone(Own& slice, Worker& worker) {
   const std::lock_guard lock(mutex_);
   if (&slice == &own_.back()) staleness_.count(updates_ - worker.pulled_at);
-  window(gradients_, slice).copy_from(window(worker.sums.front(), slice));
   // An optimizer's steps are its updates, those of all workers; of a training that goes on they began before.
   const auto workers = static_cast<int64_t>(workers_.size());
   if (slice.updates == 0) slice.updates = (worker.command.number - 1) * workers;
   // Gradients of a worker's share stand for those of a whole batch, and as many updates as there are workers for one.
-  update(slice, {.learning_rate = worker.command.learning_rate / static_cast<double>(workers),
-                 .number = ++slice.updates,
-                 .control = {.gradient_factor = workers > 1 ? workers_factor_ : Tensor()}});
-  window(worker.sums.front(), slice).copy_from(window(weights_, slice));
+  const Tensor pushed = window(worker.sums.front(), slice);
+  optimizer_->step_range(slice.begin, pushed,
+                         {.learning_rate = worker.command.learning_rate / static_cast<double>(workers),
+                          .number = ++slice.updates,
+                          .control = {.gradient_factor = workers > 1 ? workers_factor_ : Tensor()}});
+  pushed.copy_from(window(weights_, slice));
   if (&slice == &own_.front()) worker.pulled_at = ++updates_;
 }
 
@@ -228,17 +230,6 @@ Tensor StoreServer::clip_factor(const Tensor& factor) {
   links_.among_servers->all_reduce(comm_buffer(squares));
   return ops::clip_factor_of_ranges(squares, *options_.clip_norm, factor);
 }
-
-namespace {
-
-static_assert(std::is_trivially_copyable_v<StoreSlice>);
-
-CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
-  return {
-      .data = slices.data(), .elements = static_cast<int64_t>(slices.size() * sizeof(StoreSlice)), .dtype = DType::u8};
-}
-
-}  // namespace
 
 void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices) {
   for (const auto& link : to_servers) {

@@ -31,9 +31,6 @@ struct StoreServerOptions {
   double timeout_s = 300;  ///< of the wait for a worker that others are waiting for
 };
 
-/// Of how many ranks each sum is that each worker of a world pushes: of its whole subtrees, or of all that it has.
-std::vector<std::vector<int>> pushed_widths(const WorldShape& shape, bool is_asynchronous);
-
 /// One server of a key-value store: host memory with the weights of its slices and their optimizer state, and a thread
 /// for each worker. In a step each worker pushes its sums of every slice; as soon as all have, they are added in the
 /// order of the tree over all ranks, the slice is updated, and goes back to the workers. An asynchronous server updates

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "config/f32_range.h"
 #include "device/cpu_device.h"
+#include "parallel/process_store.h"
 #include "train/shards_setting.h"
 
 namespace dptrain::train {
@@ -201,13 +202,11 @@ bool Experiment::is_partitioned() const {
 }
 
 parallel::StoreServerOptions Experiment::store_server(double timeout_s) const {
-  return {.slices = {},
-          .widths = parallel::pushed_widths(WorldShape(devices_of_processes), !strategy.in_step),
-          .optimizer = optimizer,
-          .clip_norm = clip_norm,
-          .is_asynchronous = !strategy.in_step,
-          .waits_for_apply = precision == Precision::fp16,
-          .timeout_s = timeout_s};
+  parallel::ReplicaSpec replica;
+  replica.optimizer = optimizer;
+  replica.clip_norm = clip_norm;
+  replica.precision = precision;
+  return parallel::server_options(replica, WorldShape(devices_of_processes), !strategy.in_step, timeout_s);
 }
 
 RankPlace Experiment::place(size_t rank) const {

@@ -52,6 +52,33 @@ ordered_json staleness_json(const parallel::Staleness& staleness) {
 
 }  // namespace
 
+void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs,
+               const std::vector<RankPlace>& places, double data_wait_s) {
+  using parallel::Phase;
+  const double seconds = metrics.train.seconds, ranks = static_cast<double>(costs.size());
+  for (size_t rank = 0; rank < costs.size(); ++rank) {
+    const parallel::RankCosts& of_rank = costs[rank];
+    const double compute = of_rank.times[Phase::compute], optimizer = of_rank.times[Phase::optimizer];
+    metrics.time.compute_s += compute / ranks;
+    metrics.time.exposed_comm_s += of_rank.times[Phase::communication] / ranks;
+    metrics.time.optimizer_s += optimizer / ranks;
+    metrics.skipped_steps = std::max(metrics.skipped_steps, of_rank.skipped_steps);
+    metrics.comm_bytes += of_rank.communication.bytes;
+    metrics.collectives = std::max(metrics.collectives, of_rank.communication.collectives);
+    metrics.devices.push_back({.device = places[rank].device,
+                               .host = places[rank].host,
+                               .rank = static_cast<int>(rank),
+                               .samples = of_rank.samples,
+                               .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,
+                               .peak_bytes = of_rank.peak_bytes,
+                               .memory = of_rank.memory_at_peak});
+  }
+  // While the host waits for data a GPU may be at work on the steps before.
+  const double idle = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s;
+  metrics.time.data_wait_s = std::clamp(data_wait_s, 0.0, std::max(idle, 0.0));
+  metrics.time.other_s = idle - metrics.time.data_wait_s;
+}
+
 double EpochMetrics::memory_imbalance() const {
   const auto [least, most] = std::ranges::minmax_element(devices, {}, &DeviceMetrics::peak_bytes);
   if (devices.empty() || least->peak_bytes == 0) return 1;

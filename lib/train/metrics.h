@@ -38,6 +38,12 @@ struct DeviceMetrics {
   MemoryCounts memory;  ///< by purpose, at the peak
 };
 
+/// Where a rank of the world computes.
+struct RankPlace {
+  std::string device;
+  std::string host;
+};
+
 /// What the devices' batch norms shared, and how far apart it left their running statistics; see
 /// parallel/shared_statistics.h.
 struct BatchNormMetrics {
@@ -72,6 +78,11 @@ struct EpochMetrics {
   /// One line of JSON; docs/metrics.schema.json is its schema.
   std::string json() const;
 };
+
+/// Adds what an epoch has cost each rank, and what its seconds, which the metrics have, went into. `data_wait_s`: of
+/// them, as the trainer's thread waited.
+void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs,
+               const std::vector<RankPlace>& places, double data_wait_s);
 
 /// The mean loss of each output of a model of text, by its name in metrics.jsonl; nothing for other models.
 std::vector<std::pair<std::string, double>> output_losses(const parallel::Score& score);

@@ -3,26 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/chance_level.h"
 #include "train/divergence.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
 #include "train/training_identity.h"
 
 namespace dptrain::train {
-using parallel::Phase;
-
-namespace {
-
-/// Of what guessing loses: whoever has learned anything in an epoch is below.
-constexpr double kLossOfChance = 0.98;
-
-}  // namespace
-
 Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash,
                  const std::optional<ResumePoint>& resume)
     : experiment_(experiment),
@@ -123,7 +114,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
       observer.on_epoch(metrics);
-      warn_of_chance(metrics, observer);
+      if (const auto warning = chance_warning(metrics, *data_.train)) observer.on_warning(*warning);
     }
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
@@ -142,17 +133,6 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   }
   outcome.seconds = seconds_since(start);
   return outcome;
-}
-
-void Trainer::warn_of_chance(const EpochMetrics& metrics, TrainingObserver& observer) const {
-  const auto* images = dynamic_cast<const ImageDataset*>(data_.train.get());
-  if (!metrics.staleness || images == nullptr) return;
-  const double loss = metrics.train.score.mean_loss(), chance = std::log(static_cast<double>(images->classes()));
-  if (loss < kLossOfChance * chance) return;
-  observer.on_warning(fmt::format(
-      "epoch {}: the training loss, {:.3f}, is at chance level ({:.3f} for {} classes), with updates that were {:.1f} "
-      "behind on average; lower learning_rate, set max_staleness, or use type: dist_sync",
-      metrics.epoch, loss, chance, images->classes(), metrics.staleness->mean()));
 }
 
 bool Trainer::checkpoint_is_due() const {
@@ -344,29 +324,9 @@ EpochMetrics Trainer::metrics_of_epoch() {
                        .staleness = is_main() ? strategy_->take_staleness() : std::nullopt,
                        .batch_norm = {.mode = experiment_.batch_norm, .spread = strategy_->statistics_spread()},
                        .weights_hash = {}};
-  const double seconds = position_.seconds, ranks = static_cast<double>(position_.costs.size());
-  for (size_t rank = 0; rank < position_.costs.size(); ++rank) {
-    const parallel::RankCosts& costs = position_.costs[rank];
-    const RankPlace place = experiment_.place(rank);
-    const double compute = costs.times[Phase::compute], optimizer = costs.times[Phase::optimizer];
-    metrics.time.compute_s += compute / ranks;
-    metrics.time.exposed_comm_s += costs.times[Phase::communication] / ranks;
-    metrics.time.optimizer_s += optimizer / ranks;
-    metrics.skipped_steps = std::max(metrics.skipped_steps, costs.skipped_steps);
-    metrics.comm_bytes += costs.communication.bytes;
-    metrics.collectives = std::max(metrics.collectives, costs.communication.collectives);
-    metrics.devices.push_back({.device = place.device,
-                               .host = place.host,
-                               .rank = static_cast<int>(rank),
-                               .samples = costs.samples,
-                               .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,
-                               .peak_bytes = costs.peak_bytes,
-                               .memory = costs.memory_at_peak});
-  }
-  // While the host waits for data a GPU may be at work on the steps before.
-  const double idle = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s;
-  metrics.time.data_wait_s = std::clamp(position_.data_wait_s, 0.0, std::max(idle, 0.0));
-  metrics.time.other_s = idle - metrics.time.data_wait_s;
+  std::vector<RankPlace> places;
+  for (size_t rank = 0; rank < position_.costs.size(); ++rank) places.push_back(experiment_.place(rank));
+  add_costs(metrics, position_.costs, places, position_.data_wait_s);
   return metrics;
 }
 

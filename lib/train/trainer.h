@@ -110,8 +110,6 @@ class Trainer {
   /// where the score isn't finite (79).
   std::optional<Pass> evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
                                      TrainingObserver& observer, const StopSignal& stop);
-  /// Updates that don't wait for each other can fail to learn, and nothing else would say so.
-  void warn_of_chance(const EpochMetrics& metrics, TrainingObserver& observer) const;
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the

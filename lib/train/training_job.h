@@ -6,14 +6,9 @@
 #include "comm/process_group.h"
 #include "comm/thread_communicator.h"
 #include "parallel/strategy.h"
+#include "train/metrics.h"
 
 namespace dptrain::train {
-
-/// Where a rank of the world computes.
-struct RankPlace {
-  std::string device;
-  std::string host;
-};
 
 /// Several processes that train one model together, as the trainer of one of them sees them.
 struct TrainingJob {

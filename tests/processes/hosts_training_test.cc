@@ -14,38 +14,25 @@ class HostsTrainingTest : public JobTrainingTest {
   }
 };
 
+/// Real digits, on two hosts with two workers each: in the bits of one process with four.
 TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnAsFourWorkersDo) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  const Finished one = alone(training("one", "lenet_ddp_2cpu", 4, {}));
-  ASSERT_EQ(one.exit, 0) << one.err;
-  const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 2, {})));
-  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
-  EXPECT_EQ(got["epoch"], 10);
-  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
-  EXPECT_EQ(got["test"]["accuracy"], expected["test"]["accuracy"]);
-  EXPECT_GE(got["test"]["accuracy"], 0.965);
-  EXPECT_EQ(got["devices"][1]["host"], "host1");
-  EXPECT_EQ(got["devices"][2]["host"], "host2");
-}
-
-TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnUnderHybrid) {
-  const Hosts hosts(2);
-  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  const Command settings = {"--set",
-                            "strategy={name: hybrid, model_parallel: 2, micro_batches: 4, stages: [conv1, conv2]}"};
-  const Finished one = alone(training("one", "lenet_ddp_2cpu", 4, settings));
-  ASSERT_EQ(one.exit, 0) << one.err;
-  const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 2, settings)));
-  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
-  EXPECT_EQ(got["epoch"], 10);
-  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
-  EXPECT_EQ(got["test"]["accuracy"], expected["test"]["accuracy"]);
-  EXPECT_GE(got["test"]["accuracy"], 0.965);
-  EXPECT_EQ(got["devices"][1]["host"], "host1");
-  EXPECT_EQ(got["devices"][2]["host"], "host2");
+  for (const char* strategy : {"ddp", "{name: hybrid, model_parallel: 2, micro_batches: 4, stages: [conv1, conv2]}"}) {
+    SCOPED_TRACE(strategy);
+    const Command settings = {"--set", std::string("strategy=") + strategy, "--overwrite"};
+    const Finished one = alone(training("one", "lenet_ddp_2cpu", 4, settings));
+    ASSERT_EQ(one.exit, 0) << one.err;
+    const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 2, settings)));
+    for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+    const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+    EXPECT_EQ(got["epoch"], 10);
+    EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+    EXPECT_EQ(got["test"]["accuracy"], expected["test"]["accuracy"]);
+    EXPECT_GE(got["test"]["accuracy"], 0.965);
+    EXPECT_EQ(got["devices"][1]["host"], "host1");
+    EXPECT_EQ(got["devices"][2]["host"], "host2");
+  }
 }
 
 TEST_F(HostsTrainingTest, AReplicaMayLieOnTwoHosts) {

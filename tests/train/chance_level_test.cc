@@ -1,0 +1,31 @@
+#include "train/chance_level.h"
+
+#include <gtest/gtest.h>
+
+#include "data/synthetic.h"
+
+namespace dptrain::train {
+namespace {
+
+EpochMetrics with_loss(double loss) {
+  EpochMetrics metrics;
+  metrics.epoch = 3;
+  metrics.train.score.outputs = {{.loss_sum = 100 * loss, .correct = 10, .counted = 100}};
+  metrics.staleness = parallel::Staleness{.pushes = {1, 1}};
+  return metrics;
+}
+
+TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
+  const ByteImages images(make_synthetic({.samples = 20, .classes = 10, .image_shape = {1, 4, 4}}), {});
+  const auto warning = chance_warning(with_loss(2.31), images);
+  ASSERT_TRUE(warning);
+  for (const char* words : {"epoch 3", "2.310", "2.303 for 10 classes", "0.5 behind", "max_staleness"})
+    EXPECT_NE(warning->find(words), std::string::npos) << *warning;
+  EXPECT_FALSE(chance_warning(with_loss(2.2), images)) << "it has learned something";
+  EpochMetrics in_step = with_loss(2.31);
+  in_step.staleness.reset();
+  EXPECT_FALSE(chance_warning(in_step, images));
+}
+
+}  // namespace
+}  // namespace dptrain::train
