@@ -78,6 +78,19 @@ void require_images(const ModelInput& input) {
                                         .advice = "choose another data set, or model: bert"});
 }
 
+void require_text(const std::string& where, const TextSizes& sizes, const std::optional<TextSizes>& text) {
+  const auto refuse = [&](std::string expected, std::string got, std::string advice) {
+    throw Error(ExitCode::config, Mistake{where, std::move(expected), std::move(got), std::move(advice)});
+  };
+  if (!text) refuse("needs a data set of text", "images", "write dataset: text, or dataset: synthetic");
+  if (text->vocabulary != sizes.vocabulary)
+    refuse(fmt::format("needs a text of {} tokens", sizes.vocabulary), fmt::format("{}", text->vocabulary),
+           "give model and data set the same vocabulary");
+  if (text->sequence > sizes.sequence)
+    refuse(fmt::format("takes at most {} tokens a sample", sizes.sequence), fmt::format("{}", text->sequence),
+           "give the model a larger seq, or the data set a smaller sequence");
+}
+
 ModelSpec read_model(ConfigReader& config) {
   ModelSpec spec;
   std::vector<ConfigChoice> choices;
