@@ -57,11 +57,12 @@ TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
   }
 }
 
+/// After an epoch alone the accuracy still differs much from run to run.
 TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateAverages) {
-  const Command settings = {"--set", "ema=0.9", "--set", "dataset.limit=2000"};
-  const json averaged = trained("averaged", 2, "{name: kvstore, type: dist_async}", settings);
+  const Command settings = {"--set", "epochs=2", "--set", "ema=0.9", "--set", "dataset.limit=2000"};
+  const json averaged = trained("averaged", 2, "{name: kvstore, type: dist_async, max_staleness: 0}", settings);
   ASSERT_FALSE(averaged.is_null());
-  EXPECT_GT(averaged["test"]["accuracy"], 0.3);
+  EXPECT_GT(averaged["test"]["accuracy"], 0.5);
 }
 
 /// From a checkpoint within an epoch: one worker ends in the bits of a training that wasn't interrupted, and several
