@@ -25,8 +25,8 @@ std::optional<ncclDataType_t> summed_as(DType dtype) {
   }
 }
 
-/// What NCCL was given, and the meeting of the ranks' threads that compares their calls: ranks that differ would hang in
-/// NCCL, until the meeting has failed of it.
+/// What NCCL was given, and the meeting of the ranks' threads that compares their calls: ranks that differ would hang
+/// in NCCL, until the meeting has failed of it.
 class NcclWork final : public CommWork {
  public:
   NcclWork(std::unique_ptr<CommWork> meeting, std::unique_ptr<CudaWork> given)
@@ -170,10 +170,9 @@ ncclUniqueId shared_id(const std::vector<std::unique_ptr<Communicator>>& ranks) 
   std::vector<std::unique_ptr<CommWork>> works;
   for (size_t place = 0; place < ranks.size(); ++place) {
     ids[place].resize(static_cast<size_t>(kBytes * ranks.front()->size()));
-    works.push_back(ranks[place]->start_all_gather({.data = &own, .elements = kBytes, .dtype = DType::u8},
-                                                   {.data = ids[place].data(),
-                                                    .elements = static_cast<int64_t>(ids[place].size()),
-                                                    .dtype = DType::u8}));
+    works.push_back(ranks[place]->start_all_gather(
+        {.data = &own, .elements = kBytes, .dtype = DType::u8},
+        {.data = ids[place].data(), .elements = static_cast<int64_t>(ids[place].size()), .dtype = DType::u8}));
   }
   for (const auto& work : works) work->wait();
   std::memcpy(&own, ids.front().data(), sizeof(own));
@@ -194,8 +193,8 @@ Communicators communicators_of(const std::vector<Device*>& devices, Communicator
     devices[place]->enter_thread();
     ranks.push_back(std::make_unique<NcclCommunicator>(
         CudaDevice::of(*devices[place]),
-        NcclCommunicator::Ends{.others = std::move(others[place]), .meeting = std::move(meetings[place])},
-        formed.group, static_cast<int>(place), formed.spans_processes));
+        NcclCommunicator::Ends{.others = std::move(others[place]), .meeting = std::move(meetings[place])}, formed.group,
+        static_cast<int>(place), formed.spans_processes));
   }
   return ranks;
 }
@@ -218,13 +217,11 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
   Communicators host = make_process_communicators(world, timeout_s);
   Communicators meetings = make_process_communicators(world, timeout_s, /*meet_only=*/true);
   auto group = std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = timeout_s, .exchange = world.exchange});
-  group->form(devices,
-              {.id = shared_id(host), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
+  group->form(devices, {.id = shared_id(host), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)
     staged.push_back(make_staged_communicator(*devices[place], std::move(host[place])));
-  return communicators_of(devices, std::move(staged), std::move(meetings),
-                          {.group = group, .spans_processes = true});
+  return communicators_of(devices, std::move(staged), std::move(meetings), {.group = group, .spans_processes = true});
 }
 
 LibraryVersion nccl_library() {

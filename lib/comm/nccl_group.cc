@@ -47,8 +47,9 @@ void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
   for (int place = 0; place < static_cast<int>(devices.size()); ++place) finish(place, "forming the communicators");
   if (options_.exchange == nullptr) return;
   watch_ = std::make_unique<NcclWatch>(
-      devices, NcclWatch::Options{
-                   .exchange = *options_.exchange, .first_rank = world.first_rank, .timeout_s = options_.timeout_s},
+      devices,
+      NcclWatch::Options{
+          .exchange = *options_.exchange, .first_rank = world.first_rank, .timeout_s = options_.timeout_s},
       NcclWatch::Hooks{.error_of =
                            [this](int place) {
                              const ncclResult_t state = state_of(place);

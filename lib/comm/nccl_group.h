@@ -36,8 +36,8 @@ class NcclGroup {
     int ranks = 0;       ///< of all
   };
   static ncclUniqueId make_id();
-  /// Forms them; all processes that have ranks of the world do. Throws 71 with NCCL's reason, 75 where that takes longer
-  /// than the deadline, the job's failure where it fails meanwhile. Called once.
+  /// Forms them; all processes that have ranks of the world do. Throws 71 with NCCL's reason, 75 where that takes
+  /// longer than the deadline, the job's failure where it fails meanwhile. Called once.
   void form(const std::vector<Device*>& devices, const World& world);
 
   using Begin = std::function<ncclResult_t(ncclComm_t)>;

@@ -18,8 +18,8 @@
 namespace dptrain {
 
 /// Looks after what GPUs of this process do together with those of others, on a thread of its own: a GPU waits for
-/// another one for ever. The job fails with 75 where what a GPU was given isn't done within the deadline, and where NCCL
-/// has met with an error; once it has failed, of this or of anything else, what is under way is aborted.
+/// another one for ever. The job fails with 75 where what a GPU was given isn't done within the deadline, and where
+/// NCCL has met with an error; once it has failed, of this or of anything else, what is under way is aborted.
 class NcclWatch {
  public:
   struct Options {
@@ -46,9 +46,9 @@ class NcclWatch {
     std::string name;  ///< "rank 3 (cuda:1)"
     CudaEvent earlier;
     CudaEvent latest;
-    bool waits = false;        ///< `earlier` isn't done as far as is known
-    bool has_latest = false;   ///< more has been given since
-    Clock::time_point since;   ///< when `earlier` could begin, at the latest
+    bool waits = false;       ///< `earlier` isn't done as far as is known
+    bool has_latest = false;  ///< more has been given since
+    Clock::time_point since;  ///< when `earlier` could begin, at the latest
     std::optional<Clock::time_point> error_since;
   };
 

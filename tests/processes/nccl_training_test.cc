@@ -51,7 +51,12 @@ class NcclJobTest : public JobTrainingTest {
   Launched launch_on(const std::vector<std::string>& devices, const Command& more) const {
     std::vector<Command> processes;
     for (const std::string& one : devices) processes.push_back(on_gpus("job", one, more));
-    return Launch({.processes = processes, .folder = folder_.path(), .on = {}, .flags = {}, .grace_s = 1, .timeout_s = 240})
+    return Launch({.processes = processes,
+                   .folder = folder_.path(),
+                   .on = {},
+                   .flags = {},
+                   .grace_s = 1,
+                   .timeout_s = 240})
         .wait();
   }
   /// Whether a process says that NCCL formed a world of so many ranks.
@@ -102,19 +107,46 @@ const Command kSmallBuckets = strategy("{name: ddp, bucket_mb: 0.5, first_bucket
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, NcclJobParityTest,
-    ::testing::Values(
-        GpuWay{"ddp", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, kSmallBuckets},
-        GpuWay{"three", {"cuda:0", "cuda:1-2"}, "cuda:0-2", 3, kSmallBuckets, 3},
-        GpuWay{"accumulate", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "accumulate=2"}},
-        GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
-        GpuWay{"deterministic", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "deterministic=true"}, 0},
-        GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0}),
+    ::testing::Values(GpuWay{"ddp", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, kSmallBuckets},
+                      GpuWay{"three", {"cuda:0", "cuda:1-2"}, "cuda:0-2", 3, kSmallBuckets, 3},
+                      GpuWay{"accumulate", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "accumulate=2"}},
+                      GpuWay{"shard_optimizer",
+                             {"cuda:0", "cuda:1"},
+                             "cuda:0-1",
+                             2,
+                             {"--set", "strategy={name: ddp, shard_optimizer: true}", "--set", "clip_norm=0.5"}},
+                      GpuWay{"kvstore", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: kvstore, type: device}")},
+                      GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
+                      GpuWay{"deterministic", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "deterministic=true"}, 0},
+                      GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0}),
     [](const ::testing::TestParamInfo<GpuWay>& way) { return way.param.name; });
 
+TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
+  const auto trained = [this](const std::string& type, const Command& more) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--overwrite", "--set", "dataset.partition=by_process", "--set",
+                                     "strategy={name: kvstore, type: " + type + "}"});
+    settings.insert(settings.end(), more.begin(), more.end());
+    const Launched job = launch_on({"cuda:0-1", "cuda:2-3"}, settings);
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run("job"));
+  };
+  needs(4);
+  if (IsSkipped()) return;
+  // Of two GPUs a sum has one order.
+  const json expected = trained("dist_sync", {"--set", "deterministic=true"}), got = trained("dist_device_sync", {});
+  ASSERT_FALSE(got.is_null());
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+}
+
 TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
-  const Command settings = {"--set", "epochs=",        "--set", "steps=100000", "--set", "eval_every=0",
-                            "--set", "dataset.limit=320", "--set", "dataset.test_limit=200", "--set",
-                            "checkpoint={every_epochs: 0, every_steps: 20}"};
+  const Command settings = {"--set", "epochs=",
+                            "--set", "steps=100000",
+                            "--set", "eval_every=0",
+                            "--set", "dataset.limit=320",
+                            "--set", "dataset.test_limit=200",
+                            "--set", "checkpoint={every_epochs: 0, every_steps: 20}"};
   Launch launch({.processes = {on_gpus("job", "cuda:0", settings), on_gpus("job", "cuda:1", settings)},
                  .folder = folder_.path(),
                  .on = {},
