@@ -4,10 +4,12 @@
 
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "comm/cuda_work.h"
 #include "comm/nccl_group.h"
+#include "comm/process_group.h"
 #include "comm/staged_communicator.h"
 #include "device/cuda_device.h"
 
@@ -160,23 +162,18 @@ class NcclCommunicator final : public Communicator {
   CommCounts replayed_;
 };
 
-/// Rank 0's id on all ranks. Called on one thread for all ranks of this process, so it is an all-gather, which can be
-/// started for each before any is waited for.
-ncclUniqueId shared_id(const std::vector<std::unique_ptr<Communicator>>& ranks) {
-  ncclUniqueId own{};
-  if (ranks.front()->rank() == 0) own = NcclGroup::make_id();
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(own));
-  std::vector<std::vector<uint8_t>> ids(ranks.size());
-  std::vector<std::unique_ptr<CommWork>> works;
-  for (size_t place = 0; place < ranks.size(); ++place) {
-    ids[place].resize(static_cast<size_t>(kBytes * ranks.front()->size()));
-    works.push_back(ranks[place]->start_all_gather(
-        {.data = &own, .elements = kBytes, .dtype = DType::u8},
-        {.data = ids[place].data(), .elements = static_cast<int64_t>(ids[place].size()), .dtype = DType::u8}));
+/// The id that process 0 of the world has made.
+ncclUniqueId shared_id(const RanksOfProcesses& world, double timeout_s) {
+  ProcessGroup processes(*world.exchange, world.processes, timeout_s);
+  ncclUniqueId id{};
+  std::string bytes;
+  if (processes.is_main()) {
+    id = NcclGroup::make_id();
+    bytes.assign(reinterpret_cast<const char*>(&id), sizeof(id));
   }
-  for (const auto& work : works) work->wait();
-  std::memcpy(&own, ids.front().data(), sizeof(own));
-  return own;
+  bytes = processes.from_main(bytes);
+  std::memcpy(&id, bytes.data(), sizeof(id));
+  return id;
 }
 
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
@@ -217,7 +214,8 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
   Communicators host = make_process_communicators(world, timeout_s);
   Communicators meetings = make_process_communicators(world, timeout_s, /*meet_only=*/true);
   auto group = std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = timeout_s, .exchange = world.exchange});
-  group->form(devices, {.id = shared_id(host), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
+  group->form(devices,
+              {.id = shared_id(world, timeout_s), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)
     staged.push_back(make_staged_communicator(*devices[place], std::move(host[place])));

@@ -29,7 +29,7 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
 std::vector<std::unique_ptr<Communicator>> make_nccl_world_communicators(const std::vector<Device*>& devices,
                                                                          const RanksOfProcesses& world,
                                                                          double timeout_s);
-inline constexpr int kNcclWorldGroups = 2;
+inline constexpr int kNcclWorldGroups = 3;
 
 LibraryVersion nccl_library();
 

@@ -101,22 +101,30 @@ void NcclGroup::finish(int place, const char* what) {
       throw Error(ExitCode::peer_lost, fmt::format("NCCL: {} took over {} s", what, options_.timeout_s));
     std::this_thread::yield();
   }
-  if (state == ncclSuccess) return;
-  {
+  if (state != ncclSuccess) throw_error(state, what);
+}
+
+void NcclGroup::throw_error(ncclResult_t error, const char* what) {
+  const auto deadline = deadline_in(NcclWatch::kRootCause_s);
+  while (options_.exchange != nullptr && !options_.exchange->has_failed() && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (options_.exchange == nullptr || !options_.exchange->has_failed()) {
     const std::lock_guard lock(mutex_);
-    if (cause_.empty()) check(state, what);
+    if (cause_.empty()) check(error, what);
   }
   throw_failure();
 }
 
 void NcclGroup::call(int place, const char* name, const Begin& begin) {
   bool has_failed = false;
+  ncclResult_t result = ncclSuccess;
   {
     const std::lock_guard lock(mutex_);
     has_failed = !cause_.empty();
-    if (!has_failed) expect_begun(begin(comms_[static_cast<size_t>(place)]), name);
+    if (!has_failed) result = begin(comms_[static_cast<size_t>(place)]);
   }
   if (has_failed) throw_failure();
+  if (result != ncclSuccess && result != ncclInProgress) throw_error(result, name);
   finish(place, name);
 }
 

@@ -58,6 +58,8 @@ class NcclGroup {
   /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
   ncclResult_t state_of(int place);
   void finish(int place, const char* what);
+  /// Of NCCL, or what the job has failed of, if the error's root cause is found in time.
+  [[noreturn]] void throw_error(ncclResult_t error, const char* what);
   void finalize();
   [[noreturn]] void throw_failure();
 

@@ -12,8 +12,6 @@ namespace dptrain {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(50);
-/// Within which the watch over the job's processes finds one that has died, and says better what has happened.
-constexpr double kJobWatch_s = 12;
 
 }  // namespace
 
@@ -74,7 +72,7 @@ void NcclWatch::look_at(int place) {
     own.error_since.reset();
   else if (!own.error_since)
     own.error_since = Clock::now();
-  if (own.error_since && seconds_since(*own.error_since) > kJobWatch_s) {
+  if (own.error_since && seconds_since(*own.error_since) > kRootCause_s) {
     fail(fmt::format("{}: NCCL says: {}", own.name, error));
   } else if (own.waits && seconds_since(own.since) > options_.timeout_s) {
     fail(fmt::format("{} waited {:g} s for GPUs of other processes, in what NCCL adds up or copies", own.name,

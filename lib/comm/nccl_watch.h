@@ -22,6 +22,10 @@ namespace dptrain {
 /// NCCL has met with an error; once it has failed, of this or of anything else, what is under way is aborted.
 class NcclWatch {
  public:
+  /// Within which the watch over the job's processes, and the comparison of the ranks' calls, find what NCCL's error
+  /// comes from, and say it better.
+  static constexpr double kRootCause_s = 12;
+
   struct Options {
     ProcessExchange& exchange;
     int first_rank = 0;  ///< of this process
