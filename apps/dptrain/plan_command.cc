@@ -142,7 +142,9 @@ plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFi
                           .devices = planned.experiment.devices,
                           .figures = figures,
                           .links = planned.experiment.links,
-                          .hosts = links.hosts});
+                          .hosts = links.hosts,
+                          .over_nccl = planned.figures != nullptr && planned.figures->kind == DeviceKind::cuda &&
+                                       !planned.experiment.deterministic});
 }
 
 plan::Calibration calibration_of(const std::string& run) {

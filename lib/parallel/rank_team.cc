@@ -57,6 +57,8 @@ RankTeam::RankTeam(const Options& options)
   if (logged_) {
     make_logging_communicators(devices);
   } else {
+    if (options.world && !options.deterministic && !options.links)
+      communicator_options_.world_over_nccl = world_has_nccl(devices, *options.world, options.timeout_s);
     communicators_ = make_communicators(devices, communicator_options_);
     host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
                                         : make_thread_communicators(size, {.timeout_s = options.timeout_s});
@@ -131,8 +133,9 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
   } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
     CommunicatorOptions group_options = communicator_options_;
     group_options.world = processes;
+    // All processes number their groups alike.
     if (own.empty())
-      exchange_->next_group();  // so that all processes number their groups alike
+      for (int group = 0; group < exchange_groups_of(group_options); ++group) exchange_->next_group();
     else
       of_own = add_group(own, group_options);
   }
@@ -172,6 +175,7 @@ int64_t RankTeam::give(const std::string& what, Work work) {
   return threads_->give([this, what, work = std::move(work)](int rank) {
     if (root_cause()) return;
     try {
+      throw_job_failure();
       work(rank);
     } catch (...) {
       fail(rank, what, std::current_exception());
@@ -188,6 +192,10 @@ void RankTeam::wait(int64_t number) {
 std::exception_ptr RankTeam::root_cause() {
   const std::lock_guard lock(mutex_);
   return root_cause_;
+}
+
+void RankTeam::throw_job_failure() const {
+  if (exchange_ != nullptr && exchange_->has_failed()) throw JobError(exchange_->settled_failure());
 }
 
 void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {

@@ -74,6 +74,8 @@ class RankTeam {
 
  private:
   void exchange_kinds();
+  /// What the job has failed of, where it has.
+  void throw_job_failure() const;
   std::vector<Communicator*> add_group(const std::vector<int>& ranks, const CommunicatorOptions& options);
   /// Of ranks of the world: the processes that have some.
   RanksOfProcesses processes_of(const std::vector<int>& ranks) const;

@@ -1,6 +1,7 @@
 #include "plan/cluster.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "comm/exchange_plan.h"
@@ -114,7 +115,39 @@ double CallTimes::within_process(std::span<const LoggedCall* const> calls) const
          bytes / (of_host ? figures.staging_bytes_per_s : figures.inside.bytes_per_s);
 }
 
+bool CallTimes::is_of_nccl(const LoggedCall& logged) const {
+  if (!options_.over_nccl || logged.over_host) return false;
+  switch (logged.call.kind) {
+    case CommKind::all_reduce:
+    case CommKind::reduce:
+    case CommKind::reduce_scatter: return dtype_bytes(logged.call.payload().dtype) >= 4;
+    case CommKind::broadcast:
+    case CommKind::all_gather: return true;
+    default: return false;
+  }
+}
+
+/// Bytes go round all GPUs in rings, as fast as the slowest link lets them, which each host's own is at most one of;
+/// what little ones take is the depth of a tree over the hosts.
+double CallTimes::over_nccl(const CommCall& call) const {
+  const HostLinks& hosts = *options_.hosts;
+  const DeviceFigures& figures = options_.figures;
+  const auto n = static_cast<double>(options_.world.ranks());
+  double bytes = payload_bytes({.call = call}), depth = std::ceil(std::log2(options_.world.processes()));
+  if (call.kind == CommKind::all_reduce) {
+    bytes *= 2 * (n - 1) / n;
+    depth *= 2;
+  } else if (call.kind == CommKind::reduce_scatter) {
+    bytes = (n - 1) * static_cast<double>(call.out.bytes());
+  } else if (call.kind == CommKind::all_gather) {
+    bytes = (n - 1) * static_cast<double>(call.in.bytes());
+  }
+  const double latency_s = depth * hosts.link.latency_s + 2 * figures.inside.latency_s;
+  return latency_s + bytes / std::min(hosts.link.bytes_per_s, figures.inside.bytes_per_s);
+}
+
 double CallTimes::between_processes(const LoggedCall& logged) {
+  if (is_of_nccl(logged)) return over_nccl(logged.call);
   const CommCall& call = logged.call;
   const CommBuffer& payload = call.payload();
   const int process = call.other >= 0 ? options_.world.process_of(call.other) : 0;

@@ -48,6 +48,8 @@ class CallTimes {
     const DeviceFigures& figures;
     std::optional<LinkSpec> links = {};  ///< that calls of one process are held to, as in training
     std::optional<HostLinks> hosts = {};
+    /// GPUs of several hosts sum by NCCL; otherwise through host memory.
+    bool over_nccl = false;
   };
   explicit CallTimes(const Options& options);
 
@@ -59,6 +61,9 @@ class CallTimes {
  private:
   double within_process(std::span<const LoggedCall* const> calls) const;
   double between_processes(const LoggedCall& call);
+  /// NCCL's share of what a communicator does between processes: see make_nccl_world_communicators.
+  bool is_of_nccl(const LoggedCall& call) const;
+  double over_nccl(const CommCall& call) const;
 
   Options options_;
   std::optional<SimulatedLinks> simulated_;

@@ -119,6 +119,28 @@ TEST(CallTimes, BetweenHostsAreThoseOfTheExchange) {
               2 * (0.5 + 0.75 * 16), 1e-3);
 }
 
+TEST(CallTimes, OverNcclAreAsFastAsTheSlowestLink) {
+  DeviceFigures figures = unit_figures();
+  figures.inside = {.latency_s = 0.25, .bytes_per_s = 1e6};
+  plan::HostLinks hosts{.devices = 2, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}, .message_s = 100};
+  LoggedCall call = call_of(CommKind::all_reduce, 1'000'000, 0, 0, 8);
+  call.call.in.dtype = call.call.out.dtype = DType::f32;
+  const auto seconds = [&] {
+    return seconds_of(
+        {.world = WorldShape({2, 2, 2, 2}), .devices = {}, .figures = figures, .hosts = hosts, .over_nccl = true},
+        call);
+  };
+  // A ring: 2 * 7 / 8 of the buffer go over each link; two ways through a tree over four hosts, two inside a host.
+  EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4);
+  hosts.link.bytes_per_s = 5e5;
+  EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 8);
+  hosts.link.bytes_per_s = 1e9;
+  EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4) << "as fast as inside a host";
+  // Sums of 16 bits go through host memory, by messages.
+  call.call.in.dtype = call.call.out.dtype = DType::bf16;
+  EXPECT_GT(seconds(), 100);
+}
+
 TEST(CallTimes, OfMoreHostsTakeLonger) {
   const DeviceFigures figures = unit_figures();
   const plan::HostLinks hosts{.devices = 8, .link = {.latency_s = 1e-6, .bytes_per_s = 1e9}, .message_s = 1e-6};
