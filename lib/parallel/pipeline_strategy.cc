@@ -74,14 +74,16 @@ void PipelineStrategy::make_stages(PlantedFault planted) {
     PipelineStage::Neighbors neighbors;
     if (stage_of(rank) > 0) neighbors.previous = neighbor(first_rank() + rank - 1);
     if (!is_last(rank)) neighbors.next = neighbor(first_rank() + rank + 1);
-    stages_.push_back(std::make_unique<PipelineStage>(replica(rank), team().communicator(rank), neighbors, planted));
+    const StageLink::Ends ends{.tensors = team().communicator(rank), .forms = team().host_communicator(rank)};
+    stages_.push_back(std::make_unique<PipelineStage>(replica(rank), ends, neighbors, planted));
   }
 }
 
 std::vector<StageFacts> PipelineStrategy::exchange_facts() {
   std::vector<StageFacts> facts;
   for (int rank = 0; rank < ranks(); ++rank) facts.push_back(StageFacts::of(replica(rank)));
-  if (!team().spans_processes()) return facts;
+  // Of a logged world a whole replica is there, which the others are like.
+  if (!team().spans_processes() || team().is_logged()) return facts;
   std::vector<StageFacts> of_world;
   team().run("exchanging what stages hold", [&](int rank) {
     const auto texts = exchange_texts(team().host_communicator(rank), facts[static_cast<size_t>(rank)].text());
