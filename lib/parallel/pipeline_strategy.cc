@@ -40,9 +40,9 @@ PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& ste
 
 std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context, const PipelineOptions& options) {
   const auto units = unit_names_of(context);
-  const PipelineStep step{.schedule = options.schedule,
-                          .stages = context.world_size() / options.replicas,
-                          .micro_batches = options.micro_batches};
+  const int world_size = context.team.logged ? context.team.logged->ranks : context.world_size();
+  const PipelineStep step{
+      .schedule = options.schedule, .stages = world_size / options.replicas, .micro_batches = options.micro_batches};
   require_cut(options.cut, units, step.stages);
   const PipelineCut cut =
       options.cut.automatic() ? measured_cut(context, step) : cut_as_listed(options.cut, units, step.stages);

@@ -146,7 +146,7 @@ class Profile {
 }  // namespace
 
 std::vector<std::string> unit_names_of(const StrategyContext& context) {
-  const auto device = open_device(context.team.devices.front());
+  const auto device = open_device(context.team.devices.front(), {.counts_only = context.team.logged.has_value()});
   const ReplicaSpec& spec = context.replica;
   return unit_names(*spec.model.build({.device = *device, .convolution = spec.convolution}, spec.input));
 }

@@ -81,7 +81,7 @@ TEST_F(PlanTest, OfManyHostsTheFirstStandsForAll) {
 
 TEST_F(PlanTest, ShowsHowAPipelineWaits) {
   const Arguments cut = {"--devices", "2xh200", "--set",
-                         "strategy={name: model_parallel, stages: [1, 1], micro_batches: 4}"};
+                         "strategy={name: model_parallel, stages: [1, 2], micro_batches: 4}"};
   const json document = planned(cut);
   EXPECT_EQ(document["pipeline"]["stages"].size(), 2u);
   EXPECT_EQ(document["pipeline"]["micro_batches"], 4);
@@ -98,7 +98,7 @@ TEST_F(PlanTest, OfAPipelineOverHostsAWholeReplicaIsPlanned) {
   folder_.write("links.yaml", "hosts: {devices: 1, latency_us: 5, gbps: 100}\n");
   const Arguments cut = {
       "--devices", "8xh200",        "--links", "links.yaml",
-      "--set",     "batch_size=64", "--set",   "strategy={name: hybrid, stages: [1, 1], micro_batches: 4}"};
+      "--set",     "batch_size=64", "--set",   "strategy={name: hybrid, stages: [1, 2], micro_batches: 4}"};
   const json document = planned(cut);
   EXPECT_EQ(document["hosts"], 8);
   EXPECT_EQ(document["ranks"].size(), 2u) << "of four replicas";
