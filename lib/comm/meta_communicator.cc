@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "comm/call_communicator.h"
 #include "device/operator_log.h"
 
 namespace dptrain {
@@ -87,7 +88,7 @@ class Meeting {
   std::string failure_;
 };
 
-class MetaCommunicator final : public Communicator {
+class MetaCommunicator final : public CallCommunicator {
  public:
   MetaCommunicator(const Device& device, int rank, const LoggedWorld& world, CallLog& calls,
                    std::shared_ptr<Meeting> meeting)
@@ -95,42 +96,6 @@ class MetaCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks; }
-
-  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
-    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
-  }
-  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
-    return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root});
-  }
-  void broadcast(const CommBuffer& buffer, int root) override {
-    start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();
-  }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
-    start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
-  }
-  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    return start({.kind = CommKind::all_gather, .in = in, .out = out});
-  }
-  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
-    start({.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root})->wait();
-  }
-  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
-    start({.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root})->wait();
-  }
-  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
-    auto work = start({.kind = CommKind::send, .in = buffer, .other = peer});
-    if (world_.over_host) meeting_->put(rank_, peer, buffer);
-    return work;
-  }
-  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
-    auto work = start({.kind = CommKind::receive, .out = buffer, .other = peer});
-    if (world_.over_host) meeting_->take(peer, rank_, buffer);
-    return work;
-  }
-  void barrier() override {
-    start({.kind = CommKind::barrier})->wait();
-    meeting_->meet();
-  }
 
   void abort(const std::string& cause) override { meeting_->fail(cause); }
 
@@ -142,7 +107,7 @@ class MetaCommunicator final : public Communicator {
   }
 
  private:
-  std::unique_ptr<CommWork> start(const CommCall& call) {
+  std::unique_ptr<CommWork> start(const CommCall& call) override {
     check_call(call, rank_, size());
     const bool is_collective =
         call.kind != CommKind::send && call.kind != CommKind::receive && call.kind != CommKind::barrier;
@@ -159,7 +124,16 @@ class MetaCommunicator final : public Communicator {
                       .awaited_calls = calls_.size() + 1});
     counts_.bytes += calls_.back().sent_bytes;
     counts_.collectives += is_collective ? 1 : 0;
-    return std::make_unique<MetaWork>(operators_, calls_);
+    auto work = std::make_unique<MetaWork>(operators_, calls_);
+    meet(call);
+    return work;
+  }
+
+  void meet(const CommCall& call) {
+    if (call.kind == CommKind::barrier) meeting_->meet();
+    if (!world_.over_host) return;
+    if (call.kind == CommKind::send) meeting_->put(rank_, call.other, call.in);
+    if (call.kind == CommKind::receive) meeting_->take(call.other, rank_, call.out);
   }
 
   const OperatorLog& operators_;
