@@ -128,7 +128,9 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
   for (const int rank : world_ranks)
     if (here.contains(rank)) own.push_back(rank - here.begin);
   std::vector<Communicator*> of_own;
-  if (own.size() == world_ranks.size()) {
+  if (logged_) {
+    if (!own.empty()) of_own = add_logged_group(own, world_ranks);
+  } else if (own.size() == world_ranks.size()) {
     of_own = form_group(own);
   } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
     CommunicatorOptions group_options = communicator_options_;
@@ -145,14 +147,27 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
   return members;
 }
 
+std::vector<Communicator*> RankTeam::add_logged_group(const std::vector<int>& own,
+                                                      const std::vector<int>& world_ranks) {
+  std::vector<Device*> devices;
+  for (const int rank : own) devices.push_back(&device(rank));
+  LoggedWorld group = *logged_;
+  group.ranks = static_cast<int>(world_ranks.size());
+  group.group = static_cast<int>(groups_.size()) + 1;
+  group.members = std::make_shared<const std::vector<int>>(world_ranks);
+  return keep_group(own, make_meta_communicators(devices, group, own));
+}
+
 std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, const CommunicatorOptions& options) {
+  if (logged_) return add_logged_group(ranks, ranks);
   std::vector<Device*> devices;
   for (const int rank : ranks) devices.push_back(&device(rank));
-  LoggedWorld logged_group = logged_.value_or(LoggedWorld{});
-  logged_group.ranks = static_cast<int>(ranks.size());
-  groups_.push_back({.ranks = ranks,
-                     .communicators = logged_ ? make_meta_communicators(devices, logged_group, ranks)
-                                              : make_communicators(devices, options)});
+  return keep_group(ranks, make_communicators(devices, options));
+}
+
+std::vector<Communicator*> RankTeam::keep_group(const std::vector<int>& ranks,
+                                                std::vector<std::unique_ptr<Communicator>> communicators) {
+  groups_.push_back({.ranks = ranks, .communicators = std::move(communicators)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
   return members;

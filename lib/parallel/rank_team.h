@@ -41,6 +41,8 @@ class RankTeam {
   /// Whether it is rank 0 of the world.
   bool is_first(int rank) const { return first_rank() + rank == 0; }
   bool spans_processes() const { return world_size() > size(); }
+  /// Whether its ranks only log what they would do; those of other processes aren't there then.
+  bool is_logged() const { return logged_.has_value(); }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
   /// Of a rank of the world.
@@ -77,6 +79,10 @@ class RankTeam {
   /// What the job has failed of, where it has.
   void throw_job_failure() const;
   std::vector<Communicator*> add_group(const std::vector<int>& ranks, const CommunicatorOptions& options);
+  /// Of a logged world, where `own` are there.
+  std::vector<Communicator*> add_logged_group(const std::vector<int>& own, const std::vector<int>& world_ranks);
+  std::vector<Communicator*> keep_group(const std::vector<int>& ranks,
+                                        std::vector<std::unique_ptr<Communicator>> communicators);
   /// Of ranks of the world: the processes that have some.
   RanksOfProcesses processes_of(const std::vector<int>& ranks) const;
   /// Of the first ranks of a logged world.

@@ -91,8 +91,10 @@ PlannedStep plan_step(const StepRequest& request) {
                 request.world_size);
   std::vector<CallLog> calls(ranks);
   parallel::StrategyContext context = request.context;
-  context.team.logged =
-      LoggedWorld{.ranks = request.world_size, .can_be_recorded = records_sums(request), .calls = &calls};
+  context.team.logged = LoggedWorld{.ranks = request.world_size,
+                                    .can_be_recorded = records_sums(request),
+                                    .calls = &calls,
+                                    .operator_s = request.operator_s};
   const auto strategy = request.make(context);
   const BatchLoaderOptions loaded = request.loader(*strategy);
   const int64_t samples = request.data->samples(), batch_samples = std::min(loaded.batch_size, samples);
@@ -134,6 +136,7 @@ PlannedStep plan_step(const StepRequest& request) {
     }
   }
   plan.store = strategy->store();
+  plan.pipeline = strategy->take_pipeline_figures();
   return plan;
 }
 
