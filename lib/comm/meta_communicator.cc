@@ -59,7 +59,7 @@ class MetaCommunicator final : public Communicator {
   void barrier() override { start({.kind = CommKind::barrier})->wait(); }
 
   /// Nobody waits.
-  void abort(const std::string&) override {}
+  void abort(const std::string&, ExitCode) override {}
 
   CommCounts counts() const override { return counts_; }
   bool can_be_recorded() const override { return world_.can_be_recorded; }

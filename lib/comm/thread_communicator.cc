@@ -96,7 +96,7 @@ class ThreadCommunicator final : public Communicator {
   }
   void barrier() override { start({.kind = CommKind::barrier})->wait(); }
 
-  void abort(const std::string& cause) override { group_->fail(ExitCode::peer_lost, cause); }
+  void abort(const std::string& cause, ExitCode code) override { group_->fail(code, cause); }
 
   CommCounts counts() const override { return counts_; }
 
