@@ -202,6 +202,15 @@ void JobSession::warn_of_narrow_masks(const std::string& own) {
       place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
 }
 
+void JobSession::one_of_each_host_first(const std::function<void()>& act) {
+  if (!group_) return act();
+  const auto host_of = [&](int process) { return job_->all()[static_cast<size_t>(process)].host; };
+  const auto first = std::ranges::find(roles_.workers, host_of(process()), host_of);
+  if (*first == process()) act();
+  group_->largest(0);
+  if (*first != process()) act();
+}
+
 void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
   if (!group_) return;
   std::vector<std::string> hashes;

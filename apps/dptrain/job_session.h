@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,6 +49,13 @@ class JobSession {
   void agree_on(const std::string& what, const std::string& own);
   /// The same of tensors: of those that the main process has as well, the first whose values differ.
   void agree_on_weights(const std::vector<nn::NamedValues>& own);
+  /// Calls `act` in the first process of each host, and then in the others, which find what that one has kept of the
+  /// data. Blocks.
+  void one_of_each_host_first(const std::function<void()>& act);
+  /// What each process has to say, by process: on the main one; nothing elsewhere.
+  std::vector<std::string> gather(const std::string& own) {
+    return group_ ? group_->gather(own) : std::vector<std::string>{own};
+  }
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 

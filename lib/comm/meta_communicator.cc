@@ -1,6 +1,7 @@
 #include "comm/meta_communicator.h"
 
 #include "base/check.h"
+#include "comm/call_communicator.h"
 #include "device/operator_log.h"
 
 namespace dptrain {
@@ -21,42 +22,13 @@ class MetaWork final : public CommWork {
   size_t number_;
 };
 
-class MetaCommunicator final : public Communicator {
+class MetaCommunicator final : public CallCommunicator {
  public:
   MetaCommunicator(const Device& device, int rank, const LoggedWorld& world, CallLog& calls)
       : operators_(*device.operator_log()), rank_(rank), world_(world), calls_(calls) {}
 
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks; }
-
-  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
-    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
-  }
-  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
-    return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root});
-  }
-  void broadcast(const CommBuffer& buffer, int root) override {
-    start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();
-  }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
-    start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
-  }
-  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    return start({.kind = CommKind::all_gather, .in = in, .out = out});
-  }
-  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
-    start({.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root})->wait();
-  }
-  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
-    start({.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root})->wait();
-  }
-  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
-    return start({.kind = CommKind::send, .in = buffer, .other = peer});
-  }
-  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
-    return start({.kind = CommKind::receive, .out = buffer, .other = peer});
-  }
-  void barrier() override { start({.kind = CommKind::barrier})->wait(); }
 
   /// Nobody waits.
   void abort(const std::string&, ExitCode) override {}
@@ -69,7 +41,7 @@ class MetaCommunicator final : public Communicator {
   }
 
  private:
-  std::unique_ptr<CommWork> start(const CommCall& call) {
+  std::unique_ptr<CommWork> start(const CommCall& call) override {
     check_call(call, rank_, size());
     const bool is_collective =
         call.kind != CommKind::send && call.kind != CommKind::receive && call.kind != CommKind::barrier;

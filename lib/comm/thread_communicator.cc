@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "comm/comm_call.h"
+#include "comm/call_communicator.h"
 #include "comm/thread_group.h"
 
 namespace dptrain {
@@ -55,7 +55,7 @@ class ThreadWork final : public CommWork {
   int exceptions_;
 };
 
-class ThreadCommunicator final : public Communicator {
+class ThreadCommunicator final : public CallCommunicator {
  public:
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
       : group_(std::move(group)), rank_(rank), sent_to_(group_->size()), received_from_(group_->size()) {}
@@ -63,45 +63,12 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
-    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
-  }
-  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
-    return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root});
-  }
-  void broadcast(const CommBuffer& buffer, int root) override {
-    start({.kind = CommKind::broadcast, .in = buffer, .out = buffer, .other = root})->wait();
-  }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
-    start({.kind = CommKind::reduce_scatter, .in = in, .out = out})->wait();
-  }
-  std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    return start({.kind = CommKind::all_gather, .in = in, .out = out});
-  }
-  void gather(const CommBuffer& in, const CommBuffer& out, int root) override {
-    const CommCall call{.kind = CommKind::gather, .in = in, .out = rank_ == root ? out : CommBuffer{}, .other = root};
-    if (group_->spans_processes()) return exchange_parts(call);
-    start(call)->wait();
-  }
-  void scatter(const CommBuffer& in, const CommBuffer& out, int root) override {
-    const CommCall call{.kind = CommKind::scatter, .in = rank_ == root ? in : CommBuffer{}, .out = out, .other = root};
-    if (group_->spans_processes()) return exchange_parts(call);
-    start(call)->wait();
-  }
-  std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
-    return start({.kind = CommKind::send, .in = buffer, .other = peer});
-  }
-  std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
-    return start({.kind = CommKind::receive, .out = buffer, .other = peer});
-  }
-  void barrier() override { start({.kind = CommKind::barrier})->wait(); }
-
   void abort(const std::string& cause, ExitCode code) override { group_->fail(code, cause); }
 
   CommCounts counts() const override { return counts_; }
 
  private:
-  std::unique_ptr<ThreadWork> start(const CommCall& call) {
+  std::unique_ptr<CommWork> start(const CommCall& call) override {
     check_call(call, rank_, size());
     OperationKey key;
     if (call.kind == CommKind::send) {
@@ -117,9 +84,9 @@ class ThreadCommunicator final : public Communicator {
     return work;
   }
 
-  /// A gather or a scatter between processes, of parts that the root knows no size of: all ranks exchange these, then
-  /// each part is a message.
-  void exchange_parts(const CommCall& call) {
+  /// Between processes the root knows no size of a part: all ranks exchange these, then each part is a message.
+  void move_parts(const CommCall& call) override {
+    if (!group_->spans_processes()) return start(call)->wait();
     check_call(call, rank_, size());
     CommCounts counts = counts_;
     counts.bytes += sent_bytes(call, rank_, size());
@@ -134,12 +101,12 @@ class ThreadCommunicator final : public Communicator {
     if (rank_ != call.other) {
       (gathers ? start_send(call.in, call.other) : start_receive(call.out, call.other))->wait();
     } else {
-      exchange_parts_as_root(calls);
+      move_parts_as_root(calls);
     }
     counts_ = counts;
   }
 
-  void exchange_parts_as_root(const std::vector<CommCall>& calls) {
+  void move_parts_as_root(const std::vector<CommCall>& calls) {
     const CommCall& own = calls[static_cast<size_t>(rank_)];
     const bool gathers = own.kind == CommKind::gather;
     CommBuffer part = gathers ? own.out : own.in;
