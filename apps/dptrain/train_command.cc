@@ -170,11 +170,15 @@ void TrainRun::open_data() {
 
 int TrainRun::train(train::Trainer& trainer) {
   if (job_.processes() > 1) job_.agree_on_weights(trainer.state_dict());
-  if (is_resumed_in_vain(trainer)) return 0;
+  if (is_resumed_in_vain(trainer)) {
+    job_.begin_nothing();
+    return 0;
+  }
   if (directory_) begin_directory(trainer);
   std::optional<train::FaultRecord::Saved> resumed;
   if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
   job_.begin_training(experiment(), out_, resumed);
+  const ActivePlace place(job_.trainer());
   ProgressRecorder recorder(*display_, job_.progress());
   return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
 }

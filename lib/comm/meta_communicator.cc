@@ -1,13 +1,17 @@
 #include "comm/meta_communicator.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "comm/call_communicator.h"
 #include "device/operator_log.h"
@@ -33,7 +37,7 @@ class MetaWork final : public CommWork {
 };
 
 /// Where the ranks of a group that are there meet: their barriers, and messages in host memory that were sent and not
-/// yet received. Nobody computes anything before, so there are no deadlines; a rank that fails ends the waiting.
+/// yet received. A rank that fails ends the waiting, and so does the deadline.
 class Meeting {
  public:
   explicit Meeting(size_t ranks) : ranks_(ranks) {}
@@ -48,8 +52,8 @@ class Meeting {
       changed_.notify_all();
       return;
     }
-    changed_.wait(lock, [&] { return round_ > round || !failure_.empty(); });
-    if (round_ == round) throw Error(ExitCode::peer_lost, failure_);
+    wait(lock, [&] { return round_ > round || !failure_.empty(); });
+    if (round_ == round) throw Error(code_, failure_);
   }
   void put(int from, int to, const CommBuffer& buffer) {
     const auto* bytes = static_cast<const std::byte*>(buffer.data);
@@ -63,22 +67,31 @@ class Meeting {
   void take(int from, int to, const CommBuffer& buffer) {
     std::unique_lock lock(mutex_);
     auto& waiting = messages_[{from, to}];
-    changed_.wait(lock, [&] { return !waiting.empty() || !failure_.empty(); });
-    if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+    wait(lock, [&] { return !waiting.empty() || !failure_.empty(); });
+    if (!failure_.empty()) throw Error(code_, failure_);
     DPTRAIN_CHECK(static_cast<int64_t>(waiting.front().size()) == buffer.bytes(), "a message of {} bytes, {} expected",
                   waiting.front().size(), buffer.bytes());
     if (buffer.bytes() > 0) std::memcpy(buffer.data, waiting.front().data(), waiting.front().size());
     waiting.pop_front();
   }
-  void fail(const std::string& cause) {
+  void fail(const std::string& cause, ExitCode code) {
     {
       const std::lock_guard lock(mutex_);
-      if (failure_.empty()) failure_ = cause;
+      if (failure_.empty()) std::tie(failure_, code_) = std::tie(cause, code);
     }
     changed_.notify_all();
   }
 
  private:
+  template <class Condition>
+  void wait(std::unique_lock<std::mutex>& lock, const Condition& condition) {
+    if (!changed_.wait_until(lock, deadline_in(kDeadline_s), condition))
+      throw Error(ExitCode::peer_lost, fmt::format("a planned rank did not come within {} s", kDeadline_s));
+  }
+
+  /// Nobody computes anything before.
+  static constexpr double kDeadline_s = 300;
+
   const size_t ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -86,6 +99,7 @@ class Meeting {
   int64_t round_ = 0;                                                           ///< barriers that are over
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> messages_;  ///< by sender and receiver
   std::string failure_;
+  ExitCode code_ = ExitCode::peer_lost;  ///< of it
 };
 
 class MetaCommunicator final : public CallCommunicator {
@@ -97,7 +111,7 @@ class MetaCommunicator final : public CallCommunicator {
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks; }
 
-  void abort(const std::string& cause) override { meeting_->fail(cause); }
+  void abort(const std::string& cause, ExitCode code) override { meeting_->fail(cause, code); }
 
   CommCounts counts() const override { return counts_; }
   bool can_be_recorded() const override { return world_.can_be_recorded; }

@@ -106,10 +106,10 @@ class NcclCommunicator final : public Communicator {
   }
   void barrier() override { others_->barrier(); }
 
-  void abort(const std::string& cause) override {
-    meeting_->abort(cause);
-    others_->abort(cause);
-    group_->abort(cause);
+  void abort(const std::string& cause, ExitCode code) override {
+    meeting_->abort(cause, code);
+    others_->abort(cause, code);
+    group_->abort(cause, code);
   }
 
   CommCounts counts() const override {

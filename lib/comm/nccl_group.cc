@@ -56,13 +56,13 @@ void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
                              const bool is_well = state == ncclSuccess || state == ncclInProgress;
                              return is_well ? std::string() : ncclGetErrorString(state);
                            },
-                       .abort = [this] { abort("the job has failed"); }});
+                       .abort = [this] { abort("the job has failed", ExitCode::peer_lost); }});
 }
 
 NcclGroup::~NcclGroup() {
   watch_.reset();
   // After a failure, which others may not know of yet, they don't come to their end.
-  if (std::uncaught_exceptions() > 0) abort("the training has failed");
+  if (std::uncaught_exceptions() > 0) abort("the training has failed", ExitCode::peer_lost);
   if (!cause_.empty()) return;
   finalize();
 }
@@ -128,11 +128,12 @@ void NcclGroup::call(int place, const char* name, const Begin& begin) {
   finish(place, name);
 }
 
-void NcclGroup::abort(const std::string& cause) {
+void NcclGroup::abort(const std::string& cause, ExitCode code) {
   {
     const std::lock_guard lock(mutex_);
     if (!cause_.empty()) return;
     cause_ = cause;
+    code_ = code;
   }
   // From now on nobody else touches them.
   for (ncclComm_t comm : comms_)
@@ -144,7 +145,7 @@ void NcclGroup::throw_failure() {
   if (options_.exchange != nullptr && options_.exchange->has_failed())
     throw JobError(options_.exchange->settled_failure());
   const std::lock_guard lock(mutex_);
-  throw Error(ExitCode::peer_lost, cause_);
+  throw Error(code_, cause_);
 }
 
 void NcclGroup::check(ncclResult_t result, const char* call) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "comm/nccl_watch.h"
 #include "comm/process_exchange.h"
 #include "device/device.h"
@@ -50,7 +51,7 @@ class NcclGroup {
   }
 
   /// Ends what is under way, on all ranks of this process, and what is called later. The first cause stays.
-  void abort(const std::string& cause);
+  void abort(const std::string& cause, ExitCode code);
 
   static void check(ncclResult_t result, const char* call);
 
@@ -67,6 +68,7 @@ class NcclGroup {
   std::mutex mutex_;  ///< held during a call of NCCL, none of which waits
   std::vector<ncclComm_t> comms_;
   std::string cause_;  ///< of having been aborted
+  ExitCode code_ = ExitCode::peer_lost;
   std::unique_ptr<NcclWatch> watch_;
 };
 

@@ -63,7 +63,7 @@ class ThreadCommunicator final : public CallCommunicator {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  void abort(const std::string& cause) override { group_->fail(ExitCode::peer_lost, cause); }
+  void abort(const std::string& cause, ExitCode code) override { group_->fail(code, cause); }
 
   CommCounts counts() const override { return counts_; }
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "comm/group_exchange.h"
+#include "comm/process_activity.h"
 #include "comm/thread_operation.h"
 
 namespace dptrain {
@@ -140,6 +141,7 @@ void ThreadGroup::work(Lock& lock) {
 
 void ThreadGroup::finish(Operation& operation, int rank) {
   const Clock::time_point deadline = deadline_in(timeout_s_);
+  const WaitForOthers waiting;
   bool has_spun = false;
   Lock lock(mutex_);
   while (true) {

@@ -3,30 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "base/check.h"
 #include "comm/thread_communicator.h"
 #include "ops/gpu_libraries.h"
+#include "parallel/thread_failure.h"
 
 namespace dptrain::parallel {
 namespace {
 
-/// The failure of a rank as one sentence with its exit code.
-Error described(const Device& device, int rank, int size, const std::string& what, std::exception_ptr failure) {
-  const std::string who = size > 1 ? fmt::format("rank {} ({})", rank, device.name()) : device.name();
-  const auto sentence = [&](const char* cause) { return fmt::format("{}, {}: {}", who, what, cause); };
-  try {
-    std::rethrow_exception(failure);
-  } catch (const JobError& error) {
-    return error;
-  } catch (const Error& error) {
-    return Error(error.code(), sentence(error.what()));
-  } catch (const std::bad_alloc&) {
-    return Error(ExitCode::device, sentence("out of host memory; use a smaller batch or model"));
-  } catch (const std::exception& error) {
-    return Error(ExitCode::bug, sentence(error.what()));
-  }
+/// Of a rank: its number where there are several, its device, and what it was at.
+std::string name_of(const Device& device, int rank, int size, const std::string& what) {
+  return size > 1 ? fmt::format("rank {} ({}), {}", rank, device.name(), what)
+                  : fmt::format("{}, {}", device.name(), what);
 }
 
 }  // namespace
@@ -64,6 +53,9 @@ RankTeam::RankTeam(const Options& options)
                                         : make_thread_communicators(size, {.timeout_s = options.timeout_s});
   }
   if (options.world) exchange_ = options.world->exchange;
+  if (exchange_ != nullptr)
+    for (int rank = 0; rank < size; ++rank)
+      activity_.push_back(&exchange_->activity().add(fmt::format("rank {}", first_rank() + rank)));
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
   exchange_kinds();
@@ -189,6 +181,7 @@ CommCounts RankTeam::counts(int rank) const {
 int64_t RankTeam::give(const std::string& what, Work work) {
   return threads_->give([this, what, work = std::move(work)](int rank) {
     if (root_cause()) return;
+    const ActivePlace place(exchange_ != nullptr ? activity_[static_cast<size_t>(rank)] : nullptr);
     try {
       throw_job_failure();
       work(rank);
@@ -214,7 +207,7 @@ void RankTeam::throw_job_failure() const {
 }
 
 void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {
-  const Error error = described(device(rank), first_rank() + rank, world_size(), what, failure);
+  const Error error = described(name_of(device(rank), first_rank() + rank, world_size(), what), failure);
   {
     const std::lock_guard lock(mutex_);
     // Later failures are consequences: the others stop because this one did.
@@ -222,9 +215,9 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
     root_cause_ = std::make_exception_ptr(error);
   }
   if (exchange_ != nullptr) exchange_->fail({.code = error.code(), .sentence = error.what()});
-  communicator(rank).abort(error.what());
-  host_communicator(rank).abort(error.what());
-  for (const Group& group : groups_) group.communicators.front()->abort(error.what());
+  communicator(rank).abort(error.what(), error.code());
+  host_communicator(rank).abort(error.what(), error.code());
+  for (const Group& group : groups_) group.communicators.front()->abort(error.what(), error.code());
 }
 
 }  // namespace dptrain::parallel

@@ -93,8 +93,9 @@ class RankTeam {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
-  ProcessExchange* exchange_ = nullptr;  ///< with other processes, where there are any
-  std::vector<DeviceKind> kinds_;        ///< by rank of the world
+  ProcessExchange* exchange_ = nullptr;             ///< with other processes, where there are any
+  std::vector<ProcessActivity::Thread*> activity_;  ///< by rank, where there are any
+  std::vector<DeviceKind> kinds_;                   ///< by rank of the world
   struct Group {
     std::vector<int> ranks;  ///< of this process
     std::vector<std::unique_ptr<Communicator>> communicators;
