@@ -24,8 +24,7 @@
 namespace dptrain::app {
 namespace {
 
-/// How long processes wait for each other to join, to end, and for a rank that is late.
-constexpr double kJoin_s = 60;
+/// How long processes wait for each other to end, and for a rank that is late.
 constexpr double kFinish_s = 60;
 constexpr double kRank_s = 300;
 /// How long those that serve wait for the others to begin: what is lost meanwhile the watch finds.
@@ -80,7 +79,7 @@ std::vector<std::string> parts_of(const std::string& text) {
 }  // namespace
 
 JobSession::JobSession(train::StopSignal& stop) {
-  if (was_launched_in_job()) job_ = join_job(kJoin_s);
+  if (was_launched_in_job()) job_ = join_job(join_timeout_s());
   report_.emplace(process(),
                   job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
   if (!job_) return;
