@@ -12,9 +12,12 @@
 #   --max-restarts N     start again with --resume, from the run's newest checkpoint, where a process was lost (75), so many times
 #                        at most; 0 by default
 #   --grace S            where one has failed, or a signal ends the job, Open MPI waits so many seconds before it sends SIGTERM to the
-#                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while
+#                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while. A stop by
+#                        a signal that goes well takes no longer than the step in hand and the checkpoint
 #   --agent COMMAND      instead of ssh
 # Variables named DPTRAIN_*, NCCL_* and OMP_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
+#
+# Ctrl-C, SIGTERM and SIGHUP ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
 # Exit codes: 64 usage, 69 a tool is missing or a host could not be copied to. Otherwise what the run itself says, in fault.json,
 # fault-<rank>.json or summary.json of its directory, which is what --out names, or else runs/<name of the configuration>; or else
@@ -135,23 +138,33 @@ say() {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# A signal is passed on to mpirun, which hands it to all processes. Its own session keeps a terminal's Ctrl-C from reaching it
-# twice: at the second one it leaves everything behind.
+# Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
+# it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
 child=
-stopping=false
+is_mpirun=false
+stops=0
+stopped_by=0
 pass_on() {
-  stopping=true
-  [[ -z $child ]] || kill -s "$1" "$child" 2> /dev/null || true
+  local name=$1
+  stops=$((stops + 1))
+  ((stops > 1)) || stopped_by=$2
+  echo "$stops" > "$scratch/stops"
+  [[ -n $child ]] || return 0
+  [[ $is_mpirun == false ]] || name=$3
+  kill -s "$name" "$child" 2> /dev/null || true
 }
-for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
+trap "pass_on INT 130 USR1" INT
+trap "pass_on TERM 143 USR2" TERM
+trap "pass_on HUP 143 USR2" HUP
 
 # run COMMAND ...: its exit code, also where a signal has interrupted the wait.
 run() {
   local status=0 watcher=
   say "$@"
+  [[ $1 != mpirun ]] || is_mpirun=true
   setsid "$@" < /dev/null &
   child=$!
-  if [[ $1 == mpirun ]]; then
+  if [[ $is_mpirun == true ]]; then
     watch_over "$child" &
     watcher=$!
   fi
@@ -161,6 +174,7 @@ run() {
     wait "$child" || status=$?
   done
   child=
+  is_mpirun=false
   [[ -z $watcher ]] || { kill "$watcher" && wait "$watcher"; } 2> /dev/null || true
   return "$status"
 }
@@ -169,7 +183,7 @@ for name in "${names[@]}"; do
   [[ -n $sync_folder ]] || break
   run rsync --archive --compress --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" ||
     fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
-  [[ $stopping == false ]] || exit 143
+  ((stops == 0)) || exit "$stopped_by"
 done
 
 # Binding would leave a process that drives several devices one core. Processes beyond the cores are the user's wish.
@@ -236,16 +250,39 @@ exit_code() {
   echo "${code:-$1}"
 }
 
-# watch_over PID: ends an mpirun that stays long after the run has said that it failed.
+# leave_mpirun PID: at once. A second SIGTERM within 5 s is what it doesn't wait for its processes after.
+leave_mpirun() {
+  for _ in 1 2 3 4; do
+    kill -s TERM "$1" 2> /dev/null || return 0
+    sleep 0.2 &> /dev/null
+  done
+  kill -s KILL "$1" 2> /dev/null || true
+}
+
+# watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has said how it stopped its processes end, but where the
+# first one has, mpirun waits the grace time for the others. Long after a failure it hangs.
 watch_over() {
-  local end=
+  local stops=0 rounds=0 term_at='' end=''
   while kill -0 "$1" 2> /dev/null; do
+    read -r stops < "$scratch/stops"
+    if ((stops > 1)); then
+      sleep 1 &> /dev/null
+      # Who has not left by now can't.
+      pkill -KILL -P "$1" || true
+      leave_mpirun "$1"
+    elif ((stops > 0)) && [[ -n $(said "$directory"/summary.json) ]]; then
+      # Its processes are on their way out.
+      ((++rounds < 3)) || leave_mpirun "$1"
+    elif ((stops > 0)); then
+      : "${term_at:=$((SECONDS + grace_s))}"
+      ((SECONDS < term_at)) || { kill -s TERM "$1" && term_at=$((SECONDS + 3600)); } 2> /dev/null || true
+    fi
     if [[ -z $end && -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; then end=$((SECONDS + 2 * grace_s + 20)); fi
     if [[ -n $end ]] && ((SECONDS > end)); then
       echo "launch: mpirun hangs, and is killed" >&2
       kill -KILL "$1"
     fi
-    sleep 1 &> /dev/null
+    sleep 0.5 &> /dev/null
   done
 }
 
@@ -273,11 +310,13 @@ resumed_command() {
 
 for ((restart = 0; ; ++restart)); do
   : > "$scratch/start"
+  echo "$stops" > "$scratch/stops"
   status=0
   server_contexts
   run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
+  ((stops < 2)) || exit "$stopped_by"
   status=$(exit_code "$status")
-  if ((status != 75 || restart == restarts)) || [[ $stopping == true ]]; then exit "$status"; fi
+  if ((status != 75 || restart == restarts || stops > 0)); then exit "$status"; fi
   echo "launch: a process was lost; starting again, $((restart + 1)) of $restarts" >&2
   resumed=()
   resumed_command

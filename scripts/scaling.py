@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-# Usage: scripts/scaling.py predict [--build FOLDER] | check [--build FOLDER] [--hosts] [--rounds N] [--assert] [-o FILE.json]
+# Usage: scripts/scaling.py predict [--build FOLDER]
+#        scripts/scaling.py check [--build FOLDER] [--hosts] [--models M ...] [--workers N ...] [--rounds N] [--assert] [-o FILE.json]
 """What `dptrain plan` predicts for many devices, and how far it is from what this machine measures over slowed links.
 
     scripts/scaling.py predict > tables.md
     scripts/scaling.py check --assert
+    sudo scripts/scaling.py check --hosts --assert
 
 `predict` prints the tables of docs/scaling.md; nothing is trained. `check` trains LeNet and ResNet-18 on 1 to 8 CPU workers over
-links that are held to a rate, plans the same, calibrated by a run without slow links, and prints both as a table; with --hosts, as
-root, also two and four processes in network namespaces of their own. It wants a machine that does nothing else. With --assert it
-exits with 1 where a step differs by more than 15 %. Needs Python's standard library alone.
+links that are held to a rate, plans the same, calibrated by a run without slow links, in turns, and prints both as a table; with
+--hosts, as root, on two and four processes in network namespaces of their own. It wants a machine that does nothing else. With
+--assert it exits with 1 where a step differs by more than 15 %. Needs Python's standard library alone.
 """
 import argparse
 import json
@@ -18,6 +20,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from bench import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_DIFFERENCE = 0.15
@@ -38,6 +42,7 @@ STRATEGIES = {
     "`ddp`, two_bit": "{name: ddp, compress: two_bit}",
     "`ddp`, shard_optimizer": "{name: ddp, shard_optimizer: true}",
     "`kvstore`": "kvstore",
+    "`hybrid`": "{name: hybrid, model_parallel: 2, micro_batches: 8}",
     "`data_parallel`": "data_parallel",
 }
 
@@ -143,11 +148,14 @@ def predict(dptrain):
     print(predict_d2l(dptrain))
 
 
-# What is trained to be compared with its plan: a model, a batch over all devices, rates in Gbit/s.
+# What is trained to be compared with its plan: a batch over all devices, rates in Gbit/s.
 CHECKED = {
     "LeNet": ("lenet_1cpu", synthetic("shape: [1, 28, 28]", 8192), 512, (0.1, 1)),
     "ResNet-18": ("resnet18_2gpu", synthetic("shape: [1, 28, 28]", 256), 32, (1, 10)),
 }
+HOST_RATES = (1, 4)
+# Of a link's rate, as tc counts it, for data: 1448 bytes of a frame of 1514, the rest are headers of TCP, IP and Ethernet.
+TCP_SHARE = 1448 / 1514
 
 
 def measured_step(run):
@@ -155,78 +163,93 @@ def measured_step(run):
     return last["train"]["seconds"] * last["global_batch"] / last["train"]["samples"]
 
 
-def trained(dptrain, run, flags, rounds, **options):
-    """The median step of some trainings of two epochs, the second of which counts."""
-    steps = []
+def train(dptrain, run, flags, **options):
+    """Seconds of a step in the second of two epochs."""
+    dptrain.run("train", *flags, "--out", run, "--overwrite", "--quiet", *set_flags(epochs=2, eval_every=0), **options)
+    return measured_step(run)
+
+
+def compared(rounds, calibrate, cases):
+    """Each round measures the run that calibrates and, right behind it, what was planned by it: a machine that is slower for a
+    while is so for both. `cases`: (name of the links, plan, measure). Medians over the rounds."""
+    planned, measured = {}, {}
     for _ in range(rounds):
-        dptrain.run("train", *flags, "--out", run, "--overwrite", "--quiet", *set_flags(epochs=2, eval_every=0), **options)
-        steps.append(measured_step(run))
-    return statistics.median(steps)
+        calibrate()
+        for links, plan, measure in cases:
+            planned.setdefault(links, []).append(plan()["time"]["step_s"])
+            measured.setdefault(links, []).append(measure())
+    for links in planned:
+        yield {"links": links, "planned_s": statistics.median(planned[links]), "measured_s": statistics.median(measured[links]),
+               "rounds": [{"planned_s": p, "measured_s": m} for p, m in zip(planned[links], measured[links])]}
 
 
-def check_threads(dptrain, folder, rounds):
-    for model, (config, dataset, batch, rates) in CHECKED.items():
-        for ranks in (1, 2, 4, 8):
-            flags = ["--config", config, "--devices", f"cpu:0-{ranks - 1}",
-                     *set_flags(dataset=dataset, batch_size=batch, threads=1, precision="fp32",
-                                strategy="ddp" if ranks > 1 else "single")]
-            free = folder / f"{model}-{ranks}"
-            trained(dptrain, free, flags, 1)
-            for rate in rates if ranks > 1 else (None,):
-                held = flags + (["--set", f"links.gbps={rate}"] if rate else [])
-                measured = trained(dptrain, folder / "held", held, rounds)
-                planned = dptrain.plan(*held, "--calibrate", free)["time"]["step_s"]
-                yield {"model": model, "ranks": ranks, "links": f"{rate} Gbit/s, simulated" if rate else "none",
-                       "planned_s": planned, "measured_s": measured}
+def flags_of(model, **values):
+    config, dataset, batch, _ = CHECKED[model]
+    return ["--config", config, *set_flags(dataset=dataset, batch_size=batch, threads=1, precision="fp32", **values)]
 
 
-def check_hosts(dptrain, folder, rounds):
-    """A process of one worker a namespace, over links that tc holds to a rate."""
+def check_threads(dptrain, folder, model, ranks, rounds):
+    flags = [*flags_of(model, strategy="ddp" if ranks > 1 else "single"), "--devices", f"cpu:0-{ranks - 1}"]
+    free = folder / "free"
+    cases = []
+    for rate in CHECKED[model][3] if ranks > 1 else (None,):
+        held = [*flags, "--set", f"links.gbps={rate}"] if rate else flags
+        cases.append((f"{rate} Gbit/s, simulated" if rate else "none", lambda held=held: dptrain.plan(*held, "--calibrate", free),
+                      lambda held=held: train(dptrain, folder / "held", held)))
+    return compared(rounds, lambda: train(dptrain, free, flags), cases)
+
+
+def check_hosts(dptrain, folder, model, hosts, rounds):
+    """A process of one worker a namespace, over links that tc holds to a rate. The run that calibrates goes over free ones and
+    computes nothing while it communicates."""
     spaces, script = f"dptrain-{os.getpid()}", ROOT / "tests" / "support" / "namespaces.sh"
-    config, dataset, batch, _ = CHECKED["ResNet-18"]
-    for hosts in (2, 4):
-        subprocess.run([script, "add", spaces, str(hosts)], check=True)
-        try:
-            flags = ["--config", config, *set_flags(dataset=dataset, batch_size=batch, threads=1, precision="fp32",
-                                                    strategy="ddp")]
-            free = folder / f"hosts-{hosts}"
-            trained(dptrain, free, [*flags, "--devices", f"cpu:0-{hosts - 1}"], 1)
-            for rate in (1, 4):
-                subprocess.run([script, "slow", spaces, f"{rate}gbit"], check=True)
-                links = folder / "links.yaml"
-                links.write_text(f"hosts: {{devices: 1, latency_us: 100, gbps: {rate}}}\n")
-                prefix = [ROOT / "scripts" / "launch.sh", "-H", ",".join(f"10.77.0.{i + 1}" for i in range(hosts)), "--agent",
-                          f"{script} agent {spaces}", "--"]
-                network = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
-                           "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24"}
-                measured = trained(dptrain, folder / "held", [*flags, "--devices", "cpu:0"], rounds,
-                                   prefix=[script, "run", spaces, "1", *prefix], environment=network)
-                planned = dptrain.plan(*flags, "--devices", f"{hosts}xcpu", "--links", links, "--calibrate", free)
-                yield {"model": "ResNet-18", "ranks": hosts, "links": f"{rate} Gbit/s between processes",
-                       "planned_s": planned["time"]["step_s"], "measured_s": measured}
-        finally:
-            subprocess.run([script, "delete", spaces], check=True)
+    free = folder / "free"
+    prefix = [script, "run", spaces, "1", ROOT / "scripts" / "launch.sh", "-H", ",".join(f"10.77.0.{i + 1}" for i in range(hosts)),
+              "--agent", f"{script} agent {spaces}", "--"]
+    network = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
+               "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+    def train_over(rate, run, strategy):
+        subprocess.run([script, "slow", spaces, rate], check=True)
+        return train(dptrain, run, [*flags_of(model, strategy=strategy), "--devices", "cpu:0"], prefix=prefix, environment=network)
+
+    def case(rate):
+        links = folder / f"links-{rate}.yaml"
+        # What a message takes beside its bytes is in what calibrates.
+        links.write_text(f"hosts: {{devices: 1, gbps: {rate * TCP_SHARE}}}\n")
+        flags = [*flags_of(model, strategy="ddp"), "--devices", f"{hosts}xcpu", "--links", links, "--calibrate", free]
+        return (f"{rate} Gbit/s between processes", lambda: dptrain.plan(*flags),
+                lambda: train_over(f"{rate}gbit", folder / "held", "ddp"))
+
+    subprocess.run([script, "add", spaces, str(hosts)], check=True)
+    try:
+        yield from compared(rounds, lambda: train_over("free", free, "{name: ddp, overlap: false}"),
+                            [case(rate) for rate in HOST_RATES])
+    finally:
+        subprocess.run([script, "delete", spaces], check=True)
 
 
 def check(dptrain, arguments):
-    rows = []
-    with tempfile.TemporaryDirectory() as work:
-        folder = pathlib.Path(work)
-        checks = list(check_threads(dptrain, folder, arguments.rounds))
-        if arguments.hosts:
-            checks += check_hosts(dptrain, folder, arguments.rounds)
-        for row in checks:
-            row["ratio"] = row["planned_s"] / row["measured_s"]
-            rows.append([row["model"], str(row["ranks"]), row["links"], f"{1e3 * row['planned_s']:.1f}",
-                         f"{1e3 * row['measured_s']:.1f}", f"{row['ratio']:.2f}"])
-    print(table(["model", "workers", "links", "planned, ms", "measured, ms", "planned to measured"], rows))
+    checks = []
+    for model in arguments.models:
+        for workers in arguments.workers:
+            if arguments.hosts and workers == 1:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                each = check_hosts if arguments.hosts else check_threads
+                for row in each(dptrain, pathlib.Path(folder), model, workers, arguments.rounds):
+                    checks.append({"model": model, "workers": workers, **row, "ratio": row["planned_s"] / row["measured_s"]})
+    print(table(["model", "workers", "links", "planned, ms", "measured, ms", "planned to measured"],
+                [[row["model"], str(row["workers"]), row["links"], f"{1e3 * row['planned_s']:.1f}",
+                  f"{1e3 * row['measured_s']:.1f}", f"{row['ratio']:.2f}"] for row in checks]))
     if arguments.output:
-        pathlib.Path(arguments.output).write_text(json.dumps({"schema": 1, "steps": checks}, indent=2) + "\n")
+        document = {"schema": 2, "machine": machine.description(), "steps": checks}
+        pathlib.Path(arguments.output).write_text(json.dumps(document, indent=2) + "\n")
     beyond = [row for row in checks if abs(row["ratio"] - 1) > MOST_DIFFERENCE]
     if arguments.asserts and beyond:
         worst = max(beyond, key=lambda row: abs(row["ratio"] - 1))
-        sys.exit(f"scaling: {len(beyond)} of {len(checks)} plans are over 15 % off; the worst, {worst['model']} on {worst['ranks']} "
-                 f"workers over {worst['links']}, by {100 * (worst['ratio'] - 1):+.0f} %")
+        sys.exit(f"scaling: {len(beyond)} of {len(checks)} plans are over 15 % off; the worst, {worst['model']} on "
+                 f"{worst['workers']} workers over {worst['links']}, by {100 * (worst['ratio'] - 1):+.0f} %")
 
 
 def main():
@@ -236,11 +259,17 @@ def main():
         command = commands.add_parser(name)
         command.add_argument("--build", default=ROOT / "build", help="the folder that dptrain was built in")
         if name == "check":
-            command.add_argument("--hosts", action="store_true", help="also over network namespaces, as root")
-            command.add_argument("--rounds", type=int, default=3, help="trainings that the median is of")
+            command.add_argument("--hosts", action="store_true",
+                                 help="processes in network namespaces instead of threads of one, as root")
+            command.add_argument("--models", nargs="+", choices=CHECKED, default=list(CHECKED))
+            command.add_argument("--workers", nargs="+", type=int, choices=range(1, 9), metavar="N",
+                                 help="by default 1 2 4 8; with --hosts 2 4")
+            command.add_argument("--rounds", type=int, default=3, help="trainings that medians are of")
             command.add_argument("--assert", dest="asserts", action="store_true", help="exit with 1 beyond 15 %%")
             command.add_argument("-o", dest="output", metavar="FILE.json", help="also write the rows there")
     arguments = parser.parse_args()
+    if arguments.command == "check" and not arguments.workers:
+        arguments.workers = [2, 4] if arguments.hosts else [1, 2, 4, 8]
     dptrain = Dptrain(arguments.build)
     if arguments.command == "predict":
         predict(dptrain)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "resume_command.h"
 #include "train/checkpoint_files.h"
@@ -19,10 +20,7 @@ void FaultReport::begin(FaultContext context) {
   if (context_.resumed) progress_.checkpoint = progress_.step = context_.resumed->step;
   // Process 0 has removed its own with the rest of what an earlier run left.
   std::error_code absent;
-  if (process_ != 0)
-    std::filesystem::remove(
-        context_.directory / train::fault_name(context_.first_ranks[static_cast<size_t>(process_)].value_or(0)),
-        absent);
+  if (process_ != 0) std::filesystem::remove(file(), absent);
   begun_ = true;
 }
 
@@ -49,36 +47,47 @@ std::string FaultReport::line(const JobFailure& failure) const {
                      failure.steps_lost == 1 ? "step" : "steps", resume(failure));
 }
 
-void FaultReport::write(const JobFailure& failure) const noexcept {
+std::filesystem::path FaultReport::file() const {
+  return context_.directory / train::fault_name(context_.first_ranks[static_cast<size_t>(process_)], process_);
+}
+
+std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobFailure& failure) const {
+  std::optional<train::FaultRecord::Saved> last;
+  if (is_of_other_run(failure.checkpoint))
+    last = context_.resumed;
+  else if (failure.checkpoint >= 0)
+    last = {.path = context_.directory / "checkpoints" / train::checkpoint_name(failure.checkpoint),
+            .step = failure.checkpoint};
+  // An evaluation that diverges puts its checkpoint aside.
+  if (process_ == 0 && last && !train::has_manifest(last->path)) last.reset();
+  if (last) last->manifest_sha256 = train::manifest_sha256(last->path);
+  return last;
+}
+
+void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperation>& operations) const noexcept {
   const bool is_stop = static_cast<int>(failure.code) > 128;
   std::error_code absent;
   if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
   try {
     const auto root = static_cast<size_t>(failure.process < 0 ? process_ : failure.process);
-    std::optional<train::FaultRecord::Saved> last;
-    if (is_of_other_run(failure.checkpoint))
-      last = context_.resumed;
-    else if (failure.checkpoint >= 0)
-      last = {.path = context_.directory / "checkpoints" / train::checkpoint_name(failure.checkpoint),
-              .step = failure.checkpoint};
-    // An evaluation that diverges puts its checkpoint aside.
-    if (process_ == 0 && last && !train::has_manifest(last->path)) last.reset();
-    const int own_rank = context_.first_ranks[static_cast<size_t>(process_)].value_or(0);
+    std::vector<train::FaultRecord::Operation> begun;
+    for (const BegunOperation& operation : operations)
+      begun.push_back({.name = operation.name, .ago_s = seconds_since(operation.begun_at)});
     write_file_atomically(
-        context_.directory / train::fault_name(own_rank),
-        train::fault_json({.run = context_.run,
-                           .rank = own_rank,
-                           .exit = failure.code,
-                           .root = {.rank = context_.first_ranks[root],
-                                    .host = processes_[root].host,
-                                    .pid = processes_[root].pid,
-                                    .step = failure.step >= 0 ? std::optional(failure.step) : std::nullopt,
-                                    .operation = failure.operation,
-                                    .cause = failure.sentence},
-                           .detected_s = failure.detected_s,
-                           .last_checkpoint = last,
-                           .steps_lost = std::max<int64_t>(0, failure.steps_lost),
-                           .resume = resume(failure)}));
+        file(), train::fault_json({.run = context_.run,
+                                   .rank = context_.first_ranks[static_cast<size_t>(process_)],
+                                   .exit = failure.code,
+                                   .root = {.rank = context_.first_ranks[root],
+                                            .host = processes_[root].host,
+                                            .pid = processes_[root].pid,
+                                            .step = failure.step >= 0 ? std::optional(failure.step) : std::nullopt,
+                                            .operation = failure.operation,
+                                            .cause = failure.sentence},
+                                   .detected_s = failure.detected_s,
+                                   .last_checkpoint = last_checkpoint(failure),
+                                   .steps_lost = std::max<int64_t>(0, failure.steps_lost),
+                                   .resume = resume(failure),
+                                   .operations = begun}));
   } catch (const std::exception&) {
     // The failure itself is told of in any case.
   }

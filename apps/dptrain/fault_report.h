@@ -39,13 +39,16 @@ class FaultReport {
   std::string line(const JobFailure& failure) const;
   /// Leaves fault.json in the run directory, where this host has it and the training has begun; a stop by a signal is
   /// none. Where it can't be written nothing happens: there is something worse to tell.
-  void write(const JobFailure& failure) const noexcept;
+  /// `operations`: that the process began last, see ProcessExchange.
+  void write(const JobFailure& failure, const std::vector<BegunOperation>& operations) const noexcept;
 
   JobProgress& progress() { return progress_; }
 
  private:
   bool is_of_other_run(int64_t checkpoint) const;
   std::string resume(const JobFailure& failure) const;
+  std::filesystem::path file() const;
+  std::optional<train::FaultRecord::Saved> last_checkpoint(const JobFailure& failure) const;
 
   const int process_;
   const std::vector<JobProcess> processes_;

@@ -24,12 +24,15 @@
 namespace dptrain::app {
 namespace {
 
-/// How long processes wait for each other to join, to end, and for a rank that is late.
-constexpr double kJoin_s = 60;
+/// How long processes wait for each other to end, and for a rank that is late.
 constexpr double kFinish_s = 60;
 constexpr double kRank_s = 300;
+/// How long those that serve wait for the others to begin: what is lost meanwhile the watch finds.
+constexpr double kPreparation_s = 7 * 24 * 3600;
 /// How long writing fault.json may take.
 constexpr double kWrite_s = 2;
+/// How long the launcher has to show the last line.
+constexpr double kShown_s = 0.1;
 
 /// Keys whose values may differ from host to host.
 const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
@@ -75,8 +78,8 @@ std::vector<std::string> parts_of(const std::string& text) {
 
 }  // namespace
 
-JobSession::JobSession(const train::StopSignal& stop) {
-  if (was_launched_in_job()) job_ = join_job(kJoin_s);
+JobSession::JobSession(train::StopSignal& stop) {
+  if (was_launched_in_job()) job_ = join_job(join_timeout_s());
   report_.emplace(process(),
                   job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
   if (!job_) return;
@@ -93,12 +96,12 @@ JobSession::JobSession(const train::StopSignal& stop) {
   group_ = std::make_unique<ProcessGroup>(*exchange_, kRank_s);
 }
 
-void JobSession::watch(const train::StopSignal& stop) {
+void JobSession::watch(train::StopSignal& stop) {
   watchdog_ = std::make_unique<JobWatchdog>(
       job_->make_wire(), *exchange_, report_->progress(),
-      JobWatchdog::Watched{.processes = job_->all(), .launcher = launcher_pid()},
+      JobWatchdog::Watched{.processes = job_->all(), .launcher = launcher_pid(), .stop = &stop},
       WatchdogHooks{.name = [this](int process) { return name_of(process); },
-                    .doubts = [this, &stop] { return job_->connections_lost() + (stop.load() == 0 ? 0 : 1); },
+                    .doubts = [this] { return job_->connections_lost(); },
                     .warn = [](const std::string& text) { write_message(fmt::format("dptrain: {}\n", text)); },
                     .leave = [this](const JobFailure& failure) { leave_with(failure); }});
 }
@@ -129,12 +132,20 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
                 fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
                             differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
   const auto servers = experiment.strategy.store_servers;
-  roles_ = parallel::store_roles(processes(), servers.value_or(0));
+  progress().timeout_s = experiment.timeout_s;
+  {
+    const std::lock_guard lock(names_mutex_);
+    roles_ = parallel::store_roles(processes(), servers.value_or(0));
+    shape_.emplace(experiment.devices_of_processes);
+  }
   if (servers)
-    store_links_ = std::make_shared<parallel::StoreLinks>(parallel::make_store_links(*exchange_, roles_, kRank_s));
+    store_links_ = std::make_shared<parallel::StoreLinks>(
+        parallel::make_store_links(*exchange_, roles_, experiment.wait_timeout_s()));
   if (static_cast<int>(roles_.workers.size()) < processes()) {
     group_.reset();
+    everyone_ = std::make_unique<ProcessGroup>(*exchange_, kPreparation_s);
     if (!is_worker()) {
+      progress().trains = false;
       exchange_->next_group();
       return;
     }
@@ -152,10 +163,6 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     for (const std::string& device : parts_of(devices))
       places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(p)].host});
     ++p;
-  }
-  {
-    const std::lock_guard lock(names_mutex_);
-    shape_.emplace(experiment.devices_of_processes);
   }
   training_.emplace(train::TrainingJob{.group = *group_,
                                        .ranks = {.exchange = exchange_.get(),
@@ -194,6 +201,15 @@ void JobSession::warn_of_narrow_masks(const std::string& own) {
       place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
 }
 
+void JobSession::one_of_each_host_first(const std::function<void()>& act) {
+  if (!group_) return act();
+  const auto host_of = [&](int process) { return job_->all()[static_cast<size_t>(process)].host; };
+  const auto first = std::ranges::find(roles_.workers, host_of(process()), host_of);
+  if (*first == process()) act();
+  group_->largest(0);
+  if (*first != process()) act();
+}
+
 void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
   if (!group_) return;
   std::vector<std::string> hashes;
@@ -214,10 +230,27 @@ void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
 
 void JobSession::serve(const train::Experiment& experiment) {
   parallel::StoreLinks& links = *store_links_;
+  std::vector<std::unique_ptr<parallel::StoreServer>> servers;
+  std::optional<parallel::StoreScheduler> scheduler;
   for (parallel::ServerLinks& server : links.servers)
-    parallel::serve_store(std::move(server), experiment.store_server(kRank_s));
+    servers.push_back(parallel::open_store_server(std::move(server), experiment.store_server()));
   if (!links.to_workers.empty())
-    parallel::StoreScheduler(std::move(links.to_workers), experiment.strategy.max_staleness, kRank_s).wait();
+    scheduler.emplace(std::move(links.to_workers), experiment.strategy.max_staleness, experiment.wait_timeout_s());
+  hear_of_training();
+  for (const auto& server : servers) server->wait();
+  if (scheduler) scheduler->wait();
+}
+
+void JobSession::hear_of_training() {
+  const std::vector<std::string> told = parts_of(everyone_->from_main(""));
+  if (told.empty()) return;
+  std::optional<train::FaultRecord::Saved> resumed;
+  if (!told[2].empty()) resumed = {.path = told[2], .step = std::stoll(told[3])};
+  report_->begin({.run = told[0],
+                  .directory = told[1],
+                  .first_ranks = first_ranks(),
+                  .resumed = resumed,
+                  .start = {told.begin() + 4, told.end()}});
 }
 
 std::string JobSession::place_of(int process) const {
@@ -229,8 +262,16 @@ std::string JobSession::name_of(int process) {
   const RankRun run = ranks_of(process);
   std::vector<int> ranks;
   for (int rank = run.begin; rank < run.end; ++rank) ranks.push_back(rank);
-  return fmt::format("process {} (host {}, pid {}{}{})", process, one.host, one.pid, ranks.empty() ? "" : ", ",
-                     ranks.empty() ? "" : rank_names(ranks));
+  const std::string is = ranks.empty() ? role_of(process) : ", " + rank_names(ranks);
+  return fmt::format("process {} (host {}, pid {}{})", process, one.host, one.pid, is);
+}
+
+std::string JobSession::role_of(int process) {
+  const std::lock_guard lock(names_mutex_);
+  if (!shape_ || roles_.is_worker(process)) return {};
+  const auto server = std::ranges::find(roles_.servers, process);
+  return server == roles_.servers.end() ? ", the scheduler"
+                                        : fmt::format(", server {}", server - roles_.servers.begin());
 }
 
 RankRun JobSession::ranks_of(int process) {
@@ -242,17 +283,28 @@ RankRun JobSession::ranks_of(int process) {
 
 void JobSession::begin_training(const train::Experiment& experiment, const std::filesystem::path& directory,
                                 const std::optional<train::FaultRecord::Saved>& resumed) {
-  std::vector<std::optional<int>> first_ranks;
-  for (int p = 0; p < processes(); ++p) {
-    const RankRun ranks = ranks_of(p);
-    first_ranks.push_back(processes() == 1 ? 0 : ranks.size() > 0 ? std::optional(ranks.begin) : std::nullopt);
-  }
-  const std::string words = from_main(joined(is_main() ? start_words(processes()) : std::vector<std::string>()));
+  std::vector<std::string> told = {experiment.name, directory.string(), resumed ? resumed->path.string() : "",
+                                   resumed ? std::to_string(resumed->step) : ""};
+  if (is_main()) std::ranges::copy(start_words(processes()), std::back_inserter(told));
+  told = parts_of(everyone_ ? everyone_->from_main(joined(told)) : from_main(joined(told)));
   report_->begin({.run = experiment.name,
                   .directory = directory,
-                  .first_ranks = first_ranks,
+                  .first_ranks = first_ranks(),
                   .resumed = resumed,
-                  .start = parts_of(words)});
+                  .start = {told.begin() + 4, told.end()}});
+}
+
+void JobSession::begin_nothing() {
+  if (everyone_) everyone_->from_main("");
+}
+
+std::vector<std::optional<int>> JobSession::first_ranks() {
+  std::vector<std::optional<int>> first;
+  for (int p = 0; p < processes(); ++p) {
+    const RankRun ranks = ranks_of(p);
+    first.push_back(processes() == 1 ? 0 : ranks.size() > 0 ? std::optional(ranks.begin) : std::nullopt);
+  }
+  return first;
 }
 
 void JobSession::finish() {
@@ -260,6 +312,7 @@ void JobSession::finish() {
   if (watchdog_) watchdog_->finish(kFinish_s);
   watchdog_.reset();
   group_.reset();
+  everyone_.reset();
   exchange_.reset();
   job_->finish(kFinish_s);
 }
@@ -267,7 +320,7 @@ void JobSession::finish() {
 void JobSession::leave_after(const std::exception& failure) {
   const Error error = as_error(failure);
   const JobFailure own{.code = error.code(), .sentence = error.what()};
-  if (!exchange_) return report_->write(report_->completed(own));
+  if (!exchange_) return report_->write(report_->completed(own), {});
   exchange_->fail(own);
   const JobFailure settled = exchange_->settled_failure();
   const bool is_own = settled.sentence == error.what() && error.lines().size() > 1;
@@ -280,10 +333,12 @@ void JobSession::leave_with(const JobFailure& failure, const std::vector<std::st
   {
     // A disk of another machine may not answer.
     const ExitTimer timer(kWrite_s, failure.code, line);
-    report_->write(failure);
+    report_->write(failure, exchange_->operations());
   }
   for (const std::string& one : before) write_message(fmt::format("dptrain: {}\n", one));
   write_message(fmt::format("dptrain: {}\n", line));
+  // Once the first process has ended mpirun may sleep, and show no more of what the others have said.
+  std::this_thread::sleep_for(std::chrono::duration<double>(kShown_s));
   job_->leave(failure.code);
   std::abort();  // which compilers don't know of a virtual function
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,8 +26,8 @@ class JobSession {
  public:
   /// Joins the job. Throws 69 where it can't be joined; ends the process with 69 where not all processes have joined in
   /// time. From then on the processes are watched: where one is lost, all others end with 75. `stop`: what asks this
-  /// one to stop; outlives the session.
-  explicit JobSession(const train::StopSignal& stop);
+  /// one to stop, and is set where another one is asked; outlives the session.
+  explicit JobSession(train::StopSignal& stop);
 
   int processes() const { return job_ ? job_->processes() : 1; }
   int process() const { return job_ ? job_->process() : 0; }
@@ -48,12 +49,24 @@ class JobSession {
   void agree_on(const std::string& what, const std::string& own);
   /// The same of tensors: of those that the main process has as well, the first whose values differ.
   void agree_on_weights(const std::vector<nn::NamedValues>& own);
+  /// Calls `act` in the first process of each host, and then in the others, which find what that one has kept of the
+  /// data. Blocks.
+  void one_of_each_host_first(const std::function<void()>& act);
+  /// What each process has to say, by process: on the main one; nothing elsewhere.
+  std::vector<std::string> gather(const std::string& own) {
+    return group_ ? group_->gather(own) : std::vector<std::string>{own};
+  }
   /// What the main process says, on all of them.
   std::string from_main(const std::string& own) { return group_ ? group_->from_main(own) : own; }
 
-  /// A training of this run begins in `directory`, so that from now on a failure leaves fault.json there.
+  /// A training of this run begins in `directory`, so that from now on a failure leaves fault.json there. Of all
+  /// processes that train.
   void begin_training(const train::Experiment& experiment, const std::filesystem::path& directory,
                       const std::optional<train::FaultRecord::Saved>& resumed);
+  /// There is nothing to train. Of the same.
+  void begin_nothing();
+  /// Where the thread that trains is; null in a process that is alone.
+  ProcessActivity::Thread* trainer() { return exchange_ ? &exchange_->activity().add("") : nullptr; }
   /// How far the training is.
   JobProgress& progress() { return report_->progress(); }
 
@@ -70,12 +83,17 @@ class JobSession {
   void agree_on(const std::string& what, const std::string& of_main, const std::string& own);
   /// "process 1 on b"
   std::string place_of(int process) const;
-  /// "process 1 (host b, pid 77, ranks 2, 3)"
+  /// "process 1 (host b, pid 77, ranks 2, 3)", "process 3 (host b, pid 78, server 0)"
   std::string name_of(int process);
   /// Of the world, that a process has; none before they are agreed on, and where it doesn't train.
   RankRun ranks_of(int process);
-  void watch(const train::StopSignal& stop);
+  /// ", server 0", ", the scheduler" of a process that is this alone; "" of others.
+  std::string role_of(int process);
+  void watch(train::StopSignal& stop);
   /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
+  /// What begin_training says on the main process, in the others that serve.
+  void hear_of_training();
+  std::vector<std::optional<int>> first_ranks();
   [[noreturn]] void leave_with(const JobFailure& failure, const std::vector<std::string>& before = {});
 
   std::unique_ptr<Job> job_;  ///< none where the process was started alone
@@ -85,7 +103,8 @@ class JobSession {
   std::optional<WorldShape> shape_;  ///< of those that train, once it is agreed on
   std::unique_ptr<ProcessExchange> exchange_;
   std::unique_ptr<JobWatchdog> watchdog_;
-  std::unique_ptr<ProcessGroup> group_;  ///< of all, then of those that train; null where this one doesn't
+  std::unique_ptr<ProcessGroup> group_;     ///< of all, then of those that train; null where this one doesn't
+  std::unique_ptr<ProcessGroup> everyone_;  ///< of all, where some don't train
   parallel::StoreRoles roles_;
   std::shared_ptr<parallel::StoreLinks> store_links_;
   std::optional<train::TrainingJob> training_;

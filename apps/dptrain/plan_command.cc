@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -63,21 +65,66 @@ const plan::DeviceFigures* figures_of(const std::vector<DeviceId>& devices) {
 
 /// Throws 78 for what a plan can't tell of.
 void require_plannable(const train::Experiment& experiment, const std::string& where) {
-  const std::string& strategy = experiment.strategy.name;
   if (experiment.strategy.trial_steps)
     refuse(where + ": strategy", "a plan is of one strategy", "auto", "name one, such as --set strategy=ddp");
-  if (strategy == "model_parallel" || strategy == "hybrid")
-    refuse(where + ": strategy", "plans of pipelines are not in this version", strategy,
-           "plan single, data_parallel, ddp or kvstore");
-  if (experiment.strategy.store_servers)
-    refuse(where + ": strategy", "plans of a store on servers are not in this version", "kvstore of a type dist_*",
-           "plan {name: kvstore, type: device}");
-  if (experiment.shards > 0)
-    refuse(where + ": shards", "plans of logical shards are not in this version", fmt::format("{}", experiment.shards),
-           "write --set shards=0");
+  if (experiment.strategy.store_servers && experiment.devices_of_processes.size() > 1)
+    refuse(where + ": strategy", "plans of stores on servers of several hosts are not in this version",
+           "kvstore of a type dist_*", "plan it on one, or {name: kvstore, type: device}");
+  if (!experiment.strategy.in_step)
+    refuse(where + ": strategy", "a plan is of a step that all devices take together", "kvstore of type dist_async",
+           "plan {name: kvstore, type: dist_sync}");
+  const bool has_cores = experiment.devices.front().kind == DeviceKind::cpu &&
+                         std::ranges::any_of(experiment.threads, [](int threads) { return threads > 1; });
+  if (experiment.shards > 0 && has_cores)
+    refuse(where + ": threads", "plans of shards are of workers that compute one at a time, expected 1",
+           fmt::format("{}", fmt::join(experiment.threads, ", ")), "write --set threads=1");
   if (experiment.split.measured)
     refuse(where + ": split", "a plan measures no devices, expected even or weights", "auto",
            "write for instance --set split=even");
+}
+
+/// What a configuration is read for, beside what it says itself.
+struct PlannedDevices {
+  DeviceKind kind = DeviceKind::cpu;
+  std::vector<int> of_hosts;  ///< how many each has
+};
+
+/// As a job of a process a host reads it.
+train::ConfigJob job_of(const PlannedDevices& devices) {
+  std::vector<DeviceId> own;
+  for (int i = 0; i < devices.of_hosts.front(); ++i) own.push_back({devices.kind, i});
+  return {.processes = static_cast<int>(devices.of_hosts.size()),
+          .planned_devices = own,
+          .exchange_devices = [hosts = devices.of_hosts](int) { return hosts; }};
+}
+
+bool is_pipeline(const train::Experiment& experiment) {
+  return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
+}
+
+/// The first ranks stand for all; of pipelines these are whole ones, on as many hosts as that takes.
+void plan_whole_pipelines(PlannedExperiment& planned) {
+  train::Experiment& experiment = planned.experiment;
+  if (!is_pipeline(experiment)) return;
+  const int here = planned.devices_of_hosts.front(), stages = planned.world_size() / experiment.strategy.parts;
+  const int ranks = (std::max(here, stages) + stages - 1) / stages * stages;
+  for (int rank = here; rank < std::min(ranks, planned.world_size()); ++rank) {
+    experiment.devices.push_back(experiment.devices[static_cast<size_t>(rank % here)]);
+    experiment.threads.push_back(experiment.threads.front());
+  }
+}
+
+train::Experiment read_for(const ConfigNode& config, const ConfigFlags& flags, const train::ConfigJob& job) {
+  train::Experiment experiment;
+  const ConfigSession session(config, [&](ConfigReader& reader) {
+    experiment = train::read_experiment(reader, flags.default_name(), job);
+    for (const auto& [option, value] : reader.resolved_options("strategy"))
+      if (option == "inside" && value != "none" && job.processes > 1)
+        reader.mistake("strategy", "plans of several hosts take every device as a rank, expected inside: none", value,
+                       "leave it out");
+  });
+  if (flags.dump_config) write_output(session.resolved_yaml_with_origins());
+  return experiment;
 }
 
 PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& links) {
@@ -93,11 +140,7 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
     as_written.devices.reset();
     planned.figures = counted->figures;
     planned.devices_of_hosts = dealt_out(counted->count, links.hosts ? links.hosts->devices : counted->count);
-    std::vector<DeviceId> own;
-    for (int i = 0; i < planned.devices_of_hosts.front(); ++i) own.push_back({counted->figures->kind, i});
-    job = {.processes = static_cast<int>(planned.devices_of_hosts.size()),
-           .planned_devices = own,
-           .exchange_devices = [&planned](int) { return planned.devices_of_hosts; }};
+    job = job_of({.kind = counted->figures->kind, .of_hosts = planned.devices_of_hosts});
   }
   ConfigNode config = as_written.load();
   const bool is_gpu = counted && counted->figures->kind == DeviceKind::cuda;
@@ -105,14 +148,7 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
     std::erase_if(config.map, [](const auto& entry) { return entry.first == "links"; });
     config.map.emplace_back("links", *links.links);
   }
-  const ConfigSession session(config, [&](ConfigReader& reader) {
-    planned.experiment = train::read_experiment(reader, flags.default_name(), job);
-    for (const auto& [option, value] : reader.resolved_options("strategy"))
-      if (option == "inside" && value != "none" && job.processes > 1)
-        reader.mistake("strategy", "plans of several hosts take every device as a rank, expected inside: none", value,
-                       "leave it out");
-  });
-  if (flags.dump_config) write_output(session.resolved_yaml_with_origins());
+  planned.experiment = read_for(config, flags, job);
   if (!counted) {
     planned.devices_of_hosts = {static_cast<int>(planned.experiment.devices.size())};
     planned.figures = figures_of(planned.experiment.devices);
@@ -120,17 +156,44 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
   planned.devices = counted ? *flags.devices : device_names(planned.experiment.devices);
   if (planned.devices_of_hosts.size() > 1)
     planned.devices += fmt::format(", {} hosts of {}", planned.devices_of_hosts.size(), links.hosts->devices);
+  plan_whole_pipelines(planned);
+  return planned;
+}
+
+/// The experiment of a run, on the devices that it had.
+PlannedExperiment read_run(const std::string& run, const plan::MeasuredStep& measured) {
+  ConfigFlags flags;
+  flags.config = run + "/config.yaml";
+  PlannedExperiment planned;
+  if (measured.devices_of_hosts.size() == 1) {
+    planned = read_planned(flags, {});
+    if (planned.world_size() != measured.devices_of_hosts.front())
+      refuse(run, "expected a run of one process a host", "several on one",
+             "train it in one process, or on several hosts");
+    return planned;
+  }
+  planned.figures = plan::find_device("cpu");
+  planned.devices_of_hosts = measured.devices_of_hosts;
+  planned.experiment = read_for(flags.load(), flags, job_of({.of_hosts = measured.devices_of_hosts}));
+  planned.devices = device_names(planned.experiment.devices);
+  plan_whole_pipelines(planned);
   return planned;
 }
 
 plan::PlannedStep step_of(const PlannedExperiment& planned) {
   const train::Experiment& experiment = planned.experiment;
   const Datasets data = experiment.dataset.open();
+  std::function<double(const OperatorCost&)> operator_s;
+  if (planned.figures != nullptr)
+    operator_s = [&](const OperatorCost& cost) {
+      return plan::operator_seconds(cost, *planned.figures, experiment.precision);
+    };
   return plan::plan_step(
       {.context = train::strategy_context(experiment, *data.train),
        .make = experiment.strategy.make,
        .data = data.train,
        .loader = [&](parallel::Strategy& strategy) { return train::loader_options(experiment, strategy); },
+       .operator_s = operator_s,
        .world_size = planned.world_size()});
 }
 
@@ -142,19 +205,26 @@ plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFi
                           .devices = planned.experiment.devices,
                           .figures = figures,
                           .links = planned.experiment.links,
-                          .hosts = links.hosts});
+                          .hosts = links.hosts,
+                          .over_nccl = planned.figures != nullptr && planned.figures->kind == DeviceKind::cuda &&
+                                       !planned.experiment.deterministic});
 }
 
 plan::Calibration calibration_of(const std::string& run) {
   const plan::MeasuredStep measured = plan::read_measured_step(run);
-  ConfigFlags of_run;
-  of_run.config = run + "/config.yaml";
-  const PlannedExperiment planned = read_planned(of_run, {});
-  require_plannable(planned.experiment, of_run.config);
+  const PlannedExperiment planned = read_run(run, measured);
+  require_plannable(planned.experiment, run);
   if (planned.figures == nullptr)
     refuse(run, "expected a run of devices whose figures are known", planned.devices, "choose another run");
   const plan::PlannedStep step = step_of(planned);
-  plan::CallTimes calls = call_times(planned, {}, *planned.figures);
+  plan::LinksFile links;
+  if (planned.devices_of_hosts.size() > 1) {
+    links.hosts = plan::HostLinks{.devices = planned.devices_of_hosts.front(), .link = {}};
+    if (plan::overlaps(step))
+      refuse(run, "a run of several hosts tells what its calls take where nothing is computed meanwhile",
+             "calls that overlap", "train it with --set 'strategy={name: ddp, overlap: false}'");
+  }
+  plan::CallTimes calls = call_times(planned, links, *planned.figures);
   return plan::calibrated(measured, {.step = step,
                                      .figures = *planned.figures,
                                      .precision = planned.experiment.precision,
@@ -171,10 +241,12 @@ std::optional<plan::StepTimes> times_of(const PlannedExperiment& planned, const 
   plan::DeviceFigures figures = *planned.figures;
   if (links.links && !planned.experiment.links) figures.inside = plan::link_of_file(*links.links);
   plan::CallTimes calls = call_times(planned, links, figures);
+  const plan::Calibration calibration = calibrate.empty() ? plan::Calibration() : calibration_of(calibrate);
+  if (links.hosts && calibration.exchange_bytes_per_s > 0) calls.set_exchange_rate(calibration.exchange_bytes_per_s);
   return plan::step_times({.step = step,
                            .figures = figures,
                            .precision = planned.experiment.precision,
-                           .calibration = calibrate.empty() ? plan::Calibration() : calibration_of(calibrate),
+                           .calibration = calibration,
                            .calls = calls});
 }
 

@@ -38,8 +38,14 @@ void say(std::string_view text) {
   ::_exit(128 + signal);
 }
 
-extern "C" void note_signal(int signal) {
-  const int error_before = errno;
+/// What mpirun holds back for a while, or turns into SIGTERM, it hands on at once under these names.
+int meant_by(int signal) {
+  if (signal == SIGUSR1) return SIGINT;
+  return signal == SIGUSR2 ? SIGTERM : signal;
+}
+
+extern "C" void note_signal(int received) {
+  const int error_before = errno, signal = meant_by(received);
   int64_t never = 0;
   if (first_at_ms.compare_exchange_strong(never, now_ms())) {
     int none = 0;
@@ -62,6 +68,8 @@ train::StopSignal& watch_stop_signals() {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGHUP, &action, nullptr);
+  ::sigaction(SIGUSR1, &action, nullptr);
+  ::sigaction(SIGUSR2, &action, nullptr);
   // A reader of our output that went away is an error of the write, not the end of a training.
   ::signal(SIGPIPE, SIG_IGN);
   // So is a file that grew over a limit.

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -83,6 +85,8 @@ class TrainRun {
 
  private:
   train::Experiment& experiment() { return read_.experiment; }
+  /// In a job with its digests.
+  void open_data();
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
@@ -96,6 +100,9 @@ class TrainRun {
   ReadExperiment read_;
   fs::path out_;
   std::string config_;
+  Datasets data_;
+  std::string train_digest_;
+  std::string test_digest_;
   std::optional<train::RunDirectory> directory_;  ///< of the main process
   std::optional<train::ResumePoint> resume_;
   std::optional<TrainingDisplay> display_;
@@ -111,8 +118,8 @@ int TrainRun::run() {
   }
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
-  const Datasets data = experiment().dataset.open();
-  train::require_model_fits(experiment(), *data.train);
+  job_.one_of_each_host_first([&] { open_data(); });
+  train::require_model_fits(experiment(), *data_.train);
   out_ = flags_.common.out.value_or("runs/" + experiment().name);
   if (job_.is_main()) {
     directory_.emplace(out_, flags_.earlier_run(out_));
@@ -127,7 +134,7 @@ int TrainRun::run() {
                                   .progress = flags_.common.progress},
                    stop_);
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
-                                                            .data = data,
+                                                            .data = data_,
                                                             .observer = *display_,
                                                             .stop = stop_,
                                                             .resume = resume_ ? &*resume_ : nullptr});
@@ -136,15 +143,15 @@ int TrainRun::run() {
                 fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
                             signal_name(stopped)));
   if (job_.processes() > 1) {
-    job_.agree_on("training samples", std::to_string(data.train->samples()));
-    job_.agree_on("digest of the training samples", digest_of(*data.train));
-    job_.agree_on("digest of the test samples", digest_of(*data.test));
+    job_.agree_on("training samples", std::to_string(data_.train->samples()));
+    job_.agree_on("digest of the training samples", train_digest_);
+    job_.agree_on("digest of the test samples", test_digest_);
     // Before a device takes a part of them.
     job_.agree_on("weights to begin with", hash_of_read_weights());
   }
   std::optional<train::Trainer> trainer;
   try {
-    trainer.emplace(experiment(), data, sha256_of(config_), resume_);
+    trainer.emplace(experiment(), data_, sha256_of(config_), resume_);
     return train(*trainer);
   } catch (const std::exception& failure) {
     // While the trainer is there: messages of other processes may still be written to what it has, and it may end only
@@ -154,13 +161,24 @@ int TrainRun::run() {
   }
 }
 
+void TrainRun::open_data() {
+  data_ = experiment().dataset.open();
+  if (job_.processes() == 1) return;
+  train_digest_ = digest_of(*data_.train);
+  test_digest_ = digest_of(*data_.test);
+}
+
 int TrainRun::train(train::Trainer& trainer) {
   if (job_.processes() > 1) job_.agree_on_weights(trainer.state_dict());
-  if (is_resumed_in_vain(trainer)) return 0;
+  if (is_resumed_in_vain(trainer)) {
+    job_.begin_nothing();
+    return 0;
+  }
   if (directory_) begin_directory(trainer);
   std::optional<train::FaultRecord::Saved> resumed;
   if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
   job_.begin_training(experiment(), out_, resumed);
+  const ActivePlace place(job_.trainer());
   ProgressRecorder recorder(*display_, job_.progress());
   return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
 }
@@ -205,10 +223,11 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
   else if (outcome.signal != 0)
     sentence = fmt::format("stopped by {} after step {}; the weights are in {}, --resume goes on from them",
                            signal_name(outcome.signal), outcome.steps, outcome.weights.string());
+  const std::vector<std::string> processes = job_.gather(train::process_record(experiment(), data_));
   if (directory_) {
-    directory_->write_summary(
-        train::summary_json(experiment(), outcome, code,
-                            {.version = version(), .commit = git_commit(), .libraries = parts_present()}, config_));
+    directory_->write_summary(train::summary_json(
+        experiment(), outcome, code,
+        {.version = version(), .commit = git_commit(), .libraries = parts_present(), .processes = processes}, config_));
     display_->on_finish(outcome, out_.string());
   }
   sentence = job_.from_main(sentence);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "tensor/dtype.h"
 
 namespace dptrain {
@@ -92,8 +93,9 @@ class Communicator {
   /// Blocks until every rank has called it.
   virtual void barrier() = 0;
 
-  /// Ends every wait of every rank, now and later, with `cause`; the first cause given stays. Never blocks.
-  virtual void abort(const std::string& cause) = 0;
+  /// Ends every wait of every rank, now and later, with `cause` and `code`; the first cause given stays. Never blocks.
+  virtual void abort(const std::string& cause, ExitCode code) = 0;
+  void abort(const std::string& cause) { abort(cause, ExitCode::peer_lost); }
 
   virtual CommCounts counts() const = 0;
 

@@ -1,13 +1,19 @@
 #include "comm/communicators.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "comm/cuda_communicator.h"
 #include "comm/nccl_communicator.h"
+#include "comm/process_group.h"
 #include "comm/staged_communicator.h"
 #include "comm/thread_communicator.h"
+#include "device/cuda_probe.h"
 #include "device/with_cuda.h"
 
 namespace dptrain {
@@ -19,7 +25,43 @@ bool all_different(const std::vector<Device*>& devices) {
   return gpus.size() == devices.size();
 }
 
+constexpr const char* kNoGpu = "-";
+
+/// "2.28 1f00... 2e00...": NCCL's version and the GPUs of this process, or what stands for none.
+std::string nccl_facts(const std::vector<Device*>& devices) {
+  std::string facts = kNoGpu;
+  for (const LibraryVersion& library : comm_libraries())
+    facts = fmt::format("{}.{}", library.loaded_major, library.loaded_minor);
+  const auto gpus = cuda_devices();
+  for (const Device* device : devices) {
+    const auto gpu = std::ranges::find(gpus, device->id().index, &CudaDeviceInfo::index);
+    const bool is_gpu = device->kind() == DeviceKind::cuda && gpu != gpus.end();
+    facts += ' ' + (is_gpu ? gpu->uuid : kNoGpu);
+  }
+  return facts;
+}
+
 }  // namespace
+
+bool world_has_nccl(const std::vector<Device*>& devices, const RanksOfProcesses& world, double timeout_s) {
+  ProcessGroup processes(*world.exchange, world.processes, timeout_s);
+  std::set<std::string> versions, gpus;
+  for (const std::string& facts : processes.gather_everywhere(nccl_facts(devices))) {
+    std::istringstream words(facts);
+    std::string version, gpu;
+    words >> version;
+    versions.insert(version);
+    while (words >> gpu) gpus.insert(gpu);
+  }
+  return versions.size() == 1 && !versions.contains(kNoGpu) && !gpus.contains(kNoGpu) &&
+         static_cast<int>(gpus.size()) == world.shape.ranks();
+}
+
+int exchange_groups_of(const CommunicatorOptions& options) {
+  if constexpr (kWithNccl)
+    if (options.world_over_nccl) return kNcclWorldGroups;
+  return 1;
+}
 
 std::vector<LibraryVersion> comm_libraries() {
   if constexpr (kWithNccl) return {nccl_library()};
@@ -40,6 +82,9 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
       return direct;
     }
   }
+  if constexpr (kWithNccl)
+    if (options.world && options.world_over_nccl)
+      return make_nccl_world_communicators(devices, *options.world, options.timeout_s);
   auto host = options.world
                   ? make_process_communicators(*options.world, options.timeout_s)
                   : make_thread_communicators(

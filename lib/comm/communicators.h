@@ -22,7 +22,17 @@ struct CommunicatorOptions {
   std::vector<int> link_ranks = {};
   /// Ranks of other processes belong to them too; the devices are those of this process's ranks.
   std::optional<RanksOfProcesses> world = {};
+  /// Ranks of several processes leave their sums to NCCL: `world_has_nccl` has said so of a world that they are in.
+  bool world_over_nccl = false;
 };
+
+/// Whether all ranks of a world of several processes are different GPUs, and NCCL is built in everywhere and of one
+/// version. All of the world's processes call this and get the same answer. Blocks, `timeout_s` at most. `devices`:
+/// those of this process.
+bool world_has_nccl(const std::vector<Device*>& devices, const RanksOfProcesses& world, double timeout_s);
+/// How many groups of the job's exchange `make_communicators` forms for ranks of several processes: processes that have
+/// none of these ranks number as many.
+int exchange_groups_of(const CommunicatorOptions& options);
 
 /// The libraries that carry sums between GPUs; none where NCCL isn't built in.
 std::vector<LibraryVersion> comm_libraries();
@@ -33,8 +43,9 @@ std::vector<LibraryVersion> comm_libraries();
 ///   GPUs that reach each other's memory,    read and write it by kernels and copies (cuda_communicator.h)
 ///   and replicas on one GPU
 ///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
+///   different GPUs of several processes,    NCCL's sums and copies, the rest through host memory
+///   `world_over_nccl`                       (nccl_communicator.h)
 ///   anything else, and simulated links      through host memory (staged_communicator.h)
-/// Between processes everything goes through host memory, too.
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,
                                                               const CommunicatorOptions& options = {});
 

@@ -68,9 +68,9 @@ class CudaCommunicator final : public Communicator {
   std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override;
   void barrier() override { meeting_->barrier(); }
 
-  void abort(const std::string& cause) override {
-    meeting_->abort(cause);
-    answers_->abort(cause);
+  void abort(const std::string& cause, ExitCode code) override {
+    meeting_->abort(cause, code);
+    answers_->abort(cause, code);
   }
   CommCounts counts() const override { return meeting_->counts(); }
 

@@ -45,6 +45,10 @@ class Job {
 /// Whether a launcher started this process as one of a job, by its environment: that of Open MPI, of PMIx or of PMI.
 bool was_launched_in_job();
 
+/// Seconds that the processes of a job wait for each other to join: those of the variable DPTRAIN_JOIN_TIMEOUT, 60
+/// where there is none. Throws 64 where it isn't a number from 1 to 86400.
+double join_timeout_s();
+
 /// How many processes the launcher says that it has started together; 1 where it doesn't say.
 int launched_processes();
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "comm/job.h"
 #include "comm/process_handle.h"
 
@@ -39,6 +41,19 @@ int64_t launcher_pid() {
   int64_t pid = ::getppid();
   while (variable != nullptr && pid > 1 && was_started_with(pid, variable)) pid = parent_of_process(pid);
   return pid;
+}
+
+double join_timeout_s() {
+  constexpr double kUsual = 60, kMost = 86400;
+  const char* text = std::getenv("DPTRAIN_JOIN_TIMEOUT");
+  if (text == nullptr || *text == '\0') return kUsual;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end == '\0' && seconds >= 1 && seconds <= kMost) return seconds;
+  throw Error(ExitCode::usage, Mistake{.where = "DPTRAIN_JOIN_TIMEOUT",
+                                       .expected = fmt::format("expected seconds, from 1 to {}", kMost),
+                                       .got = fmt::format("'{}'", text),
+                                       .advice = "set it to a number, say 600, or unset it"});
 }
 
 int launched_processes() {

@@ -24,6 +24,7 @@ constexpr double kAway_s = 0.5;
 
 std::string describe_progress(JobPhase phase, int64_t step) {
   switch (phase) {
+    case JobPhase::loading: return fmt::format("loading the batch of step {}", step + 1);
     case JobPhase::step: return fmt::format("in step {}", step);
     case JobPhase::evaluation: return fmt::format("in the evaluation after step {}", step);
     case JobPhase::checkpoint: return fmt::format("in the checkpoint after step {}", step);
@@ -38,6 +39,7 @@ struct JobWatchdog::Beat {
   int64_t checkpoint = -1;
   JobPhase phase = JobPhase::start;
   int32_t is_last = 0;                  ///< the sender has come to its regular end
+  int32_t signal = 0;                   ///< that asks the sender to stop
   std::array<char, 96> operation = {};  ///< the latest, ends in 0
 };
 
@@ -53,6 +55,7 @@ struct JobWatchdog::Peer {
   std::unique_ptr<WireMessage> send;
   int64_t sent = 0;
   int64_t told_checkpoint = -1;
+  int told_signal = 0;
   bool last_is_sent = false;
 
   Clock::time_point heard_at;
@@ -71,7 +74,9 @@ JobWatchdog::JobWatchdog(std::shared_ptr<ProcessWire> wire, ProcessExchange& exc
       options_(options),
       process_(wire_->process()),
       is_mesh_(wire_->processes() <= options.largest_mesh),
-      asked_at_(Clock::now()) {
+      stop_(watched.stop),
+      asked_at_(Clock::now()),
+      moved_at_(asked_at_) {
   const JobProcess& own = watched.processes[static_cast<size_t>(process_)];
   for (int other = 0; other < wire_->processes(); ++other) {
     if (other == process_) continue;
@@ -172,8 +177,14 @@ void JobWatchdog::hear(Peer& peer) {
     peer.goodbye_heard = beat.is_last != 0;
   }
   changed_.notify_all();
+  int none = 0;
+  if (stop_ != nullptr && beat.signal != 0) stop_->compare_exchange_strong(none, beat.signal);
   // Process 0 writes the checkpoints.
   if (peer.process == 0) progress_.checkpoint = beat.checkpoint;
+  if (peer.process == 0 && !progress_.trains) {
+    progress_.step = beat.step;
+    progress_.phase = beat.phase;
+  }
   // One line of a process: process 0 tells of the others, the next one of process 0.
   const bool is_teller = process_ == 0 || (peer.process == 0 && process_ == 1);
   if (silent_s > options_.warning_s && is_teller)
@@ -200,15 +211,18 @@ void JobWatchdog::tell(Peer& peer, bool is_time) {
     }
     is_last = may_say_goodbye();
   }
-  // What survives a death is told at once.
+  // What survives a death is told at once, and that all are to stop.
   const int64_t checkpoint = progress_.checkpoint;
-  if (!is_last && !is_time && checkpoint == peer.told_checkpoint) return;
+  const int signal = stop_signal();
+  if (!is_last && !is_time && checkpoint == peer.told_checkpoint && signal == peer.told_signal) return;
   peer.told_checkpoint = checkpoint;
+  peer.told_signal = signal;
   Beat beat{.number = ++peer.sent,
             .step = progress_.step,
             .checkpoint = checkpoint,
             .phase = progress_.phase,
-            .is_last = is_last ? 1 : 0};
+            .is_last = is_last ? 1 : 0,
+            .signal = signal};
   exchange_.latest_operation().copy(beat.operation.data(), beat.operation.size() - 1);
   peer.last_is_sent = is_last;
   std::memcpy(peer.out.data(), &beat, sizeof(Beat));
@@ -228,9 +242,11 @@ void JobWatchdog::guard() {
       if (ending_ && wire_left_) return;
       forgive(looked_at);
       looked_at = Clock::now();
-      if (const int doubts = hooks_.doubts(); doubts != std::exchange(doubts_, doubts)) doubtful_since_ = looked_at;
+      if (const int doubts = hooks_.doubts() + (stop_signal() != 0 ? 1 : 0); doubts != std::exchange(doubts_, doubts))
+        doubtful_since_ = looked_at;
       if ((ending_ || exchange_.has_failed()) && !end_at) end_at = deadline_in(options_.leave_s);
       if (!end_at) lost = find_lost(gone);
+      if (!end_at && !lost) lost = find_stuck();
     }
     if (lost) exchange_.fail(*lost, gone);
     if (!end_at || Clock::now() < *end_at) continue;
@@ -255,6 +271,7 @@ void JobWatchdog::forgive(Clock::time_point looked_at) {
   if (away < std::chrono::duration<double>(kAway_s)) return;
   for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + away);
   if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + away);
+  moved_at_ = std::min(now, moved_at_ + away);
 }
 
 JobFailure JobWatchdog::failure_of(const Peer& peer, const std::string& what) const {
@@ -305,6 +322,23 @@ std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
   }
   if (longest == nullptr) return std::nullopt;
   return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(longest->heard_at, now)));
+}
+
+std::optional<JobFailure> JobWatchdog::find_stuck() {
+  const auto now = Clock::now();
+  const JobPhase phase = progress_.phase;
+  const bool is_timed = phase == JobPhase::loading || phase == JobPhase::step || phase == JobPhase::evaluation;
+  const int64_t changes = exchange_.activity().changes();
+  if (std::exchange(changes_, changes) != changes || !is_timed) moved_at_ = now;
+  const double still_s = seconds_between(moved_at_, now), limit_s = progress_.timeout_s;
+  if (limit_s <= 0 || still_s < limit_s) return std::nullopt;
+  const ProcessActivity::AtWork at_work = exchange_.activity().at_work();
+  if (!at_work.any) return std::nullopt;
+  const std::string ranks = at_work.ranks.empty() ? "" : fmt::format("{} of ", fmt::join(at_work.ranks, ", "));
+  return JobFailure{.sentence = fmt::format(
+                        "{}{} made no progress for {:.1f} s, {}; where a step takes longer, set a larger timeout_s",
+                        ranks, hooks_.name(process_), still_s, describe_progress(phase, progress_.step)),
+                    .detected_s = still_s};
 }
 
 }  // namespace dptrain

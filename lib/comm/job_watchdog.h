@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -33,8 +34,7 @@ struct WatchdogOptions {
 struct WatchdogHooks {
   /// "process 1 (host b, pid 77, rank 1)"
   std::function<std::string(int process)> name;
-  /// How many reasons there have been to ask whether all others are there: a signal that asks this process to stop, a
-  /// connection that has ended.
+  /// How many reasons there have been to ask whether all others are there, beside a stop: connections that have ended.
   std::function<int()> doubts;
   std::function<void(const std::string& sentence)> warn;
   /// The job has failed in these words, and the process has not ended by itself: ends it. No thread is waited for.
@@ -42,17 +42,20 @@ struct WatchdogHooks {
 };
 
 /// Watches over the processes of a job, of which this is one, so that none waits for one that has died, is stopped or
-/// is cut off: the job fails with 75, and then this process ends, whatever its other threads do.
+/// is cut off, or makes no progress: the job fails with 75, and then this process ends, whatever its other threads do.
+/// A signal that asks one of them to stop asks all.
 ///
 /// Two threads. One sends heartbeats and hears those of others; it asks a wire, where MPI may hold it. The other one
 /// asks none: it looks for processes of this host that have ended, among them the launcher, for silence, and for a
 /// failure that this process hasn't ended after in time.
 class JobWatchdog {
  public:
-  /// `processes`: of the job, by number. `launcher`: pid of the process that has to live on, 0: none.
   struct Watched {
-    std::vector<JobProcess> processes;
-    int64_t launcher = 0;
+    std::vector<JobProcess> processes;  ///< of the job, by number
+    int64_t launcher = 0;               ///< pid of the process that has to live on, 0: none
+    /// The signal that asks this process to stop, 0: none. Set where another process is asked to, and a reason to ask
+    /// whether all others are there. Outlives the watch.
+    std::atomic<int>* stop = nullptr;
   };
   /// The wire is this object's own. `exchange` and `progress` outlive it.
   JobWatchdog(std::shared_ptr<ProcessWire> wire, ProcessExchange& exchange, JobProgress& progress, Watched watched,
@@ -84,8 +87,11 @@ class JobWatchdog {
   /// What is found lost by now, and which processes.
   std::optional<JobFailure> find_lost(std::set<int>& gone);
   std::optional<JobFailure> find_silent(std::set<int>& gone);
+  /// Whether this process itself makes no progress, and waits for no other.
+  std::optional<JobFailure> find_stuck();
   JobFailure failure_of(const Peer& peer, const std::string& what) const;
   // On both:
+  int stop_signal() const { return stop_ != nullptr ? stop_->load() : 0; }
   void forgive(Clock::time_point looked_at);
   void join();
 
@@ -96,6 +102,7 @@ class JobWatchdog {
   const WatchdogOptions options_;
   const int process_;
   const bool is_mesh_;
+  std::atomic<int>* const stop_;
   std::string launcher_name_;
   ProcessHandle launcher_;
 
@@ -103,6 +110,8 @@ class JobWatchdog {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Peer>> peers_;
   Clock::time_point asked_at_;  ///< when the wire was last asked
+  Clock::time_point moved_at_;  ///< when this process last made progress
+  int64_t changes_ = 0;         ///< of its activity, as of then
   std::optional<Clock::time_point> launcher_ended_at_;
   int doubts_ = 0;
   std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt

@@ -177,7 +177,7 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   // From the first call on MPI may wait for processes that never come, and knows no deadline.
   const ExitTimer timer(options.timeout_s, ExitCode::job_not_formed,
                         fmt::format("the processes of the job did not all join within {} s; see what the launcher says "
-                                    "of the others, or set a longer join_timeout",
+                                    "of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
                                     options.timeout_s));
   let_short_messages_pass();
   const MpiMessages messages;

@@ -1,118 +1,100 @@
 #include "comm/nccl_communicator.h"
 
-#include <fmt/format.h>
 #include <nccl.h>
 
-#include <atomic>
-#include <thread>
+#include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "comm/comm_call.h"
 #include "comm/cuda_work.h"
-#include "comm/thread_communicator.h"
+#include "comm/nccl_group.h"
+#include "comm/process_group.h"
+#include "comm/staged_communicator.h"
 #include "device/cuda_device.h"
 
 namespace dptrain {
 namespace {
 
-/// The NCCL communicators of all ranks of this process, by rank.
-class NcclGroup {
+/// What NCCL adds up as we do. 16 bits it rounds at every rank.
+std::optional<ncclDataType_t> summed_as(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return ncclFloat32;
+    case DType::f64: return ncclFloat64;
+    case DType::i32: return ncclInt32;
+    case DType::i64: return ncclInt64;
+    default: return std::nullopt;
+  }
+}
+
+/// What NCCL was given, and the meeting of the ranks' threads that compares their calls: ranks that differ would hang
+/// in NCCL, until the meeting has failed of it.
+class NcclWork final : public CommWork {
  public:
-  explicit NcclGroup(double timeout_s) : timeout_s_(timeout_s) {}
-  ~NcclGroup() {
-    if (aborted_) return;
-    for (ncclComm_t comm : comms_)
-      if (comm != nullptr) ncclCommDestroy(comm);
-  }
-  NcclGroup(const NcclGroup&) = delete;
-  NcclGroup& operator=(const NcclGroup&) = delete;
-
-  void form(const std::vector<Device*>& devices) {
-    ncclUniqueId id;
-    check(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    comms_.resize(devices.size());
-    check(ncclGroupStart(), "ncclGroupStart");
-    for (size_t rank = 0; rank < devices.size(); ++rank) {
-      devices[rank]->enter_thread();
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 0;  // so that no call of ours waits without a deadline
-      expect_begun(
-          ncclCommInitRankConfig(&comms_[rank], static_cast<int>(devices.size()), id, static_cast<int>(rank), &config),
-          "ncclCommInitRankConfig");
-    }
-    expect_begun(ncclGroupEnd(), "ncclGroupEnd");
-    for (ncclComm_t comm : comms_) finish(comm, "forming the communicators");
-  }
-
-  ncclComm_t comm(int rank) const { return comms_[static_cast<size_t>(rank)]; }
-
-  /// Waits until a call that was begun on `comm` is made.
-  void finish(ncclComm_t comm, const char* what) const {
-    const auto begun = Clock::now();
-    ncclResult_t state = ncclInProgress;
-    while (true) {
-      check(ncclCommGetAsyncError(comm, &state), what);
-      if (state != ncclInProgress) break;
-      if (seconds_since(begun) > timeout_s_)
-        throw Error(ExitCode::peer_lost, fmt::format("NCCL: {} took over {} s", what, timeout_s_));
-      std::this_thread::yield();
-    }
-    check(state, what);
-  }
-
-  /// For calls that may go on after they return.
-  static void expect_begun(ncclResult_t result, const char* call) {
-    if (result != ncclInProgress) check(result, call);
-  }
-  static void check(ncclResult_t result, const char* call) {
-    if (result != ncclSuccess)
-      throw Error(ExitCode::device,
-                  fmt::format("NCCL: {} failed: {} ({})", call, ncclGetErrorString(result), ncclGetLastError(nullptr)));
-  }
-
-  /// Ends all collectives under way, of all ranks. Once.
-  void abort() {
-    if (aborted_.exchange(true)) return;
-    for (ncclComm_t comm : comms_)
-      if (comm != nullptr) ncclCommAbort(comm);
+  NcclWork(std::unique_ptr<CommWork> meeting, std::unique_ptr<CudaWork> given)
+      : meeting_(std::move(meeting)), given_(std::move(given)) {}
+  void wait() override {
+    meeting_->wait();
+    given_->wait();
   }
 
  private:
-  double timeout_s_;
-  std::vector<ncclComm_t> comms_;
-  std::atomic<bool> aborted_ = false;
+  std::unique_ptr<CommWork> meeting_;
+  std::unique_ptr<CudaWork> given_;
 };
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(CudaDevice& device, std::unique_ptr<Communicator> others, std::unique_ptr<Communicator> meeting,
-                   std::shared_ptr<NcclGroup> group)
-      : device_(device), others_(std::move(others)), meeting_(std::move(meeting)), group_(std::move(group)) {}
+  struct Ends {
+    std::unique_ptr<Communicator> others;
+    std::unique_ptr<Communicator> meeting;
+  };
+  /// `place`: of the device among this process's. `spans_processes`: `others` goes through host memory.
+  NcclCommunicator(CudaDevice& device, Ends ends, std::shared_ptr<NcclGroup> group, int place, bool spans_processes)
+      : device_(device),
+        others_(std::move(ends.others)),
+        meeting_(std::move(ends.meeting)),
+        group_(std::move(group)),
+        place_(place),
+        spans_processes_(spans_processes) {}
 
   int rank() const override { return others_->rank(); }
   int size() const override { return others_->size(); }
 
-  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) override {
-    if (buffer.dtype != DType::f32) return others_->start_all_reduce(buffer);
-    // Ranks that differ would hang in NCCL: their threads compare their calls first.
-    meeting_->all_reduce(buffer);
-    ready_.record(device_.stream());
-    ready_.block(device_.communication_stream());
-    NcclGroup::expect_begun(ncclAllReduce(buffer.data, buffer.data, static_cast<size_t>(buffer.elements), ncclFloat,
-                                          ncclSum, group_->comm(rank()), device_.communication_stream()),
-                            "ncclAllReduce");
-    group_->finish(group_->comm(rank()), "ncclAllReduce");
-    return std::make_unique<CudaWork>(device_);
+  std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& b) override {
+    const auto type = type_of_sum(b);
+    if (!type) return others_->start_all_reduce(b);
+    return start("ncclAllReduce", meeting_->start_all_reduce(b), [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllReduce(b.data, b.data, count(b), *type, ncclSum, comm, stream);
+    });
   }
-  std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) override {
-    return others_->start_reduce(buffer, root);
+  std::unique_ptr<CommWork> start_reduce(const CommBuffer& b, int root) override {
+    const auto type = type_of_sum(b);
+    if (!type || !spans_processes_) return others_->start_reduce(b, root);
+    return start("ncclReduce", meeting_->start_reduce(b, root), [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclReduce(b.data, b.data, count(b), *type, ncclSum, root, comm, stream);
+    });
   }
-  void broadcast(const CommBuffer& buffer, int root) override { others_->broadcast(buffer, root); }
-  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override { others_->reduce_scatter(in, out); }
+  void broadcast(const CommBuffer& b, int root) override {
+    if (!spans_processes_) return others_->broadcast(b, root);
+    meeting_->broadcast(b, root);
+    give("ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclBroadcast(b.data, b.data, bytes(b), ncclUint8, root, comm, stream);
+    })->wait();
+  }
+  void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
+    const auto type = type_of_sum(in);
+    if (!type || !spans_processes_) return others_->reduce_scatter(in, out);
+    meeting_->reduce_scatter(in, out);
+    give("ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclReduceScatter(in.data, out.data, count(out), *type, ncclSum, comm, stream);
+    })->wait();
+  }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
-    return others_->start_all_gather(in, out);
+    if (!spans_processes_) return others_->start_all_gather(in, out);
+    return start("ncclAllGather", meeting_->start_all_gather(in, out), [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllGather(in.data, out.data, bytes(in), ncclUint8, comm, stream);
+    });
   }
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override { others_->gather(in, out, root); }
   void scatter(const CommBuffer& in, const CommBuffer& out, int root) override { others_->scatter(in, out, root); }
@@ -124,10 +106,10 @@ class NcclCommunicator final : public Communicator {
   }
   void barrier() override { others_->barrier(); }
 
-  void abort(const std::string& cause) override {
-    meeting_->abort(cause);
-    others_->abort(cause);
-    group_->abort();
+  void abort(const std::string& cause, ExitCode code) override {
+    meeting_->abort(cause, code);
+    others_->abort(cause, code);
+    group_->abort(cause, code);
   }
 
   CommCounts counts() const override {
@@ -139,34 +121,105 @@ class NcclCommunicator final : public Communicator {
   void count_replay(const CommCounts& counts) override {
     replayed_.bytes += counts.bytes;
     replayed_.collectives += counts.collectives;
+    group_->expect(place_, device_.stream());
   }
 
  private:
+  static size_t count(const CommBuffer& buffer) { return static_cast<size_t>(buffer.elements); }
+  static size_t bytes(const CommBuffer& buffer) { return static_cast<size_t>(buffer.bytes()); }
+  std::optional<ncclDataType_t> type_of_sum(const CommBuffer& buffer) const {
+    // In one process others keep the tree's order at no price.
+    if (!spans_processes_ && buffer.dtype != DType::f32) return std::nullopt;
+    return summed_as(buffer.dtype);
+  }
+
+  /// Gives NCCL a call that follows what the device has been given, and goes on beside what it is given next.
+  template <class Begin>
+  std::unique_ptr<CudaWork> give(const char* name, const Begin& begin) {
+    const cudaStream_t stream = device_.communication_stream();
+    ready_.record(device_.stream());
+    ready_.block(stream);
+    group_->call(place_, name, [&](ncclComm_t comm) { return begin(comm, stream); });
+    group_->expect(place_, stream);
+    return std::make_unique<CudaWork>(device_);
+  }
+
+  template <class Begin>
+  std::unique_ptr<CommWork> start(const char* name, std::unique_ptr<CommWork> meeting, const Begin& begin) {
+    // Threads of one process meet at once; where others are a message away the GPU is given its work meanwhile.
+    if (!spans_processes_) meeting->wait();
+    std::unique_ptr<CudaWork> given = give(name, begin);
+    return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
+  }
+
   CudaDevice& device_;
   std::unique_ptr<Communicator> others_;
   std::unique_ptr<Communicator> meeting_;
   std::shared_ptr<NcclGroup> group_;
+  int place_;
+  bool spans_processes_;
   CudaEvent ready_;
   CommCounts replayed_;
 };
 
-}  // namespace
+/// The id that process 0 of the world has made.
+ncclUniqueId shared_id(const RanksOfProcesses& world, double timeout_s) {
+  ProcessGroup processes(*world.exchange, world.processes, timeout_s);
+  ncclUniqueId id{};
+  std::string bytes;
+  if (processes.is_main()) {
+    id = NcclGroup::make_id();
+    bytes.assign(reinterpret_cast<const char*>(&id), sizeof(id));
+  }
+  bytes = processes.from_main(bytes);
+  std::memcpy(&id, bytes.data(), sizeof(id));
+  return id;
+}
 
-std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::vector<Device*>& devices,
-                                                                   std::vector<std::unique_ptr<Communicator>> others,
-                                                                   double timeout_s) {
-  nccl_library().require_fit();
-  auto group = std::make_shared<NcclGroup>(timeout_s);
-  group->form(devices);
-  auto meetings =
-      make_thread_communicators(static_cast<int>(devices.size()), {.timeout_s = timeout_s, .meet_only = true});
-  std::vector<std::unique_ptr<Communicator>> ranks;
-  for (size_t rank = 0; rank < devices.size(); ++rank) {
-    devices[rank]->enter_thread();
-    ranks.push_back(std::make_unique<NcclCommunicator>(CudaDevice::of(*devices[rank]), std::move(others[rank]),
-                                                       std::move(meetings[rank]), group));
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+
+struct Formed {
+  std::shared_ptr<NcclGroup> group;
+  bool spans_processes = false;
+};
+
+Communicators communicators_of(const std::vector<Device*>& devices, Communicators others, Communicators meetings,
+                               const Formed& formed) {
+  Communicators ranks;
+  for (size_t place = 0; place < devices.size(); ++place) {
+    devices[place]->enter_thread();
+    ranks.push_back(std::make_unique<NcclCommunicator>(
+        CudaDevice::of(*devices[place]),
+        NcclCommunicator::Ends{.others = std::move(others[place]), .meeting = std::move(meetings[place])}, formed.group,
+        static_cast<int>(place), formed.spans_processes));
   }
   return ranks;
+}
+
+}  // namespace
+
+Communicators make_nccl_communicators(const std::vector<Device*>& devices, Communicators others, double timeout_s) {
+  nccl_library().require_fit();
+  const auto size = static_cast<int>(devices.size());
+  auto group = std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = timeout_s});
+  group->form(devices, {.id = NcclGroup::make_id(), .ranks = size});
+  return communicators_of(devices, std::move(others),
+                          make_thread_communicators(size, {.timeout_s = timeout_s, .meet_only = true}),
+                          {.group = group});
+}
+
+Communicators make_nccl_world_communicators(const std::vector<Device*>& devices, const RanksOfProcesses& world,
+                                            double timeout_s) {
+  nccl_library().require_fit();
+  Communicators host = make_process_communicators(world, timeout_s);
+  Communicators meetings = make_process_communicators(world, timeout_s, /*meet_only=*/true);
+  auto group = std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = timeout_s, .exchange = world.exchange});
+  group->form(devices,
+              {.id = shared_id(world, timeout_s), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
+  Communicators staged;
+  for (size_t place = 0; place < devices.size(); ++place)
+    staged.push_back(make_staged_communicator(*devices[place], std::move(host[place])));
+  return communicators_of(devices, std::move(staged), std::move(meetings), {.group = group, .spans_processes = true});
 }
 
 LibraryVersion nccl_library() {

@@ -5,6 +5,7 @@
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
+#include "comm/thread_communicator.h"
 #include "device/device.h"
 
 namespace dptrain {
@@ -13,10 +14,22 @@ namespace dptrain {
 /// `others`. The devices are different GPUs: NCCL refuses two ranks on one. NCCL's order of sums is its own, so that
 /// bits may change with its version and with the links; they are recorded with a device's work.
 ///
-/// Throws 71, naming NCCL's reason, where they can't be formed within the deadline.
+/// Throws 71, naming NCCL's reason, where they can't be formed, 75 where not within the deadline.
 std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::vector<Device*>& devices,
                                                                    std::vector<std::unique_ptr<Communicator>> others,
                                                                    double timeout_s);
+
+/// The same for the ranks of a world that this process has. All of the world's are different GPUs, and all its
+/// processes call this, in the same order as they form other groups of the exchange, of which these are
+/// `kNcclWorldGroups`. NCCL's ranks find each other by an id that rank 0 sends to the others.
+///
+/// NCCL does all sums of 32 bits and more, broadcasts, reduce-scatters and all-gathers. The rest goes through host
+/// memory: sums of 16 bits, so that they are rounded once, gathers, scatters and messages. What GPUs are given is to be
+/// done within the deadline, too (see nccl_watch.h).
+std::vector<std::unique_ptr<Communicator>> make_nccl_world_communicators(const std::vector<Device*>& devices,
+                                                                         const RanksOfProcesses& world,
+                                                                         double timeout_s);
+inline constexpr int kNcclWorldGroups = 3;
 
 LibraryVersion nccl_library();
 

@@ -18,6 +18,8 @@ constexpr auto kShortestPause = std::chrono::microseconds(10);
 constexpr auto kLongestPause = std::chrono::microseconds(200);
 /// How long processes that have failed wait to hear of all others.
 constexpr double kSettling_s = 1;
+/// As many operations that began last tell of a failure.
+constexpr size_t kKeptOperations = 1000;
 /// How long messages are asked for without a pause.
 constexpr double kSpin_s = 20e-6;
 
@@ -64,7 +66,8 @@ void ProcessExchange::start(Transfer transfer) {
   {
     const std::lock_guard lock(mutex_);
     if (known_) return;
-    if (!transfer.operation.empty()) latest_operation_ = transfer.operation;
+    if (!transfer.operation.empty()) operations_.push_back({transfer.operation, Clock::now()});
+    if (operations_.size() > kKeptOperations) operations_.pop_front();
     new_.push_back(std::move(transfer));
   }
   changed_.notify_all();
@@ -78,7 +81,16 @@ JobFailure ProcessExchange::known_failure() {
 
 std::string ProcessExchange::latest_operation() {
   const std::lock_guard lock(mutex_);
-  return latest_operation_;
+  return latest_operation_locked();
+}
+
+std::string ProcessExchange::latest_operation_locked() const {
+  return operations_.empty() ? std::string() : operations_.back().name;
+}
+
+std::vector<BegunOperation> ProcessExchange::operations() {
+  const std::lock_guard lock(mutex_);
+  return {operations_.begin(), operations_.end()};
 }
 
 void ProcessExchange::complete_failures_by(std::function<JobFailure(JobFailure)> completed) {
@@ -95,7 +107,7 @@ void ProcessExchange::fail(const JobFailure& failure, const std::set<int>& gone)
     if (known_) return;
     if (own.process < 0) {
       own.process = process_;
-      own.operation = latest_operation_;
+      own.operation = latest_operation_locked();
     }
     completed = completed_;
   }

@@ -16,10 +16,17 @@
 #include "base/clock.h"
 #include "comm/failure_news.h"
 #include "comm/job_failure.h"
+#include "comm/process_activity.h"
 #include "comm/process_wire.h"
 #include "comm/transfer.h"
 
 namespace dptrain {
+
+/// An operation that other processes take part in.
+struct BegunOperation {
+  std::string name;  ///< as Transfer has it
+  Clock::time_point begun_at;
+};
 
 /// Carries what a process's ranks exchange with those of other processes, on a thread of its own, so that ranks compute
 /// meanwhile. One in a process; may be used by any thread.
@@ -38,6 +45,8 @@ class ProcessExchange {
 
   int process() const { return process_; }
   int processes() const { return processes_; }
+  /// What the threads are at whose operations it carries.
+  ProcessActivity& activity() { return activity_; }
 
   /// The number of another group of ranks; all processes form the same ones in the same order.
   int next_group();
@@ -61,6 +70,8 @@ class ProcessExchange {
   JobFailure known_failure();
   /// The operation that began last here; "" before the first.
   std::string latest_operation();
+  /// The last thousand that began here, oldest first.
+  std::vector<BegunOperation> operations();
   /// After a failure: blocks until no transfer's bytes are looked at any more.
   void wait_until_still();
   /// After a failure: blocks until it is settled which one all processes end with and every other one has been told,
@@ -80,17 +91,19 @@ class ProcessExchange {
   void settle();
   bool has_to_end() const;
   bool has_heard_of_all() const;
+  std::string latest_operation_locked() const;
 
   const std::shared_ptr<ProcessWire> wire_;
   const int process_;
   const int processes_;
   const double idle_pause_s_;
+  ProcessActivity activity_;
 
   std::mutex carrying_;  ///< held while transfers are moved on; taken before mutex_
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Transfer> new_;
-  std::string latest_operation_;
+  std::deque<BegunOperation> operations_;  ///< the latest, last
   std::vector<std::weak_ptr<JobMember>> members_;
   std::optional<KnownFailure> known_;  ///< the failure of the first process that is known to have one
   std::set<int> gone_;                 ///< processes that nothing is expected of

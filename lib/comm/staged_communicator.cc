@@ -123,7 +123,7 @@ class StagedCommunicator final : public Communicator {
   }
   void barrier() override { host_->barrier(); }
 
-  void abort(const std::string& cause) override { host_->abort(cause); }
+  void abort(const std::string& cause, ExitCode code) override { host_->abort(cause, code); }
   CommCounts counts() const override { return host_->counts(); }
 
  private:

@@ -63,7 +63,7 @@ class ThreadCommunicator final : public CallCommunicator {
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  void abort(const std::string& cause) override { group_->fail(ExitCode::peer_lost, cause); }
+  void abort(const std::string& cause, ExitCode code) override { group_->fail(code, cause); }
 
   CommCounts counts() const override { return counts_; }
 
@@ -176,8 +176,9 @@ int RanksOfProcesses::place_of(int process) const {
   return static_cast<int>(found - processes.begin());
 }
 
-std::vector<std::unique_ptr<Communicator>> make_process_communicators(const RanksOfProcesses& world, double timeout_s) {
-  const auto group = std::make_shared<ThreadGroup>(world, timeout_s);
+std::vector<std::unique_ptr<Communicator>> make_process_communicators(const RanksOfProcesses& world, double timeout_s,
+                                                                      bool meet_only) {
+  const auto group = std::make_shared<ThreadGroup>(world, timeout_s, meet_only);
   group->join_job();
   const RankRun own = world.own_ranks();
   std::vector<std::unique_ptr<Communicator>> ranks;

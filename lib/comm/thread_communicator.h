@@ -40,7 +40,9 @@ struct RanksOfProcesses {
 
 /// The same for ranks of which this process has some: element i is the i-th of these, whose ranks are those of the
 /// world. Every process that has ranks of the group makes it, in the same order as others. Gradients are summed in the
-/// same order as if all were threads of one process (see exchange_plan.h).
-std::vector<std::unique_ptr<Communicator>> make_process_communicators(const RanksOfProcesses& world, double timeout_s);
+/// same order as if all were threads of one process (see exchange_plan.h). `meet_only`: as in ThreadGroupOptions; of
+/// more than a few processes each then waits for its neighbors alone, which shows ranks that differ all the same.
+std::vector<std::unique_ptr<Communicator>> make_process_communicators(const RanksOfProcesses& world, double timeout_s,
+                                                                      bool meet_only = false);
 
 }  // namespace dptrain

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "comm/group_exchange.h"
+#include "comm/process_activity.h"
 #include "comm/thread_operation.h"
 
 namespace dptrain {
@@ -31,11 +32,11 @@ ThreadGroup::ThreadGroup(int size, const ThreadGroupOptions& options)
   }
 }
 
-ThreadGroup::ThreadGroup(const RanksOfProcesses& world, double timeout_s)
+ThreadGroup::ThreadGroup(const RanksOfProcesses& world, double timeout_s, bool meet_only)
     : ranks_(world.own_ranks()),
       exchange_(std::make_unique<GroupExchange>(world, timeout_s)),
       timeout_s_(timeout_s),
-      meet_only_(false) {}
+      meet_only_(meet_only) {}
 
 ThreadGroup::~ThreadGroup() = default;
 
@@ -69,9 +70,10 @@ void ThreadGroup::make_ready(Lock& lock, const std::shared_ptr<Operation>& opera
 }
 
 ExchangePlan ThreadGroup::plan_of(const Operation& operation) const {
-  if (is_exchanged(operation)) return exchange_->plan_of(operation);
   ExchangePlan plan;
-  if (!meet_only_) plan.stages.push_back({.sums = sums_of(operation.all_calls())});
+  if (meet_only_) return plan;
+  if (is_exchanged(operation)) return exchange_->plan_of(operation);
+  plan.stages.push_back({.sums = sums_of(operation.all_calls())});
   return plan;
 }
 
@@ -139,6 +141,7 @@ void ThreadGroup::work(Lock& lock) {
 
 void ThreadGroup::finish(Operation& operation, int rank) {
   const Clock::time_point deadline = deadline_in(timeout_s_);
+  const WaitForOthers waiting;
   bool has_spun = false;
   Lock lock(mutex_);
   while (true) {

@@ -57,7 +57,7 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
 
   ThreadGroup(int size, const ThreadGroupOptions& options);
   /// Of this process's ranks of the world.
-  ThreadGroup(const RanksOfProcesses& world, double timeout_s);
+  ThreadGroup(const RanksOfProcesses& world, double timeout_s, bool meet_only);
   ~ThreadGroup() override;
   /// From now on the job's failures are the group's.
   void join_job();

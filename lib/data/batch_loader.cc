@@ -102,6 +102,7 @@ class BatchLoader::Worker {
 
   void prepare_epoch(uint64_t generation, int64_t epoch, int64_t first_batch) {
     const std::vector<int64_t> order = order_of(epoch);
+    if (!read_ahead(order, generation)) return;
     for (int64_t first = first_batch * options_.batch_size; first < dataset_->samples(); first += options_.batch_size) {
       {
         std::unique_lock lock(mutex_);
@@ -125,6 +126,45 @@ class BatchLoader::Worker {
                                     .split = split_,
                                     .parts_of_processes = options_.parts_of_processes},
                                    key);
+  }
+
+  /// In the first epoch, reads the run of samples that this process has images of, where they lie in files: in order,
+  /// which is faster than one by one. False where the caller no longer wants the epoch.
+  bool read_ahead(const std::vector<int64_t>& order, uint64_t generation) {
+    if (std::exchange(has_read_ahead_, true)) return true;
+    constexpr int64_t kStep = 4096;
+    const auto [begin, end] = own_run(order);
+    for (int64_t first = begin; first < end; first += kStep) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (abandoned(generation)) return false;
+      }
+      dataset_->read_ahead(first, std::min(first + kStep, end));
+    }
+    return true;
+  }
+
+  /// The least run of samples with all whose images an epoch of this order loads here: with parts of the processes'
+  /// own, the part.
+  std::pair<int64_t, int64_t> own_run(const std::vector<int64_t>& order) const {
+    int64_t begin = dataset_->samples(), end = 0;
+    for (int64_t first = 0; first < dataset_->samples(); first += options_.batch_size) {
+      const int64_t batch = std::min(options_.batch_size, dataset_->samples() - first);
+      for (int64_t m = 0; m < options_.micro_batches; ++m) {
+        const int64_t micro = first + m * batch / options_.micro_batches;
+        const int64_t samples = first + (m + 1) * batch / options_.micro_batches - micro;
+        for (size_t device = 0; device < options_.devices.size(); ++device) {
+          const Device* reads = options_.devices[device];
+          if (reads == nullptr || reads->kind() != DeviceKind::cpu) continue;
+          const auto [from, to] = split_.range(options_.first_part + static_cast<int>(device), samples);
+          for (int64_t at = micro + from; at < micro + to; ++at) {
+            begin = std::min(begin, order[as_size(at)]);
+            end = std::max(end, order[as_size(at)] + 1);
+          }
+        }
+      }
+    }
+    return {begin, end};
   }
 
   /// The epoch that is being prepared.
@@ -187,6 +227,8 @@ class BatchLoader::Worker {
   const std::shared_ptr<const Dataset> dataset_;
   const BatchLoaderOptions options_;
   const BatchSplit split_;
+
+  bool has_read_ahead_ = false;  ///< of the thread alone
 
   std::mutex mutex_;
   std::condition_variable changed_;  ///< of anything below

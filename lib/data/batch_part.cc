@@ -12,13 +12,13 @@ namespace dptrain {
 namespace {
 
 void load_augmented(const ImageDataset& dataset, int64_t sample, const PartOptions& options, std::span<float> out) {
-  const ImageBytes data = dataset.bytes();
   const Shape shape = dataset.image_shape();
   const ops::AugmentedImage image(options.augmentations,
                                   {.height = static_cast<int32_t>(shape[1]), .width = static_cast<int32_t>(shape[2])},
                                   static_cast<uint32_t>(options.epoch), static_cast<uint32_t>(sample));
-  ops::decode_augmented_image(data.pixels.subspan(static_cast<size_t>(sample) * out.size(), out.size()), data.table,
-                              image, out);
+  std::vector<uint8_t> pixels(out.size());
+  dataset.pixels(sample, pixels);
+  ops::decode_augmented_image(pixels, dataset.table(), image, out);
 }
 
 /// With images where there is a CPU worker for them.
@@ -122,6 +122,7 @@ std::vector<int64_t> counted_labels(const BatchPart& part) {
 
 std::vector<int64_t> counted_labels(const Dataset& dataset, std::span<const int64_t> samples,
                                     const PartOptions& options) {
+  if (dynamic_cast<const ImageDataset*>(&dataset) != nullptr) return {static_cast<int64_t>(samples.size())};
   return counted_labels(load(dataset, samples, nullptr, options));
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/normalization.h"
+#include "data/table_images.h"
 
 namespace dptrain {
 
@@ -16,21 +17,31 @@ struct LabelledBytes {
   std::vector<int32_t> labels = {};  ///< [samples], 0 to classes - 1
 };
 
-/// A data set that decodes bytes through a table as they are asked for: a quarter of the memory of floats.
-class ByteImages final : public ImageDataset {
+/// A data set that lies in memory.
+class ByteImages final : public TableImages {
  public:
-  ByteImages(LabelledBytes data, const Normalization& normalization);
+  /// Returns the digest of the content, where that needn't be made of the bytes in memory.
+  using Digest = std::function<std::string(const LabelledBytes&)>;
+
+  ByteImages(LabelledBytes data, const Normalization& normalization, Digest digest = digest_of_bytes);
 
   int64_t samples() const override { return static_cast<int64_t>(data_.labels.size()); }
-  Shape image_shape() const override { return data_.image_shape; }
-  int64_t classes() const override { return data_.classes; }
-  void image(int64_t index, std::span<float> out) const override;
+  int64_t held_bytes() const override;
+  int64_t read_bytes() const override { return held_bytes(); }
+  void read_ahead(int64_t, int64_t) const override {}
   int32_t label(int64_t index) const override;
-  ImageBytes bytes() const override { return {.pixels = data_.pixels, .labels = data_.labels, .table = table_}; }
+  void pixels(int64_t first, std::span<uint8_t> out) const override;
+  std::string content_digest() const override { return digest_(data_); }
+
+  static std::string digest_of_bytes(const LabelledBytes& data);
 
  private:
   LabelledBytes data_;
-  std::vector<float> table_;
+  Digest digest_;
 };
+
+/// SHA-256 of the pixels, as hex digits, and that of a content whose pixels have this one.
+std::string digest_of_pixels(const LabelledBytes& data);
+std::string content_digest_of(const std::string& pixels, const std::vector<int32_t>& labels);
 
 }  // namespace dptrain

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,9 +13,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "data/byte_images.h"
 #include "data/dataset_folders.h"
+#include "data/kept_digest.h"
 #include "data/plain_or_gzip_file.h"
+#include "data/stored_images.h"
 
 namespace dptrain {
 namespace {
@@ -39,19 +44,46 @@ constexpr const char* kWhereToGet =
       Mistake{.where = where, .expected = std::move(expected), .got = std::move(got), .advice = std::move(advice)});
 }
 
-/// Appends the records of a file to `data` until that has `most` of them; the others are checked all the same.
-void append_records(const std::filesystem::path& path, int64_t most, LabelledBytes& data) {
+std::string place_of(const std::filesystem::path& path, int64_t record) {
+  return fmt::format("{}: record {}", path.string(), record);
+}
+
+void check_whole(const std::filesystem::path& path, int64_t record, size_t bytes) {
+  if (bytes < kRecordBytes)
+    refuse(place_of(path, record), fmt::format("expected {} bytes", kRecordBytes),
+           fmt::format("the end of the file after {}", bytes), kGetFileAgain);
+}
+
+void check_label(const std::filesystem::path& path, int64_t record, uint8_t label) {
+  if (label >= kClasses)
+    refuse(place_of(path, record), fmt::format("expected a label from 0 to {}", kClasses - 1), fmt::format("{}", label),
+           "give the binary version of CIFAR-10");
+}
+
+void check_not_empty(const std::filesystem::path& path, int64_t records) {
+  if (records == 0)
+    refuse(path.string(), fmt::format("expected records of {} bytes", kRecordBytes), "none", kGetFileAgain);
+}
+
+using Paths = std::vector<std::filesystem::path>;
+
+/// The digest of a content whose files have these, of the records that are samples.
+std::string digest_of_files(const std::vector<std::string>& digests) {
+  std::string all;
+  for (const std::string& digest : digests) all += digest;
+  return sha256_of(all);
+}
+
+/// Appends the records of a file to `data` until that has `most` of them; the others are checked all the same. Returns
+/// how many were appended.
+int64_t append_records(const std::filesystem::path& path, int64_t most, LabelledBytes& data) {
   PlainOrGzipFile file(path);
   std::array<uint8_t, kRecordBytes> record;
+  const size_t before = data.labels.size();
   int64_t count = 0;
   while (const size_t got = file.read(record)) {
-    const auto where = [&] { return fmt::format("{}: record {}", path.string(), count); };
-    if (got < kRecordBytes)
-      refuse(where(), fmt::format("expected {} bytes", kRecordBytes), fmt::format("the end of the file after {}", got),
-             kGetFileAgain);
-    if (record[0] >= kClasses)
-      refuse(where(), fmt::format("expected a label from 0 to {}", kClasses - 1), fmt::format("{}", record[0]),
-             "give the binary version of CIFAR-10");
+    check_whole(path, count, got);
+    check_label(path, count, record[0]);
     if (++count > kMostGzipRecords && file.is_gzip())
       refuse(path.string(), fmt::format("expected at most {} records in a gzip file", kMostGzipRecords), "more",
              "decompress the file");
@@ -59,18 +91,78 @@ void append_records(const std::filesystem::path& path, int64_t most, LabelledByt
     data.labels.push_back(record[0]);
     data.pixels.insert(data.pixels.end(), record.begin() + 1, record.end());
   }
-  if (count == 0)
-    refuse(path.string(), fmt::format("expected records of {} bytes", kRecordBytes), "none", kGetFileAgain);
+  check_not_empty(path, count);
+  return static_cast<int64_t>(data.labels.size() - before);
 }
 
-LabelledBytes read_files(const std::filesystem::path& folder, std::span<const char* const> names,
-                         std::optional<int64_t> limit) {
+std::shared_ptr<const ImageDataset> unpacked(const Paths& paths, int64_t limit, const Normalization& normalization) {
   LabelledBytes data{.image_shape = {3, 32, 32}, .classes = kClasses};
-  for (const char* name : names)
-    append_records(require_plain_or_gzip(folder, name, kWhereToGet),
-                   limit.value_or(std::numeric_limits<int64_t>::max()), data);
+  std::vector<int64_t> samples_of_files;
+  for (const auto& path : paths) samples_of_files.push_back(append_records(path, limit, data));
   data.pixels.shrink_to_fit();
-  return data;
+  const auto digest = [samples_of_files](const LabelledBytes& bytes) {
+    std::vector<std::string> digests;
+    size_t sample = 0;
+    for (const int64_t count : samples_of_files) {
+      Sha256 file;
+      for (int64_t i = 0; i < count; ++i, ++sample) {
+        const auto label = static_cast<std::byte>(bytes.labels[sample]);
+        file.update(std::span(&label, 1));
+        file.update(std::as_bytes(std::span(bytes.pixels).subspan(sample * kImageBytes, kImageBytes)));
+      }
+      digests.push_back(file.hex_digest());
+    }
+    return digest_of_files(digests);
+  };
+  return std::make_shared<ByteImages>(std::move(data), normalization, digest);
+}
+
+/// Of the first `samples` records. A digest is kept of a file whose labels have all been checked: the file is read for
+/// both at once, when it is first used.
+std::string checked_digest(const StoredFile& file, const std::filesystem::path& path, int64_t samples) {
+  const KeptDigest kept{.file = file.identity(), .what = fmt::format("the first {} records of CIFAR-10", samples)};
+  return kept.get([&] {
+    Sha256 digest;
+    int64_t record = 0;
+    file.read_through(0, file.identity().bytes, kRecordBytes, [&](std::span<const uint8_t> records) {
+      for (; !records.empty(); records = records.subspan(kRecordBytes), ++record) {
+        check_label(path, record, records[0]);
+        if (record < samples) digest.update(std::as_bytes(records.first(kRecordBytes)));
+      }
+    });
+    return digest.hex_digest();
+  });
+}
+
+std::shared_ptr<const ImageDataset> stored(const Paths& paths, int64_t limit, const Normalization& normalization) {
+  StoredContent content{.image_shape = {3, 32, 32}, .classes = kClasses};
+  std::vector<std::string> digests;
+  int64_t samples = 0;
+  for (const auto& path : paths) {
+    const auto file = std::make_shared<const StoredFile>(path);
+    const int64_t records = file->identity().bytes / static_cast<int64_t>(kRecordBytes);
+    const auto rest = static_cast<size_t>(file->identity().bytes) % kRecordBytes;
+    if (rest > 0) check_whole(path, records, rest);
+    check_not_empty(path, records);
+    const int64_t taken = std::min(records, limit - samples);
+    digests.push_back(checked_digest(*file, path, taken));
+    content.runs.push_back({.file = file, .images = taken, .begin = 1, .stride = kRecordBytes});
+    samples += taken;
+  }
+  content.digest = [digest = digest_of_files(digests)] { return digest; };
+  return std::make_shared<StoredImages>(std::move(content), normalization);
+}
+
+std::shared_ptr<const ImageDataset> read_part(const std::filesystem::path& folder, std::span<const char* const> names,
+                                              std::optional<int64_t> limit, const Normalization& normalization) {
+  Paths paths;
+  bool is_plain = true;
+  for (const char* name : names) {
+    paths.push_back(require_plain_or_gzip(folder, name, kWhereToGet));
+    is_plain = is_plain && !PlainOrGzipFile(paths.back()).is_gzip();
+  }
+  const int64_t most = limit.value_or(std::numeric_limits<int64_t>::max());
+  return is_plain ? stored(paths, most, normalization) : unpacked(paths, most, normalization);
 }
 
 }  // namespace
@@ -84,10 +176,8 @@ bool has_cifar10_files(const std::filesystem::path& folder) {
 
 ImageDatasets read_cifar10_files(const std::filesystem::path& folder, const DatasetOptions& options) {
   // The test part first: it is small, and a folder that is something else shows without the rest.
-  LabelledBytes test = read_files(folder, kTestFiles, options.test_limit);
-  LabelledBytes train = read_files(folder, kTrainFiles, options.limit);
-  return {.train = std::make_shared<ByteImages>(std::move(train), options.normalization),
-          .test = std::make_shared<ByteImages>(std::move(test), options.normalization)};
+  const auto test = read_part(folder, kTestFiles, options.test_limit, options.normalization);
+  return {.train = read_part(folder, kTrainFiles, options.limit, options.normalization), .test = test};
 }
 
 DatasetSpec read_cifar10(ConfigReader& config, const DatasetRequest&) {

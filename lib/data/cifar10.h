@@ -12,10 +12,11 @@ namespace dptrain {
 /// test_batch.bin, each alone or with .gz.
 bool has_cifar10_files(const std::filesystem::path& folder);
 
-/// Reads the six files: the five data batches, one after the other, are the training part. A file is one or more
+/// Opens the six files: the five data batches, one after the other, are the training part. A file is one or more
 /// records of 3073 bytes: the label, 0 to 9, then the image [3, 32, 32], red, green, blue
 /// (https://www.cs.toronto.edu/~kriz/cifar.html). Where a name is there with and without .gz, the plain file is read; a
-/// gzip file may hold 100,000 records.
+/// gzip file may hold 100,000 records. A part that has one is read at once; else its files are read through where no
+/// digest of them was kept (see kept_digest.h), and then as samples are asked for.
 ///
 /// Throws 66 where one is missing, 65, naming file and record (from 0), for a record that is cut off, a label over 9,
 /// or no record at all.

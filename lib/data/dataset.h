@@ -13,21 +13,22 @@ namespace dptrain {
 /// Which part of a data set.
 enum class DatasetSplit { train, test };
 
-/// A data set as it lies in memory, for who keeps a copy of it on a GPU.
-struct ImageBytes {
-  std::span<const uint8_t> pixels;  ///< [samples, C, H, W]
-  std::span<const int32_t> labels;  ///< [samples]
-  std::span<const float> table;     ///< [C, 256]: the normalized values of all bytes, by channel
-};
-
 /// Samples to learn from: images, or text. Immutable, shared by all devices of a process.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t samples() const = 0;
+  /// Of its samples in the memory of this process; those that lie in files alone are in none.
+  virtual int64_t held_bytes() const = 0;
+  /// Of its samples that this process has read so far, or made; what it has read twice counts once.
+  virtual int64_t read_bytes() const = 0;
+  /// Reads samples `begin` to `end` - 1 once, in order, where they lie in files alone, so that they are in the memory
+  /// of the operating system once they are asked for in any order. Does nothing of others.
+  virtual void read_ahead(int64_t begin, int64_t end) const = 0;
 };
 
-/// Labelled images that are kept in memory as bytes.
+/// Labelled images, bytes that a table turns into numbers. They are in memory, or in files that are read as images are
+/// asked for; these may throw 65 and 74, see stored_file.h.
 class ImageDataset : public Dataset {
  public:
   /// [C, H, W]
@@ -37,8 +38,12 @@ class ImageDataset : public Dataset {
   virtual void image(int64_t index, std::span<float> out) const = 0;
   /// 0 to classes() - 1.
   virtual int32_t label(int64_t index) const = 0;
-  /// The whole data set; valid as long as it lives.
-  virtual ImageBytes bytes() const = 0;
+  /// Copies the bytes of image `first` and those after it, as many as `out` has room for: [n, C, H, W].
+  virtual void pixels(int64_t first, std::span<uint8_t> out) const = 0;
+  /// [C, 256]: the normalized values of all bytes, by channel; valid as long as the data set.
+  virtual std::span<const float> table() const = 0;
+  /// SHA-256 of all bytes and labels, as hex digits. Reads them all, unless it was kept (see kept_digest.h).
+  virtual std::string content_digest() const = 0;
 };
 
 /// The label of what isn't to be predicted.

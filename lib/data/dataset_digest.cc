@@ -12,12 +12,10 @@ namespace dptrain {
 std::string digest_of(const Dataset& dataset) {
   if (const auto* text = dynamic_cast<const TextDataset*>(&dataset)) return text->digest();
   const auto& images = dynamic_cast<const ImageDataset&>(dataset);
-  const ImageBytes bytes = images.bytes();
   Sha256 digest;
-  digest.update(fmt::format("{} {}", images.classes(), fmt::join(images.image_shape().dimensions(), " ")));
-  digest.update(std::as_bytes(bytes.pixels));
-  digest.update(std::as_bytes(bytes.labels));
-  digest.update(std::as_bytes(bytes.table));
+  digest.update(fmt::format("{} {} {} {}", images.samples(), images.classes(),
+                            fmt::join(images.image_shape().dimensions(), " "), images.content_digest()));
+  digest.update(std::as_bytes(images.table()));
   return digest.hex_digest();
 }
 

@@ -3,13 +3,19 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "data/byte_images.h"
 #include "data/idx_file.h"
+#include "data/kept_digest.h"
 #include "data/plain_or_gzip_file.h"
+#include "data/stored_images.h"
 
 namespace dptrain {
 namespace {
@@ -37,29 +43,78 @@ void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>&
   }
 }
 
-LabelledBytes read_split(const std::filesystem::path& folder, const SplitFiles& names, std::optional<int64_t> limit) {
-  const std::filesystem::path images_path = require_plain_or_gzip(folder, names.images, kWhereToPut);
-  const std::filesystem::path labels_path = require_plain_or_gzip(folder, names.labels, kWhereToPut);
-  // Labels first: they are small, and most mistakes show without the images.
-  const std::vector<uint8_t> labels = read_idx_labels(labels_path);
-  check_labels(labels_path, labels);
-  IdxImages images = read_idx_images(images_path);
-  if (images.count != static_cast<int64_t>(labels.size()))
-    throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: number of labels", labels_path.string()),
-                                            .expected = fmt::format("expected {}, one for each image of {}",
-                                                                    images.count, images_path.string()),
-                                            .got = fmt::format("{}", labels.size()),
-                                            .advice = "take both files from the same data set"});
+/// The two files of a part, the labels read and checked.
+struct SplitPaths {
+  std::filesystem::path images;
+  std::filesystem::path labels;
+  std::vector<uint8_t> label_bytes = {};
 
-  const int64_t samples = limited(images.count, limit);
-  if (samples < images.count) {
-    images.pixels.resize(static_cast<size_t>(samples * images.height * images.width));
+  /// Of the first so many of `count` images.
+  std::vector<int32_t> labels_of(int64_t count, std::optional<int64_t> limit) const {
+    if (count != static_cast<int64_t>(label_bytes.size()))
+      throw Error(ExitCode::bad_data,
+                  Mistake{.where = fmt::format("{}: number of labels", labels.string()),
+                          .expected = fmt::format("expected {}, one for each image of {}", count, images.string()),
+                          .got = fmt::format("{}", label_bytes.size()),
+                          .advice = "take both files from the same data set"});
+    return {label_bytes.begin(), label_bytes.begin() + limited(count, limit)};
+  }
+};
+
+/// Of the pixels of the first `samples` images.
+KeptDigest pixels_digest(const FileIdentity& file, const IdxSizes& sizes, size_t samples) {
+  return {.file = file,
+          .what = fmt::format("the first {} of {} images of {} x {}", samples, sizes.count, sizes.height, sizes.width)};
+}
+
+std::shared_ptr<const ImageDataset> stored_split(const SplitPaths& paths, const IdxSizes& sizes,
+                                                 std::optional<int64_t> limit, const Normalization& normalization) {
+  const auto file = std::make_shared<const StoredFile>(paths.images);
+  const int64_t image_bytes = sizes.height * sizes.width;
+  StoredContent content{.image_shape = {1, sizes.height, sizes.width},
+                        .classes = kClasses,
+                        .labels = paths.labels_of(sizes.count, limit)};
+  const auto samples = static_cast<int64_t>(content.labels.size());
+  content.runs = {{.file = file, .images = samples, .begin = kIdxPixelsBegin, .stride = image_bytes}};
+  content.digest = [file, sizes, samples, image_bytes, labels = content.labels] {
+    const auto read = [&] {
+      Sha256 digest;
+      file->read_through(kIdxPixelsBegin, kIdxPixelsBegin + samples * image_bytes, image_bytes,
+                         [&](std::span<const uint8_t> pixels) { digest.update(std::as_bytes(pixels)); });
+      return digest.hex_digest();
+    };
+    return content_digest_of(pixels_digest(file->identity(), sizes, labels.size()).get(read), labels);
+  };
+  return std::make_shared<StoredImages>(std::move(content), normalization);
+}
+
+std::shared_ptr<const ImageDataset> unpacked_split(const SplitPaths& paths, std::optional<int64_t> limit,
+                                                   const Normalization& normalization) {
+  IdxImages images = read_idx_images(paths.images);
+  LabelledBytes data{.image_shape = {1, images.height, images.width},
+                     .classes = kClasses,
+                     .labels = paths.labels_of(images.count, limit)};
+  if (data.labels.size() < static_cast<size_t>(images.count)) {
+    images.pixels.resize(data.labels.size() * static_cast<size_t>(images.height * images.width));
     images.pixels.shrink_to_fit();
   }
-  return {.image_shape = {1, images.height, images.width},
-          .classes = kClasses,
-          .pixels = std::move(images.pixels),
-          .labels = {labels.begin(), labels.begin() + samples}};
+  data.pixels = std::move(images.pixels);
+  const auto digest = [file = images.file, sizes = IdxSizes(images)](const LabelledBytes& bytes) {
+    const KeptDigest pixels = pixels_digest(file, sizes, bytes.labels.size());
+    return content_digest_of(pixels.get([&] { return digest_of_pixels(bytes); }), bytes.labels);
+  };
+  return std::make_shared<ByteImages>(std::move(data), normalization, digest);
+}
+
+std::shared_ptr<const ImageDataset> read_split(const std::filesystem::path& folder, const SplitFiles& names,
+                                               std::optional<int64_t> limit, const Normalization& normalization) {
+  SplitPaths paths{.images = require_plain_or_gzip(folder, names.images, kWhereToPut),
+                   .labels = require_plain_or_gzip(folder, names.labels, kWhereToPut)};
+  // Labels first: they are small, and most mistakes show without the images.
+  paths.label_bytes = read_idx_labels(paths.labels);
+  check_labels(paths.labels, paths.label_bytes);
+  const std::optional<IdxSizes> sizes = read_plain_idx_sizes(paths.images);
+  return sizes ? stored_split(paths, *sizes, limit, normalization) : unpacked_split(paths, limit, normalization);
 }
 
 }  // namespace
@@ -71,16 +126,16 @@ bool has_idx_files(const std::filesystem::path& folder) {
 }
 
 ImageDatasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options) {
-  LabelledBytes train = read_split(folder, kTrain, options.limit);
-  LabelledBytes test = read_split(folder, kTest, options.test_limit);
-  if (test.image_shape != train.image_shape)
-    throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: {}", folder.string(), kTest.images),
-                                            .expected = fmt::format("expected images of {} as in {}",
-                                                                    train.image_shape.text(), kTrain.images),
-                                            .got = test.image_shape.text(),
-                                            .advice = "take all four files from the same data set"});
-  return {.train = std::make_shared<ByteImages>(std::move(train), options.normalization),
-          .test = std::make_shared<ByteImages>(std::move(test), options.normalization)};
+  ImageDatasets datasets{.train = read_split(folder, kTrain, options.limit, options.normalization),
+                         .test = read_split(folder, kTest, options.test_limit, options.normalization)};
+  const Shape train = datasets.train->image_shape(), test = datasets.test->image_shape();
+  if (test != train)
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = fmt::format("{}: {}", folder.string(), kTest.images),
+                        .expected = fmt::format("expected images of {} as in {}", train.text(), kTrain.images),
+                        .got = test.text(),
+                        .advice = "take all four files from the same data set"});
+  return datasets;
 }
 
 }  // namespace dptrain

@@ -28,6 +28,9 @@ class IdxReader {
  public:
   explicit IdxReader(const std::filesystem::path& path) : path_(path.string()), file_(path) {}
 
+  bool is_gzip() const { return file_.is_gzip(); }
+  const FileIdentity& file() const { return file_.identity(); }
+
   void check_magic(uint32_t magic) {
     const uint32_t found = word("magic number");
     if (found == magic) return;
@@ -49,9 +52,14 @@ class IdxReader {
     return found;
   }
 
+  /// Of a plain file: that its rest is `bytes` long.
+  void check_body(const char* field, int64_t bytes) const {
+    check_size(field, bytes, file_.most_bytes() - header_bytes_);
+  }
+
   /// The rest of the file, which must be `bytes` long.
   std::vector<uint8_t> body(const char* field, int64_t bytes) {
-    if (!file_.is_gzip()) check_size(field, bytes, file_.most_bytes() - header_bytes_);
+    if (!is_gzip()) check_body(field, bytes);
     if (bytes > file_.most_bytes() - header_bytes_)
       refuse(field, fmt::format("expected {} bytes, as the header says", bytes),
              fmt::format("at most {}, all that a gzip file of {} bytes can hold", file_.most_bytes() - header_bytes_,
@@ -103,17 +111,32 @@ class IdxReader {
   int64_t header_bytes_ = 0;
 };
 
+constexpr const char* kPixels = "pixels";
+
+IdxSizes read_sizes(IdxReader& reader) {
+  reader.check_magic(kImagesMagic);
+  IdxSizes sizes;
+  sizes.count = reader.dimension("number of images", kMostImages);
+  sizes.height = reader.dimension("rows", kMostPixelsASide);
+  sizes.width = reader.dimension("columns", kMostPixelsASide);
+  return sizes;
+}
+
 }  // namespace
 
 IdxImages read_idx_images(const std::filesystem::path& path) {
   IdxReader reader(path);
-  reader.check_magic(kImagesMagic);
-  IdxImages images;
-  images.count = reader.dimension("number of images", kMostImages);
-  images.height = reader.dimension("rows", kMostPixelsASide);
-  images.width = reader.dimension("columns", kMostPixelsASide);
-  images.pixels = reader.body("pixels", images.count * images.height * images.width);
+  IdxImages images{read_sizes(reader), {}, reader.file()};
+  images.pixels = reader.body(kPixels, images.count * images.height * images.width);
   return images;
+}
+
+std::optional<IdxSizes> read_plain_idx_sizes(const std::filesystem::path& path) {
+  IdxReader reader(path);
+  if (reader.is_gzip()) return std::nullopt;
+  const IdxSizes sizes = read_sizes(reader);
+  reader.check_body(kPixels, sizes.count * sizes.height * sizes.width);
+  return sizes;
 }
 
 std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -68,18 +67,6 @@ bool keep(const std::filesystem::path& folder, const std::string& name, const st
 }
 
 }  // namespace
-
-std::vector<std::filesystem::path> vocabulary_folders(const std::filesystem::path& first_file) {
-  std::vector<std::filesystem::path> folders = {first_file.has_parent_path() ? first_file.parent_path() : "."};
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  // A relative one is to be ignored (XDG Base Directory Specification).
-  if (cache != nullptr && std::filesystem::path(cache).is_absolute())
-    folders.push_back(std::filesystem::path(cache) / "dptrain");
-  else if (home != nullptr && std::filesystem::path(home).is_absolute())
-    folders.push_back(std::filesystem::path(home) / ".cache" / "dptrain");
-  return folders;
-}
 
 Tokenizer kept_tokenizer(const TextLines& lines, const KeptVocabularyOptions& options) {
   const std::string name = fmt::format("{}.{}.{}.vocabulary", options.name, options.pieces, digest(lines));

@@ -10,10 +10,6 @@
 
 namespace dptrain {
 
-/// Where the vocabulary of a text is kept: in the folder of the text's first file; where that can't be written,
-/// dptrain/ in the user's cache, $XDG_CACHE_HOME or else ~/.cache.
-std::vector<std::filesystem::path> vocabulary_folders(const std::filesystem::path& first_file);
-
 struct KeptVocabularyOptions {
   int64_t pieces = 0;
   std::string name;                                 ///< of the text: the beginning of the file's name

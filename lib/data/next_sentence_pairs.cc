@@ -69,6 +69,10 @@ SentencePairs::SentencePairs(std::shared_ptr<const TokenizedLines> lines, const 
   samples_ = limited(part_lines_ - 1, options_.limit);
 }
 
+int64_t SentencePairs::held_bytes() const {
+  return static_cast<int64_t>(lines_->tokens.size() * sizeof(uint16_t) + lines_->begins.size() * sizeof(int64_t));
+}
+
 std::string SentencePairs::digest() const {
   Sha256 digest;
   digest.update(fmt::format("{} {} {} {} {} {}", samples_, options_.sequence, lines_->vocabulary_size,

@@ -44,18 +44,12 @@ std::unique_ptr<std::FILE, CloseFile> opened(const std::filesystem::path& path) 
   return file;
 }
 
-int64_t size_of(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  if (error) io_failed(path, "tell the size", error.message());
-  return static_cast<int64_t>(bytes);
-}
-
 }  // namespace
 
 class PlainOrGzipFile::Stream {
  public:
-  explicit Stream(const std::filesystem::path& path) : path_(path), file_(opened(path)), packed_bytes_(size_of(path)) {
+  explicit Stream(const std::filesystem::path& path)
+      : path_(path), file_(opened(path)), identity_(identity_of(::fileno(file_.get()), path)) {
     refill();
     gzip_ = left() >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
     // 16 more than the window bits: gzip's framing with its checksum, and nothing else.
@@ -68,7 +62,8 @@ class PlainOrGzipFile::Stream {
   }
 
   bool is_gzip() const { return gzip_; }
-  int64_t packed_bytes() const { return packed_bytes_; }
+  const FileIdentity& identity() const { return identity_; }
+  int64_t packed_bytes() const { return identity_.bytes; }
   size_t read(std::span<uint8_t> out) { return gzip_ ? inflated(out) : copied(out); }
 
  private:
@@ -135,7 +130,7 @@ class PlainOrGzipFile::Stream {
 
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
-  int64_t packed_bytes_;
+  FileIdentity identity_;
   std::array<uint8_t, kStepBytes> input_;
   size_t input_begin_ = 0;
   size_t input_end_ = 0;
@@ -149,6 +144,8 @@ PlainOrGzipFile::PlainOrGzipFile(const std::filesystem::path& path) : stream_(st
 PlainOrGzipFile::~PlainOrGzipFile() = default;
 
 bool PlainOrGzipFile::is_gzip() const { return stream_->is_gzip(); }
+
+const FileIdentity& PlainOrGzipFile::identity() const { return stream_->identity(); }
 
 int64_t PlainOrGzipFile::packed_bytes() const { return stream_->packed_bytes(); }
 

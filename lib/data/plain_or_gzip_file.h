@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "data/file_identity.h"
+
 namespace dptrain {
 
 /// What to do about a file that isn't whole.
@@ -27,6 +29,8 @@ class PlainOrGzipFile {
   ~PlainOrGzipFile();
 
   bool is_gzip() const;
+  /// As it was opened.
+  const FileIdentity& identity() const;
   /// Bytes on the disk.
   int64_t packed_bytes() const;
   /// Bytes of content: exact for a plain file, the most that gzip can make of `packed_bytes()` otherwise.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/cache_folders.h"
 #include "data/dataset_folders.h"
 #include "data/dataset_options.h"
 #include "data/kept_vocabulary.h"
@@ -38,7 +39,7 @@ std::string name_of(const std::filesystem::path& file) {
 std::shared_ptr<const TokenizedLines> read_tokens(const Paths& files, int64_t pieces) {
   const TextLines lines = read_text_lines(files);
   const Tokenizer tokenizer = kept_tokenizer(
-      lines, {.pieces = pieces, .name = name_of(files.front()), .folders = vocabulary_folders(files.front())});
+      lines, {.pieces = pieces, .name = name_of(files.front()), .folders = cache_folders(files.front())});
   return std::make_shared<const TokenizedLines>(tokenize(lines, tokenizer));
 }
 

@@ -16,6 +16,12 @@ int device_count(std::string* absence) {
   return count;
 }
 
+std::string hexadecimal(const cudaUUID_t& uuid) {
+  std::string text;
+  for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
 }  // namespace
 
 std::vector<CudaDeviceInfo> cuda_devices() {
@@ -27,7 +33,8 @@ std::vector<CudaDeviceInfo> cuda_devices() {
     devices.push_back({.index = index,
                        .name = properties.name,
                        .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
-                       .compute_capability = fmt::format("{}.{}", properties.major, properties.minor)});
+                       .compute_capability = fmt::format("{}.{}", properties.major, properties.minor),
+                       .uuid = hexadecimal(properties.uuid)});
   }
   return devices;
 }

@@ -12,6 +12,7 @@ struct CudaDeviceInfo {
   std::string name;
   int64_t memory_bytes = 0;
   std::string compute_capability;  ///< "9.0"
+  std::string uuid;                ///< in hexadecimal digits: other than that of any other GPU, also of other hosts
 };
 
 /// Empty where there is none or where CUDA isn't built in; `cuda_absence` says which.

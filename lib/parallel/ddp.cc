@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "parallel/world_results.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -26,7 +27,7 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
-/// Equal on all ranks, so that they record and replay the same steps.
+/// Equal on all ranks of a process, so that they record and replay the same steps; processes agree on that by and by.
 StepRecorder::Signature signature_of(const Batch& batch) {
   StepRecorder::Signature signature = {batch.samples};
   for (const MicroBatch& micro : batch.micro_batches)
@@ -56,7 +57,10 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(
         std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), buckets, owners));
-  if (!options.shard_optimizer) return;
+  if (!options.shard_optimizer) {
+    agree_on_recording(context);
+    return;
+  }
   updates_.resize(buckets_.size());
   team().run("start", [&](int rank) {
     updates_[static_cast<size_t>(rank)] =
@@ -66,6 +70,18 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
                                                              .clip_norm = context.replica.clip_norm,
                                                              .observer = context.replica.observer});
   });
+}
+
+void Ddp::agree_on_recording(const StrategyContext& context) {
+  // Where ranks log what they would do, one stands for all.
+  if (!team().spans_processes() || context.team.logged) return;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (!team().communicator(rank).can_be_recorded()) continue;
+    replica(rank).agree_on_recording_by([this, rank](StepRecorder::How own) {
+      const auto all = gather_values(team().host_communicator(rank), static_cast<double>(own));
+      return static_cast<StepRecorder::How>(static_cast<int>(std::ranges::min(all)));
+    });
+  }
 }
 
 void Ddp::start_compression(const StrategyContext& context, const Options& options) {

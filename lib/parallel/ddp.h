@@ -35,6 +35,8 @@ class Ddp final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
   std::vector<nn::NamedValues> compression_state(int rank) override;
+  /// Ranks of several processes whose sums are part of what is recorded.
+  void agree_on_recording(const StrategyContext& context);
   void start_compression(const StrategyContext& context, const Options& options);
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   /// A step whose update is dealt out.

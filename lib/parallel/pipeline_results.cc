@@ -119,7 +119,7 @@ std::optional<double> PipelineStrategy::statistics_spread() {
 std::vector<StageTimes> PipelineStrategy::take_times_of_all() {
   std::vector<StageTimes> times;
   for (int rank = 0; rank < ranks(); ++rank) times.push_back(stage(rank).take_times());
-  if (!team().spans_processes()) return times;
+  if (!team().spans_processes() || team().is_logged()) return times;
   std::vector<StageTimes> of_world;
   team().run("gathering the stages' times", [&](int rank) {
     const StageTimes& own = times[static_cast<size_t>(rank)];
@@ -140,10 +140,10 @@ std::optional<PipelineFigures> PipelineStrategy::take_pipeline_figures() {
   const std::vector<StageTimes> by_rank = take_times_of_all();
   if (by_rank.empty()) return std::nullopt;
   std::vector<StageTimes> times(static_cast<size_t>(stages()));
-  bool measured = true;
-  for (int world_rank = 0; world_rank < world_size(); ++world_rank) {
-    times[static_cast<size_t>(world_rank % stages())] += by_rank[static_cast<size_t>(world_rank)];
-    measured &= team().kind(world_rank) == DeviceKind::cpu;
+  bool measured = !team().is_logged();
+  for (size_t world_rank = 0; world_rank < by_rank.size(); ++world_rank) {
+    times[world_rank % times.size()] += by_rank[world_rank];
+    measured &= team().kind(static_cast<int>(world_rank)) == DeviceKind::cpu;
   }
   StageTimes all;
   std::vector<StageSeconds> seconds(times.size(), {.forward = 1, .backward = 1});

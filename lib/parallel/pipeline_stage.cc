@@ -43,10 +43,11 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
   return *this;
 }
 
-PipelineStage::PipelineStage(Replica& part, Communicator& messages, const Neighbors& neighbors, PlantedFault planted)
+PipelineStage::PipelineStage(Replica& part, const StageLink::Ends& ends, const Neighbors& neighbors,
+                             PlantedFault planted)
     : part_(part), planted_(planted) {
-  if (neighbors.previous) previous_.emplace(part.device(), messages, *neighbors.previous);
-  if (neighbors.next) next_.emplace(part.device(), messages, *neighbors.next);
+  if (neighbors.previous) previous_.emplace(part.device(), ends, *neighbors.previous);
+  if (neighbors.next) next_.emplace(part.device(), ends, *neighbors.next);
 }
 
 StageLink::Signature PipelineStage::signature_of(const BatchPart& part, bool training) {

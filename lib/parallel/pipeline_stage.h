@@ -33,7 +33,7 @@ class PipelineStage {
     std::optional<StageLink::Peer> previous = {};
     std::optional<StageLink::Peer> next = {};
   };
-  PipelineStage(Replica& part, Communicator& messages, const Neighbors& neighbors,
+  PipelineStage(Replica& part, const StageLink::Ends& ends, const Neighbors& neighbors,
                 PlantedFault planted = PlantedFault::none);
 
   /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. One that no

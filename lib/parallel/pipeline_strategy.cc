@@ -40,9 +40,9 @@ PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& ste
 
 std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context, const PipelineOptions& options) {
   const auto units = unit_names_of(context);
-  const PipelineStep step{.schedule = options.schedule,
-                          .stages = context.world_size() / options.replicas,
-                          .micro_batches = options.micro_batches};
+  const int world_size = context.team.logged ? context.team.logged->ranks : context.world_size();
+  const PipelineStep step{
+      .schedule = options.schedule, .stages = world_size / options.replicas, .micro_batches = options.micro_batches};
   require_cut(options.cut, units, step.stages);
   const PipelineCut cut =
       options.cut.automatic() ? measured_cut(context, step) : cut_as_listed(options.cut, units, step.stages);
@@ -74,14 +74,16 @@ void PipelineStrategy::make_stages(PlantedFault planted) {
     PipelineStage::Neighbors neighbors;
     if (stage_of(rank) > 0) neighbors.previous = neighbor(first_rank() + rank - 1);
     if (!is_last(rank)) neighbors.next = neighbor(first_rank() + rank + 1);
-    stages_.push_back(std::make_unique<PipelineStage>(replica(rank), team().communicator(rank), neighbors, planted));
+    const StageLink::Ends ends{.tensors = team().communicator(rank), .forms = team().host_communicator(rank)};
+    stages_.push_back(std::make_unique<PipelineStage>(replica(rank), ends, neighbors, planted));
   }
 }
 
 std::vector<StageFacts> PipelineStrategy::exchange_facts() {
   std::vector<StageFacts> facts;
   for (int rank = 0; rank < ranks(); ++rank) facts.push_back(StageFacts::of(replica(rank)));
-  if (!team().spans_processes()) return facts;
+  // Of a logged world a whole replica is there, which the others are like.
+  if (!team().spans_processes() || team().is_logged()) return facts;
   std::vector<StageFacts> of_world;
   team().run("exchanging what stages hold", [&](int rank) {
     const auto texts = exchange_texts(team().host_communicator(rank), facts[static_cast<size_t>(rank)].text());

@@ -3,30 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "base/check.h"
 #include "comm/thread_communicator.h"
 #include "ops/gpu_libraries.h"
+#include "parallel/thread_failure.h"
 
 namespace dptrain::parallel {
 namespace {
 
-/// The failure of a rank as one sentence with its exit code.
-Error described(const Device& device, int rank, int size, const std::string& what, std::exception_ptr failure) {
-  const std::string who = size > 1 ? fmt::format("rank {} ({})", rank, device.name()) : device.name();
-  const auto sentence = [&](const char* cause) { return fmt::format("{}, {}: {}", who, what, cause); };
-  try {
-    std::rethrow_exception(failure);
-  } catch (const JobError& error) {
-    return error;
-  } catch (const Error& error) {
-    return Error(error.code(), sentence(error.what()));
-  } catch (const std::bad_alloc&) {
-    return Error(ExitCode::device, sentence("out of host memory; use a smaller batch or model"));
-  } catch (const std::exception& error) {
-    return Error(ExitCode::bug, sentence(error.what()));
-  }
+/// Of a rank: its number where there are several, its device, and what it was at.
+std::string name_of(const Device& device, int rank, int size, const std::string& what) {
+  return size > 1 ? fmt::format("rank {} ({}), {}", rank, device.name(), what)
+                  : fmt::format("{}, {}", device.name(), what);
 }
 
 }  // namespace
@@ -57,11 +46,16 @@ RankTeam::RankTeam(const Options& options)
   if (logged_) {
     make_logging_communicators(devices);
   } else {
+    if (options.world && !options.deterministic && !options.links)
+      communicator_options_.world_over_nccl = world_has_nccl(devices, *options.world, options.timeout_s);
     communicators_ = make_communicators(devices, communicator_options_);
     host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
                                         : make_thread_communicators(size, {.timeout_s = options.timeout_s});
   }
   if (options.world) exchange_ = options.world->exchange;
+  if (exchange_ != nullptr)
+    for (int rank = 0; rank < size; ++rank)
+      activity_.push_back(&exchange_->activity().add(fmt::format("rank {}", first_rank() + rank)));
   threads_ = std::make_unique<WorkerThreads>(size);
   run("start", [this](int rank) { device(rank).enter_thread(); });
   exchange_kinds();
@@ -126,13 +120,16 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
   for (const int rank : world_ranks)
     if (here.contains(rank)) own.push_back(rank - here.begin);
   std::vector<Communicator*> of_own;
-  if (own.size() == world_ranks.size()) {
+  if (logged_) {
+    if (!own.empty()) of_own = add_logged_group(own, world_ranks);
+  } else if (own.size() == world_ranks.size()) {
     of_own = form_group(own);
   } else if (const RanksOfProcesses processes = processes_of(world_ranks); processes.processes.size() > 1) {
     CommunicatorOptions group_options = communicator_options_;
     group_options.world = processes;
+    // All processes number their groups alike.
     if (own.empty())
-      exchange_->next_group();  // so that all processes number their groups alike
+      for (int group = 0; group < exchange_groups_of(group_options); ++group) exchange_->next_group();
     else
       of_own = add_group(own, group_options);
   }
@@ -142,14 +139,27 @@ std::vector<Communicator*> RankTeam::form_world_group(const std::vector<int>& wo
   return members;
 }
 
+std::vector<Communicator*> RankTeam::add_logged_group(const std::vector<int>& own,
+                                                      const std::vector<int>& world_ranks) {
+  std::vector<Device*> devices;
+  for (const int rank : own) devices.push_back(&device(rank));
+  LoggedWorld group = *logged_;
+  group.ranks = static_cast<int>(world_ranks.size());
+  group.group = static_cast<int>(groups_.size()) + 1;
+  group.members = std::make_shared<const std::vector<int>>(world_ranks);
+  return keep_group(own, make_meta_communicators(devices, group, own));
+}
+
 std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, const CommunicatorOptions& options) {
+  if (logged_) return add_logged_group(ranks, ranks);
   std::vector<Device*> devices;
   for (const int rank : ranks) devices.push_back(&device(rank));
-  LoggedWorld logged_group = logged_.value_or(LoggedWorld{});
-  logged_group.ranks = static_cast<int>(ranks.size());
-  groups_.push_back({.ranks = ranks,
-                     .communicators = logged_ ? make_meta_communicators(devices, logged_group, ranks)
-                                              : make_communicators(devices, options)});
+  return keep_group(ranks, make_communicators(devices, options));
+}
+
+std::vector<Communicator*> RankTeam::keep_group(const std::vector<int>& ranks,
+                                                std::vector<std::unique_ptr<Communicator>> communicators) {
+  groups_.push_back({.ranks = ranks, .communicators = std::move(communicators)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
   return members;
@@ -171,7 +181,9 @@ CommCounts RankTeam::counts(int rank) const {
 int64_t RankTeam::give(const std::string& what, Work work) {
   return threads_->give([this, what, work = std::move(work)](int rank) {
     if (root_cause()) return;
+    const ActivePlace place(exchange_ != nullptr ? activity_[static_cast<size_t>(rank)] : nullptr);
     try {
+      throw_job_failure();
       work(rank);
     } catch (...) {
       fail(rank, what, std::current_exception());
@@ -190,8 +202,12 @@ std::exception_ptr RankTeam::root_cause() {
   return root_cause_;
 }
 
+void RankTeam::throw_job_failure() const {
+  if (exchange_ != nullptr && exchange_->has_failed()) throw JobError(exchange_->settled_failure());
+}
+
 void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failure) {
-  const Error error = described(device(rank), first_rank() + rank, world_size(), what, failure);
+  const Error error = described(name_of(device(rank), first_rank() + rank, world_size(), what), failure);
   {
     const std::lock_guard lock(mutex_);
     // Later failures are consequences: the others stop because this one did.
@@ -199,9 +215,9 @@ void RankTeam::fail(int rank, const std::string& what, std::exception_ptr failur
     root_cause_ = std::make_exception_ptr(error);
   }
   if (exchange_ != nullptr) exchange_->fail({.code = error.code(), .sentence = error.what()});
-  communicator(rank).abort(error.what());
-  host_communicator(rank).abort(error.what());
-  for (const Group& group : groups_) group.communicators.front()->abort(error.what());
+  communicator(rank).abort(error.what(), error.code());
+  host_communicator(rank).abort(error.what(), error.code());
+  for (const Group& group : groups_) group.communicators.front()->abort(error.what(), error.code());
 }
 
 }  // namespace dptrain::parallel

@@ -41,6 +41,8 @@ class RankTeam {
   /// Whether it is rank 0 of the world.
   bool is_first(int rank) const { return first_rank() + rank == 0; }
   bool spans_processes() const { return world_size() > size(); }
+  /// Whether its ranks only log what they would do; those of other processes aren't there then.
+  bool is_logged() const { return logged_.has_value(); }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
   /// Of a rank of the world.
@@ -74,7 +76,13 @@ class RankTeam {
 
  private:
   void exchange_kinds();
+  /// What the job has failed of, where it has.
+  void throw_job_failure() const;
   std::vector<Communicator*> add_group(const std::vector<int>& ranks, const CommunicatorOptions& options);
+  /// Of a logged world, where `own` are there.
+  std::vector<Communicator*> add_logged_group(const std::vector<int>& own, const std::vector<int>& world_ranks);
+  std::vector<Communicator*> keep_group(const std::vector<int>& ranks,
+                                        std::vector<std::unique_ptr<Communicator>> communicators);
   /// Of ranks of the world: the processes that have some.
   RanksOfProcesses processes_of(const std::vector<int>& ranks) const;
   /// Of the first ranks of a logged world.
@@ -85,8 +93,9 @@ class RankTeam {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
-  ProcessExchange* exchange_ = nullptr;  ///< with other processes, where there are any
-  std::vector<DeviceKind> kinds_;        ///< by rank of the world
+  ProcessExchange* exchange_ = nullptr;             ///< with other processes, where there are any
+  std::vector<ProcessActivity::Thread*> activity_;  ///< by rank, where there are any
+  std::vector<DeviceKind> kinds_;                   ///< by rank of the world
   struct Group {
     std::vector<int> ranks;  ///< of this process
     std::vector<std::unique_ptr<Communicator>> communicators;

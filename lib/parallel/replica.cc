@@ -111,17 +111,12 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
 
 StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                                     const StepRecorder::Give& give) {
-  if (shares_statistics() || has_shards() || observer_ != nullptr) {
-    give(StepRecorder::How::done);
-    return StepRecorder::How::done;
-  }
+  if (shares_statistics() || has_shards() || observer_ != nullptr) return recorder_.do_now(give);
   for (const BatchPart* samples : parts) {
     // The data set is copied to a GPU before anything is recorded.
     if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&
-        !device_.attached<DeviceDatasets>().of(*samples->dataset).resident()) {
-      give(StepRecorder::How::done);
-      return StepRecorder::How::done;
-    }
+        !device_.attached<DeviceDatasets>().of(*samples->dataset).resident())
+      return recorder_.do_now(give);
     signature.push_back(samples->samples());
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }

@@ -127,6 +127,9 @@ class Replica {
   StepRecorder::How run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
                              const StepRecorder::Give& give);
 
+  /// Ranks of other processes record with this one: see StepRecorder.
+  void agree_on_recording_by(StepRecorder::Agree agree) { recorder_.agree_by(std::move(agree)); }
+
   /// Where one of the step's parts begins.
   struct Place {
     int64_t sample = 0;

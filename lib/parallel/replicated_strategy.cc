@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -43,6 +44,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       reported_(replicas_.size()),
       // The process that has rank 0 gets all of them.
       results_(static_cast<size_t>(team_.is_first(0) ? team_.world_size() : team_.size())),
+      finite_(replicas_.size()),
       reported_skipped_(replicas_.size()),
       averages_weights_(context.replica.average_decay.has_value()) {
   ReplicaSpec spec = context.replica;
@@ -230,9 +232,27 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
       of_ranks.push_back(std::move(results.front()));
       results.pop_front();
     }
+    for (size_t& finite : finite_) finite = finite > 0 ? finite - 1 : 0;
     scores.push_back(total(of_ranks));
   }
   return scores;
+}
+
+std::optional<size_t> ReplicatedStrategy::diverged_step() {
+  if (is_in_step() || !team_.spans_processes()) return std::nullopt;
+  const auto is_finite = [](const StepResults& step) {
+    return std::ranges::all_of(step.outputs, [](const auto& output) {
+      return std::ranges::all_of(output.losses, [](double loss) { return std::isfinite(loss); });
+    });
+  };
+  std::optional<size_t> first;
+  const std::lock_guard lock(results_mutex_);
+  for (size_t rank = 0; rank < finite_.size(); ++rank) {
+    size_t& finite = finite_[rank];
+    while (finite < results_[rank].size() && is_finite(results_[rank][finite])) ++finite;
+    if (finite < results_[rank].size()) first = std::min(finite, first.value_or(finite));
+  }
+  return first;
 }
 
 void ReplicatedStrategy::make_room(int rank) {

@@ -26,6 +26,7 @@ class ReplicatedStrategy : public Strategy {
   TrainingState training_state() override;
   void restore(const TrainingState& state) override;
   std::vector<Score> take_scores(bool all) override;
+  std::optional<size_t> diverged_step() override;
   int ranks() const override { return team_.size(); }
   int world_size() const override { return team_.world_size(); }
   int first_rank() const override { return team_.first_rank(); }
@@ -108,6 +109,7 @@ class ReplicatedStrategy : public Strategy {
   std::vector<CommCounts> reported_;
   std::mutex results_mutex_;
   std::vector<std::deque<StepResults>> results_;  ///< by rank, of steps whose score isn't taken yet
+  std::vector<size_t> finite_;                    ///< by own rank: how many of them have been seen to be finite
   int64_t skipped_steps_ = 0;                     ///< as of the last `take_scores(true)`
   std::vector<int64_t> reported_skipped_;
   bool averages_weights_;

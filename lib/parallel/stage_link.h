@@ -21,8 +21,12 @@ class StageLink {
     int rank = 0;
     DeviceKind kind = DeviceKind::cpu;
   };
-  StageLink(Device& device, Communicator& messages, const Peer& peer)
-      : device_(device), messages_(messages), peer_(peer.rank), plain_(peer.kind != device.kind()) {}
+  struct Ends {
+    Communicator& tensors;  ///< of the devices' memory
+    Communicator& forms;    ///< the same ranks over host memory
+  };
+  StageLink(Device& device, const Ends& ends, const Peer& peer)
+      : device_(device), ends_(ends), peer_(peer.rank), plain_(peer.kind != device.kind()) {}
 
   using Signature = std::vector<int64_t>;
   struct Crossing {
@@ -46,7 +50,7 @@ class StageLink {
   Form receive_form();
 
   Device& device_;
-  Communicator& messages_;
+  Ends ends_;
   int peer_;
   bool plain_;
   std::set<Signature> told_;         ///< those whose form the neighbor has been sent

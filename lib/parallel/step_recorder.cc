@@ -30,12 +30,10 @@ class InRecordedPool {
 }  // namespace
 
 StepRecorder::How StepRecorder::run(int part, const Signature& signature, const Give& give) {
-  if (!device_.can_record()) {
-    give(How::done);
-    return How::done;
-  }
+  if (!device_.can_record()) return do_now(give);
   const auto found = entries_.find({part, signature});
-  const How how = found == entries_.end() ? How::done : found->second.work == nullptr ? How::recorded : How::replayed;
+  How how = found == entries_.end() ? How::done : found->second.work == nullptr ? How::recorded : How::replayed;
+  if (agree_) how = agree_(how);
   constexpr const char* kNames[] = {"step: operators", "step: record", "step: replay"};
   const InRange range(device_, kNames[static_cast<size_t>(how)]);
   CachingAllocator& allocator = device_.allocator();
@@ -55,6 +53,12 @@ StepRecorder::How StepRecorder::run(int part, const Signature& signature, const 
   allocator.note_use(entry.peak);
   entry.work->run();
   return how;
+}
+
+StepRecorder::How StepRecorder::do_now(const Give& give) {
+  if (agree_) agree_(How::done);
+  give(How::done);
+  return How::done;
 }
 
 }  // namespace dptrain::parallel

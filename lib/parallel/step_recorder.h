@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -21,9 +22,15 @@ class StepRecorder {
   /// record together it must be equal, so that all of them record at once.
   using Signature = std::vector<int64_t>;
   enum class How { done, recorded, replayed };
+  /// For ranks that record together and don't know each other's sizes: told how far this one would go, it says how far
+  /// all go, which is as far as the least of them. Asked before every part.
+  using Agree = std::function<How(How own)>;
+  void agree_by(Agree agree) { agree_ = std::move(agree); }
   /// Gives the work to the device; told whether it is done there and then or recorded.
   using Give = std::function<void(How)>;
   How run(int part, const Signature& signature, const Give& give);
+  /// Has it done there and then.
+  How do_now(const Give& give);
 
   /// Parts that have been recorded so far.
   int recorded() const { return recorded_; }
@@ -35,6 +42,7 @@ class StepRecorder {
   };
 
   Device& device_;
+  Agree agree_;
   std::map<std::pair<int, Signature>, Entry> entries_;
   int recorded_ = 0;
 };

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "parallel/thread_failure.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -32,7 +32,7 @@ StoreScheduler::StoreScheduler(std::vector<std::unique_ptr<Communicator>> worker
 void StoreScheduler::wait() {
   threads_.finish();
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+  if (failure_) throw Error(*failure_);
 }
 
 void StoreScheduler::serve(size_t worker) noexcept {
@@ -47,12 +47,13 @@ void StoreScheduler::serve(size_t worker) noexcept {
     }
     const std::lock_guard lock(mutex_);
     steps_[worker].reset();
-  } catch (const std::exception& failure) {
+  } catch (const std::exception&) {
+    const Error failure = described("the scheduler of the key-value store", std::current_exception());
     {
       const std::lock_guard lock(mutex_);
-      if (failure_.empty()) failure_ = failure.what();
+      if (!failure_) failure_ = failure;
     }
-    for (const auto& other : workers_) other->abort(failure.what());
+    for (const auto& other : workers_) other->abort(failure.what(), failure.code());
   }
   changed_.notify_all();
 }
@@ -65,13 +66,13 @@ bool StoreScheduler::may_begin(int64_t step) const {
 template <class IsTrue>
 void StoreScheduler::hold(std::unique_lock<std::mutex>& lock, size_t worker, const IsTrue& is_true) {
   for (int64_t seen = ticks_; !is_true(); seen = ticks_) {
-    const auto has_news = [&] { return ticks_ > seen || is_true() || !failure_.empty(); };
+    const auto has_news = [&] { return ticks_ > seen || is_true() || failure_; };
     if (!changed_.wait_until(lock, deadline_in(timeout_s_), has_news))
-      throw Error(ExitCode::peer_lost,
-                  fmt::format("worker {} of the key-value store waited for others, of which none has begun a step for "
-                              "{:g} s; has one stopped?",
-                              worker, timeout_s_));
-    if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+      throw Error(
+          ExitCode::peer_lost,
+          fmt::format("worker {} waited for others, of which none has begun a step for {:g} s; has one stopped?",
+                      worker, timeout_s_));
+    if (failure_) throw Error(*failure_);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 #include "parallel/worker_threads.h"
 
@@ -44,7 +45,7 @@ class StoreScheduler {
   StoreScheduler(const StoreScheduler&) = delete;
   StoreScheduler& operator=(const StoreScheduler&) = delete;
 
-  /// Blocks as the end does. Throws 75 where the links have failed.
+  /// Blocks as the end does. Throws what has ended a thread of it, 75 where the links have failed.
   void wait();
 
  private:
@@ -66,7 +67,7 @@ class StoreScheduler {
   int64_t ticks_ = 0;
   size_t waiting_ = 0;  ///< workers that are where they meet
   int64_t meetings_ = 0;
-  std::string failure_;
+  std::optional<Error> failure_;
   WorkerThreads threads_;  ///< end first
 };
 

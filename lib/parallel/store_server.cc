@@ -14,6 +14,7 @@
 #include "comm/tree_sum.h"
 #include "ops/clip.h"
 #include "parallel/comm_buffer.h"
+#include "parallel/thread_failure.h"
 
 namespace dptrain::parallel {
 
@@ -25,6 +26,9 @@ CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
   return {
       .data = slices.data(), .elements = static_cast<int64_t>(slices.size() * sizeof(StoreSlice)), .dtype = DType::u8};
 }
+
+/// "server 1 of the key-value store"
+std::string name_of(const ServerLinks& links) { return fmt::format("server {} of the key-value store", links.server); }
 
 }  // namespace
 
@@ -57,25 +61,25 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
 void StoreServer::wait() {
   threads_.finish();
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+  if (failure_) throw Error(*failure_);
 }
 
 void StoreServer::serve(size_t worker) noexcept {
   try {
     while (serve_command(workers_[worker])) continue;
-  } catch (const std::exception& failure) {
-    fail(failure.what());
+  } catch (const std::exception&) {
+    fail(described(name_of(links_), std::current_exception()));
   }
 }
 
-void StoreServer::fail(const std::string& cause) {
+void StoreServer::fail(const Error& failure) {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) return;
-    failure_ = cause;
+    if (failure_) return;
+    failure_ = failure;
   }
   changed_.notify_all();
-  for (const Worker& worker : workers_) worker.link->abort(cause);
+  for (const Worker& worker : workers_) worker.link->abort(failure.what(), failure.code());
 }
 
 bool StoreServer::serve_command(Worker& worker) {
@@ -152,13 +156,13 @@ void StoreServer::take_step(Worker& worker) {
 
 template <class IsDone>
 void StoreServer::wait_for_workers(std::unique_lock<std::mutex>& lock, const IsDone& is_done) {
-  const auto has_come = [&] { return is_done() || !failure_.empty(); };
+  const auto has_come = [&] { return is_done() || failure_; };
   if (!changed_.wait_until(lock, deadline_in(options_.timeout_s), has_come))
     throw Error(ExitCode::peer_lost,
-                fmt::format("server {} of the key-value store waited {:g} s for the gradients of a worker; has it "
-                            "stopped, or is it much slower than the others?",
-                            links_.server, options_.timeout_s));
-  if (!failure_.empty()) throw Error(ExitCode::peer_lost, failure_);
+                fmt::format("waited {:g} s for the gradients of a worker; has it stopped, or is it much slower than "
+                            "the others?",
+                            options_.timeout_s));
+  if (failure_) throw Error(*failure_);
 }
 
 void StoreServer::meet(Own& slice, const StoreCommand& command) {
@@ -239,12 +243,17 @@ void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, s
   }
 }
 
-void serve_store(ServerLinks links, StoreServerOptions options) {
+std::unique_ptr<StoreServer> open_store_server(ServerLinks links, StoreServerOptions options) {
+  const std::string name = name_of(links);
   std::vector<int64_t> size(1);
   links.to_workers.front()->receive(buffer_of(size), 0);
   options.slices.resize(static_cast<size_t>(size[0]));
   links.to_workers.front()->receive(bytes_of(options.slices), 0);
-  StoreServer(options, std::move(links)).wait();
+  try {
+    return std::make_unique<StoreServer>(options, std::move(links));
+  } catch (const std::exception&) {
+    throw described(name, std::current_exception());
+  }
 }
 
 }  // namespace dptrain::parallel

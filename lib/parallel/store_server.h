@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "device/device.h"
 #include "optim/optimizer.h"
 #include "parallel/staleness.h"
@@ -41,7 +42,7 @@ class StoreServer {
   StoreServer(const StoreServerOptions& options, ServerLinks links);
   /// Blocks until every worker has ended, or the links have failed.
   ~StoreServer() { threads_.finish(); }
-  /// Blocks as the end does. Throws 75 where the links have failed.
+  /// Blocks as the end does. Throws what has ended a thread of it, 75 where the links have failed.
   void wait();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -84,7 +85,7 @@ class StoreServer {
   Tensor window(const Tensor& flat, const Own& slice) const {
     return flat.window(slice.begin, {slice.size}, Layout::plain);
   }
-  void fail(const std::string& cause);
+  void fail(const Error& failure);
 
   const StoreServerOptions options_;
   const ServerLinks links_;
@@ -102,13 +103,12 @@ class StoreServer {
   int64_t applied_ = 0;  ///< steps
   int64_t updates_ = 0;  ///< of all slices; by single workers
   Staleness staleness_;
-  std::string failure_;
+  std::optional<Error> failure_;
   WorkerThreads threads_;  ///< end first
 };
 
-/// A server in a process of its own. Blocks: is told the slices by the first worker, then serves until all workers have
-/// ended. Throws as `wait` does.
-void serve_store(ServerLinks links, StoreServerOptions options);
+/// A server in a process of its own. Blocks until it is told the slices by the first worker.
+std::unique_ptr<StoreServer> open_store_server(ServerLinks links, StoreServerOptions options);
 /// The worker's side: tells the servers at the other ends of `to_servers`.
 void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices);
 

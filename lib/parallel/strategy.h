@@ -124,6 +124,9 @@ class Strategy {
   /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end
   /// before this step, as all others do: `signal`, not 0, asks for that.
   virtual bool may_begin(int64_t /*step*/, int /*signal*/) { return true; }
+  /// Of processes that aren't in step: the first step with a loss on this one's ranks that isn't finite, of those whose
+  /// scores weren't taken yet, counted from 0; nothing where there is none so far.
+  virtual std::optional<size_t> diverged_step() { return std::nullopt; }
   /// How stale the weights were that gradients came from, since the last call; nothing where they never are. Of several
   /// processes that of rank 0 calls it, between steps.
   virtual std::optional<Staleness> take_staleness() { return std::nullopt; }

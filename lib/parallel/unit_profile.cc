@@ -1,6 +1,7 @@
 #include "parallel/unit_profile.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -48,6 +49,7 @@ class Profile {
  public:
   Profile(const StrategyContext& context, Device& device)
       : spec_(context.replica), device_(device), dtype_(compute_dtype(spec_.precision)) {
+    if (context.team.logged) operator_s_ = context.team.logged->operator_s;
     const int64_t samples = context.micro_batch_samples > 0 ? context.micro_batch_samples : kUsualSamples;
     if (spec_.input.text) {
       const BatchPart part = made_up_text(*spec_.input.text, samples);
@@ -86,6 +88,7 @@ class Profile {
   /// A forward and a backward pass; its seconds.
   double run(nn::Model& model, UnitCost& cost, Tensor& output) {
     output = {};
+    if (device_.operator_log() != nullptr) device_.operator_log()->clear();
     CachingAllocator& allocator = device_.allocator();
     const int64_t before = allocator.in_use().total_bytes();
     const auto begun = Clock::now();
@@ -99,7 +102,13 @@ class Profile {
     device_.synchronize();
     cost.most_bytes = std::max<int64_t>(0, peak.total_bytes() - before - cost.kept_bytes);
     model.forget_gradients();
-    return seconds_since(begun);
+    return device_.operator_log() != nullptr ? logged_seconds() : seconds_since(begun);
+  }
+  /// Of operators that were only written down.
+  double logged_seconds() const {
+    double seconds = 0;
+    for (const OperatorCost& cost : device_.operator_log()->costs()) seconds += operator_s_ ? operator_s_(cost) : 1;
+    return seconds;
   }
   /// The output is as good a gradient as any.
   static void go_back(Tape& tape, std::vector<Variable> outputs) {
@@ -127,6 +136,7 @@ class Profile {
   const ReplicaSpec& spec_;
   Device& device_;
   DType dtype_;
+  std::function<double(const OperatorCost&)> operator_s_;  ///< of a logged world
   Tensor value_;
   nn::TextInputs text_;
   Tensor ids_;
@@ -136,7 +146,7 @@ class Profile {
 }  // namespace
 
 std::vector<std::string> unit_names_of(const StrategyContext& context) {
-  const auto device = open_device(context.team.devices.front());
+  const auto device = open_device(context.team.devices.front(), {.counts_only = context.team.logged.has_value()});
   const ReplicaSpec& spec = context.replica;
   return unit_names(*spec.model.build({.device = *device, .convolution = spec.convolution}, spec.input));
 }

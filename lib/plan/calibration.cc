@@ -25,14 +25,29 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
     const auto &train = metrics.at("train"), &time = metrics.at("time");
     const auto seconds = [](const auto& part, const char* key) { return part.at(key).template get<double>(); };
     const double steps = seconds(train, "samples") / seconds(metrics, "global_batch");
-    return {.compute_s = (seconds(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
-            .step_s = seconds(train, "seconds") / steps};
+    MeasuredStep step{.compute_s = (seconds(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
+                      .comm_s = seconds(time, "exposed_comm_s") / steps,
+                      .step_s = seconds(train, "seconds") / steps};
+    std::string host;
+    for (const auto& device : metrics.at("devices")) {
+      if (step.devices_of_hosts.empty() || device.at("host") != host) step.devices_of_hosts.push_back(0);
+      host = device.at("host");
+      ++step.devices_of_hosts.back();
+    }
+    return step;
   } catch (const nlohmann::json::exception& damage) {
     throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
                                             .expected = "expected an epoch that dptrain has written",
                                             .got = damage.what(),
                                             .advice = "name a run that has trained an epoch"});
   }
+}
+
+bool overlaps(const PlannedStep& step) {
+  return std::ranges::any_of(step.ranks, [](const PlannedRank& rank) {
+    return std::ranges::any_of(rank.calls,
+                               [](const LoggedCall& call) { return call.awaited_after > call.started_after; });
+  });
 }
 
 Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_run) {
@@ -43,6 +58,12 @@ Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_
   computed /= static_cast<double>(of_run.step.ranks.size());
   StepTimesRequest request = of_run;
   request.calibration = {.compute_factor = measured.compute_s / computed, .host_s = 0};
+  if (measured.devices_of_hosts.size() > 1) {
+    double bytes = 0;
+    for (const LoggedCall& call : of_run.step.ranks.front().calls) bytes += of_run.calls.exchanged_bytes(call);
+    request.calibration.exchange_bytes_per_s = bytes / measured.comm_s;
+    of_run.calls.set_exchange_rate(request.calibration.exchange_bytes_per_s);
+  }
   Calibration calibration = request.calibration;
   calibration.host_s = std::max(0.0, measured.step_s - step_times(request).step_s);
   return calibration;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "plan/device_figures.h"
 #include "plan/step_times.h"
@@ -10,15 +11,21 @@ namespace dptrain::plan {
 /// What a step of a run took, from its last whole epoch.
 struct MeasuredStep {
   double compute_s = 0;  ///< the optimizer's time included; the mean over the devices
+  double comm_s = 0;     ///< waited for; the mean over the devices
   double step_s = 0;
+  std::vector<int> devices_of_hosts = {};  ///< how many of its ranks each host had
 };
 
 /// Reads metrics.jsonl of a run directory. Throws 66 where it isn't there, 65 where it has no epoch or isn't a run's.
 MeasuredStep read_measured_step(const std::filesystem::path& run);
 
+/// Whether some call of a step was waited for later than it was started.
+bool overlaps(const PlannedStep& step);
+
 /// The calibration with which the plan of the same run takes as long as was measured, to compute and in all. What is
 /// left beside computing and calls (loading data, ranks that wait for a slower one) is taken to be the same in other
-/// plans.
+/// plans. Of a run of several hosts, whose links are taken to be free and whose calls not to overlap, the time of its
+/// calls is what the cores take for the bytes that they add up, send and receive.
 Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_run);
 
 }  // namespace dptrain::plan

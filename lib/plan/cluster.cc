@@ -1,9 +1,9 @@
 #include "plan/cluster.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
-#include "comm/exchange_plan.h"
 #include "config/config_document.h"
 #include "config/config_reader.h"
 
@@ -21,6 +21,7 @@ HostLinks read_hosts(ConfigReader& reader) {
   hosts.link.latency_s = kMicro * reader.number("latency_us", 0, {.min = 0});
   hosts.link.bytes_per_s = bytes_of_gbps(reader.number("gbps", std::nullopt, {.min = 0, .exclusive_min = true}));
   hosts.message_s = kMicro * reader.number("message_us", 0, {.min = 0});
+  hosts.message_bytes_per_s = bytes_of_gbps(reader.number("message_gbps", 0, {.min = 0}));
   hosts.memory_bytes_per_s = bytes_of_gbps(reader.number("memory_gbps", 0, {.min = 0}));
   return hosts;
 }
@@ -32,6 +33,46 @@ std::byte* nowhere() {
 }
 
 double payload_bytes(const LoggedCall& call) { return static_cast<double>(call.call.payload().bytes()); }
+
+/// `amount` at a rate that may be without limit.
+double seconds_at(double amount, double per_s) { return per_s > 0 ? amount / per_s : 0; }
+
+bool is_message(const LoggedCall& call) {
+  return call.call.kind == CommKind::send || call.call.kind == CommKind::receive;
+}
+
+/// A rank of the call's group, as the world numbers it.
+int world_rank(const LoggedCall& call, int rank) {
+  return call.members ? (*call.members)[static_cast<size_t>(rank)] : rank;
+}
+
+/// What a stage goes over.
+struct StageBytes {
+  double sent = 0;
+  double received = 0;
+  double added = 0;
+};
+
+StageBytes bytes_of(const ExchangeStage& stage) {
+  StageBytes bytes;
+  for (const ExchangeMessage& message : stage.messages)
+    (message.sends ? bytes.sent : bytes.received) += static_cast<double>(message.bytes);
+  for (const TreeSum& sum : stage.sums)
+    bytes.added += static_cast<double>(sum.inputs.size() + sum.outputs.size()) *
+                   static_cast<double>(sum.elements * dtype_bytes(sum.dtype));
+  return bytes;
+}
+
+/// Of a message, in the world.
+struct MessageEnds {
+  int from = 0;
+  int to = 0;
+};
+
+MessageEnds ends_of(const LoggedCall& call) {
+  const int own = world_rank(call, call.rank), other = world_rank(call, call.call.other);
+  return call.call.kind == CommKind::send ? MessageEnds{own, other} : MessageEnds{other, own};
+}
 
 }  // namespace
 
@@ -62,28 +103,72 @@ CallTimes::CallTimes(const Options& options) : options_(options), pool_(StagingP
   if (options_.links) simulated_.emplace(*options_.links, options_.devices);
 }
 
-double CallTimes::seconds(std::span<const LoggedCall* const> calls) {
-  if (calls.front()->ranks == 1) return 0;
-  return options_.world.processes() > 1 ? between_processes(*calls.front()) : within_process(calls);
+WorldShape CallTimes::shape_of(const LoggedCall& call) const {
+  if (!call.members) return options_.world;
+  std::vector<int> counts;
+  int last = -1;
+  for (const int rank : *call.members) {
+    const int process = process_of(rank);
+    if (process != last) counts.push_back(0);
+    ++counts.back();
+    last = process;
+  }
+  return WorldShape(counts);
 }
 
-int CallTimes::place_of(const LoggedCall& call) const {
-  // Simulated links are taken by one collective after the other.
-  if (simulated_ || call.call.other < 0) return -1;
-  return options_.world.processes() > 1 ? options_.world.process_of(call.call.other) : call.call.other;
+CallCost CallTimes::cost(std::span<const LoggedCall* const> calls) {
+  const LoggedCall& first = *calls.front();
+  if (first.ranks == 1) return {};
+  if (is_message(first)) {
+    const auto [from, to] = ends_of(first);
+    if (process_of(from) != process_of(to)) return message_between_processes(first);
+  } else if (shape_of(first).processes() > 1) {
+    return between_processes(first);
+  }
+  return {.seconds = within_process(calls), .work_s = 0};
+}
+
+std::vector<int> CallTimes::links_of(const LoggedCall& call) const {
+  // Numbers: of processes, of what leaves and of what enters each of them, and of pairs of ranks.
+  const int processes = options_.world.processes(), ranks = options_.world.ranks();
+  const auto pair = [&](int from, int to) { return 3 * processes + ranks + from * ranks + to; };
+  if (is_message(call)) {
+    const auto [from, to] = ends_of(call);
+    if (process_of(from) == process_of(to)) return {pair(from, to)};
+    return {processes + 2 * process_of(from), processes + 2 * process_of(to) + 1};
+  }
+  if (simulated_ || processes == 1) {
+    if (!simulated_ && call.call.other >= 0) return {3 * processes + world_rank(call, call.call.other)};
+    if (!call.members) return {};
+    std::vector<int> pairs;
+    for (const int from : *call.members)
+      for (const int to : *call.members)
+        if (from != to) pairs.push_back(pair(from, to));
+    return pairs;
+  }
+  if (call.call.other >= 0) return {process_of(world_rank(call, call.call.other))};
+  return {};
+}
+
+double CallTimes::on_simulated_links(std::span<const LoggedCall* const> calls) const {
+  const LoggedCall& first = *calls.front();
+  if (is_message(first)) {
+    const auto [from, to] = ends_of(first);
+    return simulated_->seconds(std::vector{first.call}, std::vector{from, to});
+  }
+  std::vector<CommCall> made;
+  std::vector<int> ranks;
+  for (const LoggedCall* call : calls) {
+    made.push_back(call->call);
+    ranks.push_back(world_rank(*call, call->rank));
+  }
+  return simulated_->seconds(made, ranks);
 }
 
 double CallTimes::within_process(std::span<const LoggedCall* const> calls) const {
   const LoggedCall& first = *calls.front();
-  if (simulated_) {
-    std::vector<CommCall> made;
-    std::vector<int> ranks;
-    for (const LoggedCall* call : calls) {
-      made.push_back(call->call);
-      ranks.push_back(static_cast<int>(ranks.size()));
-    }
-    return simulated_->seconds(made, ranks);
-  }
+  // Copies of host memory go over no link between devices.
+  if (simulated_ && !first.over_host) return on_simulated_links(calls);
   // Ranks read each other's memory. What the busiest of them reads or has read from it, in how many rounds:
   const auto n = static_cast<double>(first.ranks);
   double rounds = 1, bytes = 0;
@@ -114,37 +199,104 @@ double CallTimes::within_process(std::span<const LoggedCall* const> calls) const
          bytes / (of_host ? figures.staging_bytes_per_s : figures.inside.bytes_per_s);
 }
 
-double CallTimes::between_processes(const LoggedCall& logged) {
-  const CommCall& call = logged.call;
-  const CommBuffer& payload = call.payload();
-  const int process = call.other >= 0 ? options_.world.process_of(call.other) : 0;
-  const auto key = std::tuple(call.kind, payload.elements, payload.dtype, process);
-  if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
+bool CallTimes::is_of_nccl(const LoggedCall& logged) const {
+  if (!options_.over_nccl || logged.over_host) return false;
+  switch (logged.call.kind) {
+    case CommKind::all_reduce:
+    case CommKind::reduce:
+    case CommKind::reduce_scatter: return dtype_bytes(logged.call.payload().dtype) >= 4;
+    case CommKind::broadcast:
+    case CommKind::all_gather: return true;
+    default: return false;
+  }
+}
 
-  CommCall planned = call;
+/// Bytes go round all GPUs in rings, as fast as the slowest link lets them, which each host's own is at most one of;
+/// what little ones take is the depth of a tree over the hosts.
+double CallTimes::over_nccl(const LoggedCall& logged) const {
+  const CommCall& call = logged.call;
+  const HostLinks& hosts = *options_.hosts;
+  const DeviceFigures& figures = options_.figures;
+  const auto n = static_cast<double>(logged.ranks);
+  double bytes = payload_bytes(logged), depth = std::ceil(std::log2(shape_of(logged).processes()));
+  if (call.kind == CommKind::all_reduce) {
+    bytes *= 2 * (n - 1) / n;
+    depth *= 2;
+  } else if (call.kind == CommKind::reduce_scatter) {
+    bytes = (n - 1) * static_cast<double>(call.out.bytes());
+  } else if (call.kind == CommKind::all_gather) {
+    bytes = (n - 1) * static_cast<double>(call.in.bytes());
+  }
+  const double latency_s = depth * hosts.link.latency_s + 2 * figures.inside.latency_s;
+  return latency_s + bytes / std::min(hosts.link.bytes_per_s, figures.inside.bytes_per_s);
+}
+
+CallCost CallTimes::cost_of(const ExchangeStage& stage) const {
+  const HostLinks& hosts = *options_.hosts;
+  const auto [sent, received, added] = bytes_of(stage);
+  const double adding = seconds_at(added, hosts.memory_bytes_per_s);
+  if (stage.messages.empty()) return {.seconds = adding, .work_s = adding};
+  const double messages = static_cast<double>(stage.messages.size()) * hosts.message_s;
+  // Bytes are handed on while others are on the link.
+  const double handing_on = seconds_at(sent + received, hosts.message_bytes_per_s);
+  return {.seconds = adding + messages + std::max(hosts.link.seconds(std::max(sent, received)), handing_on),
+          .work_s = adding + messages + handing_on};
+}
+
+ExchangePlan CallTimes::exchange_of(const LoggedCall& logged, const WorldShape& shape, int process) const {
+  CommCall planned = logged.call;
   if (planned.in.elements > 0) planned.in.data = nowhere();
   if (planned.out.elements > 0) planned.out.data = nowhere();
-  const std::vector<CommCall> calls(static_cast<size_t>(options_.world.ranks_of(process).size()), planned);
-  const ExchangePlan plan = plan_exchange(calls, options_.world, process, *pool_);
-  const HostLinks& hosts = *options_.hosts;
-  double seconds = 0;
-  for (const ExchangeStage& stage : plan.stages) {
-    double sent = 0, received = 0, added = 0;
-    for (const ExchangeMessage& message : stage.messages)
-      (message.sends ? sent : received) += static_cast<double>(message.bytes);
-    for (const TreeSum& sum : stage.sums)
-      added += static_cast<double>(sum.inputs.size() + sum.outputs.size()) *
-               static_cast<double>(sum.elements * dtype_bytes(sum.dtype));
-    if (hosts.memory_bytes_per_s > 0) seconds += added / hosts.memory_bytes_per_s;
-    if (stage.messages.empty()) continue;
-    seconds +=
-        static_cast<double>(stage.messages.size()) * hosts.message_s + hosts.link.seconds(std::max(sent, received));
+  const std::vector<CommCall> calls(static_cast<size_t>(shape.ranks_of(process).size()), planned);
+  return plan_exchange(calls, shape, process, *pool_);
+}
+
+double CallTimes::exchanged_bytes(const LoggedCall& call) {
+  const WorldShape shape = shape_of(call);
+  if (is_message(call) || shape.processes() == 1) return 0;
+  double bytes = 0;
+  for (const ExchangeStage& stage : exchange_of(call, shape, 0).stages) {
+    const auto [sent, received, added] = bytes_of(stage);
+    bytes += sent + received + added;
+  }
+  return bytes;
+}
+
+void CallTimes::set_exchange_rate(double bytes_per_s) {
+  options_.hosts->memory_bytes_per_s = options_.hosts->message_bytes_per_s = bytes_per_s;
+  planned_.clear();
+}
+
+CallCost CallTimes::between_processes(const LoggedCall& logged) {
+  if (is_of_nccl(logged)) return {.seconds = over_nccl(logged), .work_s = 0};
+  const CommCall& call = logged.call;
+  const CommBuffer& payload = call.payload();
+  const WorldShape shape = shape_of(logged);
+  const int process = call.other >= 0 ? shape.process_of(call.other) : 0;
+  const auto key = std::tuple(logged.group, call.kind, payload.elements, payload.dtype, process);
+  if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
+
+  CallCost cost;
+  for (const ExchangeStage& stage : exchange_of(logged, shape, process).stages) {
+    const CallCost of_stage = cost_of(stage);
+    cost.seconds += of_stage.seconds;
+    cost.work_s += of_stage.work_s;
   }
   // A GPU's buffer goes to host memory and comes back.
-  if (options_.figures.staging_bytes_per_s > 0)
-    seconds += 2 * static_cast<double>(payload.bytes()) / options_.figures.staging_bytes_per_s;
-  planned_.emplace(key, seconds);
-  return seconds;
+  cost.seconds += 2 * seconds_at(static_cast<double>(payload.bytes()), options_.figures.staging_bytes_per_s);
+  planned_.emplace(key, cost);
+  return cost;
+}
+
+CallCost CallTimes::message_between_processes(const LoggedCall& logged) const {
+  const double bytes = payload_bytes(logged);
+  const HostLinks& hosts = *options_.hosts;
+  // By way of a copy on either side.
+  const double copying = seconds_at(2 * bytes, hosts.memory_bytes_per_s);
+  const double handing_on = seconds_at(bytes, hosts.message_bytes_per_s);
+  const double staging = seconds_at(bytes, options_.figures.staging_bytes_per_s);
+  return {.seconds = 2 * (copying + staging) + hosts.message_s + std::max(hosts.link.seconds(bytes), handing_on),
+          .work_s = copying + hosts.message_s + handing_on};
 }
 
 }  // namespace dptrain::plan

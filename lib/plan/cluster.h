@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "comm/exchange_plan.h"
 #include "comm/link_spec.h"
 #include "comm/meta_communicator.h"
 #include "comm/simulated_links.h"
@@ -20,14 +21,15 @@ namespace dptrain::plan {
 
 /// What joins the hosts of a cluster: a process each, with as many devices each.
 struct HostLinks {
-  int devices = 1;                ///< of a host
-  LinkSpeed link;                 ///< of a host, to all others together
-  double message_s = 0;           ///< that a process spends on each message
-  double memory_bytes_per_s = 0;  ///< at which a host adds up and copies; 0: no limit
+  int devices = 1;                 ///< of a host
+  LinkSpeed link;                  ///< of a host, to all others together
+  double message_s = 0;            ///< that a process spends on each message
+  double message_bytes_per_s = 0;  ///< at which its cores hand on what it sends and receives; 0: no limit
+  double memory_bytes_per_s = 0;   ///< at which a host adds up and copies; 0: no limit
 };
 
 /// A links file: the keys of the configuration's `links`, which are those between the devices of a process, and
-/// `hosts`: {devices, latency_us, gbps, message_us, memory_gbps}.
+/// `hosts`: {devices, latency_us, gbps, message_us, message_gbps, memory_gbps}.
 struct LinksFile {
   std::optional<HostLinks> hosts;
   std::optional<ConfigNode> links;  ///< as the configuration has them; nothing where the file has none
@@ -39,7 +41,13 @@ LinksFile read_links_file(const std::filesystem::path& path);
 /// What such links are between all devices, those of `pairs` left out.
 LinkSpeed link_of_file(const ConfigNode& links);
 
-/// Seconds that the calls of a world take, as dptrain makes them.
+/// What an operation of ranks takes.
+struct CallCost {
+  double seconds = 0;
+  double work_s = 0;  ///< of them a process's cores are busy
+};
+
+/// What the calls of a world take, as dptrain makes them.
 class CallTimes {
  public:
   struct Options {
@@ -48,23 +56,42 @@ class CallTimes {
     const DeviceFigures& figures;
     std::optional<LinkSpec> links = {};  ///< that calls of one process are held to, as in training
     std::optional<HostLinks> hosts = {};
+    /// GPUs of several hosts sum by NCCL; otherwise through host memory.
+    bool over_nccl = false;
   };
   explicit CallTimes(const Options& options);
 
-  /// Of a collective on links that nobody else uses. `calls`: of the ranks that are there, in order.
-  double seconds(std::span<const LoggedCall* const> calls);
-  /// Whose links it takes: the number of its root's process, or of the root within one; -1 for those of all.
-  int place_of(const LoggedCall& call) const;
+  /// Of an operation on links that nobody else uses. `calls`: of the ranks that are there, in order; of a message those
+  /// of one or both of its ends.
+  CallCost cost(std::span<const LoggedCall* const> calls);
+  /// Numbers of the links that it takes; none where it takes all.
+  std::vector<int> links_of(const LoggedCall& call) const;
+  /// What the first process adds up, sends and receives for a call between processes.
+  double exchanged_bytes(const LoggedCall& call);
+  /// Sets the rates of the hosts' memory and cores.
+  void set_exchange_rate(double bytes_per_s);
+  /// Of a rank.
+  int process_of(int rank) const { return options_.world.process_of(rank); }
 
  private:
   double within_process(std::span<const LoggedCall* const> calls) const;
-  double between_processes(const LoggedCall& call);
+  /// NCCL's share of what a communicator does between processes: see make_nccl_world_communicators.
+  bool is_of_nccl(const LoggedCall& call) const;
+  double over_nccl(const LoggedCall& call) const;
+  double on_simulated_links(std::span<const LoggedCall* const> calls) const;
+  CallCost between_processes(const LoggedCall& call);
+  CallCost message_between_processes(const LoggedCall& call) const;
+  CallCost cost_of(const ExchangeStage& stage) const;
+  /// As process `process` of the call's group takes part in it.
+  ExchangePlan exchange_of(const LoggedCall& call, const WorldShape& shape, int process) const;
+  /// Of a group's ranks.
+  WorldShape shape_of(const LoggedCall& call) const;
 
   Options options_;
   std::optional<SimulatedLinks> simulated_;
   std::shared_ptr<StagingPool> pool_;
-  /// By kind, elements, type, process whose part was planned.
-  std::map<std::tuple<CommKind, int64_t, DType, int>, double> planned_;
+  /// By group, kind, elements, type, process whose part was planned.
+  std::map<std::tuple<int, CommKind, int64_t, DType, int>, CallCost> planned_;
 };
 
 }  // namespace dptrain::plan

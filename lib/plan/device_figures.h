@@ -48,10 +48,12 @@ struct CountedDevices {
 /// for a count that isn't 1 to 4096. `where` begins the message.
 std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::string_view where);
 
-/// Shares of the figures that operators reach, and what a step takes beside them.
+/// What a run has shown of the devices: shares of the figures that operators reach, and what a step takes beside them.
 struct Calibration {
   double compute_factor = 1;  ///< that operators' seconds are multiplied by
   double host_s = 0;          ///< of a step, which no operator takes
+  /// At which a process's cores add up, and hand on what it sends and receives, where the run was of several; else 0.
+  double exchange_bytes_per_s = 0;
 };
 
 /// What an operator takes: as long as its products or the memory that it goes over, whichever is slower.

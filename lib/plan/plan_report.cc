@@ -1,6 +1,7 @@
 #include "plan/plan_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -76,8 +77,8 @@ std::vector<std::pair<MessageKey, MessageTotal>> message_totals(const PlannedRan
 std::string message_name(const MessageKey& key) {
   const auto& [kind, dtype, other, over_host] = key;
   std::string name = fmt::format("{} {}", comm_kind_name(kind), dtype_name(dtype));
-  if (other >= 0)
-    name += fmt::format(", {} {}", kind == CommKind::reduce || kind == CommKind::gather ? "to" : "from", other);
+  const bool goes = kind == CommKind::reduce || kind == CommKind::gather || kind == CommKind::send;
+  if (other >= 0) name += fmt::format(", {} {}", goes ? "to" : "from", other);
   return over_host ? name + ", in host memory" : name;
 }
 
@@ -132,6 +133,33 @@ std::string message_table(const PlanReport& report) {
 /// Of the rank that computes longest.
 const RankTimes& busiest(const StepTimes& times) {
   return *std::ranges::max_element(times.ranks, {}, &RankTimes::compute_s);
+}
+
+/// The share of the stages' time in which they don't compute.
+double bubble(const StepTimes& times) {
+  double computing = 0;
+  for (const RankTimes& rank : times.ranks) computing += rank.compute_s;
+  return 1 - computing / (static_cast<double>(times.ranks.size()) * (times.step_s - times.host_s));
+}
+
+std::string pipeline_text(const PlanReport& report) {
+  const parallel::PipelineFigures& pipeline = *report.step.pipeline;
+  std::string text = fmt::format("a pipeline of {} stages, {} micro-batches a step, {}:\n", pipeline.stages.size(),
+                                 pipeline.micro_batches, pipeline.schedule);
+  for (size_t s = 0; s < pipeline.stages.size(); ++s)
+    text += fmt::format("  stage {}: {}\n", s, fmt::join(pipeline.stages[s], ", "));
+  text += fmt::format("  stages as long as each other would wait {:.1f} % of a step", 100 * pipeline.predicted_bubble);
+  if (report.times) text += fmt::format("; these wait {:.1f} %", 100 * bubble(*report.times));
+  return text + "\n\n";
+}
+
+ordered_json pipeline_json(const PlanReport& report) {
+  const parallel::PipelineFigures& pipeline = *report.step.pipeline;
+  return {{"stages", pipeline.stages},
+          {"micro_batches", pipeline.micro_batches},
+          {"schedule", pipeline.schedule},
+          {"equal_stages_bubble", pipeline.predicted_bubble},
+          {"bubble", report.times ? ordered_json(bubble(*report.times)) : ordered_json(nullptr)}};
 }
 
 std::string times_text(const PlanReport& report) {
@@ -196,7 +224,8 @@ std::string PlanReport::text() const {
   if (step.store && step.store->type == "local")
     text += fmt::format("the store holds {:.1f} MB in host memory\n",
                         static_cast<double>(step.store->bytes.front()) / kMega);
-  return text + "\n" + operator_table(step.ranks.front()) + "\n" + message_table(*this) + "\n" + times_text(*this);
+  return text + "\n" + operator_table(step.ranks.front()) + "\n" + message_table(*this) + "\n" +
+         (step.pipeline ? pipeline_text(*this) : "") + times_text(*this);
 }
 
 std::string PlanReport::json() const {
@@ -219,6 +248,7 @@ std::string PlanReport::json() const {
                                  {"steps_per_epoch", step.steps_per_epoch},
                                  {"time", time},
                                  {"store_bytes", step.store ? ordered_json(step.store->bytes) : ordered_json(nullptr)},
+                                 {"pipeline", step.pipeline ? pipeline_json(*this) : ordered_json(nullptr)},
                                  {"ranks", ranks}};
   return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -16,14 +16,14 @@ namespace {
 constexpr int64_t kSteps = 5;
 constexpr int64_t kToldStep = 2;
 
-/// NCCL's all-reduces are a part of what GPUs record; see make_communicators.
+/// NCCL's all-reduces are a part of what GPUs record, which those of other hosts are different from; see
+/// make_communicators.
 bool records_sums(const StepRequest& request) {
   const auto& team = request.context.team;
   std::set<int> gpus;
   for (const DeviceId& id : team.devices)
     if (id.kind == DeviceKind::cuda) gpus.insert(id.index);
-  const bool is_one_process = request.world_size == static_cast<int>(team.devices.size());
-  return gpus.size() == team.devices.size() && gpus.size() > 1 && is_one_process && !team.deterministic && !team.links;
+  return gpus.size() == team.devices.size() && request.world_size > 1 && !team.deterministic && !team.links;
 }
 
 /// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
@@ -91,8 +91,10 @@ PlannedStep plan_step(const StepRequest& request) {
                 request.world_size);
   std::vector<CallLog> calls(ranks);
   parallel::StrategyContext context = request.context;
-  context.team.logged =
-      LoggedWorld{.ranks = request.world_size, .can_be_recorded = records_sums(request), .calls = &calls};
+  context.team.logged = LoggedWorld{.ranks = request.world_size,
+                                    .can_be_recorded = records_sums(request),
+                                    .calls = &calls,
+                                    .operator_s = request.operator_s};
   const auto strategy = request.make(context);
   const BatchLoaderOptions loaded = request.loader(*strategy);
   const int64_t samples = request.data->samples(), batch_samples = std::min(loaded.batch_size, samples);
@@ -134,6 +136,7 @@ PlannedStep plan_step(const StepRequest& request) {
     }
   }
   plan.store = strategy->store();
+  plan.pipeline = strategy->take_pipeline_figures();
   return plan;
 }
 

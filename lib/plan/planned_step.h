@@ -9,6 +9,7 @@
 #include "comm/meta_communicator.h"
 #include "data/batch_loader.h"
 #include "device/operator_log.h"
+#include "parallel/pipeline_figures.h"
 #include "parallel/strategy.h"
 
 namespace dptrain::plan {
@@ -32,6 +33,8 @@ struct PlannedStep {
   int64_t steps_per_epoch = 0;
   std::vector<PlannedRank> ranks;           ///< the first of the world
   std::optional<parallel::StoreUse> store;  ///< of `kvstore`
+  /// Of a pipeline, whose stages are taken to be as long as each other.
+  std::optional<parallel::PipelineFigures> pipeline = {};
 };
 
 struct StepRequest {
@@ -41,12 +44,14 @@ struct StepRequest {
   std::shared_ptr<const Dataset> data;
   /// How its batches are loaded; asked once.
   std::function<BatchLoaderOptions(parallel::Strategy&)> loader;
+  /// Seconds of an operator, for a pipeline that is cut by them; see LoggedWorld.
+  std::function<double(const OperatorCost&)> operator_s = {};
   int world_size = 1;
 };
 
 /// Runs some steps of the strategy itself over devices that compute nothing, of which no more than the list names are
-/// made: of a larger world the first ranks stand for all. Blocks for as long as the operators take to be logged, which
-/// is milliseconds a step. Throws 78 for what plans don't cover: a strategy whose ranks send each other messages.
+/// made: of a larger world the first ranks stand for all; of pipelines these have to be whole ones. Blocks for as long
+/// as the operators take to be logged, which is milliseconds a step.
 PlannedStep plan_step(const StepRequest& request);
 
 }  // namespace dptrain::plan

@@ -2,16 +2,40 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/check.h"
+#include "plan/operation.h"
 
 namespace dptrain::plan {
 namespace {
 
+/// A call's beginning or the wait for its end.
+struct Event {
+  size_t calls = 0;  ///< that the rank has started before
+  bool starts = false;
+  size_t call = 0;
+  size_t operators = 0;  ///< that it has computed before
+
+  auto operator<=>(const Event&) const = default;
+};
+
+/// In the order in which a rank comes to them.
+std::vector<Event> events_of(const CallLog& calls) {
+  std::vector<Event> events;
+  for (size_t k = 0; k < calls.size(); ++k) {
+    events.push_back({.calls = k, .starts = true, .call = k, .operators = calls[k].started_after});
+    events.push_back(
+        {.calls = calls[k].awaited_calls, .starts = false, .call = k, .operators = calls[k].awaited_after});
+  }
+  std::ranges::sort(events);
+  return events;
+}
+
 /// One rank on its way through a step.
 class Player {
  public:
-  Player(const PlannedRank& rank, const StepTimesRequest& request) : calls_(rank.calls) {
+  Player(const PlannedRank& rank, const StepTimesRequest& request) : events_(events_of(rank.calls)) {
     seconds_before_.push_back(0);
     for (const OperatorCost& cost : rank.operators)
       seconds_before_.push_back(seconds_before_.back() +
@@ -19,125 +43,148 @@ class Player {
                                     operator_seconds(cost, request.figures, request.precision));
   }
 
-  /// Where it is when it starts a call, or has come to wait for it: as many operators on as were given before.
+  /// The next one; null at the end.
+  const Event* event() const { return next_ < events_.size() ? &events_[next_] : nullptr; }
+  void go_past_event() { ++next_; }
+
+  /// When as many operators are done, with what its core has to do beside them.
+  double time_at(size_t operators) const { return now_ + lasts(operators) + std::min(owed_, lasts(operators)); }
   double compute_to(size_t operators) {
-    now_ += seconds_before_[operators] - seconds_before_[done_];
+    const double computing = lasts(operators), beside = std::min(owed_, computing);
+    now_ += computing + beside;
+    computed_ += computing + beside;
+    owed_ -= beside;
     done_ = operators;
     return now_;
   }
   double compute_to_end() { return compute_to(seconds_before_.size() - 1); }
   void wait_until(double time) {
-    exposed_ += std::max(0.0, time - now_);
-    now_ = std::max(now_, time);
+    const double waits = std::max(0.0, time - now_);
+    exposed_ += waits;
+    owed_ = std::max(0.0, owed_ - waits);
+    now_ += waits;
   }
+  /// Its core has so much to do from now on: half of it, until that is done, where the rank computes.
+  void owe(double seconds) { owed_ += seconds; }
 
-  const CallLog& calls() const { return calls_; }
-  RankTimes times() const { return {.compute_s = seconds_before_.back(), .exposed_comm_s = exposed_}; }
+  RankTimes times() const { return {.compute_s = computed_, .exposed_comm_s = exposed_}; }
 
  private:
-  const CallLog& calls_;
+  double lasts(size_t operators) const { return seconds_before_[operators] - seconds_before_[done_]; }
+
+  std::vector<Event> events_;
+  size_t next_ = 0;
   std::vector<double> seconds_before_;  ///< of so many operators
   size_t done_ = 0;
   double now_ = 0;
+  double computed_ = 0;
   double exposed_ = 0;
+  double owed_ = 0;
 };
 
-/// A call's beginning or the wait for its end, in the order in which a rank comes to them.
-struct Event {
-  size_t operators = 0;
-  size_t call = 0;
-  bool waits = false;
-
-  auto operator<=>(const Event&) const = default;
-};
-
-std::vector<Event> events_of(const CallLog& calls) {
-  std::vector<Event> events;
-  for (size_t k = 0; k < calls.size(); ++k) {
-    events.push_back({.operators = calls[k].started_after, .call = k, .waits = false});
-    events.push_back({.operators = calls[k].awaited_after, .call = k, .waits = true});
-  }
-  std::ranges::sort(events);
-  return events;
-}
-
-/// When each call ends, as far as all ranks have started it. Calls of one root, and all where there is none, follow on
-/// each other; those of other roots take other links.
-class Channel {
+/// Links that operations take, one after the other.
+class Links {
  public:
-  Channel(const StepTimesRequest& request, size_t ranks, size_t calls)
-      : request_(request), started_(calls, 0), latest_(calls, 0), ends_(calls, 0), ranks_(ranks) {}
-
-  void start(size_t call, double time) {
-    ++started_[call];
-    latest_[call] = std::max(latest_[call], time);
-    for (; next_ < ends_.size() && started_[next_] == ranks_; ++next_) carry(next_);
+  /// From `ready` on. `links`: none where it takes all. Returns when the operation ends.
+  double take(const std::vector<int>& links, double ready, double seconds) {
+    double begin = std::max(ready, all_free_at_);
+    if (links.empty()) begin = std::max(begin, last_free_at_);
+    for (const int link : links) begin = std::max(begin, free_at_[link]);
+    const double end = begin + seconds;
+    for (const int link : links) free_at_[link] = end;
+    if (links.empty()) all_free_at_ = end;
+    last_free_at_ = std::max(last_free_at_, end);
+    return end;
   }
-  bool has_ended(size_t call) const { return call < next_; }
-  double end(size_t call) const { return ends_[call]; }
-  double total_seconds() const { return total_; }
 
  private:
-  void carry(size_t call) {
-    std::vector<const LoggedCall*> of_ranks;
-    for (const PlannedRank& rank : request_.step.ranks) of_ranks.push_back(&rank.calls[call]);
-    const double seconds = request_.calls.seconds(of_ranks);
-    const int place = request_.calls.place_of(*of_ranks.front());
-    double& free_at = place < 0 ? all_free_at_ : free_at_[place];
-    free_at = std::max({free_at, all_free_at_, latest_[call]});
-    if (place < 0)
-      for (const auto& [other, free] : free_at_) free_at = std::max(free_at, free);
-    ends_[call] = free_at += seconds;
-    total_ += seconds;
+  std::map<int, double> free_at_;
+  double all_free_at_ = 0;   ///< after the latest operation that takes all
+  double last_free_at_ = 0;  ///< of any
+};
+
+class Play {
+ public:
+  explicit Play(const StepTimesRequest& request)
+      : request_(request),
+        operations_(operations_of(request.step.ranks)),
+        under_way_(operations_.all.size()),
+        takes_cores_(request.figures.kind == DeviceKind::cpu) {
+    for (const PlannedRank& rank : request.step.ranks) players_.emplace_back(rank, request);
   }
 
+  StepTimes run() {
+    while (const auto rank = earliest()) meet(*rank);
+    StepTimes times{.comm_s = comm_s_, .host_s = request_.calibration.host_s, .ranks = {}};
+    for (size_t r = 0; r < players_.size(); ++r) {
+      DPTRAIN_CHECK(players_[r].event() == nullptr, "rank {} waits for call {} forever", r, players_[r].event()->call);
+      times.step_s = std::max(times.step_s, players_[r].compute_to_end() + times.host_s);
+      times.ranks.push_back(players_[r].times());
+    }
+    return times;
+  }
+
+ private:
+  struct UnderWay {
+    size_t started = 0;
+    std::optional<double> end = {};
+  };
+
+  size_t operation_of(size_t rank, const Event& event) const { return operations_.of_call[rank][event.call]; }
+
+  /// The rank that comes to its next event first, of those that don't wait for an end that isn't known yet.
+  std::optional<size_t> earliest() const {
+    std::optional<size_t> first;
+    double time = 0;
+    for (size_t r = 0; r < players_.size(); ++r) {
+      const Event* event = players_[r].event();
+      if (event == nullptr || (!event->starts && !under_way_[operation_of(r, *event)].end)) continue;
+      const double at = players_[r].time_at(event->operators);
+      if (first && at >= time) continue;
+      first = r;
+      time = at;
+    }
+    return first;
+  }
+
+  void meet(size_t rank) {
+    Player& player = players_[rank];
+    const Event& event = *player.event();
+    const size_t operation = operation_of(rank, event);
+    const double now = player.compute_to(event.operators);
+    player.go_past_event();
+    if (!event.starts)
+      player.wait_until(*under_way_[operation].end);
+    else if (++under_way_[operation].started == operations_.all[operation].ends.size())
+      carry(operation, now);
+  }
+
+  void carry(size_t operation, double ready) {
+    const auto& ends = operations_.all[operation].ends;
+    std::vector<const LoggedCall*> calls;
+    for (const auto& [rank, call] : ends) calls.push_back(&request_.step.ranks[rank].calls[call]);
+    const CallCost cost = request_.calls.cost(calls);
+    under_way_[operation].end = links_.take(request_.calls.links_of(*calls.front()), ready, cost.seconds);
+    comm_s_ += cost.seconds;
+    if (!takes_cores_ || cost.work_s == 0) return;
+    std::map<int, int> ends_of_process;
+    for (const auto& end : ends) ++ends_of_process[process_of(end)];
+    for (const auto& end : ends) players_[end.rank].owe(cost.work_s / ends_of_process[process_of(end)]);
+  }
+
+  int process_of(const Operation::End& end) const { return request_.calls.process_of(static_cast<int>(end.rank)); }
+
   const StepTimesRequest& request_;
-  std::vector<size_t> started_;
-  std::vector<double> latest_;
-  std::vector<double> ends_;
-  size_t ranks_;
-  size_t next_ = 0;
-  std::map<int, double> free_at_;  ///< links of a root's process
-  double all_free_at_ = 0;
-  double total_ = 0;
+  const Operations operations_;
+  std::vector<UnderWay> under_way_;
+  const bool takes_cores_;
+  std::vector<Player> players_;
+  Links links_;
+  double comm_s_ = 0;
 };
 
 }  // namespace
 
-StepTimes step_times(const StepTimesRequest& request) {
-  const std::vector<PlannedRank>& ranks = request.step.ranks;
-  std::vector<Player> players;
-  std::vector<std::vector<Event>> events;
-  std::vector<size_t> next(ranks.size(), 0);
-  for (const PlannedRank& rank : ranks) {
-    DPTRAIN_CHECK(rank.calls.size() == ranks.front().calls.size(), "ranks of {} and {} calls", rank.calls.size(),
-                  ranks.front().calls.size());
-    players.emplace_back(rank, request);
-    events.push_back(events_of(rank.calls));
-  }
-  Channel channel(request, ranks.size(), ranks.front().calls.size());
-  // Each rank goes on until it waits for a call that another hasn't started; then it is that one's turn.
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t r = 0; r < ranks.size(); ++r) {
-      for (; next[r] < events[r].size(); ++next[r], moved = true) {
-        const Event& event = events[r][next[r]];
-        if (event.waits && !channel.has_ended(event.call)) break;
-        const double now = players[r].compute_to(event.operators);
-        if (event.waits)
-          players[r].wait_until(channel.end(event.call));
-        else
-          channel.start(event.call, now);
-      }
-    }
-  }
-  StepTimes times{.comm_s = channel.total_seconds(), .host_s = request.calibration.host_s, .ranks = {}};
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    DPTRAIN_CHECK(next[r] == events[r].size(), "rank {} waits for call {} forever", r, events[r][next[r]].call);
-    times.step_s = std::max(times.step_s, players[r].compute_to_end() + times.host_s);
-    times.ranks.push_back(players[r].times());
-  }
-  return times;
-}
+StepTimes step_times(const StepTimesRequest& request) { return Play(request).run(); }
 
 }  // namespace dptrain::plan

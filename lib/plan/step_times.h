@@ -11,13 +11,13 @@ namespace dptrain::plan {
 
 /// What a rank's step takes, in seconds.
 struct RankTimes {
-  double compute_s = 0;       ///< operators, the optimizer's included
+  double compute_s = 0;  ///< operators, the optimizer's included, and sums and messages that take its core meanwhile
   double exposed_comm_s = 0;  ///< that it waits for others
 };
 
 struct StepTimes {
   double step_s = 0;  ///< until the last rank is done
-  double comm_s = 0;  ///< of all calls on their links, hidden or not
+  double comm_s = 0;  ///< of all operations on their links, hidden or not
   double host_s = 0;  ///< that is neither
   std::vector<RankTimes> ranks;
 };
@@ -30,8 +30,9 @@ struct StepTimesRequest {
   CallTimes& calls;
 };
 
-/// Plays a step: each rank computes its operators in order; a collective begins once all ranks have started it and the
-/// one before is over, and whoever waits for it goes on when it ends.
+/// Plays a step: each rank computes its operators in order; a collective or a message begins once all its ends have
+/// started it and its links are free, and whoever waits for it goes on when it ends. What a process's cores do for it
+/// is done by those that CPU workers compute on: these are slower meanwhile.
 StepTimes step_times(const StepTimesRequest& request);
 
 }  // namespace dptrain::plan

@@ -29,6 +29,14 @@ bool has_manifest(const fs::path& folder) {
   return fs::is_regular_file(folder / kManifest, error);
 }
 
+std::string manifest_sha256(const fs::path& folder) {
+  try {
+    return sha256_of_file(folder / kManifest);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 CheckpointManifest read_manifest(const fs::path& folder) {
   return parse_manifest(read_file(folder / kManifest, size_t{1} << 24), (folder / kManifest).string());
 }

@@ -31,6 +31,8 @@ bool is_checkpoint_name(const std::string& name);
 bool in_order(const std::string& name, const std::string& later);
 
 bool has_manifest(const std::filesystem::path& folder);
+/// SHA-256 of a checkpoint's manifest, which has those of its files; "" where it can't be read.
+std::string manifest_sha256(const std::filesystem::path& folder);
 /// Throws 65, naming the manifest, where it is damaged.
 CheckpointManifest read_manifest(const std::filesystem::path& folder);
 

@@ -121,7 +121,9 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
   }
   keep_figures();
   const int code = outcome.signal == 0 ? 0 : 128 + outcome.signal;
-  directory.write_summary(summary_json(experiment, outcome, code, options_.environment, planned.config));
+  Environment environment = options_.environment;
+  environment.processes = {process_record(experiment, data)};
+  directory.write_summary(summary_json(experiment, outcome, code, environment, planned.config));
   return outcome.signal;
 }
 

@@ -20,8 +20,10 @@ namespace {
 
 }  // namespace
 
+void report_diverged(const parallel::StepNumbers& numbers) { report("the loss is", numbers); }
+
 void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) {
-  if (!std::isfinite(score.mean_loss())) report("the loss is", numbers);
+  if (!std::isfinite(score.mean_loss())) report_diverged(numbers);
 }
 
 void require_finite(const std::vector<nn::NamedValues>& weights, const parallel::StepNumbers& numbers) {

@@ -201,12 +201,12 @@ bool Experiment::is_partitioned() const {
   return devices_of_processes.size() > 1 && dataset.order.by_process.value_or(strategy.by_process);
 }
 
-parallel::StoreServerOptions Experiment::store_server(double timeout_s) const {
+parallel::StoreServerOptions Experiment::store_server() const {
   parallel::ReplicaSpec replica;
   replica.optimizer = optimizer;
   replica.clip_norm = clip_norm;
   replica.precision = precision;
-  return parallel::server_options(replica, WorldShape(devices_of_processes), !strategy.in_step, timeout_s);
+  return parallel::server_options(replica, WorldShape(devices_of_processes), !strategy.in_step, wait_timeout_s());
 }
 
 RankPlace Experiment::place(size_t rank) const {
@@ -296,6 +296,12 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   if (experiment.links && job.processes > 1)
     config.mistake("links", "a job of several processes goes over the links that it has, expected none",
                    "simulated ones", "leave them out, or start dptrain alone");
+  experiment.timeout_s = config.number(
+      "timeout_s", 300,
+      {.min = 1,
+       .max = 1e7,
+       .help =
+           "seconds that a rank may make no progress for, or be waited for by others; then the training ends with 75"});
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.memory_limit_bytes =
       config.optional_integer("memory_limit", {.min = 1, .help = "bytes that each CPU worker may hold"}).value_or(0);

@@ -66,12 +66,15 @@ struct Experiment {
   bool log_steps = false;
   int steps_in_flight = 2;
   int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
+  double timeout_s = 300;          ///< that a rank may make no progress for, and be waited for
   std::optional<LinkSpec> links;   ///< between the devices, which communication is held to
 
   /// Whether each of several processes trains on a part of the data of its own.
   bool is_partitioned() const;
   /// What a server of its key-value store goes by, but for the slices, which workers tell it.
-  parallel::StoreServerOptions store_server(double timeout_s) const;
+  parallel::StoreServerOptions store_server() const;
+  /// Of every wait for another rank. Of several processes each tells of itself first that it makes no progress.
+  double wait_timeout_s() const { return devices_of_processes.size() > 1 ? 1.2 * timeout_s + 2 : timeout_s; }
   /// Where a rank of the world computes.
   RankPlace place(size_t rank) const;
   /// The devices of all ranks, "cpu:0".

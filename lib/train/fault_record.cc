@@ -31,7 +31,7 @@ std::string fault_json(const FaultRecord& record) {
   const FaultRecord::Root& root = record.root;
   json text = {{"v", 1},
                {"run", record.run},
-               {"rank", record.rank},
+               {"rank", record.rank ? json(*record.rank) : json()},
                {"exit", static_cast<int>(record.exit)},
                {"root",
                 {{"rank", root.rank ? json(*root.rank) : json()},
@@ -46,19 +46,30 @@ std::string fault_json(const FaultRecord& record) {
                {"steps_lost", record.steps_lost},
                {"resume", record.resume}};
   if (const auto& saved = record.last_checkpoint)
-    text["last_checkpoint"] = {{"path", saved->path.string()}, {"step", saved->step}};
+    text["last_checkpoint"] = {{"path", saved->path.string()},
+                               {"step", saved->step},
+                               {"sha256", saved->manifest_sha256.empty() ? json() : json(saved->manifest_sha256)}};
+  json& ring = text["ring"] = json::array();
+  for (const FaultRecord::Operation& operation : record.operations)
+    ring.push_back(fmt::format("{:.3f} s ago: {}", operation.ago_s, operation.name));
   // A path need not be UTF-8.
   return text.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string fault_name(int rank) { return rank == 0 ? "fault.json" : fmt::format("fault-{}.json", rank); }
+std::string fault_name(std::optional<int> rank, int process) {
+  if (!rank) return fmt::format("fault-process-{}.json", process);
+  return *rank == 0 ? "fault.json" : fmt::format("fault-{}.json", *rank);
+}
 
 bool is_fault_name(const std::string& name) {
-  constexpr std::string_view kBegin = "fault-", kEnd = ".json";
+  constexpr std::string_view kBegin = "fault-", kProcess = "process-", kEnd = ".json";
   if (name == "fault.json") return true;
   if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) return false;
-  return std::all_of(name.begin() + kBegin.size(), name.end() - kEnd.size(),
-                     [](char c) { return c >= '0' && c <= '9'; });
+  std::string_view number(name);
+  number.remove_prefix(kBegin.size());
+  number.remove_suffix(kEnd.size());
+  if (number.starts_with(kProcess)) number.remove_prefix(kProcess.size());
+  return !number.empty() && std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace dptrain::train

@@ -59,7 +59,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
     model_ = experiment.model.build({.device = device, .convolution = experiment.convolution},
                                     {.image = image_shape_, .classes = images.classes()});
     model_->place(device, experiment.initialization, dtype_);
-    table_ = Tensor::from(device, {image_shape_[0], 256}, images.bytes().table);
+    table_ = Tensor::from(device, {image_shape_[0], 256}, images.table());
     expected = nn::state_dict(*model_);
   });
   const auto complete = nn::with_tied_names(expected, tensors, weights.string());

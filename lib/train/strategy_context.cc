@@ -30,6 +30,7 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
   return {.team = {.devices = experiment.devices,
                    .threads = experiment.threads,
                    .memory_limit_bytes = experiment.memory_limit_bytes,
+                   .timeout_s = experiment.wait_timeout_s(),
                    .deterministic = experiment.deterministic,
                    .tf32 = experiment.precision == Precision::tf32,
                    .links = experiment.links,

@@ -9,10 +9,29 @@
 
 namespace dptrain::train {
 
+std::string process_record(const Experiment& experiment, const Datasets& data) {
+  using nlohmann::ordered_json;
+  ordered_json devices = ordered_json::array();
+  for (const DeviceId& device : experiment.devices) devices.push_back(device.name());
+  const ordered_json record = {{"process", experiment.job != nullptr ? experiment.job->group.process() : 0},
+                               {"host", host_name()},
+                               {"cpu", cpu_model_name()},
+                               {"instructions", cpu_instructions()},
+                               {"cores", usable_cores()},
+                               {"devices", devices},
+                               {"threads", experiment.threads},
+                               {"dataset",
+                                {{"read_bytes", data.train->read_bytes() + data.test->read_bytes()},
+                                 {"held_bytes", data.train->held_bytes() + data.test->held_bytes()}}}};
+  return record.dump();
+}
+
 std::string summary_json(const Experiment& experiment, const TrainingOutcome& outcome, int exit_code,
                          const Environment& environment, const std::string& resolved_config) {
   using nlohmann::ordered_json;
   const std::vector<std::string> devices = experiment.device_names();
+  ordered_json processes = ordered_json::array();
+  for (const std::string& process : environment.processes) processes.push_back(ordered_json::parse(process));
   const ordered_json summary = {
       {"schema", 1},
       {"run", experiment.name},
@@ -33,7 +52,8 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
         {"instructions", cpu_instructions()},
         {"cores", usable_cores()},
         {"devices", devices},
-        {"threads", experiment.threads}}},
+        {"threads", experiment.threads},
+        {"processes", processes}}},
       {"config_hash", sha256_of(resolved_config)}};
   return summary.dump(2);
 }

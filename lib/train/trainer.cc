@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/process_activity.h"
 #include "train/chance_level.h"
 #include "train/divergence.h"
 #include "train/safetensors.h"
@@ -148,7 +149,10 @@ std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const paral
   const auto begun = Clock::now();
   std::optional<parallel::Score> score;
   try {
-    score = strategy_->evaluate(*data_.test, [&stop] { return stop.load() != 0; });
+    score = strategy_->evaluate(*data_.test, [&stop] {
+      note_progress();
+      return stop.load() != 0;
+    });
   } catch (const Error& error) {
     if (saved.empty()) throw;
     throw Error(error.code(), fmt::format("{}; epoch {} is in {}, and --resume begins with its evaluation",
@@ -185,6 +189,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
   };
   while (!experiment_.steps || position_.step < *experiment_.steps) {
     const auto asked = Clock::now();
+    observer.on_phase(JobPhase::loading, position_.step);
     std::shared_ptr<const Batch> batch = next_batch();
     position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
@@ -198,6 +203,8 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     ++position_.batches;
     // Scores of other processes come now and then, unless each step is to be logged and all are at the same one.
     take_scores(directory, experiment_.log_steps && experiment_.job != nullptr && strategy_->is_in_step());
+    // What other processes have scored comes late where they aren't in step.
+    if (const auto diverged = strategy_->diverged_step()) report_diverged(under_way_[*diverged]);
     count_seconds();
     observer.on_step(progress());
     const int64_t every = experiment_.checkpoint.every_steps;

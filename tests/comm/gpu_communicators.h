@@ -80,7 +80,7 @@ class FinishedCommunicator final : public Communicator {
     return std::make_unique<Work>(device(), inner_->start_receive(b, peer));
   }
   void barrier() override { inner_->barrier(); }
-  void abort(const std::string& cause) override { inner_->abort(cause); }
+  void abort(const std::string& cause, ExitCode code) override { inner_->abort(cause, code); }
   CommCounts counts() const override { return inner_->counts(); }
 
  private:

@@ -86,7 +86,10 @@ class WatchdogJob {
     progress.phase = JobPhase::step;
     progress.step = step;
   }
+  void limit(int process, double timeout_s) { members_[static_cast<size_t>(process)]->progress.timeout_s = timeout_s; }
+  ProcessActivity& activity(int process) { return members_[static_cast<size_t>(process)]->exchange->activity(); }
   void doubt(int process) { ++members_[static_cast<size_t>(process)]->doubts; }
+  std::atomic<int>& stop_signal(int process) { return members_[static_cast<size_t>(process)]->stop; }
   void fail(int process, const std::string& sentence) {
     members_[static_cast<size_t>(process)]->exchange->fail({.code = ExitCode::io, .sentence = sentence});
   }
@@ -138,12 +141,14 @@ class WatchdogJob {
     std::string left_with;
     std::atomic<bool> has_left = false;
     std::atomic<int> doubts = 0;
+    std::atomic<int> stop = 0;
     std::unique_ptr<JobWatchdog> watchdog;
   };
 
   void watch(Member& member) {
     member.watchdog = std::make_unique<JobWatchdog>(
-        member.wire, *member.exchange, member.progress, JobWatchdog::Watched{.processes = places, .launcher = launcher},
+        member.wire, *member.exchange, member.progress,
+        JobWatchdog::Watched{.processes = places, .launcher = launcher, .stop = &member.stop},
         WatchdogHooks{.name = [](int process) { return "process " + std::to_string(process); },
                       .doubts = [&member] { return member.doubts.load(); },
                       .warn =
@@ -266,6 +271,80 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
   EXPECT_EQ(failure.process, 2);
   EXPECT_TRUE(failure.sentence.starts_with("process 2 was silent for 1.")) << failure.sentence;
   EXPECT_EQ(job.failure(0).sentence, failure.sentence);
+}
+
+TEST(JobWatchdogTest, WhatAsksOneToStopAsksAll) {
+  for (const int largest_mesh : {8, 2}) {
+    SCOPED_TRACE(largest_mesh);
+    WatchdogOptions options = kNeverSilent;
+    options.largest_mesh = largest_mesh;
+    WatchdogJob job(4, options);
+    job.watch();
+    job.stop_signal(3) = SIGINT;
+    for (int process = 0; process < 4; ++process) {
+      const auto deadline = deadline_in(20);
+      while (job.stop_signal(process) == 0 && Clock::now() < deadline) WatchdogJob::sleep(0.005);
+      EXPECT_EQ(job.stop_signal(process), SIGINT) << process;
+      EXPECT_FALSE(job.has_failed(process)) << process;
+    }
+  }
+}
+
+TEST(JobWatchdogTest, WhoIsSilentWhenAllAreAskedToStopIsLost) {
+  WatchdogJob job(3, kNeverSilent);
+  job.watch();
+  WatchdogJob::sleep(0.1);
+  job.cut(2, true);
+  job.stop_signal(1) = SIGTERM;
+  const JobFailure failure = job.failure(0);
+  EXPECT_EQ(failure.code, ExitCode::peer_lost);
+  EXPECT_EQ(failure.process, 2);
+}
+
+/// Rank 1 is at work and doesn't move on, for which rank 0 waits, and the trainers' threads for both.
+TEST(JobWatchdogTest, WhoMakesNoProgressIsLostAndNotWhoWaitsForIt) {
+  WatchdogJob job(2, kNeverSilent);
+  for (int process = 0; process < 2; ++process) {
+    job.reach_step(process, 37);
+    job.limit(process, 0.5);
+  }
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> threads;
+  for (int process = 0; process < 2; ++process) {
+    for (const std::string& name : {std::string(), "rank " + std::to_string(process)})
+      threads.emplace_back([&job, &is_over, process, name] {
+        const ActivePlace place(&job.activity(process).add(name));
+        std::optional<WaitForOthers> waiting;
+        if (process == 0 && !name.empty()) waiting.emplace();
+        while (!is_over) WatchdogJob::sleep(0.01);
+      });
+  }
+  WatchdogJob::sleep(0.1);
+  job.watch();
+  const JobFailure failure = job.failure(0);
+  EXPECT_EQ(failure.code, ExitCode::peer_lost);
+  EXPECT_EQ(failure.process, 1);
+  EXPECT_TRUE(failure.sentence.starts_with("rank 1 of process 1 made no progress for 0.")) << failure.sentence;
+  EXPECT_NE(failure.sentence.find(" s, in step 37;"), std::string::npos) << failure.sentence;
+  EXPECT_GE(failure.detected_s, 0.5);
+  is_over = true;
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(JobWatchdogTest, WhoDoesAPartNowAndThenMakesProgress) {
+  WatchdogJob job(2, kNeverSilent);
+  job.reach_step(1, 37);
+  job.limit(1, 0.5);
+  job.watch();
+  {
+    const ActivePlace place(&job.activity(1).add("rank 1"));
+    for (int i = 0; i < 20; ++i) {
+      WatchdogJob::sleep(0.05);
+      note_progress();
+    }
+    EXPECT_FALSE(job.has_failed(1));
+    EXPECT_EQ(job.failure(0).process, 1) << "and then no more";
+  }
 }
 
 TEST(JobWatchdogTest, AFailureOfARankEndsAProcessThatDoesNotEndByItself) {

@@ -9,7 +9,7 @@ namespace dptrain::cuda_sim {
 namespace {
 
 bool ready(const Op& op) {
-  if (op.state != OpState::kPending || op.unmet != 0) return false;
+  if (op.state != OpState::kPending || op.unmet != 0 || op.held) return false;
   if (op.rendezvous == nullptr || op.rendezvous->failed) return true;
   const auto& members = op.rendezvous->members;
   return op.rendezvous->complete() &&

@@ -1,6 +1,5 @@
-// NCCL's communicators and errors, over simulated devices of one process.
+// NCCL's communicators and errors, over simulated devices.
 #include <nccl.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -37,10 +36,8 @@ const char* ncclGetLastError(ncclComm_t comm) {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return refuse(ncclInvalidArgument, "ncclGetUniqueId: no place for it");
-  static unsigned long long made = 0;
-  Lock lock(runtime().mutex);
   std::memset(id, 0, sizeof(*id));
-  std::snprintf(id->internal, sizeof(id->internal), "%d-%llu", static_cast<int>(getpid()), ++made);
+  std::snprintf(id->internal, sizeof(id->internal), "%s", new_unique_id().c_str());
   return ncclSuccess;
 }
 
@@ -95,7 +92,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   Lock lock(runtime().mutex);
   if (!communicators().contains(comm)) return refuse(ncclInvalidArgument, "ncclCommGetAsyncError: no communicator");
   Rank& rank = *comm->rank;
-  *error = rank.error != ncclSuccess ? rank.error : world_state(*rank.world);
+  const ncclResult_t state = world_state(*rank.world);
+  *error = rank.error != ncclSuccess ? rank.error : state;
   if (!rank.blocking && *error == ncclSuccess && !std::exchange(rank.polled, true)) *error = ncclInProgress;
   return ncclSuccess;
 }

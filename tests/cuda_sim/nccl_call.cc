@@ -71,8 +71,9 @@ std::vector<char> reduce(const std::vector<Call>& calls, std::size_t elements) {
   return result;
 }
 
+// `to` is null where another process writes it.
 void put(void* to, const char* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  if (bytes > 0 && to != nullptr) std::memcpy(to, from, bytes);
 }
 
 }  // namespace

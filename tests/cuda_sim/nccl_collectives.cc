@@ -22,6 +22,9 @@ ncclResult_t give(ncclComm_t comm, cudaStream_t handle, const Call& call) {
   }
   if (call.type < 0 || call.type > ncclBfloat16) return refuse(ncclInvalidArgument, describe(call) + ": unknown type");
   if (call.op < 0 || call.op >= ncclNumOps) return refuse(ncclInvalidArgument, describe(call) + ": unknown operation");
+  if (rank->world->shared != nullptr && (call.kind == CallKind::kSend || call.kind == CallKind::kRecv ||
+                                         send_bytes(call, rank->rank, rank->ranks()) > kMostBytes))
+    return refuse(ncclInvalidUsage, describe(call) + ": between processes a collective of at most 64 MiB is simulated");
   if (call.peer < 0 || call.peer >= rank->ranks())
     return refuse(ncclInvalidArgument, describe(call) + ": no such rank");
   if (!reachable(call.send, send_bytes(call, rank->rank, rank->ranks())) ||

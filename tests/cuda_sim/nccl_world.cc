@@ -1,5 +1,8 @@
 #include "nccl_world.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 
 namespace dptrain::cuda_sim {
@@ -8,14 +11,6 @@ namespace {
 std::map<std::string, std::shared_ptr<World>>& worlds() {
   static auto& all = *new std::map<std::string, std::shared_ptr<World>>;
   return all;
-}
-
-void fail_everyone(World& world, ncclResult_t error, const std::string& why, const Rank* except) {
-  for (const auto& rank : world.ranks) {
-    if (rank == nullptr || rank.get() == except) continue;
-    if (rank->error == ncclSuccess) rank->error = error;
-    rank->last_error = why;
-  }
 }
 
 void close(World& world, const Meeting& meeting) {
@@ -46,7 +41,35 @@ void add(World& world, std::map<std::size_t, Meeting>& open, std::size_t number,
   close(world, whole);
 }
 
+// The error of another process is everyone's.
+void look_at_others(World& world) {
+  if (world.shared == nullptr && !world.complete() && maker_of(world.id) == ::getpid()) {
+    // Others may have come meanwhile.
+    for (const auto& rank : world.ranks) {
+      if (rank == nullptr) continue;
+      const std::string why = share_world(rank->world, /*make=*/false);
+      if (why.empty()) break;
+      std::fprintf(stderr, "cuda_sim: nccl: %s\n", why.c_str());
+      world.error = ncclInvalidUsage;
+      world.shared->fail(ncclInvalidUsage);
+      break;
+    }
+  }
+  if (world.shared == nullptr || world.shared->error() == ncclSuccess || world.aborted) return;
+  if (!world.complete()) world.error = world.shared->error();
+  fail_everyone(world, world.shared->error(), "another process has failed or aborted", nullptr);
+}
+
 }  // namespace
+
+void fail_everyone(World& world, ncclResult_t error, const std::string& why, const Rank* except) {
+  for (const auto& rank : world.ranks) {
+    if (rank == nullptr || rank.get() == except) continue;
+    if (rank->error == ncclSuccess) rank->error = error;
+    rank->last_error = why;
+    let_go(*rank);
+  }
+}
 
 std::unordered_set<const ncclComm*>& communicators() {
   static auto& all = *new std::unordered_set<const ncclComm*>;
@@ -54,9 +77,10 @@ std::unordered_set<const ncclComm*>& communicators() {
 }
 
 ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr<Rank>& rank) {
-  std::shared_ptr<World> world = worlds()[id];
+  std::shared_ptr<World> world = worlds()[id.c_str()];
   if (world == nullptr) {
-    world = worlds()[id] = std::make_shared<World>();
+    world = worlds()[id.c_str()] = std::make_shared<World>();
+    world->id = id.c_str();
     world->ranks.resize(static_cast<std::size_t>(ranks));
   }
   rank->world = world;
@@ -70,14 +94,23 @@ ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr
     why = "Duplicate GPU detected : rank " + std::to_string(rank->rank) + " and rank " + std::to_string(other->rank) +
           " both on CUDA device " + std::to_string(rank->device);
   }
+  if (why.empty()) {
+    ++world->present;
+    world->ranks[place] = rank;
+    if (world->shared != nullptr)
+      why = enter_shared(*world, *rank);
+    else if (maker_of(id) != ::getpid())
+      why = share_world(world, /*make=*/true);
+    if (!why.empty()) world->ranks[place] = nullptr;
+  }
   if (!why.empty()) {
     std::fprintf(stderr, "cuda_sim: nccl: %s\n", why.c_str());
     world->error = rank->error = ncclInvalidUsage;
     rank->last_error = why;
     fail_everyone(*world, ncclInvalidUsage, why, nullptr);
-  } else {
-    world->ranks[place] = rank;
-    if (++world->present == world->ranks.size()) worlds().erase(id);
+    if (world->shared != nullptr) world->shared->fail(ncclInvalidUsage);
+  } else if (world->present == world->ranks.size()) {
+    worlds().erase(id.c_str());
   }
   runtime().changed.notify_all();
   return world_state(*world);
@@ -88,15 +121,20 @@ void leave_world(const Rank& rank) {
   if (static_cast<std::size_t>(rank.rank) >= place.size()) return;
   auto& member = place[static_cast<std::size_t>(rank.rank)];
   if (member.get() == &rank) member = nullptr;
+  // Of other processes nobody knows how many ranks come here.
+  if (rank.world->shared != nullptr && std::ranges::none_of(place, [](const auto& other) { return other != nullptr; }))
+    worlds().erase(rank.world->id);
 }
 
-ncclResult_t world_state(const World& world) {
+ncclResult_t world_state(World& world) {
+  look_at_others(world);
   if (world.error != ncclSuccess) return world.error;
   return world.complete() ? ncclSuccess : ncclInProgress;
 }
 
-ncclResult_t await_world(Lock& lock, const World& world) {
-  while (world_state(world) == ncclInProgress) runtime().changed.wait(lock);
+ncclResult_t await_world(Lock& lock, World& world) {
+  // Nobody tells of what another process does.
+  while (world_state(world) == ncclInProgress) runtime().changed.wait_for(lock, std::chrono::milliseconds(1));
   return world_state(world);
 }
 
@@ -109,7 +147,9 @@ void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op) 
     op->rendezvous->failed = true;
     return;
   }
-  if (call.kind == CallKind::kSend) {
+  if (world.shared != nullptr) {
+    carry_call(rank, call, op);
+  } else if (call.kind == CallKind::kSend) {
     add(world, world.transfers[{rank->rank, call.peer}], rank->sends[call.peer]++, 2, 0, call, op);
   } else if (call.kind == CallKind::kRecv) {
     add(world, world.transfers[{call.peer, rank->rank}], rank->receives[call.peer]++, 2, 1, call, op);
@@ -122,6 +162,8 @@ void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op) 
 void abort_world(const std::shared_ptr<Rank>& by) {
   World& world = *by->world;
   world.aborted = true;
+  if (world.shared != nullptr) world.shared->fail(ncclRemoteError);
+  let_go(*by);
   if (world.error == ncclSuccess && !world.complete()) world.error = ncclRemoteError;
   fail_everyone(world, ncclRemoteError, "rank " + std::to_string(by->rank) + " aborted", by.get());
   for (auto& [number, meeting] : world.collectives) fail_rendezvous(meeting.rendezvous);

@@ -1,6 +1,7 @@
 // Communicators: ranks that find each other by their unique id, and calls that find each other by their order.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "nccl_call.h"
+#include "nccl_shared.h"
 #include "runtime.h"
 
 namespace dptrain::cuda_sim {
@@ -22,14 +24,26 @@ struct Meeting {
 };
 
 struct World {
-  std::vector<std::shared_ptr<Rank>> ranks;  // null: not there yet, or gone
+  std::string id;
+  std::vector<std::shared_ptr<Rank>> ranks;  // null: not there yet, gone, or of another process
+  // Set where other processes have ranks of it, too: then `carry` brings calls there and back.
+  std::shared_ptr<SharedWorld> shared;
   std::size_t present = 0;
   ncclResult_t error = ncclSuccess;
   bool aborted = false;
   // Not complete; by number, transfers by sender and receiver first.
   std::map<std::size_t, Meeting> collectives;
   std::map<std::pair<int, int>, std::map<std::size_t, Meeting>> transfers;
-  bool complete() const { return present == ranks.size(); }
+  bool complete() const { return shared != nullptr ? shared->complete() : present == ranks.size(); }
+};
+
+// A rank's part in a call between processes.
+struct Carried {
+  std::weak_ptr<Op> op;
+  Call call;
+  std::uint64_t number = 0;  // of the rank's calls, from 1
+  bool given = false;
+  std::chrono::steady_clock::time_point begun = {};
 };
 
 struct Rank {
@@ -43,6 +57,7 @@ struct Rank {
   std::size_t collectives = 0;
   std::map<int, std::size_t> sends, receives;  // by peer
   std::vector<std::weak_ptr<Op>> work;
+  std::deque<Carried> carried;  // oldest first
   int ranks() const { return static_cast<int>(world->ranks.size()); }
 };
 
@@ -53,14 +68,24 @@ std::unordered_set<const ncclComm*>& communicators();
 ncclResult_t enter_world(const std::string& id, int ranks, const std::shared_ptr<Rank>& rank);
 // The communicator is gone: world and rank own each other no longer.
 void leave_world(const Rank& rank);
-// ncclInProgress until everyone is there; an error where that will never be.
-ncclResult_t world_state(const World& world);
+// ncclInProgress until everyone is there; an error where that will never be. Looks for ranks of other processes.
+ncclResult_t world_state(World& world);
 // Blocks until it is another than ncclInProgress. Unlocks meanwhile.
-ncclResult_t await_world(Lock& lock, const World& world);
+ncclResult_t await_world(Lock& lock, World& world);
 // Makes `op` this rank's part of the call that is its next.
 void meet(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op);
 // Lets pending calls of every rank end without running; the other ranks learn of it by their async error.
 void abort_world(const std::shared_ptr<Rank>& by);
+// Ranks learn of an error by their async error, and their pending calls end without running.
+void fail_everyone(World& world, ncclResult_t error, const std::string& why, const Rank* except);
+
+// nccl_processes.cc:
+// Enters the ranks of this process into a world of several, whose calls are then carried by a thread. "", or why not.
+std::string share_world(const std::shared_ptr<World>& world, bool make);
+std::string enter_shared(World& world, const Rank& rank);
+void carry_call(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op);
+// Pending calls end without running.
+void let_go(Rank& rank);
 
 }  // namespace dptrain::cuda_sim
 

@@ -44,6 +44,7 @@ struct Op {
   int unmet = 0;  // predecessors that are not done
   Body body;
   std::shared_ptr<Rendezvous> rendezvous;
+  bool held = false;  // until other processes have given their part
   std::chrono::steady_clock::time_point done_at;
 };
 using OpPtr = std::shared_ptr<Op>;

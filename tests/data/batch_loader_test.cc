@@ -236,5 +236,38 @@ TEST(LoadBlock, TakesSamplesInTheDataSetsOrder) {
   expect_refusal(ExitCode::bug, {"samples 7 to 10 of 9"}, [&] { load_block(*dataset, 7, 10, *device); });
 }
 
+/// Notes what is to be read ahead.
+class ReadAhead final : public testing::ForwardedImages {
+ public:
+  using ForwardedImages::ForwardedImages;
+  void read_ahead(int64_t begin, int64_t end) const override { runs.emplace_back(begin, end); }
+  mutable std::vector<std::pair<int64_t, int64_t>> runs;
+};
+
+TEST(BatchLoader, ReadsAheadWhatItsProcessTrainsOn) {
+  const Workers workers(1);
+  const auto runs_of = [&](const std::vector<int>& parts_of_processes, int process) {
+    const auto dataset = std::make_shared<ReadAhead>(images(100));
+    BatchLoaderOptions options = workers.options(10);
+    options.first_part = process;
+    options.split = BatchSplit::even(4);
+    options.parts_of_processes = parts_of_processes;
+    BatchLoader loader(dataset, options);
+    for (int64_t epoch = 1; epoch <= 2; ++epoch) {
+      loader.start_epoch(epoch);
+      while (loader.next()) continue;
+    }
+    return dataset->runs;
+  };
+  using Runs = std::vector<std::pair<int64_t, int64_t>>;
+  // Of ten samples the four parts have two and three in turn.
+  EXPECT_EQ(runs_of({1, 1, 1, 1}, 0), (Runs{{0, 20}}));
+  EXPECT_EQ(runs_of({1, 1, 1, 1}, 1), (Runs{{20, 50}}));
+  EXPECT_EQ(runs_of({1, 1, 1, 1}, 3), (Runs{{70, 100}}));
+  const Runs all = runs_of({}, 1);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_GT(all[0].second - all[0].first, 80) << "drawn from all";
+}
+
 }  // namespace
 }  // namespace dptrain

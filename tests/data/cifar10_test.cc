@@ -8,6 +8,8 @@
 #include "data/dataset_folders.h"
 #include "data/images_of.h"
 #include "data/refusal.h"
+#include "data/settled.h"
+#include "data/stored_file.h"
 #include "support/idx_files.h"
 
 namespace dptrain {
@@ -51,8 +53,15 @@ class Cifar10 : public ::testing::Test {
 };
 
 std::vector<int32_t> labels(const ImageDataset& dataset) {
-  const auto all = dataset.bytes().labels;
-  return {all.begin(), all.end()};
+  std::vector<int32_t> all;
+  for (int64_t i = 0; i < dataset.samples(); ++i) all.push_back(dataset.label(i));
+  return all;
+}
+
+std::vector<uint8_t> pixels(const ImageDataset& dataset) {
+  std::vector<uint8_t> all(static_cast<size_t>(dataset.samples() * dataset.image_shape().elements()));
+  dataset.pixels(0, all);
+  return all;
 }
 
 TEST_F(Cifar10, BatchesFollowOneAnother) {
@@ -81,7 +90,8 @@ TEST_F(Cifar10, GzipStandsInForAMissingPlainFile) {
   std::filesystem::remove(folder_.path() / batch(2));
   folder_.write(batch(2) + ".gz", gzip(records(1, 2)));
   const ImageDatasets mixed = read_cifar10_files(folder_.path(), {});
-  EXPECT_TRUE(std::ranges::equal(mixed.train->bytes().pixels, plain.train->bytes().pixels));
+  EXPECT_EQ(pixels(*mixed.train), pixels(*plain.train));
+  EXPECT_EQ(mixed.train->content_digest(), plain.train->content_digest());
   EXPECT_EQ(labels(*mixed.train), labels(*plain.train));
 }
 
@@ -92,6 +102,23 @@ TEST_F(Cifar10, LimitsTakeTheFirstSamples) {
   // What is left out is checked all the same.
   folder_.write(batch(5), record(10, 0, 0, 0));
   expect_refusal(ExitCode::bad_data, {batch(5)}, [&] { read_cifar10_files(folder_.path(), {.limit = 3}); });
+}
+
+TEST_F(Cifar10, AKeptDigestSparesReadingAFileToCheckIt) {
+  for (int i = 1; i <= 5; ++i) folder_.write(batch(i), records(i - 1, 2) + records(0, 2));
+  const std::filesystem::path last = folder_.path() / batch(5);
+  testing::wait_until_settled(last);
+  const std::string digest = read_cifar10_files(folder_.path(), {}).train->content_digest();
+  const ImageDatasets again = read_cifar10_files(folder_.path(), {});
+  EXPECT_EQ(again.train->content_digest(), digest);
+  EXPECT_EQ(again.train->read_bytes(), 0);
+  EXPECT_EQ(again.train->held_bytes(), 0);
+  EXPECT_EQ(again.train->label(17), 5);
+  EXPECT_EQ(again.train->read_bytes(), StoredFile::kBlockBytes);
+  // Other samples have another digest, and what comes later is checked.
+  EXPECT_NE(read_cifar10_files(folder_.path(), {.limit = 17}).train->content_digest(), digest);
+  folder_.write(batch(5), records(8, 3) + records(0, 1));
+  expect_bad({batch(5) + ": record 2: expected a label from 0 to 9, got 10"});
 }
 
 TEST_F(Cifar10, EachMissingFileIs66) {

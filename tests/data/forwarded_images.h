@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "data/dataset.h"
@@ -17,7 +18,12 @@ class ForwardedImages : public ImageDataset {
   Shape image_shape() const override { return inner_->image_shape(); }
   int64_t classes() const override { return inner_->classes(); }
   int32_t label(int64_t index) const override { return inner_->label(index); }
-  ImageBytes bytes() const override { return inner_->bytes(); }
+  int64_t held_bytes() const override { return inner_->held_bytes(); }
+  int64_t read_bytes() const override { return inner_->read_bytes(); }
+  void read_ahead(int64_t begin, int64_t end) const override { inner_->read_ahead(begin, end); }
+  void pixels(int64_t first, std::span<uint8_t> out) const override { inner_->pixels(first, out); }
+  std::span<const float> table() const override { return inner_->table(); }
+  std::string content_digest() const override { return inner_->content_digest(); }
   void image(int64_t index, std::span<float> out) const override { inner_->image(index, out); }
 
  private:

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <optional>
 
 #include "base/file.h"
 #include "data/refusal.h"
@@ -142,41 +140,6 @@ TEST_F(KeptVocabulary, TwoProcessesAtOnceAreHarmless) {
   }
   only_file();
   EXPECT_EQ(tokenizer().vocabulary_size(), kPieces);
-}
-
-/// Sets an environment variable, or removes it, for as long as it lives.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    set(value);
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-  ~Environment() { set(before_ ? before_->c_str() : nullptr); }
-
- private:
-  void set(const char* value) const { value != nullptr ? ::setenv(name_, value, 1) : ::unsetenv(name_); }
-
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
-TEST(VocabularyFolders, AreThatOfTheTextAndTheUsersCache) {
-  using Folders = std::vector<std::filesystem::path>;
-  const Environment home("HOME", "/home/anna");
-  {
-    const Environment cache("XDG_CACHE_HOME", "/fast/cache");
-    EXPECT_EQ(vocabulary_folders("texts/kjv.txt.gz"), (Folders{"texts", "/fast/cache/dptrain"}));
-  }
-  {
-    const Environment cache("XDG_CACHE_HOME", "not/absolute");
-    EXPECT_EQ(vocabulary_folders("/texts/kjv.txt"), (Folders{"/texts", "/home/anna/.cache/dptrain"}));
-  }
-  const Environment cache("XDG_CACHE_HOME", nullptr);
-  EXPECT_EQ(vocabulary_folders("kjv.txt"), (Folders{".", "/home/anna/.cache/dptrain"}));
-  const Environment homeless("HOME", nullptr);
-  EXPECT_EQ(vocabulary_folders("kjv.txt"), Folders{"."});
 }
 
 }  // namespace

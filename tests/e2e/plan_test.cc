@@ -79,6 +79,33 @@ TEST_F(PlanTest, OfManyHostsTheFirstStandsForAll) {
   EXPECT_GT(slow["time"]["comm_s"], fast["time"]["comm_s"]);
 }
 
+TEST_F(PlanTest, ShowsHowAPipelineWaits) {
+  const Arguments cut = {"--devices", "2xh200", "--set",
+                         "strategy={name: model_parallel, stages: [1, 2], micro_batches: 4}"};
+  const json document = planned(cut);
+  EXPECT_EQ(document["pipeline"]["stages"].size(), 2u);
+  EXPECT_EQ(document["pipeline"]["micro_batches"], 4);
+  // (S - 1) / (M + S - 1) of equal stages.
+  EXPECT_NEAR(document["pipeline"]["equal_stages_bubble"].get<double>(), 1.0 / 5, 1e-9);
+  EXPECT_GT(document["pipeline"]["bubble"].get<double>(), 0);
+  EXPECT_LT(document["pipeline"]["bubble"].get<double>(), 1);
+  const Finished text = run(plan(cut));
+  EXPECT_NE(text.out.find("a pipeline of 2 stages, 4 micro-batches a step, 1f1b"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("send f32, to 1"), std::string::npos) << text.out;
+}
+
+TEST_F(PlanTest, OfAPipelineOverHostsAWholeReplicaIsPlanned) {
+  folder_.write("links.yaml", "hosts: {devices: 1, latency_us: 5, gbps: 100}\n");
+  const Arguments cut = {
+      "--devices", "8xh200",        "--links", "links.yaml",
+      "--set",     "batch_size=64", "--set",   "strategy={name: hybrid, stages: [1, 2], micro_batches: 4}"};
+  const json document = planned(cut);
+  EXPECT_EQ(document["hosts"], 8);
+  EXPECT_EQ(document["ranks"].size(), 2u) << "of four replicas";
+  folder_.write("links.yaml", "hosts: {devices: 2, latency_us: 5, gbps: 100}\n");
+  EXPECT_LT(planned(cut)["time"]["step_s"], document["time"]["step_s"]) << "a replica in one host";
+}
+
 TEST_F(PlanTest, ReadsTheLinksOfTheTree) {
   for (const auto& entry : std::filesystem::directory_iterator(testing::source_file("configs/links"))) {
     SCOPED_TRACE(entry.path().string());
@@ -102,19 +129,20 @@ TEST_F(PlanTest, IsCalibratedByARun) {
 TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--devices", "16xh300"}), 78, {"--devices", "h200", "'16xh300'"});
   expect_refused(plan({"--devices", "0xh200"}), 78, {"--devices", "'0xh200'"});
-  expect_refused(plan({"--devices", "4xcpu", "--set", "strategy={name: model_parallel, stages: [2, 2, 1, 1]}"}), 78,
-                 {"pipelines are not in this version", "model_parallel"});
   expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
-  expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_sync}"}), 78, {"a store on servers"});
+  expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_async}"}), 78, {"all devices take together"});
   expect_refused(
       plan({"--devices", "2048xh200", "--set", "batch_size=2048", "--set", "strategy={name: ddp, compress: two_bit}"}),
       78, {"compress", "at most 1024 devices", "2048"});
-  expect_refused(plan({"--set", "shards=4"}), 78, {"logical shards are not in this version"});
+  expect_refused(plan({"--set", "shards=4", "--set", "threads=2"}), 78, {"shards", "threads=1"});
   expect_refused(plan({"--set", "split=auto"}), 78, {"measures no devices"});
   expect_refused(plan({"--calibrate", "nowhere"}), 66, {"nowhere", "a run directory"});
   expect_refused(plan({"--links", "nowhere.yaml"}), 66, {"nowhere.yaml"});
   folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
   expect_refused(plan({"--links", "links.yaml"}), 78, {"hosts need a number of devices", "16xh200"});
+  expect_refused(plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "batch_size=64", "--set",
+                       "strategy={name: kvstore, type: dist_sync}"}),
+                 78, {"stores on servers of several hosts", "dist_"});
   expect_refused(
       plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),
       78, {"expected inside: none", "data_parallel"});

@@ -298,7 +298,7 @@ TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
 
 TEST_F(CudaStrategies, OnlyGpusThatReadTheDataSetHoldIt) {
   const ImageDatasets data = digits(2000, 10);
-  const auto bytes = static_cast<int64_t>(data.train->bytes().pixels.size());
+  const auto bytes = data.train->samples() * data.train->image_shape().elements();
   const auto held = [&](const char* name, int rank) {
     const auto strategy = make_strategy({.name = name, .list = {kGpu, kGpu}});
     train(*strategy, data, 1, 16, 0.05);

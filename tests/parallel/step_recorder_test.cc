@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ops/add.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
@@ -70,6 +72,25 @@ TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
   recorder.run(0, {}, failing);
   EXPECT_THROW(recorder.run(0, {}, failing), std::runtime_error);
   EXPECT_EQ(ops::add(x, x).values(), (std::vector<float>{2, 4, 6}));
+}
+
+/// A rank goes no further than all can, and each run does the work all the same.
+TEST_P(StepRecording, RanksGoAsFarAsTheLeastOfThem) {
+  const Tensor sum = Tensor::zeros(*device_, {1}), one = Tensor::from(*device_, {1}, std::vector<float>{1});
+  StepRecorder recorder(*device_);
+  std::vector<How> least = {How::done,     How::done, How::recorded, How::recorded,
+                            How::replayed, How::done, How::replayed};
+  std::vector<How> own, told;
+  recorder.agree_by([&](How how) {
+    own.push_back(how);
+    return std::min(how, least[own.size() - 1]);
+  });
+  for (size_t run = 0; run < least.size(); ++run)
+    told.push_back(recorder.run(0, {}, [&](How) { ops::add_into(sum, one); }));
+  EXPECT_EQ(sum.values(), (std::vector<float>{7}));
+  if (!device_->can_record()) least.assign(least.size(), How::done);
+  EXPECT_EQ(told, least);
+  EXPECT_EQ(own.size(), least.size()) << "asked before each";
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, StepRecording, ::testing::ValuesIn(device_rows()), RowName());

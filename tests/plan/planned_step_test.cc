@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <ostream>
@@ -104,7 +105,19 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},
         Row{"lenet_uneven", kLeNet, on(2, "ddp") + "split: [0.7, 0.3]\naccumulate: 2\n"},
         Row{"lenet_ema", kLeNet + "ema: 0.9\n", on(2, "ddp")},
-        Row{"resnet_steps_in_flight_1", kResNet + "steps_in_flight: 1\n", on(2, "ddp")}),
+        Row{"resnet_steps_in_flight_1", kResNet + "steps_in_flight: 1\n", on(2, "ddp")},
+        Row{"lenet_model_parallel", kLeNet, on(2, "{name: model_parallel, stages: [conv1, conv2], micro_batches: 4}")},
+        Row{"resnet_gpipe", kResNet,
+            on(3, "{name: model_parallel, stages: [3, 2, 5], micro_batches: 4, schedule: gpipe}")},
+        Row{"bert_model_parallel", kBert + "clip_norm: 1.0\n",
+            on(2, "{name: model_parallel, stages: [1, 2], micro_batches: 4}") + "accumulate: 2\n"},
+        Row{"lenet_hybrid", kLeNet + "ema: 0.9\n", on(4, "{name: hybrid, stages: [conv1, conv2], micro_batches: 2}")},
+        Row{"resnet_hybrid_sync_statistics", kResNet,
+            on(4, "{name: hybrid, stages: [3, 7], micro_batches: 2}") + "batch_norm: sync\n"},
+        Row{"lenet_kvstore_dist_sync", kLeNet, on(2, "{name: kvstore, type: dist_sync}")},
+        Row{"bert_kvstore_dist_device_sync", kBert, on(3, "{name: kvstore, type: dist_device_sync}")},
+        Row{"lenet_shards", kLeNet, on(2, "ddp") + "shards: 8\n"},
+        Row{"resnet_shards", kResNet, on(2, "data_parallel") + "shards: 4\n"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(PlannedStep, CountsProductsOfAllThreePasses) {
@@ -115,6 +128,38 @@ TEST(PlannedStep, CountsProductsOfAllThreePasses) {
       "batch_size: 32\nlearning_rate: 0.1\nepochs: 1\ndevices: cpu:0\n");
   const plan::PlannedStep plan = planned_of(experiment, experiment.dataset.open());
   EXPECT_EQ(plan.ranks[0].flops(), 2 * 2.0 * 32 * 784 * 10);
+}
+
+TEST(PlannedStep, OfManyReplicasMakesWholePipelines) {
+  const train::Experiment experiment =
+      experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" +
+                          on(4, "{name: hybrid, stages: [conv1, conv2], micro_batches: 2}"));
+  const Datasets data = experiment.dataset.open();
+  const plan::PlannedStep of_two = planned_of(experiment, data);
+  ASSERT_TRUE(of_two.pipeline.has_value());
+  EXPECT_EQ(of_two.pipeline->micro_batches, 2);
+  EXPECT_EQ(of_two.pipeline->stages.size(), 2u);
+  EXPECT_EQ(of_two.pipeline->stages[0], std::vector<std::string>{"conv1"});
+  // What each replica passes on, and what the stages of all add up.
+  for (const plan::PlannedRank& rank : of_two.ranks) {
+    const auto count = [&](CommKind kind) {
+      return std::ranges::count_if(rank.calls, [kind](const LoggedCall& call) { return call.call.kind == kind; });
+    };
+    EXPECT_EQ(count(CommKind::send), 2);
+    EXPECT_EQ(count(CommKind::receive), 2);
+    EXPECT_EQ(count(CommKind::all_reduce), 1);
+  }
+}
+
+TEST(PlannedStep, CutsAPipelineByWhatOperatorsTake) {
+  const train::Experiment experiment = experiment_of_lines(
+      "model: {layers: [flatten, linear: 64, linear: 64, linear: 64, linear: classes]}\n"
+      "dataset: {name: synthetic, shape: [1, 8, 8], samples: 320}\n"
+      "batch_size: 32\nthreads: 1\nlearning_rate: 0.1\nepochs: 1\n" +
+      on(2, "{name: model_parallel, micro_batches: 4}"));
+  const auto pipeline = planned_of(experiment, experiment.dataset.open()).pipeline;
+  ASSERT_TRUE(pipeline.has_value());
+  for (const auto& stage : pipeline->stages) EXPECT_GE(stage.size(), 2u);
 }
 
 TEST(PlannedStep, OfALargeWorldMakesNoMoreThanTheDevicesListed) {

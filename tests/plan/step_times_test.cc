@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/expect_error.h"
 
 namespace dptrain {
@@ -26,7 +28,8 @@ LoggedCall call_of(CommKind kind, int64_t elements, size_t started, size_t await
   return {.call = {.kind = kind, .in = buffer, .out = buffer},
           .ranks = ranks,
           .started_after = started,
-          .awaited_after = awaited};
+          .awaited_after = awaited,
+          .awaited_calls = 1};
 }
 
 /// Ranks that compute these seconds, operator by operator, and make these calls.
@@ -36,6 +39,10 @@ PlannedStep step_of(const std::vector<std::vector<double>>& seconds, const CallL
     PlannedRank rank;
     for (const double each : of_rank) rank.operators.push_back({.name = "linear", .flops = each});
     rank.calls = calls;
+    // Each is waited for once all have been started that are started by then.
+    for (LoggedCall& call : rank.calls)
+      call.awaited_calls = static_cast<size_t>(std::ranges::count_if(
+          calls, [&](const LoggedCall& other) { return other.started_after <= call.awaited_after; }));
     step.ranks.push_back(rank);
   }
   return step;
@@ -90,11 +97,47 @@ TEST(StepTimes, AreScaledByACalibration) {
   EXPECT_DOUBLE_EQ(times.step_s, 14.5);
 }
 
+LoggedCall message_of(CommKind kind, int rank, int other, size_t after) {
+  const CommBuffer buffer{.elements = 4, .dtype = DType::u8};
+  return {.call = {.kind = kind, .in = buffer, .out = buffer, .other = other},
+          .ranks = 2,
+          .rank = rank,
+          .started_after = after,
+          .awaited_after = after,
+          .awaited_calls = 1};
+}
+
+TEST(StepTimes, AReceiverWaitsForTheSenderAndTheLink) {
+  PlannedStep step = step_of({{3, 2}, {1, 4}}, {});
+  step.ranks[0].calls = {message_of(CommKind::send, 0, 1, 1)};
+  step.ranks[1].calls = {message_of(CommKind::receive, 1, 0, 1)};
+  const auto times = times_of(step);
+  // Sent at 3, of 4 bytes; what was computed for a second waits for it.
+  EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, 2 + 1 + 4);
+  EXPECT_DOUBLE_EQ(times.step_s, 3 + 1 + 4 + 4);
+}
+
+TEST(StepTimes, CoresThatExchangeComputeLess) {
+  const DeviceFigures figures = unit_figures();
+  const plan::HostLinks hosts{.link = {.bytes_per_s = 1}, .message_bytes_per_s = 4};
+  CallTimes calls({.world = WorldShape({1, 1}), .devices = {}, .figures = figures, .hosts = hosts});
+  // 8 bytes go each way and keep a core busy for (8 + 8) / 4 s, beside 20 s of computing.
+  LoggedCall call = call_of(CommKind::all_reduce, 8, 1, 2);
+  const auto times =
+      plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .figures = figures, .calls = calls});
+  EXPECT_DOUBLE_EQ(times.step_s, 1 + 20 + 4);
+  // Where all of it is waited for, the core does it while it waits.
+  call.awaited_after = 1;
+  const auto waited =
+      plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .figures = figures, .calls = calls});
+  EXPECT_DOUBLE_EQ(waited.step_s, 1 + 8 + 20);
+}
+
 double seconds_of(const CallTimes::Options& options, const LoggedCall& call) {
   CallTimes times(options);
   const std::vector<const LoggedCall*> ranks(
       static_cast<size_t>(std::min(call.ranks, options.world.ranks_of(0).size())), &call);
-  return times.seconds(ranks);
+  return times.cost(ranks).seconds;
 }
 
 TEST(CallTimes, OverLinksOfTheConfigurationAreWhatTrainingIsHeldTo) {
@@ -117,6 +160,28 @@ TEST(CallTimes, BetweenHostsAreThoseOfTheExchange) {
   f32.call.in.dtype = f32.call.out.dtype = DType::f32;
   EXPECT_NEAR(seconds_of({.world = WorldShape({2, 2, 2, 2}), .devices = {}, .figures = figures, .hosts = hosts}, f32),
               2 * (0.5 + 0.75 * 16), 1e-3);
+}
+
+TEST(CallTimes, OverNcclAreAsFastAsTheSlowestLink) {
+  DeviceFigures figures = unit_figures();
+  figures.inside = {.latency_s = 0.25, .bytes_per_s = 1e6};
+  plan::HostLinks hosts{.devices = 2, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}, .message_s = 100};
+  LoggedCall call = call_of(CommKind::all_reduce, 1'000'000, 0, 0, 8);
+  call.call.in.dtype = call.call.out.dtype = DType::f32;
+  const auto seconds = [&] {
+    return seconds_of(
+        {.world = WorldShape({2, 2, 2, 2}), .devices = {}, .figures = figures, .hosts = hosts, .over_nccl = true},
+        call);
+  };
+  // A ring: 2 * 7 / 8 of the buffer go over each link; two ways through a tree over four hosts, two inside a host.
+  EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4);
+  hosts.link.bytes_per_s = 5e5;
+  EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 8);
+  hosts.link.bytes_per_s = 1e9;
+  EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4) << "as fast as inside a host";
+  // Sums of 16 bits go through host memory, by messages.
+  call.call.in.dtype = call.call.out.dtype = DType::bf16;
+  EXPECT_GT(seconds(), 100);
 }
 
 TEST(CallTimes, OfMoreHostsTakeLonger) {

@@ -81,7 +81,17 @@ TEST_F(JobTest, AProcessThatNeverJoinsEndsTheOthers) {
   const Launched launched =
       Launch({.processes = {act("list", 2), {"/bin/sleep", "100"}}, .folder = folder_.path()}).wait();
   EXPECT_EQ(launched.launcher.exit, 69);
-  expect_sentence(launched.processes[0], 69, {"did not all join within 2 s", "join_timeout"});
+  expect_sentence(launched.processes[0], 69, {"did not all join within 2 s", "DPTRAIN_JOIN_TIMEOUT"});
+}
+
+TEST_F(JobTest, HowLongProcessesWaitToJoinIsSaidByAVariable) {
+  DPTRAIN_NEEDS_MPI();
+  const auto started = [this](const std::string& seconds) {
+    const Command waits = {"/usr/bin/env", "DPTRAIN_JOIN_TIMEOUT=" + seconds, DPTRAIN_BINARY, "--config", "lenet_1cpu"};
+    return Launch({.processes = {waits, {"/bin/sleep", "100"}}, .folder = folder_.path()}).wait();
+  };
+  expect_sentence(started("1").processes[0], 69, {"did not all join within 1 s"});
+  expect_sentence(started("soon").processes[0], 64, {"DPTRAIN_JOIN_TIMEOUT", "'soon'"});
 }
 
 TEST_F(JobTest, TheEndWaitsForAll) {

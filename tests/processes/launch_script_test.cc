@@ -89,8 +89,8 @@ TEST_F(LaunchScriptTest, ASignalReachesAllProcessesAndTheirEndIsReturned) {
   DPTRAIN_NEEDS_MPI();
   write_program(
       "trap 'sleep 0.2; mkdir -p e; [[ $rank != 0 ]] || echo \"{\\\"exit\\\": 143, }\" > e/summary.json; echo saved; "
-      "exit 143' "
-      "TERM\necho begun > begun.$rank\nfor i in {1..600}; do sleep 0.1; done\n");
+      "sleep 0.2; exit 143' "
+      "USR2\necho begun > begun.$rank\nfor i in {1..600}; do sleep 0.1; done\n");
   Process process(launch_script({"-n", "2", "--grace", "2", "--max-restarts", "3", "--", "./program", "--out", "e"}));
   process.wait_until([&] { return !text("begun.0").empty() && !text("begun.1").empty(); });
   process.signal(SIGTERM);

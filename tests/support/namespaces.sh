@@ -6,7 +6,8 @@
 #        tests/support/namespaces.sh delete NAME                  end what runs in them, and remove them
 #        tests/support/namespaces.sh run NAME NUMBER COMMAND ...  run a command on one of them
 #        tests/support/namespaces.sh agent NAME ADDRESS COMMAND   the same as ssh does it, for mpirun and rsync
-#        tests/support/namespaces.sh slow NAME RATE               hold all links to a rate of tc's, such as 1gbit, both ways
+#        tests/support/namespaces.sh slow NAME RATE               hold all links to a rate of tc's, such as 1gbit, both ways;
+#                                                                 free: no longer
 #        tests/support/namespaces.sh link NAME NUMBER up|down     plug the cable of one of them in, or out
 # NAME is dptrain-PID, with the process that they belong to: add also removes those whose process is no more.
 set -euo pipefail
@@ -84,7 +85,11 @@ case $1 in
     (($# == 3)) || fail 64 "slow needs a rate"
     for space in $(of "$name"); do
       [[ $space != *-switch ]] || continue
-      tc -n "$space" qdisc replace dev eth0 root tbf rate "$3" burst 128kb latency 50ms
+      if [[ $3 == free ]]; then
+        tc -n "$space" qdisc delete dev eth0 root 2> /dev/null || true
+      else
+        tc -n "$space" qdisc replace dev eth0 root tbf rate "$3" burst 128kb latency 50ms
+      fi
     done
     ;;
   link)

@@ -73,7 +73,9 @@ class Process {
     pid_ = ::fork();
     if (pid_ < 0) ADD_FAILURE() << "could not fork";
     if (pid_ != 0) return;
-    // In the child nothing but system calls, as other threads may have held the C library's locks.
+    // In the child nothing but system calls, as other threads may have held the C library's locks. Who started the test
+    // in the background has it ignore Ctrl-C, and a shell would never heed it again.
+    ::signal(SIGINT, SIG_DFL);
     redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
     redirect(STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
     redirect(STDERR_FILENO, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC);

@@ -123,7 +123,9 @@ TEST_F(PredictorTest, ClassifiesAsTheEvaluationDoes) {
     Trainer trainer(experiment, data);
     trainer.load_weights(read_safetensors(file), file.string());
     std::string idx = idx_header({0x803, 333, 16, 16});
-    idx.append(test.bytes().pixels.begin(), test.bytes().pixels.end());
+    std::vector<uint8_t> pixels(static_cast<size_t>(test.samples() * test.image_shape().elements()));
+    test.pixels(0, pixels);
+    idx.append(pixels.begin(), pixels.end());
     Predictor predictor(experiment, file);
     int64_t right = 0, index = 0;
     for (const Prediction& prediction : predictions(predictor, idx))

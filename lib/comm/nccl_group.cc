@@ -1,0 +1,157 @@
+#include "comm/nccl_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace dptrain {
+namespace {
+
+/// How long communicators may take to end that have nothing under way.
+constexpr double kFinalize_s = 5;
+
+/// For calls that may go on after they return.
+void expect_begun(ncclResult_t result, const char* call) {
+  if (result != ncclInProgress) NcclGroup::check(result, call);
+}
+
+}  // namespace
+
+ncclUniqueId NcclGroup::make_id() {
+  ncclUniqueId id;
+  check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  return id;
+}
+
+void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
+  {
+    const std::lock_guard lock(mutex_);
+    comms_.resize(devices.size());
+    check(ncclGroupStart(), "ncclGroupStart");
+    for (size_t place = 0; place < devices.size(); ++place) {
+      devices[place]->enter_thread();
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;  // so that no call of ours waits without a deadline
+      expect_begun(ncclCommInitRankConfig(&comms_[place], world.ranks, world.id,
+                                          world.first_rank + static_cast<int>(place), &config),
+                   "ncclCommInitRankConfig");
+    }
+    expect_begun(ncclGroupEnd(), "ncclGroupEnd");
+  }
+  for (int place = 0; place < static_cast<int>(devices.size()); ++place) finish(place, "forming the communicators");
+  if (options_.exchange == nullptr) return;
+  watch_ = std::make_unique<NcclWatch>(
+      devices,
+      NcclWatch::Options{
+          .exchange = *options_.exchange, .first_rank = world.first_rank, .timeout_s = options_.timeout_s},
+      NcclWatch::Hooks{.error_of =
+                           [this](int place) {
+                             const ncclResult_t state = state_of(place);
+                             const bool is_well = state == ncclSuccess || state == ncclInProgress;
+                             return is_well ? std::string() : ncclGetErrorString(state);
+                           },
+                       .abort = [this] { abort("the job has failed", ExitCode::peer_lost); }});
+}
+
+NcclGroup::~NcclGroup() {
+  watch_.reset();
+  // After a failure, which others may not know of yet, they don't come to their end.
+  if (std::uncaught_exceptions() > 0) abort("the training has failed", ExitCode::peer_lost);
+  if (!cause_.empty()) return;
+  finalize();
+}
+
+void NcclGroup::finalize() {
+  for (ncclComm_t comm : comms_)
+    if (comm != nullptr) ncclCommFinalize(comm);
+  const auto deadline = deadline_in(kFinalize_s);
+  for (ncclComm_t comm : comms_) {
+    ncclResult_t state = ncclInProgress;
+    while (comm != nullptr && ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress &&
+           Clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (comm == nullptr) continue;
+    if (state == ncclSuccess)
+      ncclCommDestroy(comm);
+    else
+      ncclCommAbort(comm);
+  }
+}
+
+ncclResult_t NcclGroup::state_of(int place) {
+  const std::lock_guard lock(mutex_);
+  if (!cause_.empty()) return ncclRemoteError;
+  ncclResult_t state = ncclInProgress;
+  check(ncclCommGetAsyncError(comms_[static_cast<size_t>(place)], &state), "ncclCommGetAsyncError");
+  return state;
+}
+
+void NcclGroup::finish(int place, const char* what) {
+  const auto begun = Clock::now();
+  ncclResult_t state = ncclInProgress;
+  while ((state = state_of(place)) == ncclInProgress) {
+    if (options_.exchange != nullptr && options_.exchange->has_failed()) throw_failure();
+    if (seconds_since(begun) > options_.timeout_s)
+      throw Error(ExitCode::peer_lost, fmt::format("NCCL: {} took over {} s", what, options_.timeout_s));
+    std::this_thread::yield();
+  }
+  if (state != ncclSuccess) throw_error(state, what);
+}
+
+void NcclGroup::throw_error(ncclResult_t error, const char* what) {
+  const auto deadline = deadline_in(NcclWatch::kRootCause_s);
+  while (options_.exchange != nullptr && !options_.exchange->has_failed() && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (options_.exchange == nullptr || !options_.exchange->has_failed()) {
+    const std::lock_guard lock(mutex_);
+    if (cause_.empty()) check(error, what);
+  }
+  throw_failure();
+}
+
+void NcclGroup::call(int place, const char* name, const Begin& begin) {
+  bool has_failed = false;
+  ncclResult_t result = ncclSuccess;
+  {
+    const std::lock_guard lock(mutex_);
+    has_failed = !cause_.empty();
+    if (!has_failed) result = begin(comms_[static_cast<size_t>(place)]);
+  }
+  if (has_failed) throw_failure();
+  if (result != ncclSuccess && result != ncclInProgress) throw_error(result, name);
+  finish(place, name);
+}
+
+void NcclGroup::abort(const std::string& cause, ExitCode code) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cause_.empty()) return;
+    cause_ = cause;
+    code_ = code;
+  }
+  // From now on nobody else touches them.
+  for (ncclComm_t comm : comms_)
+    if (comm != nullptr) ncclCommAbort(comm);
+}
+
+void NcclGroup::throw_failure() {
+  // The processes settle what they all fail with; this one may hear of it later than of the abort.
+  if (options_.exchange != nullptr && options_.exchange->has_failed())
+    throw JobError(options_.exchange->settled_failure());
+  const std::lock_guard lock(mutex_);
+  throw Error(code_, cause_);
+}
+
+void NcclGroup::check(ncclResult_t result, const char* call) {
+  if (result != ncclSuccess)
+    throw Error(ExitCode::device,
+                fmt::format("NCCL: {} failed: {} ({})", call, ncclGetErrorString(result), ncclGetLastError(nullptr)));
+}
+
+}  // namespace dptrain

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/exit_code.h"
+#include "comm/nccl_watch.h"
+#include "comm/process_exchange.h"
+#include "device/device.h"
+
+namespace dptrain {
+
+/// The NCCL communicators of ranks of this process, one a device, by their places among these. Other processes may have
+/// ranks of the same world.
+///
+/// NCCL knows no deadline. What it is asked for is begun and looked at until it is made; where the job or the group
+/// fails all of it is aborted, so that no thread waits for a stream any longer.
+class NcclGroup {
+ public:
+  struct Options {
+    double timeout_s = 300;               ///< of every wait for another rank
+    ProcessExchange* exchange = nullptr;  ///< with other processes, where they have ranks of the world
+  };
+  explicit NcclGroup(const Options& options) : options_(options) {}
+  ~NcclGroup();
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  struct World {
+    ncclUniqueId id;
+    int first_rank = 0;  ///< of this process
+    int ranks = 0;       ///< of all
+  };
+  static ncclUniqueId make_id();
+  /// Forms them; all processes that have ranks of the world do. Throws 71 with NCCL's reason, 75 where that takes
+  /// longer than the deadline, the job's failure where it fails meanwhile. Called once.
+  void form(const std::vector<Device*>& devices, const World& world);
+
+  using Begin = std::function<ncclResult_t(ncclComm_t)>;
+  /// Begins a call and waits until it is made: given to the GPU, not done there. Throws as `form` does, and what the
+  /// group was aborted with.
+  void call(int place, const char* name, const Begin& begin);
+  /// Where other processes take part: what `stream` has been given so far is to be done within the deadline.
+  void expect(int place, cudaStream_t stream) {
+    if (watch_) watch_->expect(place, stream);
+  }
+
+  /// Ends what is under way, on all ranks of this process, and what is called later. The first cause stays.
+  void abort(const std::string& cause, ExitCode code);
+
+  static void check(ncclResult_t result, const char* call);
+
+ private:
+  /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
+  ncclResult_t state_of(int place);
+  void finish(int place, const char* what);
+  /// Of NCCL, or what the job has failed of, if the error's root cause is found in time.
+  [[noreturn]] void throw_error(ncclResult_t error, const char* what);
+  void finalize();
+  [[noreturn]] void throw_failure();
+
+  const Options options_;
+  std::mutex mutex_;  ///< held during a call of NCCL, none of which waits
+  std::vector<ncclComm_t> comms_;
+  std::string cause_;  ///< of having been aborted
+  ExitCode code_ = ExitCode::peer_lost;
+  std::unique_ptr<NcclWatch> watch_;
+};
+
+}  // namespace dptrain

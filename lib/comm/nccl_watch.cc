@@ -1,0 +1,87 @@
+#include "comm/nccl_watch.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "device/cuda_check.h"
+
+namespace dptrain {
+namespace {
+
+constexpr auto kPause = std::chrono::milliseconds(50);
+
+}  // namespace
+
+NcclWatch::NcclWatch(const std::vector<Device*>& devices, const Options& options, Hooks hooks)
+    : options_(options), hooks_(std::move(hooks)) {
+  for (Device* device : devices) {
+    device->enter_thread();  // an event belongs to the GPU that records it
+    const int rank = options.first_rank + static_cast<int>(places_.size());
+    places_.emplace_back().name = fmt::format("rank {} ({})", rank, device->name());
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+NcclWatch::~NcclWatch() {
+  ending_ = true;
+  thread_.join();
+}
+
+void NcclWatch::expect(int place, cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cuda_check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) return;
+  const std::lock_guard lock(mutex_);
+  Place& own = places_[static_cast<size_t>(place)];
+  if (own.waits) {
+    own.latest.record(stream);
+    own.has_latest = true;
+  } else {
+    own.earlier.record(stream);
+    own.waits = true;
+    own.since = Clock::now();
+  }
+}
+
+void NcclWatch::run() {
+  bool sees = true;
+  while (!ending_) {
+    if (options_.exchange.has_failed()) return hooks_.abort();
+    try {
+      for (int place = 0; sees && place < static_cast<int>(places_.size()); ++place) look_at(place);
+    } catch (const Error&) {
+      sees = false;  // a device has failed: its rank's own thread says so with its next call
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void NcclWatch::look_at(int place) {
+  const std::string error = hooks_.error_of(place);
+  const std::lock_guard lock(mutex_);
+  Place& own = places_[static_cast<size_t>(place)];
+  if (own.waits && own.earlier.done()) {
+    std::swap(own.earlier, own.latest);
+    own.waits = std::exchange(own.has_latest, false);
+    own.since = Clock::now();
+  }
+  if (error.empty())
+    own.error_since.reset();
+  else if (!own.error_since)
+    own.error_since = Clock::now();
+  if (own.error_since && seconds_since(*own.error_since) > kRootCause_s) {
+    fail(fmt::format("{}: NCCL says: {}", own.name, error));
+  } else if (own.waits && seconds_since(own.since) > options_.timeout_s) {
+    fail(fmt::format("{} waited {:g} s for GPUs of other processes, in what NCCL adds up or copies", own.name,
+                     options_.timeout_s));
+  }
+}
+
+void NcclWatch::fail(const std::string& sentence) {
+  options_.exchange.fail({.code = ExitCode::peer_lost, .sentence = sentence});
+}
+
+}  // namespace dptrain

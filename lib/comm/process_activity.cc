@@ -1,0 +1,60 @@
+#include "comm/process_activity.h"
+
+#include <utility>
+
+namespace dptrain {
+namespace {
+
+/// Waits begin deep within calls that know nothing of the process that they are in.
+thread_local ProcessActivity::Thread* own_place = nullptr;
+
+void enter(ProcessActivity::State state) {
+  if (own_place == nullptr) return;
+  own_place->state = state;
+  ++*own_place->changes;
+}
+
+}  // namespace
+
+ProcessActivity::Thread& ProcessActivity::add(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Thread& thread = threads_.emplace_back();
+  thread.name = name;
+  thread.changes = &changes_;
+  return thread;
+}
+
+ProcessActivity::AtWork ProcessActivity::at_work() {
+  const std::lock_guard lock(mutex_);
+  AtWork found;
+  bool others_wait = false, trainer_works = false;
+  for (const Thread& thread : threads_) {
+    const State state = thread.state;
+    if (thread.name.empty())
+      trainer_works |= state == State::at_work;
+    else if (state == State::at_work)
+      found.ranks.push_back(thread.name);
+    else
+      others_wait |= state == State::waiting;
+  }
+  found.any = !found.ranks.empty() || (trainer_works && !others_wait);
+  return found;
+}
+
+ActivePlace::ActivePlace(ProcessActivity::Thread* place) : before_(std::exchange(own_place, place)) {
+  enter(ProcessActivity::State::at_work);
+}
+
+ActivePlace::~ActivePlace() {
+  enter(ProcessActivity::State::idle);
+  own_place = before_;
+}
+
+WaitForOthers::WaitForOthers() { enter(ProcessActivity::State::waiting); }
+WaitForOthers::~WaitForOthers() { enter(ProcessActivity::State::at_work); }
+
+void note_progress() {
+  if (own_place != nullptr) ++*own_place->changes;
+}
+
+}  // namespace dptrain

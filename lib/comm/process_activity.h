@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dptrain {
+
+/// What those threads of a process are at that its training advances by: that of each rank, and the trainer's. A watch
+/// asks it who has made no progress. One object a process; may be used by any thread.
+class ProcessActivity {
+ public:
+  enum class State : int { idle, at_work, waiting };
+  struct Thread {
+    std::string name;  ///< "rank 3"; "" of the trainer's
+    std::atomic<State> state = State::idle;
+    std::atomic<int64_t>* changes = nullptr;
+  };
+
+  /// The place of another thread. Stays where it is.
+  Thread& add(const std::string& name);
+  /// Grows with every step that a thread makes, into a wait for others and out of it too.
+  int64_t changes() const { return changes_; }
+  struct AtWork {
+    bool any = false;                ///< somebody is, and nobody else is to blame where nothing moves
+    std::vector<std::string> ranks;  ///< those that are; none where only the trainer's thread is
+  };
+  /// Who is at work rather than idle or waiting: ranks, else the trainer's thread where no rank waits for others.
+  AtWork at_work();
+
+ private:
+  std::mutex mutex_;
+  std::deque<Thread> threads_;
+  std::atomic<int64_t> changes_ = 0;
+};
+
+/// While it lives this thread is in that place, in this state.
+class ActivePlace {
+ public:
+  explicit ActivePlace(ProcessActivity::Thread* place);
+  ~ActivePlace();
+  ActivePlace(const ActivePlace&) = delete;
+  ActivePlace& operator=(const ActivePlace&) = delete;
+
+ private:
+  ProcessActivity::Thread* before_;
+};
+
+/// While it lives this thread waits for other ranks. Of a thread that has no place nothing is known.
+class WaitForOthers {
+ public:
+  WaitForOthers();
+  ~WaitForOthers();
+  WaitForOthers(const WaitForOthers&) = delete;
+  WaitForOthers& operator=(const WaitForOthers&) = delete;
+};
+
+/// This thread has done a part of what it is at.
+void note_progress();
+
+}  // namespace dptrain

@@ -1,0 +1,23 @@
+#include "parallel/thread_failure.h"
+
+#include <new>
+
+#include "comm/job_failure.h"
+
+namespace dptrain::parallel {
+
+Error described(const std::string& who, std::exception_ptr failure) {
+  try {
+    std::rethrow_exception(std::move(failure));
+  } catch (const JobError& error) {
+    return error;
+  } catch (const Error& error) {
+    return Error(error.code(), who + ": " + error.what());
+  } catch (const std::bad_alloc&) {
+    return Error(ExitCode::device, who + ": out of host memory; use a smaller batch or model");
+  } catch (const std::exception& error) {
+    return Error(ExitCode::bug, who + ": " + error.what());
+  }
+}
+
+}  // namespace dptrain::parallel

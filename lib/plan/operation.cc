@@ -1,0 +1,45 @@
+#include "plan/operation.h"
+
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace dptrain::plan {
+namespace {
+
+/// Group, whether over host memory, sender and receiver of a message or -1, and the number among those alike.
+using Key = std::tuple<int, bool, int, int, int>;
+
+class Numbered {
+ public:
+  /// Of a rank's next call.
+  Key key_of(const LoggedCall& call) {
+    int from = -1, to = -1;
+    if (call.call.kind == CommKind::send) std::tie(from, to) = std::pair(call.rank, call.call.other);
+    if (call.call.kind == CommKind::receive) std::tie(from, to) = std::pair(call.call.other, call.rank);
+    return {call.group, call.over_host, from, to, ++counts_[{call.group, call.over_host, from, to}]};
+  }
+
+ private:
+  std::map<std::tuple<int, bool, int, int>, int> counts_;
+};
+
+}  // namespace
+
+Operations operations_of(const std::vector<PlannedRank>& ranks) {
+  Operations operations;
+  std::map<Key, size_t> numbers;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    Numbered numbered;
+    std::vector<size_t>& of_rank = operations.of_call.emplace_back();
+    for (size_t c = 0; c < ranks[r].calls.size(); ++c) {
+      const auto [found, is_new] = numbers.try_emplace(numbered.key_of(ranks[r].calls[c]), operations.all.size());
+      if (is_new) operations.all.emplace_back();
+      operations.all[found->second].ends.push_back({.rank = r, .call = c});
+      of_rank.push_back(found->second);
+    }
+  }
+  return operations;
+}
+
+}  // namespace dptrain::plan

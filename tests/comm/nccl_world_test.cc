@@ -1,0 +1,154 @@
+// NCCL's communicators over processes, which threads of this one play, a GPU each.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "comm/communicators.h"
+#include "device/cuda_probe.h"
+#include "device/with_cuda.h"
+#include "support/memory_wires.h"
+#include "tensor/tensor.h"
+
+namespace dptrain {
+namespace {
+
+CommBuffer buffer_of(const Tensor& tensor) {
+  return {.data = tensor.raw(), .elements = tensor.elements(), .dtype = tensor.dtype()};
+}
+
+class NcclWorldTest : public ::testing::Test {
+ protected:
+  struct Rank {
+    int rank;
+    Device& device;
+    Communicator& communicator;
+  };
+  using Work = std::function<void(const Rank&)>;
+
+  void SetUp() override {
+    if (!kWithNccl || cuda_devices().size() < 2)
+      GTEST_SKIP() << "needs NCCL and two GPUs, there are " << cuda_devices().size() << ": " << cuda_absence();
+  }
+
+  /// A rank a process, on `gpus[rank]`; returns what each ended with. `expects_nccl`: what all find that they have.
+  static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work,
+                                   double timeout_s = 60) {
+    const auto wires = MemoryWires::make(static_cast<int>(gpus.size()));
+    std::vector<ExitCode> codes(gpus.size(), ExitCode::ok);
+    std::vector<std::unique_ptr<ProcessExchange>> exchanges;
+    for (const auto& wire : wires) exchanges.push_back(std::make_unique<ProcessExchange>(wire, 0.0005));
+    std::vector<std::thread> processes;
+    for (size_t r = 0; r < gpus.size(); ++r) {
+      processes.emplace_back([&, r] {
+        try {
+          const auto device = open_device({DeviceKind::cuda, gpus[r]}, {.rank = static_cast<int>(r)});
+          device->enter_thread();
+          const RanksOfProcesses world{
+              .exchange = exchanges[r].get(), .processes = {0, 1}, .shape = WorldShape(std::vector<int>{1, 1})};
+          const bool over_nccl = world_has_nccl({device.get()}, world, timeout_s);
+          EXPECT_EQ(over_nccl, expects_nccl);
+          const auto communicators = make_communicators(
+              {device.get()},
+              {.timeout_s = timeout_s, .deterministic = false, .world = world, .world_over_nccl = over_nccl});
+          EXPECT_EQ(communicators.front()->can_be_recorded(), expects_nccl);
+          work({static_cast<int>(r), *device, *communicators.front()});
+        } catch (const Error& error) {
+          codes[r] = error.code();
+        }
+      });
+    }
+    for (std::thread& process : processes) process.join();
+    return codes;
+  }
+};
+
+using Codes = std::vector<ExitCode>;
+
+TEST_F(NcclWorldTest, EveryCallDoesWhatItSays) {
+  const auto codes = run({0, 1}, true, [](const Rank& own) {
+    const auto r = static_cast<float>(own.rank);
+    const auto of_own = [&](const std::vector<float>& values) {
+      const auto count = static_cast<int64_t>(values.size());
+      return Tensor::from(own.device, {count}, values);
+    };
+    const Tensor x = of_own({1 + r, 2, 3}), y = of_own({r, 10 * r}), part = of_own({0}),
+                 all = of_own({0, 0, 0, 0, 0, 0});
+    own.communicator.all_reduce(buffer_of(x));
+    EXPECT_EQ(x.values(), (std::vector<float>{3, 4, 6}));
+    own.communicator.reduce(buffer_of(x), 1);
+    EXPECT_EQ(x.values(), own.rank == 1 ? (std::vector<float>{6, 8, 12}) : (std::vector<float>{3, 4, 6}));
+    own.communicator.broadcast(buffer_of(x), 1);
+    EXPECT_EQ(x.values(), (std::vector<float>{6, 8, 12}));
+    own.communicator.reduce_scatter(buffer_of(y), buffer_of(part));
+    EXPECT_EQ(part.values(), (std::vector<float>{own.rank == 0 ? 1.f : 10.f}));
+    own.communicator.all_gather(buffer_of(x), buffer_of(all));
+    EXPECT_EQ(all.values(), (std::vector<float>{6, 8, 12, 6, 8, 12}));
+    // Through host memory:
+    own.communicator.gather(buffer_of(y), buffer_of(all.window(0, {4}, Layout::plain)), 0);
+    const std::vector<float> unchanged = {6, 8, 12, 6, 8, 12}, gathered = {0, 0, 1, 10, 8, 12};
+    EXPECT_EQ(all.values(), own.rank == 0 ? gathered : unchanged);
+    if (own.rank == 0)
+      own.communicator.send(buffer_of(x), 1);
+    else
+      own.communicator.receive(buffer_of(x), 0);
+    const Tensor half = Tensor::zeros(own.device, {3}, {.dtype = DType::bf16});
+    own.communicator.all_reduce(buffer_of(half));
+    own.communicator.barrier();
+    const CommCounts counts = own.communicator.counts();
+    EXPECT_EQ(counts.collectives, 7);
+  });
+  EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
+}
+
+TEST_F(NcclWorldTest, OneGpuTwiceGoesThroughHostMemory) {
+  const auto codes = run({0, 0}, false, [](const Rank& own) {
+    const Tensor x = Tensor::from(own.device, {1}, std::vector<float>{1});
+    own.communicator.all_reduce(buffer_of(x));
+    EXPECT_EQ(x.values(), (std::vector<float>{2}));
+  });
+  EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
+}
+
+TEST_F(NcclWorldTest, RanksThatDifferEndAll) {
+  const auto codes = run({0, 1}, true, [](const Rank& own) {
+    const Tensor x = Tensor::zeros(own.device, {2 + own.rank});
+    own.communicator.all_reduce(buffer_of(x));
+    own.communicator.barrier();
+  });
+  EXPECT_EQ(codes, (Codes{ExitCode::ranks_disagree, ExitCode::ranks_disagree}));
+}
+
+/// A recorded step has no call that a thread could wait in: the host sees its end, or none.
+TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
+  std::atomic<bool> ended = false;
+  const auto codes = run(
+      {0, 1}, true,
+      [&ended](const Rank& own) {
+        const Tensor x = Tensor::zeros(own.device, {1000});
+        own.communicator.all_reduce(buffer_of(x));
+        own.device.synchronize();
+        const auto recorded = own.device.record([&] { own.communicator.all_reduce(buffer_of(x)); });
+        own.communicator.barrier();
+        if (own.rank == 1) {
+          while (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          return;
+        }
+        const auto begun = Clock::now();
+        recorded->run();
+        own.communicator.count_replay({});
+        own.device.synchronize();
+        EXPECT_GE(seconds_since(begun), 1.5);
+        EXPECT_LT(seconds_since(begun), 30);
+        ended = true;
+        own.communicator.barrier();
+      },
+      /*timeout_s=*/2);
+  EXPECT_EQ(codes[0], ExitCode::peer_lost);
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,58 @@
+#include "parallel/store_server.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "parallel/comm_buffer.h"
+#include "support/expect_error.h"
+
+namespace dptrain::parallel {
+namespace {
+
+using testing::expect_error;
+
+/// Fails in its first step.
+class FailingOptimizer final : public optim::Optimizer {
+ public:
+  FailingOptimizer(const optim::FlatWeights& flat, std::function<void()> fail)
+      : Optimizer(flat), fail_(std::move(fail)) {}
+  void step_range(int64_t, const Tensor&, const optim::OptimizerStep&) override { fail_(); }
+  std::vector<optim::OptimizerState> state() const override { return {}; }
+
+ private:
+  std::function<void()> fail_;
+};
+
+/// A worker's step on a server whose update fails: what the worker and the server end with.
+void expect_failure(const std::function<void()>& fail, ExitCode code, const std::string& sentence) {
+  StoreLinks links = make_store_links(1, 60);
+  StoreServerOptions options{.slices = {{.key = 0, .begin = 0, .end = 16, .server = 0}},
+                             .widths = {{1}},
+                             .optimizer = {.name = "failing", .make = [fail](const optim::FlatWeights& flat) {
+                                             return std::make_unique<FailingOptimizer>(flat, fail);
+                                           }}};
+  StoreServer server(options, std::move(links.servers.front()));
+  Communicator& worker = *links.to_servers.front();
+  std::vector<float> gradients(16), weights(16);
+  StoreCommand step{.kind = StoreCommand::Kind::step, .number = 1, .learning_rate = 0.1};
+  worker.send(command_buffer(step), 1);
+  worker.send(buffer_of(gradients), 1);
+  expect_error(code, {sentence}, [&] { worker.receive(buffer_of(weights), 1); });
+  expect_error(code, {sentence}, [&] { server.wait(); });
+}
+
+TEST(StoreServerTest, WhatEndsItsThreadEndsItsWorkersWithTheSameCodeAndWords) {
+  expect_failure([] { throw std::bad_alloc(); }, ExitCode::device,
+                 "server 0 of the key-value store: out of host memory; use a smaller batch or model");
+  expect_failure([] { throw Error(ExitCode::diverged, "a weight is not finite"); }, ExitCode::diverged,
+                 "server 0 of the key-value store: a weight is not finite");
+  expect_failure([] { throw std::logic_error("no such slice"); }, ExitCode::bug,
+                 "server 0 of the key-value store: no such slice");
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

@@ -1,0 +1,67 @@
+#include "plan/calibration.h"
+
+#include <gtest/gtest.h>
+
+namespace dptrain {
+namespace {
+
+using plan::CallTimes;
+using plan::DeviceFigures;
+using plan::PlannedRank;
+using plan::PlannedStep;
+
+constexpr int64_t kElements = 3'000'000;
+
+DeviceFigures figures() {
+  return {.name = "unit", .fp32_flops = 2, .memory_bytes_per_s = 1e9, .inside = {}, .source = "a test"};
+}
+
+/// Two hosts of a rank each, which compute ten seconds and then add up.
+PlannedStep step_of_two_hosts() {
+  const CommBuffer buffer{.elements = kElements, .dtype = DType::f32};
+  PlannedRank rank;
+  rank.operators = {{.name = "linear", .flops = 10}};
+  rank.calls = {{.call = {.kind = CommKind::all_reduce, .in = buffer, .out = buffer},
+                 .ranks = 2,
+                 .started_after = 1,
+                 .awaited_after = 1,
+                 .awaited_calls = 1}};
+  return {.world_size = 2, .batch_samples = 1, .ranks = {rank, rank}, .store = {}};
+}
+
+CallTimes calls_of(const DeviceFigures& device, const plan::HostLinks& hosts) {
+  return CallTimes({.world = WorldShape({1, 1}), .devices = {}, .figures = device, .hosts = hosts});
+}
+
+TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
+  const DeviceFigures device = figures();
+  const PlannedStep step = step_of_two_hosts();
+  const plan::MeasuredStep measured{.compute_s = 20, .comm_s = 3, .step_s = 24, .devices_of_hosts = {1, 1}};
+  CallTimes calls = calls_of(device, {.devices = 1, .link = {}});
+  const auto calibration = plan::calibrated(measured, {.step = step, .figures = device, .calls = calls});
+  EXPECT_DOUBLE_EQ(calibration.compute_factor, 2);
+  // Sent, received, two read and one written.
+  EXPECT_NEAR(calibration.exchange_bytes_per_s, 5 * 4.0 * kElements / 3, 1);
+
+  CallTimes again = calls_of(device, {.devices = 1, .link = {}});
+  again.set_exchange_rate(calibration.exchange_bytes_per_s);
+  const auto times = plan::step_times({.step = step, .figures = device, .calibration = calibration, .calls = again});
+  EXPECT_NEAR(times.step_s, 24, 1e-9);
+  EXPECT_NEAR(times.ranks[0].exposed_comm_s, 3, 1e-9);
+
+  // Over a link that takes ten seconds what cores do for it goes on meanwhile; adding up follows.
+  CallTimes slow = calls_of(device, {.devices = 1, .link = {.bytes_per_s = 4.0 * kElements / 10}});
+  slow.set_exchange_rate(calibration.exchange_bytes_per_s);
+  const auto slowed = plan::step_times({.step = step, .figures = device, .calibration = calibration, .calls = slow});
+  EXPECT_NEAR(slowed.ranks[0].exposed_comm_s, 10 + 3 * 3.0 / 5, 1e-9);
+}
+
+TEST(Calibration, SeesWhetherCallsOverlap) {
+  PlannedStep step = step_of_two_hosts();
+  EXPECT_FALSE(plan::overlaps(step));
+  step.ranks[1].calls[0].started_after = 0;
+  EXPECT_TRUE(plan::overlaps(step));
+}
+
+}  // namespace
+}  // namespace dptrain

@@ -1,0 +1,120 @@
+// What else a configuration asks for goes with servers of their own as it does without them.
+#include <cmath>
+
+#include "processes/job_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+const Command kParts = {"--set", "epochs=1",
+                        "--set", "dataset.limit=320",
+                        "--set", "dataset.test_limit=200",
+                        "--set", "dataset.partition=by_process"};
+
+class StoreSettingsTest : public JobTrainingTest {
+ protected:
+  json trained(const std::string& name, size_t processes, const std::string& strategy, const Command& more = {}) const {
+    Command settings = kParts;
+    settings.insert(settings.end(), {"--set", "strategy=" + strategy});
+    settings.insert(settings.end(), more.begin(), more.end());
+    const Launched job =
+        launch_processes(std::vector<Command>(processes, training(name, "lenet_ddp_2cpu", 1, settings)));
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run(name));
+  }
+};
+
+TEST_F(StoreSettingsTest, TwoServersClipByTheNormOfAllGradients) {
+  const auto loss = [&](const std::string& name, size_t processes, const std::string& strategy, const Command& more) {
+    return trained(name, processes, strategy, more)["test"]["loss"].get<double>();
+  };
+  const Command clip = {"--set", "clip_norm=0.05"};
+  const std::string servers = "{name: kvstore, type: dist_sync, servers: 2}";
+  const double clipped = loss("stored", 5, servers, clip);
+  // Squares are added by slices, which rounds otherwise.
+  EXPECT_NEAR(clipped, loss("ddp", 2, "ddp", clip), 1e-6);
+  EXPECT_GT(std::abs(clipped - loss("unclipped", 2, "ddp", {})), 1e-3) << "the norm is one that clips";
+}
+
+/// Nobody's gradients are late where there is one worker: either type trains as one device without a store does.
+TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
+  const Command ema = {"--set", "ema=0.9"};
+  Command settings = kParts;
+  settings.insert(settings.end(), {"--set", "strategy=single", "--set", "ema=0.9"});
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 1, settings)).exit, 0);
+  const json one = last_epoch(run("one"));
+  for (const std::string type : {"dist_sync", "dist_async"}) {
+    SCOPED_TRACE(type);
+    const json stored = trained(type, 3, "{name: kvstore, type: " + type + ", servers: 1}", ema);
+    ASSERT_FALSE(stored.is_null());
+    EXPECT_EQ(stored["weights_hash"], one["weights_hash"]);
+    EXPECT_EQ(stored["test"]["loss"], one["test"]["loss"]) << "of the averages";
+    EXPECT_EQ(stored["world_size"], 1);
+    EXPECT_EQ(stored["kvstore"]["bytes"].size(), 1u);
+    if (type == "dist_async") {
+      EXPECT_EQ(stored["staleness"]["max"], 0);
+    }
+  }
+}
+
+/// After an epoch alone the accuracy still differs much from run to run.
+TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateAverages) {
+  const Command settings = {"--set", "epochs=2", "--set", "ema=0.9", "--set", "dataset.limit=2000"};
+  const json averaged = trained("averaged", 2, "{name: kvstore, type: dist_async, max_staleness: 0}", settings);
+  ASSERT_FALSE(averaged.is_null());
+  EXPECT_GT(averaged["test"]["accuracy"], 0.5);
+}
+
+/// From a checkpoint within an epoch: one worker ends in the bits of a training that wasn't interrupted, and several
+/// see each sample of the epoch once.
+TEST_F(StoreSettingsTest, AsynchronousWorkersGoOnWithinAnEpoch) {
+  for (const size_t workers : {1u, 2u}) {
+    SCOPED_TRACE(workers);
+    const std::string name = std::to_string(workers), store = "{name: kvstore, type: dist_async, servers: 1}";
+    Command settings = {"--set", "epochs=2",       "--set", "checkpoint.every_steps=3", "--set", "checkpoint.keep=10",
+                        "--set", "optimizer=adam", "--set", "learning_rate=0.001",      "--set", "ema=0.9"};
+    const json whole = trained("whole" + name, workers + 2, store, settings);
+    ASSERT_FALSE(whole.is_null());
+    settings.insert(settings.end(), {"--resume", (run("whole" + name) / "checkpoints" / "step-000003").string()});
+    ASSERT_TRUE(std::filesystem::exists(settings.back())) << settings.back();
+    const json resumed = trained("resumed" + name, workers + 2, store, settings);
+    ASSERT_FALSE(resumed.is_null());
+    EXPECT_EQ(resumed["step"], whole["step"]);
+    EXPECT_EQ(resumed["train"]["samples"], 320);
+    if (workers == 1) {
+      EXPECT_EQ(resumed["weights_hash"], whole["weights_hash"]);
+    }
+  }
+}
+
+/// Not the weights alone: what the optimizer has, and the averages.
+TEST_F(StoreSettingsTest, AResumedTrainingHasTheOptimizersStateOfOneThatWasNotInterrupted) {
+  struct Row {
+    std::string name;
+    std::string strategy;
+    size_t processes;
+  };
+  for (const Row& row : {Row{"ddp", "ddp", 2}, Row{"sharded", "{name: ddp, shard_optimizer: true}", 2},
+                         Row{"inside", "{name: kvstore, type: dist_sync}", 2},
+                         Row{"servers", "{name: kvstore, type: dist_sync, servers: 2}", 5}}) {
+    SCOPED_TRACE(row.name);
+    const auto optimizer_of = [&](const std::string& name) {
+      return text_of(run(name) / "checkpoints" / "step-000010" / "optimizer.safetensors");
+    };
+    Command settings = {"--set", "epochs=2",
+                        "--set", "optimizer=adamw",
+                        "--set", "learning_rate=0.001",
+                        "--set", "checkpoint.every_steps=3"};
+    trained(row.name + "_whole", row.processes, row.strategy, settings);
+    settings[1] = "epochs=1";
+    trained(row.name, row.processes, row.strategy, settings);
+    settings[1] = "epochs=2";
+    settings.emplace_back("--resume");
+    trained(row.name, row.processes, row.strategy, settings);
+    ASSERT_FALSE(optimizer_of(row.name).empty());
+    EXPECT_TRUE(optimizer_of(row.name) == optimizer_of(row.name + "_whole"));
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,169 @@
+// Processes whose devices are GPUs sum by one NCCL communicator over all of them, and train as one process with these
+// GPUs does. The other way, through host memory, is there where NCCL can't be.
+#include <signal.h>
+
+#include <chrono>
+
+#include "comm/communicators.h"
+#include "device/cuda_probe.h"
+#include "device/with_cuda.h"
+#include "processes/job_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+bool are_simulated(const std::vector<CudaDeviceInfo>& gpus) { return !gpus.empty() && gpus[0].name == "Simulated GPU"; }
+
+/// Trainings on GPUs, of which a simulated machine has as many as are asked for.
+class NcclJobTest : public JobTrainingTest {
+ protected:
+  void SetUp() override {
+    JobTrainingTest::SetUp();
+    needs(2);
+  }
+  void needs(size_t gpus) {
+    if (!kWithNccl) GTEST_SKIP() << "NCCL is not built in";
+    const auto there = cuda_devices();
+    if (!are_simulated(there) && there.size() < gpus)
+      GTEST_SKIP() << "needs " << gpus << " GPUs, there are " << there.size() << ": " << cuda_absence();
+  }
+
+  /// On these devices, "cuda:0-1"; NCCL tells who meets whom.
+  Command on_gpus(const std::string& name, const std::string& devices, const Command& more) const {
+    Command command = {"/usr/bin/env",
+                       "NCCL_DEBUG=INFO",
+                       "DPTRAIN_CUDA_SIM_DEVICES=4",
+                       DPTRAIN_BINARY,
+                       "--config",
+                       "lenet_ddp_2cpu",
+                       "--devices",
+                       devices,
+                       "--out",
+                       run(name).string(),
+                       "--quiet",
+                       "--progress",
+                       "none",
+                       "--set",
+                       "threads="};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  Launched launch_on(const std::vector<std::string>& devices, const Command& more) const {
+    std::vector<Command> processes;
+    for (const std::string& one : devices) processes.push_back(on_gpus("job", one, more));
+    return Launch({.processes = processes,
+                   .folder = folder_.path(),
+                   .on = {},
+                   .flags = {},
+                   .grace_s = 1,
+                   .timeout_s = 240})
+        .wait();
+  }
+  /// Whether a process says that NCCL formed a world of so many ranks.
+  static bool met_by_nccl(const Finished& process, int ranks) {
+    return (process.out + process.err).find("nranks " + std::to_string(ranks) + " ") != std::string::npos;
+  }
+};
+
+struct GpuWay {
+  std::string name;
+  std::vector<std::string> devices;  ///< of each process
+  std::string all;                   ///< the same in one
+  int gpus = 2;
+  Command settings = {};
+  int met = 2;  ///< ranks that meet by NCCL over the processes; 0: none do
+};
+
+void PrintTo(const GpuWay& way, std::ostream* out) { *out << way.name; }
+
+class NcclJobParityTest : public NcclJobTest, public ::testing::WithParamInterface<GpuWay> {};
+
+TEST_P(NcclJobParityTest, EndsAsOneProcessDoes) {
+  const GpuWay& way = GetParam();
+  needs(static_cast<size_t>(way.gpus));
+  if (IsSkipped()) return;
+  Command settings = kLittleData;
+  settings.insert(settings.end(), way.settings.begin(), way.settings.end());
+  const Finished one = alone(on_gpus("one", way.all, settings));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const Launched job = launch_on(way.devices, settings);
+  for (const Finished& process : job.processes) {
+    ASSERT_EQ(process.exit, 0) << process.err;
+    if (way.met > 0)
+      EXPECT_TRUE(met_by_nccl(process, way.met)) << process.out << process.err;
+    else
+      EXPECT_EQ((process.out + process.err).find("nranks"), std::string::npos) << process.out << process.err;
+  }
+  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  ASSERT_FALSE(got.is_null());
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["train"]["loss"], expected["train"]["loss"]);
+  EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+  // Also how many collectives there were: in recorded steps one a bucket.
+  EXPECT_EQ(got["comm"], expected["comm"]);
+}
+
+const Command kSmallBuckets = strategy("{name: ddp, bucket_mb: 0.5, first_bucket_mb: 0.1}");
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, NcclJobParityTest,
+    ::testing::Values(GpuWay{"ddp", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, kSmallBuckets},
+                      GpuWay{"three", {"cuda:0", "cuda:1-2"}, "cuda:0-2", 3, kSmallBuckets, 3},
+                      GpuWay{"accumulate", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "accumulate=2"}},
+                      GpuWay{"shard_optimizer",
+                             {"cuda:0", "cuda:1"},
+                             "cuda:0-1",
+                             2,
+                             {"--set", "strategy={name: ddp, shard_optimizer: true}", "--set", "clip_norm=0.5"}},
+                      GpuWay{"kvstore", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: kvstore, type: device}")},
+                      GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
+                      GpuWay{"deterministic", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "deterministic=true"}, 0},
+                      GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0}),
+    [](const ::testing::TestParamInfo<GpuWay>& way) { return way.param.name; });
+
+TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
+  const auto trained = [this](const std::string& type, const Command& more) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--overwrite", "--set", "dataset.partition=by_process", "--set",
+                                     "strategy={name: kvstore, type: " + type + "}"});
+    settings.insert(settings.end(), more.begin(), more.end());
+    const Launched job = launch_on({"cuda:0-1", "cuda:2-3"}, settings);
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run("job"));
+  };
+  needs(4);
+  if (IsSkipped()) return;
+  // Of two GPUs a sum has one order.
+  const json expected = trained("dist_sync", {"--set", "deterministic=true"}), got = trained("dist_device_sync", {});
+  ASSERT_FALSE(got.is_null());
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+}
+
+TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
+  const Command settings = {"--set", "epochs=",
+                            "--set", "steps=100000",
+                            "--set", "eval_every=0",
+                            "--set", "dataset.limit=320",
+                            "--set", "dataset.test_limit=200",
+                            "--set", "checkpoint={every_epochs: 0, every_steps: 20}"};
+  Launch launch({.processes = {on_gpus("job", "cuda:0", settings), on_gpus("job", "cuda:1", settings)},
+                 .folder = folder_.path(),
+                 .on = {},
+                 .flags = {},
+                 .grace_s = 2,
+                 .timeout_s = 120});
+  // By then steps are recorded ones, of which the host sees nothing but their end.
+  const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
+  launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
+  ::kill(launch.pid(1), SIGKILL);
+  launch.wait_for_ends({0}, 8);
+  const Launched launched = launch.wait();
+  EXPECT_EQ(launched.processes[0].exit, 75) << launched.processes[0].err;
+  EXPECT_TRUE(met_by_nccl(launched.processes[0], 2));
+  EXPECT_NE(launched.processes[0].last_error().find(" has died; it was last heard of in "), std::string::npos)
+      << launched.processes[0].err;
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,158 @@
+// Trainings of several processes that are asked to stop, and those of scripts/launch.sh.
+#include <functional>
+#include <thread>
+
+#include "processes/watched_training.h"
+#include "support/hosts.h"
+
+namespace dptrain::testing {
+namespace {
+
+class StoppedJobTest : public WatchdogTest {
+ protected:
+  /// Whoever is sent the signal, all processes stop after the same step, with a checkpoint, and none is left.
+  void expect_stops(const std::function<void(Launch&)>& send) {
+    Launch launch(job(/*grace_s=*/2, /*steps=*/"1000000"));
+    wait_until_trained(launch.launcher());
+    send(launch);
+    const Launched launched = launch.wait();
+    const json summary = json::parse(text_of(run("run") / "summary.json"));
+    const std::string sentence =
+        fmt::format("dptrain: stopped by SIGTERM after step {}; the weights are in ", summary["steps"].get<int64_t>());
+    for (size_t i = 0; i < 2; ++i) {
+      const Finished& process = launched.processes[i];
+      EXPECT_EQ(process.exit, 143) << process.err;
+      EXPECT_TRUE(process.last_error().starts_with(sentence)) << process.err;
+      EXPECT_NE(::kill(launch.pid(i), 0), 0) << "process " << i << " is still there";
+    }
+    EXPECT_EQ(summary["exit"], 143);
+    EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
+  }
+};
+
+TEST_F(StoppedJobTest, SigtermOfTheLauncher) {
+  expect_stops([](Launch& launch) { launch.launcher().signal(SIGTERM); });
+}
+
+TEST_F(StoppedJobTest, CtrlCOfTheLauncher) {
+  // mpirun ends the job with SIGTERM then.
+  expect_stops([](Launch& launch) { launch.launcher().signal(SIGINT); });
+}
+
+TEST_F(StoppedJobTest, SigtermOfOneProcess) {
+  expect_stops([](Launch& launch) { ::kill(launch.pid(1), SIGTERM); });
+}
+
+TEST_F(StoppedJobTest, SigtermInAnEvaluation) {
+  LaunchOptions options = job(/*grace_s=*/2);
+  for (Command& command : options.processes)
+    for (const char* setting :
+         {"steps=", "epochs=2", "eval_every=1", "dataset.test_limit=10000", "checkpoint={every_epochs: 1}"})
+      command.insert(command.end(), {"--set", setting});
+  Launch launch(options);
+  const auto first = run("run") / "checkpoints" / "step-000005" / "manifest.json";
+  launch.launcher().wait_until([&first] { return std::filesystem::exists(first); });
+  ::kill(launch.pid(1), SIGTERM);
+  const Launched launched = launch.wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 143) << process.err;
+    EXPECT_EQ(process.last_error(), launched.processes[0].last_error());
+  }
+  EXPECT_TRUE(launched.processes[0].last_error().starts_with("dptrain: stopped by SIGTERM after step 5;"))
+      << launched.processes[0].err;
+  EXPECT_EQ(text_of(run("run") / "metrics.jsonl"), "") << "the epoch is not over before it is evaluated";
+}
+
+/// scripts/launch.sh with dptrain itself.
+class LaunchedTrainingTest : public WatchdogTest {
+ protected:
+  ProcessOptions script(const std::string& restarts) const {
+    return script({"-n", "2", "--grace", "1", "--max-restarts", restarts}, {}, "200");
+  }
+  ProcessOptions script(const Command& launch_options, const Command& on, const std::string& steps) const {
+    folder_.write("program", "#!/usr/bin/env bash\necho $$ > \"pid.$OMPI_COMM_WORLD_RANK\"\nexec \"$@\"\n");
+    std::filesystem::permissions(folder_.path() / "program", std::filesystem::perms::owner_all);
+    Command all = on;
+    const auto add = [&all](const Command& more) { all.insert(all.end(), more.begin(), more.end()); };
+    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+    if (!on.empty())
+      add({"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=10.77.0.0/24",
+           "OMPI_MCA_oob_tcp_if_include=10.77.0.0/24"});
+    add({source_file("scripts/launch.sh")});
+    add(launch_options);
+    add({"--", (folder_.path() / "program").string()});
+    add(program("run", 1, steps));
+    return {.command = all, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}};
+  }
+  pid_t pid(size_t process) const { return std::stoi(text_of(folder_.path() / fmt::format("pid.{}", process))); }
+  void kill_process(size_t process) const { ::kill(pid(process), SIGKILL); }
+  /// The script is told to stop: all of it is over soon, however long the grace time is.
+  void expect_stops(Process& process, int signal, int code) const {
+    wait_until_trained(process);
+    const auto begun = Clock::now();
+    process.signal(signal);
+    const Finished finished = process.wait();
+    EXPECT_LT(seconds_since(begun), 2.5 + kSlack_s);
+    EXPECT_EQ(finished.exit, code) << finished.err;
+    const json summary = json::parse(text_of(run("run") / "summary.json"), nullptr, false);
+    ASSERT_TRUE(summary.is_object()) << finished.err;
+    EXPECT_EQ(summary["exit"], code);
+    const std::string sentence = fmt::format("dptrain: stopped by {} after step {}; the weights are in ",
+                                             code == 130 ? "SIGINT" : "SIGTERM", summary["steps"].get<int64_t>());
+    EXPECT_NE(finished.err.find(sentence), std::string::npos) << finished.err;
+    for (const size_t one : {0u, 1u}) EXPECT_FALSE(is_running(pid(one))) << "process " << one << " is still there";
+  }
+};
+
+TEST_F(LaunchedTrainingTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
+  Process process(script({"-n", "2"}, {}, "1000000"));
+  expect_stops(process, SIGINT, 130);
+}
+
+TEST_F(LaunchedTrainingTest, SoDoesSigtermOverTwoHosts) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Process process(script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent()}, hosts.on(1), "1000000"));
+  expect_stops(process, SIGTERM, 143);
+}
+
+/// Of two processes one is stopped, and can't even be asked.
+TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {
+  Process process(script({"-n", "2"}, {}, "1000000"));
+  wait_until_trained(process);
+  ::kill(pid(1), SIGSTOP);
+  process.signal(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  const auto begun = Clock::now();
+  process.signal(SIGINT);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 3 + kSlack_s);
+  EXPECT_EQ(finished.exit, 130) << finished.err;
+  EXPECT_NE(finished.err.find("left at once by a second SIGINT"), std::string::npos) << finished.err;
+  for (const size_t one : {0u, 1u}) EXPECT_FALSE(is_running(pid(one))) << "process " << one << " is still there";
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "summary.json"));
+  EXPECT_NE(hash("run"), "") << "the checkpoint before is whole";
+}
+
+TEST_F(LaunchedTrainingTest, ReturnsWhatIsLeftToSayWhereRank0IsLost) {
+  Process process(script("0"));
+  wait_until_trained(process);
+  kill_process(0);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 75) << finished.err;
+  EXPECT_NE(finished.err.find("lost, resume with: " + source_file("scripts/launch.sh") + " -n 2 "), std::string::npos)
+      << finished.err;
+}
+
+TEST_F(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
+  Process process(script("1"));
+  wait_until_trained(process);
+  kill_process(1);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again, 1 of 1"), std::string::npos) << finished.err;
+  expect_bits_of_one_process();
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,154 @@
+// Trainings with a key-value store on servers of their own, of which a worker, a server or the scheduler is killed or
+// asked to stop: all others end in time, in the same words, and the training goes on where it was.
+#include "processes/watched_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+/// Processes 0 and 1 train, 2 is the scheduler, 3 and those after it are servers.
+struct StoreFault {
+  std::string type;
+  size_t servers = 1;
+  size_t process = 0;  ///< that it happens to
+};
+
+void PrintTo(const StoreFault& fault, std::ostream* out) {
+  *out << fault.type << ", " << fault.servers << ", process " << fault.process;
+}
+
+class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface<StoreFault> {
+ protected:
+  LaunchOptions stored_job() const {
+    LaunchOptions options = job(/*grace_s=*/3);
+    Command command = program("run", 1, "100000");
+    const StoreFault& fault = GetParam();
+    command.insert(command.end(), {"--set", fmt::format("strategy={{name: kvstore, type: {}, servers: {}}}", fault.type,
+                                                        fault.servers)});
+    options.processes = std::vector<Command>(3 + fault.servers, command);
+    return options;
+  }
+  static std::string role(size_t process) {
+    if (process < 2) return fmt::format("rank {}", process);
+    return process == 2 ? "the scheduler" : fmt::format("server {}", process - 3);
+  }
+  /// What a survivor has left, whatever it is.
+  json fault_of(size_t process) const {
+    const std::string name = process == 0  ? "fault.json"
+                             : process < 2 ? fmt::format("fault-{}.json", process)
+                                           : fmt::format("fault-process-{}.json", process);
+    json fault = json::parse(text_of(run("run") / name), nullptr, false);
+    EXPECT_TRUE(fault.is_object()) << name;
+    const json schema = json::parse(text_of(source_file("docs/fault.schema.json")));
+    EXPECT_EQ(JsonSchema(schema).violations(fault), std::vector<std::string>()) << fault;
+    return fault;
+  }
+};
+
+class KilledInStoreTest : public StoreFaultTest {};
+
+TEST_P(KilledInStoreTest, EndsAllOthersInTheSameWordsAndTheTrainingGoesOn) {
+  const size_t killed = GetParam().process;
+  const LaunchOptions options = stored_job();
+  Launch launch(options);
+  wait_until_trained(launch.launcher());
+  const pid_t pid = launch.pid(killed);
+  std::vector<size_t> survivors;
+  for (size_t i = 0; i < options.processes.size(); ++i)
+    if (i != killed) survivors.push_back(i);
+  ::kill(pid, SIGKILL);
+  launch.wait_for_ends(survivors, kDeath_s);
+  const Launched launched = launch.wait();
+  const std::string who =
+      fmt::format("process {} (host {}, pid {}, {}) has died", killed, host_name(), pid, role(killed));
+  json first;
+  for (const size_t survivor : survivors) {
+    const Finished& process = launched.processes[survivor];
+    EXPECT_EQ(process.exit, 75) << process.err;
+    EXPECT_EQ(process.last_error(), launched.processes[survivors[0]].last_error());
+    const json fault = fault_of(survivor);
+    if (!fault.is_object()) continue;
+    EXPECT_EQ(fault["rank"], survivor < 2 ? json(survivor) : json()) << survivor;
+    if (first.is_null()) first = fault;
+    for (const char* key : {"root", "last_checkpoint", "steps_lost", "resume"})
+      EXPECT_EQ(fault[key], first[key]) << key;
+  }
+  ASSERT_TRUE(first.is_object());
+  EXPECT_TRUE(first["root"]["cause"].get<std::string>().starts_with(who)) << first;
+  EXPECT_EQ(first["root"]["rank"], killed < 2 ? json(killed) : json());
+  EXPECT_EQ(first["root"]["pid"], pid);
+  EXPECT_GE(first["root"]["step"], 1) << "as of its last heartbeat";
+  ASSERT_TRUE(first["last_checkpoint"].is_object()) << first;
+  EXPECT_GE(first["last_checkpoint"]["step"], 20);
+
+  Command resumed = {"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "/bin/sh", "-c"};
+  // The rest of it would take long.
+  std::string command = first["resume"];
+  const std::string steps = "steps=100000";
+  const std::string few = fmt::format("steps={}", first["last_checkpoint"]["step"].get<int64_t>() + 10);
+  for (size_t at = command.find(steps); at != std::string::npos; at = command.find(steps, at))
+    command.replace(at, steps.size(), few);
+  resumed.push_back(command);
+  const Finished finished = alone(resumed);
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  for (size_t i = 0; i < options.processes.size(); ++i)
+    EXPECT_FALSE(std::filesystem::exists(run("run") / fmt::format("fault-process-{}.json", i))) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Roles, KilledInStoreTest,
+                         ::testing::Values(StoreFault{"dist_sync", 1, 0}, StoreFault{"dist_sync", 1, 1},
+                                           StoreFault{"dist_sync", 1, 2}, StoreFault{"dist_sync", 2, 3},
+                                           StoreFault{"dist_async", 1, 0}, StoreFault{"dist_async", 2, 4}),
+                         [](const ::testing::TestParamInfo<StoreFault>& fault) {
+                           return fmt::format("{}_{}_servers_process_{}", fault.param.type, fault.param.servers,
+                                              fault.param.process);
+                         });
+
+class StoppedStoreTest : public StoreFaultTest {};
+
+TEST_P(StoppedStoreTest, WhoeverIsSentSigtermAllStopWithACheckpoint) {
+  const LaunchOptions options = stored_job();
+  Launch launch(options);
+  wait_until_trained(launch.launcher());
+  ASSERT_EQ(::kill(launch.pid(GetParam().process), SIGTERM), 0);
+  const Launched launched = launch.wait();
+  const json summary = json::parse(text_of(run("run") / "summary.json"), nullptr, false);
+  ASSERT_TRUE(summary.is_object()) << launched.processes[0].err;
+  EXPECT_EQ(summary["exit"], 143);
+  const std::string sentence =
+      fmt::format("dptrain: stopped by SIGTERM after step {}; the weights are in ", summary["steps"].get<int64_t>());
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 143) << process.err;
+    EXPECT_TRUE(process.last_error().starts_with(sentence)) << process.err;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(run("run")))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("fault")) << entry.path();
+}
+
+INSTANTIATE_TEST_SUITE_P(Roles, StoppedStoreTest,
+                         ::testing::Values(StoreFault{"dist_sync", 1, 1}, StoreFault{"dist_sync", 1, 2},
+                                           StoreFault{"dist_sync", 1, 3}, StoreFault{"dist_async", 1, 2},
+                                           StoreFault{"dist_async", 1, 3}),
+                         [](const ::testing::TestParamInfo<StoreFault>& fault) {
+                           return fmt::format("{}_process_{}", fault.param.type, fault.param.process);
+                         });
+
+/// A worker whose loss isn't finite tells of it in that step, and not at the end of the epoch as of other losses.
+TEST_F(WatchdogTest, AnAsynchronousWorkerThatDivergesEndsAllSoon) {
+  LaunchOptions options = job(/*grace_s=*/2);
+  for (Command& command : options.processes)
+    for (const char* setting : {"strategy={name: kvstore, type: dist_async}", "learning_rate=1e30", "batch_size=2",
+                                "dataset.limit=10000", "checkpoint={every_epochs: 1}"})
+      command.insert(command.end(), {"--set", setting});
+  const Launched launched = Launch(options).wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 79) << process.err;
+    EXPECT_EQ(process.last_error(), launched.processes[0].last_error());
+  }
+  const json fault = json::parse(text_of(run("run") / "fault.json"), nullptr, false);
+  ASSERT_TRUE(fault.is_object());
+  EXPECT_EQ(fault["root"]["kind"], "diverged");
+  EXPECT_LE(fault["root"]["step"], 20);
+}
+
+}  // namespace
+}  // namespace dptrain::testing
