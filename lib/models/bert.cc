@@ -5,19 +5,13 @@
 #include <string>
 #include <utility>
 
-#include "autograd/attention.h"
 #include "autograd/elementwise.h"
 #include "autograd/embedding.h"
-#include "autograd/flatten.h"
-#include "autograd/linear.h"
-#include "base/error.h"
+#include "models/pretraining_head.h"
+#include "models/self_attention.h"
 
 namespace dptrain::models {
 namespace {
-
-constexpr float kEpsilon = 1e-12f;
-constexpr double kDeviation = 0.02;
-const nn::LinearOptions kDense = {.weight = nn::Initializer::normal(kDeviation), .bias = nn::Initializer::constant(0)};
 
 /// The layers of dropout are numbered: 0 the embeddings', then so many of each encoder layer.
 constexpr uint32_t kDropoutsOfLayer = 3;
@@ -27,11 +21,12 @@ class Embeddings final : public nn::Module {
  public:
   explicit Embeddings(const BertOptions& o)
       : words_(add_child<nn::Embedding>("word_embeddings", o.vocabulary, o.hidden,
-                                        nn::Initializer::embedding(kDeviation), kPadding)),
-        places_(
-            add_child<nn::Embedding>("position_embeddings", o.sequence, o.hidden, nn::Initializer::normal(kDeviation))),
-        segments_(add_child<nn::Embedding>("token_type_embeddings", 2, o.hidden, nn::Initializer::normal(kDeviation))),
-        norm_(add_child<nn::LayerNorm>("LayerNorm", o.hidden, kEpsilon)),
+                                        nn::Initializer::embedding(kTextDeviation), kPadding)),
+        places_(add_child<nn::Embedding>("position_embeddings", o.sequence, o.hidden,
+                                         nn::Initializer::normal(kTextDeviation))),
+        segments_(
+            add_child<nn::Embedding>("token_type_embeddings", 2, o.hidden, nn::Initializer::normal(kTextDeviation))),
+        norm_(add_child<nn::LayerNorm>("LayerNorm", o.hidden, kTextEpsilon)),
         dropout_(add_child<nn::Dropout>("dropout", o.dropout, 0)) {}
 
   Parameter& words() { return words_.weight(); }
@@ -58,27 +53,25 @@ class Embeddings final : public nn::Module {
 class EncoderLayer final : public nn::Module {
  public:
   EncoderLayer(const BertOptions& o, uint32_t first_dropout, bool last)
-      : query_(add_child<nn::Linear>("attention.self.query", o.hidden, o.hidden, kDense)),
-        key_(add_child<nn::Linear>("attention.self.key", o.hidden, o.hidden, kDense)),
-        value_(add_child<nn::Linear>("attention.self.value", o.hidden, o.hidden, kDense)),
-        mixed_(add_child<nn::Linear>("attention.output.dense", o.hidden, o.hidden, kDense)),
-        attention_norm_(add_child<nn::LayerNorm>("attention.output.LayerNorm", o.hidden, kEpsilon)),
-        inner_(add_child<nn::Linear>("intermediate.dense", o.hidden, 4 * o.hidden, kDense)),
-        output_(add_child<nn::Linear>("output.dense", 4 * o.hidden, o.hidden, kDense)),
-        output_norm_(add_child<nn::LayerNorm>("output.LayerNorm", o.hidden, kEpsilon)),
+      : attention_(add_child<SelfAttention>(
+            "attention",
+            SelfAttentionOptions{.width = o.hidden,
+                                 .heads = o.heads,
+                                 .dropout = o.dropout,
+                                 .dropout_layer = first_dropout,
+                                 .linear = text_linear()},
+            SelfAttentionNames{
+                .query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"})),
+        attention_norm_(add_child<nn::LayerNorm>("attention.output.LayerNorm", o.hidden, kTextEpsilon)),
+        inner_(add_child<nn::Linear>("intermediate.dense", o.hidden, 4 * o.hidden, text_linear())),
+        output_(add_child<nn::Linear>("output.dense", 4 * o.hidden, o.hidden, text_linear())),
+        output_norm_(add_child<nn::LayerNorm>("output.LayerNorm", o.hidden, kTextEpsilon)),
         attention_dropout_(add_child<nn::Dropout>("attention.output.dropout", o.dropout, first_dropout + 1)),
         output_dropout_(add_child<nn::Dropout>("output.dropout", o.dropout, first_dropout + 2)),
-        heads_(o.heads),
-        dropout_(o.dropout),
-        first_dropout_(first_dropout),
         last_(last) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    const Variable attended = autograd::attention({.query = query_.forward(x, context),
-                                                   .key = key_.forward(x, context),
-                                                   .value = value_.forward(x, context),
-                                                   .lengths = context.text.lengths},
-                                                  attention_options(context));
+    const Variable attended = attention_.attend(x, context);
     const Tensor rows = last_ ? context.text.read : Tensor();
     if (!rows.defined()) return after_attention(attended, x, rows, context);
     return after_attention(autograd::rows_of(attended, rows), autograd::rows_of(x, rows), rows, context);
@@ -92,103 +85,25 @@ class EncoderLayer final : public nn::Module {
       return rows.defined() ? dropout.forward_rows(z, rows, context) : dropout.forward(z, context);
     };
     const Variable y =
-        attention_norm_.forward(dropped(attention_dropout_, mixed_.forward(attended, context)), x, context);
+        attention_norm_.forward(dropped(attention_dropout_, attention_.project(attended, context)), x, context);
     const Variable inner = autograd::gelu(inner_.forward(y, context));
     return output_norm_.forward(dropped(output_dropout_, output_.forward(inner, context)), y, context);
   }
 
-  ops::AttentionOptions attention_options(const nn::ForwardContext& context) const {
-    if (!context.training || dropout_ == 0.f) return {.heads = heads_};
-    return {
-        .heads = heads_,
-        .dropout = dropout_,
-        .key = {
-            .seed = context.seed, .layer = first_dropout_, .epoch = context.epoch, .sample_ids = context.sample_ids}};
-  }
-
-  nn::Linear& query_;
-  nn::Linear& key_;
-  nn::Linear& value_;
-  nn::Linear& mixed_;
+  SelfAttention& attention_;
   nn::LayerNorm& attention_norm_;
   nn::Linear& inner_;
   nn::Linear& output_;
   nn::LayerNorm& output_norm_;
   nn::Dropout& attention_dropout_;
   nn::Dropout& output_dropout_;
-  int64_t heads_;
-  float dropout_;
-  uint32_t first_dropout_;
   bool last_;
 };
-
-/// The logits of a token, by the word embeddings: [M, E] -> [M, vocabulary].
-class TokenPredictions final : public nn::Module {
- public:
-  TokenPredictions(const BertOptions& o, Parameter& words)
-      : words_(words),
-        bias_(add_parameter("bias", {o.vocabulary}, nn::Initializer::constant(0))),
-        transform_(add_child<nn::Linear>("transform.dense", o.hidden, o.hidden, kDense)),
-        norm_(add_child<nn::LayerNorm>("transform.LayerNorm", o.hidden, kEpsilon)) {
-    add_tied("decoder.weight", words_);
-    add_tied("decoder.bias", bias_);
-  }
-
-  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    const Variable transformed = norm_.forward(autograd::gelu(transform_.forward(x, context)), context);
-    return autograd::linear(transformed, context.tape.use(words_), context.tape.use(bias_));
-  }
-
- private:
-  Parameter& words_;
-  Parameter& bias_;
-  nn::Linear& transform_;
-  nn::LayerNorm& norm_;
-};
-
-/// What is learned before any task: masked tokens, and whether the second sentence follows the first.
-class PretrainingHead final : public nn::Head {
- public:
-  PretrainingHead(const BertOptions& o, Parameter& words)
-      : pooler_(add_child<nn::Linear>("bert.pooler.dense", o.hidden, o.hidden, kDense)),
-        predictions_(add_child<TokenPredictions>("cls.predictions", o, words)),
-        next_sentence_(add_child<nn::Linear>("cls.seq_relationship", o.hidden, 2, kDense)) {}
-
-  std::vector<Variable> outputs(const Variable& x, const nn::ForwardContext& context) override {
-    const nn::TextInputs& text = context.text;
-    const int64_t samples = text.firsts.elements();
-    if (!text.read.defined()) return logits(autograd::rows_of(x, text.firsts), autograd::flatten_rows(x), context);
-    return logits(autograd::samples_of(x, 0, samples), autograd::samples_of(x, samples, text.read.elements()), context);
-  }
-
- private:
-  std::vector<Variable> logits(const Variable& firsts, const Variable& predicted, const nn::ForwardContext& context) {
-    const Variable pooled = autograd::tanh(pooler_.forward(firsts, context));
-    return {predictions_.forward(predicted, context), next_sentence_.forward(pooled, context)};
-  }
-
-  nn::Linear& pooler_;
-  TokenPredictions& predictions_;
-  nn::Linear& next_sentence_;
-};
-
-void require_fitting_text(const BertOptions& options, const ModelInput& input) {
-  const auto refuse = [&](std::string expected, std::string got, std::string advice) {
-    throw Error(ExitCode::config, Mistake{input.where, std::move(expected), std::move(got), std::move(advice)});
-  };
-  if (!input.text) refuse("needs a data set of text", "images", "write dataset: text, or dataset: synthetic");
-  if (input.text->vocabulary != options.vocabulary)
-    refuse(fmt::format("needs a text of {} tokens", options.vocabulary), fmt::format("{}", input.text->vocabulary),
-           "give model and data set the same vocabulary");
-  if (input.text->sequence > options.sequence)
-    refuse(fmt::format("takes at most {} tokens a sample", options.sequence), fmt::format("{}", input.text->sequence),
-           "give the model a larger seq, or the data set a smaller sequence");
-}
 
 }  // namespace
 
 std::unique_ptr<nn::Model> build_bert(const BertOptions& options, const ModelInput& input) {
-  require_fitting_text(options, input);
+  require_text(input.where, {.vocabulary = options.vocabulary, .sequence = options.sequence}, input.text);
   auto model = std::make_unique<nn::Model>();
   auto embeddings = std::make_unique<Embeddings>(options);
   Parameter& words = embeddings->words();
@@ -197,7 +112,9 @@ std::unique_ptr<nn::Model> build_bert(const BertOptions& options, const ModelInp
     model->add_stage(std::make_unique<EncoderLayer>(options, 1 + kDropoutsOfLayer * static_cast<uint32_t>(layer),
                                                     layer + 1 == options.layers),
                      fmt::format("bert.encoder.layer.{}.", layer));
-  model->set_head(std::make_unique<PretrainingHead>(options, words));
+  model->set_head(make_pretraining_head(
+      words,
+      {.pooler = "bert.pooler.dense", .predictions = "cls.predictions", .next_sentence = "cls.seq_relationship"}));
   return model;
 }
 

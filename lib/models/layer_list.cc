@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "models/text_layers.h"
+
 namespace dptrain::models {
 namespace {
 
@@ -49,6 +51,15 @@ LayerSpec read_layer(ConfigReader& options, const LayerKind& kind, LayerCounts& 
   return layer;
 }
 
+LayerSpec read_embedding(ConfigReader& options, LayerCounts& counts) {
+  LayerSpec embedding{.where = options.where()};
+  TextEmbedding read = read_text_embedding(options);
+  embedding.build = std::move(read.build);
+  embedding.text = read.text;
+  embedding.name = read_name(options, "embedding", counts);
+  return embedding;
+}
+
 LayerSpec read_residual(ConfigReader& options, LayerCounts& counts) {
   LayerSpec residual{.form = LayerSpec::Form::residual, .where = options.where()};
   residual.name = read_name(options, "residual", counts);
@@ -79,6 +90,8 @@ std::vector<LayerSpec> read_list(ConfigReader& config, std::string_view key, Lay
     choices.push_back({kind.name, kind.help,
                        [&](ConfigReader& options) { layers.push_back(read_layer(options, kind, counts)); },
                        kind.shorthand});
+  choices.push_back({"embedding", "tokens as vectors, at the beginning of a net of text",
+                     [&](ConfigReader& options) { layers.push_back(read_embedding(options, counts)); }, "features"});
   choices.push_back({"residual", "layers(x) + shortcut(x)",
                      [&](ConfigReader& options) { layers.push_back(read_residual(options, counts)); }, "layers"});
   choices.push_back({"repeat", "the same layers several times, each with weights of its own",
@@ -134,7 +147,9 @@ class NameCheck {
 std::vector<LayerSpec> read_layers(ConfigReader& model) {
   LayerCounts counts;
   std::vector<LayerSpec> layers =
-      read_list(model, "layers", counts, {.definition = "layers", .help = "the net, from the image to the classes"});
+      read_list(model, "layers", counts,
+                {.definition = "layers",
+                 .help = "the net, from the image to the classes, or from the tokens to a pretraining_head"});
   if (model.describing()) return layers;
   if (const double count = count_of(layers); count > kMostLayers)
     model.mistake("layers", fmt::format("expected at most {} layers, repeats written out", kMostLayers),
@@ -142,6 +157,10 @@ std::vector<LayerSpec> read_layers(ConfigReader& model) {
   else
     NameCheck(model).check(layers, "");
   return layers;
+}
+
+std::optional<TextSizes> text_of(const std::vector<LayerSpec>& layers) {
+  return layers.empty() ? std::nullopt : layers.front().text;
 }
 
 std::vector<PlacedLayer> written_out(const std::vector<LayerSpec>& layers) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/layer_initializer.h"
+#include "models/text_layers.h"
 #include "nn/stateless_layers.h"
 
 namespace dptrain::models {
@@ -22,13 +23,19 @@ constexpr double kMostEpsilon = 1e30;
 /// A maximum's place in its window is a byte on a GPU.
 constexpr int64_t kLargestPoolOnGpu = 16;
 
-[[noreturn]] void refuse(const LayerSite& site, const std::string& expected, const std::string& advice) {
-  throw Error(ExitCode::config, Mistake{site.where, expected, batch_text(site.input), advice});
-}
+bool is_text(const Shape& sample) { return sample.rank() == 2; }
+
+int64_t width_of(const Shape& sample) { return sample.dimensions().back(); }
 
 void require_images(const LayerSite& site) {
-  if (site.input.rank() != 3)
-    refuse(site, "needs images [N, C, H, W]", "move it before the flatten, global_avg_pool or linear above it");
+  if (site.input.rank() == 3) return;
+  refuse(site, "needs images [N, C, H, W]",
+         is_text(site.input) ? "leave it out of a net of text"
+                             : "move it before the flatten, global_avg_pool or linear above it");
+}
+
+void require_features(const LayerSite& site) {
+  if (site.input.rank() == 3) refuse(site, "needs features [N, F]", "put flatten or global_avg_pool before it");
 }
 
 /// Windows that slide over an image.
@@ -37,10 +44,6 @@ struct Window {
   int64_t stride = 1;
   int64_t padding = 0;
 };
-
-void require_features(const LayerSite& site) {
-  if (site.input.rank() != 1) refuse(site, "needs features [N, F]", "put flatten or global_avg_pool before it");
-}
 
 int64_t read_kernel(ConfigReader& options) {
   return options.integer("kernel", std::nullopt,
@@ -96,9 +99,13 @@ BuildLayer read_linear(ConfigReader& options) {
   const auto weight = read_layer_initializer(options);
   return [=](const LayerSite& site) -> BuiltLayer {
     require_features(site);
+    if (is_classes && is_text(site.input))
+      refuse(site, "features: classes needs a data set of images", "write a number");
     const int64_t out = is_classes ? site.classes : features;
-    return {std::make_unique<nn::Linear>(site.input[0], out, nn::LinearOptions{.relu = site.relu, .weight = weight}),
-            {out}};
+    const Shape output = is_text(site.input) ? Shape{site.input[0], out} : Shape{out};
+    return {
+        std::make_unique<nn::Linear>(width_of(site.input), out, nn::LinearOptions{.relu = site.relu, .weight = weight}),
+        output};
   };
 }
 
@@ -114,7 +121,7 @@ BuildLayer read_layer_norm(ConfigReader& options) {
       options.number("eps", 1e-5, {.min = kLeastEpsilon, .max = kMostEpsilon, .help = "added to the variance"});
   return [=](const LayerSite& site) -> BuiltLayer {
     require_features(site);
-    return {std::make_unique<nn::LayerNorm>(site.input[0], static_cast<float>(epsilon)), site.input};
+    return {std::make_unique<nn::LayerNorm>(width_of(site.input), static_cast<float>(epsilon)), site.input};
   };
 }
 
@@ -153,7 +160,10 @@ BuildLayer read_global_avg_pool(ConfigReader&) {
 }
 
 BuildLayer read_flatten(ConfigReader&) {
-  return [](const LayerSite& site) -> BuiltLayer { return {std::make_unique<nn::Flatten>(), {site.input.elements()}}; };
+  return [](const LayerSite& site) -> BuiltLayer {
+    if (is_text(site.input)) require_images(site);
+    return {std::make_unique<nn::Flatten>(), {site.input.elements()}};
+  };
 }
 
 BuildLayer read_dropout(ConfigReader& options) {
@@ -161,15 +171,15 @@ BuildLayer read_dropout(ConfigReader& options) {
   const double probability =
       options.number("probability", std::nullopt, {.min = 0, .max = 0.999, .help = "that a value is zeroed"});
   return [=](const LayerSite& site) -> BuiltLayer {
-    return {std::make_unique<nn::Dropout>(static_cast<float>(probability), site.dropouts++), site.input};
+    return {std::make_unique<nn::Dropout>(static_cast<float>(probability), site.net.dropouts++), site.input};
   };
 }
 
-constexpr std::array<LayerKind, 12> kLayers = {{
+constexpr std::array<LayerKind, 14> kLayers = {{
     {"conv", "conv", "channels", "a convolution", LayerPass::with_relu, read_conv},
     {"linear", "fc", "features", "every output from every input", LayerPass::with_relu, read_linear},
     {"batch_norm", "bn", "", "each channel normalized over the batch", LayerPass::with_sum_and_relu, read_batch_norm},
-    {"layer_norm", "ln", "", "each sample's features normalized", LayerPass::alone, read_layer_norm},
+    {"layer_norm", "ln", "", "the features of each sample or token normalized", LayerPass::alone, read_layer_norm},
     {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<nn::Relu>},
     {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::alone, read_activation<nn::Gelu>},
     {"tanh", "tanh", "", "the hyperbolic tangent", LayerPass::alone, read_activation<nn::Tanh>},
@@ -178,11 +188,18 @@ constexpr std::array<LayerKind, 12> kLayers = {{
     {"global_avg_pool", "global_avg_pool", "", "the mean of each channel", LayerPass::alone, read_global_avg_pool},
     {"flatten", "flatten", "", "an image as one row of features", LayerPass::alone, read_flatten},
     {"dropout", "dropout", "probability", "zeroes values while training", LayerPass::alone, read_dropout},
+    {"attention", "attention", "heads", "each token from all of its sample", LayerPass::alone, read_attention},
+    {"pretraining_head", "head", "", "masked tokens and the next sentence, at the end of a net of text",
+     LayerPass::alone, read_pretraining_head},
 }};
 
 }  // namespace
 
 std::span<const LayerKind> layer_kinds() { return kLayers; }
+
+void refuse(const LayerSite& site, const std::string& expected, const std::string& advice) {
+  throw Error(ExitCode::config, Mistake{site.where, expected, batch_text(site.input), advice});
+}
 
 std::string batch_text(const Shape& sample) { return fmt::format("[N, {}]", fmt::join(sample.dimensions(), ", ")); }
 

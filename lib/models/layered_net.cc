@@ -25,6 +25,7 @@ struct Part {
 struct Chain {
   std::vector<Part> parts = {};
   Shape output;
+  std::unique_ptr<nn::Head> head = {};
   bool ends_in_norm = false;  ///< the last part is a batch norm that can add a residual before its ReLU
 };
 
@@ -96,7 +97,7 @@ std::string where(const PlacedLayer& layer, const std::string& prefix) {
 /// How the two sides of a residual become of one shape, whose layers make `output` of `input`.
 std::string shortcut_advice(const Shape& input, const Shape& output) {
   if (input.rank() != output.rank()) return "put what changes the dimensions before or behind it";
-  if (input.rank() == 1) return fmt::format("write shortcut: [linear: {}]", output[0]);
+  if (input.rank() != 3) return fmt::format("write shortcut: [linear: {}]", output.dimensions().back());
   const int64_t stride = (input[1] + output[1] - 1) / output[1];
   const auto reaches = [&](int dimension) { return (input[dimension] - 1) / stride + 1 == output[dimension]; };
   if (!reaches(1) || !reaches(2)) return "keep the image's size in its layers, with padding: 1 for kernel: 3";
@@ -112,6 +113,7 @@ bool halves_size(const Shape& input, const Shape& output) {
 
 /// What keeps a padded shortcut from being added to `output`; nothing where it can be.
 std::optional<std::string> padded_advice(const Shape& input, const Shape& output) {
+  if (input.rank() == 2) return "leave out shortcut: padded";
   if (input.rank() != 3) return "move it before the flatten, global_avg_pool or linear above it";
   if (output.rank() != 3) return "put what changes the dimensions before or behind it";
   if (!keeps_size(input, output) && !halves_size(input, output))
@@ -122,7 +124,7 @@ std::optional<std::string> padded_advice(const Shape& input, const Shape& output
 
 class NetBuilder {
  public:
-  NetBuilder(const nn::LayerOptions& options, int64_t classes) : options_(options), classes_(classes) {}
+  NetBuilder(const nn::LayerOptions& options, const ModelInput& input) : options_(options), input_(input) {}
 
   /// Builds `layers` for samples of shape `input`. `prefix` leads to them in names; `relu_behind_sum` says that the
   /// chain is the inside of a residual whose sum a ReLU follows.
@@ -140,12 +142,17 @@ class NetBuilder {
                              ? residual(layer, prefix, chain.output, relu)
                              : layer.spec->build({.options = options_,
                                                   .where = where(layer, prefix),
+                                                  .name = prefix + layer.name,
                                                   .input = chain.output,
-                                                  .classes = classes_,
+                                                  .is_first = layer.spec == &layers.front() && prefix.empty(),
+                                                  .is_last = is_last && prefix.empty(),
+                                                  .classes = input_.classes,
+                                                  .text = input_.text,
                                                   .relu = relu,
-                                                  .dropouts = dropouts_});
+                                                  .net = net_});
       require_size(layer, prefix, built.output);
-      chain.parts.push_back({layer.name, std::move(built.module)});
+      if (built.module != nullptr) chain.parts.push_back({layer.name, std::move(built.module)});
+      chain.head = std::move(built.head);
       chain.output = built.output;
       if (relu_follows) ++i;
     }
@@ -195,26 +202,37 @@ class NetBuilder {
   }
 
   const nn::LayerOptions& options_;
-  int64_t classes_;
-  uint32_t dropouts_ = 0;
+  const ModelInput& input_;
+  NetSoFar net_;
 };
+
+/// The last layer makes what the loss is computed of.
+void require_end(const std::vector<LayerSpec>& layers, const Chain& chain, const ModelInput& input) {
+  if (chain.head != nullptr || (!input.text && chain.output == Shape{input.classes})) return;
+  Mistake mistake;
+  mistake.where = where(written_out(layers).back(), "");
+  mistake.got = batch_text(chain.output);
+  if (input.text) {
+    mistake.expected = "the last layer of a net of text must be pretraining_head";
+    mistake.advice = "end with pretraining_head";
+  } else {
+    mistake.expected =
+        fmt::format("the last layer must make {}, a value for each class of the data set", batch_text({input.classes}));
+    mistake.advice = chain.output.rank() == 1 ? "end with linear: classes" : "end with flatten and linear: classes";
+  }
+  throw Error(ExitCode::config, mistake);
+}
 
 }  // namespace
 
 std::unique_ptr<nn::Model> build_layered_net(const std::vector<LayerSpec>& layers, const nn::LayerOptions& options,
                                              const ModelInput& input) {
-  Chain chain = NetBuilder(options, input.classes).chain(layers, "", input.image);
-  if (chain.output != Shape{input.classes}) {
-    const bool is_image = chain.output.rank() != 1;
-    throw Error(ExitCode::config,
-                Mistake{.where = where(written_out(layers).back(), ""),
-                        .expected = fmt::format("the last layer must make {}, a value for each class of the data set",
-                                                batch_text({input.classes})),
-                        .got = batch_text(chain.output),
-                        .advice = is_image ? "end with flatten and linear: classes" : "end with linear: classes"});
-  }
+  if (!text_of(layers)) require_images(input);
+  Chain chain = NetBuilder(options, input).chain(layers, "", input.text ? Shape{input.text->sequence} : input.image);
+  require_end(layers, chain, input);
   auto model = std::make_unique<nn::Model>();
   for (Part& part : chain.parts) model->add_stage(std::move(part.module), part.name + ".");
+  if (chain.head != nullptr) model->set_head(std::move(chain.head));
   return model;
 }
 

@@ -17,11 +17,11 @@ namespace dptrain::models {
 namespace {
 
 ModelSpec read_layered_net(ConfigReader& options) {
+  const std::vector<LayerSpec> layers = read_layers(options);
   return {.name = "layers",
-          .build = [layers = read_layers(options)](const nn::LayerOptions& layer_options, const ModelInput& input) {
-            require_images(input);
-            return build_layered_net(layers, layer_options, input);
-          }};
+          .build = [layers](const nn::LayerOptions& layer_options,
+                            const ModelInput& input) { return build_layered_net(layers, layer_options, input); },
+          .text = text_of(layers)};
 }
 
 std::unique_ptr<nn::Model> build_default_pyramidnet(const nn::LayerOptions& layer_options, const ModelInput& input) {
@@ -72,10 +72,25 @@ std::vector<int64_t> ModelInput::output_widths() const {
 
 void require_images(const ModelInput& input) {
   if (!input.text) return;
-  throw Error(ExitCode::config, Mistake{.where = input.where,
-                                        .expected = "needs a data set of images",
-                                        .got = "text",
-                                        .advice = "choose another data set, or model: bert"});
+  throw Error(
+      ExitCode::config,
+      Mistake{.where = input.where,
+              .expected = "needs a data set of images",
+              .got = "text",
+              .advice = "choose another data set, model: bert, or a list of layers that begins with embedding"});
+}
+
+void require_text(const std::string& where, const TextSizes& sizes, const std::optional<TextSizes>& text) {
+  const auto refuse = [&](std::string expected, std::string got, std::string advice) {
+    throw Error(ExitCode::config, Mistake{where, std::move(expected), std::move(got), std::move(advice)});
+  };
+  if (!text) refuse("needs a data set of text", "images", "write dataset: text, or dataset: synthetic");
+  if (text->vocabulary != sizes.vocabulary)
+    refuse(fmt::format("needs a text of {} tokens", sizes.vocabulary), fmt::format("{}", text->vocabulary),
+           "give model and data set the same vocabulary");
+  if (text->sequence > sizes.sequence)
+    refuse(fmt::format("takes at most {} tokens a sample", sizes.sequence), fmt::format("{}", text->sequence),
+           "give the model a larger seq, or the data set a smaller sequence");
 }
 
 ModelSpec read_model(ConfigReader& config) {

@@ -34,6 +34,10 @@ struct ModelInput {
 /// Throws 78 where the data set isn't one of images.
 void require_images(const ModelInput& input);
 
+/// Throws 78, beginning with `where`, unless `text`, what the data set has, is one of the vocabulary of `sizes` and of
+/// at most so many tokens a sample.
+void require_text(const std::string& where, const TextSizes& sizes, const std::optional<TextSizes>& text);
+
 /// Makes one replica, not yet placed. Throws 78 where the model can't take such an input.
 using BuildModel = std::function<std::unique_ptr<nn::Model>(const nn::LayerOptions&, const ModelInput&)>;
 

@@ -42,6 +42,8 @@ Arguments smaller(const train::Experiment& experiment) {
     overrides = {"model.vocab=60", "model.hidden=32", "model.layers=2", "model.heads=2", "model.seq=24"};
   if (experiment.model.name == "pyramidnet") overrides = {"model.alpha=12", "model.depth=3", "model.blocks=1"};
   if (data == "text") overrides.emplace_back("dataset.files=small.txt");
+  if (data == "text" && experiment.model.name == "layers")
+    overrides.insert(overrides.end(), {"dataset.vocabulary=60", "dataset.sequence=24"});
   if (data == "fashion_mnist")
     overrides.insert(overrides.end(), {"dataset.name=synthetic", "dataset.shape=[1, 16, 16]"});
   if (data == "cifar10") overrides.insert(overrides.end(), {"dataset.name=synthetic", "dataset.shape=[3, 32, 32]"});
