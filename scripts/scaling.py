@@ -268,6 +268,10 @@ def main():
             command.add_argument("--assert", dest="asserts", action="store_true", help="exit with 1 beyond 15 %%")
             command.add_argument("-o", dest="output", metavar="FILE.json", help="also write the rows there")
     arguments = parser.parse_args()
+    if arguments.command == "check" and arguments.rounds < 1:
+        parser.error("argument --rounds: expected 1 or more")
+    if arguments.command == "check" and arguments.hosts and arguments.workers == [1]:
+        parser.error("argument --workers: with --hosts expected 2 or more, a host each")
     if arguments.command == "check" and not arguments.workers:
         arguments.workers = [2, 4] if arguments.hosts else [1, 2, 4, 8]
     dptrain = Dptrain(arguments.build)

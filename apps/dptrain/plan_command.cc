@@ -172,6 +172,8 @@ PlannedExperiment read_run(const std::string& run, const plan::MeasuredStep& mea
              "train it in one process, or on several hosts");
     return planned;
   }
+  if (!measured.on_cpus)
+    refuse(run, "expected a run of several hosts on CPU workers", "GPUs", "calibrate by a run on one host");
   planned.figures = plan::find_device("cpu");
   planned.devices_of_hosts = measured.devices_of_hosts;
   planned.experiment = read_for(flags.load(), flags, job_of({.of_hosts = measured.devices_of_hosts}));

@@ -33,6 +33,7 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
       if (step.devices_of_hosts.empty() || device.at("host") != host) step.devices_of_hosts.push_back(0);
       host = device.at("host");
       ++step.devices_of_hosts.back();
+      step.on_cpus = step.on_cpus && device.at("device").get<std::string>().starts_with("cpu");
     }
     return step;
   } catch (const nlohmann::json::exception& damage) {

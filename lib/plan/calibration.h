@@ -14,6 +14,7 @@ struct MeasuredStep {
   double comm_s = 0;     ///< waited for; the mean over the devices
   double step_s = 0;
   std::vector<int> devices_of_hosts = {};  ///< how many of its ranks each host had
+  bool on_cpus = true;                     ///< all its ranks
 };
 
 /// Reads metrics.jsonl of a run directory. Throws 66 where it isn't there, 65 where it has no epoch or isn't a run's.

@@ -14,9 +14,10 @@ namespace {
 struct Event {
   size_t calls = 0;  ///< that the rank has started before
   bool starts = false;
-  size_t call = 0;
   size_t operators = 0;  ///< that it has computed before
+  size_t call = 0;
 
+  /// Of two waits between the same starts the one with fewer operators before it comes first, whichever call is older.
   auto operator<=>(const Event&) const = default;
 };
 
@@ -24,9 +25,9 @@ struct Event {
 std::vector<Event> events_of(const CallLog& calls) {
   std::vector<Event> events;
   for (size_t k = 0; k < calls.size(); ++k) {
-    events.push_back({.calls = k, .starts = true, .call = k, .operators = calls[k].started_after});
+    events.push_back({.calls = k, .starts = true, .operators = calls[k].started_after, .call = k});
     events.push_back(
-        {.calls = calls[k].awaited_calls, .starts = false, .call = k, .operators = calls[k].awaited_after});
+        {.calls = calls[k].awaited_calls, .starts = false, .operators = calls[k].awaited_after, .call = k});
   }
   std::ranges::sort(events);
   return events;
@@ -50,6 +51,7 @@ class Player {
   /// When as many operators are done, with what its core has to do beside them.
   double time_at(size_t operators) const { return now_ + lasts(operators) + std::min(owed_, lasts(operators)); }
   double compute_to(size_t operators) {
+    DPTRAIN_CHECK(operators >= done_, "{} operators after {}", operators, done_);
     const double computing = lasts(operators), beside = std::min(owed_, computing);
     now_ += computing + beside;
     computed_ += computing + beside;

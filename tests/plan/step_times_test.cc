@@ -117,6 +117,21 @@ TEST(StepTimes, AReceiverWaitsForTheSenderAndTheLink) {
   EXPECT_DOUBLE_EQ(times.step_s, 3 + 1 + 4 + 4);
 }
 
+/// A stage sends gradients back and takes the next ones in; it waits for an older message behind a younger one.
+TEST(StepTimes, WaitsComeInTheOrderOfWhatIsComputedBetween) {
+  PlannedStep step = step_of({{3, 2, 1}, {1, 4, 2}}, {});
+  LoggedCall sent = message_of(CommKind::send, 0, 1, 1), received = message_of(CommKind::receive, 0, 1, 1);
+  sent.awaited_after = 2;
+  received.awaited_after = 1;
+  sent.awaited_calls = received.awaited_calls = 2;
+  step.ranks[0].calls = {sent, received};
+  step.ranks[1].calls = {message_of(CommKind::send, 1, 0, 1), message_of(CommKind::receive, 1, 0, 1)};
+  step.ranks[1].calls[1].awaited_calls = 2;
+  const auto times = times_of(step);
+  EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 6);
+  EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 7);
+}
+
 TEST(StepTimes, CoresThatExchangeComputeLess) {
   const DeviceFigures figures = unit_figures();
   const plan::HostLinks hosts{.link = {.bytes_per_s = 1}, .message_bytes_per_s = 4};
