@@ -24,11 +24,11 @@
 namespace dptrain::app {
 namespace {
 
-/// How long processes wait for each other to end, and for a rank that is late.
+/// How long processes wait for each other to end.
 constexpr double kFinish_s = 60;
-constexpr double kRank_s = 300;
-/// How long those that serve wait for the others to begin: what is lost meanwhile the watch finds.
-constexpr double kPreparation_s = 7 * 24 * 3600;
+/// How long they wait for each other before the training, and between steps. Nobody knows how long data take to be
+/// read, or a checkpoint to be written; who is lost meanwhile, or hangs in a step, the watch finds.
+constexpr double kWatched_s = 7 * 24 * 3600;
 /// How long writing fault.json may take.
 constexpr double kWrite_s = 2;
 /// How long the launcher has to show the last line.
@@ -93,7 +93,7 @@ JobSession::JobSession(train::StopSignal& stop) {
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
   exchange_->complete_failures_by([this](JobFailure failure) { return report_->completed(std::move(failure)); });
   watch(stop);
-  group_ = std::make_unique<ProcessGroup>(*exchange_, kRank_s);
+  group_ = std::make_unique<ProcessGroup>(*exchange_, kWatched_s);
 }
 
 void JobSession::watch(train::StopSignal& stop) {
@@ -143,13 +143,13 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
         parallel::make_store_links(*exchange_, roles_, experiment.wait_timeout_s()));
   if (static_cast<int>(roles_.workers.size()) < processes()) {
     group_.reset();
-    everyone_ = std::make_unique<ProcessGroup>(*exchange_, kPreparation_s);
+    everyone_ = std::make_unique<ProcessGroup>(*exchange_, kWatched_s);
     if (!is_worker()) {
       progress().trains = false;
       exchange_->next_group();
       return;
     }
-    group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kRank_s);
+    group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kWatched_s);
   }
   agree_on("devices compute on", computes_on(experiment.devices));
   train::ConfigJob job = config_job();

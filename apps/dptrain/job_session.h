@@ -90,10 +90,10 @@ class JobSession {
   /// ", server 0", ", the scheduler" of a process that is this alone; "" of others.
   std::string role_of(int process);
   void watch(train::StopSignal& stop);
-  /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
   /// What begin_training says on the main process, in the others that serve.
   void hear_of_training();
   std::vector<std::optional<int>> first_ranks();
+  /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
   [[noreturn]] void leave_with(const JobFailure& failure, const std::vector<std::string>& before = {});
 
   std::unique_ptr<Job> job_;  ///< none where the process was started alone

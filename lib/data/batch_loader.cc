@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "device/cpu_device.h"
 
 namespace dptrain {
 
@@ -132,14 +133,18 @@ class BatchLoader::Worker {
   /// which is faster than one by one. False where the caller no longer wants the epoch.
   bool read_ahead(const std::vector<int64_t>& order, uint64_t generation) {
     if (std::exchange(has_read_ahead_, true)) return true;
+    const auto* images = dynamic_cast<const ImageDataset*>(dataset_.get());
+    if (images == nullptr) return true;
     constexpr int64_t kStep = 4096;
     const auto [begin, end] = own_run(order);
+    // What is larger than the memory wouldn't be there any more when it is asked for.
+    if ((end - begin) * images->image_shape().elements() > host_memory_bytes() / 2) return true;
     for (int64_t first = begin; first < end; first += kStep) {
       {
         const std::lock_guard lock(mutex_);
         if (abandoned(generation)) return false;
       }
-      dataset_->read_ahead(first, std::min(first + kStep, end));
+      images->read_ahead(first, std::min(first + kStep, end));
     }
     return true;
   }
@@ -155,7 +160,7 @@ class BatchLoader::Worker {
         const int64_t samples = first + (m + 1) * batch / options_.micro_batches - micro;
         for (size_t device = 0; device < options_.devices.size(); ++device) {
           const Device* reads = options_.devices[device];
-          if (reads == nullptr || reads->kind() != DeviceKind::cpu) continue;
+          if (reads == nullptr || reads->kind() != DeviceKind::cpu || !reads->computes()) continue;
           const auto [from, to] = split_.range(options_.first_part + static_cast<int>(device), samples);
           for (int64_t at = micro + from; at < micro + to; ++at) {
             begin = std::min(begin, order[as_size(at)]);

@@ -22,9 +22,6 @@ class Dataset {
   virtual int64_t held_bytes() const = 0;
   /// Of its samples that this process has read so far, or made; what it has read twice counts once.
   virtual int64_t read_bytes() const = 0;
-  /// Reads samples `begin` to `end` - 1 once, in order, where they lie in files alone, so that they are in the memory
-  /// of the operating system once they are asked for in any order. Does nothing of others.
-  virtual void read_ahead(int64_t begin, int64_t end) const = 0;
 };
 
 /// Labelled images, bytes that a table turns into numbers. They are in memory, or in files that are read as images are
@@ -40,6 +37,9 @@ class ImageDataset : public Dataset {
   virtual int32_t label(int64_t index) const = 0;
   /// Copies the bytes of image `first` and those after it, as many as `out` has room for: [n, C, H, W].
   virtual void pixels(int64_t first, std::span<uint8_t> out) const = 0;
+  /// Reads samples `begin` to `end` - 1 once, in order, where they lie in files alone, so that they are in the memory
+  /// of the operating system once they are asked for in any order. Does nothing of others.
+  virtual void read_ahead(int64_t begin, int64_t end) const = 0;
   /// [C, 256]: the normalized values of all bytes, by channel; valid as long as the data set.
   virtual std::span<const float> table() const = 0;
   /// SHA-256 of all bytes and labels, as hex digits. Reads them all, unless it was kept (see kept_digest.h).

@@ -39,7 +39,6 @@ class SentencePairs final : public TextDataset {
   /// Tokens of all lines, which both parts share, and where lines begin.
   int64_t held_bytes() const override;
   int64_t read_bytes() const override { return held_bytes(); }
-  void read_ahead(int64_t, int64_t) const override {}
   int64_t sequence() const override { return options_.sequence; }
   int64_t vocabulary_size() const override { return lines_->vocabulary_size; }
   std::string vocabulary_digest() const override { return lines_->vocabulary_digest; }

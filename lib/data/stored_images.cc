@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "device/cpu_device.h"
 
 namespace dptrain {
 
@@ -59,8 +58,6 @@ void StoredImages::pixels(int64_t first, std::span<uint8_t> out) const {
 }
 
 void StoredImages::read_ahead(int64_t begin, int64_t end) const {
-  // What is larger than the memory wouldn't be there any more when it is asked for.
-  if ((end - begin) * image_shape().elements() > host_memory_bytes() / 2) return;
   while (begin < end) {
     const Place place = place_of(begin);
     const int64_t images = std::min(end - begin, place.run.images - place.image);

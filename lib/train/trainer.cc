@@ -189,8 +189,10 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
   };
   while (!experiment_.steps || position_.step < *experiment_.steps) {
     const auto asked = Clock::now();
-    observer.on_phase(JobPhase::loading, position_.step);
+    // The first batch waits for what is read of all samples, for however long that takes.
+    observer.on_phase(has_begun_ ? JobPhase::loading : JobPhase::start, position_.step);
     std::shared_ptr<const Batch> batch = next_batch();
+    has_begun_ = true;
     position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;

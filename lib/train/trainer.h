@@ -123,6 +123,7 @@ class Trainer {
   std::string config_hash_;
   std::unique_ptr<parallel::Strategy> strategy_;
   std::unique_ptr<BatchLoader> loader_;
+  bool has_begun_ = false;  ///< it has given a batch
   std::optional<optim::Schedule> schedule_;
   TrainingPosition position_;
   std::vector<int64_t> split_;  ///< the weights by which batches are shared out, where they were measured
