@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "autograd/elementwise.h"
@@ -223,6 +224,21 @@ void require_end(const std::vector<LayerSpec>& layers, const Chain& chain, const
   throw Error(ExitCode::config, mistake);
 }
 
+/// Notes what the parameters of a piece of the net are called. A layer's own parts have names, too, and a layer's name
+/// may have dots, so that two parameters may share one though no two layers do.
+void require_new_names(nn::Component& piece, const std::string& prefix, const ModelInput& input,
+                       std::set<std::string>& names) {
+  const auto note = [&](const std::string& name) {
+    if (!names.insert(name).second)
+      throw Error(ExitCode::config, Mistake{.where = input.where,
+                                            .expected = "expected a name of its own for each parameter",
+                                            .got = fmt::format("two called {}", name),
+                                            .advice = "write another name: in one of their layers"});
+  };
+  piece.visit_parameters([&](const std::string& name, Parameter&, const nn::Initializer&) { note(name); }, prefix);
+  piece.visit_tied([&](const std::string& name, Parameter&) { note(name); }, prefix);
+}
+
 }  // namespace
 
 std::unique_ptr<nn::Model> build_layered_net(const std::vector<LayerSpec>& layers, const nn::LayerOptions& options,
@@ -231,7 +247,11 @@ std::unique_ptr<nn::Model> build_layered_net(const std::vector<LayerSpec>& layer
   Chain chain = NetBuilder(options, input).chain(layers, "", input.text ? Shape{input.text->sequence} : input.image);
   require_end(layers, chain, input);
   auto model = std::make_unique<nn::Model>();
-  for (Part& part : chain.parts) model->add_stage(std::move(part.module), part.name + ".");
+  std::set<std::string> names;
+  for (Part& part : chain.parts) {
+    require_new_names(*part.module, part.name + ".", input, names);
+    model->add_stage(std::move(part.module), part.name + ".");
+  }
   if (chain.head != nullptr) model->set_head(std::move(chain.head));
   return model;
 }

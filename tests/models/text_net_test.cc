@@ -249,6 +249,15 @@ TEST_F(TextMistakes, WhatALayerCannotTake) {
                  "leave out shortcut: padded");
 }
 
+/// Names with dots may meet what a layer calls its own parts.
+TEST_F(TextMistakes, ParametersOfOneName) {
+  expect_refused(
+      "[embedding: 32, attention: {heads: 4, name: layer.0}, linear: {features: 32, name: layer.0.output}, "
+      "pretraining_head]",
+      "expected a name of its own for each parameter, got two called layer.0.output.weight; write another name: in one "
+      "of their layers");
+}
+
 TEST_F(TextMistakes, AnEmbeddingThatDoesntStandFirst) {
   expect_refused("[flatten, embedding: 32]",
                  "a.yaml:1:19: layers[1].embedding (embedding1): takes tokens [N, S], as the first layer of the list, "
