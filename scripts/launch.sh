@@ -146,6 +146,8 @@ stops=0
 stopped_by=0
 pass_on() {
   local name=$1
+  # A terminal that closes says so to all, and maybe twice: that is no impatience.
+  [[ $name != HUP ]] || ((stops == 0)) || return 0
   stops=$((stops + 1))
   ((stops > 1)) || stopped_by=$2
   echo "$stops" > "$scratch/stops"
@@ -175,15 +177,17 @@ run() {
   done
   child=
   is_mpirun=false
-  [[ -z $watcher ]] || { kill "$watcher" && wait "$watcher"; } 2> /dev/null || true
+  [[ -z $watcher ]] || { kill -KILL "$watcher" && wait "$watcher"; } 2> /dev/null || true
   return "$status"
 }
 
 for name in "${names[@]}"; do
   [[ -n $sync_folder ]] || break
-  run rsync --archive --compress --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" ||
-    fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
+  copied=true
+  run rsync --archive --compress --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" || copied=false
   ((stops == 0)) || exit "$stopped_by"
+  [[ $copied == true ]] ||
+    fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
 done
 
 # Binding would leave a process that drives several devices one core. Processes beyond the cores are the user's wish.
@@ -263,6 +267,8 @@ leave_mpirun() {
 # first one has, mpirun waits the grace time for the others. Long after a failure it hangs.
 watch_over() {
   local stops=0 rounds=0 term_at='' end=''
+  # A signal to the whole group of the script leaves this one at work.
+  trap '' HUP INT TERM
   while kill -0 "$1" 2> /dev/null; do
     read -r stops < "$scratch/stops"
     if ((stops > 1)); then
@@ -312,6 +318,7 @@ for ((restart = 0; ; ++restart)); do
   : > "$scratch/start"
   echo "$stops" > "$scratch/stops"
   status=0
+  ((stops == 0)) || exit "$stopped_by"
   server_contexts
   run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
   ((stops < 2)) || exit "$stopped_by"

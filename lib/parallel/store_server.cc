@@ -80,6 +80,7 @@ void StoreServer::fail(const Error& failure) {
   }
   changed_.notify_all();
   for (const Worker& worker : workers_) worker.link->abort(failure.what(), failure.code());
+  if (links_.among_servers) links_.among_servers->abort(failure.what(), failure.code());
 }
 
 bool StoreServer::serve_command(Worker& worker) {

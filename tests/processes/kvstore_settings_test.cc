@@ -58,7 +58,7 @@ TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
 }
 
 /// After an epoch alone the accuracy still differs much from run to run.
-TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateAverages) {
+TEST_F(StoreSettingsTest, AsynchronousWorkersLearnWithAverages) {
   const Command settings = {"--set", "epochs=2", "--set", "ema=0.9", "--set", "dataset.limit=2000"};
   const json averaged = trained("averaged", 2, "{name: kvstore, type: dist_async, max_staleness: 0}", settings);
   ASSERT_FALSE(averaged.is_null());
