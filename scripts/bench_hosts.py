@@ -117,10 +117,20 @@ def pytorch(a, name, model):
     return dict(steps_per_s=round(result["samples_per_s"] / case["batch"], 2), version=result["peer"])
 
 
+def patiently(call):
+    """What a call returns that may fail twice: PyTorch's processes sometimes abort when they end."""
+    for _ in range(2):
+        try:
+            return call()
+        except RuntimeError as reason:
+            print(f"bench_hosts: again, as {reason}", file=sys.stderr)
+    return call()
+
+
 def contestants(a, name, model):
     calls = {way: (lambda strategy=strategy: dptrain(a, name, model, strategy)) for way, strategy in OURS.items()}
     if pathlib.Path(f"{a.environments}/torch/bin/python").exists():
-        calls[PEER] = lambda: pytorch(a, name, model)
+        calls[PEER] = lambda: patiently(lambda: pytorch(a, name, model))
     return calls
 
 
