@@ -240,7 +240,8 @@ void JobWatchdog::guard() {
     {
       const std::lock_guard lock(mutex_);
       if (ending_ && wire_left_) return;
-      forgive(looked_at);
+      // Only what this thread has slept through: MPI may hold the other one while a rank hangs.
+      moved_at_ += forgive(looked_at);
       looked_at = Clock::now();
       if (const int doubts = hooks_.doubts() + (stop_signal() != 0 ? 1 : 0); doubts != std::exchange(doubts_, doubts))
         doubtful_since_ = looked_at;
@@ -265,13 +266,13 @@ void JobWatchdog::look_for_ends() {
 }
 
 /// What this process has slept through, stopped or without a core, it can't hold against others.
-void JobWatchdog::forgive(Clock::time_point looked_at) {
+Clock::duration JobWatchdog::forgive(Clock::time_point looked_at) {
   const auto now = Clock::now();
   const auto away = now - looked_at;
-  if (away < std::chrono::duration<double>(kAway_s)) return;
+  if (away < std::chrono::duration<double>(kAway_s)) return {};
   for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + away);
   if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + away);
-  moved_at_ = std::min(now, moved_at_ + away);
+  return away;
 }
 
 JobFailure JobWatchdog::failure_of(const Peer& peer, const std::string& what) const {
@@ -333,7 +334,8 @@ std::optional<JobFailure> JobWatchdog::find_stuck() {
   const double still_s = seconds_between(moved_at_, now), limit_s = progress_.timeout_s;
   if (limit_s <= 0 || still_s < limit_s) return std::nullopt;
   const ProcessActivity::AtWork at_work = exchange_.activity().at_work();
-  if (!at_work.any) return std::nullopt;
+  // Somebody has moved meanwhile: who is at work now may just have been let go.
+  if (!at_work.any || exchange_.activity().changes() != changes) return std::nullopt;
   const std::string ranks = at_work.ranks.empty() ? "" : fmt::format("{} of ", fmt::join(at_work.ranks, ", "));
   return JobFailure{.sentence = fmt::format(
                         "{}{} made no progress for {:.1f} s, {}; where a step takes longer, set a larger timeout_s",

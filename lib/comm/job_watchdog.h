@@ -92,7 +92,7 @@ class JobWatchdog {
   JobFailure failure_of(const Peer& peer, const std::string& what) const;
   // On both:
   int stop_signal() const { return stop_ != nullptr ? stop_->load() : 0; }
-  void forgive(Clock::time_point looked_at);
+  Clock::duration forgive(Clock::time_point looked_at);
   void join();
 
   const std::shared_ptr<ProcessWire> wire_;

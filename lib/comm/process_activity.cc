@@ -10,8 +10,9 @@ thread_local ProcessActivity::Thread* own_place = nullptr;
 
 void enter(ProcessActivity::State state) {
   if (own_place == nullptr) return;
-  own_place->state = state;
+  // Counted first: who sees the new state sees that it is new.
   ++*own_place->changes;
+  own_place->state = state;
 }
 
 }  // namespace

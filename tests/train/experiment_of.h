@@ -43,7 +43,9 @@ class RecordingObserver final : public TrainingObserver {
     if (stop_ != nullptr && steps.size() == stop_after_steps_) *stop_ = 2;
   }
   void on_epoch(const EpochMetrics& metrics) override { epochs.push_back(metrics); }
+  void on_phase(JobPhase phase, int64_t step) override { phases.emplace_back(phase, step); }
 
+  std::vector<std::pair<JobPhase, int64_t>> phases;
   std::vector<Progress> steps;
   std::vector<EpochMetrics> epochs;
 

@@ -58,6 +58,17 @@ TEST_F(TrainerTest, EpochsAreWholePassesOverTheData) {
   EXPECT_TRUE(lines("steps.jsonl").empty());
 }
 
+/// A watch over a job times loads and steps; how long the data take to be read first nobody knows.
+TEST_F(TrainerTest, WaitingForTheFirstBatchIsNoLoadYet) {
+  run({"epochs=1", "eval_every=0", "checkpoint.every_epochs=0"});
+  using Phase = std::pair<JobPhase, int64_t>;
+  ASSERT_GE(observer_->phases.size(), 4u);
+  EXPECT_EQ(observer_->phases[0], Phase(JobPhase::start, 0));
+  EXPECT_EQ(observer_->phases[1], Phase(JobPhase::step, 1));
+  EXPECT_EQ(observer_->phases[2], Phase(JobPhase::loading, 1));
+  EXPECT_EQ(observer_->phases[3], Phase(JobPhase::step, 2));
+}
+
 TEST_F(TrainerTest, ProgressCountsSamplesAndEpochs) {
   run({"steps_in_flight=1"});
   ASSERT_EQ(observer_->steps.size(), 6u);
