@@ -6,25 +6,14 @@
 #include <algorithm>
 
 #include "autograd/cross_entropy.h"
-#include "config/config_document.h"
-#include "models/model_registry.h"
+#include "models/config_model.h"
 #include "nn/named_values.h"
 #include "optim/sgd.h"
 #include "support/formula_values.h"
-#include "support/source_tree.h"
 #include "support/test_device.h"
 
 namespace dptrain::models {
 namespace {
-
-/// The model of a configuration in configs/.
-ModelSpec model_of(const std::string& config) {
-  ConfigNode root = load_config(testing::source_file("configs/" + config));
-  std::erase_if(root.map, [](const auto& entry) { return entry.first != "model"; });
-  ModelSpec spec;
-  const ConfigSession session(root, [&](ConfigReader& reader) { spec = read_model(reader); });
-  return spec;
-}
 
 struct Training {
   nn::InitializationOptions initialization;

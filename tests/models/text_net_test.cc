@@ -8,13 +8,13 @@
 #include <map>
 
 #include "autograd/cross_entropy.h"
+#include "models/config_model.h"
 #include "models/layered_net.h"
 #include "models/layers_of.h"
 #include "nn/named_values.h"
 #include "optim/sgd.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
-#include "support/source_tree.h"
 #include "support/test_device.h"
 
 namespace dptrain::models {
@@ -24,14 +24,6 @@ using testing::expect_error;
 
 constexpr int64_t kSamples = 3;
 const ModelInput kText = {.text = TextSizes{.vocabulary = 4000, .sequence = 64}};
-
-ModelSpec model_of(const std::string& config) {
-  ConfigNode root = load_config(testing::source_file("configs/" + config));
-  std::erase_if(root.map, [](const auto& entry) { return entry.first != "model"; });
-  ModelSpec spec;
-  const ConfigSession session(root, [&](ConfigReader& reader) { spec = read_model(reader); });
-  return spec;
-}
 
 /// A model on a device of its own, and samples with padding for it.
 class TextNet {
