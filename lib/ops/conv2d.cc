@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "ops/conv2d_cpu.h"
 #include "ops/conv2d_cuda.h"
-#include "ops/conv2d_parts_cpu.h"
+#include "ops/conv2d_winograd_cpu.h"
 #include "ops/dispatch.h"
 
 namespace dptrain::ops {
@@ -35,7 +35,7 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
       "conv2d", device,
       [&] {
         if (is_logged_gpu(device)) return Tensor::empty(device, shape, {.dtype = x.dtype(), .layout = Layout::nhwc});
-        return cpu::conv2d_forward_in_parts(x, weight, bias, shape, options);
+        return cpu::conv2d_forward(x, weight, bias, shape, options);
       },
       [&] { return cuda::conv2d_forward(x, weight, bias, shape, options); });
 }
@@ -50,7 +50,7 @@ Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Ten
       "conv2d backward", device,
       [&] {
         if (is_logged_gpu(device)) return Tensor::empty(device, x.shape, {.dtype = x.dtype, .layout = x.layout});
-        return cpu::conv2d_backward_data_in_parts(x, weight, output_gradient, options);
+        return cpu::conv2d_backward_data(x, weight, output_gradient, options);
       },
       [&] { return cuda::conv2d_backward_data(x, weight, output_gradient, options); });
 }
@@ -64,7 +64,7 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   return on_device(
       "conv2d backward", device,
       [&] {
-        if (!is_logged_gpu(device)) cpu::conv2d_backward_weights_in_parts(x, output_gradient, gradients, options);
+        if (!is_logged_gpu(device)) cpu::conv2d_backward_weights(x, output_gradient, gradients, options);
       },
       [&] { return cuda::conv2d_backward_weights(x, output_gradient, gradients, options); });
 }

@@ -29,23 +29,24 @@ memory::dims after(const PoolingDescs& d) { return {d.padding_bottom, d.padding_
 // The kinds of propagation that every training step needs; evaluation runs the training forms too, so that a model's
 // outputs are the same bits in both.
 constexpr auto kForward = dnnl::prop_kind::forward_training;
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 #if DNNL_VERSION_MAJOR >= 3
 
 dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine, const ConvolutionDescs& d) {
-  return {engine,        kForward,        d.algorithm,      d.source,         d.weights,         d.bias,
+  return {engine,        kForward,        kDirect,          d.source,         d.weights,         d.bias,
           d.destination, twice(d.stride), twice(d.padding), twice(d.padding), attributes(d.relu)};
 }
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
     const dnnl::engine& engine, const ConvolutionDescs& d, const dnnl::convolution_forward::primitive_desc& hint) {
-  return {engine,          d.algorithm,      d.source,         d.weights, d.destination,
+  return {engine,          kDirect,          d.source,         d.weights, d.destination,
           twice(d.stride), twice(d.padding), twice(d.padding), hint,      attributes()};
 }
 
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const dnnl::engine& engine, const ConvolutionDescs& d, const dnnl::convolution_forward::primitive_desc& hint) {
-  return {engine,          d.algorithm,      d.source,         d.weights, d.bias,      d.destination,
+  return {engine,          kDirect,          d.source,         d.weights, d.bias,      d.destination,
           twice(d.stride), twice(d.padding), twice(d.padding), hint,      attributes()};
 }
 
@@ -64,7 +65,7 @@ dnnl::pooling_backward::primitive_desc pooling_backward(const dnnl::engine& engi
 
 dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine& engine, const ConvolutionDescs& d) {
   const auto make = [&](auto... bias) {
-    return dnnl::convolution_forward::desc(kForward, d.algorithm, d.source, d.weights, bias..., d.destination,
+    return dnnl::convolution_forward::desc(kForward, kDirect, d.source, d.weights, bias..., d.destination,
                                            twice(d.stride), twice(d.padding), twice(d.padding));
   };
   return {d.bias.is_zero() ? make() : make(d.bias), attributes(d.relu), engine};
@@ -72,7 +73,7 @@ dnnl::convolution_forward::primitive_desc convolution_forward(const dnnl::engine
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
     const dnnl::engine& engine, const ConvolutionDescs& d, const dnnl::convolution_forward::primitive_desc& hint) {
-  const dnnl::convolution_backward_data::desc desc(d.algorithm, d.source, d.weights, d.destination, twice(d.stride),
+  const dnnl::convolution_backward_data::desc desc(kDirect, d.source, d.weights, d.destination, twice(d.stride),
                                                    twice(d.padding), twice(d.padding));
   return {desc, attributes(), engine, hint};
 }
@@ -80,7 +81,7 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const dnnl::engine& engine, const ConvolutionDescs& d, const dnnl::convolution_forward::primitive_desc& hint) {
   const auto make = [&](auto... bias) {
-    return dnnl::convolution_backward_weights::desc(d.algorithm, d.source, d.weights, bias..., d.destination,
+    return dnnl::convolution_backward_weights::desc(kDirect, d.source, d.weights, bias..., d.destination,
                                                     twice(d.stride), twice(d.padding), twice(d.padding));
   };
   return {d.bias.is_zero() ? make() : make(d.bias), attributes(), engine, hint};

@@ -7,8 +7,8 @@ namespace dptrain::ops {
 // How primitive descriptors are made differs between oneDNN 2 and 3; only onednn_primitives.cc knows. All of them use
 // scratchpads of the caller's.
 
+/// A direct convolution.
 struct ConvolutionDescs {
-  dnnl::algorithm algorithm;
   dnnl::memory::desc source, weights, bias, destination;  ///< an empty bias: none
   int64_t stride = 1;
   int64_t padding = 0;

@@ -43,7 +43,7 @@ class Conv2d : public ::testing::TestWithParam<PyTorchCase> {
   const nlohmann::json& values_ = GetParam().values;
   Shape x_shape_ = GetParam().shape("x"), weight_shape_ = GetParam().shape("weight");
   std::unique_ptr<Device> device_ = GetParam().row.open();
-  /// Winograd's transforms of F(4x3, 3x3) lose a digit.
+  /// Winograd's transforms of F(4x4, 3x3) lose a digit.
   double tolerance_ = 3 * GetParam().row.tolerance;
 };
 

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <algorithm>
+
+#include "ops/winograd_kernels.h"
+#include "tensor/tensor.h"
+
+// What the passes of conv2d_winograd_*.cc share.
+
+namespace dptrain::ops::cpu::winograd {
+
+constexpr int64_t kWindow = 3, kSquare = 4;
+
+/// Numbers of a group's transformed inputs that leave room for its sums and the weights in a second-level cache, and
+/// the fewest squares that make up for the weights' transform.
+constexpr int64_t kGroupNumbers = 192 * 1024, kFewestSquares = 48;
+
+inline int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+
+/// Of some blocks of transformed squares.
+inline int64_t square_numbers(int64_t blocks, int64_t squares) {
+  return kWinogradProducts * blocks * squares * winograd_kernels().lanes;
+}
+
+/// Of some blocks of transformed weights.
+inline int64_t weight_numbers(int64_t inputs, int64_t outputs) {
+  const WinogradKernels& kernels = winograd_kernels();
+  return inputs * (outputs / kernels.panel * kernels.weight_numbers(kernels.panel) +
+                   (outputs % kernels.panel > 0 ? kernels.weight_numbers(outputs % kernels.panel) : 0));
+}
+
+inline WinogradImages images_of(const Shape& shape) {
+  return {.blocks = parts_of(shape[1], winograd_kernels().lanes), .height = shape[2], .width = shape[3]};
+}
+
+/// All squares of outputs of such images.
+inline WinogradTiles squares_of(const Shape& y) {
+  const int64_t rows = parts_of(y[2], kSquare), columns = parts_of(y[3], kSquare);
+  return {.rows = rows, .columns = columns, .first = 0, .count = y[0] * rows * columns};
+}
+
+inline WinogradTiles some_of(const WinogradTiles& all, int64_t group, int64_t groups) {
+  const int64_t begin = group * all.count / groups, end = (group + 1) * all.count / groups;
+  return {.rows = all.rows, .columns = all.columns, .first = begin, .count = end - begin};
+}
+
+inline Tensor scratch(Device& device, int64_t parts, int64_t numbers) {
+  return Tensor::empty(device, {parts, numbers}, {.purpose = MemoryPurpose::workspace});
+}
+
+inline Layout image_layout() { return winograd_kernels().lanes == 16 ? Layout::nchw16c : Layout::nchw8c; }
+inline Layout weight_layout() { return winograd_kernels().lanes == 16 ? Layout::oihw16i16o : Layout::oihw8i8o; }
+
+}  // namespace dptrain::ops::cpu::winograd

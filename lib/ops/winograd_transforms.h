@@ -1,0 +1,133 @@
+#pragma once
+
+#include "ops/vector_lanes.h"
+
+// The transforms of Winograd's convolution F(4x4, 3x3), for *_kernels.cc only: each instruction set gets its own.
+//
+// Four outputs of a filter of three numbers are a product of polynomials, taken at the points 0, +-a, +-b and infinity:
+//   y = O [(F w) * (I x)]     x: 6 inputs, w: 3 weights, y: 4 outputs, * by elements
+// in both directions of an image 36 products for 16 outputs instead of 144. Row p of F is (1, p, p^2) / N(p) and row p
+// of I holds the coefficients of the product of (x - q) over the other points q, whose value at p is N(p); column p of
+// O is (1, p, p^2, p^3). The gradients are the transposes:
+//   weights: F^T [(I x) * (O^T dy)]; inputs: the convolution of dy with the weights turned by 180 degrees.
+// Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015, with other points.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+constexpr int kWinogradInputs = 6, kWinogradOutputs = 4, kWinogradWeights = 3;
+
+/// The points. Of all pairs of eighths these round least in f32, over random images and weights: less than half of what
+/// 1 and 2 do.
+constexpr float kA = 0.625F, kB = 1.5F;
+constexpr float kA2 = kA * kA, kB2 = kB * kB;
+/// 1 / N(p).
+constexpr float kOver0 = 1 / (kA2 * kB2), kOverA = 1 / (2 * kA2 * (kA2 - kB2)), kOverB = 1 / (2 * kB2 * (kB2 - kA2));
+
+/// I x.
+template <class V>
+inline void winograd_inputs(const V (&x)[kWinogradInputs], V (&to)[kWinogradInputs]) {
+  to[0] = (kA2 * kB2) * x[0] + (x[4] - (kA2 + kB2) * x[2]);
+  const V even_a = x[4] - kB2 * x[2], odd_a = x[3] - kB2 * x[1];
+  to[1] = even_a + kA * odd_a;
+  to[2] = even_a - kA * odd_a;
+  const V even_b = x[4] - kA2 * x[2], odd_b = x[3] - kA2 * x[1];
+  to[3] = even_b + kB * odd_b;
+  to[4] = even_b - kB * odd_b;
+  to[5] = (kA2 * kB2) * x[1] + (x[5] - (kA2 + kB2) * x[3]);
+}
+
+/// F w.
+template <class V>
+inline void winograd_weights(const V (&w)[kWinogradWeights], V (&to)[kWinogradInputs]) {
+  to[0] = kOver0 * w[0];
+  const V even_a = kOverA * w[0] + (kOverA * kA2) * w[2], odd_a = (kOverA * kA) * w[1];
+  to[1] = even_a + odd_a;
+  to[2] = even_a - odd_a;
+  const V even_b = kOverB * w[0] + (kOverB * kB2) * w[2], odd_b = (kOverB * kB) * w[1];
+  to[3] = even_b + odd_b;
+  to[4] = even_b - odd_b;
+  to[5] = w[2];
+}
+
+/// O m.
+template <class V>
+inline void winograd_outputs(const V (&m)[kWinogradInputs], V (&y)[kWinogradOutputs]) {
+  const V even_a = m[1] + m[2], odd_a = m[1] - m[2], even_b = m[3] + m[4], odd_b = m[3] - m[4];
+  y[0] = m[0] + (even_a + even_b);
+  y[1] = kA * odd_a + kB * odd_b;
+  y[2] = kA2 * even_a + kB2 * even_b;
+  y[3] = (kA2 * kA) * odd_a + ((kB2 * kB) * odd_b + m[5]);
+}
+
+/// O^T dy.
+template <class V>
+inline void winograd_output_gradients(const V (&dy)[kWinogradOutputs], V (&to)[kWinogradInputs]) {
+  to[0] = dy[0];
+  const V even_a = dy[0] + kA2 * dy[2], odd_a = dy[1] + kA2 * dy[3];
+  to[1] = even_a + kA * odd_a;
+  to[2] = even_a - kA * odd_a;
+  const V even_b = dy[0] + kB2 * dy[2], odd_b = dy[1] + kB2 * dy[3];
+  to[3] = even_b + kB * odd_b;
+  to[4] = even_b - kB * odd_b;
+  to[5] = dy[3];
+}
+
+/// F^T u.
+template <class V>
+inline void winograd_weight_gradients(const V (&u)[kWinogradInputs], V (&dw)[kWinogradWeights]) {
+  const V even_a = u[1] + u[2], odd_a = u[1] - u[2], even_b = u[3] + u[4], odd_b = u[3] - u[4];
+  dw[0] = kOver0 * u[0] + (kOverA * even_a + kOverB * even_b);
+  dw[1] = (kOverA * kA) * odd_a + (kOverB * kB) * odd_b;
+  dw[2] = (kOverA * kA2) * even_a + ((kOverB * kB2) * even_b + u[5]);
+}
+
+/// A transform of both directions of a square of numbers: of its columns, then of the rows of that. read(i, j) gives a
+/// number of the square, write(i, j, number) takes one of the result.
+template <class V, int From, int To, class Read, class Write>
+inline void winograd_square(void (*transform)(const V (&)[From], V (&)[To]), const Read& read, const Write& write) {
+  V turned[From][To];
+#pragma GCC unroll 6
+  for (int j = 0; j < From; ++j) {
+    V column[From];
+#pragma GCC unroll 6
+    for (int i = 0; i < From; ++i) column[i] = read(i, j);
+    transform(column, turned[j]);
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < To; ++i) {
+    V row[From], result[To];
+#pragma GCC unroll 6
+    for (int j = 0; j < From; ++j) row[j] = turned[j][i];
+    transform(row, result);
+#pragma GCC unroll 6
+    for (int j = 0; j < To; ++j) write(i, j, result[j]);
+  }
+}
+
+/// The square matrix of L rows of L lanes, transposed.
+template <int L>
+inline void transpose_lanes(Row<L> (&rows)[L]) {
+  // Each round deals two halves of the rows into one, as a shuffled pack of cards; after log2(L) of them row i holds
+  // what was lane i.
+  for (int round = 1; round < L; round *= 2) {
+    Row<L> dealt[L];
+#pragma GCC unroll 8
+    for (int i = 0; i < L / 2; ++i) {
+      if constexpr (L == 16) {
+        dealt[2 * i] =
+            __builtin_shufflevector(rows[i], rows[i + L / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        dealt[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + L / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
+                                                   29, 14, 30, 15, 31);
+      } else {
+        static_assert(L == 8);
+        dealt[2 * i] = __builtin_shufflevector(rows[i], rows[i + L / 2], 0, 8, 1, 9, 2, 10, 3, 11);
+        dealt[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + L / 2], 4, 12, 5, 13, 6, 14, 7, 15);
+      }
+    }
+    for (int i = 0; i < L; ++i) rows[i] = dealt[i];
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE
