@@ -232,10 +232,13 @@ void JobSession::serve(const train::Experiment& experiment) {
   parallel::StoreLinks& links = *store_links_;
   std::vector<std::unique_ptr<parallel::StoreServer>> servers;
   std::optional<parallel::StoreScheduler> scheduler;
+  parallel::StoreServerOptions options = experiment.store_server();
+  options.activity = &exchange_->activity();
   for (parallel::ServerLinks& server : links.servers)
-    servers.push_back(parallel::open_store_server(std::move(server), experiment.store_server()));
+    servers.push_back(parallel::open_store_server(std::move(server), options));
   if (!links.to_workers.empty())
-    scheduler.emplace(std::move(links.to_workers), experiment.strategy.max_staleness, experiment.wait_timeout_s());
+    scheduler.emplace(std::move(links.to_workers), experiment.strategy.max_staleness, experiment.wait_timeout_s(),
+                      &exchange_->activity());
   hear_of_training();
   for (const auto& server : servers) server->wait();
   if (scheduler) scheduler->wait();

@@ -48,6 +48,7 @@ ProcessStore::ProcessStore(RankTeam& team, const StrategyContext& context, const
                                          : make_store_links(std::max(1, options.servers), context.team.timeout_s);
   StoreServerOptions of_servers =
       server_options(context.replica, world, options.is_asynchronous(), context.team.timeout_s);
+  if (context.team.world) of_servers.activity = &context.team.world->exchange->activity();
   of_servers.slices = slice_keys(keys, static_cast<int>(links.to_servers.size()), options.placement);
 
   const std::vector<RankRun> runs = pushed_runs(world, worker, options.is_asynchronous());
@@ -74,7 +75,8 @@ void ProcessStore::hold_servers(StoreLinks& links, const StoreServerOptions& opt
   for (ServerLinks& server : links.servers)
     servers_.push_back(std::make_unique<StoreServer>(options, std::move(server)));
   if (!links.to_workers.empty())
-    scheduler_ = std::make_unique<StoreScheduler>(std::move(links.to_workers), store.max_staleness, options.timeout_s);
+    scheduler_ = std::make_unique<StoreScheduler>(std::move(links.to_workers), store.max_staleness, options.timeout_s,
+                                                  options.activity);
   to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
   to_servers_ = std::move(links.to_servers);
 }
