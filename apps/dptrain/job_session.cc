@@ -161,7 +161,9 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   int p = 0;
   for (const std::string& devices : group_->gather_everywhere(joined(own))) {
     for (const std::string& device : parts_of(devices))
-      places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(p)].host});
+      places.push_back({.device = device,
+                        .host = job_->all()[static_cast<size_t>(p)].host,
+                        .process = roles_.workers[static_cast<size_t>(p)]});
     ++p;
   }
   training_.emplace(train::TrainingJob{.group = *group_,
