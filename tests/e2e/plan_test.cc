@@ -115,7 +115,10 @@ TEST_F(PlanTest, OfAStoreOverHostsShowsServersLinksAndTimes) {
   const json document = of("gbps: 100", "type: dist_sync"), &served = document["served"];
   EXPECT_EQ(served["workers"], 2);
   EXPECT_EQ(served["hosts_of_servers"], json({0, 1}));
-  const int64_t weights = document["ranks"][0]["memory"]["weights"];
+  const json& push = document["ranks"][0]["messages"][0];
+  ASSERT_EQ(push["call"], "push");
+  const int64_t weights = push["sent_bytes"];
+  EXPECT_NEAR(static_cast<double>(weights), document["ranks"][0]["memory"]["weights"].get<double>(), 1000) << "padding";
   EXPECT_EQ(served["pushed_bytes"], weights);
   EXPECT_EQ(served["pulled_bytes"], weights);
   EXPECT_EQ(served["entering_bytes"], weights) << "half of the other's gradients, and half of the weights";

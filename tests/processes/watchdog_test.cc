@@ -1,7 +1,6 @@
 // Trainings of several processes of which one dies, stops or is cut off: all processes end in time, in the same words,
 // and the training goes on where it was.
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <thread>
@@ -161,27 +160,6 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
       expect_lost(launched.processes[0], 0, {who + " made no progress for 3.", " s, in the evaluation after step 5;"});
   EXPECT_EQ(fault["root"]["rank"], 1);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
-}
-
-/// A file that nobody can read further, as of a disk that doesn't answer, before the first step. The first process of
-/// the host reads it, and the other one waits.
-TEST_F(WatchdogTest, DataThatDoNotComeEndTheJobBeforeItsFirstStep) {
-  const ScratchFolder data;
-  const std::filesystem::path digits = source_file("datasets/mnist-10k");
-  for (const char* name : {"train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"})
-    std::filesystem::create_symlink(digits / name, data.path() / name);
-  ASSERT_EQ(::mkfifo((data.path() / "train-images-idx3-ubyte").c_str(), 0600), 0);
-  LaunchOptions options = job(/*grace_s=*/1);
-  for (Command& command : options.processes)
-    command.insert(command.end(), {"--set", "dataset.dir=" + data.path().string(), "--set", "timeout_s=3"});
-  Launch launch(options);
-  const Launched launched = launch.wait();
-  for (const Finished& process : launched.processes) {
-    EXPECT_EQ(process.exit, 75) << process.err;
-    EXPECT_TRUE(process.last_error().starts_with("dptrain: " + name(launch, 0) + " made no progress for 3."))
-        << process.err;
-    EXPECT_NE(process.last_error().find(" s, before the first step;"), std::string::npos) << process.err;
-  }
 }
 
 /// A process that trains alone.
