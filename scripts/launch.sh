@@ -144,12 +144,16 @@ child=
 is_mpirun=false
 stops=0
 stopped_by=0
+first_stop_us=0
 pass_on() {
-  local name=$1
+  local name=$1 now_us=${EPOCHREALTIME//[.,]/}
   # A terminal that closes says so to all, and maybe twice: that is no impatience.
   [[ $name != HUP ]] || ((stops == 0)) || return 0
+  # So is a copy of one signal: who runs this script may hand on what the terminal, or a kill of the group, has sent to both. dptrain
+  # takes what comes within 300 ms for one.
+  ((stops == 0 || now_us - first_stop_us > 300000)) || return 0
   stops=$((stops + 1))
-  ((stops > 1)) || stopped_by=$2
+  ((stops > 1)) || { stopped_by=$2 && first_stop_us=$now_us; }
   echo "$stops" > "$scratch/stops"
   [[ -n $child ]] || return 0
   [[ $is_mpirun == false ]] || name=$3

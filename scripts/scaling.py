@@ -42,6 +42,7 @@ STRATEGIES = {
     "`ddp`, two_bit": "{name: ddp, compress: two_bit}",
     "`ddp`, shard_optimizer": "{name: ddp, shard_optimizer: true}",
     "`kvstore`": "kvstore",
+    "`kvstore`, dist_sync": "{name: kvstore, type: dist_sync}",
     "`hybrid`": "{name: hybrid, model_parallel: 2, micro_batches: 8}",
     "`data_parallel`": "data_parallel",
 }
@@ -77,12 +78,14 @@ def table(header, rows):
                      + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
-def planned_step(dptrain, model, count, links, strategy="ddp"):
-    """The plan of one of MODELS on so many H200s; None where the strategy doesn't reach so far."""
-    config, shape, samples, precision = MODELS[model]
+def planned_step(dptrain, model, count, links, strategy="ddp", samples=None):
+    """The plan of one of MODELS on so many H200s; None where the strategy doesn't reach so far. `samples`: of a device."""
+    config, shape, usual_samples, precision = MODELS[model]
+    samples = samples or usual_samples
     flags = set_flags(dataset=synthetic(shape, samples * count), batch_size="", per_device_batch_size=samples, accumulate=1,
                       precision=precision, strategy=strategy)
-    where = ["--links", ROOT / "configs" / "links" / f"{links}.yaml"] if count > 8 else []
+    # Of one host it says how fast host memory is.
+    where = ["--links", ROOT / "configs" / "links" / f"{links}.yaml"]
     try:
         return dptrain.plan("--config", config, "--devices", f"{count}xh200", *where, *flags)
     except RuntimeError as reason:
@@ -122,6 +125,16 @@ def predict_strategies(dptrain, model, links):
     return table(["H200s", *STRATEGIES], rows)
 
 
+def predict_samples(dptrain, model, count, links):
+    rows = []
+    for samples in (128, 256, 512):
+        plan = planned_step(dptrain, model, count, links, samples=samples)
+        waits = max(rank["time"]["exposed_comm_s"] for rank in plan["ranks"])
+        rows.append([str(samples), f"{1e3 * plan['time']['step_s']:.2f} ms", f"{1e3 * waits:.2f} ms",
+                     f"{samples_per_s(plan):,.0f}"])
+    return table(["samples a GPU", "a step", "of it waiting", "samples/s a GPU"], rows)
+
+
 def predict_d2l(dptrain):
     """ResNet-18 on as many images as Fashion-MNIST has."""
     rows = []
@@ -145,6 +158,8 @@ def predict(dptrain):
     for model in MODELS:
         print(f"{model}, hosts of 8 with 400 Gbit/s, milliseconds a step:\n")
         print(predict_strategies(dptrain, model, "h200_400g"))
+    print("ResNet-18 on 16 H200s, hosts of 8 with 400 Gbit/s, bf16, `ddp`:\n")
+    print(predict_samples(dptrain, "ResNet-18", 16, "h200_400g"))
     print(predict_d2l(dptrain))
 
 

@@ -161,7 +161,9 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   int p = 0;
   for (const std::string& devices : group_->gather_everywhere(joined(own))) {
     for (const std::string& device : parts_of(devices))
-      places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(p)].host});
+      places.push_back({.device = device,
+                        .host = job_->all()[static_cast<size_t>(p)].host,
+                        .process = roles_.workers[static_cast<size_t>(p)]});
     ++p;
   }
   training_.emplace(train::TrainingJob{.group = *group_,
@@ -232,10 +234,13 @@ void JobSession::serve(const train::Experiment& experiment) {
   parallel::StoreLinks& links = *store_links_;
   std::vector<std::unique_ptr<parallel::StoreServer>> servers;
   std::optional<parallel::StoreScheduler> scheduler;
+  parallel::StoreServerOptions options = experiment.store_server();
+  options.activity = &exchange_->activity();
   for (parallel::ServerLinks& server : links.servers)
-    servers.push_back(parallel::open_store_server(std::move(server), experiment.store_server()));
+    servers.push_back(parallel::open_store_server(std::move(server), options));
   if (!links.to_workers.empty())
-    scheduler.emplace(std::move(links.to_workers), experiment.strategy.max_staleness, experiment.wait_timeout_s());
+    scheduler.emplace(std::move(links.to_workers), experiment.strategy.max_staleness, experiment.wait_timeout_s(),
+                      &exchange_->activity());
   hear_of_training();
   for (const auto& server : servers) server->wait();
   if (scheduler) scheduler->wait();

@@ -67,9 +67,6 @@ const plan::DeviceFigures* figures_of(const std::vector<DeviceId>& devices) {
 void require_plannable(const train::Experiment& experiment, const std::string& where) {
   if (experiment.strategy.trial_steps)
     refuse(where + ": strategy", "a plan is of one strategy", "auto", "name one, such as --set strategy=ddp");
-  if (experiment.strategy.store_servers && experiment.devices_of_processes.size() > 1)
-    refuse(where + ": strategy", "plans of stores on servers of several hosts are not in this version",
-           "kvstore of a type dist_*", "plan it on one, or {name: kvstore, type: device}");
   if (!experiment.strategy.in_step)
     refuse(where + ": strategy", "a plan is of a step that all devices take together", "kvstore of type dist_async",
            "plan {name: kvstore, type: dist_sync}");
@@ -165,13 +162,10 @@ PlannedExperiment read_run(const std::string& run, const plan::MeasuredStep& mea
   ConfigFlags flags;
   flags.config = run + "/config.yaml";
   PlannedExperiment planned;
-  if (measured.devices_of_hosts.size() == 1) {
-    planned = read_planned(flags, {});
-    if (planned.world_size() != measured.devices_of_hosts.front())
-      refuse(run, "expected a run of one process a host", "several on one",
-             "train it in one process, or on several hosts");
-    return planned;
-  }
+  if (!measured.process_a_host)
+    refuse(run, "expected a run of one process a host", "several on one",
+           "train it in one process with all devices of a host");
+  if (measured.devices_of_hosts.size() == 1) return read_planned(flags, {});
   if (!measured.on_cpus)
     refuse(run, "expected a run of several hosts on CPU workers", "GPUs", "calibrate by a run on one host");
   planned.figures = plan::find_device("cpu");
@@ -196,7 +190,7 @@ plan::PlannedStep step_of(const PlannedExperiment& planned) {
        .data = data.train,
        .loader = [&](parallel::Strategy& strategy) { return train::loader_options(experiment, strategy); },
        .operator_s = operator_s,
-       .world_size = planned.world_size()});
+       .world = WorldShape(planned.devices_of_hosts)});
 }
 
 /// What the calls of an experiment take: CPU workers' are held to links of the configuration or of a file; between GPUs
@@ -210,6 +204,19 @@ plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFi
                           .hosts = links.hosts,
                           .over_nccl = planned.figures != nullptr && planned.figures->kind == DeviceKind::cuda &&
                                        !planned.experiment.deterministic});
+}
+
+/// Where the servers of the experiment's store are; nothing where it has none.
+std::optional<plan::StorePlaces> places_of(const PlannedExperiment& planned, const plan::LinksFile& links) {
+  const auto servers = planned.experiment.strategy.store_servers;
+  if (!servers) return std::nullopt;
+  // Of one process they are threads of it.
+  if (!links.hosts) {
+    plan::StorePlaces places = plan::place_servers(WorldShape(planned.devices_of_hosts), std::max(1, *servers), 0);
+    places.servers_are_workers = true;
+    return places;
+  }
+  return plan::place_servers(WorldShape(planned.devices_of_hosts), *servers, links.hosts->server_hosts);
 }
 
 plan::Calibration calibration_of(const std::string& run) {
@@ -231,7 +238,8 @@ plan::Calibration calibration_of(const std::string& run) {
                                      .figures = *planned.figures,
                                      .precision = planned.experiment.precision,
                                      .calibration = {},
-                                     .calls = calls});
+                                     .calls = calls,
+                                     .places = places_of(planned, links)});
 }
 
 /// Nothing where the devices' figures say nothing of them.
@@ -249,7 +257,8 @@ std::optional<plan::StepTimes> times_of(const PlannedExperiment& planned, const 
                            .figures = figures,
                            .precision = planned.experiment.precision,
                            .calibration = calibration,
-                           .calls = calls});
+                           .calls = calls,
+                           .places = places_of(planned, links)});
 }
 
 int plan_with(const PlanFlags& flags) {
@@ -262,6 +271,7 @@ int plan_with(const PlanFlags& flags) {
                           .devices = planned.devices,
                           .hosts = static_cast<int>(planned.devices_of_hosts.size()),
                           .step = step_of(planned),
+                          .places = places_of(planned, links),
                           .times = {},
                           .figures_source = {}};
   report.times = times_of(planned, report.step, links, flags.calibrate);

@@ -116,6 +116,7 @@ int TrainRun::run() {
     job_.serve(experiment());
     return 0;
   }
+  const ActivePlace place(job_.trainer());
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
   job_.one_of_each_host_first([&] { open_data(); });
@@ -178,7 +179,6 @@ int TrainRun::train(train::Trainer& trainer) {
   std::optional<train::FaultRecord::Saved> resumed;
   if (resume_) resumed = {.path = resume_->folder, .step = trainer.position().step};
   job_.begin_training(experiment(), out_, resumed);
-  const ActivePlace place(job_.trainer());
   ProgressRecorder recorder(*display_, job_.progress());
   return end(trainer.run(directory_ ? &*directory_ : nullptr, recorder, stop_));
 }

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_progress.h"
 
 namespace dptrain {
 namespace {
@@ -40,15 +42,19 @@ class OpenFile {
     return found.st_size;
   }
   void write(std::span<const std::byte> bytes) {
+    // In pieces, so that who looks sees that it goes on.
+    constexpr size_t kPieceBytes = size_t{1} << 24;
     while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPieceBytes));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) io_failed("write", path_, errno);
+      count_file_piece();
       bytes = bytes.subspan(static_cast<size_t>(written));
     }
   }
   void sync() {
     if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) io_failed("sync", path_, errno);
+    count_file_piece();
   }
   void close() {
     if (::close(std::exchange(descriptor_, -1)) != 0) io_failed("close", path_, errno);
@@ -74,6 +80,7 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
     const ssize_t got = ::read(file.descriptor(), block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) io_failed("read", path, errno);
+    count_file_piece();
     if (got == 0) return text;
     text.append(block, static_cast<size_t>(got));
     if (text.size() > limit_bytes)

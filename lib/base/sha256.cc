@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_progress.h"
 
 namespace dptrain {
 namespace {
@@ -98,6 +99,7 @@ std::string sha256_of_file(const std::filesystem::path& path) {
   Sha256 hash;
   while (file) {
     file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    count_file_piece();
     hash.update(std::as_bytes(std::span(block).first(static_cast<size_t>(file.gcount()))));
   }
   if (!file.eof()) throw Error(ExitCode::io, path.string() + ": could not be read");

@@ -18,7 +18,7 @@ struct JobProgress {
   std::atomic<int64_t> checkpoint = -1;
   /// Whether this process trains. Where it doesn't, how far it is is how far process 0 was when it was last heard of.
   std::atomic<bool> trains = true;
-  /// After so many seconds without progress of its own in a step, a load or an evaluation it is lost; 0: never.
+  /// After so many seconds without progress of its own it is lost; 0: never.
   std::atomic<double> timeout_s = 0;
 };
 

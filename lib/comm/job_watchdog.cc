@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/file_progress.h"
+
 namespace dptrain {
 namespace {
 
@@ -241,7 +243,9 @@ void JobWatchdog::guard() {
       const std::lock_guard lock(mutex_);
       if (ending_ && wire_left_) return;
       // Only what this thread has slept through: MPI may hold the other one while a rank hangs.
-      moved_at_ += forgive(looked_at);
+      const auto away = forgive(looked_at);
+      moved_at_ += away;
+      for (SeenService& seen : services_) seen.moved_at += away;
       looked_at = Clock::now();
       if (const int doubts = hooks_.doubts() + (stop_signal() != 0 ? 1 : 0); doubts != std::exchange(doubts_, doubts))
         doubtful_since_ = looked_at;
@@ -325,22 +329,44 @@ std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
   return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(longest->heard_at, now)));
 }
 
+JobFailure JobWatchdog::stuck(const std::string& who, double still_s) const {
+  return {
+      .sentence = fmt::format("{}{} made no progress for {:.1f} s, {}; where that takes longer, set a larger timeout_s",
+                              who.empty() ? "" : who + " of ", hooks_.name(process_), still_s,
+                              describe_progress(progress_.phase, progress_.step)),
+      .detected_s = still_s};
+}
+
 std::optional<JobFailure> JobWatchdog::find_stuck() {
+  const double limit_s = progress_.timeout_s;
+  if (limit_s <= 0) return std::nullopt;
+  if (auto service = find_stuck_service()) return service;
   const auto now = Clock::now();
-  const JobPhase phase = progress_.phase;
-  const bool is_timed = phase == JobPhase::loading || phase == JobPhase::step || phase == JobPhase::evaluation;
-  const int64_t changes = exchange_.activity().changes();
-  if (std::exchange(changes_, changes) != changes || !is_timed) moved_at_ = now;
-  const double still_s = seconds_between(moved_at_, now), limit_s = progress_.timeout_s;
-  if (limit_s <= 0 || still_s < limit_s) return std::nullopt;
+  // Data that are read before the first step, and a checkpoint that is written, may take as long as they take.
+  const auto count = [this] { return exchange_.activity().changes() + file_pieces(); };
+  const int64_t changes = count();
+  if (std::exchange(changes_, changes) != changes) moved_at_ = now;
+  const double still_s = seconds_between(moved_at_, now);
+  if (still_s < limit_s) return std::nullopt;
   const ProcessActivity::AtWork at_work = exchange_.activity().at_work();
   // Somebody has moved meanwhile: who is at work now may just have been let go.
-  if (!at_work.any || exchange_.activity().changes() != changes) return std::nullopt;
-  const std::string ranks = at_work.ranks.empty() ? "" : fmt::format("{} of ", fmt::join(at_work.ranks, ", "));
-  return JobFailure{.sentence = fmt::format(
-                        "{}{} made no progress for {:.1f} s, {}; where a step takes longer, set a larger timeout_s",
-                        ranks, hooks_.name(process_), still_s, describe_progress(phase, progress_.step)),
-                    .detected_s = still_s};
+  if (!at_work.any || count() != changes) return std::nullopt;
+  return stuck(fmt::format("{}", fmt::join(at_work.ranks, ", ")), still_s);
+}
+
+std::optional<JobFailure> JobWatchdog::find_stuck_service() {
+  const auto now = Clock::now();
+  const std::vector<ProcessActivity::Service> services = exchange_.activity().services();
+  // They come together, and none goes.
+  services_.resize(services.size(), {.changes = -1, .moved_at = now});
+  for (size_t i = 0; i < services.size(); ++i) {
+    SeenService& seen = services_[i];
+    if (std::exchange(seen.changes, services[i].changes) != services[i].changes || !services[i].is_at_work)
+      seen.moved_at = now;
+    const double still_s = seconds_between(seen.moved_at, now);
+    if (still_s >= progress_.timeout_s) return stuck(services[i].name, still_s);
+  }
+  return std::nullopt;
 }
 
 }  // namespace dptrain

@@ -89,6 +89,8 @@ class JobWatchdog {
   std::optional<JobFailure> find_silent(std::set<int>& gone);
   /// Whether this process itself makes no progress, and waits for no other.
   std::optional<JobFailure> find_stuck();
+  std::optional<JobFailure> find_stuck_service();
+  JobFailure stuck(const std::string& who, double still_s) const;
   JobFailure failure_of(const Peer& peer, const std::string& what) const;
   // On both:
   int stop_signal() const { return stop_ != nullptr ? stop_->load() : 0; }
@@ -112,6 +114,11 @@ class JobWatchdog {
   Clock::time_point asked_at_;  ///< when the wire was last asked
   Clock::time_point moved_at_;  ///< when this process last made progress
   int64_t changes_ = 0;         ///< of its activity, as of then
+  struct SeenService {
+    int64_t changes = 0;
+    Clock::time_point moved_at;
+  };
+  std::vector<SeenService> services_;  ///< of this process
   std::optional<Clock::time_point> launcher_ended_at_;
   int doubts_ = 0;
   std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/comm_call.h"
+#include "comm/world_shape.h"
 #include "device/device.h"
 #include "device/operator_log.h"
 
@@ -22,6 +23,10 @@ struct LoggedCall {
   /// The group's ranks, as the world numbers them; null: all.
   std::shared_ptr<const std::vector<int>> members = {};
   int64_t sent_bytes = 0;  ///< by this rank
+  /// Of a key-value store on servers: the key that the rank's process sends there, or receives. Neither has a peer
+  /// among the ranks then; what is sent begins once all ranks of the process that push the key have.
+  std::optional<size_t> key = {};
+  bool is_awaited = true;  ///< by this rank
   /// Operators that its device was given before the call was started, and before it was waited for.
   size_t started_after = 0;
   size_t awaited_after = 0;
@@ -32,7 +37,8 @@ using CallLog = std::vector<LoggedCall>;
 
 /// A world of ranks of which only the first are there, and none sends anything that is on a device.
 struct LoggedWorld {
-  int ranks = 1;  ///< of the world, or of one of its groups
+  int ranks = 1;                         ///< of the world, or of one of its groups
+  std::optional<WorldShape> shape = {};  ///< of the world's processes; nothing: there is one
   /// All-reduces may be recorded with a GPU's work, as NCCL's may.
   bool can_be_recorded = false;
   bool over_host = false;                 ///< its calls are of host memory, whatever the devices

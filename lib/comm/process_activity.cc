@@ -25,6 +25,23 @@ ProcessActivity::Thread& ProcessActivity::add(const std::string& name) {
   return thread;
 }
 
+ProcessActivity::Thread& ProcessActivity::add_service(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Thread& thread = services_.emplace_back();
+  thread.name = name;
+  thread.changes = &thread.own_changes;
+  return thread;
+}
+
+std::vector<ProcessActivity::Service> ProcessActivity::services() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Service> services;
+  for (const Thread& thread : services_)
+    services.push_back(
+        {.name = thread.name, .changes = thread.own_changes, .is_at_work = thread.state == State::at_work});
+  return services;
+}
+
 ProcessActivity::AtWork ProcessActivity::at_work() {
   const std::lock_guard lock(mutex_);
   AtWork found;

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_progress.h"
 
 namespace dptrain {
 namespace {
@@ -75,6 +76,7 @@ class PlainOrGzipFile::Stream {
     input_begin_ = 0;
     input_end_ = std::fread(input_.data(), 1, input_.size(), file_.get());
     if (std::ferror(file_.get())) io_failed(path_, "read", std::strerror(errno));
+    count_file_piece();
     return input_end_ > 0;
   }
 

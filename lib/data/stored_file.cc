@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file_progress.h"
 
 namespace dptrain {
 namespace {
@@ -51,6 +52,7 @@ void StoredFile::read(int64_t offset, std::span<uint8_t> out) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) io_failed(path_, "read", errno);
     if (got == 0) break;
+    count_file_piece();
     done += static_cast<size_t>(got);
   }
   struct stat now {};

@@ -7,12 +7,12 @@
 
 namespace dptrain::models {
 
-std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options) {
+std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options, const char* own) {
   using Kind = nn::Initializer::Kind;
   std::optional<nn::Initializer> initializer;
   const auto choose = [&](Kind kind) { return [&, kind](ConfigReader&) { initializer = nn::Initializer{kind, 0}; }; };
   const std::vector<ConfigChoice> choices = {
-      {"default", "as PyTorch's layer does", {}},
+      {"default", own, {}},
       {"normal", "normally distributed with this deviation",
        [&](ConfigReader& normal) {
          initializer = nn::Initializer::normal(normal.number(

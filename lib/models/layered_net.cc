@@ -191,7 +191,7 @@ class NetBuilder {
     return {std::make_unique<PaddedResidual>(std::move(layers), !keeps_size(input, output), relu), output};
   }
 
-  static void require_size(const PlacedLayer& layer, const std::string& prefix, const Shape& output) {
+  void require_size(const PlacedLayer& layer, const std::string& prefix, const Shape& output) const {
     double elements = 1;
     for (const int64_t size : output.dimensions()) elements *= static_cast<double>(size);
     if (elements <= kMostElements) return;
@@ -199,7 +199,8 @@ class NetBuilder {
                 Mistake{.where = where(layer, prefix),
                         .expected = fmt::format("a layer makes at most {} values of a sample", kMostElements),
                         .got = batch_text(output),
-                        .advice = "choose fewer channels or less padding"});
+                        .advice = input_.text ? "choose a smaller width or a shorter sequence"
+                                              : "choose fewer channels or less padding"});
   }
 
   const nn::LayerOptions& options_;

@@ -14,6 +14,7 @@ namespace {
 constexpr TextSizes kDataSets = {.vocabulary = 8000, .sequence = 128};
 constexpr int64_t kSegments = 2;
 constexpr int32_t kPadding = 0;
+constexpr const char* kOwnWeights = "as BERT's: {normal: 0.02}";
 
 struct EmbeddingOptions {
   int64_t features = 0;
@@ -78,7 +79,7 @@ TextEmbedding read_text_embedding(ConfigReader& options) {
       "seq", {.min = 5, .max = 65536, .help = "the most tokens of a sample; by default the data set's"});
   embedding.positions = options.boolean("positions", true, "add a vector for the token's place in its sample");
   embedding.segments = options.boolean("segments", true, "add one for the sentence, first or second, that it is of");
-  embedding.weight = read_layer_initializer(options).value_or(embedding.weight);
+  embedding.weight = read_layer_initializer(options, kOwnWeights).value_or(embedding.weight);
   return {.text = embedding.sizes(kDataSets),
           .build = [embedding](const LayerSite& site) { return build_embedding(embedding, site); }};
 }
@@ -89,7 +90,7 @@ BuildLayer read_attention(ConfigReader& options) {
   const auto dropout = static_cast<float>(
       options.number("dropout", 0, {.min = 0, .max = 0.999, .help = "that a token isn't looked at, in training"}));
   nn::LinearOptions linear = text_linear();
-  if (const auto weight = read_layer_initializer(options)) linear.weight = weight;
+  if (const auto weight = read_layer_initializer(options, kOwnWeights)) linear.weight = weight;
   return [=](const LayerSite& site) -> BuiltLayer {
     if (site.input.rank() != 2) refuse(site, "needs tokens [N, S, E]", "begin the list with embedding");
     const int64_t width = site.input[1];

@@ -23,6 +23,7 @@ DistKeyValueStore::DistKeyValueStore(const StoreContext& context, const DistStor
   for (const auto& kept : context.optimizer.make(nothing)->state()) state_names_.push_back(kept.name);
   if (context.model.device().kind() != DeviceKind::cpu)
     on_host_.resize(static_cast<size_t>(context.model.weights().elements()));
+  if (dist.logged != nullptr) log_.emplace(context.model.device(), *dist.logged, is_first_of_process());
 }
 
 void DistKeyValueStore::take_in() { restore({}); }
@@ -42,8 +43,12 @@ std::unique_ptr<CommWork> DistKeyValueStore::start_sum(size_t key) {
     gradient.device().download(on_host_.data() + keys()[key].begin, gradient.raw(), gradient.bytes());
     all = on_host_.data();
   }
+  const auto sums = static_cast<int64_t>(dist_.client->options().subtrees.size());
+  const int64_t sent_bytes = gradient.bytes() * (is_first_of_process() ? sums : 1);
+  // First, as others may send as soon as this one has pushed.
+  if (pushes && log_) log_->push(key, comm_buffer(gradient), sent_bytes);
   if (pushes) dist_.client->push(dist_.process.rank(), key, all);
-  if (!is_first_of_process()) counts_.bytes += gradient.bytes();
+  if (!is_first_of_process()) counts_.bytes += sent_bytes;
   return std::make_unique<PushedWork>();
 }
 
@@ -60,13 +65,18 @@ void DistKeyValueStore::update(const optim::OptimizerStep& step, optim::LossScal
   }
   const InPhase communicating(context_.clock, Phase::communication);
   dist_.process.barrier();
-  if (is_first_of_process()) dist_.client->end_step(command);
+  if (!is_first_of_process()) return;
+  dist_.client->end_step(command);
+  if (log_) log_->wait_until_sent();
 }
 
 void DistKeyValueStore::fetch(size_t key) {
   const Tensor weights = window(context_.model.weights(), key);
-  if (is_first_of_process())
-    weights.device().upload(weights.raw(), dist_.client->pulled(key) + keys()[key].begin, weights.bytes());
+  if (is_first_of_process()) {
+    const float* pulled = dist_.client->pulled(key);
+    if (log_) log_->wait_for_weights(key);
+    weights.device().upload(weights.raw(), pulled + keys()[key].begin, weights.bytes());
+  }
   // No gradient is overwritten before: the first rank has seen that all of them were sent.
   dist_.process.broadcast(comm_buffer(weights), 0);
 }
@@ -128,6 +138,13 @@ std::vector<int64_t> DistKeyValueStore::held_bytes() const {
     bytes[static_cast<size_t>(slice.server)] += tensors * slice.elements() * dtype_bytes(DType::f32);
   }
   return bytes;
+}
+
+ServedStore DistKeyValueStore::served() const {
+  const StoreClientOptions& client = dist_.client->options();
+  return {.slices = client.slices,
+          .state_tensors = static_cast<int>(state_names_.size()),
+          .updates_at_once = !client.ends_with_apply && !context_.clip_norm};
 }
 
 CommCounts DistKeyValueStore::counts() const {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "parallel/key_value_store.h"
+#include "parallel/served_store.h"
 #include "parallel/store_client.h"
+#include "parallel/store_log.h"
 
 namespace dptrain::parallel {
 
@@ -14,6 +17,7 @@ struct DistStoreContext {
   Communicator& process;                ///< the ranks of the process alone, over their devices' memory
   /// Where GPUs add up among themselves what is pushed: the ranks of this one's subtree. Null: in host memory.
   Communicator* subtree = nullptr;
+  CallLog* logged = nullptr;  ///< where a planned rank's pushes and pulls are written down
 };
 
 /// A store on servers of a job's processes: what the ranks of a process push is added up and goes to the servers, which
@@ -30,6 +34,7 @@ class DistKeyValueStore final : public KeyValueStore {
   /// By server.
   std::vector<int64_t> held_bytes() const override;
   CommCounts counts() const override;
+  ServedStore served() const;
 
  private:
   void take_in() override;
@@ -45,7 +50,8 @@ class DistKeyValueStore final : public KeyValueStore {
   DistStoreContext dist_;
   std::vector<std::string> state_names_;
   std::vector<float> on_host_;  ///< a GPU's gradients
-  CommCounts counts_;           ///< of what this rank gave to its process
+  std::optional<StoreLog> log_;
+  CommCounts counts_;  ///< of what this rank gave to its process
 };
 
 }  // namespace dptrain::parallel

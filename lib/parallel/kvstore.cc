@@ -136,11 +136,14 @@ RankCosts KvStore::take_costs(int rank) {
 
 std::optional<StoreUse> KvStore::store() const {
   const bool local = options_.type == StoreOptions::Type::local;
+  std::optional<ServedStore> served;
+  if (on_servers_) served = static_cast<const DistKeyValueStore&>(*ends_.front()).served();
   return StoreUse{.type = store_type_name(options_.type),
                   .placement = local                                       ? ""
                                : options_.placement == Placement::balanced ? "balanced"
                                                                            : "round_robin",
-                  .bytes = ends_.front()->held_bytes()};
+                  .bytes = ends_.front()->held_bytes(),
+                  .served = served};
 }
 
 }  // namespace dptrain::parallel

@@ -22,6 +22,20 @@ std::vector<RankRun> pushed_runs(const WorldShape& world, int worker, bool is_as
   return runs;
 }
 
+/// The processes that train, of a planned training too.
+WorldShape workers_of(const RankTeam& team, const StrategyContext& context) {
+  if (context.team.world) return context.team.world->shape;
+  if (context.team.logged && context.team.logged->shape) return *context.team.logged->shape;
+  return WorldShape({team.size()});
+}
+
+StoreLinks links_of(const StrategyContext& context, const StoreOptions& options, const WorldShape& workers) {
+  if (context.store_links) return std::move(*context.store_links);
+  const int servers = options.servers > 0 ? options.servers : workers.processes();
+  if (context.team.logged) return make_planned_store_links(servers);
+  return make_store_links(servers, context.team.timeout_s);
+}
+
 }  // namespace
 
 StoreServerOptions server_options(const ReplicaSpec& replica, const WorldShape& world, bool is_asynchronous,
@@ -42,17 +56,18 @@ StoreServerOptions server_options(const ReplicaSpec& replica, const WorldShape& 
 
 ProcessStore::ProcessStore(RankTeam& team, const StrategyContext& context, const StoreOptions& options,
                            const std::vector<StoreKey>& keys) {
-  const WorldShape world = context.team.world ? context.team.world->shape : WorldShape({team.size()});
+  const WorldShape world = workers_of(team, context);
   const int worker = context.team.world ? context.team.world->place() : 0;
-  StoreLinks links = context.store_links ? std::move(*context.store_links)
-                                         : make_store_links(std::max(1, options.servers), context.team.timeout_s);
+  StoreLinks links = links_of(context, options, world);
   StoreServerOptions of_servers =
       server_options(context.replica, world, options.is_asynchronous(), context.team.timeout_s);
+  if (context.team.world) of_servers.activity = &context.team.world->exchange->activity();
   of_servers.slices = slice_keys(keys, static_cast<int>(links.to_servers.size()), options.placement);
 
   const std::vector<RankRun> runs = pushed_runs(world, worker, options.is_asynchronous());
   process_ = team.form_group(ranks_of({0, team.size()}));
   subtrees_.resize(process_.size());
+  for (int rank = 0; rank < team.size(); ++rank) logged_.push_back(team.logged_calls(rank));
   // Of CPU workers the devices' memory is the host's.
   const bool on_devices =
       options.type == StoreOptions::Type::dist_device_sync && team.device(0).kind() != DeviceKind::cpu;
@@ -74,7 +89,8 @@ void ProcessStore::hold_servers(StoreLinks& links, const StoreServerOptions& opt
   for (ServerLinks& server : links.servers)
     servers_.push_back(std::make_unique<StoreServer>(options, std::move(server)));
   if (!links.to_workers.empty())
-    scheduler_ = std::make_unique<StoreScheduler>(std::move(links.to_workers), store.max_staleness, options.timeout_s);
+    scheduler_ = std::make_unique<StoreScheduler>(std::move(links.to_workers), store.max_staleness, options.timeout_s,
+                                                  options.activity);
   to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
   to_servers_ = std::move(links.to_servers);
 }
@@ -86,7 +102,7 @@ void ProcessStore::group_subtrees(RankTeam& team, const std::vector<RankRun>& su
 
 DistStoreContext ProcessStore::context(int rank) const {
   const auto at = static_cast<size_t>(rank);
-  return {.client = client_, .process = *process_[at], .subtree = subtrees_[at]};
+  return {.client = client_, .process = *process_[at], .subtree = subtrees_[at], .logged = logged_[at]};
 }
 
 }  // namespace dptrain::parallel

@@ -35,6 +35,7 @@ class ProcessStore {
   std::unique_ptr<SchedulerLink> to_scheduler_;
   std::shared_ptr<StoreClient> client_;  ///< ends before what it is linked with
   std::vector<Communicator*> process_;   ///< by rank: the process's ranks
+  std::vector<CallLog*> logged_;         ///< by rank: where a planned one writes
   std::vector<Communicator*> subtrees_;  ///< by rank: those of its subtree; null where host memory is added up in
 };
 

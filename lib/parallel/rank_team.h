@@ -43,6 +43,8 @@ class RankTeam {
   bool spans_processes() const { return world_size() > size(); }
   /// Whether its ranks only log what they would do; those of other processes aren't there then.
   bool is_logged() const { return logged_.has_value(); }
+  /// Where a rank's calls are written down; null where they are made.
+  CallLog* logged_calls(int rank) { return logged_ ? &logged_->calls->at(static_cast<size_t>(rank)) : nullptr; }
   Device& device(int rank) { return *devices_[static_cast<size_t>(rank)]; }
   const Device& device(int rank) const { return *devices_[static_cast<size_t>(rank)]; }
   /// Of a rank of the world.

@@ -1,8 +1,11 @@
 #include "parallel/store_links.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
+
+#include "comm/call_communicator.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -15,6 +18,27 @@ using Ends = std::vector<std::unique_ptr<Communicator>>;
 
 /// A worker, and a server or the scheduler, that are threads of one process.
 Ends link_threads() { return make_thread_communicators(2, {.timeout_s = kIdle_s}); }
+
+/// A worker's end of a link that leads nowhere.
+class PlannedLink final : public CallCommunicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void abort(const std::string&, ExitCode) override {}
+  CommCounts counts() const override { return {.bytes = bytes_}; }
+
+ private:
+  class Over final : public CommWork {
+   public:
+    void wait() override {}
+  };
+  std::unique_ptr<CommWork> start(const CommCall& call) override {
+    bytes_ += sent_bytes(call, rank(), size());
+    return std::make_unique<Over>();
+  }
+
+  std::atomic<int64_t> bytes_ = 0;
+};
 
 /// The links of one process of a job.
 class JobLinks {
@@ -80,6 +104,13 @@ StoreLinks make_store_links(int servers, double timeout_s) {
   Ends ends = link_threads();
   links.to_scheduler = std::move(ends[0]);
   links.to_workers.push_back(std::move(ends[1]));
+  return links;
+}
+
+StoreLinks make_planned_store_links(int servers) {
+  StoreLinks links;
+  for (int s = 0; s < servers; ++s) links.to_servers.push_back(std::make_unique<PlannedLink>());
+  links.to_scheduler = std::make_unique<PlannedLink>();
   return links;
 }
 

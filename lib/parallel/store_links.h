@@ -39,6 +39,9 @@ struct StoreLinks {
 
 /// Of one process that has the only worker, all servers and the scheduler.
 StoreLinks make_store_links(int servers, double timeout_s);
+/// Of the first worker of a planned training, whose servers and scheduler aren't there: what is sent is counted, and
+/// over at once; nothing comes back.
+StoreLinks make_planned_store_links(int servers);
 /// Of this process of a job. All its processes call it, in the same order as what else makes groups.
 StoreLinks make_store_links(ProcessExchange& exchange, const StoreRoles& roles, double timeout_s);
 

@@ -20,12 +20,14 @@ CommBuffer bytes_of(T& value) {
 }  // namespace
 
 StoreScheduler::StoreScheduler(std::vector<std::unique_ptr<Communicator>> workers, std::optional<int64_t> max_staleness,
-                               double timeout_s)
+                               double timeout_s, ProcessActivity* activity)
     : workers_(std::move(workers)),
       max_staleness_(max_staleness),
       timeout_s_(timeout_s),
       steps_(workers_.size(), 0),
       threads_(static_cast<int>(workers_.size())) {
+  for (size_t i = 0; i < workers_.size(); ++i)
+    places_.push_back(activity != nullptr ? &activity->add_service("the scheduler") : nullptr);
   threads_.give([this](int worker) { serve(static_cast<size_t>(worker)); });
 }
 
@@ -37,6 +39,7 @@ void StoreScheduler::wait() {
 
 void StoreScheduler::serve(size_t worker) noexcept {
   Communicator& link = *workers_[worker];
+  const ActivePlace place(places_[worker]);
   try {
     for (;;) {
       StoreTick tick;
@@ -65,6 +68,7 @@ bool StoreScheduler::may_begin(int64_t step) const {
 
 template <class IsTrue>
 void StoreScheduler::hold(std::unique_lock<std::mutex>& lock, size_t worker, const IsTrue& is_true) {
+  const WaitForOthers waiting;
   for (int64_t seen = ticks_; !is_true(); seen = ticks_) {
     const auto has_news = [&] { return ticks_ > seen || is_true() || failure_; };
     if (!changed_.wait_until(lock, deadline_in(timeout_s_), has_news))

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "comm/process_activity.h"
 #include "parallel/worker_threads.h"
 
 namespace dptrain::parallel {
@@ -37,9 +38,10 @@ struct StoreAnswer {
 class StoreScheduler {
  public:
   /// `max_staleness`: steps that a worker may be ahead of the slowest one; nothing: any number. `timeout_s`: how long
-  /// one is held back at most while no other one says anything.
+  /// one is held back at most while no other one says anything. `activity`: where its threads say what they are at;
+  /// outlives it.
   StoreScheduler(std::vector<std::unique_ptr<Communicator>> workers, std::optional<int64_t> max_staleness,
-                 double timeout_s);
+                 double timeout_s, ProcessActivity* activity = nullptr);
   /// Blocks until every worker has ended, or the links have failed.
   ~StoreScheduler() { threads_.finish(); }
   StoreScheduler(const StoreScheduler&) = delete;
@@ -59,6 +61,7 @@ class StoreScheduler {
   const std::vector<std::unique_ptr<Communicator>> workers_;
   const std::optional<int64_t> max_staleness_;
   const double timeout_s_;
+  std::vector<ProcessActivity::Thread*> places_;  ///< by worker: of its thread
 
   std::mutex mutex_;
   std::condition_variable changed_;

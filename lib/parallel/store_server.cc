@@ -52,6 +52,8 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
   optimizer_ = options.optimizer.make({.weights = weights_, .gradients = gradients_});
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
     Worker worker{.link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
+    if (options.activity != nullptr)
+      worker.place = &options.activity->add_service(fmt::format("server {}", links_.server));
     for (size_t i = 0; i < worker.widths.size(); ++i) worker.sums.push_back(zeros(MemoryPurpose::gradients));
     workers_.push_back(std::move(worker));
   }
@@ -65,6 +67,7 @@ void StoreServer::wait() {
 }
 
 void StoreServer::serve(size_t worker) noexcept {
+  const ActivePlace place(workers_[worker].place);
   try {
     while (serve_command(workers_[worker])) continue;
   } catch (const std::exception&) {
@@ -158,6 +161,7 @@ void StoreServer::take_step(Worker& worker) {
 template <class IsDone>
 void StoreServer::wait_for_workers(std::unique_lock<std::mutex>& lock, const IsDone& is_done) {
   const auto has_come = [&] { return is_done() || failure_; };
+  const WaitForOthers waiting;
   if (!changed_.wait_until(lock, deadline_in(options_.timeout_s), has_come))
     throw Error(ExitCode::peer_lost,
                 fmt::format("waited {:g} s for the gradients of a worker; has it stopped, or is it much slower than "

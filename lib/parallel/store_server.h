@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "comm/process_activity.h"
 #include "device/device.h"
 #include "optim/optimizer.h"
 #include "parallel/staleness.h"
@@ -29,7 +30,8 @@ struct StoreServerOptions {
   bool is_asynchronous = false;
   /// Workers say at the end of a step how it is to be applied.
   bool waits_for_apply = false;
-  double timeout_s = 300;  ///< of the wait for a worker that others are waiting for
+  double timeout_s = 300;               ///< of the wait for a worker that others are waiting for
+  ProcessActivity* activity = nullptr;  ///< where its threads say what they are at; outlives the server
 };
 
 /// One server of a key-value store: host memory with the weights of its slices and their optimizer state, and a thread
@@ -61,7 +63,8 @@ class StoreServer {
     std::vector<int> widths;
     std::vector<Tensor> sums;  ///< flat, of each of its subtrees
     StoreCommand command;
-    int64_t pulled_at = 0;  ///< updates that its weights have
+    int64_t pulled_at = 0;                     ///< updates that its weights have
+    ProcessActivity::Thread* place = nullptr;  ///< of its thread
   };
 
   void serve(size_t worker) noexcept;

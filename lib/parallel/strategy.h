@@ -15,6 +15,7 @@
 #include "parallel/planted_fault.h"
 #include "parallel/rank_team.h"
 #include "parallel/replica.h"
+#include "parallel/served_store.h"
 #include "parallel/shared_statistics.h"
 #include "parallel/staleness.h"
 #include "parallel/store_links.h"
@@ -69,6 +70,7 @@ struct StoreUse {
   std::string placement;  ///< empty where there is one place
   /// Of weights, optimizer state and whatever else it holds: on each device, or in host memory alone.
   std::vector<int64_t> bytes;
+  std::optional<ServedStore> served = {};  ///< where it is on servers
 };
 
 /// A way to share a training step over devices. All strategies compute what one device with the whole batch computes,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -29,10 +30,13 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
                       .comm_s = seconds(time, "exposed_comm_s") / steps,
                       .step_s = seconds(train, "seconds") / steps};
     std::string host;
+    std::map<std::string, int> process_of;
     for (const auto& device : metrics.at("devices")) {
       if (step.devices_of_hosts.empty() || device.at("host") != host) step.devices_of_hosts.push_back(0);
       host = device.at("host");
       ++step.devices_of_hosts.back();
+      const int process = device.value("process", static_cast<int>(step.devices_of_hosts.size()) - 1);
+      step.process_a_host = step.process_a_host && process_of.try_emplace(host, process).first->second == process;
       step.on_cpus = step.on_cpus && device.at("device").get<std::string>().starts_with("cpu");
     }
     return step;
@@ -64,6 +68,16 @@ Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_
     for (const LoggedCall& call : of_run.step.ranks.front().calls) bytes += of_run.calls.exchanged_bytes(call);
     request.calibration.exchange_bytes_per_s = bytes / measured.comm_s;
     of_run.calls.set_exchange_rate(request.calibration.exchange_bytes_per_s);
+  }
+  // Cores that servers of a store share with the workers compute that much less.
+  if (of_run.step.store && of_run.step.store->served) {
+    constexpr int kRounds = 10;
+    for (int round = 0; round < kRounds; ++round) {
+      double planned = 0;
+      for (const RankTimes& rank : step_times(request).ranks) planned += rank.compute_s;
+      planned /= static_cast<double>(of_run.step.ranks.size());
+      request.calibration.compute_factor *= measured.compute_s / planned;
+    }
   }
   Calibration calibration = request.calibration;
   calibration.host_s = std::max(0.0, measured.step_s - step_times(request).step_s);

@@ -15,6 +15,7 @@ struct MeasuredStep {
   double step_s = 0;
   std::vector<int> devices_of_hosts = {};  ///< how many of its ranks each host had
   bool on_cpus = true;                     ///< all its ranks
+  bool process_a_host = true;              ///< each host had one process
 };
 
 /// Reads metrics.jsonl of a run directory. Throws 66 where it isn't there, 65 where it has no epoch or isn't a run's.

@@ -11,7 +11,7 @@ namespace dptrain::plan {
 namespace {
 
 constexpr double kMicro = 1e-6, kBitsPerGigabit = 1e9;
-constexpr int kMostDevicesOfHost = 64;
+constexpr int kMostDevicesOfHost = 64, kMostHosts = 4096;
 
 double bytes_of_gbps(double gbps) { return gbps * kBitsPerGigabit / 8; }
 
@@ -23,6 +23,7 @@ HostLinks read_hosts(ConfigReader& reader) {
   hosts.message_s = kMicro * reader.number("message_us", 0, {.min = 0});
   hosts.message_bytes_per_s = bytes_of_gbps(reader.number("message_gbps", 0, {.min = 0}));
   hosts.memory_bytes_per_s = bytes_of_gbps(reader.number("memory_gbps", 0, {.min = 0}));
+  hosts.server_hosts = static_cast<int>(reader.integer("server_hosts", 0, {.min = 0, .max = kMostHosts}));
   return hosts;
 }
 

@@ -26,10 +26,12 @@ struct HostLinks {
   double message_s = 0;            ///< that a process spends on each message
   double message_bytes_per_s = 0;  ///< at which its cores hand on what it sends and receives; 0: no limit
   double memory_bytes_per_s = 0;   ///< at which a host adds up and copies; 0: no limit
+  /// Further hosts with nothing but the servers of a key-value store; 0: these are on the hosts that train.
+  int server_hosts = 0;
 };
 
 /// A links file: the keys of the configuration's `links`, which are those between the devices of a process, and
-/// `hosts`: {devices, latency_us, gbps, message_us, message_gbps, memory_gbps}.
+/// `hosts`: {devices, latency_us, gbps, message_us, message_gbps, memory_gbps, server_hosts}.
 struct LinksFile {
   std::optional<HostLinks> hosts;
   std::optional<ConfigNode> links;  ///< as the configuration has them; nothing where the file has none
@@ -72,6 +74,8 @@ class CallTimes {
   void set_exchange_rate(double bytes_per_s);
   /// Of a rank.
   int process_of(int rank) const { return options_.world.process_of(rank); }
+  /// What joins the hosts, where there are several.
+  const std::optional<HostLinks>& hosts() const { return options_.hosts; }
 
  private:
   double within_process(std::span<const LoggedCall* const> calls) const;

@@ -10,10 +10,15 @@ namespace {
 /// Group, whether over host memory, sender and receiver of a message or -1, and the number among those alike.
 using Key = std::tuple<int, bool, int, int, int>;
 
+/// Stands for the group of what goes to the servers of a store, and for that of what comes back.
+constexpr int kPushes = -1, kPulls = -2;
+
 class Numbered {
  public:
   /// Of a rank's next call.
   Key key_of(const LoggedCall& call) {
+    if (call.key)
+      return {call.call.kind == CommKind::send ? kPushes : kPulls, false, static_cast<int>(*call.key), -1, 0};
     int from = -1, to = -1;
     if (call.call.kind == CommKind::send) std::tie(from, to) = std::pair(call.rank, call.call.other);
     if (call.call.kind == CommKind::receive) std::tie(from, to) = std::pair(call.call.other, call.rank);

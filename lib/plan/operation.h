@@ -17,7 +17,8 @@ struct Operation {
 };
 
 /// Of all calls of the planned ranks: of a group the n-th collective of each of its ranks are one operation, of two
-/// ranks the n-th message sent and the n-th received.
+/// ranks the n-th message sent and the n-th received; of a store on servers what is pushed of a key, and what is
+/// pulled.
 struct Operations {
   std::vector<Operation> all;
   std::vector<std::vector<size_t>> of_call;  ///< by rank and call: a number in `all`

@@ -58,15 +58,23 @@ struct MessageTotal {
   int64_t sent_bytes = 0;
 };
 
-/// By call, type, root and the memory that it is of.
-using MessageKey = std::tuple<CommKind, DType, int, bool>;
+/// By name, type, root and the memory that it is of.
+using MessageKey = std::tuple<std::string, DType, int, bool>;
+
+constexpr const char *kPush = "push", *kPull = "pull";
+
+/// What goes to the servers of a store, and comes from them, has names of its own.
+std::string name_of(const LoggedCall& logged) {
+  if (logged.key) return logged.call.kind == CommKind::send ? kPush : kPull;
+  return std::string(comm_kind_name(logged.call.kind));
+}
 
 std::vector<std::pair<MessageKey, MessageTotal>> message_totals(const PlannedRank& rank) {
   Totals<MessageKey, MessageTotal> totals;
   for (const LoggedCall& logged : rank.calls) {
     if (logged.call.kind == CommKind::barrier) continue;
     const CommBuffer& payload = logged.call.payload();
-    MessageTotal& total = totals.of({logged.call.kind, payload.dtype, logged.call.other, logged.over_host});
+    MessageTotal& total = totals.of({name_of(logged), payload.dtype, logged.call.other, logged.over_host});
     ++total.calls;
     total.elements += payload.elements;
     total.sent_bytes += logged.sent_bytes;
@@ -75,9 +83,12 @@ std::vector<std::pair<MessageKey, MessageTotal>> message_totals(const PlannedRan
 }
 
 std::string message_name(const MessageKey& key) {
-  const auto& [kind, dtype, other, over_host] = key;
-  std::string name = fmt::format("{} {}", comm_kind_name(kind), dtype_name(dtype));
-  const bool goes = kind == CommKind::reduce || kind == CommKind::gather || kind == CommKind::send;
+  const auto& [call, dtype, other, over_host] = key;
+  std::string name = fmt::format("{} {}", call, dtype_name(dtype));
+  if (call == kPush) return name + " to servers";
+  if (call == kPull) return name + " from servers";
+  const auto is = [&call](CommKind kind) { return call == comm_kind_name(kind); };
+  const bool goes = is(CommKind::reduce) || is(CommKind::gather) || is(CommKind::send);
   if (other >= 0) name += fmt::format(", {} {}", goes ? "to" : "from", other);
   return over_host ? name + ", in host memory" : name;
 }
@@ -162,6 +173,47 @@ ordered_json pipeline_json(const PlanReport& report) {
           {"bubble", report.times ? ordered_json(bubble(*report.times)) : ordered_json(nullptr)}};
 }
 
+/// "2, one in each worker's process"
+std::string servers_text(const StorePlaces& places) {
+  const size_t servers = places.hosts_of_servers.size();
+  const int workers = places.workers.processes(), more = places.hosts() - workers;
+  if (places.servers_are_workers)
+    return fmt::format("{}{}", servers, workers == 1 ? " in the worker's process" : ", one in each worker's process");
+  if (more > 0)
+    return fmt::format("{} on {} of their own", servers, more == 1 ? "a host" : fmt::format("{} hosts", more));
+  return fmt::format("{} on the workers' hosts", servers);
+}
+
+std::string store_text(const PlanReport& report) {
+  const StorePlaces& places = *report.places;
+  const StoreTraffic traffic = traffic_of(*report.step.store->served, places);
+  const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / kMega; };
+  std::string text = fmt::format("a store: workers {}, servers {}\n", places.workers.processes(), servers_text(places));
+  text += fmt::format("  the fullest server holds {:.4g} MB of weights and optimizer state\n",
+                      megabytes(std::ranges::max(report.step.store->bytes)));
+  text += fmt::format("  a worker pushes {:.4g} MB and pulls {:.4g} MB a step", megabytes(traffic.pushed),
+                      megabytes(traffic.pulled));
+  if (places.hosts() > 1)
+    text += fmt::format("; over the fullest links {:.4g} MB enter a host and {:.4g} MB leave one",
+                        megabytes(traffic.entering), megabytes(traffic.leaving));
+  if (report.times)
+    text += fmt::format("\n  the busiest server adds up and updates for {:.4g} ms", 1e3 * report.times->server_s);
+  return text + "\n\n";
+}
+
+ordered_json served_json(const PlanReport& report) {
+  const StorePlaces& places = *report.places;
+  const StoreTraffic traffic = traffic_of(*report.step.store->served, places);
+  return {{"workers", places.workers.processes()},
+          {"servers", places.hosts_of_servers.size()},
+          {"hosts_of_servers", places.hosts_of_servers},
+          {"pushed_bytes", traffic.pushed},
+          {"pulled_bytes", traffic.pulled},
+          {"entering_bytes", places.hosts() > 1 ? traffic.entering : 0},
+          {"leaving_bytes", places.hosts() > 1 ? traffic.leaving : 0},
+          {"server_s", report.times ? ordered_json(report.times->server_s) : ordered_json(nullptr)}};
+}
+
 std::string times_text(const PlanReport& report) {
   if (!report.times)
     return "no times: the devices' figures are not known; name the devices as 16xh200, or give --calibrate\n";
@@ -189,8 +241,8 @@ ordered_json rank_json(const PlanReport& report, size_t r) {
   for (const auto& [name, total] : operator_totals(rank))
     operators.push_back({{"operator", name}, {"calls", total.calls}, {"flops", total.flops}, {"bytes", total.bytes}});
   for (const auto& [key, total] : message_totals(rank)) {
-    const auto& [kind, dtype, other, over_host] = key;
-    messages.push_back({{"call", comm_kind_name(kind)},
+    const auto& [call, dtype, other, over_host] = key;
+    messages.push_back({{"call", call},
                         {"dtype", dtype_name(dtype)},
                         {"root", other >= 0 ? ordered_json(other) : ordered_json(nullptr)},
                         {"over_host", over_host},
@@ -225,7 +277,7 @@ std::string PlanReport::text() const {
     text += fmt::format("the store holds {:.1f} MB in host memory\n",
                         static_cast<double>(step.store->bytes.front()) / kMega);
   return text + "\n" + operator_table(step.ranks.front()) + "\n" + message_table(*this) + "\n" +
-         (step.pipeline ? pipeline_text(*this) : "") + times_text(*this);
+         (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this);
 }
 
 std::string PlanReport::json() const {
@@ -248,6 +300,7 @@ std::string PlanReport::json() const {
                                  {"steps_per_epoch", step.steps_per_epoch},
                                  {"time", time},
                                  {"store_bytes", step.store ? ordered_json(step.store->bytes) : ordered_json(nullptr)},
+                                 {"served", places ? served_json(*this) : ordered_json(nullptr)},
                                  {"pipeline", step.pipeline ? pipeline_json(*this) : ordered_json(nullptr)},
                                  {"ranks", ranks}};
   return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);

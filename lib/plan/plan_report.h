@@ -5,6 +5,7 @@
 
 #include "plan/planned_step.h"
 #include "plan/step_times.h"
+#include "plan/store_places.h"
 
 namespace dptrain::plan {
 
@@ -15,8 +16,9 @@ struct PlanReport {
   std::string devices;  ///< as they were asked for
   int hosts = 1;
   PlannedStep step;
-  std::optional<StepTimes> times;  ///< where the devices' figures are known
-  std::string figures_source;      ///< of the times
+  std::optional<StorePlaces> places = {};  ///< of a store on servers
+  std::optional<StepTimes> times;          ///< where the devices' figures are known
+  std::string figures_source;              ///< of the times
 
   /// Tables of memory, operators and messages, and the step's time.
   std::string text() const;

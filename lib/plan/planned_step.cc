@@ -23,7 +23,7 @@ bool records_sums(const StepRequest& request) {
   std::set<int> gpus;
   for (const DeviceId& id : team.devices)
     if (id.kind == DeviceKind::cuda) gpus.insert(id.index);
-  return gpus.size() == team.devices.size() && request.world_size > 1 && !team.deterministic && !team.links;
+  return gpus.size() == team.devices.size() && request.world.ranks() > 1 && !team.deterministic && !team.links;
 }
 
 /// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
@@ -31,7 +31,7 @@ BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions
   const size_t parts = options.devices.size();
   const BatchSplit whole = options.split ? *options.split : BatchSplit::even(static_cast<int>(parts));
   options.batch_size = batch_samples;
-  if (request.world_size == static_cast<int>(request.context.team.devices.size())) return options;
+  if (request.world.ranks() == static_cast<int>(request.context.team.devices.size())) return options;
   options.batch_size = whole.range(static_cast<int>(parts) - 1, batch_samples).second;
   std::vector<int64_t> weights = whole.weights();
   weights.resize(parts);
@@ -87,11 +87,12 @@ double PlannedRank::flops() const {
 
 PlannedStep plan_step(const StepRequest& request) {
   const size_t ranks = request.context.team.devices.size();
-  DPTRAIN_CHECK(ranks > 0 && static_cast<int>(ranks) <= request.world_size, "{} devices in a world of {}", ranks,
-                request.world_size);
+  DPTRAIN_CHECK(ranks > 0 && static_cast<int>(ranks) <= request.world.ranks(), "{} devices in a world of {}", ranks,
+                request.world.ranks());
   std::vector<CallLog> calls(ranks);
   parallel::StrategyContext context = request.context;
-  context.team.logged = LoggedWorld{.ranks = request.world_size,
+  context.team.logged = LoggedWorld{.ranks = request.world.ranks(),
+                                    .shape = request.world,
                                     .can_be_recorded = records_sums(request),
                                     .calls = &calls,
                                     .operator_s = request.operator_s};
@@ -100,7 +101,7 @@ PlannedStep plan_step(const StepRequest& request) {
   const int64_t samples = request.data->samples(), batch_samples = std::min(loaded.batch_size, samples);
   Batches batches(request.data, of_ranks_there(request, loaded, batch_samples), context.replica.steps_in_flight);
 
-  PlannedStep plan{.world_size = request.world_size,
+  PlannedStep plan{.world_size = request.world.ranks(),
                    .batch_samples = batch_samples,
                    .steps_per_epoch = (samples + batch_samples - 1) / batch_samples,
                    .ranks = {},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/meta_communicator.h"
+#include "comm/world_shape.h"
 #include "data/batch_loader.h"
 #include "device/operator_log.h"
 #include "parallel/pipeline_figures.h"
@@ -46,7 +47,8 @@ struct StepRequest {
   std::function<BatchLoaderOptions(parallel::Strategy&)> loader;
   /// Seconds of an operator, for a pipeline that is cut by them; see LoggedWorld.
   std::function<double(const OperatorCost&)> operator_s = {};
-  int world_size = 1;
+  /// The processes of the world, the first of which has the devices of `context`: one a host.
+  WorldShape world = WorldShape({1});
 };
 
 /// Runs some steps of the strategy itself over devices that compute nothing, of which no more than the list names are

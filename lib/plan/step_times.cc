@@ -1,11 +1,13 @@
 #include "plan/step_times.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
 #include "base/check.h"
 #include "plan/operation.h"
+#include "plan/store_times.h"
 
 namespace dptrain::plan {
 namespace {
@@ -26,6 +28,7 @@ std::vector<Event> events_of(const CallLog& calls) {
   std::vector<Event> events;
   for (size_t k = 0; k < calls.size(); ++k) {
     events.push_back({.calls = k, .starts = true, .operators = calls[k].started_after, .call = k});
+    if (!calls[k].is_awaited) continue;
     events.push_back(
         {.calls = calls[k].awaited_calls, .starts = false, .operators = calls[k].awaited_after, .call = k});
   }
@@ -105,6 +108,19 @@ class Links {
   double last_free_at_ = 0;  ///< of any
 };
 
+/// What goes over bytes of host memory takes: on the cores of CPU workers as an operator of theirs, beside GPUs as what
+/// they read and write of it; of several hosts as their links file says.
+std::function<double(double)> memory_seconds(const StepTimesRequest& request) {
+  if (const auto& hosts = request.calls.hosts())
+    return [rate = hosts->memory_bytes_per_s](double bytes) { return rate > 0 ? bytes / rate : 0; };
+  const DeviceFigures& figures = request.figures;
+  if (figures.staging_bytes_per_s > 0)
+    return [rate = figures.staging_bytes_per_s](double bytes) { return bytes / rate; };
+  const double each = operator_seconds({.name = {}, .bytes = int64_t{1} << 30}, figures, request.precision) /
+                      static_cast<double>(int64_t{1} << 30);
+  return [per_byte = each * request.calibration.compute_factor](double bytes) { return per_byte * bytes; };
+}
+
 class Play {
  public:
   explicit Play(const StepTimesRequest& request)
@@ -113,15 +129,26 @@ class Play {
         under_way_(operations_.all.size()),
         takes_cores_(request.figures.kind == DeviceKind::cpu) {
     for (const PlannedRank& rank : request.step.ranks) players_.emplace_back(rank, request);
+    if (!request.step.store || !request.step.store->served) return;
+    DPTRAIN_CHECK(request.places, "a store of {} slices on servers that are nowhere",
+                  request.step.store->served->slices.size());
+    store_.emplace(StoreFigures{.store = *request.step.store->served,
+                                .places = *request.places,
+                                .hosts = request.calls.hosts(),
+                                .memory_s = memory_seconds(request)});
   }
 
   StepTimes run() {
-    while (const auto rank = earliest()) meet(*rank);
+    while (go_on()) continue;
     StepTimes times{.comm_s = comm_s_, .host_s = request_.calibration.host_s, .ranks = {}};
     for (size_t r = 0; r < players_.size(); ++r) {
       DPTRAIN_CHECK(players_[r].event() == nullptr, "rank {} waits for call {} forever", r, players_[r].event()->call);
       times.step_s = std::max(times.step_s, players_[r].compute_to_end() + times.host_s);
       times.ranks.push_back(players_[r].times());
+    }
+    if (store_) {
+      times.comm_s += store_->comm_s();
+      times.server_s = store_->busiest_server_s();
     }
     return times;
   }
@@ -134,17 +161,43 @@ class Play {
 
   size_t operation_of(size_t rank, const Event& event) const { return operations_.of_call[rank][event.call]; }
 
-  /// The rank that comes to its next event first, of those that don't wait for an end that isn't known yet.
-  std::optional<size_t> earliest() const {
-    std::optional<size_t> first;
+  struct RankAt {
+    size_t rank = 0;
     double time = 0;
+  };
+
+  /// Whatever happens next does: of the ranks, or of a store's servers. False where nothing does.
+  bool go_on() {
+    const std::optional<RankAt> first = earliest();
+    const std::optional<double> of_servers = store_ ? store_->next() : std::nullopt;
+    if (of_servers && (!first || *of_servers < first->time)) {
+      store_->go_on();
+      owe_for_store();
+      return true;
+    }
+    if (first) meet(first->rank);
+    return first.has_value();
+  }
+
+  const LoggedCall& call_of(size_t rank, const Event& event) const {
+    return request_.step.ranks[rank].calls[event.call];
+  }
+
+  /// Of what a rank waits for, as far as it is known.
+  std::optional<double> end_of(size_t rank, const Event& event) const {
+    const LoggedCall& call = call_of(rank, event);
+    if (call.key && call.call.kind == CommKind::receive) return store_->pulled(*call.key);
+    return under_way_[operation_of(rank, event)].end;
+  }
+
+  /// The rank that comes to its next event first, of those that don't wait for an end that isn't known yet.
+  std::optional<RankAt> earliest() const {
+    std::optional<RankAt> first;
     for (size_t r = 0; r < players_.size(); ++r) {
       const Event* event = players_[r].event();
-      if (event == nullptr || (!event->starts && !under_way_[operation_of(r, *event)].end)) continue;
+      if (event == nullptr || (!event->starts && !end_of(r, *event))) continue;
       const double at = players_[r].time_at(event->operators);
-      if (first && at >= time) continue;
-      first = r;
-      time = at;
+      if (!first || at < first->time) first = {.rank = r, .time = at};
     }
     return first;
   }
@@ -155,10 +208,28 @@ class Play {
     const size_t operation = operation_of(rank, event);
     const double now = player.compute_to(event.operators);
     player.go_past_event();
-    if (!event.starts)
-      player.wait_until(*under_way_[operation].end);
-    else if (++under_way_[operation].started == operations_.all[operation].ends.size())
+    if (!event.starts) return player.wait_until(*end_of(rank, event));
+    if (++under_way_[operation].started < operations_.all[operation].ends.size()) return;
+    const LoggedCall& call = call_of(rank, event);
+    if (!call.key)
       carry(operation, now);
+    else if (call.call.kind == CommKind::send)
+      push(operation, *call.key, player, now);
+  }
+
+  /// All ranks of the worker have pushed the key, of which `last` was the last: it adds up what they have.
+  void push(size_t operation, size_t key, Player& last, double now) {
+    const auto inputs = static_cast<int64_t>(operations_.all[operation].ends.size());
+    if (inputs > request_.places->sums_of(0)) now += store_->adding_s(key, inputs);
+    last.wait_until(now);
+    under_way_[operation].end = store_->push(key, now);
+    owe_for_store();
+  }
+
+  void owe_for_store() {
+    const double work_s = store_->take_work_s();
+    if (!takes_cores_) return;
+    for (Player& player : players_) player.owe(work_s / static_cast<double>(players_.size()));
   }
 
   void carry(size_t operation, double ready) {
@@ -183,6 +254,7 @@ class Play {
   std::vector<Player> players_;
   Links links_;
   double comm_s_ = 0;
+  std::optional<StoreTimes> store_;
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plan/cluster.h"
 #include "plan/device_figures.h"
 #include "plan/planned_step.h"
+#include "plan/store_places.h"
 
 namespace dptrain::plan {
 
@@ -16,9 +18,10 @@ struct RankTimes {
 };
 
 struct StepTimes {
-  double step_s = 0;  ///< until the last rank is done
-  double comm_s = 0;  ///< of all operations on their links, hidden or not
-  double host_s = 0;  ///< that is neither
+  double step_s = 0;    ///< until the last rank is done
+  double comm_s = 0;    ///< of all operations on their links, hidden or not
+  double host_s = 0;    ///< that is neither
+  double server_s = 0;  ///< of a store on servers: that the busiest server adds up and updates
   std::vector<RankTimes> ranks;
 };
 
@@ -28,11 +31,13 @@ struct StepTimesRequest {
   Precision precision = Precision::fp32;
   Calibration calibration = {};
   CallTimes& calls;
+  std::optional<StorePlaces> places = {};  ///< of a store on servers
 };
 
 /// Plays a step: each rank computes its operators in order; a collective or a message begins once all its ends have
 /// started it and its links are free, and whoever waits for it goes on when it ends. What a process's cores do for it
-/// is done by those that CPU workers compute on: these are slower meanwhile.
+/// is done by those that CPU workers compute on: these are slower meanwhile. Of a store on servers the ranks are those
+/// of the first worker; see StoreTimes.
 StepTimes step_times(const StepTimesRequest& request);
 
 }  // namespace dptrain::plan

@@ -26,9 +26,9 @@ ordered_json device_json(const DeviceMetrics& device) {
   ordered_json memory;
   for (const MemoryPurpose purpose : kMemoryPurposes)
     memory[std::string(memory_purpose_name(purpose))] = device.memory[purpose];
-  return {{"device", device.device},   {"rank", device.rank}, {"host", device.host},
-          {"samples", device.samples}, {"busy", device.busy}, {"peak_bytes", device.peak_bytes},
-          {"memory", memory}};
+  return {{"device", device.device},         {"rank", device.rank},       {"host", device.host},
+          {"process", device.process},       {"samples", device.samples}, {"busy", device.busy},
+          {"peak_bytes", device.peak_bytes}, {"memory", memory}};
 }
 
 ordered_json pipeline_json(const parallel::PipelineFigures& pipeline) {
@@ -67,6 +67,7 @@ void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& co
     metrics.collectives = std::max(metrics.collectives, of_rank.communication.collectives);
     metrics.devices.push_back({.device = places[rank].device,
                                .host = places[rank].host,
+                               .process = places[rank].process,
                                .rank = static_cast<int>(rank),
                                .samples = of_rank.samples,
                                .busy = seconds > 0 ? (compute + optimizer) / seconds : 0,

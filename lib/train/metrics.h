@@ -31,6 +31,7 @@ struct TimeShares {
 struct DeviceMetrics {
   std::string device;
   std::string host;
+  int process = 0;  ///< of the job
   int rank = 0;
   int64_t samples = 0;
   double busy = 0;  ///< seconds computing over seconds
@@ -42,6 +43,7 @@ struct DeviceMetrics {
 struct RankPlace {
   std::string device;
   std::string host;
+  int process = 0;  ///< of the job
 };
 
 /// What the devices' batch norms shared, and how far apart it left their running statistics; see

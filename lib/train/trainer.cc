@@ -189,7 +189,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
   };
   while (!experiment_.steps || position_.step < *experiment_.steps) {
     const auto asked = Clock::now();
-    // The first batch waits for what is read of all samples, for however long that takes.
+    // The first batch waits for what is read of all samples.
     observer.on_phase(has_begun_ ? JobPhase::loading : JobPhase::start, position_.step);
     std::shared_ptr<const Batch> batch = next_batch();
     has_begun_ = true;

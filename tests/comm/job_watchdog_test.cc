@@ -9,6 +9,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/file_progress.h"
 #include "support/memory_wires.h"
 
 namespace dptrain {
@@ -81,9 +82,9 @@ class WatchdogJob {
       if (member->wire->process() != absent) watch(*member);
   }
   void cut(int process, bool is_cut) { members_[static_cast<size_t>(process)]->wire->is_cut = is_cut; }
-  void reach_step(int process, int64_t step) {
+  void reach_step(int process, int64_t step, JobPhase phase = JobPhase::step) {
     JobProgress& progress = members_[static_cast<size_t>(process)]->progress;
-    progress.phase = JobPhase::step;
+    progress.phase = phase;
     progress.step = step;
   }
   void limit(int process, double timeout_s) { members_[static_cast<size_t>(process)]->progress.timeout_s = timeout_s; }
@@ -345,6 +346,60 @@ TEST(JobWatchdogTest, WhoDoesAPartNowAndThenMakesProgress) {
     EXPECT_FALSE(job.has_failed(1));
     EXPECT_EQ(job.failure(0).process, 1) << "and then no more";
   }
+}
+
+/// What a process reads before its first step, and writes in a checkpoint, may take long, but not stand still.
+TEST(JobWatchdogTest, WhatIsReadOrWrittenMakesProgressUntilItHangs) {
+  for (const auto& [phase, words] : {std::pair(JobPhase::start, " s, before the first step;"),
+                                     {JobPhase::checkpoint, " s, in the checkpoint after step 37;"}}) {
+    SCOPED_TRACE(words);
+    WatchdogJob job(2, kNeverSilent);
+    job.reach_step(1, phase == JobPhase::start ? 0 : 37, phase);
+    job.limit(1, 0.5);
+    const ActivePlace place(&job.activity(1).add(""));
+    job.watch();
+    for (int i = 0; i < 20; ++i) {
+      WatchdogJob::sleep(0.05);
+      count_file_piece();
+    }
+    EXPECT_FALSE(job.has_failed(1));
+    const JobFailure failure = job.failure(0);
+    EXPECT_EQ(failure.process, 1);
+    EXPECT_TRUE(failure.sentence.starts_with("process 1 made no progress for 0.")) << failure.sentence;
+    EXPECT_NE(failure.sentence.find(words), std::string::npos) << failure.sentence;
+  }
+}
+
+/// Two threads of a server, each for a worker, and a rank in the same process.
+TEST(JobWatchdogTest, AThreadOfAServerThatHangsIsFoundWhileOthersMoveOn) {
+  WatchdogJob job(2, kNeverSilent);
+  job.reach_step(1, 37);
+  job.limit(1, 0.5);
+  job.watch();
+  ProcessActivity& activity = job.activity(1);
+  std::atomic<bool> hangs = false, is_over = false;
+  std::vector<std::thread> threads;
+  for (ProcessActivity::Thread* one : {&activity.add("rank 1"), &activity.add_service("server 0")})
+    threads.emplace_back([&is_over, one] {
+      const ActivePlace place(one);
+      for (; !is_over; WatchdogJob::sleep(0.01)) note_progress();
+    });
+  threads.emplace_back([&, one = &activity.add_service("server 1")] {
+    const ActivePlace place(one);
+    {
+      const WaitForOthers waiting;
+      while (!hangs) WatchdogJob::sleep(0.01);
+    }
+    while (!is_over) WatchdogJob::sleep(0.01);
+  });
+  WatchdogJob::sleep(1);
+  EXPECT_FALSE(job.has_failed(1)) << "it waits to be asked";
+  hangs = true;
+  const JobFailure failure = job.failure(0);
+  EXPECT_EQ(failure.process, 1);
+  EXPECT_TRUE(failure.sentence.starts_with("server 1 of process 1 made no progress for 0.")) << failure.sentence;
+  is_over = true;
+  for (auto& thread : threads) thread.join();
 }
 
 TEST(JobWatchdogTest, AFailureOfARankEndsAProcessThatDoesNotEndByItself) {

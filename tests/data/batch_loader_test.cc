@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "data/counting_images.h"
@@ -267,6 +269,45 @@ TEST(BatchLoader, ReadsAheadWhatItsProcessTrainsOn) {
   const Runs all = runs_of({}, 1);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_GT(all[0].second - all[0].first, 80) << "drawn from all";
+}
+
+/// As many images of 512 x 512, of which none is anywhere.
+class ManyImages final : public testing::ForwardedImages {
+ public:
+  explicit ManyImages(int64_t samples) : ForwardedImages(images(1, kShape)), samples_(samples) {}
+  int64_t samples() const override { return samples_; }
+  int32_t label(int64_t) const override { return 0; }
+  void pixels(int64_t, std::span<uint8_t> out) const override { std::ranges::fill(out, uint8_t{0}); }
+  void image(int64_t, std::span<float> out) const override { std::ranges::fill(out, 0.0f); }
+  void read_ahead(int64_t begin, int64_t end) const override { runs.emplace_back(begin, end); }
+
+  static inline const Shape kShape = {1, 512, 512};
+  mutable std::vector<std::pair<int64_t, int64_t>> runs;
+
+ private:
+  int64_t samples_;
+};
+
+TEST(BatchLoader, ReadsAheadInRunsWhatHalfOfTheMemoryHasRoomFor) {
+  const Workers workers(1);
+  const auto runs_of = [&](int64_t samples) {
+    const auto dataset = std::make_shared<ManyImages>(samples);
+    BatchLoaderOptions options = workers.options(1);
+    options.shuffle = false;
+    options.batches_ahead = 1;
+    BatchLoader loader(dataset, options);
+    loader.start_epoch(1);
+    EXPECT_NE(loader.next(), nullptr);
+    return dataset->runs;
+  };
+  using Runs = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(runs_of(4096), (Runs{{0, 4096}}));
+  EXPECT_EQ(runs_of(10000), (Runs{{0, 4096}, {4096, 8192}, {8192, 10000}})) << "so that it can be given up in between";
+  const int64_t room = host_memory_bytes() / 2 / ManyImages::kShape.elements();
+  const Runs all = runs_of(room);
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.back().second, room);
+  EXPECT_EQ(runs_of(room + 1), Runs()) << "the first would be gone again before they are asked for";
 }
 
 }  // namespace

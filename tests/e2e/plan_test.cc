@@ -106,6 +106,60 @@ TEST_F(PlanTest, OfAPipelineOverHostsAWholeReplicaIsPlanned) {
   EXPECT_LT(planned(cut)["time"]["step_s"], document["time"]["step_s"]) << "a replica in one host";
 }
 
+TEST_F(PlanTest, OfAStoreOverHostsShowsServersLinksAndTimes) {
+  const auto of = [this](const std::string& hosts, const std::string& store) {
+    folder_.write("links.yaml", "hosts: {devices: 2, latency_us: 5, memory_gbps: 800, " + hosts + "}\n");
+    return planned(
+        {"--devices", "4xh200", "--links", "links.yaml", "--set", "strategy={name: kvstore, " + store + "}"});
+  };
+  const json document = of("gbps: 100", "type: dist_sync"), &served = document["served"];
+  EXPECT_EQ(served["workers"], 2);
+  EXPECT_EQ(served["hosts_of_servers"], json({0, 1}));
+  const json& push = document["ranks"][0]["messages"][0];
+  ASSERT_EQ(push["call"], "push");
+  const int64_t weights = push["sent_bytes"];
+  EXPECT_NEAR(static_cast<double>(weights), document["ranks"][0]["memory"]["weights"].get<double>(), 1000) << "padding";
+  EXPECT_EQ(served["pushed_bytes"], weights);
+  EXPECT_EQ(served["pulled_bytes"], weights);
+  EXPECT_EQ(served["entering_bytes"], weights) << "half of the other's gradients, and half of the weights";
+  EXPECT_EQ(document["store_bytes"].size(), 2u);
+  EXPECT_GT(served["server_s"].get<double>(), 0);
+
+  const json slow = of("gbps: 1", "type: dist_sync");
+  EXPECT_GT(slow["time"]["step_s"].get<double>(), 2 * document["time"]["step_s"].get<double>());
+  const json apart = of("gbps: 1, server_hosts: 1", "type: dist_sync, servers: 1");
+  EXPECT_EQ(apart["served"]["hosts_of_servers"], json({2}));
+  EXPECT_EQ(apart["served"]["entering_bytes"], 2 * weights) << "all of both workers' gradients";
+  EXPECT_GT(apart["time"]["step_s"].get<double>(), slow["time"]["step_s"].get<double>())
+      << "one link for what two share";
+
+  const Finished text = run(plan({"--devices", "4xh200", "--links", "links.yaml", "--set",
+                                  "strategy={name: kvstore, type: dist_sync, servers: 2}"}));
+  for (const char* words : {"a store: workers 2, servers 2 on a host of their own", "push f32 to servers",
+                            "pull f32 from servers", "enter a host", "the busiest server adds up and updates for"})
+    EXPECT_NE(text.out.find(words), std::string::npos) << words << " in:\n" << text.out;
+}
+
+/// Of one process: what was left out of a plan would be missing here, and `other_s` hide it.
+TEST_F(PlanTest, OfAStoreInOneProcessIsCalibratedByARun) {
+  const Arguments store = {"--set", "strategy={name: kvstore, type: dist_sync}"};
+  train("run", {"strategy={name: kvstore, type: dist_sync}"});
+  const json metrics = last_metrics("run");
+  Arguments calibrated = store;
+  calibrated.insert(calibrated.end(), {"--calibrate", "run"});
+  const json document = planned(calibrated);
+  double computed = 0;
+  for (const json& rank : document["ranks"]) computed += rank["time"]["compute_s"].get<double>() / 2;
+  const double measured =
+      (metrics["time"]["compute_s"].get<double>() + metrics["time"]["optimizer_s"].get<double>()) / 5;
+  EXPECT_NEAR(computed, measured, 0.02 * measured);
+  EXPECT_GT(document["time"]["comm_s"], 0);
+  EXPECT_GT(document["served"]["server_s"], 0);
+  // Adam's two averages are read and written as well.
+  calibrated.insert(calibrated.end(), {"--set", "optimizer=adam"});
+  EXPECT_GT(planned(calibrated)["served"]["server_s"].get<double>(), document["served"]["server_s"].get<double>());
+}
+
 TEST_F(PlanTest, ReadsTheLinksOfTheTree) {
   for (const auto& entry : std::filesystem::directory_iterator(testing::source_file("configs/links"))) {
     SCOPED_TRACE(entry.path().string());
@@ -140,9 +194,6 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--links", "nowhere.yaml"}), 66, {"nowhere.yaml"});
   folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
   expect_refused(plan({"--links", "links.yaml"}), 78, {"hosts need a number of devices", "16xh200"});
-  expect_refused(plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "batch_size=64", "--set",
-                       "strategy={name: kvstore, type: dist_sync}"}),
-                 78, {"stores on servers of several hosts", "dist_"});
   expect_refused(
       plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),
       78, {"expected inside: none", "data_parallel"});

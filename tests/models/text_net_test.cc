@@ -221,6 +221,15 @@ class TextMistakes : public ::testing::Test {
   std::unique_ptr<Device> device_ = testing::test_device();
 };
 
+TEST_F(TextMistakes, MoreValuesThanFitAnywhereAreOfATokensWidth) {
+  ModelInput longest = kText;
+  longest.text->sequence = 65536;
+  expect_refused("[{embedding: {features: 8, seq: 65536}}, linear: 65536, pretraining_head]",
+                 "a layer makes at most 1073741824 values of a sample, got [N, 65536, 65536]; choose a smaller width "
+                 "or a shorter sequence",
+                 longest);
+}
+
 TEST_F(TextMistakes, WhatALayerCannotTake) {
   expect_refused("[embedding: 32, attention: 5, pretraining_head]",
                  "a.yaml:1:25: layers[1].attention (attention1): 5 heads need a width of tokens, E of [N, S, E], that "

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "parallel/comm_buffer.h"
 #include "support/expect_error.h"
@@ -40,8 +44,11 @@ void expect_failure(const std::function<void()>& fail, ExitCode code, const std:
   std::vector<float> gradients(16), weights(16);
   StoreCommand step{.kind = StoreCommand::Kind::step, .number = 1, .learning_rate = 0.1};
   worker.send(command_buffer(step), 1);
-  worker.send(buffer_of(gradients), 1);
-  expect_error(code, {sentence}, [&] { worker.receive(buffer_of(weights), 1); });
+  // It may have failed by the time that the send looks whether it is done.
+  expect_error(code, {sentence}, [&] {
+    worker.send(buffer_of(gradients), 1);
+    worker.receive(buffer_of(weights), 1);
+  });
   expect_error(code, {sentence}, [&] { server.wait(); });
 }
 
@@ -52,6 +59,48 @@ TEST(StoreServerTest, WhatEndsItsThreadEndsItsWorkersWithTheSameCodeAndWords) {
                  "server 0 of the key-value store: a weight is not finite");
   expect_failure([] { throw std::logic_error("no such slice"); }, ExitCode::bug,
                  "server 0 of the key-value store: no such slice");
+}
+
+/// What a watch sees of a server whose update hangs: the thread that does it, and not the one that waits for it.
+TEST(StoreServerTest, AnUpdateThatHangsIsTheServersAndNotTheWorkers) {
+  ProcessActivity activity;
+  std::promise<void> go_on;
+  StoreLinks links = make_store_links(1, 60);
+  StoreServerOptions options{.slices = {{.key = 0, .begin = 0, .end = 16, .server = 0}},
+                             .widths = {{1}},
+                             .optimizer = {.name = "hanging",
+                                           .make =
+                                               [released = go_on.get_future().share()](const optim::FlatWeights& flat) {
+                                                 return std::make_unique<FailingOptimizer>(
+                                                     flat, [released] { released.wait(); });
+                                               }},
+                             .activity = &activity};
+  StoreServer server(options, std::move(links.servers.front()));
+  Communicator& worker = *links.to_servers.front();
+  const auto is_at_work = [&activity] { return activity.services().front().is_at_work; };
+  const auto wait_until = [](const std::function<bool()>& is_true) {
+    for (int i = 0; i < 10'000 && !is_true(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return is_true();
+  };
+  ASSERT_EQ(activity.services().size(), 1u);
+  EXPECT_EQ(activity.services().front().name, "server 0");
+  EXPECT_TRUE(wait_until([&] { return !is_at_work(); })) << "it waits for a command";
+
+  std::vector<float> gradients(16), weights(16);
+  StoreCommand step{.kind = StoreCommand::Kind::step, .number = 1, .learning_rate = 0.1};
+  worker.send(command_buffer(step), 1);
+  worker.send(buffer_of(gradients), 1);
+  int64_t changes = -1;
+  EXPECT_TRUE(wait_until([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return is_at_work() && std::exchange(changes, activity.services().front().changes) == changes;
+  })) << "it is in the update, and makes no progress";
+  EXPECT_FALSE(activity.at_work().any) << "nobody here trains";
+  go_on.set_value();
+  worker.receive(buffer_of(weights), 1);
+  EXPECT_TRUE(wait_until([&] { return !is_at_work(); }));
+  StoreCommand end{.kind = StoreCommand::Kind::end};
+  worker.send(command_buffer(end), 1);
 }
 
 }  // namespace

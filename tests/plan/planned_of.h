@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "config/config_document.h"
 #include "plan/planned_step.h"
@@ -9,22 +11,25 @@
 
 namespace dptrain::testing {
 
-/// The experiment that these lines of YAML describe.
-inline train::Experiment experiment_of_lines(const std::string& lines) {
+/// The experiment that these lines of YAML describe, of a process that is alone or of a job.
+inline train::Experiment experiment_of_lines(const std::string& lines, const train::ConfigJob& job = {}) {
   train::Experiment experiment;
   const ConfigSession session(parse_config(lines, "test.yaml"),
-                              [&](ConfigReader& reader) { experiment = train::read_experiment(reader, "test"); });
+                              [&](ConfigReader& reader) { experiment = train::read_experiment(reader, "test", job); });
   return experiment;
 }
 
-/// Its step, on devices that compute nothing: the first of `world_size`, by default all.
-inline plan::PlannedStep planned_of(const train::Experiment& experiment, const Datasets& data, int world_size = 0) {
+/// Its step, on devices that compute nothing: those of the first of so many processes alike, or of whole pipelines.
+inline plan::PlannedStep planned_of(const train::Experiment& experiment, const Datasets& data, int processes = 1,
+                                    const std::function<double(const OperatorCost&)>& operator_s = {}) {
   return plan::plan_step(
       {.context = train::strategy_context(experiment, *data.train),
        .make = experiment.strategy.make,
        .data = data.train,
        .loader = [&](parallel::Strategy& strategy) { return train::loader_options(experiment, strategy); },
-       .world_size = world_size > 0 ? world_size : static_cast<int>(experiment.devices.size())});
+       .operator_s = operator_s,
+       .world =
+           WorldShape(std::vector<int>(static_cast<size_t>(processes), static_cast<int>(experiment.devices.size())))});
 }
 
 }  // namespace dptrain::testing

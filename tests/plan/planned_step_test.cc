@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <ostream>
+#include <utility>
 
 #include "plan/planned_of.h"
 
@@ -151,22 +153,89 @@ TEST(PlannedStep, OfManyReplicasMakesWholePipelines) {
   }
 }
 
-TEST(PlannedStep, CutsAPipelineByWhatOperatorsTake) {
+TEST(PlannedStep, OfManyProcessesTheFirstReplicaStandsForAll) {
+  constexpr int kProcesses = 8, kStages = 2;
   const train::Experiment experiment = experiment_of_lines(
-      "model: {layers: [flatten, linear: 64, linear: 64, linear: 64, linear: classes]}\n"
+      kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" +
+          on(kStages, "{name: hybrid, model_parallel: 2, stages: [conv1, conv2], micro_batches: 2}"),
+      {.processes = kProcesses, .exchange_devices = [](int devices) { return std::vector<int>(kProcesses, devices); }});
+  const plan::PlannedStep plan = planned_of(experiment, experiment.dataset.open(), kProcesses);
+  EXPECT_EQ(plan.world_size, kProcesses * kStages);
+  ASSERT_EQ(plan.ranks.size(), 2u);
+  for (size_t stage = 0; stage < plan.ranks.size(); ++stage) {
+    const plan::PlannedRank& rank = plan.ranks[stage];
+    SCOPED_TRACE(stage);
+    EXPECT_EQ(rank.samples, stage + 1 == plan.ranks.size() ? 32 / kProcesses : 0) << "the last stage has the losses";
+    std::vector<const LoggedCall*> sums;
+    for (const LoggedCall& call : rank.calls)
+      if (call.call.kind == CommKind::all_reduce) sums.push_back(&call);
+    ASSERT_EQ(sums.size(), 1u);
+    // Of the same stage of each replica, wherever that is.
+    std::vector<int> same_stage;
+    for (int replica = 0; replica < kProcesses; ++replica)
+      same_stage.push_back(replica * kStages + static_cast<int>(stage));
+    EXPECT_EQ(sums[0]->ranks, kProcesses);
+    ASSERT_NE(sums[0]->members, nullptr);
+    EXPECT_EQ(*sums[0]->members, same_stage);
+  }
+}
+
+TEST(PlannedStep, CutsAPipelineByWhatOperatorsTake) {
+  // The last layer but one takes ten times as long as all before it together, and the last one nearly as long.
+  const train::Experiment experiment = experiment_of_lines(
+      "model: {layers: [flatten, linear: 16, linear: 16, linear: 16, linear: 1024, linear: classes]}\n"
       "dataset: {name: synthetic, shape: [1, 8, 8], samples: 320}\n"
       "batch_size: 32\nthreads: 1\nlearning_rate: 0.1\nepochs: 1\n" +
       on(2, "{name: model_parallel, micro_batches: 4}"));
-  const auto pipeline = planned_of(experiment, experiment.dataset.open()).pipeline;
-  ASSERT_TRUE(pipeline.has_value());
-  for (const auto& stage : pipeline->stages) EXPECT_GE(stage.size(), 2u);
+  const auto last_stage_by = [&](const std::function<double(const OperatorCost&)>& operator_s) {
+    const auto pipeline = planned_of(experiment, experiment.dataset.open(), 1, operator_s).pipeline;
+    return pipeline ? pipeline->stages.back().size() : 0;
+  };
+  EXPECT_EQ(last_stage_by([](const OperatorCost& cost) { return cost.flops; }), 1u);
+  EXPECT_GE(last_stage_by([](const OperatorCost&) { return 1; }), 2u) << "all as fast as each other";
+}
+
+TEST(PlannedStep, OfAStoreOverProcessesPushesAndPullsEveryKey) {
+  constexpr int kProcesses = 3;
+  const train::Experiment experiment =
+      experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\nclip_norm: 1\n" +
+                          on(2, "{name: kvstore, type: dist_sync, servers: 2}"));
+  const plan::PlannedStep plan = planned_of(experiment, experiment.dataset.open(), kProcesses);
+  ASSERT_EQ(plan.ranks.size(), 2u);
+  ASSERT_TRUE(plan.store && plan.store->served);
+  EXPECT_EQ(plan.store->bytes.size(), 2u) << "a server each";
+  EXPECT_FALSE(plan.store->served->updates_at_once) << "a norm is of all gradients";
+  constexpr int64_t kKeys = 8;  // a weight and a bias of each of two convolutions and two linear layers
+  int64_t gradients = 0;
+  for (const parallel::StoreSlice& slice : plan.store->served->slices)
+    gradients += slice.elements() * dtype_bytes(DType::f32);
+  for (const auto& [rank, is_first] : {std::pair(&plan.ranks[0], true), {&plan.ranks[1], false}}) {
+    int64_t pushed = 0, pushes = 0, pulls = 0;
+    size_t last_push = 0;
+    for (const LoggedCall& call : rank->calls) {
+      if (!call.key) continue;
+      EXPECT_EQ(call.is_awaited, is_first) << "the first rank of a process pulls for all";
+      pushes += call.call.kind == CommKind::send;
+      pulls += call.call.kind == CommKind::receive;
+      pushed += call.sent_bytes;
+      last_push = std::max(last_push, call.started_after);
+    }
+    EXPECT_EQ(pushes, kKeys);
+    EXPECT_EQ(pulls, is_first ? kKeys : 0);
+    EXPECT_EQ(pushed, gradients) << "to servers, or to the first rank";
+    for (const LoggedCall& call : rank->calls) {
+      if (!call.key || !is_first) continue;
+      EXPECT_GE(call.awaited_after, last_push) << "backward goes on meanwhile";
+    }
+    EXPECT_LT(rank->calls.front().started_after, last_push) << "keys are pushed as they are complete";
+  }
 }
 
 TEST(PlannedStep, OfALargeWorldMakesNoMoreThanTheDevicesListed) {
   const train::Experiment experiment =
       experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" + on(2, "ddp"));
   const Datasets data = experiment.dataset.open();
-  const plan::PlannedStep plan = planned_of(experiment, data, 32);
+  const plan::PlannedStep plan = planned_of(experiment, data, 16);
   EXPECT_EQ(plan.world_size, 32);
   ASSERT_EQ(plan.ranks.size(), 2u);
   EXPECT_EQ(plan.ranks[0].samples, 1);

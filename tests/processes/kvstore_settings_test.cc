@@ -65,6 +65,30 @@ TEST_F(StoreSettingsTest, AsynchronousWorkersLearnWithAverages) {
   EXPECT_GT(averaged["test"]["accuracy"], 0.5);
 }
 
+/// Averages that hardly move are what the evaluation goes by, and the checkpoint has, while the weights learn.
+TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateTheAverages) {
+  const std::string store = "{name: kvstore, type: dist_async, max_staleness: 0}";
+  const auto losses = [&](const std::string& name, const std::string& decay) {
+    const json epoch =
+        trained(name, 2, store, {"--set", "epochs=2", "--set", "dataset.limit=2000", "--set", "ema=" + decay});
+    if (epoch.is_null()) return std::pair(0.0, 0.0);
+    Command evaluation = {
+        DPTRAIN_BINARY, "eval",  "--config", "lenet_ddp_2cpu", "--checkpoint", run(name).string(),      "--json",
+        "--devices",    "cpu:0", "--set",    "threads=1",      "--set",        "dataset.test_limit=200"};
+    const Finished finished = alone(evaluation);
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    const json of_checkpoint = json::parse(finished.out, nullptr, false);
+    EXPECT_TRUE(of_checkpoint.is_object()) << finished.out;
+    EXPECT_EQ(of_checkpoint["loss"], epoch["test"]["loss"]) << decay;
+    return std::pair(epoch["train"]["loss"].get<double>(), epoch["test"]["loss"].get<double>());
+  };
+  const auto [train_at_once, at_once] = losses("at_once", "0");
+  const auto [train_slowly, slowly] = losses("slowly", "0.9999999");
+  EXPECT_LT(train_slowly, 2.1) << "the weights learn";
+  EXPECT_NEAR(slowly, std::log(10), 0.05) << "that of the initial weights, which know nothing";
+  EXPECT_LT(at_once, slowly - 0.2) << "those are the weights of the last step";
+}
+
 /// From a checkpoint within an epoch: one worker ends in the bits of a training that wasn't interrupted, and several
 /// see each sample of the epoch once.
 TEST_F(StoreSettingsTest, AsynchronousWorkersGoOnWithinAnEpoch) {

@@ -1,6 +1,9 @@
 // scripts/launch.sh: what it starts where, what it returns, and when it starts again.
 #include <signal.h>
 
+#include <chrono>
+#include <thread>
+
 #include "support/hosts.h"
 
 namespace dptrain::testing {
@@ -97,6 +100,22 @@ TEST_F(LaunchScriptTest, ASignalReachesAllProcessesAndTheirEndIsReturned) {
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 143) << finished.err;
   EXPECT_EQ(finished.out, "saved\nsaved\n");
+}
+
+/// Who runs the script hands on a signal that it got itself, too.
+TEST_F(LaunchScriptTest, ACopyOfASignalIsNoSecondOne) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "trap 'sleep 3; mkdir -p e; echo \"{\\\"exit\\\": 143, }\" > e/summary.json; echo saved; exit 143' USR2\n"
+      "echo begun > begun\nfor i in {1..600}; do sleep 0.1; done\n");
+  Process process(launch_script({"-n", "1", "--grace", "10", "--", "./program", "--out", "e"}));
+  process.wait_until([&] { return !text("begun").empty(); });
+  process.signal(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  process.signal(SIGTERM);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 143) << finished.err;
+  EXPECT_EQ(finished.out, "saved\n") << finished.err;
 }
 
 TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {

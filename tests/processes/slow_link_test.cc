@@ -109,5 +109,34 @@ INSTANTIATE_TEST_SUITE_P(Links, LongSlowLinkTest,
                                                     .faster = {kBf16}}),
                          [](const auto& link) { return link.param.name; });
 
+/// Heartbeats wait behind a step's bytes, for longer than silence is told of: it is, and ends nobody.
+class VerySlowLinkTest : public JobTrainingTest {};
+
+TEST_F(VerySlowLinkTest, OneOfAMegabitASecondIsNoLossAndChangesNoBit) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  const auto command = [this](const std::string& name, int devices) {
+    // LeNet's gradients, half a megabyte, take four seconds.
+    return training(name, "lenet_ddp_2cpu", devices,
+                    {"--set", "epochs=", "--set", "steps=4", "--set", "eval_every=0", "--set", "dataset.limit=256",
+                     "--set", "dataset.test_limit=20"});
+  };
+  const Finished one = alone(command("one", 2));
+  ASSERT_EQ(one.exit, 0) << one.err;
+  hosts.slow("1mbit");
+  LaunchOptions options = hosts.launch_options({command("job", 1), command("job", 1)}, folder_.path());
+  options.timeout_s = 60;
+  const Launched job = Launch(options).wait();
+  for (const Finished& process : job.processes) {
+    EXPECT_EQ(process.exit, 0) << process.err;
+    for (const std::string& line : lines_of(process.err))
+      EXPECT_NE(line.find(" was silent for "), std::string::npos) << process.err;
+  }
+  const json got = last_epoch(run("job")), expected = last_epoch(run("one"));
+  ASSERT_FALSE(got.is_null());
+  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+  EXPECT_GT(got["train"]["seconds"], 4) << "the link was slow";
+}
+
 }  // namespace
 }  // namespace dptrain::testing
