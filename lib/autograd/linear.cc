@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "autograd/elementwise.h"
 #include "autograd/tape.h"
+#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/relu.h"
 
@@ -22,18 +24,23 @@ Shape with_last(const Shape& shape, int64_t width) {
   return Shape(dimensions);
 }
 
-}  // namespace
+struct LinearOptions {
+  bool relu = false;
+  bool bias_gradient = true;  ///< backward writes it; else whoever comes next does
+};
 
-Variable linear(const Variable& x, const Variable& weight, const Variable& bias, bool relu) {
+Variable record_linear(const Variable& x, const Variable& weight, const Variable& bias, const LinearOptions& options) {
   const Shape shape = x.value().shape();
   const Tensor rows = as_rows(x.value());
+  const bool relu = options.relu;
   const Tensor y = ops::linear_forward(rows, weight.value(), bias.defined() ? bias.value() : Tensor(), relu);
   const Tensor shaped = shape.rank() == 2 ? y : y.reshaped(with_last(shape, y.shape()[1]));
+  const Variable trained = options.bias_gradient ? bias : Variable();
   return x.tape().record(
-      shaped, {x, weight, bias}, [=, x = x.without_value(), y = relu ? y : Tensor()](const Tensor& output_gradient) {
+      shaped, {x, weight, trained}, [=, x = x.without_value(), y = relu ? y : Tensor()](const Tensor& output_gradient) {
         const Tensor incoming = relu ? ops::relu_backward(y, as_rows(output_gradient)) : as_rows(output_gradient);
         const GradientSink for_weight = weight.gradient_sink();
-        const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
+        const GradientSink for_bias = trained.defined() ? trained.gradient_sink() : GradientSink{};
         ops::linear_backward_weights(rows, incoming,
                                      {.weight = for_weight.target,
                                       .bias = for_bias.target,
@@ -43,6 +50,22 @@ Variable linear(const Variable& x, const Variable& weight, const Variable& bias,
         const Tensor gradient = ops::linear_backward_data(weight.value(), incoming);
         x.add_gradient(shape.rank() == 2 ? gradient : gradient.reshaped(shape));
       });
+}
+
+}  // namespace
+
+Variable linear(const Variable& x, const Variable& weight, const Variable& bias, bool relu) {
+  return record_linear(x, weight, bias, {.relu = relu});
+}
+
+Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias) {
+  if (!ops::gelu_sums_up_bias(x.value().device())) return gelu(linear(x, weight, bias));
+  const Variable inner = record_linear(x, weight, bias, {.bias_gradient = false});
+  return x.tape().record(ops::gelu_forward(inner.value()), {inner, bias}, [=](const Tensor& output_gradient) {
+    const GradientSink sink = bias.gradient_sink();
+    inner.add_gradient(
+        ops::gelu_backward(inner.value(), output_gradient, {.target = sink.target, .accumulate = sink.accumulate}));
+  });
 }
 
 }  // namespace dptrain::autograd

@@ -32,6 +32,15 @@ struct CommCounts {
   int64_t collectives = 0;
 };
 
+/// By which way a communicator carries sums; empty where it has nothing to carry there.
+struct CommWays {
+  /// Of one process: "memory", CPU workers read and write each other's; "gpu_kernels", GPUs do, by kernels and copies;
+  /// "nccl"; "host_memory", to which GPUs' buffers are copied, and from it.
+  std::string between_devices;
+  /// "nccl"; "mpi"; "servers", those of a key-value store.
+  std::string between_processes;
+};
+
 /// A collective or a message that was started and goes on while its rank computes.
 class CommWork {
  public:
@@ -98,6 +107,8 @@ class Communicator {
   void abort(const std::string& cause) { abort(cause, ExitCode::peer_lost); }
 
   virtual CommCounts counts() const = 0;
+  /// Where it has several, that of most bytes so far.
+  virtual CommWays ways() const { return {}; }
 
   /// Whether its all-reduces may be recorded with a device's work. Ranks then record and replay together.
   virtual bool can_be_recorded() const { return false; }

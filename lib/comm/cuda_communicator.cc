@@ -73,6 +73,9 @@ class CudaCommunicator final : public Communicator {
     answers_->abort(cause, code);
   }
   CommCounts counts() const override { return meeting_->counts(); }
+  CommWays ways() const override {
+    return {.between_devices = size() > 1 ? "gpu_kernels" : "", .between_processes = ""};
+  }
 
  private:
   Shown& shown(int rank) { return (*shown_)[static_cast<size_t>(rank)]; }

@@ -117,6 +117,14 @@ class NcclCommunicator final : public Communicator {
     return {.bytes = a.bytes + b.bytes + replayed_.bytes,
             .collectives = a.collectives + b.collectives + replayed_.collectives};
   }
+  CommWays ways() const override {
+    // The meeting counts what NCCL was given.
+    if (others_->counts().bytes > meeting_->counts().bytes + replayed_.bytes) return others_->ways();
+    CommWays ways = others_->ways();
+    for (std::string* way : {&ways.between_devices, &ways.between_processes})
+      if (!way->empty()) *way = "nccl";
+    return ways;
+  }
   bool can_be_recorded() const override { return true; }
   void count_replay(const CommCounts& counts) override {
     replayed_.bytes += counts.bytes;

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/process_activity.h"
 
 namespace dptrain {
 namespace {
@@ -57,9 +59,22 @@ void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
                              return is_well ? std::string() : ncclGetErrorString(state);
                            },
                        .abort = [this] { abort("the job has failed", ExitCode::peer_lost); }});
+  for (size_t place = 0; place < devices.size(); ++place)
+    tell_of_waits(CudaDevice::of(*devices[place]), static_cast<int>(place));
+}
+
+void NcclGroup::tell_of_waits(CudaDevice& device, int place) {
+  around_waits_.push_back(
+      std::make_shared<const CudaDevice::AroundWaits>([this, place](const std::function<void()>& wait) {
+        std::optional<WaitForOthers> waiting;
+        if (watch_->waits(place)) waiting.emplace();
+        wait();
+      }));
+  device.surround_waits(around_waits_.back());
 }
 
 NcclGroup::~NcclGroup() {
+  around_waits_.clear();
   watch_.reset();
   // After a failure, which others may not know of yet, they don't come to their end.
   if (std::uncaught_exceptions() > 0) abort("the training has failed", ExitCode::peer_lost);
@@ -94,6 +109,7 @@ ncclResult_t NcclGroup::state_of(int place) {
 
 void NcclGroup::finish(int place, const char* what) {
   const auto begun = Clock::now();
+  const WaitForOthers waiting;
   ncclResult_t state = ncclInProgress;
   while ((state = state_of(place)) == ncclInProgress) {
     if (options_.exchange != nullptr && options_.exchange->has_failed()) throw_failure();

@@ -11,7 +11,7 @@
 #include "base/exit_code.h"
 #include "comm/nccl_watch.h"
 #include "comm/process_exchange.h"
-#include "device/device.h"
+#include "device/cuda_device.h"
 
 namespace dptrain {
 
@@ -20,6 +20,10 @@ namespace dptrain {
 ///
 /// NCCL knows no deadline. What it is asked for is begun and looked at until it is made; where the job or the group
 /// fails all of it is aborted, so that no thread waits for a stream any longer.
+///
+/// Where other processes take part, a GPU that isn't done with what it was given for NCCL may wait for theirs: a thread
+/// that waits for it waits for others, as process_activity.h has it. If it hangs by itself, NcclWatch's deadline ends
+/// that.
 class NcclGroup {
  public:
   struct Options {
@@ -59,6 +63,7 @@ class NcclGroup {
   /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
   ncclResult_t state_of(int place);
   void finish(int place, const char* what);
+  void tell_of_waits(CudaDevice& device, int place);
   /// Of NCCL, or what the job has failed of, if the error's root cause is found in time.
   [[noreturn]] void throw_error(ncclResult_t error, const char* what);
   void finalize();
@@ -70,6 +75,7 @@ class NcclGroup {
   std::string cause_;  ///< of having been aborted
   ExitCode code_ = ExitCode::peer_lost;
   std::unique_ptr<NcclWatch> watch_;
+  std::vector<std::shared_ptr<const CudaDevice::AroundWaits>> around_waits_;  ///< by place
 };
 
 }  // namespace dptrain

@@ -46,6 +46,12 @@ void NcclWatch::expect(int place, cudaStream_t stream) {
   }
 }
 
+bool NcclWatch::waits(int place) {
+  const std::lock_guard lock(mutex_);
+  const Place& own = places_[static_cast<size_t>(place)];
+  return own.waits && !(own.has_latest ? own.latest : own.earlier).done();
+}
+
 void NcclWatch::run() {
   bool sees = true;
   while (!ending_) {

@@ -44,6 +44,8 @@ class NcclWatch {
 
   /// What `stream` of the device at `place` has been given so far is to be done in time. Nothing while it records.
   void expect(int place, cudaStream_t stream);
+  /// Whether some of that isn't done.
+  bool waits(int place);
 
  private:
   struct Place {

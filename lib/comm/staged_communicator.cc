@@ -125,6 +125,11 @@ class StagedCommunicator final : public Communicator {
 
   void abort(const std::string& cause, ExitCode code) override { host_->abort(cause, code); }
   CommCounts counts() const override { return host_->counts(); }
+  CommWays ways() const override {
+    CommWays ways = host_->ways();
+    if (!ways.between_devices.empty()) ways.between_devices = "host_memory";
+    return ways;
+  }
 
  private:
   template <class Call>

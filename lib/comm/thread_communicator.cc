@@ -66,6 +66,10 @@ class ThreadCommunicator final : public CallCommunicator {
   void abort(const std::string& cause, ExitCode code) override { group_->fail(code, cause); }
 
   CommCounts counts() const override { return counts_; }
+  CommWays ways() const override {
+    return {.between_devices = group_->own_ranks() > 1 ? "memory" : "",
+            .between_processes = group_->spans_processes() ? "mpi" : ""};
+  }
 
  private:
   std::unique_ptr<CommWork> start(const CommCall& call) override {

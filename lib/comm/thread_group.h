@@ -81,6 +81,8 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   /// Over all processes.
   int size() const;
   bool spans_processes() const { return exchange_ != nullptr; }
+  /// Of this process.
+  int own_ranks() const { return ranks_.size(); }
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -54,12 +54,12 @@ class CudaMemory final : public MemorySource {
 
 class StreamMark final : public DeviceMark {
  public:
-  explicit StreamMark(cudaStream_t stream) : stream_(stream) {}
-  void set() override { event_.record(stream_); }
-  void wait() override { event_.synchronize(); }
+  explicit StreamMark(CudaDevice& device) : device_(device) {}
+  void set() override { event_.record(device_.stream()); }
+  void wait() override { device_.wait_for(event_); }
 
  private:
-  cudaStream_t stream_;
+  CudaDevice& device_;
   CudaEvent event_;
 };
 
@@ -106,7 +106,7 @@ void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
 
 void CudaDevice::upload(void* to, const void* host, int64_t bytes) {
   if (bytes == 0) return;  // an empty vector on the host has no address
-  if (bytes <= UploadRing::kSlotBytes) return uploads_.upload(to, host, bytes, stream());
+  if (bytes <= UploadRing::kSlotBytes) return uploads_.upload(*this, to, host, bytes);
   // From pageable memory the runtime returns once the bytes are staged; from pinned memory only the wait makes them
   // free.
   cuda_check(cudaMemcpyAsync(to, host, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
@@ -118,7 +118,20 @@ void CudaDevice::download(void* host, const void* from, int64_t bytes) {
   synchronize();
 }
 
-void CudaDevice::synchronize() { cuda_check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); }
+void CudaDevice::synchronize() {
+  wait([this] { cuda_check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize"); });
+}
+
+void CudaDevice::wait_for(const CudaEvent& event) {
+  wait([&event] { event.synchronize(); });
+}
+
+void CudaDevice::wait(const std::function<void()>& wait) {
+  if (const auto around = around_waits_.lock())
+    (*around)(wait);
+  else
+    wait();
+}
 
 void CudaDevice::begin_range(const char* name) { nvtxRangePushA(name); }
 
@@ -136,7 +149,7 @@ void CudaDevice::copy_from_host(void* to, const HostMemory& from, int64_t bytes)
 
 std::unique_ptr<DeviceMark> CudaDevice::make_mark() {
   enter_thread();
-  return std::make_unique<StreamMark>(stream());
+  return std::make_unique<StreamMark>(*this);
 }
 
 std::unique_ptr<RecordedWork> CudaDevice::record(const std::function<void()>& give) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "device/cuda_handles.h"
 #include "device/cuda_host_memory.h"
 #include "device/device.h"
@@ -41,13 +45,23 @@ class CudaDevice final : public Device {
   bool can_record() const override { return true; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
 
+  /// Goes on around the host's waits for this device: calls `wait`. For who watches what a process waits for.
+  using AroundWaits = std::function<void(const std::function<void()>& wait)>;
+  /// From now on, until `around` is gone.
+  void surround_waits(std::weak_ptr<const AroundWaits> around) { around_waits_ = std::move(around); }
+  /// Blocks until the event, recorded on a stream of this device, is reached.
+  void wait_for(const CudaEvent& event);
+
  private:
+  void wait(const std::function<void()>& wait);
+
   CudaStream compute_;
   CudaStream communication_;
   UploadRing uploads_;
   int multiprocessors_ = 0;
   bool deterministic_;
   bool tf32_;
+  std::weak_ptr<const AroundWaits> around_waits_;
 };
 
 }  // namespace dptrain

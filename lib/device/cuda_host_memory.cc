@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/cuda_check.h"
+#include "device/cuda_device.h"
 
 namespace dptrain {
 
@@ -12,14 +13,14 @@ PinnedMemory::PinnedMemory(int64_t bytes) : HostMemory(nullptr) {
 
 PinnedMemory::~PinnedMemory() { cudaFreeHost(data_); }
 
-void UploadRing::upload(void* to, const void* host, int64_t bytes, cudaStream_t stream) {
+void UploadRing::upload(CudaDevice& device, void* to, const void* host, int64_t bytes) {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % slots_.size();
-  slot.copied.synchronize();
+  device.wait_for(slot.copied);
   std::memcpy(slot.memory.data(), host, static_cast<size_t>(bytes));
-  cuda_check(cudaMemcpyAsync(to, slot.memory.data(), static_cast<size_t>(bytes), cudaMemcpyDefault, stream),
+  cuda_check(cudaMemcpyAsync(to, slot.memory.data(), static_cast<size_t>(bytes), cudaMemcpyDefault, device.stream()),
              "cudaMemcpyAsync");
-  slot.copied.record(stream);
+  slot.copied.record(device.stream());
 }
 
 }  // namespace dptrain

@@ -8,6 +8,8 @@
 
 namespace dptrain {
 
+class CudaDevice;
+
 /// Pinned memory, which the GPU reads and writes by itself.
 class PinnedMemory final : public HostMemory {
  public:
@@ -21,8 +23,8 @@ class UploadRing {
  public:
   static constexpr int64_t kSlotBytes = int64_t{256} << 10;
 
-  /// `bytes`: at most kSlotBytes. Blocks only where all slots are in use.
-  void upload(void* to, const void* host, int64_t bytes, cudaStream_t stream);
+  /// `device`: whose ring it is. `bytes`: at most kSlotBytes. Blocks only where all slots are in use.
+  void upload(CudaDevice& device, void* to, const void* host, int64_t bytes);
 
  private:
   struct Slot {

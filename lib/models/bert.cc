@@ -63,7 +63,8 @@ class EncoderLayer final : public nn::Module {
             SelfAttentionNames{
                 .query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"})),
         attention_norm_(add_child<nn::LayerNorm>("attention.output.LayerNorm", o.hidden, kTextEpsilon)),
-        inner_(add_child<nn::Linear>("intermediate.dense", o.hidden, 4 * o.hidden, text_linear())),
+        inner_(add_child<nn::Linear>("intermediate.dense", o.hidden, 4 * o.hidden,
+                                     text_linear(nn::LinearOptions::Activation::gelu))),
         output_(add_child<nn::Linear>("output.dense", 4 * o.hidden, o.hidden, text_linear())),
         output_norm_(add_child<nn::LayerNorm>("output.LayerNorm", o.hidden, kTextEpsilon)),
         attention_dropout_(add_child<nn::Dropout>("attention.output.dropout", o.dropout, first_dropout + 1)),
@@ -86,7 +87,7 @@ class EncoderLayer final : public nn::Module {
     };
     const Variable y =
         attention_norm_.forward(dropped(attention_dropout_, attention_.project(attended, context)), x, context);
-    const Variable inner = autograd::gelu(inner_.forward(y, context));
+    const Variable inner = inner_.forward(y, context);
     return output_norm_.forward(dropped(output_dropout_, output_.forward(inner, context)), y, context);
   }
 

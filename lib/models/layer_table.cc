@@ -103,9 +103,11 @@ BuildLayer read_linear(ConfigReader& options) {
       refuse(site, "features: classes needs a data set of images", "write a number");
     const int64_t out = is_classes ? site.classes : features;
     const Shape output = is_text(site.input) ? Shape{site.input[0], out} : Shape{out};
-    return {
-        std::make_unique<nn::Linear>(width_of(site.input), out, nn::LinearOptions{.relu = site.relu, .weight = weight}),
-        output};
+    using Activation = nn::LinearOptions::Activation;
+    const Activation activation = site.relu ? Activation::relu : site.gelu ? Activation::gelu : Activation::none;
+    return {std::make_unique<nn::Linear>(width_of(site.input), out,
+                                         nn::LinearOptions{.activation = activation, .weight = weight}),
+            output};
   };
 }
 
@@ -177,11 +179,11 @@ BuildLayer read_dropout(ConfigReader& options) {
 
 constexpr std::array<LayerKind, 14> kLayers = {{
     {"conv", "conv", "channels", "a convolution", LayerPass::with_relu, read_conv},
-    {"linear", "fc", "features", "every output from every input", LayerPass::with_relu, read_linear},
+    {"linear", "fc", "features", "every output from every input", LayerPass::with_relu_or_gelu, read_linear},
     {"batch_norm", "bn", "", "each channel normalized over the batch", LayerPass::with_sum_and_relu, read_batch_norm},
     {"layer_norm", "ln", "", "the features of each sample or token normalized", LayerPass::alone, read_layer_norm},
     {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<nn::Relu>},
-    {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::alone, read_activation<nn::Gelu>},
+    {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::is_gelu, read_activation<nn::Gelu>},
     {"tanh", "tanh", "", "the hyperbolic tangent", LayerPass::alone, read_activation<nn::Tanh>},
     {"max_pool", "max_pool", "kernel", "the largest of each window", LayerPass::alone, read_pool<ops::Pooling::max>},
     {"avg_pool", "avg_pool", "kernel", "the mean of each window", LayerPass::alone, read_pool<ops::Pooling::average>},

@@ -30,6 +30,7 @@ struct LayerSite {
   int64_t classes;                       ///< of a data set of images
   const std::optional<TextSizes>& text;  ///< what a data set of text has
   bool relu;  ///< a ReLU follows that the layer computes in its pass; only where its kind says that it can
+  bool gelu;  ///< likewise a GELU
   NetSoFar& net;
 };
 
@@ -46,8 +47,10 @@ using BuildLayer = std::function<BuiltLayer(const LayerSite&)>;
 enum class LayerPass {
   alone,
   with_relu,          ///< a ReLU that follows
+  with_relu_or_gelu,  ///< either that follows
   with_sum_and_relu,  ///< the sum of a residual block that it ends, and the ReLU that follows
   is_relu,            ///< the ReLU that others take in
+  is_gelu,            ///< likewise the GELU
 };
 
 /// A row of the table of layers.

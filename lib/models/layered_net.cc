@@ -88,7 +88,7 @@ bool has_pass(const PlacedLayer& layer, LayerPass pass) {
 
 bool takes_relu(const PlacedLayer& layer) {
   return layer.spec->form == LayerSpec::Form::residual || has_pass(layer, LayerPass::with_relu) ||
-         has_pass(layer, LayerPass::with_sum_and_relu);
+         has_pass(layer, LayerPass::with_relu_or_gelu) || has_pass(layer, LayerPass::with_sum_and_relu);
 }
 
 std::string where(const PlacedLayer& layer, const std::string& prefix) {
@@ -137,6 +137,8 @@ class NetBuilder {
       const PlacedLayer& layer = placed[i];
       const bool is_last = i + 1 == placed.size();
       const bool relu_follows = takes_relu(layer) && !is_last && has_pass(placed[i + 1], LayerPass::is_relu);
+      const bool gelu_follows =
+          has_pass(layer, LayerPass::with_relu_or_gelu) && !is_last && has_pass(placed[i + 1], LayerPass::is_gelu);
       chain.ends_in_norm = is_last && has_pass(layer, LayerPass::with_sum_and_relu);
       const bool relu = relu_follows || (chain.ends_in_norm && relu_behind_sum);
       BuiltLayer built = layer.spec->form == LayerSpec::Form::residual
@@ -150,12 +152,13 @@ class NetBuilder {
                                                   .classes = input_.classes,
                                                   .text = input_.text,
                                                   .relu = relu,
+                                                  .gelu = gelu_follows,
                                                   .net = net_});
       require_size(layer, prefix, built.output);
       if (built.module != nullptr) chain.parts.push_back({layer.name, std::move(built.module)});
       chain.head = std::move(built.head);
       chain.output = built.output;
-      if (relu_follows) ++i;
+      if (relu_follows || gelu_follows) ++i;
     }
     return chain;
   }

@@ -26,7 +26,8 @@ class ConvolutionAndPool final : public nn::Module {
 class Dense final : public nn::Module {
  public:
   Dense(int64_t features, int64_t classes)
-      : hidden_(add_child<nn::Linear>("fc1", features, 128, nn::LinearOptions{.relu = true})),
+      : hidden_(add_child<nn::Linear>("fc1", features, 128,
+                                      nn::LinearOptions{.activation = nn::LinearOptions::Activation::relu})),
         output_(add_child<nn::Linear>("fc2", 128, classes)) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {

@@ -16,14 +16,15 @@ class TokenPredictions final : public nn::Module {
   TokenPredictions(Parameter& words)
       : words_(words),
         bias_(add_parameter("bias", {words.shape()[0]}, nn::Initializer::constant(0))),
-        transform_(add_child<nn::Linear>("transform.dense", words.shape()[1], words.shape()[1], text_linear())),
+        transform_(add_child<nn::Linear>("transform.dense", words.shape()[1], words.shape()[1],
+                                         text_linear(nn::LinearOptions::Activation::gelu))),
         norm_(add_child<nn::LayerNorm>("transform.LayerNorm", words.shape()[1], kTextEpsilon)) {
     add_tied("decoder.weight", words_);
     add_tied("decoder.bias", bias_);
   }
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    const Variable transformed = norm_.forward(autograd::gelu(transform_.forward(x, context)), context);
+    const Variable transformed = norm_.forward(transform_.forward(x, context), context);
     return autograd::linear(transformed, context.tape.use(words_), context.tape.use(bias_));
   }
 
@@ -64,8 +65,10 @@ class PretrainingHead final : public nn::Head {
 
 }  // namespace
 
-nn::LinearOptions text_linear() {
-  return {.weight = nn::Initializer::normal(kTextDeviation), .bias = nn::Initializer::constant(0)};
+nn::LinearOptions text_linear(nn::LinearOptions::Activation activation) {
+  return {.activation = activation,
+          .weight = nn::Initializer::normal(kTextDeviation),
+          .bias = nn::Initializer::constant(0)};
 }
 
 std::unique_ptr<nn::Head> make_pretraining_head(Parameter& words, const PretrainingHeadNames& names) {

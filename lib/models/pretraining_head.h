@@ -10,7 +10,7 @@ namespace dptrain::models {
 /// BERT's numbers: how weights begin, N(0, 0.02^2), biases at 0, and what layer norms add to the variance.
 inline constexpr double kTextDeviation = 0.02;
 inline constexpr float kTextEpsilon = 1e-12f;
-nn::LinearOptions text_linear();
+nn::LinearOptions text_linear(nn::LinearOptions::Activation activation = {});
 
 /// What a pretraining head's layers are called; those of `predictions` have names of their own behind it.
 struct PretrainingHeadNames {

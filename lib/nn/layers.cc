@@ -33,12 +33,15 @@ Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
 }
 
 Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
-    : relu_(options.relu),
+    : activation_(options.activation),
       weight_(add_parameter("weight", {out, in}, options.weight.value_or(Initializer::by_fan_in(in)))),
       bias_(add_parameter("bias", {out}, options.bias.value_or(Initializer::by_fan_in(in)))) {}
 
 Variable Linear::forward(const Variable& x, const ForwardContext& context) {
-  return autograd::linear(x, context.tape.use(weight_), context.tape.use(bias_), relu_);
+  using Activation = LinearOptions::Activation;
+  const Variable weight = context.tape.use(weight_), bias = context.tape.use(bias_);
+  if (activation_ == Activation::gelu) return autograd::linear_gelu(x, weight, bias);
+  return autograd::linear(x, weight, bias, activation_ == Activation::relu);
 }
 
 BatchNorm2d::BatchNorm2d(int64_t channels, bool relu)

@@ -41,7 +41,9 @@ class Conv2d : public Module {
 };
 
 struct LinearOptions {
-  bool relu = false;  ///< max(0, .) of the output, in the same pass
+  /// What becomes of the output.
+  enum class Activation { none, relu, gelu };
+  Activation activation = Activation::none;
   std::optional<Initializer> weight = {};
   std::optional<Initializer> bias = {};
 };
@@ -54,7 +56,7 @@ class Linear : public Module {
   Variable forward(const Variable& x, const ForwardContext& context) override;
 
  private:
-  bool relu_;
+  LinearOptions::Activation activation_;
   Parameter& weight_;
   Parameter& bias_;
 };

@@ -1,3 +1,4 @@
+#include "ops/activation_functions_cuda.h"
 #include "ops/bias_cuda.h"
 #include "ops/channel_rows_cuda.h"
 
@@ -36,6 +37,29 @@ __global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
   write_part_sums<V, 1>(m, own, to);
 }
 
+/// Reads two elements and writes one for each.
+template <class T, int V>
+__global__ void gelu_bias_kernel(ChannelRows m, const T* x, const T* incoming, T* gradient, float* parts) {
+  const int64_t c = m.first_channel<V>();
+  float own[1][V] = {};
+  if (c < m.channels) {
+#pragma unroll 2
+    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
+      const int64_t at = row * m.channels + c;
+      const auto input = Pack<T, V>::load(x + at), arriving = Pack<T, V>::load(incoming + at);
+      Pack<T, V> result;
+      for (int i = 0; i < V; ++i) {
+        const float value = arriving.get(i) * gelu_slope_of(input.get(i));
+        own[0][i] += value;
+        result.set(i, value);
+      }
+      result.store(gradient + at);
+    }
+  }
+  float* const to[1] = {parts};
+  write_part_sums<V, 1>(m, own, to);
+}
+
 __global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t channels, float* bias,
                                  bool accumulate) {
   double sum[1];
@@ -43,6 +67,11 @@ __global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t
   fold_parts<1>(of, part_count, channels, sum);
   const int64_t c = fold_channel();
   if (threadIdx.y == 0 && c < channels) bias[c] = static_cast<float>(accumulate ? bias[c] + sum[0] : sum[0]);
+}
+
+void fold(const ChannelRows& m, const Tensor& parts, const Tensor& bias, bool accumulate) {
+  launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.parts,
+         m.channels, bias.data<float>(), accumulate);
 }
 
 }  // namespace
@@ -59,9 +88,20 @@ void bias_gradient(const Tensor& gradient, const Tensor& bias, bool accumulate) 
     const ChannelRows m(rows_of(gradient), bias.elements(), V);
     const Tensor parts = scratch(bias.device(), m.parts * m.channels);
     launch("row_sums", bias, m.grid(), m.block(), row_sums_kernel<T, V>, m, gradient.data<T>(), parts.data<float>());
-    launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.parts,
-           m.channels, bias.data<float>(), accumulate);
+    fold(m, parts, bias, accumulate);
   });
+}
+
+void gelu_bias_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradient, const Tensor& bias,
+                        bool accumulate) {
+  with_pack(x, {x.raw(), incoming.raw(), gradient.raw()},
+            [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+              const ChannelRows m(rows_of(x), bias.elements(), V);
+              const Tensor parts = scratch(bias.device(), m.parts * m.channels);
+              launch("gelu_bias backward", x, m.grid(), m.block(), gelu_bias_kernel<T, V>, m, x.data<T>(),
+                     incoming.data<T>(), gradient.data<T>(), parts.data<float>());
+              fold(m, parts, bias, accumulate);
+            });
 }
 
 }  // namespace dptrain::ops::cuda

@@ -1,10 +1,9 @@
+#include "ops/cuda_kernels.h"
 #include "ops/embedding_cuda.h"
-#include "ops/warp_cuda.h"
+#include "ops/sort_by_id_cuda.h"
 
-// Backward sorts the positions by id, and sums the rows of each id in that order. The sort is stable, so the order
-// depends on the ids alone; it counts for each position those that go before it: with some 10,000 positions a step that
-// is less work than launching the passes of a radix sort. Sums are taken by chunks of sorted positions, so that a table
-// of two rows keeps the GPU as busy as one of 30,000.
+// Backward sorts the positions by id, and sums the rows of each id in that order, which depends on the ids alone. Sums
+// are taken by chunks of sorted positions, so that a table of two rows keeps the GPU as busy as one of 30,000.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -17,18 +16,6 @@ template <class T, int V>
 __global__ void gather_kernel(const T* table, const int32_t* ids, int64_t positions, int64_t packs, T* y) {
   for (int64_t i = global_thread(); i < positions * packs; i += global_threads())
     Pack<T, V>::load(table + (ids[i / packs] * packs + i % packs) * V).store(y + i * V);
-}
-
-/// A warp a position: how many have a lower id, or the same and come earlier.
-__global__ void sort_kernel(const int32_t* ids, int64_t count, int32_t* order, int32_t* sorted) {
-  const int64_t position = row_of_warp();
-  if (position >= count) return;
-  const int32_t id = ids[position];
-  int32_t before = 0;
-  for (int64_t other = threadIdx.x; other < count; other += 32)
-    before += ids[other] < id || (ids[other] == id && other < position);
-  before = sum_of_warp(before);
-  if (threadIdx.x == 0) order[before] = static_cast<int32_t>(position), sorted[before] = id;
 }
 
 /// The sorted positions, and where the chunks' sums of runs go that aren't whole.
@@ -114,14 +101,10 @@ void embedding_forward(const Tensor& table, const Tensor& ids, const Tensor& y) 
 
 void add_rows(const Tensor& ids, const Tensor& incoming, const Tensor& table, int32_t untrained) {
   const int64_t count = ids.elements(), width = table.shape()[1], chunks = (count + kChunk - 1) / kChunk;
-  const TensorOptions numbers{.dtype = DType::i32, .purpose = MemoryPurpose::workspace};
-  const Tensor order = Tensor::empty(ids.device(), {count}, numbers),
-               sorted = Tensor::empty(ids.device(), {count}, numbers);
+  const SortedPositions by_id = sort_by_id(ids, table.shape()[0]);
   const Tensor pieces = Tensor::empty(ids.device(), {chunks, 2, width}, {.purpose = MemoryPurpose::workspace});
-  launch("sort by id", ids, blocks_of_rows(count), block_of_warps(), sort_kernel, ids.data<int32_t>(), count,
-         order.data<int32_t>(), sorted.data<int32_t>());
-  const Runs runs{.order = order.data<int32_t>(),
-                  .sorted = sorted.data<int32_t>(),
+  const Runs runs{.order = by_id.order.data<int32_t>(),
+                  .sorted = by_id.sorted.data<int32_t>(),
                   .count = count,
                   .width = width,
                   .untrained = untrained,

@@ -134,6 +134,17 @@ RankCosts KvStore::take_costs(int rank) {
   return costs;
 }
 
+CommWays KvStore::sum_ways() {
+  if (options_.type == StoreOptions::Type::device) return ReplicatedStrategy::sum_ways();
+  CommWays ways;
+  // The host's threads add up what the ranks have brought there, which for CPU workers is where it lies.
+  if (ranks() > 1) ways.between_devices = team().device(0).kind() == DeviceKind::cpu ? "memory" : "host_memory";
+  if (on_servers_ == nullptr) return ways;
+  if (const std::string way = on_servers_->way_between_devices(); !way.empty()) ways.between_devices = way;
+  if (team().spans_processes()) ways.between_processes = "servers";
+  return ways;
+}
+
 std::optional<StoreUse> KvStore::store() const {
   const bool local = options_.type == StoreOptions::Type::local;
   std::optional<ServedStore> served;

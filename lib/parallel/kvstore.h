@@ -19,6 +19,7 @@ class KvStore final : public ReplicatedStrategy {
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   RankCosts take_costs(int rank) override;
   std::optional<StoreUse> store() const override;
+  CommWays sum_ways() override;
   bool is_in_step() const override { return !options_.is_asynchronous(); }
   bool may_begin(int64_t step, int signal) override;
   std::optional<Staleness> take_staleness() override;

@@ -100,6 +100,13 @@ void ProcessStore::group_subtrees(RankTeam& team, const std::vector<RankRun>& su
     std::ranges::copy(team.form_group(ranks_of(subtree)), subtrees_.begin() + subtree.begin);
 }
 
+std::string ProcessStore::way_between_devices() const {
+  std::string way;
+  for (const Communicator* subtree : subtrees_)
+    if (subtree != nullptr && way.empty()) way = subtree->ways().between_devices;
+  return way;
+}
+
 DistStoreContext ProcessStore::context(int rank) const {
   const auto at = static_cast<size_t>(rank);
   return {.client = client_, .process = *process_[at], .subtree = subtrees_[at], .logged = logged_[at]};

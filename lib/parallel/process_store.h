@@ -23,6 +23,8 @@ class ProcessStore {
   DistStoreContext context(int rank) const;
   StoreClient& client() { return *client_; }
   SchedulerLink& scheduler() { return *to_scheduler_; }
+  /// By which way devices add up what is pushed (CommWays); "" where host memory is added up in.
+  std::string way_between_devices() const;
 
  private:
   void hold_servers(StoreLinks& links, const StoreServerOptions& options, const StoreOptions& store);

@@ -32,6 +32,7 @@ class ReplicatedStrategy : public Strategy {
   int first_rank() const override { return team_.first_rank(); }
   const Device& device(int rank) const override { return team_.device(rank); }
   RankCosts take_costs(int rank) override;
+  CommWays sum_ways() override { return team_.communicator(0).ways(); }
   std::optional<double> statistics_spread() override;
 
  protected:

@@ -119,6 +119,8 @@ class Strategy {
   virtual const Device& device(int rank) const = 0;
   /// Costs of a rank since the last call.
   virtual RankCosts take_costs(int rank) = 0;
+  /// By which way this process's gradients are added to those of others, as far as it trained; empty where they aren't.
+  virtual CommWays sum_ways() = 0;
   /// The store, where there is one.
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
   /// Whether all processes train the same step at a time. Where not, they meet in `take_scores(true)`.

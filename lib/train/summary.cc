@@ -9,6 +9,14 @@
 
 namespace dptrain::train {
 
+namespace {
+
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+}  // namespace
+
 std::string process_record(const Experiment& experiment, const Datasets& data) {
   using nlohmann::ordered_json;
   ordered_json devices = ordered_json::array();
@@ -53,6 +61,9 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
         {"cores", usable_cores()},
         {"devices", devices},
         {"threads", experiment.threads},
+        {"gradient_sums",
+         {{"between_devices", text_or_null(outcome.sum_ways.between_devices)},
+          {"between_processes", text_or_null(outcome.sum_ways.between_processes)}}},
         {"processes", processes}}},
       {"config_hash", sha256_of(resolved_config)}};
   return summary.dump(2);

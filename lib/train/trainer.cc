@@ -127,6 +127,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   outcome.weights = save(directory, observer);
   const bool within_epoch = position_.batches > 0 && !position_.reported;
   outcome.steps = position_.step;
+  outcome.sum_ways = strategy_->sum_ways();
   // All processes take part in reading the weights.
   if (within_epoch || !outcome.last_epoch) {
     const auto tensors = strategy_->state_dict();

@@ -50,6 +50,7 @@ struct TrainingOutcome {
   std::optional<EpochMetrics> last_epoch;
   std::string weights_hash;
   std::filesystem::path weights;
+  CommWays sum_ways;  ///< of this process's gradients
 };
 
 /// Runs an experiment on opened data: opens the devices, trains epoch by epoch, evaluates, writes metrics and

@@ -104,6 +104,13 @@ TEST_P(Gradients, Linear) {
                   [](Tape&, const std::vector<Variable>& v) { return autograd::linear(v[0], v[1], Variable()); });
 }
 
+TEST_P(Gradients, LinearAndGelu) {
+  const std::vector<Leaf> leaves = {leaf({2, 3, 7}, 0), parameter({5, 7}, 1), parameter({5}, 2)};
+  check_gradients(
+      *device_, leaves, [](Tape&, const std::vector<Variable>& v) { return autograd::linear_gelu(v[0], v[1], v[2]); },
+      kCurved);
+}
+
 TEST_P(Gradients, Pools) {
   for_each_layout([&](Layout layout) {
     for (const ops::Pool2dOptions& options : {ops::Pool2dOptions{}, ops::Pool2dOptions{.ceil = true},

@@ -26,6 +26,7 @@ class NcclWorldTest : public ::testing::Test {
     int rank;
     Device& device;
     Communicator& communicator;
+    ProcessActivity& activity;
   };
   using Work = std::function<void(const Rank&)>;
 
@@ -55,7 +56,7 @@ class NcclWorldTest : public ::testing::Test {
               {device.get()},
               {.timeout_s = timeout_s, .deterministic = false, .world = world, .world_over_nccl = over_nccl});
           EXPECT_EQ(communicators.front()->can_be_recorded(), expects_nccl);
-          work({static_cast<int>(r), *device, *communicators.front()});
+          work({static_cast<int>(r), *device, *communicators.front(), exchanges[r]->activity()});
         } catch (const Error& error) {
           codes[r] = error.code();
         }
@@ -120,6 +121,35 @@ TEST_F(NcclWorldTest, RanksThatDifferEndAll) {
     own.communicator.barrier();
   });
   EXPECT_EQ(codes, (Codes{ExitCode::ranks_disagree, ExitCode::ranks_disagree}));
+}
+
+/// Who hangs is found among those at work: where one process does, the others' GPUs are in NCCL, and nothing else is.
+TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
+  std::atomic<bool> seen = false;
+  const auto codes = run({0, 1}, true, [&seen](const Rank& own) {
+    const Tensor x = Tensor::zeros(own.device, {1000});
+    own.communicator.all_reduce(buffer_of(x));
+    own.device.synchronize();
+    const auto recorded = own.device.record([&] { own.communicator.all_reduce(buffer_of(x)); });
+    own.communicator.barrier();
+    const auto deadline = deadline_in(20);
+    const auto until_seen = [&](const auto& sees) {
+      while (!(seen = seen || sees()) && Clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    if (own.rank == 1) until_seen([] { return false; });
+    const ActivePlace place(&own.activity.add("rank"));
+    EXPECT_TRUE(own.activity.at_work().any);
+    recorded->run();
+    own.communicator.count_replay({});
+    std::thread watch;
+    if (own.rank == 0) watch = std::thread([&] { until_seen([&] { return !own.activity.at_work().any; }); });
+    own.device.synchronize();
+    if (watch.joinable()) watch.join();
+    EXPECT_TRUE(own.activity.at_work().any);
+  });
+  EXPECT_TRUE(seen) << "rank 0's wait counts as work";
+  EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
 /// A recorded step has no call that a thread could wait in: the host sees its end, or none.

@@ -144,6 +144,8 @@ TEST_F(MetricsTest, TheSummaryFitsItsSchema) {
   EXPECT_EQ(summary["final"], last_metrics("run"));
   EXPECT_EQ(summary["weights_hash"], hash("run"));
   EXPECT_EQ(summary["environment"]["devices"], json({"cpu:0", "cpu:1"}));
+  EXPECT_EQ(summary["environment"]["gradient_sums"],
+            (json{{"between_devices", "memory"}, {"between_processes", nullptr}}));
 }
 
 TEST_F(MetricsTest, StepsAreLoggedWhenAskedFor) {

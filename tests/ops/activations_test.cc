@@ -54,6 +54,31 @@ TEST_P(Activations, GeluBackwardMultipliesByTheSlope) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(gradient[i], incoming[i] * gelu_slope(x[i]), 3e-7) << "at " << x[i];
 }
 
+/// Of rows that one block of threads sums and that several do, by packs of 16 bytes and by single elements.
+TEST_P(Activations, GeluBackwardAddsUpTheBias) {
+  for (const Shape& shape : {Shape{3, 700, 24}, Shape{37, 5}, Shape{1, 1}, Shape{260, 300}, Shape{0, 4}}) {
+    for (const bool accumulate : {false, true}) {
+      SCOPED_TRACE(shape.text() + (accumulate ? ", added" : ""));
+      const int64_t width = shape[-1];
+      const std::vector<float> x = Formula{.scale = 3}.values(shape.elements()),
+                               incoming = Formula{.tensor = 1}.values(shape.elements()),
+                               before = Formula{.tensor = 2}.values(width);
+      std::vector<double> expected(static_cast<size_t>(width));
+      if (accumulate) expected.assign(before.begin(), before.end());
+      for (size_t i = 0; i < x.size(); ++i) expected[i % expected.size()] += incoming[i] * gelu_slope(x[i]);
+      const Tensor bias = tensor_of(*device_, {width}, before);
+      const Tensor gradient = ops::gelu_backward(tensor_of(*device_, shape, x), tensor_of(*device_, shape, incoming),
+                                                 {.target = bias, .accumulate = accumulate});
+      EXPECT_EQ(gradient.shape(), shape);
+      const std::vector<float> alone =
+          values_of(ops::gelu_backward(tensor_of(*device_, shape, x), tensor_of(*device_, shape, incoming)));
+      EXPECT_EQ(values_of(gradient), alone);
+      const std::vector<float> sums = values_of(bias);
+      for (size_t c = 0; c < sums.size(); ++c) ASSERT_NEAR(sums[c], expected[c], 2e-5) << "column " << c;
+    }
+  }
+}
+
 TEST_P(Activations, TanhIsExactToTheLastPlaces) {
   const std::vector<float> x = dense(), y = values_of(ops::tanh_forward(on_device(x)));
   for (size_t i = 0; i < x.size(); ++i) {
@@ -99,6 +124,8 @@ TEST_P(Activations, KeepTheLayoutAndItsZeroPadding) {
 TEST_P(Activations, RefuseAGradientOfAnotherShape) {
   const Tensor x = Tensor::zeros(*device_, {3}), other = Tensor::zeros(*device_, {4});
   expect_error(ExitCode::bug, {"gelu backward", "[3]", "[4]"}, [&] { ops::gelu_backward(x, other); });
+  expect_error(ExitCode::bug, {"gelu backward", "bias gradient", "[4]", "[3]"},
+               [&] { ops::gelu_backward(x, x, {.target = other}); });
   expect_error(ExitCode::bug, {"tanh backward", "[3]", "[4]"}, [&] { ops::tanh_backward(x, other); });
 }
 

@@ -69,6 +69,31 @@ TEST_P(Embedding, BackwardAddsUpTheRowsOfEachId) {
   }
 }
 
+/// As many positions as a batch of text has: most of them of a few ids, some of ids of every digit that a sort goes by.
+/// The numbers are whole, so that their sums have no rounding and say which rows they are of.
+TEST_P(Embedding, BackwardAddsUpManyPositions) {
+  constexpr int64_t kWidth = 3;
+  struct Many {
+    int64_t positions, rows;
+  };
+  for (const Many& c : {Many{2047, 1}, Many{20'011, 2}, Many{25'600, 300}, Many{40'961, 30'522}, Many{6000, 70'000}}) {
+    SCOPED_TRACE(std::to_string(c.positions) + " of " + std::to_string(c.rows));
+    std::vector<int32_t> ids = formula_labels(3, c.positions, static_cast<uint64_t>(c.rows));
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (i % 4 != 0) ids[i] = static_cast<int32_t>(i % 7 * 131 % static_cast<uint64_t>(c.rows));
+    ids.back() = static_cast<int32_t>(c.rows - 1);
+    std::vector<float> incoming(static_cast<size_t>(c.positions * kWidth));
+    for (size_t i = 0; i < incoming.size(); ++i) incoming[i] = static_cast<float>(i * 7919 % 211) - 100;
+    std::vector<float> expected(static_cast<size_t>(c.rows * kWidth));
+    for (size_t i = 0; i < incoming.size(); ++i)
+      expected[static_cast<size_t>(ids[i / kWidth]) * kWidth + i % kWidth] += incoming[i];
+    const Tensor gradient = tensor_of(*device_, {c.rows, kWidth}, expected);
+    ops::embedding_backward(ids_on({c.positions}, ids), tensor_of(*device_, {c.positions, kWidth}, incoming), gradient,
+                            {});
+    EXPECT_TRUE(values_of(gradient) == expected);
+  }
+}
+
 TEST_P(Embedding, OfNoPositionsHasNoGradient) {
   const Tensor table = tensor_of(*device_, {2, 2}, {1, 2, 3, 4}), ids = ids_on({0, 5}, {});
   const Tensor y = ops::embedding_forward(table, ids);

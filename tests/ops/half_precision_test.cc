@@ -121,6 +121,16 @@ TEST_P(HalfPrecision, Elementwise) {
   }
 }
 
+TEST_P(HalfPrecision, GeluWithABias) {
+  for (const Shape& shape : {Shape{70, 24}, Shape{33, 5}}) {
+    const Tensor bias = Tensor::zeros(*half_, {shape[1]}), right = Tensor::zeros(*cpu_, {shape[1]});
+    expect_near(ops::gelu_backward(given(shape, 0), given(shape, 1), {.target = bias}),
+                ops::gelu_backward(expected(shape, 0), expected(shape, 1), {.target = right}));
+    // A CPU worker adds up what it has rounded.
+    expect_near(bias, right, GetParam().device.device.kind == DeviceKind::cuda ? 0.01 : 4);
+  }
+}
+
 TEST_P(HalfPrecision, Convolution) {
   // Channels of whole packs of 16 bytes, and not.
   for (const int64_t channels : {int64_t{16}, int64_t{5}}) {

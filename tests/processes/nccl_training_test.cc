@@ -1,8 +1,11 @@
 // Processes whose devices are GPUs sum by one NCCL communicator over all of them, and train as one process with these
 // GPUs does. The other way, through host memory, is there where NCCL can't be.
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include <chrono>
+#include <thread>
 
 #include "comm/communicators.h"
 #include "device/cuda_probe.h"
@@ -59,6 +62,10 @@ class NcclJobTest : public JobTrainingTest {
                    .timeout_s = 240})
         .wait();
   }
+  /// By which ways gradients were added up.
+  json sums_of(const std::string& name) const {
+    return json::parse(text_of(run(name) / "summary.json"))["environment"]["gradient_sums"];
+  }
   /// Whether a process says that NCCL formed a world of so many ranks.
   static bool met_by_nccl(const Finished& process, int ranks) {
     return (process.out + process.err).find("nranks " + std::to_string(ranks) + " ") != std::string::npos;
@@ -72,6 +79,8 @@ struct GpuWay {
   int gpus = 2;
   Command settings = {};
   int met = 2;  ///< ranks that meet by NCCL over the processes; 0: none do
+  /// How gradients are added up between the GPUs of one process that has all of them.
+  std::string in_one = "nccl";
 };
 
 void PrintTo(const GpuWay& way, std::ostream* out) { *out << way.name; }
@@ -99,6 +108,9 @@ TEST_P(NcclJobParityTest, EndsAsOneProcessDoes) {
   EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
   EXPECT_EQ(got["train"]["loss"], expected["train"]["loss"]);
   EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+  EXPECT_EQ(sums_of("one"), (json{{"between_devices", way.in_one}, {"between_processes", nullptr}}));
+  // Process 0, which writes it, has no two that add up with each other.
+  EXPECT_EQ(sums_of("job"), (json{{"between_devices", nullptr}, {"between_processes", way.met > 0 ? "nccl" : "mpi"}}));
   // Also how many collectives there were: in recorded steps one a bucket.
   EXPECT_EQ(got["comm"], expected["comm"]);
 }
@@ -107,18 +119,27 @@ const Command kSmallBuckets = strategy("{name: ddp, bucket_mb: 0.5, first_bucket
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, NcclJobParityTest,
-    ::testing::Values(GpuWay{"ddp", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, kSmallBuckets},
-                      GpuWay{"three", {"cuda:0", "cuda:1-2"}, "cuda:0-2", 3, kSmallBuckets, 3},
-                      GpuWay{"accumulate", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "accumulate=2"}},
-                      GpuWay{"shard_optimizer",
-                             {"cuda:0", "cuda:1"},
-                             "cuda:0-1",
-                             2,
-                             {"--set", "strategy={name: ddp, shard_optimizer: true}", "--set", "clip_norm=0.5"}},
-                      GpuWay{"kvstore", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: kvstore, type: device}")},
-                      GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
-                      GpuWay{"deterministic", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "deterministic=true"}, 0},
-                      GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0}),
+    ::testing::Values(
+        GpuWay{"ddp", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, kSmallBuckets},
+        GpuWay{"three", {"cuda:0", "cuda:1-2"}, "cuda:0-2", 3, kSmallBuckets, 3},
+        GpuWay{"accumulate", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "accumulate=2"}},
+        GpuWay{"shard_optimizer",
+               {"cuda:0", "cuda:1"},
+               "cuda:0-1",
+               2,
+               {"--set", "strategy={name: ddp, shard_optimizer: true}", "--set", "clip_norm=0.5"},
+               2,
+               "gpu_kernels"},
+        GpuWay{"kvstore",
+               {"cuda:0", "cuda:1"},
+               "cuda:0-1",
+               2,
+               strategy("{name: kvstore, type: device}"),
+               2,
+               "gpu_kernels"},
+        GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
+        GpuWay{"deterministic", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "deterministic=true"}, 0, "gpu_kernels"},
+        GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0, "gpu_kernels"}),
     [](const ::testing::TestParamInfo<GpuWay>& way) { return way.param.name; });
 
 TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
@@ -134,10 +155,64 @@ TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
   needs(4);
   if (IsSkipped()) return;
   // Of two GPUs a sum has one order.
-  const json expected = trained("dist_sync", {"--set", "deterministic=true"}), got = trained("dist_device_sync", {});
+  const auto sums = [](const char* between_devices) {
+    return json{{"between_devices", between_devices}, {"between_processes", "servers"}};
+  };
+  const json expected = trained("dist_sync", {"--set", "deterministic=true"});
+  EXPECT_EQ(sums_of("job"), sums("host_memory"));
+  const json got = trained("dist_device_sync", {});
+  EXPECT_EQ(sums_of("job"), sums("nccl"));
   ASSERT_FALSE(got.is_null());
   EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
   EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+}
+
+/// Servers wait for the word of all workers whether a gradient overflowed.
+TEST_F(NcclJobTest, AStoreOnServersSkipsWhatOverflowsInHalfPrecision) {
+  needs(4);
+  if (IsSkipped()) return;
+  const auto trained = [this](const std::string& strategy, const std::vector<std::string>& devices) {
+    const Launched job =
+        launch_on(devices, {"--overwrite", "--set", "epochs=2", "--set", "dataset.limit=640", "--set",
+                            "dataset.test_limit=500", "--set", "dataset.partition=by_process", "--set",
+                            "precision=fp16", "--set", "deterministic=true", "--set", "strategy=" + strategy});
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return last_epoch(run("job"));
+  };
+  for (const std::vector<std::string>& devices :
+       {std::vector<std::string>{"cuda:0", "cuda:1"}, {"cuda:0-1", "cuda:2-3"}}) {
+    SCOPED_TRACE(devices.front());
+    const json ddp = trained("ddp", devices), sync = trained("{name: kvstore, type: dist_sync}", devices),
+               on_devices = trained("{name: kvstore, type: dist_device_sync}", devices);
+    ASSERT_FALSE(ddp.is_null() || sync.is_null());
+    EXPECT_EQ(sync["skipped_steps"], ddp["skipped_steps"]);
+    EXPECT_EQ(sync["weights_hash"], on_devices["weights_hash"]);
+    // The servers' optimizer rounds as a CPU worker's.
+    EXPECT_NEAR(sync["train"]["loss"].get<double>(), ddp["train"]["loss"].get<double>(), 1e-3);
+    EXPECT_NEAR(sync["test"]["accuracy"].get<double>(), ddp["test"]["accuracy"].get<double>(), 0.02);
+  }
+}
+
+TEST_F(NcclJobTest, AStoreOnServersUpdatesByWhateverGpuComes) {
+  needs(4);
+  if (IsSkipped()) return;
+  const auto learns = [this](const std::string& strategy, const std::vector<std::string>& devices) {
+    Command settings = kLittleData;
+    settings[3] = "dataset.limit=2000";
+    settings.insert(settings.end(), {"--overwrite", "--set", "dataset.partition=by_process", "--set",
+                                     "strategy={name: kvstore, type: dist_async" + strategy + "}"});
+    const Launched job = launch_on(devices, settings);
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    const json last = last_epoch(run("job"));
+    ASSERT_FALSE(last.is_null());
+    EXPECT_GT(last["test"]["accuracy"], 0.3);
+    EXPECT_EQ(last["train"]["samples"], 2000);
+    EXPECT_FALSE(last["staleness"].is_null());
+  };
+  learns("", {"cuda:0-1", "cuda:2-3"});
+  learns(", max_staleness: 0", {"cuda:0", "cuda:1-2"});
+  // The scheduler and the server are processes without GPUs to train on.
+  learns(", servers: 1", {"cuda:0", "cuda:1", "cuda:2", "cuda:3"});
 }
 
 TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
@@ -163,6 +238,41 @@ TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
   EXPECT_TRUE(met_by_nccl(launched.processes[0], 2));
   EXPECT_NE(launched.processes[0].last_error().find(" has died; it was last heard of in "), std::string::npos)
       << launched.processes[0].err;
+}
+
+/// The thread that trains hangs in one process, and the other one waits for it, by its host or by its GPU.
+TEST_F(NcclJobTest, WhoHangsIsNamedAndNotWhoWaitsForIt) {
+  const Command settings = {"--set", "epochs=",
+                            "--set", "steps=100000",
+                            "--set", "batch_size=16",
+                            "--set", "eval_every=0",
+                            "--set", "dataset.limit=320",
+                            "--set", "dataset.test_limit=200",
+                            "--set", "checkpoint={every_epochs: 0, every_steps: 40}",
+                            "--set", "timeout_s=4"};
+  Launch launch({.processes = {on_gpus("job", "cuda:0", settings), on_gpus("job", "cuda:1", settings)},
+                 .folder = folder_.path(),
+                 .on = {},
+                 .flags = {},
+                 .grace_s = 2,
+                 .timeout_s = 120});
+  const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
+  launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
+  // In a step again: while a checkpoint is written nothing is timed.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const pid_t pid = launch.pid(1);
+  if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) GTEST_SKIP() << "this machine lets nobody stop a thread";
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
+  launch.wait_for_ends({0}, 4 + 8);
+  // The end of a process that is traced is the tracer's to hear of first.
+  for (int status = 0; ::waitpid(pid, &status, __WALL) == pid && !WIFEXITED(status) && !WIFSIGNALED(status);) continue;
+  const Launched launched = launch.wait();
+  const std::string sentence = launched.processes[0].last_error();
+  EXPECT_TRUE(met_by_nccl(launched.processes[0], 2));
+  EXPECT_EQ(launched.processes[0].exit, 75) << sentence;
+  EXPECT_TRUE(sentence.starts_with("dptrain: process 1 ")) << sentence;
+  EXPECT_NE(sentence.find(" made no progress for 4."), std::string::npos) << sentence;
+  EXPECT_EQ(launched.processes[1].last_error(), sentence);
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ class ToldSpeeds final : public parallel::Strategy {
   int first_rank() const override { return 0; }
   const Device& device(int rank) const override { return inner_->device(rank); }
   parallel::RankCosts take_costs(int rank) override { return inner_->take_costs(rank); }
+  CommWays sum_ways() override { return inner_->sum_ways(); }
 
  private:
   std::unique_ptr<Strategy> inner_;
