@@ -63,12 +63,12 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
   // Shards add their gradients up in one buffer, and a norm is the sum of runs of it: other runs would be other bits.
-  if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards == 0 && !clip_norm_)
+  if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_)
     model_->hold_gradients_by_runs(plan_buckets(*model_, *duties.gradients_held_by));
   if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
-  if (spec.shards > 0) shards_ = std::make_unique<ShardTeam>(*this, spec, spec.shards);
+  if (spec.shards.size() > 0) shards_ = std::make_unique<ShardTeam>(*this, spec);
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender) : Replica(device, spec) {

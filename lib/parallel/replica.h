@@ -11,6 +11,7 @@
 #include "optim/weight_average.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/phase_clock.h"
+#include "parallel/shard_runs.h"
 #include "parallel/step_exchange.h"
 #include "parallel/step_observer.h"
 #include "parallel/step_recorder.h"
@@ -45,8 +46,10 @@ struct ReplicaSpec {
   /// Devices of several kinds have replicas: their weights and gradients lie alike.
   bool mixed_devices = false;
   nn::StageRange part = {};  ///< the stages of the model that the device has
-  /// Logical shards of a batch that the device computes, each by one thread; 0: none, it computes its part as a whole.
-  int shards = 0;
+  /// Logical shards of a batch that the device computes, each by one thread; of none it computes its part as a whole.
+  ShardRun shards = {};
+  /// Of shards: the running statistics of the first one of all are kept; by default their mean, weighted by samples.
+  bool first_statistics = false;
   StepObserver* observer = nullptr;
 };
 

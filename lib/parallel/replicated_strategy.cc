@@ -35,7 +35,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
 ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std::function<ReplicaPart(int)>& part_on)
     : team_(context.team),
       split_(context.split ? *context.split : BatchSplit::even(team_.world_size())),
-      shards_(context.shards),
+      shards_(context.shards > 0 ? shard_runs(context.shards, team_.world_size()) : std::vector<ShardRun>()),
       most_at_once_(most_at_once(context)),
       part_communicators_(static_cast<size_t>(team_.size())),
       replicas_(static_cast<size_t>(team_.size())),
@@ -51,6 +51,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   const bool local = context.planted == PlantedFault::local_statistics;
   const BatchNormMode batch_norm = local ? BatchNormMode::local : context.batch_norm;
+  spec.first_statistics = batch_norm == BatchNormMode::first;
   std::vector<ReplicaPart> parts;
   for (int rank = 0; rank < world_size(); ++rank) parts.push_back(part_on(rank));
   form_part_groups(parts);
@@ -58,7 +59,7 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
     const ReplicaPart& part = parts[static_cast<size_t>(first_rank() + rank)];
     ReplicaSpec of_rank = spec;
     of_rank.part = part.stages;
-    of_rank.shards = shards_ / world_size();
+    if (!shards_.empty()) of_rank.shards = shards_[static_cast<size_t>(first_rank() + rank)];
     replicas_[static_cast<size_t>(rank)] = std::make_unique<Replica>(team_.device(rank), of_rank, part.duties);
     statistics_[static_cast<size_t>(rank)] =
         std::make_unique<SharedStatistics>(batch_norm, part_communicator(rank), replica(rank));
@@ -167,10 +168,18 @@ void ReplicatedStrategy::exchange_average(int rank) {
   replica(rank).model().refresh_copies();
 }
 
+int ReplicatedStrategy::first_part() {
+  return shards_.empty() ? Strategy::first_part() : shards_[static_cast<size_t>(first_rank())].begin;
+}
+
 StepParts ReplicatedStrategy::parts_of(const Batch& batch, int rank) {
-  const int each = shards_ > 0 ? shards_ / world_size() : 1;
+  ShardRun run{rank, rank + 1};
+  if (!shards_.empty()) {
+    const ShardRun& of_world = shards_[static_cast<size_t>(first_rank() + rank)];
+    run = {of_world.begin - first_part(), of_world.end - first_part()};
+  }
   StepParts parts;
-  for (int part = rank * each; part < (rank + 1) * each; ++part)
+  for (int part = run.begin; part < run.end; ++part)
     for (const MicroBatch& micro : batch.micro_batches) parts.push_back(&micro.parts[static_cast<size_t>(part)]);
   return parts;
 }

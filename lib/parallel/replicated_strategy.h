@@ -20,7 +20,8 @@ class ReplicatedStrategy : public Strategy {
  public:
   std::vector<double> measure_speeds(const Dataset& dataset, int64_t samples) override;
   void set_split(const BatchSplit& split) override;
-  BatchSplit batch_split() override { return shards_ > 0 ? BatchSplit::even(shards_) : split_; }
+  BatchSplit batch_split() override { return shards_.empty() ? split_ : BatchSplit::even(shards_.back().end); }
+  int first_part() override;
   std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
   TrainingState training_state() override;
@@ -101,7 +102,7 @@ class ReplicatedStrategy : public Strategy {
 
   RankTeam team_;
   BatchSplit split_;
-  int shards_;                                     ///< of a batch, over all ranks; 0: none
+  std::vector<ShardRun> shards_;                   ///< that each rank of the world computes; empty: no shards
   int64_t most_at_once_;                           ///< samples that a device may evaluate at once; 0: any number
   std::vector<Communicator*> part_communicators_;  ///< by rank
   std::vector<std::unique_ptr<Replica>> replicas_;

@@ -1,20 +1,41 @@
 #include "parallel/shard_sum.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 #include "base/check.h"
+#include "comm/tree_sum.h"
 #include "ops/add.h"
 
 namespace dptrain::parallel {
 
 ShardSum::ShardSum(Device& device, int64_t elements, int shards)
-    : device_(device), elements_(elements), shards_(shards) {
-  DPTRAIN_CHECK(std::has_single_bit(static_cast<unsigned>(shards)), "a sum over {} shards", shards);
+    : device_(device), elements_(elements), leaves_(static_cast<size_t>(std::max(shards, 0))) {
+  DPTRAIN_CHECK(shards >= 1, "a sum over {} shards", shards);
+  make_nodes(0, shards);
 }
 
-Tensor ShardSum::buffer() {
-  const std::lock_guard lock(mutex_);
+int ShardSum::make_nodes(int first, int count) {
+  const int here = static_cast<int>(nodes_.size());
+  nodes_.emplace_back();
+  if (count == 1) {
+    leaves_[static_cast<size_t>(first)] = here;
+    return here;
+  }
+  const int left_count = tree_left_ranks(count);
+  const int left = make_nodes(first, left_count), right = make_nodes(first + left_count, count - left_count);
+  nodes_[static_cast<size_t>(left)] = {.parent = here, .sibling = right, .is_right = false};
+  nodes_[static_cast<size_t>(right)] = {.parent = here, .sibling = left, .is_right = true};
+  return here;
+}
+
+Tensor ShardSum::begin(int shard) {
+  std::unique_lock lock(mutex_);
+  // Others compute no longer than this thread does; one that fails gives up.
+  begun_one_.wait(lock, [&] { return begun_ == shard || given_up_; });
+  if (given_up_) return {};
+  ++begun_;
+  begun_one_.notify_all();
   most_held_ = std::max(most_held_, ++held_);
   if (free_.empty()) return Tensor::zeros(device_, {elements_}, {.purpose = MemoryPurpose::gradients});
   Tensor taken = std::move(free_.back());
@@ -23,20 +44,20 @@ Tensor ShardSum::buffer() {
 }
 
 void ShardSum::add(int shard, Tensor values, Device& worker) {
-  for (int level = 0;; ++level, shard /= 2) {
+  for (int at = leaves_[static_cast<size_t>(shard)];;) {
+    Node& node = nodes_[static_cast<size_t>(at)];
     Tensor other;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = halves_.find({level, shard ^ 1});
-      if (found == halves_.end()) {
-        halves_.emplace(std::pair{level, shard}, std::move(values));
+      if (node.parent < 0 || !nodes_[static_cast<size_t>(node.sibling)].sum.defined()) {
+        node.sum = std::move(values);
         return;
       }
-      other = std::move(found->second);
-      halves_.erase(found);
+      other = std::exchange(nodes_[static_cast<size_t>(node.sibling)].sum, {});
     }
-    if (shard % 2 == 1) std::swap(values, other);
+    if (node.is_right) std::swap(values, other);
     ops::add_into(values.seen_from(worker), other.seen_from(worker));
+    at = node.parent;
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(other));
     --held_;
@@ -45,14 +66,21 @@ void ShardSum::add(int shard, Tensor values, Device& worker) {
 
 Tensor ShardSum::take() {
   const std::lock_guard lock(mutex_);
-  const auto root = halves_.find({std::countr_zero(static_cast<unsigned>(shards_)), 0});
-  DPTRAIN_CHECK(root != halves_.end() && halves_.size() == 1, "a sum over {} shards is taken with {} parts missing",
-                shards_, halves_.size());
-  Tensor sum = std::move(root->second);
-  halves_.clear();
+  Tensor sum = std::exchange(nodes_.front().sum, {});
+  DPTRAIN_CHECK(sum.defined() && held_ == 1, "a sum over {} shards is taken with {} parts of it there", leaves_.size(),
+                held_);
   free_.push_back(sum);
   --held_;
+  begun_ = 0;
   return sum;
+}
+
+void ShardSum::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+  }
+  begun_one_.notify_all();
 }
 
 }  // namespace dptrain::parallel

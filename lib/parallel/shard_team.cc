@@ -33,9 +33,12 @@ void append(StepResults& results, StepResults more) {
 
 }  // namespace
 
-ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec, int shards)
-    : own_(own), sum_(own.device(), flat_elements(own.model()), shards) {
-  const int workers = at_a_time(own.device(), shards);
+ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec)
+    : own_(own),
+      first_shard_(spec.shards.begin),
+      first_statistics_(spec.first_statistics),
+      sum_(own.device(), flat_elements(own.model()), spec.shards.size()) {
+  const int shards = spec.shards.size(), workers = at_a_time(own.device(), shards);
   // A core each where the device's own operators would use several threads.
   if (own.device().kind() == DeviceKind::cpu && own.device().threads() > 1)
     for (int worker = 0; worker < workers; ++worker) cores_.push_back(CpuDevice::core_of(own.device()));
@@ -66,6 +69,7 @@ void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const
           compute(shard, parts_of(shard), step, unused);
       } catch (...) {
         failures[static_cast<size_t>(worker)] = std::current_exception();
+        sum_.give_up();
       }
     });
     for (const std::exception_ptr& failure : failures)
@@ -85,7 +89,8 @@ void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const
 void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, const GradientReadyHook& unused) {
   Replica& replica = *shards_[static_cast<size_t>(shard)];
   nn::Model& model = replica.model();
-  Tensor buffer = sum_.buffer();
+  Tensor buffer = sum_.begin(shard);
+  if (!buffer.defined()) return;  // another thread has failed
   const Tensor flat = buffer.seen_from(replica.device());
   model.bind_gradients(flat.window(0, own_.model().gradients().shape(), Layout::plain));
   const Tensor& states = model.running_states();
@@ -95,14 +100,18 @@ void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, con
   replica.exchange().publish();
   replica.exchange().end();
   if (states.elements() > 0) {
-    int64_t samples = 0;
-    for (const BatchPart* part : parts) samples += part->samples();
     const Tensor weighted = flat.window(model.gradients().elements(), states.shape(), Layout::plain);
     weighted.fill_zero();
-    ops::approach(weighted, states,
-                  static_cast<float>(static_cast<double>(samples) / static_cast<double>(step.totals.samples)));
+    ops::approach(weighted, states, share_of(shard, parts, step.totals));
   }
   sum_.add(shard, std::move(buffer), replica.device());
+}
+
+float ShardTeam::share_of(int shard, const StepParts& parts, const StepTotals& totals) const {
+  if (first_statistics_) return first_shard_ + shard == 0 ? 1.0F : 0.0F;
+  int64_t samples = 0;
+  for (const BatchPart* part : parts) samples += part->samples();
+  return static_cast<float>(static_cast<double>(samples) / static_cast<double>(totals.samples));
 }
 
 StepResults ShardTeam::take_results() {

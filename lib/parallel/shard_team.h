@@ -14,13 +14,14 @@ namespace dptrain::parallel {
 
 /// The logical shards of a batch that one rank computes: each by one thread, with batch statistics of its own, so that
 /// what it contributes doesn't depend on who computes it. A CPU worker computes as many at a time as it has threads, a
-/// GPU one. Their gradients and running statistics are added by the tree over shard numbers.
+/// GPU one. Their gradients and running statistics are added by the tree over shard numbers; see ShardSum for what that
+/// holds in memory.
 ///
 /// Used by the rank's thread, which is one of those that compute.
 class ShardTeam {
  public:
-  /// For the replica `own`, whose weights all shards compute with; so many shards, a power of two.
-  ShardTeam(Replica& own, const ReplicaSpec& spec, int shards);
+  /// For the replica `own`, whose weights all shards compute with; the shards of `spec`.
+  ShardTeam(Replica& own, const ReplicaSpec& spec);
   ~ShardTeam();
 
   int shards() const { return static_cast<int>(shards_.size()); }
@@ -41,7 +42,12 @@ class ShardTeam {
  private:
   void compute(int shard, const StepParts& parts, const Step& step, const GradientReadyHook& unused);
 
+  /// What a shard's running statistics count for in the sum over all shards.
+  float share_of(int shard, const StepParts& parts, const StepTotals& totals) const;
+
   Replica& own_;
+  int first_shard_;  ///< of them, among all of the batch
+  bool first_statistics_;
   std::vector<std::unique_ptr<Device>> cores_;  ///< empty where the rank computes one shard at a time
   std::vector<std::unique_ptr<Replica>> shards_;
   ShardSum sum_;

@@ -29,7 +29,7 @@ void SharedStatistics::sum(const Tensor& values) {
 }
 
 void SharedStatistics::begin_step() {
-  if (!shares(BatchNormMode::first)) return;
+  if (!shares(BatchNormMode::first) || replica_.has_shards()) return;
   const InPhase communicating(replica_.clock(), Phase::communication);
   communicator_.broadcast(comm_buffer(running()), 0);
 }

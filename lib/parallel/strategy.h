@@ -147,7 +147,7 @@ struct StrategyContext {
   RankTeam::Options team;
   ReplicaSpec replica;
   std::optional<BatchSplit> split = {};  ///< of batches among the ranks; by default even
-  int shards = 0;                        ///< logical ones of a batch, a power of two that the ranks divide; 0: none
+  int shards = 0;                        ///< logical ones of a batch, some for every rank (shard_runs.h); 0: none
   /// The most samples that a device computes at once, which measurements before the training go by; 0: not known.
   int64_t micro_batch_samples = 0;
   BatchNormMode batch_norm = BatchNormMode::local;

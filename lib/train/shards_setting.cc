@@ -2,9 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
+
+#include "parallel/shard_runs.h"
 
 namespace dptrain::train {
+namespace {
+
+bool leaves_one_out(int64_t shards, int64_t devices) {
+  return std::ranges::any_of(parallel::shard_runs(static_cast<int>(shards), static_cast<int>(devices)),
+                             [](const parallel::ShardRun& run) { return run.size() == 0; });
+}
+
+/// As many for each device, about eight in all.
+int64_t shards_that_suit(int64_t devices) {
+  int64_t shards = devices;
+  while (shards < 8) shards *= 2;
+  return shards;
+}
+
+}  // namespace
 
 int read_shards(ConfigReader& config, const Experiment& experiment) {
   constexpr int64_t kMostShards = 1024;
@@ -13,8 +30,8 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
       {.min = 0,
        .max = kMostShards,
        .help =
-           "logical shards of a batch, a power of two: gradients and batch statistics are computed for each, by one "
-           "thread, and added by a fixed tree, so that any devices that divide them end in the same bits; 0: off"});
+           "logical shards of a batch: gradients and batch statistics are computed for each, by one thread, and added "
+           "by a fixed tree, so that any number of devices that divides them ends in the same bits; 0: off"});
   if (config.describing() || shards == 0) return 0;
   const auto refuse = [&](const std::string& expected, const std::string& got, const std::string& advice) {
     config.mistake("shards", expected, got, advice);
@@ -22,16 +39,18 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
   };
   int64_t devices = 0;
   for (const int of_process : experiment.devices_of_processes) devices += of_process;
-  if (!std::has_single_bit(static_cast<uint64_t>(shards)))
-    return refuse("expected a power of two", fmt::format("{}", shards), "write for instance shards: 8");
   if (shards % devices != 0)
     return refuse(fmt::format("expected a number that the {} devices divide", devices), fmt::format("{}", shards),
-                  "list as many devices as a power of two up to that number");
+                  fmt::format("write for instance shards: {}", shards_that_suit(devices)));
+  if (leaves_one_out(shards, devices))
+    return refuse(fmt::format("expected subtrees of the sum over shards for all of the {} devices", devices),
+                  fmt::format("{}, which leave some without a shard", shards),
+                  fmt::format("write for instance shards: {}", shards_that_suit(devices)));
   if (experiment.split.measured || experiment.split.weights)
     return refuse("every device computes as many shards, expected no split", "a split", "leave one of them out");
-  if (experiment.batch_norm != parallel::BatchNormMode::local)
-    return refuse("batch norms see one shard each, expected batch_norm: local",
-                  std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "leave one of them out");
+  if (experiment.batch_norm == parallel::BatchNormMode::sync)
+    return refuse("batch norms see one shard each, expected batch_norm: local, average or first", "sync",
+                  "leave one of them out");
   if (experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid")
     return refuse(fmt::format("strategy '{}' has no shards", experiment.strategy.name), fmt::format("{}", shards),
                   "choose single, data_parallel, ddp or kvstore");

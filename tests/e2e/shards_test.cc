@@ -11,11 +11,25 @@ class ShardsTest : public testing::CommandTest {
   static inline const std::vector<std::string> kDevices = {"cpu:0", "cpu:0-1", "cpu:0-3", "cpu:0-7"};
 
   /// Ten steps, two epochs; single on one device, ddp on more.
-  static testing::Arguments sharded(const std::string& devices, int steps = 10) {
+  static testing::Arguments sharded(const std::string& devices, int steps = 10, int shards = 8) {
     return {"dataset.limit=80", "dataset.test_limit=20",        "batch_size=16",      "strategy=",
-            "epochs=",          fmt::format("steps={}", steps), "devices=" + devices, "shards=8"};
+            "epochs=",          fmt::format("steps={}", steps), "devices=" + devices, fmt::format("shards={}", shards)};
   }
 };
+
+TEST_F(ShardsTest, SixEndInTheSameBitsOnAnyDevicesThatDivideThem) {
+  std::string expected;
+  for (const std::string devices : {"cpu:0", "cpu:0-1", "cpu:0-2", "cpu:0-5"}) {
+    SCOPED_TRACE(devices);
+    train(devices, sharded(devices, 5, 6));
+    if (expected.empty()) expected = hash(devices);
+    EXPECT_EQ(hash(devices), expected);
+    EXPECT_EQ(last_metrics(devices)["train"]["samples"], 80);
+  }
+  // Of six only four and two are whole subtrees.
+  const auto metrics = last_metrics("cpu:0-1");
+  EXPECT_GT(metrics["devices"][0]["samples"], metrics["devices"][1]["samples"]);
+}
 
 TEST_F(ShardsTest, AnyDevicesEndInTheSameBitsInOneGoOrContinuedOnOthers) {
   std::string expected;

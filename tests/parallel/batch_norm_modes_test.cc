@@ -76,6 +76,33 @@ TEST_P(BatchNormModes, AreTheSameOnOneDevice) {
   EXPECT_EQ(make_strategy(options)->statistics_spread(), std::nullopt);
 }
 
+/// A batch norm of maps of one pixel, which sees one number of each channel in a batch of one sample.
+models::ModelSpec one_pixel_net() {
+  models::ModelSpec net;
+  const ConfigSession session(
+      parse_config("model: {layers: [conv: {channels: 8, kernel: 28}, batch_norm, relu, flatten, linear: classes]}\n",
+                   "net.yaml"),
+      [&](ConfigReader& reader) { net = models::read_model(reader); });
+  return net;
+}
+
+TEST_P(BatchNormModes, ALastBatchOfOneSampleTrains) {
+  const Datasets data = digits(9, 10);
+  const auto after = [&](StrategyOptions options) {
+    options.net = one_pixel_net();
+    const auto strategy = make_strategy(options);
+    for (const double loss : train(*strategy, data, 3, 4, 0.05)) EXPECT_TRUE(std::isfinite(loss));
+    return strategy->state_dict();
+  };
+  const State single = after(options_of(BatchNormMode::local, "single", 1)), got = after(options());
+  for (const nn::NamedValues& tensor : got)
+    for (size_t i = 0; i < tensor.values.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(tensor.values[i])) << tensor.name;
+      if (std::get<0>(GetParam()) != BatchNormMode::sync) continue;
+      ASSERT_NEAR(tensor.values[i], values_of(single, tensor.name)[i], 1e-4) << tensor.name;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BatchNormModes,
                          ::testing::Combine(::testing::ValuesIn(kBatchNormModes),
                                             ::testing::Values("ddp", "data_parallel")),

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "comm/tree_sum.h"
 #include "parallel/worker_threads.h"
@@ -37,8 +39,9 @@ std::vector<float> tree_sum(int shards) {
   return result;
 }
 
+/// A thread's part of a shard's work.
 void add(ShardSum& sum, int shard, Device& device) {
-  Tensor buffer = sum.buffer();
+  Tensor buffer = sum.begin(shard);
   buffer.copy_from(Tensor::from(device, {kElements}, values_of(shard)));
   sum.add(shard, std::move(buffer), device);
 }
@@ -46,12 +49,17 @@ void add(ShardSum& sum, int shard, Device& device) {
 TEST(ShardSum, IsThatOfTheTreeInWhateverOrderTheyCome) {
   const auto device = testing::test_device();
   std::mt19937 random(1);
-  for (const int shards : {1, 2, 4, 8, 16}) {
+  for (const int shards : {1, 2, 3, 4, 6, 7, 8, 12, 16}) {
     ShardSum sum(*device, kElements, shards);
     std::vector<int> order;
     for (int shard = 0; shard < shards; ++shard) order.push_back(shard);
     for (int trial = 0; trial < 20; ++trial) {
-      for (const int shard : order) add(sum, shard, *device);
+      std::vector<Tensor> buffers;
+      for (int shard = 0; shard < shards; ++shard) {
+        buffers.push_back(sum.begin(shard));
+        buffers.back().copy_from(Tensor::from(*device, {kElements}, values_of(shard)));
+      }
+      for (const int shard : order) sum.add(shard, std::move(buffers[static_cast<size_t>(shard)]), *device);
       EXPECT_EQ(sum.take().values(), tree_sum(shards)) << shards << " shards";
       std::ranges::shuffle(order, random);
     }
@@ -60,24 +68,45 @@ TEST(ShardSum, IsThatOfTheTreeInWhateverOrderTheyCome) {
 
 TEST(ShardSum, OneAfterTheOtherNeedsLogarithmicallyMany) {
   const auto device = testing::test_device();
-  for (const int shards : {1, 2, 8, 64}) {
+  for (const int shards : {1, 2, 3, 8, 12, 64}) {
     ShardSum sum(*device, kElements, shards);
     for (int shard = 0; shard < shards; ++shard) add(sum, shard, *device);
-    EXPECT_LE(sum.most_held(), 1 + std::countr_zero(static_cast<unsigned>(shards)));
+    EXPECT_EQ(sum.most_held(), std::bit_width(static_cast<unsigned>(shards))) << shards << " shards";
   }
 }
 
-TEST(ShardSum, ManyThreadsMayAdd) {
+/// The slowest of several threads, each of which takes every so manieth shard, is the first, or the last.
+class ShardSumOfThreads : public ::testing::TestWithParam<int> {};
+
+TEST_P(ShardSumOfThreads, IsThatOfTheTreeAndHoldsNoMoreHoweverLateOneIs) {
   constexpr int kShards = 64, kThreads = 4;
   const auto device = testing::test_device();
   ShardSum sum(*device, kElements, kShards);
   WorkerThreads threads(kThreads);
-  for (int trial = 0; trial < 5; ++trial) {
+  for (int trial = 0; trial < 3; ++trial) {
     threads.run([&](int worker) {
-      for (int shard = worker; shard < kShards; shard += kThreads) add(sum, shard, *device);
+      for (int shard = worker; shard < kShards; shard += kThreads) {
+        Tensor buffer = sum.begin(shard);
+        // Long enough for the others to get far ahead where nothing holds them.
+        if (worker == GetParam()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        buffer.copy_from(Tensor::from(*device, {kElements}, values_of(shard)));
+        sum.add(shard, std::move(buffer), *device);
+      }
     });
     EXPECT_EQ(sum.take().values(), tree_sum(kShards));
   }
+  EXPECT_LE(sum.most_held(), kThreads + 5) << "of 64 - 4 + 1 shards whole subtrees are at most 5";
+}
+
+INSTANTIATE_TEST_SUITE_P(Late, ShardSumOfThreads, ::testing::Values(0, 3));
+
+TEST(ShardSum, NobodyWaitsForAThreadThatGaveUp) {
+  const auto device = testing::test_device();
+  ShardSum sum(*device, kElements, 4);
+  std::thread waits([&] { EXPECT_FALSE(sum.begin(1).defined()); });
+  sum.give_up();
+  waits.join();
+  EXPECT_FALSE(sum.begin(0).defined());
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_kvstore_dist_sync", kLeNet, on(2, "{name: kvstore, type: dist_sync}")},
         Row{"bert_kvstore_dist_device_sync", kBert, on(3, "{name: kvstore, type: dist_device_sync}")},
         Row{"lenet_shards", kLeNet, on(2, "ddp") + "shards: 8\n"},
+        Row{"lenet_shards_of_six", kLeNet, on(2, "kvstore") + "shards: 6\n"},
         Row{"resnet_shards", kResNet, on(2, "data_parallel") + "shards: 4\n"}),
     [](const auto& row) { return row.param.name; });
 

@@ -26,6 +26,7 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"small_buckets", "lenet_ddp_2cpu", {1, 1}, strategy("{name: ddp, overlap: false, bucket_mb: 0.1}")},
         Way{"kvstore", "lenet_ddp_2cpu", {2, 2}, strategy("{name: kvstore, type: device}")},
         Way{"shards", "lenet_ddp_2cpu", {2, 2}, {"--set", "shards=8"}},
+        Way{"shards_of_six", "lenet_ddp_2cpu", {1, 1}, {"--set", "shards=6"}},
         Way{"accumulate", "lenet_ddp_2cpu", {1, 2}, {"--set", "accumulate=2"}},
         Way{"split", "lenet_ddp_2cpu", {2, 1}, {"--set", "split=[0.5, 0.2, 0.3]"}},
         Way{"ema_and_clip", "lenet_ddp_2cpu", {1, 2}, {"--set", "ema=0.9", "--set", "clip_norm=0.5"}},

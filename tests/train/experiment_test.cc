@@ -131,11 +131,12 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
   refused(config, {"strategy={name: kvstore, type: local, placement: balanced}"},
           {"strategy.placement", "host memory", "leave it out"});
-  refused(config, {"shards=6"}, {"shards", "power of two", "got 6"});
+  refused(config, {"shards=7"}, {"shards", "2 devices divide", "got 7", "shards: 8"});
   refused(config, {"shards=1"}, {"shards", "2 devices divide"});
+  refused(config, {"shards=33", "devices=cpu:0-10"}, {"shards", "all of the 11 devices", "shards: 11"});
   refused(config, {"shards=8", "split=[1, 2]"}, {"shards", "no split"});
   refused(config, {"shards=8", "strategy={name: ddp, compress: bf16}"}, {"shards", "compress: none", "got bf16"});
-  refused(config, {"shards=8", "batch_norm=sync"}, {"shards", "batch_norm: local", "got sync"});
+  refused(config, {"shards=8", "batch_norm=sync"}, {"shards", "batch_norm: local, average or first", "got sync"});
   refused(config, {"shards=8", "strategy={name: model_parallel, micro_batches: 2}"}, {"shards", "model_parallel"});
   refused(config, {"name=a/b"}, {"name", "no slash"});
   refused(config, {"precision=fp16"}, {"--set: precision", "CPU workers compute in fp32 or bf16", "got fp16", "GPUs"});
