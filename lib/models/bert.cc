@@ -68,29 +68,19 @@ class EncoderLayer final : public nn::Module {
         output_(add_child<nn::Linear>("output.dense", 4 * o.hidden, o.hidden, text_linear())),
         output_norm_(add_child<nn::LayerNorm>("output.LayerNorm", o.hidden, kTextEpsilon)),
         attention_dropout_(add_child<nn::Dropout>("attention.output.dropout", o.dropout, first_dropout + 1)),
-        output_dropout_(add_child<nn::Dropout>("output.dropout", o.dropout, first_dropout + 2)),
-        last_(last) {}
+        output_dropout_(add_child<nn::Dropout>("output.dropout", o.dropout, first_dropout + 2)) {
+    if (last) attention_.make_read_rows_alone();
+  }
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    const Variable attended = attention_.attend(x, context);
-    const Tensor rows = last_ ? context.text.read : Tensor();
-    if (!rows.defined()) return after_attention(attended, x, rows, context);
-    return after_attention(autograd::rows_of(attended, rows), autograd::rows_of(x, rows), rows, context);
+    const Variable attended = attention_.forward(x, context);
+    const Variable y =
+        attention_norm_.forward(attended, attention_dropout_, rows_beside(attended, x, context), context);
+    const Variable inner = inner_.forward(y, context);
+    return output_norm_.forward(output_.forward(inner, context), output_dropout_, y, context);
   }
 
  private:
-  /// Of all rows, or of these.
-  Variable after_attention(const Variable& attended, const Variable& x, const Tensor& rows,
-                           const nn::ForwardContext& context) {
-    const auto dropped = [&](nn::Dropout& dropout, const Variable& z) {
-      return rows.defined() ? dropout.forward_rows(z, rows, context) : dropout.forward(z, context);
-    };
-    const Variable y =
-        attention_norm_.forward(dropped(attention_dropout_, attention_.project(attended, context)), x, context);
-    const Variable inner = inner_.forward(y, context);
-    return output_norm_.forward(dropped(output_dropout_, output_.forward(inner, context)), y, context);
-  }
-
   SelfAttention& attention_;
   nn::LayerNorm& attention_norm_;
   nn::Linear& inner_;
@@ -98,7 +88,6 @@ class EncoderLayer final : public nn::Module {
   nn::LayerNorm& output_norm_;
   nn::Dropout& attention_dropout_;
   nn::Dropout& output_dropout_;
-  bool last_;
 };
 
 }  // namespace

@@ -13,10 +13,13 @@
 
 namespace dptrain::models {
 
+class SelfAttention;
+
 /// What the layers of a net share, in the order of the list.
 struct NetSoFar {
   uint32_t dropouts = 0;       ///< the layers that drop before this one; each takes the number and counts itself
   Parameter* words = nullptr;  ///< the embedding's, [V, E], of a net of text
+  SelfAttention* last_attention = nullptr;
 };
 
 /// Where a layer of a net stands, and what arrives there.
@@ -49,6 +52,7 @@ enum class LayerPass {
   with_relu,          ///< a ReLU that follows
   with_relu_or_gelu,  ///< either that follows
   with_sum_and_relu,  ///< the sum of a residual block that it ends, and the ReLU that follows
+  with_sum_before,    ///< the sum of a residual block that it follows, and the dropout that ends its layers
   is_relu,            ///< the ReLU that others take in
   is_gelu,            ///< likewise the GELU
 };

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "autograd/elementwise.h"
-#include "autograd/pool2d.h"
 #include "base/error.h"
+#include "models/residual_layers.h"
+#include "models/self_attention.h"
 
 namespace dptrain::models {
 namespace {
@@ -16,70 +16,12 @@ namespace {
 /// What a layer may make of one sample; keeps every product of sizes within 64 bits.
 constexpr double kMostElements = 1 << 30;
 
-/// A layer, or a few that are one pass, with its name in the list around it.
-struct Part {
-  std::string name;
-  std::unique_ptr<nn::Module> module;
-};
-
 /// A list of layers, built.
 struct Chain {
-  std::vector<Part> parts = {};
+  NamedLayers parts = {};
   Shape output;
   std::unique_ptr<nn::Head> head = {};
   bool ends_in_norm = false;  ///< the last part is a batch norm that can add a residual before its ReLU
-};
-
-Variable through(const std::vector<nn::Module*>& layers, Variable value, const nn::ForwardContext& context) {
-  for (nn::Module* layer : layers) value = layer->forward(value, context);
-  return value;
-}
-
-/// layers(x) + shortcut(x), and max(0, .) of that with `relu`. Batch norm at the end of the layers does it in its pass;
-/// it was made with the same `relu`.
-class Residual final : public nn::Module {
- public:
-  Residual(Chain layers, Chain shortcut, bool relu) : relu_(relu) {
-    for (Part& part : layers.parts) layers_.push_back(&add_child(std::move(part.name), std::move(part.module)));
-    for (Part& part : shortcut.parts) shortcut_.push_back(&add_child(std::move(part.name), std::move(part.module)));
-    if (!layers.ends_in_norm) return;
-    norm_ = &dynamic_cast<nn::BatchNorm2d&>(*layers_.back());
-    layers_.pop_back();
-  }
-
-  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    const Variable added = through(shortcut_, x, context), y = through(layers_, x, context);
-    if (norm_ != nullptr) return norm_->forward(y, added, context);
-    const Variable sum = autograd::add(y, added);
-    return relu_ ? autograd::relu(sum) : sum;
-  }
-
- private:
-  bool relu_;
-  std::vector<nn::Module*> layers_;
-  std::vector<nn::Module*> shortcut_;
-  nn::BatchNorm2d* norm_ = nullptr;
-};
-
-/// layers(x) with x added to its first channels, averaged over 2x2 where the layers halve the image; and max(0, .) of
-/// that with `relu`.
-class PaddedResidual final : public nn::Module {
- public:
-  PaddedResidual(Chain layers, bool halves, bool relu) : halves_(halves), relu_(relu) {
-    for (Part& part : layers.parts) layers_.push_back(&add_child(std::move(part.name), std::move(part.module)));
-  }
-
-  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    const Variable y = through(layers_, x, context);
-    const Variable added = halves_ ? autograd::average_pool2d(x, {.kernel = 2, .stride = 2, .ceil = true}) : x;
-    const Variable sum = autograd::add_padded(y, added);
-    return relu_ ? autograd::relu(sum) : sum;
-  }
-
- private:
-  bool halves_;
-  bool relu_;
-  std::vector<nn::Module*> layers_;
 };
 
 bool has_pass(const PlacedLayer& layer, LayerPass pass) {
@@ -89,6 +31,11 @@ bool has_pass(const PlacedLayer& layer, LayerPass pass) {
 bool takes_relu(const PlacedLayer& layer) {
   return layer.spec->form == LayerSpec::Form::residual || has_pass(layer, LayerPass::with_relu) ||
          has_pass(layer, LayerPass::with_relu_or_gelu) || has_pass(layer, LayerPass::with_sum_and_relu);
+}
+
+/// Whether another layer can compute its sum.
+bool leaves_sum(const PlacedLayer& layer) {
+  return layer.spec->form == LayerSpec::Form::residual && !layer.spec->padded;
 }
 
 std::string where(const PlacedLayer& layer, const std::string& prefix) {
@@ -139,28 +86,47 @@ class NetBuilder {
       const bool relu_follows = takes_relu(layer) && !is_last && has_pass(placed[i + 1], LayerPass::is_relu);
       const bool gelu_follows =
           has_pass(layer, LayerPass::with_relu_or_gelu) && !is_last && has_pass(placed[i + 1], LayerPass::is_gelu);
+      const bool norm_follows = leaves_sum(layer) && !is_last && has_pass(placed[i + 1], LayerPass::with_sum_before);
       chain.ends_in_norm = is_last && has_pass(layer, LayerPass::with_sum_and_relu);
       const bool relu = relu_follows || (chain.ends_in_norm && relu_behind_sum);
-      BuiltLayer built = layer.spec->form == LayerSpec::Form::residual
-                             ? residual(layer, prefix, chain.output, relu)
-                             : layer.spec->build({.options = options_,
-                                                  .where = where(layer, prefix),
-                                                  .name = prefix + layer.name,
-                                                  .input = chain.output,
-                                                  .is_first = layer.spec == &layers.front() && prefix.empty(),
-                                                  .is_last = is_last && prefix.empty(),
-                                                  .classes = input_.classes,
-                                                  .text = input_.text,
-                                                  .relu = relu,
-                                                  .gelu = gelu_follows,
-                                                  .net = net_});
-      require_size(layer, prefix, built.output);
-      if (built.module != nullptr) chain.parts.push_back({layer.name, std::move(built.module)});
+      const auto build = [&](const PlacedLayer& built, bool last) {
+        BuiltLayer of = built.spec->form == LayerSpec::Form::residual
+                            ? residual(built, prefix, chain.output, relu)
+                            : built.spec->build({.options = options_,
+                                                 .where = where(built, prefix),
+                                                 .name = prefix + built.name,
+                                                 .input = chain.output,
+                                                 .is_first = built.spec == &layers.front() && prefix.empty(),
+                                                 .is_last = last && prefix.empty(),
+                                                 .classes = input_.classes,
+                                                 .text = input_.text,
+                                                 .relu = relu,
+                                                 .gelu = gelu_follows,
+                                                 .net = net_});
+        require_size(built, prefix, of.output);
+        chain.output = of.output;
+        return of;
+      };
+      BuiltLayer built = build(layer, is_last);
+      if (norm_follows) {
+        const PlacedLayer& norm = placed[i + 1];
+        BuiltLayer normed = build(norm, i + 2 == placed.size());
+        chain.parts.push_back(
+            {.name = "",
+             .module = std::make_unique<NormedResidual>(NamedLayer{layer.name, std::move(built.module)},
+                                                        NamedLayer{norm.name, std::move(normed.module)})});
+      } else if (built.module != nullptr) {
+        chain.parts.push_back({layer.name, std::move(built.module)});
+      }
       chain.head = std::move(built.head);
-      chain.output = built.output;
-      if (relu_follows || gelu_follows) ++i;
+      if (relu_follows || gelu_follows || norm_follows) ++i;
     }
     return chain;
+  }
+
+  /// After the last layer.
+  void finish() {
+    if (net_.last_attention != nullptr) net_.last_attention->make_read_rows_alone();
   }
 
  private:
@@ -177,7 +143,8 @@ class NetBuilder {
                                                                layer.spec->shortcut.empty() ? "input" : "shortcut"),
                                             .advice = shortcut_advice(input, layers.output)});
     const Shape output = layers.output;
-    return {std::make_unique<Residual>(std::move(layers), std::move(shortcut), relu), output};
+    const Residual::Options sum{.relu = relu, .ends_in_norm = layers.ends_in_norm};
+    return {std::make_unique<Residual>(std::move(layers.parts), std::move(shortcut.parts), sum), output};
   }
 
   BuiltLayer padded_residual(const PlacedLayer& layer, const std::string& prefix, const Shape& input, bool relu) {
@@ -191,7 +158,7 @@ class NetBuilder {
                                              batch_text(input)),
                           .advice = *advice});
     const Shape output = layers.output;
-    return {std::make_unique<PaddedResidual>(std::move(layers), !keeps_size(input, output), relu), output};
+    return {std::make_unique<PaddedResidual>(std::move(layers.parts), !keeps_size(input, output), relu), output};
   }
 
   void require_size(const PlacedLayer& layer, const std::string& prefix, const Shape& output) const {
@@ -248,13 +215,16 @@ void require_new_names(nn::Component& piece, const std::string& prefix, const Mo
 std::unique_ptr<nn::Model> build_layered_net(const std::vector<LayerSpec>& layers, const nn::LayerOptions& options,
                                              const ModelInput& input) {
   if (!text_of(layers)) require_images(input);
-  Chain chain = NetBuilder(options, input).chain(layers, "", input.text ? Shape{input.text->sequence} : input.image);
+  NetBuilder builder(options, input);
+  Chain chain = builder.chain(layers, "", input.text ? Shape{input.text->sequence} : input.image);
+  builder.finish();
   require_end(layers, chain, input);
   auto model = std::make_unique<nn::Model>();
   std::set<std::string> names;
-  for (Part& part : chain.parts) {
-    require_new_names(*part.module, part.name + ".", input, names);
-    model->add_stage(std::move(part.module), part.name + ".");
+  for (auto& [name, module] : chain.parts) {
+    const std::string prefix = name.empty() ? name : name + ".";
+    require_new_names(*module, prefix, input, names);
+    model->add_stage(std::move(module), prefix);
   }
   if (chain.head != nullptr) model->set_head(std::move(chain.head));
   return model;

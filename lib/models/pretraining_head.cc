@@ -45,8 +45,7 @@ class PretrainingHead final : public nn::Head {
   std::vector<Variable> outputs(const Variable& x, const nn::ForwardContext& context) override {
     const nn::TextInputs& text = context.text;
     if (!text.read.defined()) return logits(autograd::rows_of(x, text.firsts), autograd::flatten_rows(x), context);
-    const bool are_rows = x.value().shape().rank() == 2;
-    const Variable rows = are_rows ? x : autograd::rows_of(x, text.read);
+    const Variable rows = nn::are_read_rows(x.value().shape(), text) ? x : autograd::rows_of(x, text.read);
     const int64_t samples = text.firsts.elements();
     return logits(autograd::samples_of(rows, 0, samples), autograd::samples_of(rows, samples, text.read.elements()),
                   context);

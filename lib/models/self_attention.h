@@ -16,6 +16,9 @@ struct SelfAttentionOptions {
   nn::LinearOptions linear = {};  ///< of each of the four layers
 };
 
+/// x, or of it the rows that are read, where `beside` has no others: what is added to it.
+Variable rows_beside(const Variable& beside, const Variable& x, const nn::ForwardContext& context);
+
 /// What its four linear layers are called.
 struct SelfAttentionNames {
   std::string query = "query";
@@ -30,12 +33,10 @@ class SelfAttention final : public nn::Module {
  public:
   explicit SelfAttention(const SelfAttentionOptions& options, const SelfAttentionNames& names = {});
 
-  /// [N, S, E] -> [N, S, E]: project(attend(x))
+  /// [N, S, E] -> [N, S, E], or [R, E] where it makes the rows that are read alone.
   Variable forward(const Variable& x, const nn::ForwardContext& context) override;
-  /// [N, S, E] -> [N, S, E], the heads' outputs side by side.
-  Variable attend(const Variable& x, const nn::ForwardContext& context);
-  /// [..., E] -> [..., E], by the output's layer: of all rows that attend made, or of some.
-  Variable project(const Variable& attended, const nn::ForwardContext& context);
+  /// As no attention follows, it makes those rows alone that the context's text reads: in training about a sixth.
+  void make_read_rows_alone() { read_rows_alone_ = true; }
 
  private:
   ops::AttentionOptions attention_options(const nn::ForwardContext& context) const;
@@ -47,6 +48,7 @@ class SelfAttention final : public nn::Module {
   int64_t heads_;
   float dropout_;
   uint32_t dropout_layer_;
+  bool read_rows_alone_ = false;
 };
 
 }  // namespace dptrain::models

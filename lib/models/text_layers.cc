@@ -98,12 +98,10 @@ BuildLayer read_attention(ConfigReader& options) {
       refuse(site,
              fmt::format("{} heads need a width of tokens, E of [N, S, E], that is a multiple of {}", heads, heads),
              fmt::format("choose heads that divide {}", width));
-    return {std::make_unique<SelfAttention>(SelfAttentionOptions{.width = width,
-                                                                 .heads = heads,
-                                                                 .dropout = dropout,
-                                                                 .dropout_layer = site.net.dropouts++,
-                                                                 .linear = linear}),
-            site.input};
+    auto attention = std::make_unique<SelfAttention>(SelfAttentionOptions{
+        .width = width, .heads = heads, .dropout = dropout, .dropout_layer = site.net.dropouts++, .linear = linear});
+    site.net.last_attention = attention.get();
+    return {std::move(attention), site.input};
   };
 }
 

@@ -82,6 +82,18 @@ Variable LayerNorm::forward(const Variable& x, const Variable& residual, const F
       {.gamma = context.tape.use(gamma_), .beta = context.tape.use(beta_), .residual = residual, .epsilon = epsilon_});
 }
 
+Variable LayerNorm::forward(const Variable& x, const Dropout& dropout, const Variable& residual,
+                            const ForwardContext& context) {
+  const float probability = dropout.probability(context);
+  if (probability == 0.f) return forward(x, residual, context);
+  return autograd::layer_norm(x, {.gamma = context.tape.use(gamma_),
+                                  .beta = context.tape.use(beta_),
+                                  .residual = residual,
+                                  .epsilon = epsilon_,
+                                  .dropout = probability,
+                                  .key = dropout.key(x, context)});
+}
+
 Embedding::Embedding(int64_t count, int64_t width, const Initializer& weight, int32_t padding)
     : padding_(padding), weight_(add_parameter("weight", {count, width}, weight)) {}
 
@@ -90,21 +102,16 @@ Variable Embedding::forward(const Tensor& ids, const ForwardContext& context) {
 }
 
 Variable Dropout::forward(const Variable& x, const ForwardContext& context) {
-  if (!context.training || probability_ == 0.f) return x;
-  return autograd::dropout(
-      x, probability_,
-      {.seed = context.seed, .layer = layer_, .epoch = context.epoch, .sample_ids = context.sample_ids});
+  const float probability = this->probability(context);
+  return probability == 0.f ? x : autograd::dropout(x, probability, key(x, context));
 }
 
-Variable Dropout::forward_rows(const Variable& x, const Tensor& rows, const ForwardContext& context) {
-  if (!context.training || probability_ == 0.f) return x;
-  return autograd::dropout(x, probability_,
-                           {.seed = context.seed,
-                            .layer = layer_,
-                            .epoch = context.epoch,
-                            .sample_ids = context.sample_ids,
-                            .rows = rows,
-                            .sequence = context.text.positions.shape()[1]});
+ops::DropoutKey Dropout::key(const Variable& x, const ForwardContext& context) const {
+  ops::DropoutKey key{.seed = context.seed, .layer = layer_, .epoch = context.epoch, .sample_ids = context.sample_ids};
+  if (!are_read_rows(x.value().shape(), context.text)) return key;
+  key.rows = context.text.read;
+  key.sequence = context.text.positions.shape()[1];
+  return key;
 }
 
 }  // namespace dptrain::nn

@@ -4,6 +4,7 @@
 
 #include "nn/module.h"
 #include "ops/conv2d.h"
+#include "ops/dropout.h"
 
 namespace dptrain::nn {
 
@@ -77,6 +78,23 @@ class BatchNorm2d : public Module {
   RunningState& running_variance_;
 };
 
+/// Zeroes elements with `probability` in training, keyed by sample and `layer`, a number of its own in the model.
+class Dropout : public Module {
+ public:
+  Dropout(float probability, uint32_t layer) : probability_(probability), layer_(layer) {}
+  /// The rows of a text that are read, [R, E] (see TextInputs), drop what they drop among all of its tokens.
+  Variable forward(const Variable& x, const ForwardContext& context) override;
+
+  /// The probability in this pass: 0 where nothing is trained.
+  float probability(const ForwardContext& context) const { return context.training ? probability_ : 0.f; }
+  /// What is drawn with of x.
+  ops::DropoutKey key(const Variable& x, const ForwardContext& context) const;
+
+ private:
+  float probability_;
+  uint32_t layer_;
+};
+
 /// Parameters `weight` (gamma, 1) and `bias` (beta, 0), [E].
 class LayerNorm : public Module {
  public:
@@ -85,6 +103,8 @@ class LayerNorm : public Module {
   Variable forward(const Variable& x, const ForwardContext& context) override;
   /// The same of x + residual, in one pass.
   Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
+  /// The same of dropout(x) + residual, on a CPU worker in one pass, too.
+  Variable forward(const Variable& x, const Dropout& dropout, const Variable& residual, const ForwardContext& context);
 
  private:
   float epsilon_;
@@ -104,19 +124,6 @@ class Embedding : public Component {
  private:
   int32_t padding_;
   Parameter& weight_;
-};
-
-/// Zeroes elements with `probability` in training, keyed by sample and `layer`, a number of its own in the model.
-class Dropout : public Module {
- public:
-  Dropout(float probability, uint32_t layer) : probability_(probability), layer_(layer) {}
-  Variable forward(const Variable& x, const ForwardContext& context) override;
-  /// Of some rows of a text's tokens, [R, E], which drop what they drop among all of them; see ops::DropoutKey.
-  Variable forward_rows(const Variable& x, const Tensor& rows, const ForwardContext& context);
-
- private:
-  float probability_;
-  uint32_t layer_;
 };
 
 }  // namespace dptrain::nn

@@ -1,6 +1,14 @@
 #include "nn/module.h"
 
 namespace dptrain::nn {
+namespace {
+
+/// What the names of a child's parts begin with.
+std::string inside(const std::string& prefix, const std::string& name) {
+  return name.empty() ? prefix : prefix + name + ".";
+}
+
+}  // namespace
 
 Parameter& Component::add_parameter(std::string name, const Shape& shape, const Initializer& initializer, Layout layout,
                                     Operand operand) {
@@ -26,17 +34,17 @@ std::string Component::first_name() const {
 
 void Component::visit_parameters(const ParameterVisitor& visit, const std::string& prefix) {
   for (auto& [name, parameter, initializer] : parameters_) visit(prefix + name, *parameter, initializer);
-  for (auto& [name, child] : children_) child->visit_parameters(visit, prefix + name + ".");
+  for (auto& [name, child] : children_) child->visit_parameters(visit, inside(prefix, name));
 }
 
 void Component::visit_states(const StateVisitor& visit, const std::string& prefix) {
   for (auto& [name, state] : states_) visit(prefix + name, *state);
-  for (auto& [name, child] : children_) child->visit_states(visit, prefix + name + ".");
+  for (auto& [name, child] : children_) child->visit_states(visit, inside(prefix, name));
 }
 
 void Component::visit_tied(const TiedVisitor& visit, const std::string& prefix) {
   for (auto& [name, parameter] : tied_) visit(prefix + name, *parameter);
-  for (auto& [name, child] : children_) child->visit_tied(visit, prefix + name + ".");
+  for (auto& [name, child] : children_) child->visit_tied(visit, inside(prefix, name));
 }
 
 }  // namespace dptrain::nn

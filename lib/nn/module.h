@@ -75,7 +75,7 @@ class Component {
     children_.push_back({std::move(name), std::move(child)});
     return reference;
   }
-  /// The same of a child that was made elsewhere.
+  /// The same of a child that was made elsewhere. Where the name is empty, the child's own stand in this one's place.
   Module& add_child(std::string name, std::unique_ptr<Module> child);
 
  private:

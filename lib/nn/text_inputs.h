@@ -14,4 +14,9 @@ struct TextInputs {
   Tensor read = {};       ///< [N + M]: firsts, then the M rows whose token is predicted; undefined: all rows are
 };
 
+/// Whether of a net of text's tokens, [N, S, E], the rows that are read alone are here: [R, E].
+inline bool are_read_rows(const Shape& shape, const TextInputs& text) {
+  return text.read.defined() && shape.rank() == 2;
+}
+
 }  // namespace dptrain::nn

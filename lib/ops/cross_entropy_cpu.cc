@@ -19,13 +19,6 @@ int64_t size_of(std::span<const float> row) { return static_cast<int64_t>(row.si
 
 float largest_of(std::span<const float> row) { return cross_entropy_kernels().largest(row.data(), size_of(row)); }
 
-/// In double throughout: a loss near zero is a difference of near equals.
-double exact_sum_of_exponentials(std::span<const float> row, float largest) {
-  double sum = 0;
-  for (const float logit : row) sum += std::exp(static_cast<double>(logit) - largest);
-  return sum;
-}
-
 /// Of logit - largest.
 double mean_distance(std::span<const float> row, float largest) {
   double sum = 0;
@@ -45,7 +38,9 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const C
     const auto row = row_of(logits, n, pieces);
     const float largest = largest_of(row);
     const double own = static_cast<double>(row[static_cast<size_t>(label)]) - largest;
-    loss = std::log(exact_sum_of_exponentials(row, largest)) - (1 - smoothing) * own;
+    // In double throughout: a loss near zero is a difference of near equals.
+    const double sum = cross_entropy_kernels().exact_sum_of_exponentials(row.data(), size_of(row), largest);
+    loss = std::log(sum) - (1 - smoothing) * own;
     if (smoothing > 0) loss -= smoothing * mean_distance(row, largest);
   });
   return losses;

@@ -31,16 +31,20 @@ uint32_t dropout_threshold(float probability) {
   return static_cast<uint32_t>(static_cast<double>(probability) * 0x1.0p32);
 }
 
-DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key) {
-  DPTRAIN_CHECK(probability >= 0.f && probability < 1.f, "dropout: probability {}", probability);
-  common_device("dropout", {&x, &key.epoch, &key.sample_ids, &key.rows});
+void require_dropout(const char* op, const Tensor& x, float probability, const DropoutKey& key) {
+  DPTRAIN_CHECK(probability >= 0.f && probability < 1.f, "{}: probability {}", op, probability);
+  common_device(op, {&x, &key.epoch, &key.sample_ids, &key.rows});
   const Tensor& first_dimension = key.rows.defined() ? key.rows : key.sample_ids;
   DPTRAIN_CHECK(first_dimension.defined() && first_dimension.elements() == x.shape()[0],
-                "dropout: {} sample ids or rows for {}", first_dimension.defined() ? first_dimension.elements() : 0,
+                "{}: {} sample ids or rows for {}", op, first_dimension.defined() ? first_dimension.elements() : 0,
                 x.text());
-  DPTRAIN_CHECK(!key.rows.defined() || (x.shape().rank() == 2 && key.sequence > 0), "dropout: rows of {} for {}",
+  DPTRAIN_CHECK(!key.rows.defined() || (x.shape().rank() == 2 && key.sequence > 0), "{}: rows of {} for {}", op,
                 key.sequence, x.text());
-  DPTRAIN_CHECK(key.epoch.defined(), "dropout: no epoch for {}", x.text());
+  DPTRAIN_CHECK(key.epoch.defined(), "{}: no epoch for {}", op, x.text());
+}
+
+DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key) {
+  require_dropout("dropout", x, probability, key);
   const TensorOptions like_x{.dtype = DType::u8, .layout = x.layout()};
   // The padding of blocked layouts is zero.
   const Tensor mask = x.layout() == Layout::plain ? Tensor::empty(x.device(), x.shape(), like_x)

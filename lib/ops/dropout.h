@@ -28,6 +28,9 @@ struct DropoutResult {
 /// Below this word, of 32 random bits, an element is dropped.
 uint32_t dropout_threshold(float probability);
 
+/// Throws 70, naming the operator, unless x can be dropped from: see dropout_forward.
+void require_dropout(const char* op, const Tensor& x, float probability, const DropoutKey& key);
+
 /// Zeroes each element with `probability` and multiplies the others by 1 / (1 - probability) (Srivastava et al., 2014).
 /// x: [N, ...] in any layout; 0 <= probability < 1.
 DropoutResult dropout_forward(const Tensor& x, float probability, const DropoutKey& key);

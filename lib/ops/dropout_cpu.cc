@@ -34,27 +34,32 @@ RandomCounter dropout_counter(const DropoutKey& key, int64_t sample) {
   return {.key = {words[0], words[1]}, .upper = key.layer << 8, .subject = subject, .epoch = epoch};
 }
 
-namespace {
-
-/// Each row on its own, from the block of words on in which it begins.
-void draw_rows(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
-  const int64_t width = mask.shape()[1];
-  parallel_for(mask.device(), mask.shape()[0], [&](int64_t r) {
-    const int64_t row = key.rows.data<int32_t>()[r], first = row % key.sequence * width, before = first % kDropoutGrain;
-    const RandomCounter counter = dropout_counter(key, row / key.sequence);
+void draw_mask_rows(const Tensor& mask, int64_t begin, int64_t end, uint32_t threshold, const DropoutKey& key) {
+  const int64_t width = mask.shape()[-1];
+  const int64_t rows_of_sample =
+      key.rows.defined() ? key.sequence : mask.elements() / width / key.sample_ids.elements();
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t among_all = key.rows.defined() ? key.rows.data<int32_t>()[row] : row;
+    const int64_t first = among_all % rows_of_sample * width, before = first % kDropoutGrain;
+    const RandomCounter counter = dropout_counter(key, among_all / rows_of_sample);
+    uint8_t* to = mask.data<uint8_t>() + row * width;
+    if (before == 0) {
+      dropout_kernels().draw(counter, first, width, threshold, to);
+      continue;
+    }
+    // It begins within a block of words.
     for (int64_t at = -before; at < width; at += kDropoutGrain) {
       uint8_t drawn[kDropoutGrain];
       dropout_kernels().draw(counter, first + at, kDropoutGrain, threshold, drawn);
-      for (int64_t i = std::max<int64_t>(at, 0); i < std::min(at + kDropoutGrain, width); ++i)
-        mask.data<uint8_t>()[r * width + i] = drawn[i - at];
+      for (int64_t i = std::max<int64_t>(at, 0); i < std::min(at + kDropoutGrain, width); ++i) to[i] = drawn[i - at];
     }
-  });
+  }
 }
 
-}  // namespace
-
 void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key) {
-  if (key.rows.defined()) return draw_rows(mask, threshold, key);
+  if (key.rows.defined())
+    return parallel_ranges(mask.device(), mask.shape()[0], 1,
+                           [&](int64_t begin, int64_t end) { draw_mask_rows(mask, begin, end, threshold, key); });
   const int64_t elements = mask.shape()[0] > 0 ? mask.elements() / mask.shape()[0] : 0;
   auto* out = mask.data<uint8_t>();
   if (mask.layout() == Layout::plain) {

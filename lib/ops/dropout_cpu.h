@@ -12,4 +12,7 @@ RandomCounter dropout_counter(const DropoutKey& key, int64_t sample);
 /// logical order (channel by channel), so that every layout drops the same elements.
 void draw_mask(const Tensor& mask, uint32_t threshold, const DropoutKey& key);
 
+/// The same for rows [begin, end) of a plain mask, [..., E], on the calling thread.
+void draw_mask_rows(const Tensor& mask, int64_t begin, int64_t end, uint32_t threshold, const DropoutKey& key);
+
 }  // namespace dptrain::ops::cpu

@@ -38,6 +38,24 @@ inline float exp_of(float x, float rest = 0.f) {
   return x < -87.f ? 0.f : value;
 }
 
+/// exp(x) of doubles, for x up to 709: within 4 units in the last place, and 0 below -708.
+inline double exact_exp_of(double x) {
+  constexpr double kRound = 6755399441055744.;  // 1.5 * 2^52
+  // 1 / k!: what follows is less than 2^-57 at half of log(2).
+  constexpr double kCoefficients[] = {
+      1.,        1.,         1. / 2,      1. / 6,       1. / 24,       1. / 120,       1. / 720,
+      1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800.};
+  const double rounded = x * 1.4426950408889634 + kRound;
+  const double n = rounded - kRound;
+  // log(2) in two parts: n times the first is exact.
+  const double r = (x - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6;
+  double sum = kCoefficients[13];
+  for (int i = 12; i >= 0; --i) sum = sum * r + kCoefficients[i];
+  const auto bits = __builtin_bit_cast(int64_t, rounded) - __builtin_bit_cast(int64_t, kRound) + 1023;
+  const double value = sum * __builtin_bit_cast(double, bits << 52);
+  return x < -708. ? 0. : value;
+}
+
 /// Within 2 units in the last place.
 inline float tanh_of(float x) {
   constexpr float kCoefficients[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,

@@ -1,17 +1,20 @@
 #pragma once
 
+#include "ops/dropout.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops {
 
 /// Layer normalization over the last dimension (Ba, Kiros and Hinton, 2016), of a sum where there is a residual:
-///   s = x + residual;  y = gamma * (s - mean(s)) / sqrt(variance(s) + epsilon) + beta
-/// x, residual, y: [..., E], plain; gamma, beta: f32 [E].
+///   s = dropout(x) + residual;  y = gamma * (s - mean(s)) / sqrt(variance(s) + epsilon) + beta
+/// x, residual, y: [..., E], plain; gamma, beta: f32 [E]. On a CPU worker all of it is one pass.
 struct LayerNormInputs {
   Tensor x;
   Tensor residual = {};  ///< undefined: none
   Tensor gamma;
   Tensor beta;
+  float dropout = 0;    ///< the probability of dropping an element of x; not without a residual
+  DropoutKey key = {};  ///< draws as dropout of x alone does
 };
 
 /// The output, and what backward reads. A row is what E elements lie side by side.
@@ -20,6 +23,8 @@ struct LayerNormForward {
   Tensor sum;                ///< x + residual, or x itself
   Tensor mean;               ///< f32 [rows]
   Tensor inverse_deviation;  ///< f32 [rows], 1 / sqrt(variance + epsilon)
+  Tensor mask = {};          ///< of dropout, see DropoutResult; undefined without
+  float dropout = 0;
 };
 
 LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon);
@@ -32,9 +37,15 @@ struct LayerNormParameterGradients {
   bool accumulate_beta = false;
 };
 
-/// Returns the gradient with respect to the sum, which is that of x and of the residual. The sums over rows are folded
-/// in a fixed order, whatever the number of threads.
-Tensor layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& output_gradient,
-                           const LayerNormParameterGradients& gradients);
+/// The gradients of the inputs. Without dropout they are one tensor: that of the sum.
+struct LayerNormInputGradients {
+  Tensor x;
+  Tensor residual;
+};
+
+/// Sums over rows are folded in a fixed order, whatever the number of threads.
+LayerNormInputGradients layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma,
+                                            const Tensor& output_gradient,
+                                            const LayerNormParameterGradients& gradients);
 
 }  // namespace dptrain::ops

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/dropout_cpu.h"
 #include "ops/f32_pieces.h"
 #include "ops/layer_norm_kernels.h"
 
@@ -29,6 +30,14 @@ void fold(const Tensor& parts, int64_t blocks, int64_t row, const Tensor& sums, 
   });
 }
 
+/// Of the kernels' rows from `at` on; null without dropout.
+uint8_t* mask_of(const LayerNormForward& forward, int64_t at) {
+  return forward.mask.defined() ? forward.mask.data<uint8_t>() + at : nullptr;
+}
+
+/// What is kept is multiplied by this.
+float scale_of(const LayerNormForward& forward) { return 1.f / (1.f - forward.dropout); }
+
 }  // namespace
 
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
@@ -37,10 +46,13 @@ void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNor
   for_each_unit(in.x, blocks_of(rows), 4 * kBlockRows * width, [&](int64_t block, Pieces& pieces) {
     const int64_t row = block * kBlockRows, count = std::min(kBlockRows, rows - row);
     const int64_t at = row * width, elements = count * width;
+    if (forward.mask.defined()) draw_mask_rows(forward.mask, row, row + count, dropout_threshold(in.dropout), in.key);
     layer_norm_kernels().forward({.x = pieces.read(in.x, at, elements),
                                   .residual = pieces.read(in.residual, at, elements),
                                   .gamma = in.gamma.data<float>(),
                                   .beta = in.beta.data<float>(),
+                                  .mask = mask_of(forward, at),
+                                  .scale = scale_of(forward),
                                   .epsilon = epsilon,
                                   .sum = pieces.write(sum, at, elements),
                                   .y = pieces.write(forward.y, at, elements),
@@ -51,11 +63,12 @@ void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNor
 }
 
 void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
-                         const LayerNormParameterGradients& gradients, const Tensor& gradient) {
+                         const LayerNormParameterGradients& gradients, const LayerNormInputGradients& of) {
   const int64_t rows = forward.mean.elements(), width = gamma.elements(), blocks = blocks_of(rows);
   Device& device = gamma.device();
   const Tensor parts = Tensor::empty(device, {blocks * 2 * width}, {.purpose = MemoryPurpose::workspace});
-  for_each_unit(gradient, blocks, 3 * kBlockRows * width, [&](int64_t block, Pieces& pieces) {
+  const Tensor masked = forward.mask.defined() ? of.x : Tensor();
+  for_each_unit(of.residual, blocks, 4 * kBlockRows * width, [&](int64_t block, Pieces& pieces) {
     const int64_t row = block * kBlockRows, count = std::min(kBlockRows, rows - row);
     const int64_t at = row * width, elements = count * width;
     float* sums = parts.data<float>() + block * 2 * width;
@@ -64,7 +77,10 @@ void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, c
                                    .gamma = gamma.data<float>(),
                                    .mean = forward.mean.data<float>() + row,
                                    .inverse_deviation = forward.inverse_deviation.data<float>() + row,
-                                   .gradient = pieces.write(gradient, at, elements),
+                                   .mask = mask_of(forward, at),
+                                   .scale = scale_of(forward),
+                                   .gradient = pieces.write(of.residual, at, elements),
+                                   .masked_gradient = pieces.write(masked, at, elements),
                                    .gamma_sums = sums,
                                    .beta_sums = sums + width},
                                   count, width);

@@ -2,35 +2,32 @@
 
 #include <cstdint>
 
-#include "tensor/bfloat16.h"
-
 namespace dptrain::ops {
 
-/// Some rows of y = x * panels + bias, and max(0, y) with `relu`, or of y += x * panels with `accumulate`.
+/// Some rows of a product, in the columns of one panel: y = x * panel, or more with what follows.
 struct LinearRows {
-  int64_t rows, depth, columns;
-  const float* x;       ///< rows, `x_stride` apart
-  int64_t x_stride;     ///< 0 where x lies in tiles, as `pack_tiles` leaves them
-  const float* panels;  ///< of a [depth, columns] matrix
-  const float* bias = nullptr;
-  bool relu = false;
-  bool accumulate = false;
-  float* y = nullptr;           ///< [rows, columns], or null, where y is rounded:
-  Bfloat16* rounded = nullptr;  ///< in place of y; not with `accumulate`
+  int64_t rows, depth;
+  int64_t columns;   ///< panel_columns, or what is left of them
+  const float* x;    ///< rows, `x_stride` apart
+  int64_t x_stride;  ///< 0 where x lies in tiles, as `pack_tiles` leaves them
+  const float* panel;
+  const float* bias = nullptr;  ///< what the sums begin with; null: zero
+  bool goes_on = false;         ///< they begin with what stands in y, in place of `bias`
+  bool accumulate = false;      ///< they are added to what stands in y
+  bool relu = false;            ///< max(0, .) of what is written; not with `accumulate`
+  float* y;                     ///< rows, `y_stride` apart
+  int64_t y_stride;
 };
 
 /// The products of a linear layer, on the calling thread. An element's terms are added in the order of the depth,
-/// whatever rows are computed with it: bits don't depend on how the rows are shared out.
+/// whatever rows and columns are computed with it: bits don't depend on how they are shared out.
 ///
-/// The right matrix is packed first, by panels of neighboring columns; a panel by another call, or by another thread.
+/// The right matrix is packed first, a panel of neighboring columns at a time.
 struct LinearKernels {
-  /// Floats of the panels of a [depth, columns] matrix.
-  int64_t (*packed_floats)(int64_t columns, int64_t depth);
-  int64_t (*panels)(int64_t columns);
-  /// One panel, of `columns` rows of the matrix's transpose, [columns, depth]: of weights.
-  void (*pack)(const float* transpose, int64_t columns, int64_t depth, float* panel);
-  /// All panels of some rows, [depth, columns]: of weights or inputs where gradients are computed.
-  void (*pack_rows)(const float* rows, int64_t depth, int64_t columns, float* panels);
+  /// A panel of a [depth, columns] matrix with rows `stride` apart, of at most panel_columns.
+  void (*pack)(const float* rows, int64_t stride, int64_t depth, int64_t columns, float* panel);
+  /// The same of the matrix's transpose, [columns, depth].
+  void (*pack_transpose)(const float* rows, int64_t stride, int64_t depth, int64_t columns, float* panel);
   /// The transpose of some columns of a matrix with rows `stride` apart, [depth, columns], in tiles of `tile_rows`
   /// rows.
   void (*pack_tiles)(const float* x, int64_t stride, int64_t depth, int64_t columns, float* tiles);
@@ -39,8 +36,6 @@ struct LinearKernels {
   void (*add_column_sums)(const float* x, int64_t rows, int64_t stride, int64_t columns, double* sums);
   /// What rows are best a multiple of.
   int64_t tile_rows;
-  /// Rows whose part of x stays in the second-level cache while all panels pass by.
-  int64_t block_rows;
   /// Columns of a panel.
   int64_t panel_columns;
 };

@@ -31,8 +31,34 @@ inline void pack_rows(const float* from, int64_t row_stride, int64_t rows, int64
     const int64_t count = columns - column < kPanel ? columns - column : kPanel;
     for (int64_t row = 0; row < rows; ++row, panels += kPanel) {
       const float* in = from + row * row_stride + column;
+      if (count == kPanel) {
+        store<kProductLanes>(panels, load<kProductLanes>(in));
+        store<kProductLanes>(panels + kProductLanes, load<kProductLanes>(in + kProductLanes));
+        continue;
+      }
       for (int64_t c = 0; c < count; ++c) panels[c] = in[c];
       for (int64_t c = count; c < kPanel; ++c) panels[c] = 0;
+    }
+  }
+}
+
+/// Rows become columns.
+inline void transpose(Row<kProductLanes> (&rows)[kProductLanes]) {
+  typedef int32_t Lanes __attribute__((vector_size(4 * kProductLanes)));
+#pragma GCC unroll 4
+  for (int step = 1; step < kProductLanes; step *= 2) {
+    // Of two rows a step apart, every second run of `step` numbers changes places.
+    Lanes upper = {}, lower = {};
+    for (int lane = 0; lane < kProductLanes; ++lane) {
+      upper[lane] = lane & step ? kProductLanes + lane - step : lane;
+      lower[lane] = lane & step ? kProductLanes + lane : lane + step;
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kProductLanes; ++row) {
+      if (row & step) continue;
+      const Row<kProductLanes> a = rows[row], b = rows[row + step];
+      rows[row] = __builtin_shuffle(a, b, upper);
+      rows[row + step] = __builtin_shuffle(a, b, lower);
     }
   }
 }
@@ -42,7 +68,21 @@ inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, in
                          float* __restrict panels) {
   for (int64_t row = 0; row < rows; row += kPanel) {
     const int64_t count = rows - row < kPanel ? rows - row : kPanel;
-    for (int64_t column = 0; column < columns; ++column, panels += kPanel) {
+    int64_t column = 0;
+    for (; count == kPanel && column + kProductLanes <= columns; column += kProductLanes) {
+      for (int half = 0; half < 2; ++half) {
+        Row<kProductLanes> block[kProductLanes];
+        const float* in = from + (row + half * kProductLanes) * row_stride + column;
+#pragma GCC unroll 16
+        for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(in + r * row_stride);
+        transpose(block);
+#pragma GCC unroll 16
+        for (int c = 0; c < kProductLanes; ++c)
+          store<kProductLanes>(panels + c * kPanel + half * kProductLanes, block[c]);
+      }
+      panels += kProductLanes * kPanel;
+    }
+    for (; column < columns; ++column, panels += kPanel) {
       const float* in = from + row * row_stride + column;
       for (int64_t r = 0; r < count; ++r) panels[r] = in[r * row_stride];
       for (int64_t r = count; r < kPanel; ++r) panels[r] = 0;
@@ -89,12 +129,19 @@ inline void multiply_tile(const SmallProduct& p, int64_t row, int64_t column) {
   }
 }
 
+/// A tile of `rows` rows, at most R.
+template <int R>
+inline void multiply_rest(const SmallProduct& p, int64_t row, int64_t column, int64_t rows) {
+  if constexpr (R > 1)
+    if (rows < R) return multiply_rest<R - 1>(p, row, column, rows);
+  multiply_tile<R>(p, row, column);
+}
+
 inline void multiply(const SmallProduct& p) {
   for (int64_t column = 0; column < p.columns; column += kPanel) {
     int64_t row = 0;
     for (; row + kTileRows <= p.rows; row += kTileRows) multiply_tile<kTileRows>(p, row, column);
-    for (; row + 4 <= p.rows; row += 4) multiply_tile<4>(p, row, column);
-    for (; row < p.rows; ++row) multiply_tile<1>(p, row, column);
+    if (row < p.rows) multiply_rest<kTileRows - 1>(p, row, column, p.rows - row);
   }
 }
 

@@ -150,12 +150,45 @@ TEST_F(BertWrittenOut, MakesTheBuiltInsBits) {
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(got[i] == expected[i]) << "output " << i;
 }
 
-/// With dropout, which both number alike. The built-in one computes only the rows that are predicted in its last layer.
-TEST_F(BertWrittenOut, LearnsWhatTheBuiltInLearns) {
+/// With dropout, which both number alike. Both compute only the rows that are predicted in their last layer.
+TEST_F(BertWrittenOut, LearnsInTheBuiltInsBits) {
   const auto expected = built_in_.trained(4), got = written_out_.trained(4);
-  ASSERT_EQ(got.size(), 8u);
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6 * expected[i]) << "loss " << i;
+  EXPECT_EQ(got, expected);
   EXPECT_LT(got[6], 0.9 * got[0]) << "it learns";
+}
+
+/// The stages' outputs in a training step, by the rank of their shapes.
+TEST_F(BertWrittenOut, MakesOnlyTheReadRowsFromTheLastAttentionOn) {
+  std::vector<int> ranks;
+  written_out_.model().watch_stages(
+      [&](int, const Tensor& output, const nn::ForwardContext&) { ranks.push_back(output.shape().rank()); });
+  written_out_.trained(1);
+  // Embedding, norm and dropout; four times two blocks with their norms.
+  EXPECT_EQ(ranks, (std::vector<int>{3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2}));
+}
+
+/// The loss of the read rows is what the logits of all tokens make it, whichever side of a block leaves the others out.
+TEST(TextNets, LoseNothingWithTheRowsThatAreNotRead) {
+  for (const char* blocks :
+       {"attention: 2", "residual: [attention: 2]", "residual: {layers: [linear: 8], shortcut: [attention: 2]}",
+        "residual: {layers: [attention: 2], shortcut: [attention: 2]}",
+        "residual: [linear: 8, residual: [attention: 2], gelu]"}) {
+    SCOPED_TRACE(blocks);
+    const auto layers =
+        layers_of(std::string("[embedding: 8, ") + blocks + ", layer_norm, linear: 8, pretraining_head]");
+    TextNet net({.name = "layers", .build = [&](const nn::LayerOptions& options, const ModelInput& input) {
+                   return build_layered_net(layers, options, input);
+                 }});
+    const std::vector<float> logits = net.evaluated().front();
+    double expected = 0;
+    for (const auto& [row, label] : {std::pair{5, 17}, {20, 1800}, {70, 3999}, {133, 6}}) {
+      const float* of_row = logits.data() + int64_t{row} * 4000;
+      double sum = 0;
+      for (int word = 0; word < 4000; ++word) sum += std::exp(double{of_row[word]});
+      expected += (std::log(sum) - of_row[label]) / 4;
+    }
+    EXPECT_NEAR(net.trained(1).front(), expected, 1e-5);
+  }
 }
 
 TEST(TextNets, BeginAsBertDoesAndKeepPaddingsRow) {

@@ -5,6 +5,7 @@
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
+#include "support/test_device.h"
 
 namespace dptrain {
 namespace {
@@ -86,13 +87,51 @@ TEST_P(LayerNorm, FollowsTheFormulas) {
                                                          .beta = tensor_of(*device_, {width}, before),
                                                          .accumulate_gamma = accumulate,
                                                          .accumulate_beta = accumulate};
-        expect_near(ops::layer_norm_backward(forward, in.gamma, tensor_of(*device_, shape, incoming), gradients),
-                    reference.dx);
+        const auto of = ops::layer_norm_backward(forward, in.gamma, tensor_of(*device_, shape, incoming), gradients);
+        expect_near(of.x, reference.dx);
+        expect_near(of.residual, reference.dx);
         std::vector<double> dgamma = reference.dgamma, dbeta = reference.dbeta;
         for (size_t i = 0; accumulate && i < before.size(); ++i) dgamma[i] += before[i], dbeta[i] += before[i];
         expect_near(gradients.gamma, dgamma);
         expect_near(gradients.beta, dbeta);
       }
+    }
+  }
+}
+
+// Whole samples, and rows of some that begin within a block of drawn words.
+TEST_P(LayerNorm, DropsAsDropoutAloneDoes) {
+  for (const int64_t width : {64, 37}) {
+    for (const bool rows : {false, true}) {
+      SCOPED_TRACE(std::to_string(width) + (rows ? ", rows" : ""));
+      constexpr float kProbability = 0.25f;
+      ops::DropoutKey key{
+          .seed = 3, .layer = 2, .epoch = epoch_on(*device_, 1), .sample_ids = sample_ids_on(*device_, 4, 7)};
+      if (rows) {
+        key.rows = labels_on(*device_, {0, 34, 17, 59});
+        key.sequence = 20;
+      }
+      const Shape shape = rows ? Shape{4, width} : Shape{3, 20, width};
+      const auto formula = [&](const Shape& of, uint64_t tensor) {
+        return formula_tensor(*device_, of, {.tensor = tensor});
+      };
+      const Tensor x = formula(shape, 0), residual = formula(shape, 1), gamma = formula({width}, 2),
+                   beta = formula({width}, 3), incoming = formula(shape, 4);
+      const auto backward = [&](const ops::LayerNormForward& forward) {
+        const Tensor none = Tensor::zeros(*device_, {width});
+        return ops::layer_norm_backward(forward, gamma, incoming, {.gamma = none, .beta = none});
+      };
+      const ops::DropoutResult dropped = ops::dropout_forward(x, kProbability, key);
+      const auto apart =
+          ops::layer_norm_forward({.x = dropped.y, .residual = residual, .gamma = gamma, .beta = beta}, 1e-5f);
+      const auto of_apart = backward(apart);
+      const auto at_once = ops::layer_norm_forward(
+          {.x = x, .residual = residual, .gamma = gamma, .beta = beta, .dropout = kProbability, .key = key}, 1e-5f);
+      const auto of_at_once = backward(at_once);
+      EXPECT_EQ(values_of(at_once.y), values_of(apart.y));
+      EXPECT_EQ(values_of(of_at_once.residual), values_of(of_apart.residual));
+      EXPECT_EQ(values_of(of_at_once.x),
+                values_of(ops::dropout_backward(dropped.mask, of_apart.residual, kProbability)));
     }
   }
 }
@@ -110,9 +149,9 @@ TEST_P(LayerNorm, OfNoRowsHasNoGradient) {
   const Tensor x = Tensor::empty(*device_, {0, 4, 2});
   const auto forward = ops::layer_norm_forward({.x = x, .residual = x, .gamma = gamma, .beta = beta}, 1e-5f);
   EXPECT_EQ(forward.y.shape(), x.shape());
-  const Tensor gradient =
+  const auto of =
       ops::layer_norm_backward(forward, gamma, forward.y, {.gamma = gamma, .beta = beta, .accumulate_beta = true});
-  EXPECT_EQ(gradient.shape(), x.shape());
+  EXPECT_EQ(of.x.shape(), x.shape());
   EXPECT_EQ(values_of(gamma), (std::vector<float>{0, 0}));
   EXPECT_EQ(values_of(beta), (std::vector<float>{6, 6}));
 }
@@ -124,6 +163,8 @@ TEST_P(LayerNorm, RefusesOtherShapes) {
                [&] { ops::layer_norm_forward({.x = x, .gamma = four, .beta = six}, 1e-5f); });
   expect_error(ExitCode::bug, {"layer_norm", "residual", "[6]", "[4, 6]"},
                [&] { ops::layer_norm_forward({.x = x, .residual = six, .gamma = six, .beta = six}, 1e-5f); });
+  expect_error(ExitCode::bug, {"layer_norm", "dropout", "without a residual"},
+               [&] { ops::layer_norm_forward({.x = x, .gamma = six, .beta = six, .dropout = 0.5f}, 1e-5f); });
   const auto forward = ops::layer_norm_forward({.x = x, .gamma = six, .beta = six}, 1e-5f);
   expect_error(ExitCode::bug, {"layer_norm backward", "output gradient"},
                [&] { ops::layer_norm_backward(forward, six, six, {.gamma = six, .beta = six}); });

@@ -123,9 +123,8 @@ std::vector<Tensor> layer_norms(Device& device, const std::vector<Layout>&) {
   const auto forward = ops::layer_norm_forward(in, 1e-12f);
   const ops::LayerNormParameterGradients sums{.gamma = Tensor::zeros(device, parameter),
                                               .beta = Tensor::zeros(device, parameter)};
-  const Tensor gradient =
-      ops::layer_norm_backward(forward, in.gamma, formula_tensor(device, rows, {.tensor = 4}), sums);
-  return {forward.y, forward.sum, forward.mean, forward.inverse_deviation, gradient, sums.gamma, sums.beta};
+  const auto of = ops::layer_norm_backward(forward, in.gamma, formula_tensor(device, rows, {.tensor = 4}), sums);
+  return {forward.y, forward.sum, forward.mean, forward.inverse_deviation, of.x, sums.gamma, sums.beta};
 }
 
 std::vector<Tensor> embeddings(Device& device, const std::vector<Layout>&) {
