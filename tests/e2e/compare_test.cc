@@ -51,7 +51,7 @@ TEST_F(CompareTest, PyramidNetsMemoryIsAlikeOnAllDevicesOfDataParallel) {
                                  "--set",
                                  "eval_every=0",
                                  "--set",
-                                 "batch_size=64",
+                                 "batch_size=128",
                                  "--out",
                                  "compared",
                                  "--strategies",
