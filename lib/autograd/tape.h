@@ -47,7 +47,7 @@ class Tape {
     Tensor gradient;
   };
   /// Walks back from `roots` at once, and calls `ready` for each parameter in the order in which their gradients are
-  /// completed; the same on every run and device. Saved values are released on the way. Once per tape.
+  /// completed; the same on every run of such a device. Saved values are released on the way. Once per tape.
   void backward(std::vector<Root> roots, const GradientReadyHook& ready = {});
   /// The same from one value.
   void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {}) {

@@ -1,7 +1,7 @@
 #include "ops/conv2d_direct_cpu.h"
 
-#include <algorithm>
-#include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "ops/add.h"
 #include "ops/conv2d_cpu.h"

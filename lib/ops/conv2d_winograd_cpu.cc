@@ -14,7 +14,8 @@ namespace {
 
 using namespace winograd;
 
-/// Blocks of inputs whose weights are transformed at once.
+/// Blocks of inputs that are summed at once: their weights stay in the second-level cache, and rounding grows with
+/// their number only, as such sums are added up.
 constexpr int64_t kInputsAtOnce = 8;
 /// Numbers of transformed weights that are kept whole, as every group then reads them again.
 constexpr int64_t kWeightNumbers = 1024 * 1024;
@@ -39,7 +40,7 @@ Shares shares_of(const Device& device, int64_t squares, int64_t inputs, int64_t 
   const WinogradKernels& kernels = winograd_kernels();
   const int64_t threads = device.threads();
   const int64_t fitting = kGroupNumbers / (kWinogradProducts * inputs * kernels.lanes) / kernels.rows * kernels.rows;
-  const int64_t most = std::clamp(fitting, kFewestSquares, kMostWinogradTiles);
+  const int64_t most = std::clamp(fitting, kFewestSquares, kMostWinogradSquares);
   int64_t groups = parts_of(squares, most), ranges = 1;
   if (squares >= threads * kernels.rows)
     groups = parts_of(groups, threads) * threads;
@@ -79,7 +80,7 @@ void convolve(const Convolution& c) {
   // than to read them from farther away.
   const bool once = shares.groups > device.threads() && weight_numbers(x.blocks, y.blocks) <= kWeightNumbers;
   const Tensor all = once ? transformed(weights, device, x.blocks, y.blocks) : Tensor();
-  const int64_t at_once = once ? x.blocks : std::min(kInputsAtOnce, x.blocks);
+  const int64_t at_once = std::min(kInputsAtOnce, x.blocks);
   const int64_t v_numbers = square_numbers(x.blocks, shares.squares);
   const int64_t u_numbers = once ? 0 : weight_numbers(at_once, kernels.panel);
   const int64_t m_numbers = square_numbers(kernels.panel, shares.squares);
@@ -102,7 +103,7 @@ void convolve(const Convolution& c) {
           some.first_input = input;
           some.inputs = std::min(at_once, x.blocks - input);
           if (once)
-            u = all.data<float>() + panel * all.shape()[1];
+            u = all.data<float>() + panel * all.shape()[1] + weight_numbers(input, outputs);
           else
             kernels.weights(some, u);
           kernels.multiply({.tiles = group.count,

@@ -40,8 +40,9 @@ class WeightGradient {
     const int64_t squares = parts_of(squares_.count, parts_);
     const int64_t most = std::max(
         kFewestSquares, 2 * kGroupNumbers / (kWinogradProducts * (images_.blocks + at_once_) * kernels_.lanes));
-    groups_ =
-        squares <= std::min(2 * most, kMostWinogradTiles) ? 1 : parts_of(squares, std::min(most, kMostWinogradTiles));
+    groups_ = squares <= std::min(2 * most, kMostWinogradSquares)
+                  ? 1
+                  : parts_of(squares, std::min(most, kMostWinogradSquares));
     const int64_t group = parts_of(squares, groups_);
     v_numbers_ = square_numbers(images_.blocks, winograd_row(group));
     z_numbers_ = square_numbers(at_once_, winograd_row(group));

@@ -6,7 +6,6 @@
 #include "ops/layer_norm_cuda.h"
 
 namespace dptrain::ops {
-
 namespace {
 
 /// On GPUs dropout is a pass of its own.
@@ -55,8 +54,8 @@ LayerNormInputGradients layer_norm_backward(const LayerNormForward& forward, con
                                             const Tensor& output_gradient,
                                             const LayerNormParameterGradients& gradients) {
   const Tensor& x = forward.sum;
-  Device& device =
-      common_device("layer_norm backward", {&x, &gamma, &output_gradient, &gradients.gamma, &gradients.beta});
+  Device& device = common_device("layer_norm backward",
+                                 {&x, &gamma, &output_gradient, &gradients.gamma, &gradients.beta, &forward.mask});
   require_shape("layer_norm backward", "output gradient", output_gradient.shape(), x.shape());
   for (const Tensor* parameter : {&gradients.gamma, &gradients.beta})
     require_shape("layer_norm backward", "a parameter's gradient", parameter->shape(), gamma.shape());

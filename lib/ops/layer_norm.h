@@ -20,7 +20,7 @@ struct LayerNormInputs {
 /// The output, and what backward reads. A row is what E elements lie side by side.
 struct LayerNormForward {
   Tensor y;
-  Tensor sum;                ///< x + residual, or x itself
+  Tensor sum;                ///< dropout(x) + residual, or x itself
   Tensor mean;               ///< f32 [rows]
   Tensor inverse_deviation;  ///< f32 [rows], 1 / sqrt(variance + epsilon)
   Tensor mask = {};          ///< of dropout, see DropoutResult; undefined without

@@ -10,6 +10,10 @@ namespace {
 
 // Loops of their own functions: the compiler takes the word of restricted arguments that nothing overlaps.
 
+void add_to_row(const float* residual, float* __restrict sum, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) sum[i] += residual[i];
+}
+
 void add_rows(const float* x, const float* residual, float* __restrict sum, int64_t width) {
   for (int64_t i = 0; i < width; ++i) sum[i] = x[i] + residual[i];
 }
@@ -35,9 +39,10 @@ void forward(const LayerNormKernels::Forward& rows, int64_t count, int64_t width
       float* sum = rows.sum + row * width;
       if (rows.mask != nullptr) {
         mask_row(x, rows.mask + row * width, rows.scale, sum, width);
-        x = sum;
+        add_to_row(residual, sum, width);
+      } else {
+        add_rows(x, residual, sum, width);
       }
-      add_rows(x, residual, sum, width);
       x = sum;
     }
     const float mean = sum_over(width, [&](auto read, int64_t i) { return read(x + i); }) / static_cast<float>(width);

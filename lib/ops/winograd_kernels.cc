@@ -14,10 +14,10 @@ constexpr int kLanes = 16, kRows = 12;
 constexpr int kLanes = 8, kRows = 6;
 #endif
 constexpr int kPanel = 2;
-constexpr int64_t kMostGroups = (kMostWinogradTiles + kRows - 1) / kRows;
+constexpr int64_t kMostGroups = (kMostWinogradSquares + kRows - 1) / kRows;
 /// Of inputs' channels, whose sums with a panel are in registers.
 constexpr int kWeightRows = kRows > 8 ? 8 : 4;
-constexpr int64_t kWindow = kWinogradWeights * kWinogradWeights;
+constexpr int64_t kTaps = kWinogradWeights * kWinogradWeights;
 
 using Vector = Row<kLanes>;
 
@@ -65,11 +65,11 @@ class TileWalk {
 /// begin[i + 1].
 class Groups {
  public:
-  explicit Groups(int64_t squares) : tiles(squares), count((squares + kRows - 1) / kRows) {
+  explicit Groups(int64_t squares) : count((squares + kRows - 1) / kRows) {
     for (int64_t group = 0; group <= count; ++group) begin[group] = group * squares / count;
   }
 
-  int64_t tiles, count, begin[kMostGroups + 1];
+  int64_t count, begin[kMostGroups + 1];
 };
 
 /// A square of S x S positions of an image, of which those outside are zeros.
@@ -129,19 +129,19 @@ constexpr int64_t weight_product(int64_t outputs) { return (kLanes * outputs + 1
 int64_t weight_numbers(int64_t outputs) { return kWinogradProducts * weight_product(outputs); }
 
 /// A block of inputs by a block of outputs as [3, 3, inputs, outputs], turned.
-void turn(const float* weights, float (&to)[kWindow][kLanes][kLanes]) {
-  for (int64_t tap = 0; tap < kWindow; ++tap) {
+void turn(const float* weights, float (&to)[kTaps][kLanes][kLanes]) {
+  for (int64_t tap = 0; tap < kTaps; ++tap) {
     Vector rows[kLanes];
     for (int i = 0; i < kLanes; ++i) rows[i] = load<kLanes>(weights + (tap * kLanes + i) * kLanes);
     transpose_lanes<kLanes>(rows);
-    for (int i = 0; i < kLanes; ++i) store<kLanes>(to[kWindow - 1 - tap][i], rows[i]);
+    for (int i = 0; i < kLanes; ++i) store<kLanes>(to[kTaps - 1 - tap][i], rows[i]);
   }
 }
 
 void transform_weights(const WinogradWeights& w, float* u) {
-  constexpr int64_t kBlock = kWindow * kLanes * kLanes;
+  constexpr int64_t kBlock = kTaps * kLanes * kLanes;
   const int64_t product = weight_product(w.outputs);
-  float turned[kWindow][kLanes][kLanes];
+  float turned[kTaps][kLanes][kLanes];
   for (int64_t input = 0; input < w.inputs; ++input)
     for (int64_t output = 0; output < w.outputs; ++output) {
       const int64_t from = w.first_input + input, to = w.first_output + output;
@@ -168,7 +168,7 @@ template <int R, int P>
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-    for (int o = 0; o < P; ++o) sums[r][o] = p.accumulate ? load<kLanes>(m + o * block + r * kLanes) : Vector{};
+    for (int o = 0; o < P; ++o) sums[r][o] = Vector{};
   for (int64_t input = 0; input < p.inputs; ++input, v += block, u += weight_numbers(P) - kLanes * P * kLanes)
     for (int k = 0; k < kLanes; ++k, u += P * kLanes) {
       Vector weights[P];
@@ -184,7 +184,10 @@ template <int R, int P>
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-    for (int o = 0; o < P; ++o) store<kLanes>(m + o * block + r * kLanes, sums[r][o]);
+    for (int o = 0; o < P; ++o) {
+      float* to = m + o * block + r * kLanes;
+      store<kLanes>(to, p.accumulate ? load<kLanes>(to) + sums[r][o] : sums[r][o]);
+    }
 }
 
 using MultiplyRows = void (*)(const WinogradProduct&, const float*, const float*, float*);

@@ -7,7 +7,7 @@ namespace dptrain::ops {
 /// Products of F(4x4, 3x3), see winograd_transforms.h.
 constexpr int64_t kWinogradProducts = 36;
 /// Squares that the kernels take at once.
-constexpr int64_t kMostWinogradTiles = 384;
+constexpr int64_t kMostWinogradSquares = 384;
 
 /// Images in blocks of channels: [images, blocks, height, width, lanes].
 struct WinogradImages {
@@ -17,16 +17,16 @@ struct WinogradImages {
 /// Some of the squares of 4 x 4 outputs, numbered over images, rows and columns of squares.
 struct WinogradTiles {
   int64_t rows, columns;  ///< of an image
-  int64_t first, count;   ///< 1 to kMostWinogradTiles
+  int64_t first, count;   ///< 1 to kMostWinogradSquares
 };
 
 // What is transformed lies so that the 36 numbers which a transform writes are a few pages apart:
-//   squares   in products by weights: [blocks, groups, 36, squares of a group, lanes], with groups of as many squares
-//   as
-//             sums are kept in registers for; in products of squares: [blocks, 36, winograd_row(squares), lanes]
-//   weights   and their gradients: [output panels, input blocks, 36, lanes of inputs, outputs of the panel, lanes],
-//   with
-//             one vector between the products, as a power of two would put all of them into one set of a cache
+//   squares of a product by weights   [blocks, groups, 36, squares of a group, lanes], with as many squares in a group
+//                                     as sums are kept in registers for
+//   squares of a product of squares   [blocks, 36, winograd_row(squares), lanes]
+//   weights, and their gradients      [output panels, input blocks, 36, lanes of inputs, outputs of the panel, lanes],
+//                                     with one vector between the products
+// An odd count of vectors between products, as a power of two would put all 36 into one set of a cache.
 
 constexpr int64_t winograd_row(int64_t squares) { return squares | 1; }
 

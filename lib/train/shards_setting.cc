@@ -47,7 +47,8 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
                   fmt::format("{}, which leave some without a shard", shards),
                   fmt::format("write for instance shards: {}", shards_that_suit(devices)));
   if (experiment.split.measured || experiment.split.weights)
-    return refuse("every device computes as many shards, expected no split", "a split", "leave one of them out");
+    return refuse("the tree of sums over shards says which device computes which, expected no split", "a split",
+                  "leave one of them out");
   if (experiment.batch_norm == parallel::BatchNormMode::sync)
     return refuse("batch norms see one shard each, expected batch_norm: local, average or first", "sync",
                   "leave one of them out");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nn/tensor_forms.h"
+#include "parallel/shard_runs.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/training_identity.h"
@@ -22,6 +23,24 @@ models::ModelInput input_of(const Dataset& data) {
 int64_t micro_batch_samples(const Experiment& experiment) {
   const int64_t shares = experiment.accumulate * experiment.strategy.micro_batches * experiment.strategy.parts;
   return (experiment.batch_size + shares - 1) / shares;
+}
+
+/// How many parts of a batch each process has, where each is to train on samples of its own.
+std::vector<int> parts_of_processes(const Experiment& experiment, const BatchSplit& split, int world_size) {
+  std::vector<int> parts;
+  if (!experiment.is_partitioned()) return parts;
+  // A process that shares out its samples itself has one part.
+  const bool one_each = split.parts() < world_size;
+  const std::vector<parallel::ShardRun> runs = experiment.shards > 0 && !one_each
+                                                   ? parallel::shard_runs(experiment.shards, world_size)
+                                                   : std::vector<parallel::ShardRun>();
+  size_t rank = 0;
+  for (const int devices : experiment.devices_of_processes) {
+    int of_process = one_each ? 1 : runs.empty() ? devices : 0;
+    for (int device = 0; device < devices && !runs.empty(); ++device, ++rank) of_process += runs[rank].size();
+    parts.push_back(of_process);
+  }
+  return parts;
 }
 
 }  // namespace
@@ -55,12 +74,6 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
 
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy) {
   const BatchSplit split = strategy.batch_split();
-  std::vector<int> parts_of_processes;
-  // A process that shares out its samples itself has one part.
-  const bool one_each = split.parts() < strategy.world_size();
-  if (experiment.is_partitioned())
-    for (const int devices : experiment.devices_of_processes)
-      parts_of_processes.push_back(one_each ? 1 : devices * split.parts() / strategy.world_size());
   return {.batch_size = experiment.batch_size,
           .micro_batches = experiment.accumulate * experiment.strategy.micro_batches,
           .seed = experiment.seed,
@@ -69,7 +82,7 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
           .devices = strategy.batch_devices(),
           .first_part = strategy.first_part(),
           .split = split,
-          .parts_of_processes = parts_of_processes,
+          .parts_of_processes = parts_of_processes(experiment, split, strategy.world_size()),
           // One that the strategy has been given ahead is ahead already, and holds memory on its devices.
           .batches_ahead = experiment.steps_in_flight > 1 ? 1 : 2};
 }

@@ -40,7 +40,7 @@ TEST_F(TextLayersTest, LearnTheSameUnderEveryStrategy) {
   const auto one = last_metrics("single");
   const std::vector<std::pair<std::string, Arguments>> ways = {
       {"ddp", {"devices=cpu:0-1", "strategy=ddp"}},
-      {"model_parallel", {"devices=cpu:0-1", "strategy={name: model_parallel, stages: [5, 5], micro_batches: 2}"}}};
+      {"model_parallel", {"devices=cpu:0-1", "strategy={name: model_parallel, stages: [3, 3], micro_batches: 2}"}}};
   for (const auto& [name, settings] : ways) {
     SCOPED_TRACE(name);
     train(name, settings);
@@ -57,7 +57,7 @@ TEST_F(TextLayersTest, LearnWhichWordsAreLikely) {
 }
 
 TEST_F(TextLayersTest, GoOnFromACheckpointInTheSameBits) {
-  for (const std::string strategy : {"single", "{name: model_parallel, stages: [5, 5], micro_batches: 2}"}) {
+  for (const std::string strategy : {"single", "{name: model_parallel, stages: [3, 3], micro_batches: 2}"}) {
     SCOPED_TRACE(strategy);
     const std::string devices = strategy == "single" ? "devices=cpu:0" : "devices=cpu:0-1";
     const std::string run_name = strategy.substr(0, 6) == "single" ? "single" : "cut";
