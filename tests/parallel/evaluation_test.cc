@@ -83,8 +83,7 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreInShards) {
     }
 }
 
-/// LeNet's, that is: oneDNN's Winograd convolutions plan their sums by the number of threads, so that ResNet-18's
-/// scores hold for equal threads.
+/// LeNet's, that is: other nets' scores are held to equal threads alone.
 TEST(Evaluation, TheScoreDoesntDependOnTheThreadsOfADevice) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << testing::kTeamsAreUnseen;
   const Datasets data = digits(10, 100);  // the last block is smaller

@@ -1,6 +1,7 @@
 // What the processes of a job read of a data set that lies in uncompressed files, and that they train on it as on one
 // in memory.
 #include <algorithm>
+#include <array>
 
 #include "data/settled.h"
 #include "processes/job_training.h"
@@ -66,6 +67,21 @@ TEST_F(JobDataTest, AProcessReadsItsPartOfUncompressedFilesAlone) {
     }
   }
   EXPECT_GE(of_dataset(first, 0, "read_bytes"), kPixelBytes + kTestBytes);
+}
+
+/// Of 12 shards four ranks have 4, 4, 2 and 2: a process's part of the data is as large as its part of a batch.
+TEST_F(JobDataTest, AProcessOfFewerShardsReadsFewerImages) {
+  wait_until_settled(plain_ / "t10k-images-idx3-ubyte");
+  const Command shards = {"--set", "shards=12", "--set", "batch_size=60"};
+  trained("first", plain_, "by_process", shards);
+  const json summary = trained("second", plain_, "by_process", shards);
+  const int64_t besides = kTestBytes + 4 * 4096 + kImages + kTestImages;
+  const std::array<int64_t, 4> parts = {4, 4, 2, 2};
+  for (size_t process = 0; process < parts.size(); ++process) {
+    const int64_t part = kPixelBytes * parts[process] / 12;
+    EXPECT_LE(of_dataset(summary, process, "read_bytes"), part + besides) << process;
+    EXPECT_GE(of_dataset(summary, process, "read_bytes"), part) << process;
+  }
 }
 
 TEST_F(JobDataTest, BatchesDrawnFromAllImagesAreTheSameToo) {
