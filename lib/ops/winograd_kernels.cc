@@ -25,7 +25,7 @@ using Vector = Row<kLanes>;
 /// the first product lie in a block, `product` apart from those of the next.
 class TileWalk {
  public:
-  /// `grouped`: as products of squares read them; of weights else.
+  /// `grouped`: as products by weights read them; else as those of squares do.
   TileWalk(const WinogradTiles& tiles, bool grouped)
       : tiles_(tiles), groups_(grouped ? (tiles.count + kRows - 1) / kRows : 1), end_(tiles.count / groups_) {
     const int64_t per_image = tiles.rows * tiles.columns;
@@ -96,7 +96,6 @@ class Window {
         return rows_[i] && columns_[j] ? load<kLanes>(at + i * pitch_ + j * kLanes) : Vector{};
       });
   }
-  bool has_row(int i) const { return rows_[i]; }
   bool has(int i, int j) const { return rows_[i] && columns_[j]; }
   int64_t offset(int i, int j) const { return origin_ + i * pitch_ + j * kLanes; }
 

@@ -258,7 +258,7 @@ TEST_F(NcclJobTest, WhoHangsIsNamedAndNotWhoWaitsForIt) {
                  .timeout_s = 120});
   const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
   launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
-  // In a step again: while a checkpoint is written nothing is timed.
+  // In a step again, and no longer in the checkpoint.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const pid_t pid = launch.pid(1);
   if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) GTEST_SKIP() << "this machine lets nobody stop a thread";
