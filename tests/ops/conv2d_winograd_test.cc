@@ -182,26 +182,29 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradShapes,
                                            Images{70, 128, 96, 4, 4, 1}),
                          name_of);
 
-/// A sample's outputs and gradients don't depend on what else is in the batch, nor on the threads.
+/// A sample's outputs and gradients don't depend on what else is in the batch, nor on the threads: neither where a
+/// large batch's weights are transformed once, nor where they are too many for that.
 TEST(WinogradBits, AreASamplesOwn) {
-  const Shape shape = {300, 200, 3, 3};
-  std::vector<std::vector<float>> outputs, gradients;
-  for (const auto& [samples, threads] : {std::pair(1, 1), std::pair(1, 3), std::pair(30, 1), std::pair(30, 2)}) {
-    const auto device = test_device(threads);
-    if (!ops::has_winograd(*device)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
-    const auto images = [&](int64_t channels, uint64_t number) {
-      return formula_tensor(*device, {samples, channels, 9, 10}, {.tensor = number},
-                            ops::conv2d_output_layout(*device, 200, 300));
-    };
-    const Tensor weight = formula_tensor(*device, shape, {.tensor = 2}, ops::conv2d_weight_layout(*device, shape));
-    const ops::Conv2dOptions options{.padding = 1};
-    const auto first = [](const Tensor& all) { return values_of(all.samples(0, 1)); };
-    outputs.push_back(first(ops::conv2d_forward(images(200, 1), weight, Tensor(), options)));
-    gradients.push_back(first(ops::conv2d_backward_data(images(200, 1), weight, images(300, 3), options)));
-  }
-  for (size_t i = 1; i < outputs.size(); ++i) {
-    EXPECT_EQ(outputs[i], outputs[0]) << i;
-    EXPECT_EQ(gradients[i], gradients[0]) << i;
+  for (const Shape& shape : {Shape{144, 150, 3, 3}, Shape{300, 200, 3, 3}}) {
+    const int64_t in = shape[1], out = shape[0];
+    std::vector<std::vector<float>> outputs, gradients;
+    for (const auto& [samples, threads] : {std::pair(1, 1), std::pair(1, 3), std::pair(30, 1), std::pair(30, 2)}) {
+      const auto device = test_device(threads);
+      if (!ops::has_winograd(*device)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
+      const auto images = [&](int64_t channels, uint64_t number) {
+        return formula_tensor(*device, {samples, channels, 9, 10}, {.tensor = number},
+                              ops::conv2d_output_layout(*device, in, out));
+      };
+      const Tensor weight = formula_tensor(*device, shape, {.tensor = 2}, ops::conv2d_weight_layout(*device, shape));
+      const ops::Conv2dOptions options{.padding = 1};
+      const auto first = [](const Tensor& all) { return values_of(all.samples(0, 1)); };
+      outputs.push_back(first(ops::conv2d_forward(images(in, 1), weight, Tensor(), options)));
+      gradients.push_back(first(ops::conv2d_backward_data(images(in, 1), weight, images(out, 3), options)));
+    }
+    for (size_t i = 1; i < outputs.size(); ++i) {
+      EXPECT_EQ(outputs[i], outputs[0]) << shape.text() << ", " << i;
+      EXPECT_EQ(gradients[i], gradients[0]) << shape.text() << ", " << i;
+    }
   }
 }
 
