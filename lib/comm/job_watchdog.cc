@@ -269,13 +269,16 @@ void JobWatchdog::look_for_ends() {
   if (!launcher_ended_at_ && launcher_.has_ended()) launcher_ended_at_ = Clock::now();
 }
 
-/// What this process has slept through, stopped or without a core, it can't hold against others.
+/// What this process has slept through, stopped or without a core, it can't hold against others. Both threads tell of a
+/// pause that they had together, which is forgiven once: a doubt would come to lie at the answer before it otherwise.
 Clock::duration JobWatchdog::forgive(Clock::time_point looked_at) {
   const auto now = Clock::now();
   const auto away = now - looked_at;
   if (away < std::chrono::duration<double>(kAway_s)) return {};
-  for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + away);
-  if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + away);
+  const auto more = now - std::max(looked_at, forgiven_until_);
+  forgiven_until_ = now;
+  for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + more);
+  if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + more);
   return away;
 }
 

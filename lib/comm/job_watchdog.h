@@ -122,6 +122,7 @@ class JobWatchdog {
   std::optional<Clock::time_point> launcher_ended_at_;
   int doubts_ = 0;
   std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt
+  Clock::time_point forgiven_until_;                 ///< the end of the latest pause
   bool parting_ = false;                             ///< `finish` was called
   bool ending_ = false;                              ///< the threads are to end
   bool wire_left_ = false;                           ///< the wire's has ended

@@ -274,6 +274,28 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
   EXPECT_EQ(job.failure(0).sentence, failure.sentence);
 }
 
+/// All processes are stopped for a while after a doubt, as where a host is suspended: that neither answers it nor drops
+/// it.
+TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
+  const pid_t stopped = ::fork();
+  if (stopped == 0) {
+    WatchdogJob job(3, kNeverSilent);
+    job.watch();
+    WatchdogJob::sleep(0.1);
+    job.cut(2, true);
+    job.doubt(1);
+    const bool is_right = job.failure(1).process == 2;
+    ::_exit(is_right ? 0 : 1);
+  }
+  WatchdogJob::sleep(0.5);
+  ::kill(stopped, SIGSTOP);
+  WatchdogJob::sleep(1);
+  ::kill(stopped, SIGCONT);
+  int status = 0;
+  ASSERT_EQ(::waitpid(stopped, &status, 0), stopped);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(JobWatchdogTest, WhatAsksOneToStopAsksAll) {
   for (const int largest_mesh : {8, 2}) {
     SCOPED_TRACE(largest_mesh);
