@@ -36,6 +36,7 @@ class Executor {
   Votes barrier(bool predicate);
   std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane, Exchange kind);
   int lane() const { return static_cast<int>(current_ % kWarp); }
+  void fault(const char* what);
 
  private:
   void run_block();

@@ -24,6 +24,12 @@ void Executor::fail(const std::string& what) {
   if (error_.empty()) error_ = what;
 }
 
+// The thread never goes on: the grid ends.
+void Executor::fault(const char* what) {
+  fail(position(current_) + ": " + what);
+  suspend(ThreadState::kInExchange);
+}
+
 void Executor::suspend(ThreadState state) {
   Thread& thread = threads_[current_];
   thread.state = state;
@@ -48,20 +54,14 @@ std::uint64_t Executor::exchange(unsigned mask, std::uint64_t value, int source_
   // Lanes past the block's end do not exist; CUDA lets a full mask stand for the lanes there are.
   const unsigned lanes = std::min(kWarp, static_cast<unsigned>(threads_.size()) - first);
   const unsigned existing = lanes == kWarp ? ~0u : (1u << lanes) - 1;
-  if ((mask >> (self % kWarp) & 1) == 0) {
-    fail(position(self) + ": a warp exchange whose mask does not name the calling lane");
-    suspend(ThreadState::kInExchange);
-  }
+  if ((mask >> (self % kWarp) & 1) == 0) fault("a warp exchange whose mask does not name the calling lane");
   for (unsigned rest = mask & existing & ~(1u << (self % kWarp)); rest != 0; rest &= rest - 1) {
     const Thread& other = threads_[first + static_cast<unsigned>(std::countr_zero(rest))];
     if (other.state != ThreadState::kInExchange || other.mask != mask) {
       suspend(ThreadState::kInExchange);
       return thread.value;
     }
-    if (other.kind != kind) {
-      fail(position(self) + ": lanes of one mask are in different warp exchanges");
-      suspend(ThreadState::kInExchange);
-    }
+    if (other.kind != kind) fault("lanes of one mask are in different warp exchanges");
   }
   complete_exchange(first, mask & existing);
   return thread.value;

@@ -129,5 +129,6 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane, Exch
   return executor.exchange(mask, value, source_lane, kind);
 }
 int lane() { return executor.lane(); }
+void fault(const char* what) { executor.fault(what); }
 
 }  // namespace dptrain::cuda_sim

@@ -45,6 +45,8 @@ Votes barrier(bool predicate);
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane, Exchange kind);
 // The calling thread's lane in its warp, 0 to 31.
 int lane();
+// Ends the grid with cudaErrorLaunchFailure, and `what` with the thread's place on stderr.
+void fault(const char* what);
 
 }  // namespace dptrain::cuda_sim
 
