@@ -26,10 +26,21 @@ Device& checked(const char* op, const AttentionInputs& in, const AttentionOption
   return device;
 }
 
-/// Of one product of [S, D] and [D, S] matrices, over all samples and heads. Forward has two of them, backward four,
-/// and one more on CPU workers, which compute the probabilities again.
+/// Of one product of [S, D] and [D, S] matrices, over all samples and heads.
 double flops_of_product(const Shape& query) {
   return 2.0 * static_cast<double>(query.elements()) * static_cast<double>(query[1]);
+}
+
+bool keeps_probabilities(const Device& device, const AttentionInputs& in, const AttentionOptions& options) {
+  return device.kind() == DeviceKind::cuda &&
+         !cuda::fuses_attention(in.query.dtype(), in.query.shape()[2] / options.heads);
+}
+
+/// Forward has two. Backward has four where it reads the probabilities, and one more where it computes them again; on
+/// a GPU that is done, with the gradients of the probabilities, by queries and by keys.
+int backward_products(const Device& device, const AttentionInputs& in, const AttentionOptions& options) {
+  if (keeps_probabilities(device, in, options)) return 4;
+  return device.kind() == DeviceKind::cpu ? 5 : 7;
 }
 
 }  // namespace
@@ -42,7 +53,7 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
       [&] {
         AttentionForward forward = cpu::attention_forward(in, options);
         const Shape& shape = in.query.shape();
-        if (is_logged_gpu(device))
+        if (is_logged_gpu(device) && keeps_probabilities(device, in, options))
           forward.kept =
               Tensor::empty(device, {shape[0], options.heads, shape[1], shape[1]}, {.dtype = in.query.dtype()});
         return forward;
@@ -55,7 +66,7 @@ AttentionGradients attention_backward(const AttentionInputs& in, const Attention
   Device& device = checked("attention backward", in, options);
   common_device("attention backward", {&in.query, &forward.y, &forward.kept, &output_gradient});
   require_shape("attention backward", "output gradient", output_gradient.shape(), in.query.shape());
-  count_flops(device, (device.kind() == DeviceKind::cpu ? 5 : 4) * flops_of_product(in.query.shape()));
+  count_flops(device, backward_products(device, in, options) * flops_of_product(in.query.shape()));
   return on_device(
       "attention backward", device, [&] { return cpu::attention_backward(in, forward, output_gradient, options); },
       [&] { return cuda::attention_backward(in, forward, output_gradient, options); });

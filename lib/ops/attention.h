@@ -24,8 +24,9 @@ struct AttentionOptions {
   DropoutKey key = {};
 };
 
-/// The output, and what backward reads beside the inputs: on a CPU worker the logarithm of each row's sum of
-/// exponentials, f32 [N, H, S]; on a GPU the probabilities before dropout, [N, H, S, S] in the inputs' type.
+/// The output, and what backward reads beside the inputs: the logarithm of each row's sum of exponentials, f32
+/// [N, H, S]; on a GPU in f32, and of heads of more than 128 columns, the probabilities before dropout, [N, H, S, S] in
+/// the inputs' type.
 struct AttentionForward {
   Tensor y;
   Tensor kept;

@@ -1,10 +1,11 @@
 #include "ops/attention_cuda.h"
 
+#include "ops/attention_fused_cuda.h"
 #include "ops/attention_softmax_cuda.h"
 #include "ops/cublaslt_product_cuda.h"
 
-// Products of cuBLASLt, a batch of one for each head of each sample. A batch has one stride, and the heads of a sample
-// have another than the samples: they are brought to [N * H, S, D] first, and back.
+// What isn't fused: products of cuBLASLt, a batch of one for each head of each sample. A batch has one stride, and the
+// heads of a sample have another than the samples: they are brought to [N * H, S, D] first, and back.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -22,6 +23,10 @@ Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpos
 /// Whether what dropout makes of the probabilities is another tensor.
 bool drops(const AttentionOptions& options) { return dropout_threshold(options.dropout) > 0; }
 
+bool is_fused(const AttentionInputs& in, const AttentionOptions& options) {
+  return fuses_attention(in.query.dtype(), in.query.shape()[2] / options.heads);
+}
+
 /// The shape of what there is for every key of every query.
 Shape square(const AttentionInputs& in, const AttentionOptions& options) {
   const Shape& shape = in.query.shape();
@@ -36,7 +41,8 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
   Device& device = in.query.device();
   if (in.query.elements() == 0)
     return {.y = Tensor::empty(device, shape, {.dtype = dtype}),
-            .kept = Tensor::empty(device, {shape[0], options.heads, shape[1], shape[1]}, {.dtype = dtype})};
+            .kept = Tensor::empty(device, {shape[0], options.heads, shape[1]})};
+  if (is_fused(in, options)) return fused_attention_forward(in, options);
   const Tensor query = split_heads(in.query, options.heads), key = split_heads(in.key, options.heads);
   const Tensor scores = product(query, key, false, true, DType::f32);
   const Tensor probabilities = Tensor::empty(device, square(in, options), {.dtype = dtype});
@@ -59,6 +65,7 @@ AttentionGradients attention_backward(const AttentionInputs& in, const Attention
     const Tensor none = Tensor::empty(device, shape, {.dtype = dtype});
     return {.query = none, .key = none, .value = none};
   }
+  if (is_fused(in, options)) return fused_attention_backward(in, forward, incoming, options);
   const Tensor of_y = split_heads(incoming, heads);
   const Tensor dropped_gradients = product(of_y, split_heads(in.value, heads), false, true, DType::f32);
   const Tensor probabilities = forward.kept.reshaped(square(in, options));

@@ -4,6 +4,12 @@
 
 namespace dptrain::ops::cuda {
 
+/// Columns of the widest heads that the kernels of attention_fused_cuda.h take.
+inline constexpr int64_t kWidestFusedHead = 128;
+
+/// Whether backward of such heads needs no probabilities, only the logarithms of their sums: see AttentionForward.
+inline bool fuses_attention(DType dtype, int64_t width) { return dtype != DType::f32 && width <= kWidestFusedHead; }
+
 AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options);
 AttentionGradients attention_backward(const AttentionInputs& in, const AttentionForward& forward,
                                       const Tensor& incoming, const AttentionOptions& options);
