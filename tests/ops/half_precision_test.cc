@@ -258,7 +258,7 @@ TEST_P(HalfPrecision, Attention) {
     const auto got = ops::attention_forward(in, options(*half_));
     const auto right = ops::attention_forward(right_in, options(*cpu_));
     EXPECT_EQ(got.y.dtype(), GetParam().dtype);
-    // Probabilities are rounded twice, before dropout and after; then the result is.
+    // Probabilities are rounded, on their way to the product; then the result is.
     expect_near(got.y, right.y, 3);
     const auto gradients = ops::attention_backward(in, got, given(shape, 3), options(*half_));
     const auto right_gradients = ops::attention_backward(right_in, right, expected(shape, 3), options(*cpu_));
