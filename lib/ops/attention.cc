@@ -53,6 +53,7 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
       [&] {
         AttentionForward forward = cpu::attention_forward(in, options);
         const Shape& shape = in.query.shape();
+        if (is_logged_gpu(device)) forward.dropout_bits = {};
         if (is_logged_gpu(device) && keeps_probabilities(device, in, options))
           forward.kept =
               Tensor::empty(device, {shape[0], options.heads, shape[1], shape[1]}, {.dtype = in.query.dtype()});

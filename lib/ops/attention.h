@@ -24,12 +24,13 @@ struct AttentionOptions {
   DropoutKey key = {};
 };
 
-/// The output, and what backward reads beside the inputs: the logarithm of each row's sum of exponentials, f32
-/// [N, H, S]; on a GPU in f32, and of heads of more than 128 columns, the probabilities before dropout, [N, H, S, S] in
-/// the inputs' type.
+/// The output, and what backward reads beside the inputs: the logarithm of each row's sum of exponentials, f32 [N, H,
+/// S], and on a CPU worker which probabilities dropout has kept, a bit each in rows of whole 16, u8; on a GPU in f32,
+/// and of heads of more than 128 columns, the probabilities before dropout, [N, H, S, S] in the inputs' type.
 struct AttentionForward {
   Tensor y;
   Tensor kept;
+  Tensor dropout_bits = {};  ///< undefined without dropout, and on a GPU
 };
 
 AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options);

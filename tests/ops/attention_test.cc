@@ -246,8 +246,11 @@ TEST_P(Attention, KeepsTheProbabilitiesOfAGpuInF32Alone) {
     for (Device* device : {device_.get(), counted.get()}) {
       const Tensor x = Tensor::zeros(*device, {2, 40, 3 * width}, {.dtype = GetParam().dtype});
       const auto activations = [&] { return device->allocator().in_use()[MemoryPurpose::activations]; };
+      const ops::DropoutKey key{.epoch = epoch_on(*device, 0), .sample_ids = sample_ids_on(*device, 0, 2)};
       const int64_t before = activations();
-      const auto forward = ops::attention_forward({.query = x, .key = x, .value = x}, {.heads = 3});
+      const auto forward =
+          ops::attention_forward({.query = x, .key = x, .value = x}, {.heads = 3, .dropout = 0.1f, .key = key});
+      EXPECT_EQ(forward.dropout_bits.defined(), device->kind() == DeviceKind::cpu);
       EXPECT_EQ(forward.kept.shape(), keeps && !fused ? square : rows);
       EXPECT_EQ(forward.kept.dtype(), keeps && !fused ? GetParam().dtype : DType::f32);
       EXPECT_EQ(activations() - before < forward.y.bytes() + square.elements() * 2, !keeps || fused);
