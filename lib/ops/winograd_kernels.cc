@@ -132,7 +132,7 @@ void turn(const float* weights, float (&to)[kTaps][kLanes][kLanes]) {
   for (int64_t tap = 0; tap < kTaps; ++tap) {
     Vector rows[kLanes];
     for (int i = 0; i < kLanes; ++i) rows[i] = load<kLanes>(weights + (tap * kLanes + i) * kLanes);
-    transpose_lanes<kLanes>(rows);
+    transpose<kLanes>(rows);
     for (int i = 0; i < kLanes; ++i) store<kLanes>(to[kTaps - 1 - tap][i], rows[i]);
   }
 }

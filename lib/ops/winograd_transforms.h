@@ -105,29 +105,5 @@ inline void winograd_square(void (*transform)(const V (&)[From], V (&)[To]), con
   }
 }
 
-/// The square matrix of L rows of L lanes, transposed.
-template <int L>
-inline void transpose_lanes(Row<L> (&rows)[L]) {
-  // Each round deals two halves of the rows into one, as a shuffled pack of cards; after log2(L) of them row i holds
-  // what was lane i.
-  for (int round = 1; round < L; round *= 2) {
-    Row<L> dealt[L];
-#pragma GCC unroll 8
-    for (int i = 0; i < L / 2; ++i) {
-      if constexpr (L == 16) {
-        dealt[2 * i] =
-            __builtin_shufflevector(rows[i], rows[i + L / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-        dealt[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + L / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                                   29, 14, 30, 15, 31);
-      } else {
-        static_assert(L == 8);
-        dealt[2 * i] = __builtin_shufflevector(rows[i], rows[i + L / 2], 0, 8, 1, 9, 2, 10, 3, 11);
-        dealt[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + L / 2], 4, 12, 5, 13, 6, 14, 7, 15);
-      }
-    }
-    for (int i = 0; i < L; ++i) rows[i] = dealt[i];
-  }
-}
-
 }  // namespace
 }  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE
