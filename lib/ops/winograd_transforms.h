@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/vector_lanes.h"
+#include "ops/winograd_kernels.h"
 
 // The transforms of Winograd's convolution F(4x4, 3x3), for *_kernels.cc only: each instruction set gets its own.
 //
@@ -14,8 +14,6 @@
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
-
-constexpr int kWinogradInputs = 6, kWinogradOutputs = 4, kWinogradWeights = 3;
 
 /// The points. Of all pairs of eighths these round least in f32, over random images and weights: less than half of what
 /// 1 and 2 do.
@@ -85,7 +83,7 @@ inline void winograd_weight_gradients(const V (&u)[kWinogradInputs], V (&dw)[kWi
 /// A transform of both directions of a square of numbers: of its columns, then of the rows of that. read(i, j) gives a
 /// number of the square, write(i, j, number) takes one of the result.
 template <class V, int From, int To, class Read, class Write>
-inline void winograd_square(void (*transform)(const V (&)[From], V (&)[To]), const Read& read, const Write& write) {
+inline void winograd_both_ways(void (*transform)(const V (&)[From], V (&)[To]), const Read& read, const Write& write) {
   V turned[From][To];
 #pragma GCC unroll 6
   for (int j = 0; j < From; ++j) {
