@@ -17,6 +17,9 @@ using namespace testing;
 
 struct Sizes {
   int64_t samples, in, out;
+
+  std::string name() const { return fmt::format("{}x{}_to_{}", samples, in, out); }
+  friend std::ostream& operator<<(std::ostream& stream, const Sizes& sizes) { return stream << sizes.name(); }
 };
 
 class LinearSizes : public ::testing::TestWithParam<Sizes> {
@@ -109,9 +112,7 @@ TEST_P(LinearSizes, BackwardWeightsAndBiasWriteOrAdd) {
 INSTANTIATE_TEST_SUITE_P(Sizes, LinearSizes,
                          ::testing::Values(Sizes{5, 257, 3}, Sizes{800, 300, 37}, Sizes{520, 33, 800}, Sizes{1, 800, 1},
                                            Sizes{263, 7, 130}, Sizes{40, 790, 290}, Sizes{2, 1, 1000}),
-                         [](const auto& test) {
-                           return fmt::format("{}x{}_to_{}", test.param.samples, test.param.in, test.param.out);
-                         });
+                         [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace dptrain
