@@ -27,7 +27,11 @@ void reorder_into(const Tensor& from, const Tensor& to) {
       device.kind() == DeviceKind::cpu || (layout_block(from.layout()) == 1 && layout_block(to.layout()) == 1),
       "reorder of {} to {}: blocks of channels are for CPU workers", from.text(), to.text());
   return on_device(
-      "reorder", device, [&] { return cpu::reorder_into(from, to); }, [&] { return cuda::reorder_into(from, to); });
+      "reorder", device,
+      [&] {
+        if (!is_logged_gpu(device)) cpu::reorder_into(from, to);
+      },
+      [&] { return cuda::reorder_into(from, to); });
 }
 
 }  // namespace dptrain::ops
