@@ -81,6 +81,10 @@ train::StopSignal& watch_stop_signals() {
   return stop_signal;
 }
 
+void ignore_stop_signals() {
+  for (const int signal : kStopSignals) ::signal(signal, SIG_IGN);
+}
+
 const char* signal_name(int signal) {
   switch (signal) {
     case SIGINT: return "SIGINT";

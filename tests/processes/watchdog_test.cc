@@ -35,6 +35,16 @@ TEST_P(KilledProcessTest, EndsTheOtherWithinASecondAndTheTrainingGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(Processes, KilledProcessTest, ::testing::Values(0, 1));
 
+/// mpirun sends SIGTERM to all others of a process that has ended, which may just be on their way out.
+TEST_F(WatchdogTest, ASignalAfterTheLastSentenceChangesNothing) {
+  Launch launch(job(/*grace_s=*/5));
+  wait_until_trained(launch.launcher());
+  ::kill(launch.pid(1), SIGKILL);
+  launch.launcher().wait_until([&] { return launch.err(0).find(" has died; ") != std::string::npos; });
+  ::kill(launch.pid(0), SIGTERM);
+  expect_lost(launch.wait().processes[0], 0, {" has died; "});
+}
+
 TEST_F(WatchdogTest, AStoppedProcessEndsTheOther) {
   Launch launch(job(/*grace_s=*/1));
   wait_until_trained(launch.launcher());
