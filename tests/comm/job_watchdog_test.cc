@@ -207,6 +207,19 @@ TEST(JobWatchdogTest, AProcessThatIsHeardOfAgainIsToldOfOnce) {
   EXPECT_FALSE(job.has_failed(1));
 }
 
+TEST(JobWatchdogTest, WhoIsHeardOfAfterTheFailureIsNotToldOf) {
+  WatchdogOptions options = kShort;
+  options.leave_s = 10;
+  WatchdogJob job(2, options);
+  job.watch();
+  WatchdogJob::sleep(0.1);
+  job.cut(1, true);
+  EXPECT_EQ(job.failure(0).process, 1);
+  job.cut(1, false);
+  WatchdogJob::sleep(0.5);
+  EXPECT_EQ(job.warnings(0), std::vector<std::string>());
+}
+
 TEST(JobWatchdogTest, AStarIsWatchedByProcess0ForAll) {
   WatchdogOptions options = kShort;
   options.largest_mesh = 2;
