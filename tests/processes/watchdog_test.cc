@@ -7,6 +7,7 @@
 
 #include "processes/watched_training.h"
 #include "support/hosts.h"
+#include "support/sanitizer.h"
 
 namespace dptrain::testing {
 namespace {
@@ -170,6 +171,21 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
       expect_lost(launched.processes[0], 0, {who + " made no progress for 3.", " s, in the evaluation after step 5;"});
   EXPECT_EQ(fault["root"]["rank"], 1);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
+}
+
+/// Where other programs write, a sync may take longer than a process has to end.
+TEST_F(WatchdogTest, ABusyDiskKeepsNobodyFromLeavingItsRecord) {
+  if (kShadowedMemory) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  LaunchOptions options = job(/*grace_s=*/5);
+  const std::string busy = folder_.path() / "busy";
+  for (Command& command : options.processes)
+    command.insert(command.begin(), {"/usr/bin/env", "LD_PRELOAD=" DPTRAIN_SLOW_SYNC, "DPTRAIN_TEST_BUSY=" + busy});
+  Launch launch(options);
+  wait_until_trained(launch.launcher());
+  folder_.write("busy", "");
+  ::kill(launch.pid(1), SIGKILL);
+  launch.wait_for_ends({0}, kDeath_s);
+  expect_lost(launch.wait().processes[0], 0, {" has died; "});
 }
 
 /// A process that trains alone.
