@@ -6,8 +6,8 @@
 #   -n N                 processes that train; by default one a host
 #   -s N                 beside them so many servers of a kvstore of type dist_*, and its scheduler, in turn on the hosts: adds
 #                        --set strategy.servers=N to the command. By default 0, a server in each process that trains
-#   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host; by default this one.
-#                        mpirun reaches them by ssh, which must ask for no password
+#   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host, 'a' or 'a slots=4',
+#                        and comments behind a #; by default this one. mpirun reaches them by ssh, which must ask for no password
 #   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, and work there
 #   --max-restarts N     start again with --resume, from the run's newest checkpoint, where a process was lost (75), so many times
 #                        at most; 0 by default
@@ -88,7 +88,7 @@ names=()
 counts=()
 if [[ -n $hosts ]]; then
   if [[ -f $hosts ]]; then
-    mapfile -t lines < <(sed 's/#.*//; s/[[:space:]]\+slots=/:/; s/[[:space:]]//g; /^$/d' "$hosts")
+    mapfile -t lines < <(sed 's/#.*//; s/[[:space:]]\+slots[[:space:]]*=[[:space:]]*/:/; s/[[:space:]]//g; /^$/d' "$hosts")
   else
     IFS=, read -r -a lines <<< "$hosts"
   fi

@@ -117,7 +117,7 @@ report() {
 }
 # note_failure NUMBER CODE: the last line on stderr is the root cause.
 note_failure() {
-  report "$1" "FAILED with $2: $(tail -n 1 "$scratch/err" | sed 's/^dptrain: //')"
+  report "$1" "FAILED with $2: $(tail -n 1 "$scratch/err" | sed -E 's/^(\[[a-z]+ [0-9]+\] )?dptrain: //')"
   ((worst >= $2)) || worst=$2
 }
 

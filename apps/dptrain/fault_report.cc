@@ -73,7 +73,8 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
     std::vector<train::FaultRecord::Operation> begun;
     for (const BegunOperation& operation : operations)
       begun.push_back({.name = operation.name, .ago_s = seconds_since(operation.begun_at)});
-    write_file_atomically(
+    // A busy disk may take longer to sync than this process has.
+    write_file_unsynced(
         file(), train::fault_json({.run = context_.run,
                                    .rank = context_.first_ranks[static_cast<size_t>(process_)],
                                    .exit = failure.code,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/line_mark.h"
 #include "config/config_document.h"
 #include "device/cpu_device.h"
 #include "job_session.h"
@@ -60,6 +61,7 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     roles_ = parallel::store_roles(processes(), servers.value_or(0));
     shape_.emplace(experiment.devices_of_processes);
   }
+  if (is_worker()) mark_lines_as_of_rank(ranks_of(process()).begin);
   if (servers)
     store_links_ = std::make_shared<parallel::StoreLinks>(
         parallel::make_store_links(*exchange_, roles_, experiment.wait_timeout_s()));

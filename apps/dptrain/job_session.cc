@@ -16,6 +16,7 @@
 #include "parallel/store_scheduler.h"
 #include "parallel/store_server.h"
 #include "resume_command.h"
+#include "stop_signals.h"
 
 namespace dptrain::app {
 namespace {
@@ -192,6 +193,8 @@ void JobSession::leave_with(const JobFailure& failure, const std::vector<std::st
     const ExitTimer timer(kWrite_s, failure.code, line);
     report_->write(failure, exchange_->operations());
   }
+  // The launcher's SIGTERM comes now, too, and its line would be the last one.
+  ignore_stop_signals();
   for (const std::string& one : before) write_message(fmt::format("dptrain: {}\n", one));
   write_message(fmt::format("dptrain: {}\n", line));
   // Once the first process has ended mpirun may sleep, and show no more of what the others have said.

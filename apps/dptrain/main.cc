@@ -10,6 +10,7 @@
 
 #include "as_error.h"
 #include "base/error.h"
+#include "base/line_mark.h"
 #include "base/nearest_name.h"
 #include "comm/job.h"
 #include "commands.h"
@@ -146,6 +147,7 @@ int main(int count, char** values) {
   hold_standard_streams();
   restart_with_openmp_environment(values);
   give_large_blocks_back();
+  dptrain::mark_lines_as_of_process(dptrain::launched_process());
   try {
     return run(count, values);
   } catch (const std::exception& exception) {

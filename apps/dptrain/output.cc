@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/line_mark.h"
 
 namespace dptrain::app {
 
@@ -22,7 +23,8 @@ void write_output(const std::string& text) {
 }
 
 void write_message(const std::string& text) noexcept {
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  const std::string marked = line_mark().empty() ? text : marked_lines(text);
+  std::fwrite(marked.data(), 1, marked.size(), stderr);
   std::fflush(stderr);
 }
 

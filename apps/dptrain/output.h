@@ -11,7 +11,8 @@ void hold_standard_streams();
 /// Writes `text` to stdout and flushes it. Throws 74 where it can't be written.
 void write_output(const std::string& text);
 
-/// Writes `text` to stderr; a stderr that can't be written is no reason to stop.
+/// Writes `text` to stderr, each line marked as this process's (base/line_mark.h); a stderr that can't be written is no
+/// reason to stop.
 void write_message(const std::string& text) noexcept;
 
 /// Columns of the terminal behind stdout or stderr; 80 where there is none.

@@ -17,6 +17,7 @@
 #include "device/cuda_probe.h"
 #include "device/device_list.h"
 #include "output.h"
+#include "parallel/shard_runs.h"
 #include "plan/calibration.h"
 #include "plan/plan_report.h"
 #include "train/experiment.h"
@@ -99,13 +100,30 @@ bool is_pipeline(const train::Experiment& experiment) {
   return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
 }
 
-/// The first ranks stand for all; of pipelines these are whole ones, on as many hosts as that takes.
-void plan_whole_pipelines(PlannedExperiment& planned) {
+/// Of the parts of a batch, the first that has the most samples of all; even ones differ by a sample at most.
+int largest_part(const train::Experiment& experiment, int parts) {
+  if (experiment.shards > 0) {
+    const std::vector<parallel::ShardRun> runs = parallel::shard_runs(experiment.shards, parts);
+    return static_cast<int>(std::ranges::max_element(runs, {}, &parallel::ShardRun::size) - runs.begin());
+  }
+  if (!experiment.split.weights) return 0;
+  const std::vector<int64_t>& weights = experiment.split.weights->weights();
+  return static_cast<int>(std::ranges::max_element(weights) - weights.begin());
+}
+
+/// The first ranks stand for all: of pipelines whole ones, and where some ranks have more of a batch than others the
+/// first of those that have the most is among them, on as many hosts as that takes.
+void plan_further_hosts(PlannedExperiment& planned) {
   train::Experiment& experiment = planned.experiment;
-  if (!is_pipeline(experiment)) return;
-  const int here = planned.devices_of_hosts.front(), stages = planned.world_size() / experiment.strategy.parts;
-  const int ranks = (std::max(here, stages) + stages - 1) / stages * stages;
-  for (int rank = here; rank < std::min(ranks, planned.world_size()); ++rank) {
+  const int here = planned.devices_of_hosts.front(), world = planned.world_size();
+  if (here == world) return;
+  const int stages = is_pipeline(experiment) ? world / experiment.strategy.parts : 1;
+  const int largest = (largest_part(experiment, world / stages) + 1) * stages;
+  if (experiment.strategy.store_servers && largest > here)
+    refuse("shards, split", "a plan of a store's workers is of the first one, expected none to have more of a batch",
+           fmt::format("more on rank {}", largest - 1), "leave both out, or plan strategy: ddp");
+  const int ranks = (std::max(here, largest) + stages - 1) / stages * stages;
+  for (int rank = here; rank < std::min(ranks, world); ++rank) {
     experiment.devices.push_back(experiment.devices[static_cast<size_t>(rank % here)]);
     experiment.threads.push_back(experiment.threads.front());
   }
@@ -158,7 +176,7 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
   planned.devices = counted ? *flags.devices : device_names(planned.experiment.devices);
   if (planned.devices_of_hosts.size() > 1)
     planned.devices += fmt::format(", {} hosts of {}", planned.devices_of_hosts.size(), links.hosts->devices);
-  plan_whole_pipelines(planned);
+  plan_further_hosts(planned);
   return planned;
 }
 
@@ -177,7 +195,7 @@ PlannedExperiment read_run(const std::string& run, const plan::MeasuredStep& mea
   planned.devices_of_hosts = measured.devices_of_hosts;
   planned.experiment = read_for(flags.load(), flags, job_of({.of_hosts = measured.devices_of_hosts}));
   planned.devices = device_names(planned.experiment.devices);
-  plan_whole_pipelines(planned);
+  plan_further_hosts(planned);
   return planned;
 }
 

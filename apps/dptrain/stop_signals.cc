@@ -4,10 +4,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
+
+#include "base/line_mark.h"
 
 namespace dptrain::app {
 namespace {
@@ -17,6 +21,7 @@ train::StopSignal stop_signal = 0;
 static_assert(train::StopSignal::is_always_lock_free);
 
 std::atomic<int64_t> first_at_ms = 0;
+constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 /// A launcher's copy of one Ctrl-C comes sooner than a second one.
 constexpr int64_t kCopyComesWithin_ms = 300;
 
@@ -26,15 +31,18 @@ int64_t now_ms() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-/// What a signal handler may do: one system call.
-void say(std::string_view text) {
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+/// What a signal handler may do: one system call. The line begins after what a terminal shows of Ctrl-C.
+void say(std::initializer_list<std::string_view> parts) {
+  std::array<char, 256> line = {'\n'};
+  size_t length = 1;
+  const auto add = [&](std::string_view text) { length += text.copy(line.data() + length, line.size() - length); };
+  add(line_mark());
+  for (const std::string_view part : parts) add(part);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), length);
 }
 
 [[noreturn]] void leave(int signal) {
-  say("\ndptrain: left at once by a second ");
-  say(signal_name(signal));
-  say("; nothing was saved on the way out\n");
+  say({"dptrain: left at once by a second ", signal_name(signal), "; nothing was saved on the way out\n"});
   ::_exit(128 + signal);
 }
 
@@ -50,7 +58,7 @@ extern "C" void note_signal(int received) {
   if (first_at_ms.compare_exchange_strong(never, now_ms())) {
     int none = 0;
     stop_signal.compare_exchange_strong(none, signal);
-    say("\ndptrain: stopping after the step in hand; a second Ctrl-C or SIGTERM leaves at once and saves nothing\n");
+    say({"dptrain: stopping after the step in hand; a second Ctrl-C or SIGTERM leaves at once and saves nothing\n"});
   } else if (signal != SIGHUP && now_ms() - first_at_ms > kCopyComesWithin_ms) {
     // A terminal that closes isn't impatience.
     leave(signal);
@@ -65,16 +73,16 @@ train::StopSignal& watch_stop_signals() {
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGHUP, &action, nullptr);
-  ::sigaction(SIGUSR1, &action, nullptr);
-  ::sigaction(SIGUSR2, &action, nullptr);
+  for (const int signal : kStopSignals) ::sigaction(signal, &action, nullptr);
   // A reader of our output that went away is an error of the write, not the end of a training.
   ::signal(SIGPIPE, SIG_IGN);
   // So is a file that grew over a limit.
   ::signal(SIGXFSZ, SIG_IGN);
   return stop_signal;
+}
+
+void ignore_stop_signals() {
+  for (const int signal : kStopSignals) ::signal(signal, SIG_IGN);
 }
 
 const char* signal_name(int signal) {

@@ -10,6 +10,9 @@ namespace dptrain::app {
 /// note.
 train::StopSignal& watch_stop_signals();
 
+/// From now on they change nothing, and nothing is said of them: this process is about to end.
+void ignore_stop_signals();
+
 /// "SIGINT"
 const char* signal_name(int signal);
 

@@ -65,6 +65,29 @@ class OpenFile {
   int descriptor_ = -1;
 };
 
+/// As write_file_atomically does; waits for the disk where it `syncs`.
+void replace_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts, bool syncs) {
+  std::filesystem::path aside = path;
+  aside += fmt::format(".tmp-{}", ::getpid());
+  try {
+    OpenFile file(aside, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file.is_open()) io_failed("create", aside, errno);
+    for (const auto part : parts) file.write(part);
+    if (syncs) file.sync();
+    file.close();
+    if (::rename(aside.c_str(), path.c_str()) != 0) io_failed("rename", aside, errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  if (syncs) sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text, bool syncs) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  replace_file(path, std::span(&part, 1), syncs);
+}
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
@@ -89,25 +112,15 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
-  std::filesystem::path aside = path;
-  aside += fmt::format(".tmp-{}", ::getpid());
-  try {
-    OpenFile file(aside, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!file.is_open()) io_failed("create", aside, errno);
-    for (const auto part : parts) file.write(part);
-    file.sync();
-    file.close();
-    if (::rename(aside.c_str(), path.c_str()) != 0) io_failed("rename", aside, errno);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
-  sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+  replace_file(path, parts, /*syncs=*/true);
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  write_file_atomically(path, std::span(&part, 1));
+  replace_file(path, text, /*syncs=*/true);
+}
+
+void write_file_unsynced(const std::filesystem::path& path, std::string_view text) {
+  replace_file(path, text, /*syncs=*/false);
 }
 
 void append_line(const std::filesystem::path& path, std::string_view line) {

@@ -15,6 +15,9 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes = si
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+/// The same without waiting for the disk: what is there outlives this process, and not the end of its machine.
+void write_file_unsynced(const std::filesystem::path& path, std::string_view text);
+
 /// Appends `line` and a newline in one write and syncs it: a killed process leaves whole lines. Throws 74; of a line
 /// that could only be written in part, on a full disk, nothing is left.
 void append_line(const std::filesystem::path& path, std::string_view line);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/line_mark.h"
 
 namespace dptrain {
 namespace {
@@ -26,13 +27,13 @@ void write_to_stderr(std::string_view text) {
 }  // namespace
 
 ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence) {
-  thread_ = std::thread(
-      [this, deadline = deadline_in(timeout_s), code, line = fmt::format("dptrain: {}\n", std::move(sentence))] {
-        std::unique_lock lock(mutex_);
-        if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
-        write_to_stderr(line);
-        ::_exit(static_cast<int>(code));
-      });
+  thread_ = std::thread([this, deadline = deadline_in(timeout_s), code,
+                         line = marked_lines(fmt::format("dptrain: {}\n", std::move(sentence)))] {
+    std::unique_lock lock(mutex_);
+    if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
+    write_to_stderr(line);
+    ::_exit(static_cast<int>(code));
+  });
 }
 
 ExitTimer::~ExitTimer() {

@@ -52,6 +52,9 @@ double join_timeout_s();
 /// How many processes the launcher says that it has started together; 1 where it doesn't say.
 int launched_processes();
 
+/// The number among them that the launcher has given to this one; 0 where it doesn't say.
+int launched_process();
+
 /// The process that launched this one on this host: mpirun, or what mpirun started there. That is the nearest ancestor
 /// that isn't itself one of the job's, as a script that starts dptrain would be. Its pid.
 int64_t launcher_pid();

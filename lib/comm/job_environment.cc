@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -61,6 +62,13 @@ int launched_processes() {
   for (const char* name : kVariables)
     if (const char* value = std::getenv(name); value != nullptr && std::atoi(value) > 1) return std::atoi(value);
   return 1;
+}
+
+int launched_process() {
+  constexpr std::array kVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  for (const char* name : kVariables)
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return std::max(0, std::atoi(value));
+  return 0;
 }
 
 }  // namespace dptrain

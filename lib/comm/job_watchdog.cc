@@ -125,7 +125,7 @@ void JobWatchdog::hear(Peer& peer) {
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    silent_s = seconds_between(peer.heard_at, now);
+    silent_s = seconds_between(heard_at(peer), now);
     peer.heard_at = now;
     peer.last = beat;
     peer.goodbye_heard = beat.is_last != 0;
@@ -139,9 +139,10 @@ void JobWatchdog::hear(Peer& peer) {
     progress_.step = beat.step;
     progress_.phase = beat.phase;
   }
-  // One line of a process: process 0 tells of the others, the next one of process 0.
+  // One line of a process: process 0 tells of the others, the next one of process 0. None once the job has failed: a
+  // launcher that ends it wakes who was stopped, and the last line is the root cause's.
   const bool is_teller = process_ == 0 || (peer.process == 0 && process_ == 1);
-  if (silent_s > options_.warning_s && is_teller)
+  if (silent_s > options_.warning_s && is_teller && !exchange_.has_failed())
     hooks_.warn(fmt::format("{} was silent for {:.1f} s", hooks_.name(peer.process), silent_s));
 }
 

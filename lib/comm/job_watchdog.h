@@ -93,6 +93,9 @@ class JobWatchdog {
   JobFailure stuck(const std::string& who, double still_s) const;
   JobFailure failure_of(const Peer& peer, const std::string& what) const;
   // On both:
+  /// When there was the last sign of life of another process: a heartbeat, or any message, as heartbeats wait behind
+  /// large ones.
+  Clock::time_point heard_at(const Peer& peer) const;
   int stop_signal() const { return stop_ != nullptr ? stop_->load() : 0; }
   Clock::duration forgive(Clock::time_point looked_at);
   void join();

@@ -18,12 +18,16 @@ constexpr double kHeld_s = 2;
 
 }  // namespace
 
+Clock::time_point JobWatchdog::heard_at(const Peer& peer) const {
+  return std::max(peer.heard_at, exchange_.heard_at(peer.process));
+}
+
 JobFailure JobWatchdog::failure_of(const Peer& peer, const std::string& what) const {
   const Beat& last = peer.last;
   JobFailure failure{.sentence = fmt::format("{} {}", hooks_.name(peer.process), what),
                      .process = peer.process,
                      .operation = last.operation.data(),
-                     .detected_s = seconds_since(peer.heard_at)};
+                     .detected_s = seconds_since(heard_at(peer))};
   if (last.number == 0) return failure;
   failure.step = last.step;
   failure.sentence += "; it was last heard of " + describe_progress(last.phase, last.step);
@@ -55,17 +59,17 @@ std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
   const Peer* longest = nullptr;
   for (const auto& peer : peers_) {
     if (!peer->is_linked || peer->goodbye_heard || (is_held_by_other_host && peer->handle)) continue;
-    double left_s = options_.silence_s - seconds_between(peer->heard_at, now);
-    // One more heartbeat of each is waited for where there is a doubt: a launcher also sends a signal where a process
-    // is lost.
+    double left_s = options_.silence_s - seconds_between(heard_at(*peer), now);
+    // One more heartbeat of each is waited for where there is a doubt, which no message stands for that may have been
+    // on its way: a launcher also sends a signal where a process is lost.
     if (doubtful_since_ && peer->heard_at < *doubtful_since_)
       left_s = std::min(left_s, options_.answer_s - seconds_between(*doubtful_since_, now));
     // Who has been silent for nearly as long has nothing to say to what is found here.
     if (left_s < 3 * options_.beat_s) gone.insert(peer->process);
-    if (left_s <= 0 && (longest == nullptr || peer->heard_at < longest->heard_at)) longest = peer.get();
+    if (left_s <= 0 && (longest == nullptr || heard_at(*peer) < heard_at(*longest))) longest = peer.get();
   }
   if (longest == nullptr) return std::nullopt;
-  return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(longest->heard_at, now)));
+  return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(heard_at(*longest), now)));
 }
 
 JobFailure JobWatchdog::stuck(const std::string& who, double still_s) const {

@@ -26,7 +26,11 @@ constexpr double kSpin_s = 20e-6;
 }  // namespace
 
 ProcessExchange::ProcessExchange(std::shared_ptr<ProcessWire> wire, double idle_pause_s)
-    : wire_(std::move(wire)), process_(wire_->process()), processes_(wire_->processes()), idle_pause_s_(idle_pause_s) {
+    : wire_(std::move(wire)),
+      process_(wire_->process()),
+      processes_(wire_->processes()),
+      idle_pause_s_(idle_pause_s),
+      heard_at_(static_cast<size_t>(processes_)) {
   expect_news();
   thread_ = std::thread([this] { run(); });
 }
@@ -141,7 +145,9 @@ bool ProcessExchange::take_new() {
     taken.swap(new_);
   }
   for (Transfer& transfer : taken)
-    under_way_.push_back(std::make_unique<TransferUnderWay>(*wire_, std::move(transfer)));
+    under_way_.push_back(std::make_unique<TransferUnderWay>(*wire_, std::move(transfer), [this](int process) {
+      heard_at_[static_cast<size_t>(process)] = Clock::now().time_since_epoch().count();
+    }));
   return !taken.empty();
 }
 

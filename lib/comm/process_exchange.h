@@ -68,6 +68,10 @@ class ProcessExchange {
   bool has_failed() const { return has_failed_; }
   /// The failure, as far as it is known; must have failed. Doesn't block.
   JobFailure known_failure();
+  /// When a message of another process was last seen to have come whole; long ago where none has.
+  Clock::time_point heard_at(int process) const {
+    return Clock::time_point(Clock::duration(heard_at_[static_cast<size_t>(process)].load()));
+  }
   /// The operation that began last here; "" before the first.
   std::string latest_operation();
   /// The last thousand that began here, oldest first.
@@ -115,6 +119,7 @@ class ProcessExchange {
   int groups_ = 0;
   std::function<JobFailure(JobFailure)> completed_;
   std::atomic<bool> has_failed_ = false;  ///< a failure is known
+  std::vector<std::atomic<Clock::rep>> heard_at_;
 
   // Of the thread alone:
   std::vector<std::unique_ptr<TransferUnderWay>> under_way_;

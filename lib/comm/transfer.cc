@@ -5,8 +5,8 @@
 
 namespace dptrain {
 
-TransferUnderWay::TransferUnderWay(ProcessWire& wire, Transfer transfer)
-    : transfer_(std::move(transfer)), deadline_(deadline_in(transfer_.timeout_s)) {
+TransferUnderWay::TransferUnderWay(ProcessWire& wire, Transfer transfer, std::function<void(int)> heard)
+    : transfer_(std::move(transfer)), heard_(std::move(heard)), deadline_(deadline_in(transfer_.timeout_s)) {
   const std::vector<int>& senders = transfer_.header_from;
   headers_.assign(senders.size(), std::string(transfer_.header.size(), '\0'));
   for (size_t i = 0; i < senders.size(); ++i)
@@ -29,11 +29,14 @@ bool TransferUnderWay::is_done() {
   for (; headers_seen_ < received_headers_.size(); ++headers_seen_) {
     if (!received_headers_[headers_seen_]->is_done()) return false;
     const int from = transfer_.header_from[headers_seen_];
+    heard_(from);
     if (const auto failure = transfer_.check(from, headers_[headers_seen_]))
       throw Error(failure->code, failure->sentence);
   }
-  for (; receives_seen_ < received_.size(); ++receives_seen_)
+  for (; receives_seen_ < received_.size(); ++receives_seen_) {
     if (!received_[receives_seen_].second->is_done()) return false;
+    heard_(received_[receives_seen_].first->process);
+  }
   for (; sends_seen_ < sent_.size(); ++sends_seen_)
     if (!sent_[sends_seen_]->is_done()) return false;
   return true;

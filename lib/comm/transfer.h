@@ -39,7 +39,8 @@ struct Transfer {
 /// A transfer whose messages have been started. Used by one thread, that of the wire.
 class TransferUnderWay {
  public:
-  TransferUnderWay(ProcessWire& wire, Transfer transfer);
+  /// `heard`: called with the process that a message has come from, by `is_done`.
+  TransferUnderWay(ProcessWire& wire, Transfer transfer, std::function<void(int)> heard);
 
   /// Whether everything is done. What was received is looked at only once the headers are seen to agree. Throws what
   /// ends the job.
@@ -50,6 +51,7 @@ class TransferUnderWay {
 
  private:
   Transfer transfer_;
+  std::function<void(int)> heard_;
   Clock::time_point deadline_;
   std::vector<std::string> headers_;
   std::vector<std::unique_ptr<WireMessage>> received_headers_;

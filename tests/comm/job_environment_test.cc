@@ -12,6 +12,7 @@ namespace dptrain {
 namespace {
 
 constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
+constexpr std::array kNumbers = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 constexpr std::array kSizes = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 class JobEnvironmentTest : public ::testing::Test {
@@ -22,6 +23,7 @@ class JobEnvironmentTest : public ::testing::Test {
   static void forget() {
     for (const char* name : kVariables) ::unsetenv(name);
     for (const char* name : kSizes) ::unsetenv(name);
+    for (const char* name : kNumbers) ::unsetenv(name);
   }
 };
 
@@ -42,6 +44,17 @@ TEST_F(JobEnvironmentTest, LaunchersSayHowManyTheyStarted) {
     for (const auto& [said, processes] : {std::pair{"8", 8}, {"1", 1}, {"", 1}, {"many", 1}}) {
       ::setenv(name, said, 1);
       EXPECT_EQ(launched_processes(), processes) << name << "=" << said;
+    }
+    ::unsetenv(name);
+  }
+}
+
+TEST_F(JobEnvironmentTest, LaunchersSayWhichOneAProcessIs) {
+  EXPECT_EQ(launched_process(), 0);
+  for (const char* name : kNumbers) {
+    for (const auto& [said, number] : {std::pair{"3", 3}, {"0", 0}, {"", 0}, {"many", 0}, {"-1", 0}}) {
+      ::setenv(name, said, 1);
+      EXPECT_EQ(launched_process(), number) << name << "=" << said;
     }
     ::unsetenv(name);
   }

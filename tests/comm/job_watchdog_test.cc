@@ -88,6 +88,21 @@ class WatchdogJob {
     progress.step = step;
   }
   void limit(int process, double timeout_s) { members_[static_cast<size_t>(process)]->progress.timeout_s = timeout_s; }
+  /// A message of the job itself, beside the watch, until it has come.
+  void send_message(int from, int to) {
+    std::atomic<int> done = 0;
+    std::byte sent{1}, received{0};
+    const auto transfer = [&](int other, std::byte* data, bool sends) {
+      return Transfer{.tag = 1000,
+                      .messages = {{.sends = sends, .process = other, .data = data, .bytes = 1}},
+                      .on_done = [&done] { ++done; },
+                      .overdue = {}};
+    };
+    members_[static_cast<size_t>(from)]->exchange->start(transfer(to, &sent, true));
+    members_[static_cast<size_t>(to)]->exchange->start(transfer(from, &received, false));
+    while (done < 2) sleep(0.001);
+    EXPECT_EQ(received, sent);
+  }
   ProcessActivity& activity(int process) { return members_[static_cast<size_t>(process)]->exchange->activity(); }
   void doubt(int process) { ++members_[static_cast<size_t>(process)]->doubts; }
   std::atomic<int>& stop_signal(int process) { return members_[static_cast<size_t>(process)]->stop; }
@@ -207,6 +222,35 @@ TEST(JobWatchdogTest, AProcessThatIsHeardOfAgainIsToldOfOnce) {
   EXPECT_FALSE(job.has_failed(1));
 }
 
+/// Heartbeats wait behind large messages.
+TEST(JobWatchdogTest, WhoseMessagesComeIsNotSilent) {
+  WatchdogJob job(2, kShort);
+  job.watch();
+  job.cut(1, true);
+  for (const auto end = deadline_in(2 * kShort.silence_s); Clock::now() < end && !job.has_failed(0);) {
+    job.send_message(1, 0);
+    WatchdogJob::sleep(0.1);
+  }
+  EXPECT_FALSE(job.has_failed(0));
+  const JobFailure failure = job.failure(0);
+  EXPECT_TRUE(failure.sentence.starts_with("process 1 was silent for 1.")) << failure.sentence;
+  EXPECT_GE(failure.detected_s, kShort.silence_s);
+  EXPECT_LT(failure.detected_s, 2 * kShort.silence_s);
+}
+
+TEST(JobWatchdogTest, WhoIsHeardOfAfterTheFailureIsNotToldOf) {
+  WatchdogOptions options = kShort;
+  options.leave_s = 10;
+  WatchdogJob job(2, options);
+  job.watch();
+  WatchdogJob::sleep(0.1);
+  job.cut(1, true);
+  EXPECT_EQ(job.failure(0).process, 1);
+  job.cut(1, false);
+  WatchdogJob::sleep(0.5);
+  EXPECT_EQ(job.warnings(0), std::vector<std::string>());
+}
+
 TEST(JobWatchdogTest, AStarIsWatchedByProcess0ForAll) {
   WatchdogOptions options = kShort;
   options.largest_mesh = 2;
@@ -267,6 +311,8 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
   WatchdogJob::sleep(1.5);
   EXPECT_FALSE(job.has_failed(0)) << "all have answered";
   job.cut(2, true);
+  // What was on its way answers no doubt.
+  WatchdogJob::sleep(0.2);
   job.doubt(1);
   const JobFailure failure = job.failure(1);
   EXPECT_EQ(failure.process, 2);
@@ -283,6 +329,8 @@ TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
     job.watch();
     WatchdogJob::sleep(0.1);
     job.cut(2, true);
+    // What was on its way answers no doubt.
+    WatchdogJob::sleep(0.2);
     job.doubt(1);
     const bool is_right = job.failure(1).process == 2;
     ::_exit(is_right ? 0 : 1);

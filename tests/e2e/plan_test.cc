@@ -79,6 +79,27 @@ TEST_F(PlanTest, OfManyHostsTheFirstStandsForAll) {
   EXPECT_GT(slow["time"]["comm_s"], fast["time"]["comm_s"]);
 }
 
+/// Of 45 shards the last of nine ranks has 13, and the others 4.
+TEST_F(PlanTest, OfManyHostsOneWithTheMostOfABatchIsPlanned) {
+  folder_.write("links.yaml", "hosts: {devices: 3, latency_us: 5, gbps: 100}\n");
+  const auto of = [this](const Arguments& more) {
+    Arguments arguments = {"--devices", "9xh200", "--links", "links.yaml", "--set", "batch_size=45"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  EXPECT_EQ(planned(of({}))["ranks"].size(), 3u) << "all are alike";
+  const json shards = planned(of({"--set", "shards=45"}))["ranks"];
+  ASSERT_EQ(shards.size(), 9u);
+  EXPECT_EQ(shards[0]["samples"], 4);
+  EXPECT_EQ(shards[8]["samples"], 13);
+  const json split = planned(of({"--set", "split=[1, 1, 1, 1, 3, 1, 1, 1, 1]"}))["ranks"];
+  ASSERT_EQ(split.size(), 5u);
+  EXPECT_EQ(split[4]["samples"], 12);
+  EXPECT_GT(split[4]["peak_bytes"], split[0]["peak_bytes"]);
+  expect_refused(plan(of({"--set", "shards=45", "--set", "strategy={name: kvstore, type: dist_sync}"})), 78,
+                 {"shards, split", "rank 8"});
+}
+
 TEST_F(PlanTest, ShowsHowAPipelineWaits) {
   const Arguments cut = {"--devices", "2xh200", "--set",
                          "strategy={name: model_parallel, stages: [1, 2], micro_batches: 4}"};

@@ -154,5 +154,40 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
   EXPECT_TRUE(said[2].starts_with("+ mpirun ")) << said[2];
 }
 
+TEST_F(LaunchScriptTest, ReadsAFileOfHostsWithSlotsAndComments) {
+  DPTRAIN_NEEDS_MPI();
+  const Hosts hosts(3);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  write_program("echo \"$rank $(hostname)\"");
+  folder_.write("hosts", "# of the test\n\n10.77.0.1 slots=2  # two of them\n   \n\t10.77.0.3\tslots = 1\r\n10.77.0.2");
+  const auto launched = [&](const Command& more) {
+    Command options = {"-H", "hosts", "--agent", hosts.agent()};
+    options.insert(options.end(), more.begin(), more.end());
+    options.insert(options.end(), {"--", "./program"});
+    Finished finished = Process(launch_script(options, hosts.on(1))).wait();
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    return finished;
+  };
+  const Finished plain = launched({});
+  EXPECT_EQ(sorted_lines(plain.out), (std::vector<std::string>{"0 host1", "1 host1", "2 host3", "3 host2"}));
+  EXPECT_NE(plain.err.find(" -H 10.77.0.1:2\\,10.77.0.3:1\\,10.77.0.2:1 "), std::string::npos) << plain.err;
+  // Those without slots take what the others leave.
+  EXPECT_EQ(sorted_lines(launched({"-n", "5"}).out),
+            (std::vector<std::string>{"0 host1", "1 host1", "2 host3", "3 host2", "4 host2"}));
+}
+
+TEST_F(LaunchScriptTest, RefusesAFileOfHostsThatItCannotRead) {
+  const auto refused = [this](const std::string& text) {
+    folder_.write("hosts", text);
+    const Finished finished = run({"-H", "hosts", "--", "./program"});
+    EXPECT_EQ(finished.exit, 64) << finished.err;
+    return finished.last_error();
+  };
+  EXPECT_EQ(refused("# none\n\n"), "launch: -H hosts names no host");
+  EXPECT_EQ(refused("a slots=none\n"), "launch: -H: expected a host, or host:processes, got 'a:none'");
+  EXPECT_EQ(refused("a slots=0\n"), "launch: -H: expected a host, or host:processes, got 'a:0'");
+  EXPECT_EQ(refused("ok slots=2\na; rm -r b\n"), "launch: -H: expected a host, or host:processes, got 'a;rm-rb'");
+}
+
 }  // namespace
 }  // namespace dptrain::testing

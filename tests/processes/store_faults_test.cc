@@ -42,6 +42,33 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
     EXPECT_EQ(JsonSchema(schema).violations(fault), std::vector<std::string>()) << fault;
     return fault;
   }
+  /// All but the one that it happens to.
+  static std::vector<size_t> survivors() {
+    std::vector<size_t> others;
+    for (size_t i = 0; i < 3 + GetParam().servers; ++i)
+      if (i != GetParam().process) others.push_back(i);
+    return others;
+  }
+  /// They have ended in the same words, and have left the same. Returns what the first of them has.
+  json expect_same_end(const Launched& launched) const {
+    json first;
+    for (const size_t survivor : survivors()) {
+      const Finished& process = launched.processes[survivor];
+      EXPECT_EQ(process.exit, 75) << process.err;
+      EXPECT_EQ(process.last_error(), launched.processes[survivors()[0]].last_error());
+      const json fault = fault_of(survivor);
+      if (!fault.is_object()) continue;
+      EXPECT_EQ(fault["rank"], survivor < 2 ? json(survivor) : json()) << survivor;
+      if (first.is_null()) first = fault;
+      for (const char* key : {"root", "last_checkpoint", "steps_lost", "resume"})
+        EXPECT_EQ(fault[key], first[key]) << key;
+    }
+    return first;
+  }
+  /// "process 3 (host h, pid 77, server 0)"
+  static std::string place(size_t process, pid_t pid) {
+    return fmt::format("process {} (host {}, pid {}, {})", process, host_name(), pid, role(process));
+  }
 };
 
 class KilledInStoreTest : public StoreFaultTest {};
@@ -52,28 +79,12 @@ TEST_P(KilledInStoreTest, EndsAllOthersInTheSameWordsAndTheTrainingGoesOn) {
   Launch launch(options);
   wait_until_trained(launch.launcher());
   const pid_t pid = launch.pid(killed);
-  std::vector<size_t> survivors;
-  for (size_t i = 0; i < options.processes.size(); ++i)
-    if (i != killed) survivors.push_back(i);
   ::kill(pid, SIGKILL);
-  launch.wait_for_ends(survivors, kDeath_s);
-  const Launched launched = launch.wait();
-  const std::string who =
-      fmt::format("process {} (host {}, pid {}, {}) has died", killed, host_name(), pid, role(killed));
-  json first;
-  for (const size_t survivor : survivors) {
-    const Finished& process = launched.processes[survivor];
-    EXPECT_EQ(process.exit, 75) << process.err;
-    EXPECT_EQ(process.last_error(), launched.processes[survivors[0]].last_error());
-    const json fault = fault_of(survivor);
-    if (!fault.is_object()) continue;
-    EXPECT_EQ(fault["rank"], survivor < 2 ? json(survivor) : json()) << survivor;
-    if (first.is_null()) first = fault;
-    for (const char* key : {"root", "last_checkpoint", "steps_lost", "resume"})
-      EXPECT_EQ(fault[key], first[key]) << key;
-  }
+  launch.wait_for_ends(survivors(), kDeath_s);
+  const json first = expect_same_end(launch.wait());
   ASSERT_TRUE(first.is_object());
-  EXPECT_TRUE(first["root"]["cause"].get<std::string>().starts_with(who)) << first;
+  EXPECT_TRUE(first["root"]["cause"].get<std::string>().starts_with(place(killed, pid) + " has died")) << first;
+  EXPECT_LT(first["detected_s"], kDeathSeen_s);
   EXPECT_EQ(first["root"]["rank"], killed < 2 ? json(killed) : json());
   EXPECT_EQ(first["root"]["pid"], pid);
   EXPECT_GE(first["root"]["step"], 1) << "as of its last heartbeat";
@@ -98,6 +109,33 @@ INSTANTIATE_TEST_SUITE_P(Roles, KilledInStoreTest,
                          ::testing::Values(StoreFault{"dist_sync", 1, 0}, StoreFault{"dist_sync", 1, 1},
                                            StoreFault{"dist_sync", 1, 2}, StoreFault{"dist_sync", 2, 3},
                                            StoreFault{"dist_async", 1, 0}, StoreFault{"dist_async", 2, 4}),
+                         [](const ::testing::TestParamInfo<StoreFault>& fault) {
+                           return fmt::format("{}_{}_servers_process_{}", fault.param.type, fault.param.servers,
+                                              fault.param.process);
+                         });
+
+/// Nothing tells of a process that is stopped but its silence.
+class SilentInStoreTest : public StoreFaultTest {};
+
+TEST_P(SilentInStoreTest, EndsAllOthersInTheSameWordsAndIsGoneWithTheJob) {
+  const size_t stopped = GetParam().process;
+  Launch launch(stored_job());
+  wait_until_trained(launch.launcher());
+  const pid_t pid = launch.pid(stopped);
+  ::kill(pid, SIGSTOP);
+  launch.wait_for_ends(survivors(), kSilence_s);
+  const Launched launched = launch.wait();
+  EXPECT_FALSE(is_running(pid)) << "mpirun ends it with the job";
+  const json first = expect_same_end(launched);
+  ASSERT_TRUE(first.is_object());
+  EXPECT_TRUE(first["root"]["cause"].get<std::string>().starts_with(place(stopped, pid) + " was silent for ")) << first;
+  EXPECT_EQ(first["root"]["pid"], pid);
+  EXPECT_LT(first["detected_s"], kSilenceSeen_s);
+}
+
+INSTANTIATE_TEST_SUITE_P(Roles, SilentInStoreTest,
+                         ::testing::Values(StoreFault{"dist_sync", 1, 2}, StoreFault{"dist_sync", 2, 3},
+                                           StoreFault{"dist_async", 1, 2}, StoreFault{"dist_async", 2, 4}),
                          [](const ::testing::TestParamInfo<StoreFault>& fault) {
                            return fmt::format("{}_{}_servers_process_{}", fault.param.type, fault.param.servers,
                                               fault.param.process);

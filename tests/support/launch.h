@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct LaunchOptions {
 
 struct Launched {
   Finished launcher;
-  /// Their stdout and stderr apart from each other's; exit -1 where the launcher killed one before it ended by itself.
+  /// Their stdout and stderr apart from each other's, without what marks a line as one of theirs ("[rank 1] "): so what
+  /// they say can be compared. exit -1 where the launcher killed one before it ended by itself.
   std::vector<Finished> processes;
 };
 
@@ -71,7 +73,7 @@ class Launch {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_TRUE(ended()) << "processes went on for " << timeout_s << " s";
   }
-  /// What a process has written so far.
+  /// What a process has written so far, as it stands there.
   std::string out(size_t process) const { return file(process, ".out"); }
   std::string err(size_t process) const { return file(process, ".err"); }
 
@@ -80,12 +82,17 @@ class Launch {
     Launched launched{.launcher = mpirun_.wait(), .processes = {}};
     for (size_t i = 0; i < count_; ++i) {
       const std::string exit = file(i, ".exit");
-      launched.processes.push_back({.exit = exit.empty() ? -1 : std::stoi(exit), .out = out(i), .err = err(i)});
+      launched.processes.push_back(
+          {.exit = exit.empty() ? -1 : std::stoi(exit), .out = out(i), .err = unmarked(err(i))});
     }
     return launched;
   }
 
  private:
+  static std::string unmarked(const std::string& text) {
+    static const std::regex mark("(^|\n)\\[(rank|process) [1-9][0-9]*\\] ");
+    return std::regex_replace(text, mark, "$1");
+  }
   static Command command(const LaunchOptions& options, const std::filesystem::path& files) {
     Command all = options.on;
     const auto add = [&all](const Command& more) { all.insert(all.end(), more.begin(), more.end()); };

@@ -1,0 +1,119 @@
+// Processes that were not started alike train nothing: all end with 76 and one sentence, which names what differs and
+// both values.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <map>
+#include <regex>
+
+#include "processes/job_training.h"
+#include "support/idx_files.h"
+
+namespace dptrain::testing {
+namespace {
+
+class AgreementTest : public JobTrainingTest {
+ protected:
+  static std::string host() {
+    std::array<char, 256> name{};
+    EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+    return name.data();
+  }
+  /// "<what>: <one> on process 0 on host, <other> on process N on host; "
+  static std::string difference(const std::string& what, const std::string& one, const std::string& other,
+                                size_t process) {
+    return fmt::format("dptrain: {}: {} on process 0 on {}, {} on process {} on {}; ", what, one, host(), other,
+                       process, host());
+  }
+  Launched launched(const std::vector<Command>& processes) const {
+    return Launch({.processes = processes, .folder = folder_.path(), .grace_s = 3}).wait();
+  }
+  void expect_difference(const std::vector<Command>& processes, const std::string& sentence) const {
+    const Launched job = launched(processes);
+    for (const std::string& said : last_sentences(job, 76)) EXPECT_TRUE(said.starts_with(sentence)) << said;
+    EXPECT_FALSE(std::filesystem::exists(run("job") / "metrics.jsonl"));
+    EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json")) << "no training has begun";
+  }
+  /// As on a host of its own: the same path leads to other files in each folder.
+  Command on(const std::string& host) const {
+    Command command = {"/usr/bin/env", "-C", (folder_.path() / host).string()};
+    const Command training_there = training(
+        "job", "lenet_ddp_2cpu", 1, {"--set", "epochs=1", "--set", "dataset={name: mnist, dir: /proc/self/cwd}"});
+    command.insert(command.end(), training_there.begin(), training_there.end());
+    return command;
+  }
+  void write_data(const std::string& host) const {
+    std::filesystem::create_directory(folder_.path() / host);
+    for (const auto& [name, bytes] : {std::pair<std::string, std::string>{"train-images-idx3-ubyte", images_},
+                                      {"train-labels-idx1-ubyte", idx_labels(kSamples)},
+                                      {"t10k-images-idx3-ubyte", test_images_},
+                                      {"t10k-labels-idx1-ubyte", idx_labels(kSamples)}})
+      folder_.write(host + "/" + name, bytes);
+  }
+
+  static constexpr uint32_t kSamples = 64;
+  std::string images_ = idx_images(kSamples, 28, 28), test_images_ = images_;
+};
+
+TEST_F(AgreementTest, OnTheNumberOfSamples) {
+  write_data("a");
+  images_ = idx_images(kSamples + 1, 28, 28);
+  write_data("b");
+  folder_.write("b/train-labels-idx1-ubyte", idx_labels(kSamples + 1));
+  expect_difference({on("a"), on("b")}, difference("training samples", "64", "65", 1));
+}
+
+/// One pixel of the training images, and one of the test images.
+TEST_F(AgreementTest, OnEveryPixelOfTheData) {
+  write_data("a");
+  write_data("same");
+  images_.back() ^= 1;
+  write_data("train");
+  images_ = test_images_;
+  test_images_.back() ^= 1;
+  write_data("test");
+  ASSERT_EQ(launched({on("a"), on("same")}).processes[0].exit, 0) << "other files of the same bytes";
+  std::filesystem::remove_all(run("job"));
+  const std::map<std::string, std::string> told = {{"train", "digest of the training samples: "},
+                                                   {"test", "digest of the test samples: "}};
+  for (const auto& [folder, what] : told) {
+    const Launched job = launched({on("a"), on("a"), on(folder)});
+    const std::string digest = "([0-9a-f]{64})", host = this->host();
+    const std::regex sentence(
+        fmt::format("dptrain: {}{} on process 0 on {}, {} on process 2 on {}; .*", what, digest, host, digest, host));
+    for (const std::string& said : last_sentences(job, 76)) {
+      std::smatch digests;
+      ASSERT_TRUE(std::regex_match(said, digests, sentence)) << said;
+      EXPECT_NE(digests[1], digests[2]);
+    }
+    EXPECT_FALSE(std::filesystem::exists(run("job") / "metrics.jsonl"));
+  }
+}
+
+TEST_F(AgreementTest, OnTheBuild) {
+  const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  Command other = own;
+  other[0] = DPTRAIN_OTHER_BUILD;
+  const auto built = [this](const std::string& binary) {
+    const std::string text = alone({binary, "--version"}).out;
+    return text.substr(8, text.find('\n') - 8);
+  };
+  EXPECT_NE(built(own[0]), built(other[0]));
+  expect_difference({own, own, other}, difference("dptrain", built(own[0]), built(other[0]), 2));
+}
+
+/// Which processes train, and which serve.
+TEST_F(AgreementTest, OnTheServersOfAStore) {
+  const auto with_servers = [this](int servers) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(),
+                    {"--set", fmt::format("strategy={{name: kvstore, type: dist_sync, servers: {}}}", servers)});
+    return training("job", "lenet_ddp_2cpu", 1, settings);
+  };
+  const Command one = with_servers(1), two = with_servers(2);
+  expect_difference({one, one, one, one, two}, difference("strategy.servers", "1", "2", 4));
+}
+
+}  // namespace
+}  // namespace dptrain::testing
