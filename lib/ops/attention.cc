@@ -42,9 +42,11 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
       [&] {
         AttentionForward forward = cpu::attention_forward(in, options);
         const Shape& shape = in.query.shape();
-        if (is_logged_gpu(device))
+        if (is_logged_gpu(device)) {
           forward.kept =
               Tensor::empty(device, {shape[0], options.heads, shape[1], shape[1]}, {.dtype = in.query.dtype()});
+          forward.dropout_bits = {};
+        }
         return forward;
       },
       [&] { return cuda::attention_forward(in, options); });

@@ -25,10 +25,12 @@ struct AttentionOptions {
 };
 
 /// The output, and what backward reads beside the inputs: on a CPU worker the logarithm of each row's sum of
-/// exponentials, f32 [N, H, S]; on a GPU the probabilities before dropout, [N, H, S, S] in the inputs' type.
+/// exponentials, f32 [N, H, S], and which probabilities dropout has kept, a bit each in rows of whole 16, u8; on a GPU
+/// the probabilities before dropout, [N, H, S, S] in the inputs' type.
 struct AttentionForward {
   Tensor y;
   Tensor kept;
+  Tensor dropout_bits = {};  ///< undefined without dropout, and on a GPU
 };
 
 AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options);

@@ -13,8 +13,6 @@ namespace {
 /// Queries whose scores are kept at a time: 400 KB for 512 keys, backward twice that.
 constexpr int64_t kBlock = 192;
 
-int64_t whole_vectors(int64_t count) { return (count + 15) / 16 * 16; }
-
 /// Floats that a factor takes, packed.
 int64_t packed_floats(int64_t count, int64_t depth, int pieces) { return kTiles.packed(count, depth, pieces) / 2; }
 
@@ -52,36 +50,13 @@ class Products {
   int pieces_;
 };
 
-/// Numbers that dropout multiplies a query's probabilities by.
-class Keep {
- public:
-  Keep(const AttentionHead& head, int64_t keys, Scratch& scratch)
-      : head_(head),
-        keys_(keys),
-        words_(reinterpret_cast<uint32_t*>(scratch.take(row_words(keys)))),
-        keep_(scratch.take(row_words(keys))) {}
-
-  /// Null without dropout.
-  const float* draw(int64_t query) {
-    if (head_.dropout.threshold == 0) return nullptr;
-    draw_keep(head_, query, keys_, words_, keep_);
-    return keep_;
-  }
-
- private:
-  const AttentionHead& head_;
-  int64_t keys_;
-  uint32_t* words_;
-  float* keep_;
-};
-
 int64_t scratch_floats(int64_t positions, int64_t width, int pieces) {
   const int64_t queries = smaller(kBlock, positions), keys = whole_vectors(positions);
   const auto packed = [=](int64_t count, int64_t depth) { return packed_floats(count, depth, pieces); };
   const int64_t of_keys = 2 * packed(positions, width) + packed(width, positions);
   const int64_t of_queries = 2 * packed(queries, width) + 2 * packed(width, queries);
   const int64_t of_scores = packed(queries, positions) + packed(positions, queries) + 2 * queries * keys;
-  return of_keys + of_queries + of_scores + 2 * row_words(keys);
+  return of_keys + of_queries + of_scores + 2 * row_words(positions);
 }
 
 TileSource rows_of(const float* matrix, int64_t rows, int64_t depth, int64_t stride) {
@@ -97,7 +72,7 @@ void forward(const AttentionHead& head, float* y) {
   const int64_t queries = smaller(kBlock, head.positions), keys = whole_vectors(length);
   Scratch scratch(head.scratch);
   Products products(scratch, head.pieces);
-  Keep keep(head, keys, scratch);
+  Keep keep(head, scratch);
   const Bfloat16* keys_across = products.right(rows_of(head.key, length, width, stride));
   const Bfloat16* values = products.right(columns_of(head.value, width, length, stride));
   Bfloat16 *query_room = products.take(queries, width), *score_room = products.take(queries, length);
@@ -107,10 +82,7 @@ void forward(const AttentionHead& head, float* y) {
     products.multiply(rows_of(head.query + begin * stride, rows, width, stride), keys_across, length, query_room,
                       scores, keys);
     for (int64_t row = 0; row < rows; ++row) {
-      float* of_row = scores + row * keys;
-      // What fills the last vector up has no part in the sum.
-      for (int64_t key = length; key < keys; ++key) of_row[key] = -__builtin_inff();
-      head.log_sums[begin + row] = softmax(of_row, keys, head.scale, keep.draw(begin + row));
+      head.log_sums[begin + row] = softmax(scores + row * keys, length, head.scale, keep.draw(begin + row));
     }
     products.multiply(rows_of(scores, rows, length, keys), values, width, score_room, y + begin * stride, stride);
   }
@@ -124,7 +96,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
   const int64_t queries = smaller(kBlock, head.positions), keys = whole_vectors(length);
   Scratch scratch(head.scratch);
   Products products(scratch, head.pieces);
-  Keep keep(head, keys, scratch);
+  Keep keep(head, scratch);
   const Bfloat16* keys_across = products.right(rows_of(head.key, length, width, stride));
   const Bfloat16* values_across = products.right(rows_of(head.value, length, width, stride));
   const Bfloat16* keys_along = products.right(columns_of(head.key, width, length, stride));
@@ -140,7 +112,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
     for (int64_t row = 0; row < rows; ++row) {
       const float product = sum_over(
           width, [&](auto read, int64_t i) { return read(y + row * stride + i) * read(incoming + row * stride + i); });
-      softmax_backward(scores + row * keys, gradients + row * keys, keep.draw(begin + row), keys, head.scale,
+      softmax_backward(scores + row * keys, gradients + row * keys, keep.drawn(begin + row), length, head.scale,
                        head.log_sums[begin + row], product);
     }
     products.multiply(rows_of(gradients, rows, length, keys), keys_along, width, score_room, to.query + at, stride);

@@ -15,8 +15,8 @@ namespace {
 /// which the body reads and writes `matrices` besides the inputs. A head is computed by one thread, so that its bits
 /// don't depend on how many there are.
 template <class Body>
-void for_each_head(const AttentionInputs& in, const AttentionOptions& options, const Tensor& log_sums, int64_t matrices,
-                   const Body& body) {
+void for_each_head(const AttentionInputs& in, const AttentionOptions& options, const AttentionForward& forward,
+                   int64_t matrices, const Body& body) {
   Device& device = in.query.device();
   const Shape& shape = in.query.shape();
   const int64_t positions = shape[1], columns = shape[2], width = columns / options.heads;
@@ -47,12 +47,14 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
                          .query = pieces.read(in.query, rows),
                          .key = pieces.read(in.key, rows),
                          .value = pieces.read(in.value, rows),
-                         .log_sums = log_sums.data<float>() + task * positions,
+                         .log_sums = forward.kept.data<float>() + task * positions,
                          .scratch = scratch.data<float>() + part * scratch_floats};
       if (options.dropout > 0)
         work.dropout = {.counter = dropout_counter(options.key, n),
                         .threshold = dropout_threshold(options.dropout),
-                        .scale = 1.f / (1.f - options.dropout)};
+                        .scale = 1.f / (1.f - options.dropout),
+                        .kept = reinterpret_cast<uint16_t*>(forward.dropout_bits.data<uint8_t>()) +
+                                task * positions * kept_words(positions)};
       body(work, rows, pieces);
     }
   });
@@ -62,10 +64,14 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
 
 AttentionForward attention_forward(const AttentionInputs& in, const AttentionOptions& options) {
   const Shape& shape = in.query.shape();
-  const AttentionForward forward{.y = Tensor::empty(in.query.device(), shape, {.dtype = in.query.dtype()}),
-                                 .kept = Tensor::empty(in.query.device(), {shape[0], options.heads, shape[1]})};
+  Device& device = in.query.device();
+  AttentionForward forward{.y = Tensor::empty(device, shape, {.dtype = in.query.dtype()}),
+                           .kept = Tensor::empty(device, {shape[0], options.heads, shape[1]})};
+  if (options.dropout > 0)
+    forward.dropout_bits =
+        Tensor::empty(device, {shape[0], options.heads, shape[1], 2 * kept_words(shape[1])}, {.dtype = DType::u8});
   if (forward.y.elements() == 0) return forward;
-  for_each_head(in, options, forward.kept, 1, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
+  for_each_head(in, options, forward, 1, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
     attention_kernels().forward(head, pieces.write(forward.y, rows));
   });
   return forward;
@@ -76,7 +82,7 @@ AttentionGradients attention_backward(const AttentionInputs& in, const Attention
   const auto empty = [&] { return Tensor::empty(in.query.device(), in.query.shape(), {.dtype = in.query.dtype()}); };
   const AttentionGradients gradients{.query = empty(), .key = empty(), .value = empty()};
   if (incoming.elements() == 0) return gradients;
-  for_each_head(in, options, forward.kept, 5, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
+  for_each_head(in, options, forward, 5, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
     attention_kernels().backward(head, {.y = pieces.read(forward.y, rows),
                                         .incoming = pieces.read(incoming, rows),
                                         .query = pieces.write(gradients.query, rows),

@@ -10,7 +10,7 @@ namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 /// Queries whose scores are kept at a time, whole tiles of products: 192 KB for 512 keys.
-constexpr int64_t kBlock = 96;
+constexpr int64_t kBlock = 24;
 
 int64_t scratch_floats(int64_t positions, int64_t width, int) {
   const int64_t keys = whole_panels(positions), columns = whole_panels(width);
@@ -32,10 +32,9 @@ void forward(const AttentionHead& head, float* y) {
   Scratch scratch(head.scratch);
   float *keys_across = scratch.take(keys * width), *values = scratch.take(length * columns);
   float *scores = scratch.take(kBlock * keys), *out = scratch.take(kBlock * columns);
-  float *words = scratch.take(row_words(head.positions)), *keep = scratch.take(row_words(head.positions));
+  Keep keep(head, scratch);
   pack_columns(head.key, head.stride, length, width, keys_across);
   pack_rows(head.value, head.stride, length, width, values);
-  const bool dropping = head.dropout.threshold != 0;
   for (int64_t begin = 0; begin < head.positions; begin += kBlock) {
     const int64_t rows = smaller(kBlock, head.positions - begin);
     multiply({.rows = rows,
@@ -47,10 +46,8 @@ void forward(const AttentionHead& head, float* y) {
               .b = keys_across,
               .c = scores,
               .c_row = keys});
-    for (int64_t row = 0; row < rows; ++row) {
-      if (dropping) draw_keep(head, begin + row, length, reinterpret_cast<uint32_t*>(words), keep);
-      head.log_sums[begin + row] = softmax(scores + row * keys, length, head.scale, dropping ? keep : nullptr);
-    }
+    for (int64_t row = 0; row < rows; ++row)
+      head.log_sums[begin + row] = softmax(scores + row * keys, length, head.scale, keep.draw(begin + row));
     multiply({.rows = rows,
               .columns = columns,
               .depth = length,
@@ -77,11 +74,10 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
   float *queries = scratch.take(kBlock * columns), *incoming = scratch.take(kBlock * columns);
   float* out = scratch.take(kBlock * columns);
   float *key_sums = scratch.take(length * columns), *value_sums = scratch.take(length * columns);
-  float *words = scratch.take(row_words(head.positions)), *keep = scratch.take(row_words(head.positions));
+  Keep keep(head, scratch);
   pack_columns(head.key, stride, length, width, keys_across);
   pack_columns(head.value, stride, length, width, values_across);
   pack_rows(head.key, stride, length, width, keys_along);
-  const bool dropping = head.dropout.threshold != 0;
   for (int64_t begin = 0; begin < head.positions; begin += kBlock) {
     const int64_t rows = smaller(kBlock, head.positions - begin), at = begin * stride;
     multiply({.rows = rows,
@@ -105,8 +101,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
     for (int64_t row = 0; row < rows; ++row) {
       const float *y = to.y + at + row * stride, *of_y = to.incoming + at + row * stride;
       const float product = sum_over(width, [&](auto read, int64_t i) { return read(y + i) * read(of_y + i); });
-      if (dropping) draw_keep(head, begin + row, length, reinterpret_cast<uint32_t*>(words), keep);
-      softmax_backward(scores + row * keys, gradients + row * keys, dropping ? keep : nullptr, length, head.scale,
+      softmax_backward(scores + row * keys, gradients + row * keys, keep.drawn(begin + row), length, head.scale,
                        head.log_sums[begin + row], product);
     }
     multiply({.rows = rows,

@@ -12,7 +12,13 @@ struct AttentionDropout {
   RandomCounter counter;
   uint32_t threshold = 0;  ///< 0: none
   float scale = 1;         ///< of what is kept
+  /// A bit a probability, 1 where it is kept, by query in kept_words(positions) words: forward draws them, backward
+  /// reads them.
+  uint16_t* kept = nullptr;
 };
+
+/// Words of 16 bits that a query has.
+constexpr int64_t kept_words(int64_t positions) { return (positions + 15) / 16; }
 
 /// One head of one sample. Matrices are `positions` rows of `width` floats, `stride` apart.
 struct AttentionHead {

@@ -17,19 +17,30 @@ void pack_transpose(const float* rows, int64_t stride, int64_t depth, int64_t co
   pack_columns(rows, stride, columns, depth, panel);
 }
 
-/// In each tile the numbers of one depth are neighbors: read straight on, where the rows of the transpose would be
-/// columns pages apart.
-void pack_tiles(const float* x, int64_t stride, int64_t depth, int64_t columns, float* __restrict tiles) {
-  for (int64_t tile = 0; tile < columns; tile += kTileRows) {
-    const int64_t count = smaller(kTileRows, columns - tile);
-    for (int64_t k = 0; k < depth; ++k, tiles += kTileRows) {
-      const float* from = x + k * stride + tile;
-      if (count == kTileRows)
-        for (int64_t r = 0; r < kTileRows; ++r) tiles[r] = from[r];
+/// T tiles next to each other, of which the last one has `count` columns.
+template <int64_t T>
+void pack_neighbors(const float* x, int64_t stride, int64_t depth, int64_t count, float* __restrict tiles) {
+  for (int64_t k = 0; k < depth; ++k) {
+    const float* from = x + k * stride;
+    for (int64_t t = 0; t < T; ++t) {
+      float* to = tiles + (t * depth + k) * kTileRows;
+      if (t < T - 1 || count == kTileRows)
+        __builtin_memcpy(to, from + t * kTileRows, kTileRows * sizeof(float));
       else
-        for (int64_t r = 0; r < count; ++r) tiles[r] = from[r];
+        for (int64_t r = 0; r < count; ++r) to[r] = from[t * kTileRows + r];
     }
   }
+}
+
+/// In each tile the numbers of one depth are neighbors: read straight on, where the rows of the transpose would be
+/// columns pages apart. Four tiles at a time, whose rows are whole cache lines of x.
+void pack_tiles(const float* x, int64_t stride, int64_t depth, int64_t columns, float* __restrict tiles) {
+  constexpr int64_t kTiles = 4;
+  int64_t column = 0;
+  for (; column + kTiles * kTileRows <= columns; column += kTiles * kTileRows)
+    pack_neighbors<kTiles>(x + column, stride, depth, kTileRows, tiles + column * depth);
+  for (; column < columns; column += kTileRows)
+    pack_neighbors<1>(x + column, stride, depth, smaller(kTileRows, columns - column), tiles + column * depth);
 }
 
 /// R rows of a panel. Not inlined: what is around would take registers from the sums.

@@ -9,12 +9,17 @@
 namespace dptrain::ops::cpu {
 namespace {
 
+int64_t up_to_multiple(int64_t count, int64_t of) { return (count + of - 1) / of * of; }
+
 /// Depths that are multiplied at once: a panel of them stays in the first-level cache.
 constexpr int64_t kDepth = 256;
-/// Rows that a panel is multiplied by at once: with kDepth numbers each they stay in the second-level cache.
-constexpr int64_t kRows = 768;
 
-int64_t up_to_multiple(int64_t count, int64_t of) { return (count + of - 1) / of * of; }
+/// Rows that a panel is multiplied by at once: with kDepth numbers each they stay in the second-level cache.
+int64_t rows_at_once(const ProductFactor& left) {
+  // Rows whole pages apart share a quarter of the cache's sets, or less.
+  constexpr int64_t kPage = 4096 / sizeof(float);
+  return !left.across && left.stride % kPage == 0 ? 252 : 768;
+}
 
 /// How threads share out a product: each has a part of the rows and of the columns, and packs what it reads of both
 /// factors itself, into its own caches.
@@ -65,10 +70,11 @@ void multiply_part(const ProductFactor& left, const ProductFactor& right, const 
                    const ProductOptions& options, const Grid::Part& part, float* scratch) {
   const LinearKernels& kernels = linear_kernels();
   const int64_t depth = right.depth, columns_of_y = right.count;
+  const int64_t most_rows = rows_at_once(left);
   float *panel = scratch, *tiles = scratch + kDepth * kernels.panel_columns;
   const auto pack = right.across ? kernels.pack : kernels.pack_transpose;
-  for (int64_t row = part.row; row < part.end_row; row += kRows) {
-    const int64_t rows = std::min(kRows, part.end_row - row);
+  for (int64_t row = part.row; row < part.end_row; row += most_rows) {
+    const int64_t rows = std::min(most_rows, part.end_row - row);
     for (int64_t k = 0; k < depth; k += kDepth) {
       const int64_t deep = std::min(kDepth, depth - k);
       const float* x = left.at(row, k);
@@ -103,9 +109,9 @@ void multiply(const ProductFactor& left, const ProductFactor& right, const Tenso
   const LinearKernels& kernels = linear_kernels();
   Device& device = y.device();
   const Grid grid(device.threads(), left.count, right.count);
-  const int64_t of_tiles =
-      left.across ? kDepth * up_to_multiple(std::min(kRows, grid.most_rows()), kernels.tile_rows) : 0;
-  const int64_t room = kDepth * kernels.panel_columns + of_tiles;
+  const int64_t rows_of_tiles =
+      left.across ? up_to_multiple(std::min(rows_at_once(left), grid.most_rows()), kernels.tile_rows) : 0;
+  const int64_t room = kDepth * (kernels.panel_columns + rows_of_tiles);
   const Tensor scratch = Tensor::empty(device, {grid.parts() * room}, {.purpose = MemoryPurpose::workspace});
   parallel_for(device, grid.parts(), [&](int64_t number) {
     multiply_part(left, right, y, options, grid.part(number), scratch.data<float>() + number * room);

@@ -34,6 +34,16 @@ struct Single {
   float operator()(const float* from) const { return *from; }
 };
 
+/// The lanes' combination, as a tree: each with the one half of them further on, until one is left.
+template <class Combine>
+inline float fold(Row<16> row, const Combine& combine) {
+  const Row<8> eight = combine(__builtin_shufflevector(row, row, 0, 1, 2, 3, 4, 5, 6, 7),
+                               __builtin_shufflevector(row, row, 8, 9, 10, 11, 12, 13, 14, 15));
+  const Row<4> four =
+      combine(__builtin_shufflevector(eight, eight, 0, 1, 2, 3), __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+  return combine(combine(four[0], four[2]), combine(four[1], four[3]));
+}
+
 /// The sum over i < count of term(read, i), which computes with what read(array + i) gives. In 32 partial sums that are
 /// folded as a tree, the same on every instruction set.
 template <class Term>
@@ -50,28 +60,24 @@ inline float sum_over(int64_t count, const Term& term) {
   }
   float rest = 0;
   for (; i < count; ++i) rest += term(Single(), i);
-  float lanes[16];
-  store<16>(lanes, first + second);
-  for (int step = 8; step > 0; step /= 2)
-    for (int lane = 0; lane < step; ++lane) lanes[lane] += lanes[lane + step];
-  return lanes[0] + rest;
+  return fold(first + second, [](auto a, auto b) { return a + b; }) + rest;
 }
 
 /// Of at least one value.
 inline float largest_of(const float* values, int64_t count) {
+  const auto larger = [](auto a, auto b) { return a > b ? a : b; };
   float largest = values[0];
   int64_t i = 0;
   if (count >= 16) {
-    Row<16> rows = load<16>(values);
-    for (i = 16; i + 16 <= count; i += 16) {
-      const Row<16> next = load<16>(values + i);
-      rows = next > rows ? next : rows;
+    Row<16> first = load<16>(values), second = first;
+    for (i = 16; i + 32 <= count; i += 32) {
+      first = larger(load<16>(values + i), first);
+      second = larger(load<16>(values + i + 16), second);
     }
-    float lanes[16];
-    store<16>(lanes, rows);
-    for (const float lane : lanes) largest = lane > largest ? lane : largest;
+    for (; i + 16 <= count; i += 16) first = larger(load<16>(values + i), first);
+    largest = fold(larger(first, second), larger);
   }
-  for (; i < count; ++i) largest = values[i] > largest ? values[i] : largest;
+  for (; i < count; ++i) largest = larger(values[i], largest);
   return largest;
 }
 
