@@ -19,9 +19,9 @@
 #
 # Ctrl-C, SIGTERM and SIGHUP ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
-# Exit codes: 64 usage, 69 a tool is missing or a host could not be copied to. Otherwise what the run itself says, in fault.json,
-# fault-<rank>.json or summary.json of its directory, which is what --out names, or else runs/<name of the configuration>; or else
-# mpirun's. An mpirun that hangs after a fault, as it does where a network is gone, is killed.
+# Exit codes: 64 usage, 69 a tool is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
+# fault.json, fault-<rank>.json or summary.json of its directory, which is what --out names, or else runs/<name of the configuration>;
+# or else mpirun's. An mpirun that hangs after a fault, as it does where a network is gone, is killed.
 set -euo pipefail
 
 fail() {
@@ -327,6 +327,10 @@ for ((restart = 0; ; ++restart)); do
   run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
   ((stops < 2)) || exit "$stopped_by"
   status=$(exit_code "$status")
+  # ssh's own, by which no process of a job ends. What it said stands far above, before mpirun's many words.
+  if ((status == 255)) && [[ -n $hosts ]]; then
+    fail 69 "mpirun could not reach all of the hosts ${names[*]}; see that '${agent:-ssh} HOST true' works for each, without a password"
+  fi
   if ((status != 75 || restart == restarts || stops > 0)); then exit "$status"; fi
   echo "launch: a process was lost; starting again, $((restart + 1)) of $restarts" >&2
   resumed=()

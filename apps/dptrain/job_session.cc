@@ -11,70 +11,21 @@
 
 #include "as_error.h"
 #include "comm/exit_timer.h"
-#include "config/config_document.h"
-#include "device/cpu_device.h"
+#include "joined_texts.h"
 #include "output.h"
 #include "parallel/store_scheduler.h"
 #include "parallel/store_server.h"
-#include "program.h"
 #include "resume_command.h"
-#include "train/config_difference.h"
-#include "train/safetensors.h"
 
 namespace dptrain::app {
 namespace {
 
 /// How long processes wait for each other to end.
 constexpr double kFinish_s = 60;
-/// How long they wait for each other before the training, and between steps. Nobody knows how long data take to be
-/// read, or a checkpoint to be written; who is lost meanwhile, or hangs in a step, the watch finds.
-constexpr double kWatched_s = 7 * 24 * 3600;
 /// How long writing fault.json may take.
 constexpr double kWrite_s = 2;
 /// How long the launcher has to show the last line.
 constexpr double kShown_s = 0.1;
-
-/// Keys whose values may differ from host to host.
-const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
-
-/// What decides how weights lie in memory: the kinds of devices, and the instruction set of CPU workers. "cpu with
-/// avx512".
-std::string computes_on(const std::vector<DeviceId>& devices) {
-  std::string text;
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
-    if (std::ranges::none_of(devices, [kind](const DeviceId& id) { return id.kind == kind; })) continue;
-    if (!text.empty()) text += " and ";
-    text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
-  }
-  return text;
-}
-
-/// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
-std::string narrow_mask(const train::Experiment& experiment, int workers_of_host) {
-  int threads = 0;
-  for (size_t i = 0; i < experiment.devices.size(); ++i)
-    if (experiment.devices[i].kind == DeviceKind::cpu) threads += experiment.threads[i];
-  const int cores = usable_cores(), launchers = usable_cores(::getppid());
-  if (threads == 0 || cores >= launchers || (threads <= cores && cores * workers_of_host >= launchers)) return {};
-  return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
-}
-
-/// As one text, and back.
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += part + '\0';
-  return text;
-}
-
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\0', begin);
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 }  // namespace
 
@@ -122,87 +73,6 @@ train::ConfigJob JobSession::config_job() {
           }};
 }
 
-void JobSession::agree_on(const std::string& config, train::Experiment& experiment) {
-  if (!group_) return;
-  agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
-  const auto differing = train::differing_keys(
-      {parse_config(from_main(config), place_of(0)), parse_config(config, place_of(process()))}, kOfHost);
-  if (!differing.empty())
-    throw Error(ExitCode::ranks_disagree,
-                fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
-                            differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
-  const auto servers = experiment.strategy.store_servers;
-  progress().timeout_s = experiment.timeout_s;
-  {
-    const std::lock_guard lock(names_mutex_);
-    roles_ = parallel::store_roles(processes(), servers.value_or(0));
-    shape_.emplace(experiment.devices_of_processes);
-  }
-  if (servers)
-    store_links_ = std::make_shared<parallel::StoreLinks>(
-        parallel::make_store_links(*exchange_, roles_, experiment.wait_timeout_s()));
-  if (static_cast<int>(roles_.workers.size()) < processes()) {
-    group_.reset();
-    everyone_ = std::make_unique<ProcessGroup>(*exchange_, kWatched_s);
-    if (!is_worker()) {
-      progress().trains = false;
-      exchange_->next_group();
-      return;
-    }
-    group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kWatched_s);
-  }
-  agree_on("devices compute on", computes_on(experiment.devices));
-  train::ConfigJob job = config_job();
-  job.store_servers = servers.value_or(0);
-  warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
-  std::vector<std::string> own;
-  for (const DeviceId& device : experiment.devices) own.push_back(device.name());
-  std::vector<train::RankPlace> places;
-  int p = 0;
-  for (const std::string& devices : group_->gather_everywhere(joined(own))) {
-    for (const std::string& device : parts_of(devices))
-      places.push_back({.device = device,
-                        .host = job_->all()[static_cast<size_t>(p)].host,
-                        .process = roles_.workers[static_cast<size_t>(p)]});
-    ++p;
-  }
-  training_.emplace(train::TrainingJob{.group = *group_,
-                                       .ranks = {.exchange = exchange_.get(),
-                                                 .processes = roles_.workers,
-                                                 .shape = WorldShape(experiment.devices_of_processes)},
-                                       .places = places,
-                                       .store_links = store_links_});
-  experiment.job = &*training_;
-}
-
-void JobSession::agree_on(const std::string& what, const std::string& own) {
-  if (group_) agree_on(what, from_main(own), own);
-}
-
-void JobSession::agree_on(const std::string& what, const std::string& of_main, const std::string& own) {
-  // All say whether they agree, so that none goes on alone.
-  if (group_->largest(own == of_main ? 0 : 1) == 0) return;
-  if (own == of_main) {
-    // Whoever differs says so.
-    group_->largest(0);
-    return;
-  }
-  throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
-                                                    place_of(0), own, place_of(process())));
-}
-
-void JobSession::warn_of_narrow_masks(const std::string& own) {
-  const std::vector<std::string> all = group_->gather(own);
-  const auto is_narrow = [](const std::string& mask) { return !mask.empty(); };
-  const auto first = std::ranges::find_if(all, is_narrow);
-  if (first == all.end()) return;
-  const auto others = std::ranges::count_if(first + 1, all.end(), is_narrow);
-  write_message(fmt::format(
-      "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
-      "--cpu-bind=none\n",
-      place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
-}
-
 void JobSession::one_of_each_host_first(const std::function<void()>& act) {
   if (!group_) return act();
   const auto host_of = [&](int process) { return job_->all()[static_cast<size_t>(process)].host; };
@@ -210,24 +80,6 @@ void JobSession::one_of_each_host_first(const std::function<void()>& act) {
   if (*first == process()) act();
   group_->largest(0);
   if (*first != process()) act();
-}
-
-void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
-  if (!group_) return;
-  std::vector<std::string> hashes;
-  for (const nn::NamedValues& tensor : own)
-    hashes.push_back(fmt::format("{} {}", train::weights_hash({tensor}), tensor.name));
-  const std::vector<std::string> of_main = parts_of(from_main(joined(hashes)));
-  const auto name_of_line = [](const std::string& line) { return line.substr(line.find(' ') + 1); };
-  std::string theirs, ours;
-  for (const std::string& hash : hashes) {
-    const auto same_name = std::ranges::find(of_main, name_of_line(hash), name_of_line);
-    if (same_name == of_main.end() || *same_name == hash) continue;
-    theirs = *same_name;
-    ours = hash;
-    break;
-  }
-  agree_on("weights to begin with", theirs, ours);
 }
 
 void JobSession::serve(const train::Experiment& experiment) {
@@ -247,7 +99,7 @@ void JobSession::serve(const train::Experiment& experiment) {
 }
 
 void JobSession::hear_of_training() {
-  const std::vector<std::string> told = parts_of(everyone_->from_main(""));
+  const std::vector<std::string> told = split_texts(everyone_->from_main(""));
   if (told.empty()) return;
   std::optional<train::FaultRecord::Saved> resumed;
   if (!told[2].empty()) resumed = {.path = told[2], .step = std::stoll(told[3])};
@@ -291,7 +143,7 @@ void JobSession::begin_training(const train::Experiment& experiment, const std::
   std::vector<std::string> told = {experiment.name, directory.string(), resumed ? resumed->path.string() : "",
                                    resumed ? std::to_string(resumed->step) : ""};
   if (is_main()) std::ranges::copy(start_words(processes()), std::back_inserter(told));
-  told = parts_of(everyone_ ? everyone_->from_main(joined(told)) : from_main(joined(told)));
+  told = split_texts(everyone_ ? everyone_->from_main(join_texts(told)) : from_main(join_texts(told)));
   report_->begin({.run = experiment.name,
                   .directory = directory,
                   .first_ranks = first_ranks(),

@@ -77,6 +77,10 @@ class JobSession {
   void leave_after(const std::exception& failure);
 
  private:
+  /// How long processes wait for each other before the training, and between steps. Nobody knows how long data take to
+  /// be read, or a checkpoint to be written; who is lost meanwhile, or hangs in a step, the watch finds.
+  static constexpr double kWatched_s = 7 * 24 * 3600;
+
   /// One line of the main process where cores were left to some of them that are too few: what mpirun does by itself.
   void warn_of_narrow_masks(const std::string& own);
   /// All go on, where every one agrees with the main one; else who doesn't throws 76 and the others wait for that.

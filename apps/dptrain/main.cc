@@ -64,11 +64,19 @@ std::vector<std::string> with_command(int count, char** values) {
   return arguments;
 }
 
+/// "write --config a.yaml", where a file stands in a command's place or among its arguments without a flag; "" else.
+std::string config_advice(const std::string& word) {
+  const bool is_file = word.ends_with(".yaml") || word.ends_with(".yml");
+  return is_file ? "write --config " + word : "";
+}
+
 void require_known_command(const std::string& name) {
   std::vector<std::string> known;
   for (const Command& command : kCommands) known.emplace_back(command.name);
   if (name.starts_with("-") || std::ranges::find(known, name) != known.end()) return;
-  throw Error(ExitCode::usage, fmt::format("'{}' is no command; {}", name, suggestion(name, known)));
+  const std::string advice = config_advice(name);
+  throw Error(ExitCode::usage,
+              fmt::format("'{}' is no command; {}", name, advice.empty() ? suggestion(name, known) : advice));
 }
 
 /// Of several processes each would do the same, and write the same files; they are one job in training alone.
@@ -88,10 +96,16 @@ std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error)
     for (const CLI::Option* option : command->get_options())
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
     const std::string near = nearest_name(unknown[0], known), name = command->get_name();
-    return fmt::format(
-        "'{}' is no argument of dptrain {}; {}", unknown[0], name,
-        near.empty() ? fmt::format("dptrain {} --help shows them", name) : fmt::format("did you mean '{}'?", near));
+    const bool takes_config = std::ranges::find(known, "--config") != known.end();
+    std::string advice = takes_config ? config_advice(unknown[0]) : "";
+    if (advice.empty())
+      advice =
+          near.empty() ? fmt::format("dptrain {} --help shows them", name) : fmt::format("did you mean '{}'?", near);
+    return fmt::format("'{}' is no argument of dptrain {}; {}", unknown[0], name, advice);
   }
+  if (program.get_subcommands().empty())
+    return "expected a command or --config FILE, got none; begin with dptrain --config lenet_ddp_2cpu, or see dptrain "
+           "--help";
   return fmt::format("{}; dptrain --help shows the commands", error.what());
 }
 

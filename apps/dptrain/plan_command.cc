@@ -145,7 +145,12 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
     std::erase_if(config.map, [](const auto& entry) { return entry.first == "links"; });
     config.map.emplace_back("links", *links.links);
   }
-  planned.experiment = read_for(config, flags, job);
+  try {
+    planned.experiment = read_for(config, flags, job);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::device) throw;
+    throw Error(error.code(), fmt::format("{}; --devices 8xh200 plans for GPUs that aren't there", error.what()));
+  }
   if (!counted) {
     planned.devices_of_hosts = {static_cast<int>(planned.experiment.devices.size())};
     planned.figures = figures_of(planned.experiment.devices);

@@ -166,12 +166,15 @@ void TrainingDisplay::on_step(const Progress& progress) {
   if (!is_time_for_line()) return;
   const double share = static_cast<double>(progress.samples_done) / static_cast<double>(progress.samples_of_epoch);
   const double rate = static_cast<double>(progress.samples_done) / std::max(progress.seconds, 1e-9);
-  const std::string line =
-      fitted({fmt::format("epoch {}/{}", progress.epoch, progress.epochs), fmt::format("{:3.0f} %", 100 * share),
-              fmt::format("loss {:.4f}", progress.mean_loss), fmt::format("{} left", clock_text(progress.seconds_left)),
-              fmt::format("{} samples/s", grouped(rate))},
-             lines_ == Lines::live ? terminal_width(STDERR_FILENO) : kPlainWidth);
-  show_progress(line);
+  std::vector<std::string> fields = {fmt::format("epoch {}/{}", progress.epoch, progress.epochs),
+                                     fmt::format("{:3.0f} %", 100 * share)};
+  // Before the first step is done there is nothing to tell of.
+  if (progress.samples_done > 0) {
+    fields.push_back(fmt::format("loss {:.4f}", progress.mean_loss));
+    fields.push_back(fmt::format("{} left", clock_text(progress.seconds_left)));
+    fields.push_back(fmt::format("{} samples/s", grouped(rate)));
+  }
+  show_progress(fitted(fields, lines_ == Lines::live ? terminal_width(STDERR_FILENO) : kPlainWidth));
 }
 
 void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {

@@ -4,68 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
-#include "base/file_progress.h"
+#include "comm/job_watchdog_peer.h"
 
 namespace dptrain {
 namespace {
 
 constexpr int kTag = 0;
 constexpr double kGuardPause_s = 0.05;
-/// How long news of a failure may take that a process sent before it ended.
-constexpr double kNews_s = 0.2;
-/// A thread that asks the wire and doesn't come back for so long is held by MPI.
-constexpr double kHeld_s = 2;
 /// A thread of this process that has not run for so long was kept from it.
 constexpr double kAway_s = 0.5;
 
 }  // namespace
-
-std::string describe_progress(JobPhase phase, int64_t step) {
-  switch (phase) {
-    case JobPhase::loading: return fmt::format("loading the batch of step {}", step + 1);
-    case JobPhase::step: return fmt::format("in step {}", step);
-    case JobPhase::evaluation: return fmt::format("in the evaluation after step {}", step);
-    case JobPhase::checkpoint: return fmt::format("in the checkpoint after step {}", step);
-    default: return "before the first step";
-  }
-}
-
-/// A heartbeat.
-struct JobWatchdog::Beat {
-  int64_t number = 0;
-  int64_t step = 0;
-  int64_t checkpoint = -1;
-  JobPhase phase = JobPhase::start;
-  int32_t is_last = 0;                  ///< the sender has come to its regular end
-  int32_t signal = 0;                   ///< that asks the sender to stop
-  std::array<char, 96> operation = {};  ///< the latest, ends in 0
-};
-
-struct JobWatchdog::Peer {
-  int process = 0;
-  bool is_linked = false;
-  ProcessHandle handle;  ///< where it is on this host
-
-  // Of the wire's thread alone:
-  std::array<std::byte, sizeof(Beat)> in{};
-  std::array<std::byte, sizeof(Beat)> out{};
-  std::unique_ptr<WireMessage> receive;
-  std::unique_ptr<WireMessage> send;
-  int64_t sent = 0;
-  int64_t told_checkpoint = -1;
-  int told_signal = 0;
-  bool last_is_sent = false;
-
-  Clock::time_point heard_at;
-  Beat last;
-  bool goodbye_sent = false;
-  bool goodbye_heard = false;
-  std::optional<Clock::time_point> ended_at;
-};
 
 JobWatchdog::JobWatchdog(std::shared_ptr<ProcessWire> wire, ProcessExchange& exchange, JobProgress& progress,
                          Watched watched, WatchdogHooks hooks, const WatchdogOptions& options)
@@ -280,96 +232,6 @@ Clock::duration JobWatchdog::forgive(Clock::time_point looked_at) {
   for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + more);
   if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + more);
   return away;
-}
-
-JobFailure JobWatchdog::failure_of(const Peer& peer, const std::string& what) const {
-  const Beat& last = peer.last;
-  JobFailure failure{.sentence = fmt::format("{} {}", hooks_.name(peer.process), what),
-                     .process = peer.process,
-                     .operation = last.operation.data(),
-                     .detected_s = seconds_since(peer.heard_at)};
-  if (last.number == 0) return failure;
-  failure.step = last.step;
-  failure.sentence += "; it was last heard of " + describe_progress(last.phase, last.step);
-  return failure;
-}
-
-std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
-  const Peer* first = nullptr;
-  for (const auto& peer : peers_) {
-    if (!peer->ended_at || peer->goodbye_heard) continue;
-    // At the end those that don't say goodbye to this process are left to process 0.
-    if (parting_ && !peer->is_linked) continue;
-    gone.insert(peer->process);
-    if (first == nullptr && seconds_since(*peer->ended_at) > kNews_s) first = peer.get();
-  }
-  if (first != nullptr) return failure_of(*first, "has died");
-  if (launcher_ended_at_)
-    return JobFailure{.sentence = fmt::format("{} has died", launcher_name_),
-
-                      .detected_s = seconds_since(*launcher_ended_at_)};
-  return find_silent(gone);
-}
-
-std::optional<JobFailure> JobWatchdog::find_silent(std::set<int>& gone) {
-  const auto now = Clock::now();
-  // Where a process of another host has died MPI may hold who asks the wire, so that nobody is heard of.
-  const bool is_held_by_other_host = seconds_between(asked_at_, now) > kHeld_s &&
-                                     std::ranges::any_of(peers_, [](const auto& peer) { return !peer->handle; });
-  const Peer* longest = nullptr;
-  for (const auto& peer : peers_) {
-    if (!peer->is_linked || peer->goodbye_heard || (is_held_by_other_host && peer->handle)) continue;
-    double left_s = options_.silence_s - seconds_between(peer->heard_at, now);
-    // One more heartbeat of each is waited for where there is a doubt: a launcher also sends a signal where a process
-    // is lost.
-    if (doubtful_since_ && peer->heard_at < *doubtful_since_)
-      left_s = std::min(left_s, options_.answer_s - seconds_between(*doubtful_since_, now));
-    // Who has been silent for nearly as long has nothing to say to what is found here.
-    if (left_s < 3 * options_.beat_s) gone.insert(peer->process);
-    if (left_s <= 0 && (longest == nullptr || peer->heard_at < longest->heard_at)) longest = peer.get();
-  }
-  if (longest == nullptr) return std::nullopt;
-  return failure_of(*longest, fmt::format("was silent for {:.1f} s", seconds_between(longest->heard_at, now)));
-}
-
-JobFailure JobWatchdog::stuck(const std::string& who, double still_s) const {
-  return {
-      .sentence = fmt::format("{}{} made no progress for {:.1f} s, {}; where that takes longer, set a larger timeout_s",
-                              who.empty() ? "" : who + " of ", hooks_.name(process_), still_s,
-                              describe_progress(progress_.phase, progress_.step)),
-      .detected_s = still_s};
-}
-
-std::optional<JobFailure> JobWatchdog::find_stuck() {
-  const double limit_s = progress_.timeout_s;
-  if (limit_s <= 0) return std::nullopt;
-  if (auto service = find_stuck_service()) return service;
-  const auto now = Clock::now();
-  // Data that are read before the first step, and a checkpoint that is written, may take as long as they take.
-  const auto count = [this] { return exchange_.activity().changes() + file_pieces(); };
-  const int64_t changes = count();
-  if (std::exchange(changes_, changes) != changes) moved_at_ = now;
-  const double still_s = seconds_between(moved_at_, now);
-  if (still_s < limit_s) return std::nullopt;
-  const ProcessActivity::AtWork at_work = exchange_.activity().at_work();
-  // Somebody has moved meanwhile: who is at work now may just have been let go.
-  if (!at_work.any || count() != changes) return std::nullopt;
-  return stuck(fmt::format("{}", fmt::join(at_work.ranks, ", ")), still_s);
-}
-
-std::optional<JobFailure> JobWatchdog::find_stuck_service() {
-  const auto now = Clock::now();
-  const std::vector<ProcessActivity::Service> services = exchange_.activity().services();
-  // They come together, and none goes.
-  services_.resize(services.size(), {.changes = -1, .moved_at = now});
-  for (size_t i = 0; i < services.size(); ++i) {
-    SeenService& seen = services_[i];
-    if (std::exchange(seen.changes, services[i].changes) != services[i].changes || !services[i].is_at_work)
-      seen.moved_at = now;
-    const double still_s = seconds_between(seen.moved_at, now);
-    if (still_s >= progress_.timeout_s) return stuck(services[i].name, still_s);
-  }
-  return std::nullopt;
 }
 
 }  // namespace dptrain

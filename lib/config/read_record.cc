@@ -10,6 +10,17 @@
 #include "config/yaml_scalar.h"
 
 namespace dptrain {
+namespace {
+
+/// What to write instead: `epochs:2` is a key, to YAML.
+std::string advice_of(const std::string& key, const std::vector<std::string>& known) {
+  const size_t colon = key.find(':');
+  if (colon == std::string::npos || std::ranges::find(known, key.substr(0, colon)) == known.end())
+    return suggestion(key, known);
+  return fmt::format("write {}: {}, with a space behind the colon", key.substr(0, colon), key.substr(colon + 1));
+}
+
+}  // namespace
 
 void ReadKey::show(std::string yaml, std::string from) {
   if (resolved) return;
@@ -45,7 +56,7 @@ void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
   if (mapping.node != nullptr) {
     for (const auto& [key, value] : mapping.node->map) {
       if (std::ranges::find(known, key) != known.end()) continue;
-      const std::string advice = known.empty() ? "nothing may stand here" : suggestion(key, known);
+      const std::string advice = known.empty() ? "nothing may stand here" : advice_of(key, known);
       note(mapping, value.origin, {place(value.origin, mapping.dotted(key)), "unknown key, " + advice, {}, {}});
     }
   }

@@ -213,9 +213,9 @@ YAML::Mark mark_of(std::string_view text, size_t position) {
       input.text.substr(std::min(static_cast<size_t>(mark.pos - mark.column), input.text.size()));
   const std::string_view indentation = line.substr(0, line.find_first_not_of(" \t"));
   const bool has_tab = indentation.find('\t') != std::string_view::npos;
-  input.refuse(
-      mark, "expected valid YAML", fmt::format("a mistake in the syntax ({})", message),
-      has_tab ? "indent with spaces instead of tabs" : "check indentation, brackets and quotes here and above");
+  input.refuse(mark, "expected valid YAML", fmt::format("a mistake in the syntax ({})", message),
+               has_tab ? "indent with spaces instead of tabs"
+                       : "check indentation, brackets, quotes and the space behind each colon, here and above");
 }
 
 ConfigNode parse(YamlInput input) {

@@ -2,6 +2,7 @@
 
 #include "device/cpu_device.h"
 #include "ops/conv2d_direct_cpu.h"
+#include "ops/conv2d_samples_cpu.h"
 #include "ops/conv2d_tiles_cpu.h"
 #include "ops/conv2d_winograd_cpu.h"
 
@@ -36,6 +37,8 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (convolves_by_tiles(x.dtype(), options)) return conv2d_forward_by_tiles(x, weight, bias, output, options);
   if (computes_winograd(x.shape(), weight.shape(), options))
     return conv2d_forward_by_winograd(x, weight, bias, output, options);
+  if (convolves_by_samples(x.shape(), weight.shape(), options))
+    return conv2d_forward_by_samples(x, weight, bias, output, options);
   return conv2d_forward_directly(x, weight, bias, output, options);
 }
 
@@ -44,6 +47,8 @@ Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Ten
   if (convolves_by_tiles(x.dtype, options)) return conv2d_backward_data_by_tiles(x, weight, output_gradient, options);
   if (computes_winograd(x.shape, weight.shape(), options))
     return conv2d_backward_data_by_winograd(x, weight, output_gradient, options);
+  if (convolves_by_samples(x.shape, weight.shape(), options))
+    return conv2d_backward_data_by_samples(x, weight, output_gradient, options);
   return conv2d_backward_data_directly(x, weight, output_gradient, options);
 }
 
@@ -53,6 +58,8 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
     conv2d_backward_weights_by_tiles(x, output_gradient, gradients, options);
   else if (computes_winograd(x.shape(), gradients.weight.shape(), options))
     conv2d_backward_weights_by_winograd(x, output_gradient, gradients, options);
+  else if (convolves_by_samples(x.shape(), gradients.weight.shape(), options))
+    conv2d_backward_weights_by_samples(x, output_gradient, gradients, options);
   else
     conv2d_backward_weights_directly(x, output_gradient, gradients, options);
 }

@@ -7,7 +7,7 @@
 #include "ops/conv2d_cpu.h"
 #include "ops/f32_operands.h"
 #include "ops/reorder.h"
-#include "ops/winograd_squares.h"
+#include "ops/winograd_tiles.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -30,23 +30,23 @@ struct Convolution {
   bool relu;
 };
 
-/// How a convolution is shared out: groups of squares, and where those are fewer than threads, ranges of the outputs.
+/// How a convolution is shared out: groups of tiles, and where those are fewer than threads, ranges of the outputs.
 struct Shares {
-  int64_t groups, squares;  ///< the most of a group
+  int64_t groups, tiles;  ///< the most of a group
   int64_t ranges;
 };
 
-Shares shares_of(const Device& device, int64_t squares, int64_t inputs, int64_t panels) {
+Shares shares_of(const Device& device, int64_t tiles, int64_t inputs, int64_t panels) {
   const WinogradKernels& kernels = winograd_kernels();
   const int64_t threads = device.threads();
-  const int64_t fitting = kGroupNumbers / (kWinogradProducts * inputs * kernels.lanes) / kernels.rows * kernels.rows;
-  const int64_t most = std::clamp(fitting, kFewestSquares, kMostWinogradSquares);
-  int64_t groups = parts_of(squares, most), ranges = 1;
-  if (squares >= threads * kernels.rows)
+  const int64_t fitting = kGroupNumbers / (kWinogradProducts * inputs * kernels.lanes) / kernels.run * kernels.run;
+  const int64_t most = std::clamp(fitting, kFewestTiles, kMostWinogradTiles);
+  int64_t groups = parts_of(tiles, most), ranges = 1;
+  if (tiles >= threads * kernels.run)
     groups = parts_of(groups, threads) * threads;
   else
     ranges = std::min(panels, parts_of(threads, groups));
-  return {.groups = groups, .squares = parts_of(squares, groups), .ranges = ranges};
+  return {.groups = groups, .tiles = parts_of(tiles, groups), .ranges = ranges};
 }
 
 /// The weights, transformed for all panels of outputs.
@@ -68,9 +68,9 @@ void convolve(const Convolution& c) {
   const WinogradKernels& kernels = winograd_kernels();
   Device& device = c.y.device();
   const WinogradImages x = images_of(c.x.shape()), y = images_of(c.y.shape());
-  const WinogradTiles squares = squares_of(c.y.shape());
+  const WinogradTiles tiles = tiles_of(c.y.shape());
   const int64_t panels = parts_of(y.blocks, kernels.panel);
-  const Shares shares = shares_of(device, squares.count, x.blocks, panels);
+  const Shares shares = shares_of(device, tiles.count, x.blocks, panels);
   const WinogradWeights weights{.weights = c.weight.data<float>(),
                                 .output_blocks = c.turned ? x.blocks : y.blocks,
                                 .input_blocks = c.turned ? y.blocks : x.blocks,
@@ -81,9 +81,9 @@ void convolve(const Convolution& c) {
   const bool once = shares.groups > device.threads() && weight_numbers(x.blocks, y.blocks) <= kWeightNumbers;
   const Tensor all = once ? transformed(weights, device, x.blocks, y.blocks) : Tensor();
   const int64_t at_once = std::min(kInputsAtOnce, x.blocks);
-  const int64_t v_numbers = square_numbers(x.blocks, shares.squares);
+  const int64_t v_numbers = tile_numbers(x.blocks, shares.tiles);
   const int64_t u_numbers = once ? 0 : weight_numbers(at_once, kernels.panel);
-  const int64_t m_numbers = square_numbers(kernels.panel, shares.squares);
+  const int64_t m_numbers = tile_numbers(kernels.panel, shares.tiles);
   const int64_t items = shares.groups * shares.ranges;
   const Tensor memory = scratch(device, std::min<int64_t>(items, device.threads()), v_numbers + u_numbers + m_numbers);
 
@@ -91,9 +91,9 @@ void convolve(const Convolution& c) {
     float* v = memory.data<float>() + part * memory.shape()[1];
     float *u = v + v_numbers, *m = u + u_numbers;
     for (int64_t item = begin; item < end; ++item) {
-      const WinogradTiles group = some_of(squares, item / shares.ranges, shares.groups);
+      const WinogradTiles group = group_of(tiles, item / shares.ranges, shares.groups);
       const int64_t range = item % shares.ranges;
-      kernels.inputs(x, c.x.data<float>(), c.padding, group, true, v);
+      kernels.inputs(x, group, {.x = c.x.data<float>(), .padding = c.padding, .in_runs = true, .v = v});
       for (int64_t panel = range * panels / shares.ranges; panel < (range + 1) * panels / shares.ranges; ++panel) {
         const int64_t first = panel * kernels.panel, outputs = std::min(kernels.panel, y.blocks - first);
         for (int64_t input = 0; input < x.blocks; input += at_once) {
@@ -106,13 +106,13 @@ void convolve(const Convolution& c) {
             u = all.data<float>() + panel * all.shape()[1] + weight_numbers(input, outputs);
           else
             kernels.weights(some, u);
-          kernels.multiply({.tiles = group.count,
-                            .inputs = some.inputs,
-                            .outputs = outputs,
-                            .v = v + square_numbers(input, group.count),
-                            .u = u,
-                            .m = m,
-                            .accumulate = input > 0});
+          kernels.multiply_by_weights({.tiles = group.count,
+                                       .inputs = some.inputs,
+                                       .outputs = outputs,
+                                       .v = v + tile_numbers(input, group.count),
+                                       .u = u,
+                                       .m = m,
+                                       .accumulate = input > 0});
         }
         kernels.outputs(y, group,
                         {.m = m,
@@ -134,9 +134,9 @@ bool has_winograd() { return cpu_isa() == CpuIsa::avx512; }
 /// The rule, from measurements on AVX-512: Winograd is at least twice as fast as direct convolutions in all three
 /// passes, for 3x3 windows and stride 1 with at least a block of channels on both sides.
 bool computes_winograd(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
-  return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && weight[2] == kWindow &&
-         weight[3] == kWindow && options.stride == 1 && options.padding <= 1 && x[1] >= 16 && weight[0] >= 16 &&
-         conv2d_output_layout(x[1], weight[0]) != Layout::nhwc;
+  return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && weight[2] == kWinogradWeights &&
+         weight[3] == kWinogradWeights && options.stride == 1 && options.padding <= 1 && x[1] >= 16 &&
+         weight[0] >= 16 && conv2d_output_layout(x[1], weight[0]) != Layout::nhwc;
 }
 
 Tensor conv2d_forward_by_winograd(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
@@ -164,7 +164,7 @@ Tensor conv2d_backward_data_by_winograd(const TensorForm& x, const Tensor& weigh
             .weight = as_f32(weight, weight_layout()),
             .y = computed,
             .turned = true,
-            .padding = kWindow - 1 - options.padding,
+            .padding = kWinogradWeights - 1 - options.padding,
             .bias = Tensor(),
             .relu = false});
   round_into(computed, gradient);

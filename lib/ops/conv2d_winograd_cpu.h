@@ -4,9 +4,9 @@
 
 namespace dptrain::ops::cpu {
 
-// Winograd's convolution F(4x4, 3x3) by kernels of our own: squares of 6 x 6 inputs and the weights are transformed, 36
-// products of matrices over the channels make a square of 4 x 4 outputs, with a quarter of the multiplications. Each
-// thread takes some squares through all of that, so that what is transformed stays in its caches; the weights are
+// Winograd's convolution F(4x4, 3x3) by kernels of our own: tiles of 6 x 6 inputs and the weights are transformed, 36
+// products of matrices over the channels make a tile of 4 x 4 outputs, with a quarter of the multiplications. Each
+// thread takes some tiles through all of that, so that what is transformed stays in its caches; the weights are
 // transformed again for every such group, which costs a few hundredths of the products.
 
 /// Whether these kernels run on this machine.

@@ -5,7 +5,7 @@
 #include "ops/conv2d_winograd_cpu.h"
 #include "ops/f32_operands.h"
 #include "ops/reorder.h"
-#include "ops/winograd_squares.h"
+#include "ops/winograd_tiles.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -28,24 +28,22 @@ class WeightGradient {
         accumulate_(accumulate),
         images_(images_of(x.shape())),
         gradients_(images_of(incoming.shape())),
-        squares_(squares_of(incoming.shape())) {
+        tiles_(tiles_of(incoming.shape())) {
     const int64_t threads = weight.device().threads();
     product_ = images_.blocks * kernels_.lanes * kernels_.lanes;
-    parts_ = squares_.count >= 2 * kFewestSquares * threads ? threads : 1;
+    parts_ = tiles_.count >= 2 * kFewestTiles * threads ? threads : 1;
     at_once_ =
         std::max(kernels_.panel, kGradientNumbers / (kWinogradProducts * product_) / kernels_.panel * kernels_.panel);
     if (parts_ == 1)
       at_once_ = std::min(at_once_, parts_of(parts_of(gradients_.blocks, threads), kernels_.panel) * kernels_.panel);
     at_once_ = std::min(at_once_, gradients_.blocks);
-    const int64_t squares = parts_of(squares_.count, parts_);
-    const int64_t most = std::max(
-        kFewestSquares, 2 * kGroupNumbers / (kWinogradProducts * (images_.blocks + at_once_) * kernels_.lanes));
-    groups_ = squares <= std::min(2 * most, kMostWinogradSquares)
-                  ? 1
-                  : parts_of(squares, std::min(most, kMostWinogradSquares));
-    const int64_t group = parts_of(squares, groups_);
-    v_numbers_ = square_numbers(images_.blocks, winograd_row(group));
-    z_numbers_ = square_numbers(at_once_, winograd_row(group));
+    const int64_t tiles = parts_of(tiles_.count, parts_);
+    const int64_t most =
+        std::max(kFewestTiles, 2 * kGroupNumbers / (kWinogradProducts * (images_.blocks + at_once_) * kernels_.lanes));
+    groups_ = tiles <= std::min(2 * most, kMostWinogradTiles) ? 1 : parts_of(tiles, std::min(most, kMostWinogradTiles));
+    const int64_t group = parts_of(tiles, groups_);
+    v_numbers_ = tile_numbers(images_.blocks, winograd_row(group));
+    z_numbers_ = tile_numbers(at_once_, winograd_row(group));
     du_numbers_ = weight_numbers(images_.blocks, at_once_);
     memory_ = scratch(weight.device(), parts_ > 1 ? parts_ : std::min(threads, ranges()),
                       v_numbers_ + z_numbers_ + du_numbers_);
@@ -80,19 +78,22 @@ class WeightGradient {
   int64_t end_of(int64_t range) const { return std::min(gradients_.blocks, (range + 1) * at_once_); }
   float* memory_of(int64_t part) const { return memory_.data<float>() + part * memory_.shape()[1]; }
 
-  /// The transformed gradient of a range of outputs over one part of the squares. `first`: this memory has no inputs
+  /// The transformed gradient of a range of outputs over one part of the tiles. `first`: this memory has no inputs
   /// yet.
   void sum(int64_t range, int64_t part, float* memory, bool first) {
     float *v = memory, *z = v + v_numbers_, *du = z + z_numbers_;
     const int64_t output = range * at_once_, outputs = end_of(range) - output;
     std::fill_n(du, weight_numbers(images_.blocks, outputs), 0.0F);
-    if (squares_.count == 0) return;
+    if (tiles_.count == 0) return;
     for (int64_t group = 0; group < groups_; ++group) {
-      const WinogradTiles some = some_of(squares_, part * groups_ + group, parts_ * groups_);
-      if (first || groups_ > 1) kernels_.inputs(images_, x_.data<float>(), padding_, some, false, v);
+      const WinogradTiles some = group_of(tiles_, part * groups_ + group, parts_ * groups_);
+      if (first || groups_ > 1)
+        kernels_.inputs(images_, some, {.x = x_.data<float>(), .padding = padding_, .in_runs = false, .v = v});
       double* sums = bias_ == nullptr ? nullptr : sums_.data() + (part * gradients_.blocks + output) * kernels_.lanes;
-      kernels_.output_gradients(gradients_, incoming_.data<float>(), some, output, outputs, z, sums);
-      kernels_.multiply_weights(
+      kernels_.output_gradients(
+          gradients_, some,
+          {.dy = incoming_.data<float>(), .first_output = output, .outputs = outputs, .z = z, .sums = sums});
+      kernels_.multiply_by_tiles(
           {.tiles = some.count, .inputs = images_.blocks, .outputs = outputs, .v = v, .z = z, .du = du});
     }
   }
@@ -104,9 +105,14 @@ class WeightGradient {
     const int64_t in_panel = std::min(kernels_.panel, outputs - panel);
     const float* du = memory + v_numbers_ + z_numbers_ + weight_numbers(images_.blocks, panel) +
                       input * kernels_.weight_numbers(in_panel);
-    kernels_.weight_gradients(du, parts_, memory_.shape()[1], output - first - panel, in_panel, accumulate_,
-                              weight_.data<float>() + (output * images_.blocks + input) * kWindow * kWindow *
-                                                          kernels_.lanes * kernels_.lanes);
+    const int64_t block = kWinogradWeights * kWinogradWeights * kernels_.lanes * kernels_.lanes;
+    kernels_.weight_gradient({.du = du,
+                              .parts = parts_,
+                              .part_stride = memory_.shape()[1],
+                              .output = output - first - panel,
+                              .outputs = in_panel,
+                              .accumulate = accumulate_,
+                              .gradient = weight_.data<float>() + (output * images_.blocks + input) * block});
   }
 
   const WinogradKernels& kernels_ = winograd_kernels();
@@ -115,8 +121,8 @@ class WeightGradient {
   double* bias_;
   bool accumulate_;
   WinogradImages images_, gradients_;
-  WinogradTiles squares_;
-  /// Parts of the squares that are summed apart and folded in order; ranges of outputs, of at_once_ blocks, one after
+  WinogradTiles tiles_;
+  /// Parts of the tiles that are summed apart and folded in order; ranges of outputs, of at_once_ blocks, one after
   /// the other.
   int64_t parts_, at_once_, groups_;
   int64_t product_;  ///< numbers of one product of a block of outputs

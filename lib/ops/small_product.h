@@ -42,27 +42,6 @@ inline void pack_rows(const float* from, int64_t row_stride, int64_t rows, int64
   }
 }
 
-/// Rows become columns.
-inline void transpose(Row<kProductLanes> (&rows)[kProductLanes]) {
-  typedef int32_t Lanes __attribute__((vector_size(4 * kProductLanes)));
-#pragma GCC unroll 4
-  for (int step = 1; step < kProductLanes; step *= 2) {
-    // Of two rows a step apart, every second run of `step` numbers changes places.
-    Lanes upper = {}, lower = {};
-    for (int lane = 0; lane < kProductLanes; ++lane) {
-      upper[lane] = lane & step ? kProductLanes + lane - step : lane;
-      lower[lane] = lane & step ? kProductLanes + lane : lane + step;
-    }
-#pragma GCC unroll 16
-    for (int row = 0; row < kProductLanes; ++row) {
-      if (row & step) continue;
-      const Row<kProductLanes> a = rows[row], b = rows[row + step];
-      rows[row] = __builtin_shuffle(a, b, upper);
-      rows[row + step] = __builtin_shuffle(a, b, lower);
-    }
-  }
-}
-
 /// Packs its transpose: the rows at `from` become columns.
 inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, int64_t columns,
                          float* __restrict panels) {
@@ -75,7 +54,7 @@ inline void pack_columns(const float* from, int64_t row_stride, int64_t rows, in
         const float* in = from + (row + half * kProductLanes) * row_stride + column;
 #pragma GCC unroll 16
         for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(in + r * row_stride);
-        transpose(block);
+        transpose<kProductLanes>(block);
 #pragma GCC unroll 16
         for (int c = 0; c < kProductLanes; ++c)
           store<kProductLanes>(panels + c * kPanel + half * kProductLanes, block[c]);

@@ -11,6 +11,7 @@ namespace {
 template <int L>
 struct Lanes {
   typedef float Vector __attribute__((vector_size(4 * L), aligned(4)));
+  typedef int32_t Places __attribute__((vector_size(4 * L)));
 };
 
 template <int L>
@@ -24,6 +25,27 @@ inline Row<L> load(const float* from) {
 template <int L>
 inline void store(float* to, Row<L> row) {
   *reinterpret_cast<Row<L>*>(to) = row;
+}
+
+/// The square matrix of L rows of L lanes, transposed.
+template <int L>
+inline void transpose(Row<L> (&rows)[L]) {
+#pragma GCC unroll 4
+  for (int step = 1; step < L; step *= 2) {
+    // Of two rows a step apart, every second run of `step` numbers changes places.
+    typename Lanes<L>::Places upper = {}, lower = {};
+    for (int lane = 0; lane < L; ++lane) {
+      upper[lane] = lane & step ? L + lane - step : lane;
+      lower[lane] = lane & step ? L + lane : lane + step;
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < L; ++row) {
+      if (row & step) continue;
+      const Row<L> a = rows[row], b = rows[row + step];
+      rows[row] = __builtin_shuffle(a, b, upper);
+      rows[row + step] = __builtin_shuffle(a, b, lower);
+    }
+  }
 }
 
 /// How the terms of sum_over read: 16 neighbours, or the one element.

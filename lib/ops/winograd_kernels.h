@@ -4,31 +4,41 @@
 
 namespace dptrain::ops {
 
-/// Products of F(4x4, 3x3), see winograd_transforms.h.
-constexpr int64_t kWinogradProducts = 36;
-/// Squares that the kernels take at once.
-constexpr int64_t kMostWinogradSquares = 384;
+/// Of F(4x4, 3x3) in one direction, see winograd_transforms.h: a tile's inputs and outputs, and a window's weights.
+constexpr int kWinogradInputs = 6, kWinogradOutputs = 4, kWinogradWeights = 3;
+/// Products of a tile.
+constexpr int64_t kWinogradProducts = kWinogradInputs * kWinogradInputs;
+/// Tiles that the kernels take at once.
+constexpr int64_t kMostWinogradTiles = 384;
 
 /// Images in blocks of channels: [images, blocks, height, width, lanes].
 struct WinogradImages {
   int64_t blocks, height, width;
 };
 
-/// Some of the squares of 4 x 4 outputs, numbered over images, rows and columns of squares.
+/// Some tiles, each of 4 x 4 outputs, numbered over images, rows and columns of tiles.
 struct WinogradTiles {
   int64_t rows, columns;  ///< of an image
-  int64_t first, count;   ///< 1 to kMostWinogradSquares
+  int64_t first, count;   ///< 1 to kMostWinogradTiles
 };
 
 // What is transformed lies so that the 36 numbers which a transform writes are a few pages apart:
-//   squares of a product by weights   [blocks, groups, 36, squares of a group, lanes], with as many squares in a group
-//                                     as sums are kept in registers for
-//   squares of a product of squares   [blocks, 36, winograd_row(squares), lanes]
-//   weights, and their gradients      [output panels, input blocks, 36, lanes of inputs, outputs of the panel, lanes],
-//                                     with one vector between the products
+//   tiles of a product by weights   [blocks, runs, 36, tiles of a run, lanes], a run being as many tiles as sums are
+//                                   kept in registers for
+//   tiles of a product of tiles     [blocks, 36, winograd_row(tiles), lanes]
+//   weights, and their gradients    [output panels, input blocks, 36, lanes of inputs, outputs of the panel, lanes],
+//                                   with one vector between the products
 // An odd count of vectors between products, as a power of two would put all 36 into one set of a cache.
 
-constexpr int64_t winograd_row(int64_t squares) { return squares | 1; }
+constexpr int64_t winograd_row(int64_t tiles) { return tiles | 1; }
+
+/// Where the inputs of some tiles come from and go to.
+struct WinogradInputs {
+  const float* x;
+  int64_t padding;  ///< zeros around the images
+  bool in_runs;     ///< for products by weights; else for those of tiles
+  float* v;
+};
 
 /// Weights in blocks, [output blocks, input blocks, 3, 3, lanes of inputs, lanes of outputs].
 struct WinogradWeights {
@@ -59,6 +69,14 @@ struct WinogradOutputs {
   float* y;
 };
 
+/// Where the gradients of some tiles' outputs come from and go to.
+struct WinogradOutputGradients {
+  const float* dy;
+  int64_t first_output, outputs;  ///< blocks
+  float* z;
+  double* sums;  ///< [outputs, lanes], to which those gradients are added, or null
+};
+
 /// du += the transpose of v * z.
 struct WinogradWeightProduct {
   int64_t tiles, inputs, outputs;
@@ -67,28 +85,31 @@ struct WinogradWeightProduct {
   float* du;
 };
 
+/// The gradient of one block's weights, from what is summed in parts.
+struct WinogradWeightGradient {
+  const float* du;             ///< of a panel of outputs and the block of inputs
+  int64_t parts, part_stride;  ///< arrays that are added up, and how far apart they lie
+  int64_t output, outputs;     ///< the number of the block in a panel of so many
+  bool accumulate;
+  float* gradient;  ///< [3, 3, lanes, lanes]
+};
+
 /// The parts of Winograd's convolution of a 3 x 3 window, stride 1, on the calling thread. Every element's terms are
 /// added in the order of their channels, or of their tiles: bits don't depend on what else is computed with it.
 struct WinogradKernels {
   int64_t lanes;  ///< channels in a block
   int64_t panel;  ///< blocks of outputs that are computed at once
-  int64_t rows;   ///< squares of a group
+  int64_t run;    ///< the most tiles of a run
   /// Of the transformed weights of a block of inputs and `outputs` blocks of a panel.
   int64_t (*weight_numbers)(int64_t outputs);
-  /// v, of images with `padding` zeros around them; `grouped` for products by weights.
-  void (*inputs)(const WinogradImages& x, const float* data, int64_t padding, const WinogradTiles& tiles, bool grouped,
-                 float* v);
+  void (*inputs)(const WinogradImages& x, const WinogradTiles& tiles, const WinogradInputs& inputs);
   void (*weights)(const WinogradWeights& weights, float* u);
-  void (*multiply)(const WinogradProduct& product);
+  void (*multiply_by_weights)(const WinogradProduct& product);
   void (*outputs)(const WinogradImages& y, const WinogradTiles& tiles, const WinogradOutputs& outputs);
-  /// z, of the gradients of some blocks of outputs. sums: [blocks, lanes], to which those gradients are added, or null.
-  void (*output_gradients)(const WinogradImages& y, const float* data, const WinogradTiles& tiles, int64_t first_output,
-                           int64_t blocks, float* z, double* sums);
-  void (*multiply_weights)(const WinogradWeightProduct& product);
-  /// The gradient [3, 3, lanes, lanes] of one block's weights, number `output` of a panel of `outputs`, from the sum of
-  /// `parts` arrays, `part_stride` apart. du: of the panel and the block of inputs.
-  void (*weight_gradients)(const float* du, int64_t parts, int64_t part_stride, int64_t output, int64_t outputs,
-                           bool accumulate, float* gradient);
+  void (*output_gradients)(const WinogradImages& y, const WinogradTiles& tiles,
+                           const WinogradOutputGradients& gradients);
+  void (*multiply_by_tiles)(const WinogradWeightProduct& product);
+  void (*weight_gradient)(const WinogradWeightGradient& gradient);
 };
 
 const WinogradKernels& winograd_kernels();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/vector_lanes.h"
+#include "ops/winograd_kernels.h"
 
 // The transforms of Winograd's convolution F(4x4, 3x3), for *_kernels.cc only: each instruction set gets its own.
 //
@@ -14,8 +14,6 @@
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
-
-constexpr int kWinogradInputs = 6, kWinogradOutputs = 4, kWinogradWeights = 3;
 
 /// The points. Of all pairs of eighths these round least in f32, over random images and weights: less than half of what
 /// 1 and 2 do.
@@ -85,7 +83,7 @@ inline void winograd_weight_gradients(const V (&u)[kWinogradInputs], V (&dw)[kWi
 /// A transform of both directions of a square of numbers: of its columns, then of the rows of that. read(i, j) gives a
 /// number of the square, write(i, j, number) takes one of the result.
 template <class V, int From, int To, class Read, class Write>
-inline void winograd_square(void (*transform)(const V (&)[From], V (&)[To]), const Read& read, const Write& write) {
+inline void winograd_both_ways(void (*transform)(const V (&)[From], V (&)[To]), const Read& read, const Write& write) {
   V turned[From][To];
 #pragma GCC unroll 6
   for (int j = 0; j < From; ++j) {
@@ -102,30 +100,6 @@ inline void winograd_square(void (*transform)(const V (&)[From], V (&)[To]), con
     transform(row, result);
 #pragma GCC unroll 6
     for (int j = 0; j < To; ++j) write(i, j, result[j]);
-  }
-}
-
-/// The square matrix of L rows of L lanes, transposed.
-template <int L>
-inline void transpose_lanes(Row<L> (&rows)[L]) {
-  // Each round deals two halves of the rows into one, as a shuffled pack of cards; after log2(L) of them row i holds
-  // what was lane i.
-  for (int round = 1; round < L; round *= 2) {
-    Row<L> dealt[L];
-#pragma GCC unroll 8
-    for (int i = 0; i < L / 2; ++i) {
-      if constexpr (L == 16) {
-        dealt[2 * i] =
-            __builtin_shufflevector(rows[i], rows[i + L / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-        dealt[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + L / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                                   29, 14, 30, 15, 31);
-      } else {
-        static_assert(L == 8);
-        dealt[2 * i] = __builtin_shufflevector(rows[i], rows[i + L / 2], 0, 8, 1, 9, 2, 10, 3, 11);
-        dealt[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + L / 2], 4, 12, 5, 13, 6, 14, 7, 15);
-      }
-    }
-    for (int i = 0; i < L; ++i) rows[i] = dealt[i];
   }
 }
 

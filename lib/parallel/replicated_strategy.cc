@@ -1,8 +1,6 @@
 #include "parallel/replicated_strategy.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -11,7 +9,6 @@
 #include "parallel/world_results.h"
 
 namespace dptrain::parallel {
-
 namespace {
 
 /// Samples that a device trains on at once where memory is limited; 0 where it isn't.
@@ -20,9 +17,6 @@ int64_t most_at_once(const StrategyContext& context) {
   if (context.shards == 0) return context.micro_batch_samples;
   return std::max<int64_t>(1, context.micro_batch_samples * context.world_size() / context.shards);
 }
-
-/// Steps whose scores travel to another process together.
-constexpr int64_t kStepsOfScores = 32;
 
 }  // namespace
 
@@ -106,69 +100,6 @@ std::vector<double> ReplicatedStrategy::measure_speeds(const Dataset& dataset, i
   return of_world;
 }
 
-int64_t ReplicatedStrategy::evaluation_samples(const Dataset& dataset) const {
-  const int64_t usual = evaluation_block(dataset, team_.kind(0));
-  return most_at_once_ > 0 ? std::min(usual, most_at_once_) : usual;
-}
-
-Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {
-  Score score;
-  for (const StepResults& part : results) {
-    score.outputs.resize(std::max(score.outputs.size(), part.outputs.size()));
-    for (size_t k = 0; k < part.outputs.size(); ++k) {
-      for (const double loss : part.outputs[k].losses) score.outputs[k].loss_sum += loss;
-      score.outputs[k].correct += part.outputs[k].correct;
-      score.outputs[k].counted += part.outputs[k].counted;
-    }
-    score.samples += part.samples;
-  }
-  return score;
-}
-
-std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
-  const int64_t size = evaluation_samples(dataset);
-  const int64_t blocks = (dataset.samples() + size - 1) / size;
-  std::vector<StepResults> results(static_cast<size_t>(blocks));
-  std::atomic<bool> incomplete = false;
-  team_.run("evaluation", [&](int rank) {
-    share_weights(rank);
-    exchange_average(rank);
-    for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
-      if (stopped()) {
-        incomplete = true;
-        break;
-      }
-      const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
-      results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
-    }
-    exchange_average(rank);
-    if (team_.spans_processes() && any_rank(team_.host_communicator(rank), incomplete)) {
-      incomplete = true;
-    } else if (team_.spans_processes()) {
-      gather_blocks(rank, results);
-    }
-  });
-  if (incomplete) return std::nullopt;
-  return total(results);
-}
-
-void ReplicatedStrategy::gather_blocks(int rank, std::vector<StepResults>& results) {
-  const auto ranks = static_cast<size_t>(world_size());
-  std::vector<StepResults> own;
-  for (auto block = static_cast<size_t>(first_rank() + rank); block < results.size(); block += ranks)
-    own.push_back(results[block]);
-  const auto all = parallel::gather_results(team_.host_communicator(rank), own);
-  for (size_t other = replicas_.size(); other < all.size(); ++other)
-    for (size_t i = 0; i < all[other].size(); ++i) results[other + i * ranks] = all[other][i];
-}
-
-void ReplicatedStrategy::exchange_average(int rank) {
-  if (!averages_weights_) return;
-  if (team_.is_first(rank)) replica(0).average()->swap_with(replica(0).model());
-  broadcast_from_first(rank, replica(rank).model().weights());
-  replica(rank).model().refresh_copies();
-}
-
 int ReplicatedStrategy::first_part() {
   return shards_.empty() ? Strategy::first_part() : shards_[static_cast<size_t>(first_rank())].begin;
 }
@@ -204,118 +135,6 @@ std::vector<Device*> ReplicatedStrategy::part_devices() {
   return devices;
 }
 
-void ReplicatedStrategy::end_step(int rank) {
-  StepExchange& exchange = replica(rank).exchange();
-  exchange.end();
-  keep_results(rank, false);
-}
-
-void ReplicatedStrategy::keep_results(int rank, bool all) {
-  std::vector<StepResults> finished = replica(rank).take_results(all);
-  const std::lock_guard lock(results_mutex_);
-  std::ranges::move(finished, std::back_inserter(results_[static_cast<size_t>(rank)]));
-}
-
-void ReplicatedStrategy::gather_results(int rank) {
-  const auto at = static_cast<size_t>(rank);
-  std::unique_lock lock(results_mutex_);
-  const std::vector<StepResults> own(results_[at].begin(), results_[at].end());
-  lock.unlock();
-  const auto all = parallel::gather_results(team_.host_communicator(rank), own);
-  lock.lock();
-  for (size_t other = replicas_.size(); other < all.size(); ++other)
-    std::ranges::copy(all[other], std::back_inserter(results_[other]));
-}
-
-std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
-  // Between processes results travel together, and so seldom that it costs nothing.
-  const bool travels = team_.spans_processes();
-  if (travels && !is_in_step() && !all) return {};
-  if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
-  if (all) meet();
-  if (all || travels) {
-    team_.run("finishing the steps under way", [&](int rank) {
-      keep_results(rank, true);
-      if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
-      if (travels) gather_results(rank);
-      if (all) settle(rank);
-    });
-  }
-  std::vector<Score> scores;
-  const std::lock_guard lock(results_mutex_);
-  while (std::ranges::none_of(results_, [](const auto& results) { return results.empty(); })) {
-    std::vector<StepResults> of_ranks;
-    for (auto& results : results_) {
-      of_ranks.push_back(std::move(results.front()));
-      results.pop_front();
-    }
-    for (size_t& finite : finite_) finite = finite > 0 ? finite - 1 : 0;
-    scores.push_back(total(of_ranks));
-  }
-  return scores;
-}
-
-std::optional<size_t> ReplicatedStrategy::diverged_step() {
-  if (is_in_step() || !team_.spans_processes()) return std::nullopt;
-  const auto is_finite = [](const StepResults& step) {
-    return std::ranges::all_of(step.outputs, [](const auto& output) {
-      return std::ranges::all_of(output.losses, [](double loss) { return std::isfinite(loss); });
-    });
-  };
-  std::optional<size_t> first;
-  const std::lock_guard lock(results_mutex_);
-  for (size_t rank = 0; rank < finite_.size(); ++rank) {
-    size_t& finite = finite_[rank];
-    while (finite < results_[rank].size() && is_finite(results_[rank][finite])) ++finite;
-    if (finite < results_[rank].size()) first = std::min(finite, first.value_or(finite));
-  }
-  return first;
-}
-
-void ReplicatedStrategy::make_room(int rank) {
-  if (team_.device(rank).kind() == DeviceKind::cpu) team_.device(rank).allocator().release_cached();
-}
-
-std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
-  std::vector<nn::NamedValues> tensors;
-  team_.run("reading the weights", [&](int rank) {
-    make_room(rank);
-    if (rank == 0) tensors = nn::state_dict(replica(0).model());
-  });
-  return tensors;
-}
-
-TrainingState ReplicatedStrategy::training_state() {
-  TrainingState state;
-  team_.run("reading the training's state", [&](int rank) {
-    make_room(rank);
-    if (team_.is_first(rank)) state = replica(0).training_state();
-    const CommCounts before = team_.communicator(rank).counts();
-    std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
-    std::vector<nn::NamedValues> compression = compression_state(rank);
-    if (team_.is_first(rank)) {
-      std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
-      state.compression = std::move(compression);
-    }
-    // What a checkpoint takes is no part of a step.
-    const CommCounts after = team_.communicator(rank).counts();
-    reported_[static_cast<size_t>(rank)].bytes += after.bytes - before.bytes;
-    reported_[static_cast<size_t>(rank)].collectives += after.collectives - before.collectives;
-  });
-  return state;
-}
-
-void ReplicatedStrategy::restore(const TrainingState& state) {
-  team_.run("restoring the training's state", [&](int rank) {
-    replica(rank).restore(state);
-    restore_dealt_out(rank, state);
-  });
-  if (state.loss_scale) {
-    skipped_steps_ = state.loss_scale->skipped;
-    reported_skipped_.assign(reported_skipped_.size(), skipped_steps_);
-  }
-}
-
 RankCosts ReplicatedStrategy::take_costs(int rank) {
   const auto at = static_cast<size_t>(rank);
   CachingAllocator& allocator = team_.device(rank).allocator();
@@ -334,23 +153,6 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
   allocator.reset_peak();
   return costs;
 }
-
-std::vector<RunningValues> ReplicatedStrategy::running_values() {
-  std::vector<RunningValues> by_rank(replicas_.size());
-  team_.run("comparing running statistics", [&](int rank) {
-    for (const nn::RunningState* state : replica(rank).model().states())
-      by_rank[static_cast<size_t>(rank)].push_back(state->value.values());
-  });
-  if (!team_.spans_processes()) return by_rank;
-  std::vector<RunningValues> of_world;
-  team_.run("gathering running statistics", [&](int rank) {
-    auto all = gather_running_values(team_.host_communicator(rank), by_rank[static_cast<size_t>(rank)]);
-    if (team_.is_first(rank)) of_world = std::move(all);
-  });
-  return of_world;
-}
-
-std::optional<double> ReplicatedStrategy::statistics_spread() { return parallel::statistics_spread(running_values()); }
 
 void ReplicatedStrategy::broadcast_from_first(int rank, const Tensor& tensor) {
   if (tensor.elements() > 0) team_.communicator(rank).broadcast(comm_buffer(tensor), 0);

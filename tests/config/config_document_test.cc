@@ -104,10 +104,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "text"},
         Refusal{"open_list", "a: [1, 2\n",
                 "a.yaml:2:1: expected valid YAML, got a mistake in the syntax (end of sequence flow not found); check "
-                "indentation, brackets and quotes here and above"},
+                "indentation, brackets, quotes and the space behind each colon, here and above"},
         Refusal{"two_colons", "a: b: c\n",
                 "a.yaml:1:5: expected valid YAML, got a mistake in the syntax (illegal map value); check indentation, "
-                "brackets and quotes here and above"},
+                "brackets, quotes and the space behind each colon, here and above"},
         Refusal{"tab", "a:\n\tb: 1\n",
                 "a.yaml:2:3: expected valid YAML, got a mistake in the syntax (illegal map value); indent with spaces "
                 "instead of tabs"}),

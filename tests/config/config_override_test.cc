@@ -64,7 +64,7 @@ TEST(Override, RefusesWhatAFileMayNotHoldEither) {
             "--set: b: expected a name as the key, got a list; write a name before the colon, or close the bracket");
   EXPECT_EQ(refusal("b='x"),
             "--set: b: expected valid YAML, got a mistake in the syntax (illegal EOF in scalar); check indentation, "
-            "brackets and quotes here and above");
+            "brackets, quotes and the space behind each colon, here and above");
   EXPECT_EQ(refusal("l.b=1"),
             "--set: l.b: expected a mapping or a name on the way to this key, got the list [1]; replace the list as "
             "a whole");

@@ -185,6 +185,8 @@ TEST(ConfigReader, SectionsAndTheirItems) {
                   "{key: value}"});
   EXPECT_EQ(mistakes_of_line("checkpoint: {kep: 3}"),
             Lines{"configs/a.yaml:3:14: checkpoint.kep: unknown key, did you mean 'keep'?"});
+  EXPECT_EQ(mistakes_of_line("checkpoint: {keep:3}"),
+            Lines{"configs/a.yaml:3:14: checkpoint.keep:3: unknown key, write keep: 3, with a space behind the colon"});
   EXPECT_EQ(mistakes_of_line("layers: conv"),
             Lines{"configs/a.yaml:3:1: layers: expected a list of mappings, got 'conv'; write for instance layers: "
                   "[{key: value}]"});

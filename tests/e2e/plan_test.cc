@@ -183,6 +183,8 @@ TEST_F(PlanTest, IsCalibratedByARun) {
 TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--devices", "16xh300"}), 78, {"--devices", "h200", "'16xh300'"});
   expect_refused(plan({"--devices", "0xh200"}), 78, {"--devices", "'0xh200'"});
+  expect_refused(plan({"--devices", "cuda:60"}), 71,
+                 {"cuda:60 is not on this machine", "--devices 8xh200 plans for GPUs"});
   expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
   expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_async}"}), 78, {"all devices take together"});
   expect_refused(

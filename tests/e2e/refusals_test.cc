@@ -162,6 +162,8 @@ TEST_F(RefusalsTest, CommandLines) {
     expect_refused(arguments, 64, words);
   };
   refused({"trian"}, {"'trian' is no command", "did you mean 'train'?"});
+  refused({"digits.yaml"}, {"'digits.yaml' is no command; write --config digits.yaml"});
+  refused({"train", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain train; write --config digits.yaml"});
   refused({"train"}, {"--config is required", "--help"});
   refused({"--config"}, {"--config", "--help"});
   refused({"--config", "digits.yaml", "--batch"}, {"'--batch' is no argument of dptrain train", "train --help"});

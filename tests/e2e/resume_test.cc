@@ -1,5 +1,4 @@
-// Runs that were killed or stopped go on through the program, and checkpoints are evaluated.
-#include <signal.h>
+// Runs go on through the program from what they left, and checkpoints are evaluated. killed_run_test.cc kills them.
 
 #include "data/small_text.h"
 #include "e2e/command_fixture.h"
@@ -9,7 +8,6 @@ namespace dptrain {
 namespace {
 
 using testing::Finished;
-using testing::Process;
 
 class ResumeTest : public testing::CommandTest {
  protected:
@@ -22,45 +20,6 @@ class ResumeTest : public testing::CommandTest {
   }
   size_t lines(const std::string& file) const { return testing::lines_of(text(file)).size(); }
 };
-
-/// A strategy with an optimizer, and what is set for them.
-struct KilledRow {
-  const char* name;
-  testing::Arguments overrides;
-};
-
-class KilledRunTest : public ResumeTest, public ::testing::WithParamInterface<KilledRow> {};
-
-TEST_P(KilledRunTest, EndsInTheSameBits) {
-  testing::Arguments overrides = GetParam().overrides;
-  overrides.insert(overrides.end(), {"epochs=15", "log_steps=true", "checkpoint.every_steps=3"});
-  train("whole", overrides);
-  Process process(program(training("killed", overrides)));
-  process.wait_until([&] { return lines("killed/metrics.jsonl") >= 2; });
-  process.signal(SIGKILL);
-  EXPECT_EQ(process.wait().exit, 137);
-  EXPECT_LT(lines("killed/metrics.jsonl"), 15u) << "killed before its end";
-  const Finished resumed = run(resuming("killed", overrides));
-  EXPECT_EQ(resumed.exit, 0) << resumed.err;
-  EXPECT_NE(resumed.out.find("resumed after step"), std::string::npos) << resumed.out;
-  EXPECT_EQ(hash("killed"), hash("whole"));
-  EXPECT_EQ(text("killed/steps.jsonl"), text("whole/steps.jsonl"));
-  const auto metrics = json_lines("killed/metrics.jsonl"), expected = json_lines("whole/metrics.jsonl");
-  ASSERT_EQ(metrics.size(), expected.size());
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    EXPECT_EQ(metrics[i]["weights_hash"], expected[i]["weights_hash"]) << "epoch " << i + 1;
-    EXPECT_EQ(metrics[i]["train"]["loss"], expected[i]["train"]["loss"]) << "epoch " << i + 1;
-    EXPECT_EQ(violations("metrics.schema.json", metrics[i]), std::vector<std::string>());
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Strategies, KilledRunTest,
-                         ::testing::Values(KilledRow{"single_adamw",
-                                                     {"devices=cpu:0", "strategy=single", "optimizer=adamw",
-                                                      "learning_rate=0.001"}},
-                                           KilledRow{"data_parallel_momentum", {"strategy=data_parallel"}},
-                                           KilledRow{"ddp_sgd", {"strategy=ddp", "optimizer=sgd"}}),
-                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(ResumeTest, WithoutACheckpointItStarts) {
   const Finished finished = run(resuming("run"));

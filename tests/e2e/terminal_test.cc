@@ -50,6 +50,7 @@ TEST(Terminal, ProgressLineHasEpochRateTimeLeftAndLoss) {
   const std::string shown = shown_on_terminal(100, short_run(out));
   const std::regex line("\r\x1b\\[Kepoch 1/1 +[0-9]+ %  loss [0-9.]+  [0-9:]+ left  [0-9,]+ samples/s");
   EXPECT_TRUE(std::regex_search(shown, line)) << shown;
+  EXPECT_EQ(shown.find("loss 0.0000"), std::string::npos) << "before the first step there is no loss to show";
   EXPECT_NE(shown.find("  epoch  train loss"), std::string::npos) << "the table at the end";
 }
 

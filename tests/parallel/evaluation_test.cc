@@ -83,14 +83,19 @@ TEST(Evaluation, GivenWeightsHaveTheSameScoreInShards) {
     }
 }
 
-/// LeNet's, that is: other nets' scores are held to equal threads alone.
 TEST(Evaluation, TheScoreDoesntDependOnTheThreadsOfADevice) {
   if (testing::kThreadSanitizer) GTEST_SKIP() << testing::kTeamsAreUnseen;
   const Datasets data = digits(10, 100);  // the last block is smaller
-  const Score reference = evaluated(*make_strategy({.name = "single", .devices = 1, .threads = 1}), *data.test);
-  for (const int threads : {2, 3}) {
-    SCOPED_TRACE(threads);
-    expect_same(evaluated(*make_strategy({.name = "single", .devices = 1, .threads = threads}), *data.test), reference);
+  for (const char* model : {"lenet", "resnet18"}) {
+    const auto score_by = [&](int threads) {
+      return evaluated(*make_strategy({.name = "single", .model = model, .devices = 1, .threads = threads}),
+                       *data.test);
+    };
+    const Score reference = score_by(1);
+    for (const int threads : {2, 3}) {
+      SCOPED_TRACE(::testing::Message() << model << " by " << threads);
+      expect_same(score_by(threads), reference);
+    }
   }
 }
 

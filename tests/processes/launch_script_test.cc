@@ -65,6 +65,16 @@ TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml", "--out", "elsewhere"}).exit, 9);
 }
 
+TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
+  DPTRAIN_NEEDS_MPI();
+  write_program("exit 255\n");
+  const std::string ssh = (folder_.path() / "program").string();
+  const Finished finished = run({"-H", "a,b", "--agent", ssh, "--", "./program"});
+  EXPECT_EQ(finished.exit, 69) << finished.err;
+  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b; see that '" + ssh +
+                                       " HOST true' works for each, without a password");
+}
+
 TEST_F(LaunchScriptTest, StartsAgainWhereTheRunWasWhenAProcessIsLost) {
   DPTRAIN_NEEDS_MPI();
   write_program(

@@ -62,6 +62,28 @@ class NcclJobTest : public JobTrainingTest {
                    .timeout_s = 240})
         .wait();
   }
+  /// Two processes with a GPU each that train until they are ended, with a checkpoint every 40 steps.
+  LaunchOptions endless(const Command& more = {}) const {
+    Command settings = {"--set", "epochs=",
+                        "--set", "steps=100000",
+                        "--set", "eval_every=0",
+                        "--set", "dataset.limit=320",
+                        "--set", "dataset.test_limit=200",
+                        "--set", "checkpoint={every_epochs: 0, every_steps: 40}"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return {.processes = {on_gpus("job", "cuda:0", settings), on_gpus("job", "cuda:1", settings)},
+            .folder = folder_.path(),
+            .on = {},
+            .flags = {},
+            .grace_s = 2,
+            .timeout_s = 120};
+  }
+  /// Blocks until they have left the first checkpoint: by then steps are recorded ones, of which the host sees nothing
+  /// but their end.
+  void wait_for_checkpoint(Launch& launch) const {
+    const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
+    launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
+  }
   /// By which ways gradients were added up.
   json sums_of(const std::string& name) const {
     return json::parse(text_of(run(name) / "summary.json"))["environment"]["gradient_sums"];
@@ -216,21 +238,8 @@ TEST_F(NcclJobTest, AStoreOnServersUpdatesByWhateverGpuComes) {
 }
 
 TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
-  const Command settings = {"--set", "epochs=",
-                            "--set", "steps=100000",
-                            "--set", "eval_every=0",
-                            "--set", "dataset.limit=320",
-                            "--set", "dataset.test_limit=200",
-                            "--set", "checkpoint={every_epochs: 0, every_steps: 20}"};
-  Launch launch({.processes = {on_gpus("job", "cuda:0", settings), on_gpus("job", "cuda:1", settings)},
-                 .folder = folder_.path(),
-                 .on = {},
-                 .flags = {},
-                 .grace_s = 2,
-                 .timeout_s = 120});
-  // By then steps are recorded ones, of which the host sees nothing but their end.
-  const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
-  launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
+  Launch launch(endless());
+  wait_for_checkpoint(launch);
   ::kill(launch.pid(1), SIGKILL);
   launch.wait_for_ends({0}, 8);
   const Launched launched = launch.wait();
@@ -242,22 +251,8 @@ TEST_F(NcclJobTest, AKilledProcessEndsTheOtherInTime) {
 
 /// The thread that trains hangs in one process, and the other one waits for it, by its host or by its GPU.
 TEST_F(NcclJobTest, WhoHangsIsNamedAndNotWhoWaitsForIt) {
-  const Command settings = {"--set", "epochs=",
-                            "--set", "steps=100000",
-                            "--set", "batch_size=16",
-                            "--set", "eval_every=0",
-                            "--set", "dataset.limit=320",
-                            "--set", "dataset.test_limit=200",
-                            "--set", "checkpoint={every_epochs: 0, every_steps: 40}",
-                            "--set", "timeout_s=4"};
-  Launch launch({.processes = {on_gpus("job", "cuda:0", settings), on_gpus("job", "cuda:1", settings)},
-                 .folder = folder_.path(),
-                 .on = {},
-                 .flags = {},
-                 .grace_s = 2,
-                 .timeout_s = 120});
-  const auto manifest = run("job") / "checkpoints" / "step-000040" / "manifest.json";
-  launch.launcher().wait_until([&] { return std::filesystem::exists(manifest); });
+  Launch launch(endless({"--set", "batch_size=16", "--set", "timeout_s=4"}));
+  wait_for_checkpoint(launch);
   // In a step again, and no longer in the checkpoint.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const pid_t pid = launch.pid(1);

@@ -1,4 +1,5 @@
-// The worked examples of docs/layers.md are complete configurations that train, on grey images and on color.
+// The worked examples of docs/layers.md are complete configurations that train, on grey images and on color, and on
+// text.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,8 @@ std::vector<std::string> examples() {
       block.clear();
     } else if (line == "```") {
       inside = false;
-      if (block.find("\nepochs:") != std::string::npos) blocks.push_back(block);
+      if (block.find("\nepochs:") != std::string::npos || block.find("\nsteps:") != std::string::npos)
+        blocks.push_back(block);
     } else if (inside) {
       block += line + "\n";
     }
@@ -32,16 +34,23 @@ std::vector<std::string> examples() {
   return blocks;
 }
 
+/// What makes an example two steps long: images of both kinds, or a little of the text that it names.
+std::vector<std::vector<std::string>> short_ways(const std::string& block) {
+  if (block.find("\ndataset: {name: text") != std::string::npos)
+    return {{"dataset.limit=8", "dataset.test_limit=4", "steps=2"}};
+  const std::string images = "dataset={name: synthetic, samples: 8, test_samples: 4, shape: ";
+  return {{images + "[1, 28, 28]}", "epochs=1"}, {images + "[3, 32, 32]}", "epochs=1"}};
+}
+
 TEST(LayersDocs, ExamplesTrain) {
   const auto blocks = examples();
-  ASSERT_EQ(blocks.size(), 3u);
+  ASSERT_EQ(blocks.size(), 4u);
   for (const std::string& block : blocks) {
-    for (const char* shape : {"[1, 28, 28]", "[3, 32, 32]"}) {
-      SCOPED_TRACE(block.substr(0, block.find('\n')) + " on " + shape);
+    for (const auto& way : short_ways(block)) {
+      SCOPED_TRACE(block.substr(0, block.find('\n')) + " with " + way[0]);
       ConfigNode root = parse_config(block, "layers.md");
-      override_config(root,
-                      std::string("dataset={name: synthetic, samples: 8, test_samples: 4, shape: ") + shape + "}");
-      for (const char* assignment : {"batch_size=4", "epochs=1", "threads=1"}) override_config(root, assignment);
+      for (const std::string& assignment : way) override_config(root, assignment);
+      for (const char* assignment : {"batch_size=4", "threads=1"}) override_config(root, assignment);
       Experiment experiment;
       const ConfigSession session(root, [&](ConfigReader& reader) { experiment = read_experiment(reader, "example"); });
       const testing::ScratchFolder scratch;

@@ -9,17 +9,15 @@
 
 namespace dptrain::ops::cpu::winograd {
 
-constexpr int64_t kWindow = 3, kSquare = 4;
-
-/// Numbers of a group's transformed inputs that leave room for its sums and the weights in a second-level cache, and
-/// the fewest squares that make up for the weights' transform.
-constexpr int64_t kGroupNumbers = 192 * 1024, kFewestSquares = 48;
+/// A group of tiles is what a thread takes through all at once. Numbers of its transformed inputs that leave room for
+/// its sums and the weights in a second-level cache, and the fewest tiles that make up for the weights' transform.
+constexpr int64_t kGroupNumbers = 192 * 1024, kFewestTiles = 48;
 
 inline int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// Of some blocks of transformed squares.
-inline int64_t square_numbers(int64_t blocks, int64_t squares) {
-  return kWinogradProducts * blocks * squares * winograd_kernels().lanes;
+/// Of some blocks of transformed tiles.
+inline int64_t tile_numbers(int64_t blocks, int64_t tiles) {
+  return kWinogradProducts * blocks * tiles * winograd_kernels().lanes;
 }
 
 /// Of some blocks of transformed weights.
@@ -33,13 +31,13 @@ inline WinogradImages images_of(const Shape& shape) {
   return {.blocks = parts_of(shape[1], winograd_kernels().lanes), .height = shape[2], .width = shape[3]};
 }
 
-/// All squares of outputs of such images.
-inline WinogradTiles squares_of(const Shape& y) {
-  const int64_t rows = parts_of(y[2], kSquare), columns = parts_of(y[3], kSquare);
+/// All tiles of such outputs.
+inline WinogradTiles tiles_of(const Shape& y) {
+  const int64_t rows = parts_of(y[2], kWinogradOutputs), columns = parts_of(y[3], kWinogradOutputs);
   return {.rows = rows, .columns = columns, .first = 0, .count = y[0] * rows * columns};
 }
 
-inline WinogradTiles some_of(const WinogradTiles& all, int64_t group, int64_t groups) {
+inline WinogradTiles group_of(const WinogradTiles& all, int64_t group, int64_t groups) {
   const int64_t begin = group * all.count / groups, end = (group + 1) * all.count / groups;
   return {.rows = all.rows, .columns = all.columns, .first = begin, .count = end - begin};
 }

@@ -1,0 +1,146 @@
+// What the processes of a job hold against each other before they train: builds, configurations, devices, weights.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "config/config_document.h"
+#include "device/cpu_device.h"
+#include "job_session.h"
+#include "joined_texts.h"
+#include "output.h"
+#include "program.h"
+#include "train/config_difference.h"
+#include "train/safetensors.h"
+
+namespace dptrain::app {
+namespace {
+
+/// Keys whose values may differ from host to host.
+const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
+
+/// What decides how weights lie in memory: the kinds of devices, and the instruction set of CPU workers. "cpu with
+/// avx512".
+std::string computes_on(const std::vector<DeviceId>& devices) {
+  std::string text;
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
+    if (std::ranges::none_of(devices, [kind](const DeviceId& id) { return id.kind == kind; })) continue;
+    if (!text.empty()) text += " and ";
+    text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
+  }
+  return text;
+}
+
+/// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
+std::string narrow_mask(const train::Experiment& experiment, int workers_of_host) {
+  int threads = 0;
+  for (size_t i = 0; i < experiment.devices.size(); ++i)
+    if (experiment.devices[i].kind == DeviceKind::cpu) threads += experiment.threads[i];
+  const int cores = usable_cores(), launchers = usable_cores(::getppid());
+  if (threads == 0 || cores >= launchers || (threads <= cores && cores * workers_of_host >= launchers)) return {};
+  return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
+}
+
+}  // namespace
+
+void JobSession::agree_on(const std::string& config, train::Experiment& experiment) {
+  if (!group_) return;
+  agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
+  const auto differing = train::differing_keys(
+      {parse_config(from_main(config), place_of(0)), parse_config(config, place_of(process()))}, kOfHost);
+  if (!differing.empty())
+    throw Error(ExitCode::ranks_disagree,
+                fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
+                            differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
+  const auto servers = experiment.strategy.store_servers;
+  progress().timeout_s = experiment.timeout_s;
+  {
+    const std::lock_guard lock(names_mutex_);
+    roles_ = parallel::store_roles(processes(), servers.value_or(0));
+    shape_.emplace(experiment.devices_of_processes);
+  }
+  if (servers)
+    store_links_ = std::make_shared<parallel::StoreLinks>(
+        parallel::make_store_links(*exchange_, roles_, experiment.wait_timeout_s()));
+  if (static_cast<int>(roles_.workers.size()) < processes()) {
+    group_.reset();
+    everyone_ = std::make_unique<ProcessGroup>(*exchange_, kWatched_s);
+    if (!is_worker()) {
+      progress().trains = false;
+      exchange_->next_group();
+      return;
+    }
+    group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kWatched_s);
+  }
+  agree_on("devices compute on", computes_on(experiment.devices));
+  train::ConfigJob job = config_job();
+  job.store_servers = servers.value_or(0);
+  warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
+  std::vector<std::string> own;
+  for (const DeviceId& device : experiment.devices) own.push_back(device.name());
+  std::vector<train::RankPlace> places;
+  int p = 0;
+  for (const std::string& devices : group_->gather_everywhere(join_texts(own))) {
+    for (const std::string& device : split_texts(devices))
+      places.push_back({.device = device,
+                        .host = job_->all()[static_cast<size_t>(p)].host,
+                        .process = roles_.workers[static_cast<size_t>(p)]});
+    ++p;
+  }
+  training_.emplace(train::TrainingJob{.group = *group_,
+                                       .ranks = {.exchange = exchange_.get(),
+                                                 .processes = roles_.workers,
+                                                 .shape = WorldShape(experiment.devices_of_processes)},
+                                       .places = places,
+                                       .store_links = store_links_});
+  experiment.job = &*training_;
+}
+
+void JobSession::agree_on(const std::string& what, const std::string& own) {
+  if (group_) agree_on(what, from_main(own), own);
+}
+
+void JobSession::agree_on(const std::string& what, const std::string& of_main, const std::string& own) {
+  // All say whether they agree, so that none goes on alone.
+  if (group_->largest(own == of_main ? 0 : 1) == 0) return;
+  if (own == of_main) {
+    // Whoever differs says so.
+    group_->largest(0);
+    return;
+  }
+  throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
+                                                    place_of(0), own, place_of(process())));
+}
+
+void JobSession::warn_of_narrow_masks(const std::string& own) {
+  const std::vector<std::string> all = group_->gather(own);
+  const auto is_narrow = [](const std::string& mask) { return !mask.empty(); };
+  const auto first = std::ranges::find_if(all, is_narrow);
+  if (first == all.end()) return;
+  const auto others = std::ranges::count_if(first + 1, all.end(), is_narrow);
+  write_message(fmt::format(
+      "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
+      "--cpu-bind=none\n",
+      place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
+}
+
+void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
+  if (!group_) return;
+  std::vector<std::string> hashes;
+  for (const nn::NamedValues& tensor : own)
+    hashes.push_back(fmt::format("{} {}", train::weights_hash({tensor}), tensor.name));
+  const std::vector<std::string> of_main = split_texts(from_main(join_texts(hashes)));
+  const auto name_of_line = [](const std::string& line) { return line.substr(line.find(' ') + 1); };
+  std::string theirs, ours;
+  for (const std::string& hash : hashes) {
+    const auto same_name = std::ranges::find(of_main, name_of_line(hash), name_of_line);
+    if (same_name == of_main.end() || *same_name == hash) continue;
+    theirs = *same_name;
+    ours = hash;
+    break;
+  }
+  agree_on("weights to begin with", theirs, ours);
+}
+
+}  // namespace dptrain::app

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "ops/conv2d.h"
+
+namespace dptrain::ops::cpu {
+
+// Convolutions of images whose channels don't fill vectors, by kernels of our own: forward and the gradient of x with a
+// sample in each lane of a vector, the gradient of the weights with neighboring pixels of a window in them.
+
+/// Whether a convolution is computed this way: a rule of shapes alone.
+bool convolves_by_samples(const Shape& x, const Shape& weight, const Conv2dOptions& options);
+
+Tensor conv2d_forward_by_samples(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
+                                 const Conv2dOptions& options);
+Tensor conv2d_backward_data_by_samples(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
+                                       const Conv2dOptions& options);
+void conv2d_backward_weights_by_samples(const Tensor& x, const Tensor& output_gradient,
+                                        const Conv2dWeightGradients& gradients, const Conv2dOptions& options);
+
+}  // namespace dptrain::ops::cpu

@@ -1,0 +1,178 @@
+#include "ops/sample_kernels.h"
+
+#include "ops/small_product.h"
+
+// Compiled once for each instruction set, see cmake/DptrainKernels.cmake.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+using Vector = Row<kProductLanes>;
+
+/// Rows of tiles that are about equal, as a small one leaves its sums waiting for each other.
+int64_t rows_of_tile(int64_t rows) {
+  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  return (rows + tiles - 1) / tiles;
+}
+
+/// R rows by V vectors of samples.
+template <int R, int V>
+[[gnu::noinline]] void multiply_tile(const SampleProduct& p, int64_t row, int64_t pixel) {
+  Vector sums[R][V];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sums[r][v] = Vector{} + (p.bias != nullptr ? p.bias[row + r] : 0.f);
+  const int64_t stride = p.weight_row, depth = p.depth;
+  for (int64_t segment = 0; segment < p.segments; ++segment) {
+    const float* __restrict weights = p.weights + row * stride + segment * p.weight_segment;
+    const float* __restrict images = p.images + pixel * p.image_pixel + segment * p.image_segment;
+    for (int64_t k = 0; k < depth; ++k) {
+      Vector image[V];
+      for (int v = 0; v < V; ++v) image[v] = load<kProductLanes>(images + (k * V + v) * kProductLanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+        const float weight = weights[r * stride + k];
+        for (int v = 0; v < V; ++v) sums[r][v] += weight * image[v];
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) {
+      const Vector sum = sums[r][v];
+      store<kProductLanes>(p.y + ((pixel * p.rows + row + r) * V + v) * kProductLanes,
+                           p.relu ? (sum <= 0 ? Vector{} : sum) : sum);
+    }
+}
+
+template <int V, int R = kTileRows>
+void multiply_rows(const SampleProduct& p, int64_t row, int64_t rows) {
+  if constexpr (R > 1)
+    if (rows < R) return multiply_rows<V, R - 1>(p, row, rows);
+  // The tile's weights stay in the first-level cache.
+  for (int64_t pixel = 0; pixel < p.pixels; ++pixel) multiply_tile<R, V>(p, row, pixel);
+}
+
+void multiply(const SampleProduct& p, int64_t vectors) {
+  const int64_t at_once = rows_of_tile(p.rows);
+  for (int64_t row = 0; row < p.rows; row += at_once) {
+    const int64_t rows = p.rows - row < at_once ? p.rows - row : at_once;
+    vectors == 1 ? multiply_rows<1>(p, row, rows) : multiply_rows<2>(p, row, rows);
+  }
+}
+
+void gather(const float* from, int64_t stride, int64_t samples, int64_t length, int64_t vectors, float* to) {
+  const int64_t lanes = vectors * kProductLanes;
+  for (int64_t vector = 0; vector < vectors; ++vector) {
+    const int64_t first = vector * kProductLanes;
+    const auto is_there = [=](int64_t lane) { return first + lane < samples; };
+    int64_t i = 0;
+    for (; i + kProductLanes <= length; i += kProductLanes) {
+      Vector block[kProductLanes];
+#pragma GCC unroll 16
+      for (int r = 0; r < kProductLanes; ++r)
+        block[r] = is_there(r) ? load<kProductLanes>(from + (first + r) * stride + i) : Vector{};
+      transpose(block);
+#pragma GCC unroll 16
+      for (int r = 0; r < kProductLanes; ++r) store<kProductLanes>(to + (i + r) * lanes + first, block[r]);
+    }
+    for (; i < length; ++i)
+      for (int64_t lane = 0; lane < kProductLanes; ++lane)
+        to[i * lanes + first + lane] = is_there(lane) ? from[(first + lane) * stride + i] : 0.f;
+  }
+}
+
+void scatter(const float* from, int64_t samples, int64_t length, int64_t vectors, float* to, int64_t stride) {
+  const int64_t lanes = vectors * kProductLanes;
+  for (int64_t first = 0; first < samples; first += kProductLanes) {
+    const int64_t count = samples - first < kProductLanes ? samples - first : kProductLanes;
+    int64_t i = 0;
+    for (; i + kProductLanes <= length; i += kProductLanes) {
+      Vector block[kProductLanes];
+#pragma GCC unroll 16
+      for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(from + (i + r) * lanes + first);
+      transpose(block);
+#pragma GCC unroll 16
+      for (int r = 0; r < kProductLanes; ++r)
+        if (r < count) store<kProductLanes>(to + (first + r) * stride + i, block[r]);
+    }
+    for (; i < length; ++i)
+      for (int64_t lane = 0; lane < count; ++lane) to[(first + lane) * stride + i] = from[i * lanes + first + lane];
+  }
+}
+
+/// R outputs by V vectors of a window's row.
+template <int R, int V>
+[[gnu::noinline]] void add_tile(const WindowSums& p, const float* x, const float* y, float* to, int64_t to_stride) {
+  Vector sums[R][V];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sums[r][v] = Vector{};
+  const int64_t outputs = p.outputs, x_pixel = p.x_pixel;
+  for (int64_t i = 0; i < p.height; ++i) {
+    const float* __restrict pixels = x + i * p.x_row;
+    const float* __restrict gradients = y + i * p.width_of_y * outputs;
+    for (int64_t j = 0; j < p.width_of_y; ++j) {
+      Vector pixel[V];
+      for (int v = 0; v < V; ++v) pixel[v] = load<kProductLanes>(pixels + j * x_pixel + v * kProductLanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+        const float gradient = gradients[j * outputs + r];
+        for (int v = 0; v < V; ++v) sums[r][v] += gradient * pixel[v];
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) {
+      float* sum = to + r * to_stride + v * kProductLanes;
+      store<kProductLanes>(sum, load<kProductLanes>(sum) + sums[r][v]);
+    }
+}
+
+template <int V, int R = kTileRows>
+void add_rows(const WindowSums& p, int64_t rows, const float* x, const float* y, float* to, int64_t to_stride) {
+  if constexpr (R > 1)
+    if (rows < R) return add_rows<V, R - 1>(p, rows, x, y, to, to_stride);
+  add_tile<R, V>(p, x, y, to, to_stride);
+}
+
+void add_windows(const WindowSums& p) {
+  const int64_t vectors = (p.width + kProductLanes - 1) / kProductLanes, of_window = vectors * kProductLanes;
+  const int64_t to_stride = p.windows * of_window, at_once = rows_of_tile(p.outputs);
+  for (int64_t output = 0; output < p.outputs; output += at_once) {
+    const int64_t rows = p.outputs - output < at_once ? p.outputs - output : at_once;
+    for (int64_t window = 0; window < p.windows; ++window)
+      for (int64_t vector = 0; vector < vectors; vector += 2) {
+        const float* x = p.x + window * p.x_window + vector * kProductLanes;
+        float* to = p.to + output * to_stride + window * of_window + vector * kProductLanes;
+        if (vector + 1 < vectors)
+          add_rows<2>(p, rows, x, p.y + output, to, to_stride);
+        else
+          add_rows<1>(p, rows, x, p.y + output, to, to_stride);
+      }
+  }
+}
+
+template <int L>
+void copy_windows_by(const WindowCopies& c) {
+  for (int64_t pixel = 0; pixel < c.pixels; ++pixel)
+    for (int64_t window = 0; window < c.windows; ++window)
+      store<L>(c.to + pixel * c.to_pixel + window * c.width, load<L>(c.x + pixel * c.x_pixel + window * c.x_window));
+}
+
+void copy_windows(const WindowCopies& c) {
+  2 * c.width <= kProductLanes ? copy_windows_by<kProductLanes / 2>(c) : copy_windows_by<kProductLanes>(c);
+}
+
+}  // namespace
+
+extern const SampleKernels kSamples;
+const SampleKernels kSamples = {.lanes = kProductLanes,
+                                .multiply = multiply,
+                                .gather = gather,
+                                .scatter = scatter,
+                                .add_windows = add_windows,
+                                .copy_windows = copy_windows};
+
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

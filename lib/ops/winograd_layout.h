@@ -1,0 +1,83 @@
+#pragma once
+
+#include "ops/vector_lanes.h"
+#include "ops/winograd_kernels.h"
+
+// How what Winograd's kernels transform lies in memory, and those kernels of one instruction set: for winograd_*.cc
+// that are compiled once for each.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+
+void transform_inputs(const WinogradImages& x, const WinogradTiles& tiles, const WinogradInputs& inputs);
+void transform_outputs(const WinogradImages& y, const WinogradTiles& tiles, const WinogradOutputs& outputs);
+void transform_output_gradients(const WinogradImages& y, const WinogradTiles& tiles,
+                                const WinogradOutputGradients& gradients);
+void transform_weights(const WinogradWeights& weights, float* u);
+void transform_weight_gradient(const WinogradWeightGradient& gradient);
+void multiply_by_weights(const WinogradProduct& product);
+void multiply_by_tiles(const WinogradWeightProduct& product);
+
+namespace {
+
+// A product's sums are kept in registers: on AVX-512 24 of 32, on lesser machines 12 of 16.
+#if defined(__AVX512F__)
+constexpr int kLanes = 16, kRunTiles = 12;
+#else
+constexpr int kLanes = 8, kRunTiles = 6;
+#endif
+constexpr int kPanel = 2;
+
+using Vector = Row<kLanes>;
+
+/// From one product of a block of weights to the next.
+constexpr int64_t weight_product(int64_t outputs) { return (kLanes * outputs + 1) * kLanes; }
+
+constexpr int64_t weight_numbers(int64_t outputs) { return kWinogradProducts * weight_product(outputs); }
+
+constexpr int64_t runs_of(int64_t tiles) { return (tiles + kRunTiles - 1) / kRunTiles; }
+
+/// Where a run begins; `run` may be one past the last. Runs are as equal as they can be: few tiles hide no latency.
+constexpr int64_t run_begin(int64_t run, int64_t tiles, int64_t runs) { return run * tiles / runs; }
+
+/// Some tiles one after the other: image, place of the first output, and where the tile's numbers of the first product
+/// lie in a block, `product` apart from those of the next.
+class TileWalk {
+ public:
+  /// `in_runs`: as products by weights read them; else as those of tiles do.
+  TileWalk(const WinogradTiles& tiles, bool in_runs)
+      : tiles_(tiles), runs_(in_runs ? runs_of(tiles.count) : 1), end_(run_begin(1, tiles.count, runs_)) {
+    const int64_t per_image = tiles.rows * tiles.columns;
+    image = tiles.first / per_image;
+    row = tiles.first % per_image / tiles.columns * kWinogradOutputs;
+    column = tiles.first % tiles.columns * kWinogradOutputs;
+    product = in_runs ? end_ * kLanes : winograd_row(tiles.count) * kLanes;
+  }
+  void next() {
+    offset += kLanes;
+    if (++tile_ == end_) next_run();
+    column += kWinogradOutputs;
+    if (column < tiles_.columns * kWinogradOutputs) return;
+    column = 0;
+    row += kWinogradOutputs;
+    if (row < tiles_.rows * kWinogradOutputs) return;
+    row = 0;
+    ++image;
+  }
+
+  int64_t image, row, column;
+  int64_t offset = 0, product;
+
+ private:
+  void next_run() {
+    if (++run_ == runs_) return;
+    end_ = run_begin(run_ + 1, tiles_.count, runs_);
+    offset = tile_ * kWinogradProducts * kLanes;
+    product = (end_ - tile_) * kLanes;
+  }
+
+  WinogradTiles tiles_;
+  int64_t runs_, end_, tile_ = 0, run_ = 0;
+};
+
+}  // namespace
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

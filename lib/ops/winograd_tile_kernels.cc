@@ -1,0 +1,123 @@
+#include "ops/winograd_layout.h"
+#include "ops/winograd_transforms.h"
+
+// Winograd's tiles out of images and into them, each transformed.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+/// A square of S x S positions of an image, of which those outside are zeros.
+template <int S>
+class Window {
+ public:
+  Window(const WinogradImages& images, int64_t row, int64_t column)
+      : origin_((row * images.width + column) * kLanes), pitch_(images.width * kLanes) {
+    whole_ = row >= 0 && column >= 0 && row + S <= images.height && column + S <= images.width;
+    for (int i = 0; i < S; ++i) {
+      rows_[i] = row + i >= 0 && row + i < images.height;
+      columns_[i] = column + i >= 0 && column + i < images.width;
+    }
+  }
+
+  /// visit(read), read(i, j) being what stands there.
+  template <class Visit>
+  void with_reader(const float* image, const Visit& visit) const {
+    const float* at = image + origin_;
+    if (whole_)
+      visit([&](int i, int j) { return load<kLanes>(at + i * pitch_ + j * kLanes); });
+    else
+      visit([&](int i, int j) {
+        return rows_[i] && columns_[j] ? load<kLanes>(at + i * pitch_ + j * kLanes) : Vector{};
+      });
+  }
+  bool has(int i, int j) const { return rows_[i] && columns_[j]; }
+  int64_t offset(int i, int j) const { return origin_ + i * pitch_ + j * kLanes; }
+
+ private:
+  int64_t origin_, pitch_;
+  bool whole_, rows_[S], columns_[S];
+};
+
+/// A block of the bias; lanes past the last channel are zero.
+Vector block_of(const float* bias, int64_t channels) {
+  if (channels >= kLanes) return load<kLanes>(bias);
+  float lanes[kLanes] = {};
+  for (int64_t c = 0; c < channels; ++c) lanes[c] = bias[c];
+  return load<kLanes>(lanes);
+}
+
+}  // namespace
+
+void transform_inputs(const WinogradImages& x, const WinogradTiles& tiles, const WinogradInputs& in) {
+  const int64_t image = x.height * x.width * kLanes;
+  const int64_t block_numbers = kWinogradProducts * (in.in_runs ? tiles.count : winograd_row(tiles.count)) * kLanes;
+  for (int64_t block = 0; block < x.blocks; ++block) {
+    TileWalk tile(tiles, in.in_runs);
+    for (int64_t t = 0; t < tiles.count; ++t, tile.next()) {
+      const Window<kWinogradInputs> window(x, tile.row - in.padding, tile.column - in.padding);
+      float* to = in.v + block * block_numbers + tile.offset;
+      window.with_reader(in.x + (tile.image * x.blocks + block) * image, [&](const auto& read) {
+        winograd_both_ways(winograd_inputs<Vector>, read, [&](int i, int j, const Vector& value) {
+          store<kLanes>(to + (i * kWinogradInputs + j) * tile.product, value);
+        });
+      });
+    }
+  }
+}
+
+void transform_outputs(const WinogradImages& y, const WinogradTiles& tiles, const WinogradOutputs& out) {
+  const int64_t image = y.height * y.width * kLanes;
+  for (int64_t o = 0; o < out.outputs; ++o) {
+    const int64_t block = out.first_output + o, channels = out.channels - block * kLanes;
+    const Vector bias = out.bias == nullptr ? Vector{} : block_of(out.bias + block * kLanes, channels);
+    float ones[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) ones[lane] = lane < channels ? 1.0F : 0.0F;
+    const auto used = load<kLanes>(ones) != 0;
+    TileWalk tile(tiles, true);
+    for (int64_t t = 0; t < tiles.count; ++t, tile.next()) {
+      const float* m = out.m + o * tiles.count * kWinogradProducts * kLanes + tile.offset;
+      const Window<kWinogradOutputs> window(y, tile.row, tile.column);
+      float* to = out.y + (tile.image * y.blocks + block) * image;
+      winograd_both_ways(
+          winograd_outputs<Vector>,
+          [&](int i, int j) { return load<kLanes>(m + (i * kWinogradInputs + j) * tile.product); },
+          [&](int i, int j, Vector value) {
+            if (!window.has(i, j)) return;
+            value += bias;
+            if (out.relu) value = value <= 0 ? Vector{} : value;
+            store<kLanes>(to + window.offset(i, j), used ? value : Vector{});
+          });
+    }
+  }
+}
+
+void transform_output_gradients(const WinogradImages& y, const WinogradTiles& tiles,
+                                const WinogradOutputGradients& out) {
+  const int64_t image = y.height * y.width * kLanes;
+  for (int64_t o = 0; o < out.outputs; ++o) {
+    Vector sum{};
+    TileWalk tile(tiles, false);
+    for (int64_t t = 0; t < tiles.count; ++t, tile.next()) {
+      const Window<kWinogradOutputs> window(y, tile.row, tile.column);
+      float* to = out.z + o * kWinogradProducts * winograd_row(tiles.count) * kLanes + tile.offset;
+      Vector here{};
+      window.with_reader(out.dy + (tile.image * y.blocks + out.first_output + o) * image, [&](const auto& read) {
+        winograd_both_ways(
+            winograd_output_gradients<Vector>,
+            [&](int i, int j) {
+              const Vector value = read(i, j);
+              here += value;
+              return value;
+            },
+            [&](int i, int j, const Vector& value) {
+              store<kLanes>(to + (i * kWinogradInputs + j) * tile.product, value);
+            });
+      });
+      sum += here;
+    }
+    if (out.sums != nullptr)
+      for (int lane = 0; lane < kLanes; ++lane) out.sums[o * kLanes + lane] += sum[lane];
+  }
+}
+
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

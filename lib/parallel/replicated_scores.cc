@@ -1,0 +1,150 @@
+// Scores of evaluations and of steps: kept, gathered from other processes, added up.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "parallel/replicated_strategy.h"
+#include "parallel/world_results.h"
+
+namespace dptrain::parallel {
+namespace {
+
+/// Steps whose scores travel to another process together.
+constexpr int64_t kStepsOfScores = 32;
+
+}  // namespace
+
+Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {
+  Score score;
+  for (const StepResults& part : results) {
+    score.outputs.resize(std::max(score.outputs.size(), part.outputs.size()));
+    for (size_t k = 0; k < part.outputs.size(); ++k) {
+      for (const double loss : part.outputs[k].losses) score.outputs[k].loss_sum += loss;
+      score.outputs[k].correct += part.outputs[k].correct;
+      score.outputs[k].counted += part.outputs[k].counted;
+    }
+    score.samples += part.samples;
+  }
+  return score;
+}
+
+int64_t ReplicatedStrategy::evaluation_samples(const Dataset& dataset) const {
+  const int64_t usual = evaluation_block(dataset, team_.kind(0));
+  return most_at_once_ > 0 ? std::min(usual, most_at_once_) : usual;
+}
+
+std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const std::function<bool()>& stopped) {
+  const int64_t size = evaluation_samples(dataset);
+  const int64_t blocks = (dataset.samples() + size - 1) / size;
+  std::vector<StepResults> results(static_cast<size_t>(blocks));
+  std::atomic<bool> incomplete = false;
+  team_.run("evaluation", [&](int rank) {
+    share_weights(rank);
+    exchange_average(rank);
+    for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
+      if (stopped()) {
+        incomplete = true;
+        break;
+      }
+      const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
+      results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
+    }
+    exchange_average(rank);
+    if (team_.spans_processes() && any_rank(team_.host_communicator(rank), incomplete)) {
+      incomplete = true;
+    } else if (team_.spans_processes()) {
+      gather_blocks(rank, results);
+    }
+  });
+  if (incomplete) return std::nullopt;
+  return total(results);
+}
+
+void ReplicatedStrategy::gather_blocks(int rank, std::vector<StepResults>& results) {
+  const auto ranks = static_cast<size_t>(world_size());
+  std::vector<StepResults> own;
+  for (auto block = static_cast<size_t>(first_rank() + rank); block < results.size(); block += ranks)
+    own.push_back(results[block]);
+  const auto all = parallel::gather_results(team_.host_communicator(rank), own);
+  for (size_t other = replicas_.size(); other < all.size(); ++other)
+    for (size_t i = 0; i < all[other].size(); ++i) results[other + i * ranks] = all[other][i];
+}
+
+void ReplicatedStrategy::exchange_average(int rank) {
+  if (!averages_weights_) return;
+  if (team_.is_first(rank)) replica(0).average()->swap_with(replica(0).model());
+  broadcast_from_first(rank, replica(rank).model().weights());
+  replica(rank).model().refresh_copies();
+}
+
+void ReplicatedStrategy::end_step(int rank) {
+  StepExchange& exchange = replica(rank).exchange();
+  exchange.end();
+  keep_results(rank, false);
+}
+
+void ReplicatedStrategy::keep_results(int rank, bool all) {
+  std::vector<StepResults> finished = replica(rank).take_results(all);
+  const std::lock_guard lock(results_mutex_);
+  std::ranges::move(finished, std::back_inserter(results_[static_cast<size_t>(rank)]));
+}
+
+void ReplicatedStrategy::gather_results(int rank) {
+  const auto at = static_cast<size_t>(rank);
+  std::unique_lock lock(results_mutex_);
+  const std::vector<StepResults> own(results_[at].begin(), results_[at].end());
+  lock.unlock();
+  const auto all = parallel::gather_results(team_.host_communicator(rank), own);
+  lock.lock();
+  for (size_t other = replicas_.size(); other < all.size(); ++other)
+    std::ranges::copy(all[other], std::back_inserter(results_[other]));
+}
+
+std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
+  // Between processes results travel together, and so seldom that it costs nothing.
+  const bool travels = team_.spans_processes();
+  if (travels && !is_in_step() && !all) return {};
+  if (travels && !all && ++score_calls_ % kStepsOfScores != 0) return {};
+  if (all) meet();
+  if (all || travels) {
+    team_.run("finishing the steps under way", [&](int rank) {
+      keep_results(rank, true);
+      if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
+      if (travels) gather_results(rank);
+      if (all) settle(rank);
+    });
+  }
+  std::vector<Score> scores;
+  const std::lock_guard lock(results_mutex_);
+  while (std::ranges::none_of(results_, [](const auto& results) { return results.empty(); })) {
+    std::vector<StepResults> of_ranks;
+    for (auto& results : results_) {
+      of_ranks.push_back(std::move(results.front()));
+      results.pop_front();
+    }
+    for (size_t& finite : finite_) finite = finite > 0 ? finite - 1 : 0;
+    scores.push_back(total(of_ranks));
+  }
+  return scores;
+}
+
+std::optional<size_t> ReplicatedStrategy::diverged_step() {
+  if (is_in_step() || !team_.spans_processes()) return std::nullopt;
+  const auto is_finite = [](const StepResults& step) {
+    return std::ranges::all_of(step.outputs, [](const auto& output) {
+      return std::ranges::all_of(output.losses, [](double loss) { return std::isfinite(loss); });
+    });
+  };
+  std::optional<size_t> first;
+  const std::lock_guard lock(results_mutex_);
+  for (size_t rank = 0; rank < finite_.size(); ++rank) {
+    size_t& finite = finite_[rank];
+    while (finite < results_[rank].size() && is_finite(results_[rank][finite])) ++finite;
+    if (finite < results_[rank].size()) first = std::min(finite, first.value_or(finite));
+  }
+  return first;
+}
+
+}  // namespace dptrain::parallel

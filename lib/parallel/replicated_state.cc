@@ -1,0 +1,71 @@
+// What replicas hold, read and restored: weights, the state of a training, running statistics.
+#include <iterator>
+#include <utility>
+
+#include "parallel/replicated_strategy.h"
+#include "parallel/world_results.h"
+
+namespace dptrain::parallel {
+
+void ReplicatedStrategy::make_room(int rank) {
+  if (team_.device(rank).kind() == DeviceKind::cpu) team_.device(rank).allocator().release_cached();
+}
+
+std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
+  std::vector<nn::NamedValues> tensors;
+  team_.run("reading the weights", [&](int rank) {
+    make_room(rank);
+    if (rank == 0) tensors = nn::state_dict(replica(0).model());
+  });
+  return tensors;
+}
+
+TrainingState ReplicatedStrategy::training_state() {
+  TrainingState state;
+  team_.run("reading the training's state", [&](int rank) {
+    make_room(rank);
+    if (team_.is_first(rank)) state = replica(0).training_state();
+    const CommCounts before = team_.communicator(rank).counts();
+    std::vector<nn::NamedValues> dealt_out = dealt_out_state(rank);
+    std::vector<nn::NamedValues> compression = compression_state(rank);
+    if (team_.is_first(rank)) {
+      std::ranges::move(dealt_out, std::back_inserter(state.optimizer));
+      state.compression = std::move(compression);
+    }
+    // What a checkpoint takes is no part of a step.
+    const CommCounts after = team_.communicator(rank).counts();
+    reported_[static_cast<size_t>(rank)].bytes += after.bytes - before.bytes;
+    reported_[static_cast<size_t>(rank)].collectives += after.collectives - before.collectives;
+  });
+  return state;
+}
+
+void ReplicatedStrategy::restore(const TrainingState& state) {
+  team_.run("restoring the training's state", [&](int rank) {
+    replica(rank).restore(state);
+    restore_dealt_out(rank, state);
+  });
+  if (state.loss_scale) {
+    skipped_steps_ = state.loss_scale->skipped;
+    reported_skipped_.assign(reported_skipped_.size(), skipped_steps_);
+  }
+}
+
+std::vector<RunningValues> ReplicatedStrategy::running_values() {
+  std::vector<RunningValues> by_rank(replicas_.size());
+  team_.run("comparing running statistics", [&](int rank) {
+    for (const nn::RunningState* state : replica(rank).model().states())
+      by_rank[static_cast<size_t>(rank)].push_back(state->value.values());
+  });
+  if (!team_.spans_processes()) return by_rank;
+  std::vector<RunningValues> of_world;
+  team_.run("gathering running statistics", [&](int rank) {
+    auto all = gather_running_values(team_.host_communicator(rank), by_rank[static_cast<size_t>(rank)]);
+    if (team_.is_first(rank)) of_world = std::move(all);
+  });
+  return of_world;
+}
+
+std::optional<double> ReplicatedStrategy::statistics_spread() { return parallel::statistics_spread(running_values()); }
+
+}  // namespace dptrain::parallel
