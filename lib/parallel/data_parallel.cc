@@ -50,6 +50,7 @@ void DataParallel::share_weights(int rank) {
 }
 
 void DataParallel::sum_gradients(int rank) {
+  if (leaves_last_sum_out()) return;
   const CommBuffer gradients = comm_buffer(replica(rank).model().gradients());
   if (team().spans_processes())
     team().communicator(rank).all_reduce(gradients);
@@ -92,7 +93,7 @@ void DataParallel::train_shards(std::shared_ptr<const Batch> batch, const StepNu
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(*batch, rank);
-    own.begin_step(parts, numbers, StepTotals::of(*batch));
+    own.begin_step(parts, numbers, totals_of(*batch));
     communicate(rank, [&] { replicate(rank); });
     own.forward_backward(parts, {});
     reduce_and_update(rank);
@@ -131,9 +132,9 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
   StepParts parts;
   for (const auto& of_micro : step.shares) parts.push_back(&of_micro[static_cast<size_t>(rank)]);
   if (options_.criterion == Criterion::parallel)
-    own.begin_step(parts, numbers, StepTotals::of(batch));
+    own.begin_step(parts, numbers, totals_of(batch));
   else
-    own.begin_step(parts, numbers, StepTotals::of(batch),
+    own.begin_step(parts, numbers, totals_of(batch),
                    rank == options_.output_rank ? KeptResults::of(step.all) : KeptResults());
   exchange.stamp(StepExchange::Point::begun);
   communicate(rank, [&] { replicate(rank); });

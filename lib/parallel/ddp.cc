@@ -42,12 +42,11 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(
           context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
-      planted_(context.planted),
       steps_(team(), context.replica.steps_in_flight) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   BucketOptions buckets = options.buckets;
-  buckets.leave_out_last = planted_ == PlantedFault::bucket_left_out;
+  buckets.leave_out_last = leaves_last_sum_out();
   std::vector<OwnedRange> owners;
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), world_size());
   if (options.compress.method != CompressionOptions::Method::none && world_size() > 1) {
@@ -115,10 +114,7 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
     own.exchange().stamp(StepExchange::Point::updated);
     own.exchange().publish();
   };
-  StepTotals totals = StepTotals::of(batch);
-  if (planted_ == PlantedFault::divided_twice)
-    for (int64_t& count : totals.counts) count *= world_size();
-  own.begin_step(parts, numbers, totals);
+  own.begin_step(parts, numbers, totals_of(batch));
   statistics(rank).begin_step();
   Communicator& communicator = team().communicator(rank);
   if (!updates_.empty()) {

@@ -53,7 +53,6 @@ class Ddp final : public ReplicatedStrategy {
 
   bool find_unused_;
   std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
-  PlantedFault planted_;
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   std::vector<std::unique_ptr<OwnedUpdates>> updates_;  ///< by rank; empty where every rank updates everything
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.

@@ -46,7 +46,7 @@ void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& 
     const StepParts parts = parts_of(*batch, rank);
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
-    own.begin_step(parts, numbers, StepTotals::of(*batch));
+    own.begin_step(parts, numbers, totals_of(*batch));
     statistics(rank).begin_step();
     end(rank).begin_step(own.optimizer_step());
     push_while_backward_runs(rank, parts);
@@ -88,6 +88,7 @@ void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {
   const auto push = [&](const Parameter& parameter) {
     const InPhase communicating(own.clock(), Phase::communication);
     complete[static_cast<size_t>(parameter.index())] = true;
+    if (leaves_last_sum_out() && parameter.index() == 0 && rank > 0) parameter.gradient().fill_zero();
     while (unpushed > 0 && complete[unpushed - 1]) store.push(keys[--unpushed].name);
   };
   if (pushes_after_backward_) {

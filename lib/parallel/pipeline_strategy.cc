@@ -159,7 +159,7 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
     StepExchange& exchange = own.exchange();
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_on(*batch, rank);
-    own.begin_step(parts, numbers, StepTotals::of(*batch), is_last(rank) ? KeptResults::of(parts) : KeptResults());
+    own.begin_step(parts, numbers, totals_of(*batch), is_last(rank) ? KeptResults::of(parts) : KeptResults());
     statistics(rank).begin_step();
     exchange.stamp(StepExchange::Point::begun);
     stage(rank).add_gradients(actions_on(rank, step, parts), parts);
@@ -182,7 +182,9 @@ void PipelineStrategy::add_other_gradients(int rank) {
   const Sums& sums = sums_[static_cast<size_t>(rank)];
   const InPhase communicating(replica(rank).clock(), Phase::communication);
   const Tensor& gradients = replica(rank).model().gradients();
-  if (replicas_ > 1 && gradients.elements() > 0) part_communicator(rank).all_reduce(comm_buffer(gradients));
+  const bool left_out = leaves_last_sum_out() && stage_of(rank) == 0;
+  if (replicas_ > 1 && gradients.elements() > 0 && !left_out)
+    part_communicator(rank).all_reduce(comm_buffer(gradients));
   for (const auto& [parameter, communicator] : sums.ties) communicator->all_reduce(comm_buffer(parameter->gradient()));
 }
 

@@ -71,8 +71,9 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
   if (spec.shards.size() > 0) shards_ = std::make_unique<ShardTeam>(*this, spec);
 }
 
-Replica::Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender) : Replica(device, spec) {
-  model_->place_beside(device, lender);
+Replica::Replica(Device& device, const ReplicaSpec& spec, const Replica& lender) : Replica(device, spec) {
+  model_->place_beside(device, lender.model());
+  if (lender.loss_scale_) lent_factor_ = lender.loss_factor().seen_from(device);
 }
 
 Replica::~Replica() = default;

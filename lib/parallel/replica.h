@@ -97,8 +97,9 @@ using SumOverParts = std::function<void(const Tensor&)>;
 class Replica {
  public:
   Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties);
-  /// One that computes with the weights of `lender`, which lie where `device` reads them; see nn::Model::place_beside.
-  Replica(Device& device, const ReplicaSpec& spec, const nn::Model& lender);
+  /// One that computes with the weights and the loss scale of `lender`, which lie where `device` reads them; see
+  /// nn::Model::place_beside.
+  Replica(Device& device, const ReplicaSpec& spec, const Replica& lender);
   ~Replica();
 
   Device& device() const { return device_; }
@@ -194,7 +195,7 @@ class Replica {
   /// What follows on the update of all weights.
   void end_update();
   /// fp16's, undefined in other precisions: what losses are multiplied by, and all of it.
-  Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : Tensor(); }
+  Tensor loss_factor() const { return loss_scale_ ? loss_scale_->factor() : lent_factor_; }
   Tensor loss_scale_block() const { return loss_scale_ ? loss_scale_->block() : Tensor(); }
   /// Steps that fp16 skipped so far. Blocks.
   int64_t skipped_steps() const { return loss_scale_ ? loss_scale_->numbers().skipped : 0; }
@@ -230,6 +231,7 @@ class Replica {
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<optim::LossScale> loss_scale_;
+  Tensor lent_factor_;  ///< that of a lender in fp16; undefined for others
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
   double label_smoothing_;

@@ -40,10 +40,11 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       results_(static_cast<size_t>(team_.is_first(0) ? team_.world_size() : team_.size())),
       finite_(replicas_.size()),
       reported_skipped_(replicas_.size()),
-      averages_weights_(context.replica.average_decay.has_value()) {
+      averages_weights_(context.replica.average_decay.has_value()),
+      planted_(context.planted) {
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
-  const bool local = context.planted == PlantedFault::local_statistics;
+  const bool local = planted_ == PlantedFault::local_statistics;
   const BatchNormMode batch_norm = local ? BatchNormMode::local : context.batch_norm;
   spec.first_statistics = batch_norm == BatchNormMode::first;
   std::vector<ReplicaPart> parts;
@@ -113,6 +114,13 @@ StepParts ReplicatedStrategy::parts_of(const Batch& batch, int rank) {
   for (int part = run.begin; part < run.end; ++part)
     for (const MicroBatch& micro : batch.micro_batches) parts.push_back(&micro.parts[static_cast<size_t>(part)]);
   return parts;
+}
+
+StepTotals ReplicatedStrategy::totals_of(const Batch& batch) const {
+  StepTotals totals = StepTotals::of(batch);
+  if (planted_ == PlantedFault::divided_twice)
+    for (int64_t& count : totals.counts) count *= world_size();
+  return totals;
 }
 
 void ReplicatedStrategy::count_samples(const Batch& batch) {

@@ -47,6 +47,10 @@ class ReplicatedStrategy : public Strategy {
   Replica& replica(int rank) { return *replicas_[static_cast<size_t>(rank)]; }
   /// A rank's part of each micro-batch; of logical shards its first one's, then its second one's...
   StepParts parts_of(const Batch& batch, int rank);
+  /// What a step's losses are divided by.
+  StepTotals totals_of(const Batch& batch) const;
+  /// Whether the last sum over ranks is left out by a planted fault.
+  bool leaves_last_sum_out() const { return planted_ == PlantedFault::bucket_left_out; }
   /// Where each part of a micro-batch is loaded, rank by rank.
   std::vector<Device*> part_devices();
   /// A rank's end of the communicator of those ranks that have the same part of the model.
@@ -115,6 +119,7 @@ class ReplicatedStrategy : public Strategy {
   int64_t skipped_steps_ = 0;                     ///< as of the last `take_scores(true)`
   std::vector<int64_t> reported_skipped_;
   bool averages_weights_;
+  PlantedFault planted_;
   int64_t score_calls_ = 0;
 };
 

@@ -44,7 +44,7 @@ ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec)
     for (int worker = 0; worker < workers; ++worker) cores_.push_back(CpuDevice::core_of(own.device()));
   for (int shard = 0; shard < shards; ++shard) {
     Device& device = cores_.empty() ? own.device() : *cores_[static_cast<size_t>(shard % workers)];
-    shards_.push_back(std::make_unique<Replica>(device, spec, own.model()));
+    shards_.push_back(std::make_unique<Replica>(device, spec, own));
   }
   if (cores_.empty()) return;
   threads_ = std::make_unique<WorkerThreads>(workers);

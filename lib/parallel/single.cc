@@ -10,7 +10,7 @@ void Single::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& n
     Replica& own = replica(0);
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(*batch, 0);
-    own.begin_step(parts, numbers, StepTotals::of(*batch));
+    own.begin_step(parts, numbers, totals_of(*batch));
     own.run_part(0, {}, parts, [&](StepRecorder::How) {
       own.forward_backward(parts, {});
       own.exchange().stamp(StepExchange::Point::reduced);

@@ -58,8 +58,6 @@ int read_shards(ConfigReader& config, const Experiment& experiment) {
   for (const auto& [option, value] : config.resolved_options("strategy"))
     if (option == "compress" && value != "none")
       return refuse("gradients are compressed by device, expected compress: none", value, "leave one of them out");
-  if (experiment.precision == Precision::fp16)
-    return refuse("shards are computed in fp32, tf32 or bf16", "precision: fp16", "write one of these");
   return static_cast<int>(shards);
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kLegend =
     "samples and a rounding of the weights change in single.";
 
 constexpr const char* kShardsLegend =
-    "A row with a bound of 0 is compared with single with the same shards, whose bits it has to have.";
+    "With shards, strategies are compared with single with as many, whose bits they have to have: their bound is 0.";
 
 /// Of what is all noise so many are named.
 constexpr size_t kNamedLayers = 4;
@@ -77,16 +77,22 @@ std::string noise_sentence(const VerifiedRow& row) {
                      noise.size() == 1 ? "is" : "are", names);
 }
 
-std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows) {
-  std::vector<TableColumn> columns = {{.header = "strategy", .cells = {}, .left_aligned = true},
+/// Those with `shards`, or without where it is 0. The former are a table of its own, whose first column's header says
+/// what their names end with, so that both fit a terminal.
+std::vector<TableColumn> columns_of(const std::vector<VerifiedRow>& rows, int shards) {
+  const std::string ending = shards > 0 ? fmt::format(", shards: {}", shards) : "";
+  const std::string header = "strategy" + ending;
+  std::vector<TableColumn> columns = {{.header = header, .cells = {}, .left_aligned = true},
                                       {.header = "forward", .cells = {}},
                                       {.header = "backward", .cells = {}},
                                       {.header = "weights", .cells = {}},
                                       {.header = "bound", .cells = {}},
                                       {.header = "verdict", .cells = {}, .left_aligned = true}};
   for (const VerifiedRow& row : rows) {
+    if (row.shards != shards) continue;
     const VerifiedLayer* nearest = nearest_to_bound(row);
     columns[0].cells.push_back(row.name);
+    if (row.name.ends_with(ending)) columns[0].cells.back().resize(row.name.size() - ending.size());
     columns[1].cells.push_back(difference_in(row, ComparedPass::forward));
     columns[2].cells.push_back(difference_in(row, ComparedPass::backward));
     columns[3].cells.push_back(difference_in(row, ComparedPass::weights));
@@ -132,10 +138,11 @@ std::vector<std::string> VerificationReport::failures() const {
 }
 
 std::string VerificationReport::text(int width) const {
-  std::string text = text_table(columns_of(rows), width);
+  std::string text = text_table(columns_of(rows, 0), width);
+  const auto with_shards = std::ranges::find_if(rows, [](const VerifiedRow& row) { return row.shards > 0; });
+  if (with_shards != rows.end()) text += "\n" + text_table(columns_of(rows, with_shards->shards), width);
   text += "\n" + wrapped(kLegend, width);
-  if (std::ranges::any_of(rows, [](const VerifiedRow& row) { return row.shards > 0; }))
-    text += "\n" + wrapped(kShardsLegend, width);
+  if (with_shards != rows.end()) text += "\n" + wrapped(kShardsLegend, width);
   std::set<int64_t> told;  // micro-batches
   for (const VerifiedRow& row : rows)
     if (!row.all_noise().empty() && told.insert(row.micro_batches).second)

@@ -281,6 +281,58 @@ TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStepInBf16) {
     }
 }
 
+TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
+  const auto sharded = [](StrategyOptions options, const char* name, int gpus, int shards = 4) {
+    options.name = name;
+    options.list.assign(static_cast<size_t>(gpus), kGpu);
+    StrategyContext context = context_of(options);
+    context.shards = shards;
+    const auto strategy = make_strategy(options, context);
+    // Shards of 4 samples, and in the last step of 3 and 2.
+    auto losses = train(*strategy, digits(26, 10), 2, 16, 0.05);
+    return Trained{strategy->state_dict(), std::move(losses)};
+  };
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    StrategyOptions options{.net = residual_net(), .sgd = {.momentum = 0.9}, .precision = precision};
+    const Trained single = sharded(options, "single", 1), local = sharded(options, "kvstore_local", 1);
+    // Four GPUs without shards compute the same parts, scaled alike, and save the first one's running statistics.
+    const Trained whole = sharded(options, "ddp", 4, 0);
+    for (size_t t = 0; t < whole.state.size(); ++t)
+      if (whole.state[t].name.find("running_") == std::string::npos) {
+        EXPECT_TRUE(single.state[t].values == whole.state[t].values) << whole.state[t].name;
+      }
+    for (const int gpus : {1, 2, 4}) {
+      SCOPED_TRACE(::testing::Message() << gpus << " GPUs, precision " << static_cast<int>(precision));
+      for (const char* name : {"ddp", "ddp_sharded", "data_parallel", "kvstore"}) {
+        SCOPED_TRACE(name);
+        const Trained several = sharded(options, name, gpus);
+        EXPECT_EQ(several.losses, single.losses);
+        expect_same_bits(several.state, single.state);
+      }
+      // In host memory the update is a CPU worker's, which rounds otherwise.
+      expect_same_bits(sharded(options, "kvstore_local", gpus).state, local.state);
+    }
+  }
+}
+
+TEST_F(CudaStrategies, ShardsThatOverflowSkipTheStep) {
+  // In which of the shards it overflows depends on their samples; all take part in what follows.
+  for (const auto& [name, gpus] :
+       {std::pair{"single", 1}, {"ddp", 2}, {"ddp_sharded", 2}, {"data_parallel", 2}, {"kvstore", 2}}) {
+    SCOPED_TRACE(name);
+    const StrategyOptions options{
+        .name = name, .list = std::vector<DeviceId>(static_cast<size_t>(gpus), kGpu), .precision = Precision::fp16};
+    StrategyContext context = context_of(options);
+    context.shards = 4;
+    context.replica.initialization.weights = nn::Initializer::normal(3.0);
+    const auto strategy = make_strategy(options, context);
+    const State before = strategy->state_dict();
+    train(*strategy, digits(16, 10), 1, 16, 0.05);
+    EXPECT_EQ(strategy->take_costs(0).skipped_steps, 1);
+    expect_same_bits(strategy->state_dict(), before);
+  }
+}
+
 TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
   const auto strategy = make_strategy({.name = "single", .list = {kGpu}});
   const ImageDatasets data = digits(96, 10);

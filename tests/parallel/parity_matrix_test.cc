@@ -19,10 +19,14 @@ constexpr int64_t kBatch = 18, kSamples = 2 * kBatch + 7, kSteps = 3;
 
 const std::vector<double> kWeights = {0.5, 0.1, 0.25, 0.15};
 
-std::vector<std::string> even_cut(int units, int stages) {
-  std::vector<std::string> counts;
-  for (int s = 0; s < stages; ++s) counts.push_back(std::to_string((s + 1) * units / stages - s * units / stages));
-  return counts;
+/// Even by number of units.
+std::vector<std::string> even_cut(const std::vector<std::string>& units, size_t stages, ParityWay::Cut written_as) {
+  std::vector<std::string> entries;
+  for (size_t s = 0; s < stages; ++s) {
+    const size_t begin = s * units.size() / stages, end = (s + 1) * units.size() / stages;
+    entries.push_back(written_as == ParityWay::Cut::names ? units[begin] : std::to_string(end - begin));
+  }
+  return entries;
 }
 
 /// A net's trainings, each of them done once.
@@ -31,10 +35,10 @@ class NetTrainings {
   explicit NetTrainings(const std::string& name) : net_(parity_net(name, kSamples)) {}
 
   const ParityNet& net() const { return net_; }
-  int units() {
-    if (units_ == 0) {
+  const std::vector<std::string>& units() {
+    if (units_.empty()) {
       const auto device = open_device({DeviceKind::cpu, 0});
-      units_ = net_.model.build({.device = *device}, net_.input)->stage_count();
+      units_ = unit_names(*net_.model.build({.device = *device}, net_.input));
     }
     return units_;
   }
@@ -71,18 +75,24 @@ class NetTrainings {
     // Whose branch is unused: ddp asks for it to be said.
     options.find_unused |= net_.name == "half_used";
     if (options.output_rank < 0) options.output_rank += devices;
-    if (is_pipeline(options) && !way.measured_cut)
-      options.pipeline.cut.entries = even_cut(units(), devices / options.pipeline.replicas);
+    if (is_pipeline(options) && way.cut != ParityWay::Cut::measured)
+      options.pipeline.cut.entries =
+          even_cut(units(), static_cast<size_t>(devices / options.pipeline.replicas), way.cut);
     StrategyContext context = context_of(options);
     context.replica.input = net_.input;
     context.team.timeout_s = 60;  // what waits forever fails
-    if (way.shards) context.shards = kParityShards;
-    if (way.weighted) context.split = BatchSplit::weighted({kWeights.begin(), kWeights.begin() + devices});
-    return make_strategy(options, context);
+    context.shards = way.shards;
+    context.replica.steps_in_flight = way.steps_in_flight;
+    if (way.split == ParityWay::Split::weights)
+      context.split = BatchSplit::weighted({kWeights.begin(), kWeights.begin() + devices});
+    auto made = make_strategy(options, context);
+    if (way.split == ParityWay::Split::measured)
+      made->set_split(BatchSplit::weighted(made->measure_speeds(*net_.data.train, kBatch / devices)));
+    return made;
   }
 
   ParityNet net_;
-  int units_ = 0;
+  std::vector<std::string> units_;
   State beginning_;
   std::map<std::pair<std::string, int>, Trained> done_;
 };
@@ -135,9 +145,9 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
   const bool pipeline = is_pipeline(way.options);
   for (const int devices : way.devices) {
     SCOPED_TRACE(net.name + ", " + way.name + ", on " + std::to_string(devices) + " devices");
-    if (pipeline && devices / way.options.pipeline.replicas > trainings.units()) continue;
+    if (pipeline && devices / way.options.pipeline.replicas > static_cast<int>(trainings.units().size())) continue;
     const Trained& got = trainings.trained(way, devices);
-    const int parts = !way.own_statistics || !net.batch_norms ? 1 : way.shards ? kParityShards : devices;
+    const int parts = !way.own_statistics || !net.batch_norms ? 1 : way.shards > 0 ? way.shards : devices;
     const Trained& right = trainings.single(way.options.micro_batches * parts);
     ASSERT_EQ(got.losses.size(), right.losses.size());
     ASSERT_EQ(got.state.size(), right.state.size());
@@ -148,7 +158,7 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
     else
       EXPECT_LE(miss.largest, net.bound);
     // One device adds up in the order of one device.
-    if (devices == 1 && !way.shards) expect_same_bits(got.state, right.state);
+    if (devices == 1 && way.shards == 0) expect_same_bits(got.state, right.state);
     if (way.twin.way.empty() || (pipeline && net.tied)) continue;
     const int twins = way.twin.devices > 0 ? way.twin.devices : devices;
     const Trained& twin = trainings.trained(parity_way_named(way.twin.way), twins);

@@ -12,7 +12,7 @@
 namespace dptrain::parallel {
 
 inline constexpr int64_t kParityMicroBatches = 4;
-inline constexpr int kParityShards = 4, kHybridReplicas = 2, kHybridStages = 2;
+inline constexpr int kHybridReplicas = 2, kHybridStages = 2;
 
 /// Another way, whose bits a way has.
 struct Twin {
@@ -26,9 +26,13 @@ struct ParityWay {
   StrategyOptions options;  ///< without what follows from net and devices
   std::vector<int> devices = {1, 2, 3, 4};
   Twin twin = {};
-  bool weighted = false;  ///< the batch is shared out unevenly
-  bool shards = false;
-  bool measured_cut = false;  ///< of a pipeline; otherwise it is even by number of stages
+  enum class Split { even, weights, measured };
+  Split split = Split::even;
+  int shards = 0;
+  int steps_in_flight = 2;
+  /// Of a pipeline: even by number of stages, as counts or by the names of those that devices begin with.
+  enum class Cut { counts, names, measured };
+  Cut cut = Cut::counts;
   /// Batch norms see the samples of one device, or shard, alone: as those of one device with so many more
   /// micro-batches.
   bool own_statistics = false;
@@ -62,6 +66,11 @@ inline ParityWays ways_of_a_batch() {
   add("ddp_small_buckets", "ddp").buckets = {.bucket_mb = 1e-3, .first_bucket_mb = 1e-4};
   add("ddp_find_unused", "ddp").find_unused = true;
   add("data_parallel_last_output", "data_parallel").output_rank = -1;
+  for (const char* name : {"ddp", "data_parallel", "kvstore", "kvstore_local"})
+    ways.emplace_back(parity_way(std::string(name) + "_one_in_flight", name)).steps_in_flight = 1;
+  // Measured speeds differ from run to run, and so do the parts.
+  for (const char* name : {"ddp", "data_parallel", "kvstore"})
+    ways.emplace_back(parity_way(std::string(name) + "_measured_split", name, {})).split = ParityWay::Split::measured;
   return ways;
 }
 
@@ -86,26 +95,41 @@ inline ParityWays ways_in_micro_batches() {
 }
 
 inline ParityWays ways_with_weights() {
-  return strategies_with("weighted", {.way = "ddp_weighted"}, [](ParityWay& way) { way.weighted = true; });
+  return strategies_with("weighted", {.way = "ddp_weighted"},
+                         [](ParityWay& way) { way.split = ParityWay::Split::weights; });
 }
 
+/// Of four shards, and of six, whose tree isn't a whole one.
 inline ParityWays ways_in_shards() {
-  return strategies_with("shards", {.way = "single_shards", .devices = 1}, [](ParityWay& way) {
-    way.shards = way.own_statistics = true;
-    way.options.batch_norm = BatchNormMode::local;
-    way.devices = {1, 2, 4};
-  });
+  ParityWays all;
+  for (const auto& [shards, devices] : {std::pair{4, std::vector{1, 2, 4}}, {6, {1, 2, 3}}}) {
+    const std::string what = std::to_string(shards) + "_shards";
+    for (ParityWay& way : strategies_with(what, {.way = "single_" + what, .devices = 1}, [&](ParityWay& one) {
+           one.shards = shards;
+           one.own_statistics = true;
+           one.options.batch_norm = BatchNormMode::local;
+           one.devices = devices;
+         }))
+      all.push_back(std::move(way));
+  }
+  return all;
 }
 
-/// Without the mode that all others have.
+/// Without the mode that all others have. What is saved, the first device's running statistics among it, is the same
+/// under `local` and `first`.
 inline ParityWays ways_of_batch_norms() {
-  ParityWays ways = {parity_way("ddp_local_statistics", "ddp", {}), parity_way("ddp_average_statistics", "ddp", {}),
-                     parity_way("ddp_first_statistics", "ddp", {.way = "ddp_local_statistics"})};
-  const BatchNormMode modes[] = {BatchNormMode::local, BatchNormMode::average, BatchNormMode::first};
-  for (size_t i = 0; i < ways.size(); ++i) {
-    ways[i].own_statistics = true;
-    ways[i].options.batch_norm = modes[i];
-  }
+  constexpr std::pair<BatchNormMode, const char*> kModes[] = {
+      {BatchNormMode::local, "local"}, {BatchNormMode::average, "average"}, {BatchNormMode::first, "first"}};
+  ParityWays ways;
+  for (const auto& [mode, mode_name] : kModes)
+    for (const char* name : {"ddp", "data_parallel", "kvstore"}) {
+      const std::string twin = mode == BatchNormMode::average ? "ddp_average_statistics" : "ddp_local_statistics";
+      ParityWay way = parity_way(std::string(name) + "_" + mode_name + "_statistics", name, {.way = twin});
+      if (way.name == twin) way.twin = {};
+      way.own_statistics = true;
+      way.options.batch_norm = mode;
+      ways.push_back(std::move(way));
+    }
   return ways;
 }
 
@@ -121,10 +145,16 @@ inline ParityWays ways_of_pipelines() {
   };
   constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
   ParityWays ways = {way_of("model_parallel_gpipe", PipelineSchedule::gpipe, 1),
-                     way_of("model_parallel_1f1b", k1f1b, 1), way_of("model_parallel_measured_cut", k1f1b, 1),
+                     way_of("model_parallel_1f1b", k1f1b, 1),
+                     way_of("model_parallel_one_in_flight", k1f1b, 1),
+                     way_of("model_parallel_by_names", k1f1b, 1),
+                     way_of("model_parallel_measured_cut", k1f1b, 1),
                      way_of("hybrid_gpipe", PipelineSchedule::gpipe, kHybridReplicas),
-                     way_of("hybrid_1f1b", k1f1b, kHybridReplicas)};
-  ways[2].measured_cut = true;
+                     way_of("hybrid_1f1b", k1f1b, kHybridReplicas),
+                     way_of("hybrid_measured_cut", k1f1b, kHybridReplicas)};
+  ways[2].steps_in_flight = 1;
+  ways[3].cut = ParityWay::Cut::names;
+  ways[4].cut = ways[7].cut = ParityWay::Cut::measured;
   return ways;
 }
 

@@ -160,8 +160,9 @@ TEST(Shards, KeepTheFirstOnesStatisticsWhereAsked) {
 }
 
 TEST(Shards, ADeviceHoldsLogarithmicallyManyGradients) {
-  const StrategyOptions options = net(false);
-  const auto peak = [&](int shards) {
+  StrategyOptions options = net(false);
+  const auto peak = [&](int shards, int threads) {
+    options.threads = threads;
     StrategyContext context = context_of(options);
     context.shards = shards;
     context.replica.optimizer = optimizer_of(options);
@@ -170,9 +171,13 @@ TEST(Shards, ADeviceHoldsLogarithmicallyManyGradients) {
     return strategy->take_costs(0).memory_at_peak;
   };
   // Two devices compute a shard each, whose sum is beside its own gradients, or 16 each, one after the other.
-  const int64_t one = peak(2)[MemoryPurpose::gradients] / 2, several = peak(32)[MemoryPurpose::gradients];
+  const int64_t one = peak(2, 1)[MemoryPurpose::gradients] / 2, several = peak(32, 1)[MemoryPurpose::gradients];
   EXPECT_LE(several, one * (1 + 5)) << "log2(16) + 1 beside its own";
   EXPECT_GE(several, one * 5) << "the test sees the sums";
+  if (testing::kThreadSanitizer) return;
+  EXPECT_LE(peak(32, 2)[MemoryPurpose::gradients], one * (1 + 5)) << "no more with two threads";
+  // Threads have a shard's each, and of the 13 others of 16 there are whole subtrees.
+  EXPECT_LE(peak(32, 4)[MemoryPurpose::gradients], one * (1 + 4 + 3)) << "four that are computed, and log2(13)";
 }
 
 TEST(Shards, AFailureOfAThreadIsTheRanks) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace dptrain::train {
 namespace {
@@ -24,6 +26,28 @@ TEST(VerificationReport, CountsWhatIsAllNoise) {
   EXPECT_EQ(document["strategies"][0]["all_noise"], 1);
   EXPECT_TRUE(document["strategies"][0]["layers"][1]["all_noise"]);
   EXPECT_EQ(document["equal"], true);
+}
+
+TEST(VerificationReport, ShardsAreATableOfTheirOwnThatFitsATerminal) {
+  const VerifiedLayer layer{.found = {.pass = ComparedPass::backward, .layer = "conv.weight"}};
+  const VerificationReport report{
+      .rows = {{.name = "data_parallel, gathered", .layers = {layer}},
+               {.name = "hybrid", .verdict = Verdict::not_compared, .reason = "needs at least 4 devices, got 2"},
+               {.name = "data_parallel, gathered, shards: 8", .shards = 8, .layers = {layer}}}};
+  const std::string text = report.text(80);
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  const auto begins_with = [](const std::string& beginning) {
+    return [beginning](const std::string& line) { return line.starts_with(beginning); };
+  };
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
+  for (const char* header : {"strategy ", "strategy, shards: 8 "}) {
+    const auto found = std::ranges::find_if(lines, begins_with(header));
+    ASSERT_NE(found, lines.end()) << text;
+    EXPECT_TRUE(found->ends_with("verdict")) << "a row's verdict stands beside it\n" << text;
+  }
+  EXPECT_EQ(std::ranges::count_if(lines, begins_with("data_parallel, gathered ")), 2) << text;
 }
 
 }  // namespace

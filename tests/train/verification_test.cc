@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "config/config_document.h"
@@ -204,43 +205,67 @@ TEST(Verification, SingleThatDivergesIsNothingToCompareWith) {
 // What a fault leaves as it is comes out equal; the rows that it is in name the layer that it begins at.
 
 TEST(Verification, FindsGradientsDividedTwice) {
-  const auto rows = verified(config_of(kLeNet, 2), {.planted = PlantedFault::divided_twice});
-  EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
-  const VerifiedRow& ddp = row_of(rows, "ddp");
-  EXPECT_EQ(first_divergence(ddp).pass, ComparedPass::backward);
-  EXPECT_EQ(first_divergence(ddp).layer, "fc2.bias") << "the parameter nearest to the loss";
-  for (const VerifiedLayer& layer : ddp.layers)
-    if (layer.found.pass == ComparedPass::backward) {
-      EXPECT_NEAR(layer.found.difference, 0.5, 1e-4) << layer.found.layer << ": halved on two devices";
-    }
+  const auto rows = verified(config_of(kLeNet, 4), {.planted = PlantedFault::divided_twice});
+  EXPECT_EQ(names_with(rows, Verdict::equal), std::vector<std::string>());
+  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 9u) << "all but pipelines of four stages, of which LeNet has 3";
+  for (const std::string& name : names_with(rows, Verdict::diverges)) {
+    SCOPED_TRACE(name);
+    const VerifiedRow& row = row_of(rows, name);
+    EXPECT_EQ(first_divergence(row).pass, ComparedPass::backward);
+    EXPECT_EQ(first_divergence(row).layer, "fc2.bias") << "the parameter nearest to the loss";
+    for (const VerifiedLayer& layer : row.layers)
+      if (layer.found.pass == ComparedPass::backward) {
+        EXPECT_NEAR(layer.found.difference, 0.75, 1e-4) << layer.found.layer << ": a quarter on four devices";
+      }
+  }
+  const auto of_pipelines = verified(config_of(kLeNet, 2), {.planted = PlantedFault::divided_twice});
+  for (const char* name : {"model_parallel, 1f1b", "model_parallel, gpipe"})
+    EXPECT_EQ(first_divergence(row_of(of_pipelines, name)).layer, "fc2.bias") << name;
 }
 
 TEST(Verification, FindsGradientsOfShardsDividedTwice) {
   const auto rows = verified(config_of(kLeNet, 2, {"shards=8"}), {.planted = PlantedFault::divided_twice});
-  const VerifiedRow& ddp = row_of(rows, "ddp, shards: 8");
-  EXPECT_EQ(ddp.verdict, Verdict::diverges);
-  EXPECT_EQ(first_divergence(ddp).layer, "fc2.bias");
-  EXPECT_EQ(row_of(rows, "kvstore, device, shards: 8").verdict, Verdict::equal);
+  int with_shards = 0;
+  for (const VerifiedRow& row : rows) {
+    if (row.shards == 0) continue;
+    ++with_shards;
+    EXPECT_EQ(row.verdict, Verdict::diverges) << row.name;
+    EXPECT_EQ(first_divergence(row).layer, "fc2.bias") << row.name;
+  }
+  EXPECT_EQ(with_shards, 8);
+  EXPECT_EQ(row_of(rows, "single, shards: 8").verdict, Verdict::equal) << "one device divides by one";
 }
 
 TEST(Verification, FindsABucketThatIsNeverReduced) {
-  const auto rows = verified(config_of(kLeNet, 2), {.planted = PlantedFault::bucket_left_out});
-  EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
-  const VerifiedRow& ddp = row_of(rows, "ddp");
-  EXPECT_EQ(first_divergence(ddp).pass, ComparedPass::backward);
-  std::set<std::string> diverging;
-  for (const VerifiedLayer& layer : ddp.layers)
-    if (layer.found.pass == ComparedPass::backward && layer.diverges()) diverging.insert(layer.found.layer);
-  EXPECT_EQ(diverging, (std::set<std::string>{"conv1.bias", "conv1.weight"}))
-      << "the parameters of the last bucket and no others";
-  EXPECT_EQ(first_divergence(ddp).layer, "conv1.bias");
+  using Layers = std::set<std::string>;
+  const auto rows = verified(config_of(kLeNet, 4), {.planted = PlantedFault::bucket_left_out});
+  // The parameters of what isn't summed and no others.
+  const Layers of_bucket = {"conv1.bias", "conv1.weight"}, of_key = {"conv1.weight"};
+  const Layers all = {"fc2.bias",   "fc2.weight",   "fc1.bias",   "fc1.weight",
+                      "conv2.bias", "conv2.weight", "conv1.bias", "conv1.weight"};
+  const std::map<std::string, Layers> expected = {
+      {"data_parallel, gathered", all},   {"data_parallel, parallel", all},    {"ddp", of_bucket},
+      {"ddp, overlap: false", of_bucket}, {"ddp, shard_optimizer", of_bucket}, {"kvstore, device", of_key},
+      {"kvstore, round_robin", of_key},   {"kvstore, local", of_key},          {"hybrid", of_bucket}};
+  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), expected.size());
+  for (const auto& [name, layers] : expected) {
+    SCOPED_TRACE(name);
+    const VerifiedRow& row = row_of(rows, name);
+    EXPECT_EQ(first_divergence(row).pass, ComparedPass::backward);
+    EXPECT_TRUE(layers.contains(first_divergence(row).layer)) << first_divergence(row).layer;
+    Layers diverging;
+    for (const VerifiedLayer& layer : row.layers)
+      if (layer.found.pass == ComparedPass::backward && layer.diverges()) diverging.insert(layer.found.layer);
+    EXPECT_EQ(diverging, layers);
+  }
+  const auto of_pipelines = verified(config_of(kLeNet, 2), {.planted = PlantedFault::bucket_left_out});
+  EXPECT_EQ(row_of(of_pipelines, "model_parallel, 1f1b").verdict, Verdict::equal) << "one replica has no sums";
 }
 
 TEST(Verification, FindsLocalStatistics) {
-  const auto rows = verified(config_of(kResidualNet, 2), {.planted = PlantedFault::local_statistics});
-  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 8u) << "all but pipelines, which see whole micro-batches";
+  const auto rows = verified(config_of(kResidualNet, 4), {.planted = PlantedFault::local_statistics});
+  EXPECT_EQ(names_with(rows, Verdict::diverges).size(), 9u) << "all but pipelines, which see whole micro-batches";
+  EXPECT_EQ(row_of(rows, "hybrid").verdict, Verdict::diverges) << "replicas share them";
   for (const std::string& name : names_with(rows, Verdict::diverges)) {
     const LayerDifference first = first_divergence(row_of(rows, name));
     EXPECT_EQ(first.pass, ComparedPass::forward) << name;
@@ -258,6 +283,9 @@ TEST(Verification, FindsABoundaryThatDropsTheGradient) {
   EXPECT_EQ(first.pass, ComparedPass::backward);
   EXPECT_EQ(first.layer, "conv2.bias") << "the last parameter before the boundary";
   EXPECT_EQ(first.difference, 1) << "nothing is left of it";
+  const auto of_four = verified(config_of(kLeNet, 4), {.planted = PlantedFault::boundary_gradient});
+  EXPECT_EQ(names_with(of_four, Verdict::diverges), std::vector<std::string>{"hybrid"});
+  EXPECT_EQ(first_divergence(row_of(of_four, "hybrid")).difference, 1) << "nothing is left of it";
 }
 
 /// The net of configs/toy_model_parallel_2cpu.yaml: its first stage, `flatten`, has no parameter that a gradient could
@@ -293,8 +321,10 @@ TEST(Verification, AResNetOfFewSamplesIsEqual) {
 
 TEST(Verification, FindsABucketOfAResNetThatIsNeverReduced) {
   const auto rows = verified(config_of(kSmallResNet, 2, kFewSamples), {.planted = PlantedFault::bucket_left_out});
-  EXPECT_EQ(names_with(rows, Verdict::diverges),
-            (std::vector<std::string>{"ddp", "ddp, overlap: false", "ddp, shard_optimizer"}));
+  EXPECT_EQ(
+      names_with(rows, Verdict::diverges),
+      (std::vector<std::string>{"data_parallel, gathered", "data_parallel, parallel", "ddp", "ddp, overlap: false",
+                                "ddp, shard_optimizer", "kvstore, device", "kvstore, round_robin", "kvstore, local"}));
   EXPECT_EQ(first_divergence(row_of(rows, "ddp")).pass, ComparedPass::backward);
 }
 
