@@ -35,7 +35,8 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
   return on_device(
       "cross_entropy backward", device,
       [&] {
-        DPTRAIN_CHECK(!options.factor.defined(), "cross_entropy backward: a loss scale on {}", device.name());
+        DPTRAIN_CHECK(!options.factor.defined() || is_logged_gpu(device), "cross_entropy backward: a loss scale on {}",
+                      device.name());
         return cpu::cross_entropy_backward(logits, labels, options);
       },
       [&] { return cuda::cross_entropy_backward(logits, labels, options); });

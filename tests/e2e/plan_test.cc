@@ -51,6 +51,18 @@ TEST_F(PlanTest, SaysWhatTrainingMeasures) {
   EXPECT_TRUE(document["time"].is_null()) << "nothing says how fast these workers are";
 }
 
+/// fp16 is GPUs' alone; to plan needs none.
+TEST_F(PlanTest, OfGpusTakesEveryPrecision) {
+  const auto activations = [&](const std::string& precision) {
+    const json rank = planned({"--devices", "2xh200", "--set", "precision=" + precision})["ranks"][0];
+    return rank["memory"]["activations"].get<int64_t>();
+  };
+  const int64_t fp32 = activations("fp32"), bf16 = activations("bf16");
+  EXPECT_EQ(activations("tf32"), fp32);
+  EXPECT_LT(bf16, fp32);
+  EXPECT_EQ(activations("fp16"), bf16);
+}
+
 TEST_F(PlanTest, PrintsTables) {
   const Finished finished = run(plan());
   EXPECT_EQ(finished.exit, 0) << finished.err;
