@@ -9,13 +9,13 @@
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
-/// Queries whose scores are kept at a time, whole tiles of products: 192 KB for 512 keys.
+/// Queries whose scores are kept at a time, whole tiles of products: few, so that they stay in the first-level cache.
 constexpr int64_t kBlock = 24;
 
 int64_t scratch_floats(int64_t positions, int64_t width, int) {
   const int64_t keys = whole_panels(positions), columns = whole_panels(width);
   const int64_t packed = 2 * keys * width + positions * columns;
-  const int64_t of_block = 2 * kBlock * keys + 3 * kBlock * columns;
+  const int64_t of_block = 2 * kBlock * whole_vectors(keys) + 3 * kBlock * columns;
   const int64_t sums = 2 * positions * columns;
   return packed + of_block + sums + 2 * row_words(positions);
 }
@@ -28,10 +28,11 @@ void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t wid
 void forward(const AttentionHead& head, float* y) {
   const int64_t length = head.length, width = head.width;
   if (length == 0) return fill_rows_with_zero(y, head.positions, width, head.stride);
-  const int64_t keys = whole_panels(length), columns = whole_panels(width);
+  // Where panels are narrower than whole vectors a row of scores is longer than what is packed.
+  const int64_t keys = whole_panels(length), columns = whole_panels(width), of_row = whole_vectors(keys);
   Scratch scratch(head.scratch);
   float *keys_across = scratch.take(keys * width), *values = scratch.take(length * columns);
-  float *scores = scratch.take(kBlock * keys), *out = scratch.take(kBlock * columns);
+  float *scores = scratch.take(kBlock * of_row), *out = scratch.take(kBlock * columns);
   Keep keep(head, scratch);
   pack_columns(head.key, head.stride, length, width, keys_across);
   pack_rows(head.value, head.stride, length, width, values);
@@ -45,14 +46,14 @@ void forward(const AttentionHead& head, float* y) {
               .a_depth = 1,
               .b = keys_across,
               .c = scores,
-              .c_row = keys});
+              .c_row = of_row});
     for (int64_t row = 0; row < rows; ++row)
-      head.log_sums[begin + row] = softmax(scores + row * keys, length, head.scale, keep.draw(begin + row));
+      head.log_sums[begin + row] = softmax(scores + row * of_row, length, head.scale, keep.draw(begin + row));
     multiply({.rows = rows,
               .columns = columns,
               .depth = length,
               .a = scores,
-              .a_row = keys,
+              .a_row = of_row,
               .a_depth = 1,
               .b = values,
               .c = out,
@@ -66,11 +67,12 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
   fill_rows_with_zero(to.key + length * stride, head.positions - length, width, stride);
   fill_rows_with_zero(to.value + length * stride, head.positions - length, width, stride);
   if (length == 0) return fill_rows_with_zero(to.query, head.positions, width, stride);
-  const int64_t keys = whole_panels(length), columns = whole_panels(width);
+  // Where panels are narrower than whole vectors a row of scores is longer than what is packed.
+  const int64_t keys = whole_panels(length), columns = whole_panels(width), of_row = whole_vectors(keys);
   Scratch scratch(head.scratch);
   float *keys_across = scratch.take(keys * width), *values_across = scratch.take(keys * width);
   float* keys_along = scratch.take(length * columns);
-  float *scores = scratch.take(kBlock * keys), *gradients = scratch.take(kBlock * keys);
+  float *scores = scratch.take(kBlock * of_row), *gradients = scratch.take(kBlock * of_row);
   float *queries = scratch.take(kBlock * columns), *incoming = scratch.take(kBlock * columns);
   float* out = scratch.take(kBlock * columns);
   float *key_sums = scratch.take(length * columns), *value_sums = scratch.take(length * columns);
@@ -88,7 +90,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
               .a_depth = 1,
               .b = keys_across,
               .c = scores,
-              .c_row = keys});
+              .c_row = of_row});
     multiply({.rows = rows,
               .columns = keys,
               .depth = width,
@@ -97,18 +99,18 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
               .a_depth = 1,
               .b = values_across,
               .c = gradients,
-              .c_row = keys});
+              .c_row = of_row});
     for (int64_t row = 0; row < rows; ++row) {
       const float *y = to.y + at + row * stride, *of_y = to.incoming + at + row * stride;
       const float product = sum_over(width, [&](auto read, int64_t i) { return read(y + i) * read(of_y + i); });
-      softmax_backward(scores + row * keys, gradients + row * keys, keep.drawn(begin + row), length, head.scale,
+      softmax_backward(scores + row * of_row, gradients + row * of_row, keep.drawn(begin + row), length, head.scale,
                        head.log_sums[begin + row], product);
     }
     multiply({.rows = rows,
               .columns = columns,
               .depth = length,
               .a = gradients,
-              .a_row = keys,
+              .a_row = of_row,
               .a_depth = 1,
               .b = keys_along,
               .c = out,
@@ -122,7 +124,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
               .depth = rows,
               .a = gradients,
               .a_row = 1,
-              .a_depth = keys,
+              .a_depth = of_row,
               .b = queries,
               .c = key_sums,
               .c_row = columns,
@@ -132,7 +134,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
               .depth = rows,
               .a = scores,
               .a_row = 1,
-              .a_depth = keys,
+              .a_depth = of_row,
               .b = incoming,
               .c = value_sums,
               .c_row = columns,
