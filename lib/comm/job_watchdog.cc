@@ -38,7 +38,7 @@ JobWatchdog::JobWatchdog(std::shared_ptr<ProcessWire> wire, ProcessExchange& exc
     auto peer = std::make_unique<Peer>();
     peer->process = other;
     peer->is_linked = is_linked(other);
-    peer->heard_at = asked_at_;
+    peer->heard_at = peer->silent_at = asked_at_;
     if (process.host == own.host && process.start != 0) peer->handle = ProcessHandle(process.pid, process.start);
     peers_.push_back(std::move(peer));
   }
@@ -117,16 +117,17 @@ void JobWatchdog::beat() {
 void JobWatchdog::hear(Peer& peer) {
   if (peer.goodbye_heard) return;
   if (!peer.receive) peer.receive = wire_->start_receive(peer.in, peer.process, kTag);
-  if (!peer.receive->is_done()) return;
+  if (peer.receive->is_done()) take_beat(peer);
+  tell_of_silence(peer);
+}
+
+void JobWatchdog::take_beat(Peer& peer) {
   peer.receive.reset();
   Beat beat;
   std::memcpy(&beat, peer.in.data(), sizeof(Beat));
-  double silent_s = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
-    silent_s = seconds_between(heard_at(peer), now);
-    peer.heard_at = now;
+    peer.heard_at = Clock::now();
     peer.last = beat;
     peer.goodbye_heard = beat.is_last != 0;
   }
@@ -138,6 +139,16 @@ void JobWatchdog::hear(Peer& peer) {
   if (peer.process == 0 && !progress_.trains) {
     progress_.step = beat.step;
     progress_.phase = beat.phase;
+  }
+}
+
+/// Whatever has ended it, a heartbeat or a message.
+void JobWatchdog::tell_of_silence(Peer& peer) {
+  double silent_s = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto heard = heard_at(peer);
+    silent_s = seconds_between(std::exchange(peer.silent_at, heard), heard);
   }
   // One line of a process: process 0 tells of the others, the next one of process 0. None once the job has failed: a
   // launcher that ends it wakes who was stopped, and the last line is the root cause's.
@@ -230,7 +241,8 @@ Clock::duration JobWatchdog::forgive(Clock::time_point looked_at) {
   if (away < std::chrono::duration<double>(kAway_s)) return {};
   const auto more = now - std::max(looked_at, forgiven_until_);
   forgiven_until_ = now;
-  for (const auto& peer : peers_) peer->heard_at = std::min(now, peer->heard_at + more);
+  for (const auto& peer : peers_)
+    for (Clock::time_point* at : {&peer->heard_at, &peer->silent_at}) *at = std::min(now, *at + more);
   if (doubtful_since_) doubtful_since_ = std::min(now, *doubtful_since_ + more);
   return away;
 }

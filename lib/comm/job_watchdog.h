@@ -79,6 +79,8 @@ class JobWatchdog {
   // On the thread that asks the wire:
   void beat();
   void hear(Peer& peer);
+  void take_beat(Peer& peer);
+  void tell_of_silence(Peer& peer);
   void tell(Peer& peer, bool is_time);
   bool may_say_goodbye() const;
   // On the other one:

@@ -42,7 +42,8 @@ struct JobWatchdog::Peer {
   int told_signal = 0;
   bool last_is_sent = false;
 
-  Clock::time_point heard_at;
+  Clock::time_point heard_at;   ///< a heartbeat
+  Clock::time_point silent_at;  ///< where the silence began that may be told of once it is over
   Beat last;
   bool goodbye_sent = false;
   bool goodbye_heard = false;
