@@ -74,7 +74,7 @@ struct Experiment {
   /// What a server of its key-value store goes by, but for the slices, which workers tell it.
   parallel::StoreServerOptions store_server() const;
   /// Of every wait for another rank. Of several processes each tells of itself first that it makes no progress.
-  double wait_timeout_s() const { return devices_of_processes.size() > 1 ? 1.2 * timeout_s + 2 : timeout_s; }
+  double wait_timeout_s() const { return devices_of_processes.size() > 1 ? 1.2 * timeout_s + 5 : timeout_s; }
   /// Where a rank of the world computes.
   RankPlace place(size_t rank) const;
   /// The devices of all ranks, "cpu:0".
