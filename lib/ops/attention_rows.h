@@ -121,8 +121,8 @@ inline float softmax(float* __restrict scores, int64_t length, float scale, cons
 inline void softmax_backward(float* __restrict scores, float* __restrict gradients, const float* __restrict keep,
                              int64_t length, float scale, float log_sum, float product) {
   const int64_t count = whole_vectors(length);
-  const float binary = scale * kLog2OfE, binary_sum = log_sum * kLog2OfE;
-  for (int64_t key = 0; key < count; ++key) scores[key] = exp2_of(scores[key] * binary - binary_sum);
+  // The difference first: large scores and their sum nearly cancel out, and what is rounded before doesn't.
+  for (int64_t key = 0; key < count; ++key) scores[key] = exp2_of((scores[key] * scale - log_sum) * kLog2OfE);
   if (keep == nullptr) {
     for (int64_t key = 0; key < count; ++key) gradients[key] = scale * scores[key] * (gradients[key] - product);
     return;
