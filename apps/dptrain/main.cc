@@ -53,6 +53,7 @@ int report(ExitCode code, const std::vector<std::string>& lines, const std::stri
   if (lines.size() > 1)
     for (const std::string& line : lines) write_message(fmt::format("dptrain: {}\n", line));
   write_message(fmt::format("dptrain: {}\n", last));
+  tell_launcher_of_exit(static_cast<int>(code), last);
   return static_cast<int>(code);
 }
 
