@@ -45,8 +45,8 @@ constexpr std::array<Command, 11> kCommands = {{
 }};
 
 std::string version_text() {
-  return fmt::format("dptrain {} ({})\nwith: {}\nwithout: {}", version(), git_commit(),
-                     fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "));
+  return fmt::format("dptrain {} ({})\nwith: {}\nwithout: {}\nbuilt by: {}", version(), git_commit(),
+                     fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "), built_by());
 }
 
 int report(ExitCode code, const std::vector<std::string>& lines, const std::string& last) {
