@@ -21,9 +21,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-from bench.machine import description, machine_busy_s
+from bench.machine import description, once_quiet
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMESPACES = str(ROOT / "tests/support/namespaces.sh")
@@ -63,19 +62,6 @@ def finished(command, environment=None):
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout
-
-
-def on_quiet_machine(call, limit):
-    """Calls once the machine has been at rest for a second, after half a minute at most; its result, a dict, with the share that others
-    used before. (What others use meanwhile can't be told: mpirun's processes on the other host are nobody's children.)"""
-    for _ in range(30):
-        busy, total = machine_busy_s()
-        time.sleep(1)
-        busy_after, total_after = machine_busy_s()
-        others = (busy_after - busy) / max(total_after - total, 1e-9)
-        if others <= limit:
-            break
-    return dict(call(), others=round(others, 3))
 
 
 def dptrain(a, name, model, strategy):
@@ -134,6 +120,11 @@ def contestants(a, name, model):
     return calls
 
 
+def measured_once_quiet(call, limit):
+    result, others = once_quiet(call, limit)
+    return dict(result, others=round(others, 3))
+
+
 def measure(a):
     results = []
     with two_hosts() as name:
@@ -142,7 +133,7 @@ def measure(a):
             for model in a.models:
                 rounds = []
                 for number in range(a.rounds):
-                    measured = {way: on_quiet_machine(call, a.disturbed) for way, call in contestants(a, name, model).items()}
+                    measured = {way: measured_once_quiet(call, a.disturbed) for way, call in contestants(a, name, model).items()}
                     print(json.dumps(dict(rate=rate, model=model, round=number + 1, **measured)), file=sys.stderr, flush=True)
                     rounds.append(measured)
                 results.append(dict(rate=rate, model=model, batch=CASES[model]["batch"], rounds=rounds))
