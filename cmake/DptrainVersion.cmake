@@ -18,3 +18,11 @@ if(Git_FOUND)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${head_log}")
   endif()
 endif()
+
+# What of the build decides the bits of our own CPU kernels, beside the source.
+set(DPTRAIN_BUILT_BY "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} for ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_BUILD_TYPE}")
+string(STRIP "${CMAKE_CXX_FLAGS}" flags)
+if(flags)
+  string(REPLACE "\"" "'" flags "${flags}")
+  string(APPEND DPTRAIN_BUILT_BY ", ${flags}")
+endif()

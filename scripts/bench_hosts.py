@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,resnet18] [--rates 1gbit,100mbit] [--rounds N] [-o OUT]
+# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,resnet18] [--rates 1gbit,100mbit] [--rounds N] [--quick] [-o OUT]
 """Steps a second of two hosts over a slow link: dptrain's ways to share a step, and PyTorch DDP over gloo, in turns, in one run.
 
 The hosts are network namespaces of this machine (tests/support/namespaces.sh; as root) with a process of one CPU worker each, one
@@ -21,17 +21,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-from bench.machine import description, machine_busy_s
+from bench.machine import description, once_quiet
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMESPACES = str(ROOT / "tests/support/namespaces.sh")
 NETWORK = "10.77.0.0/24"
-# Samples of a step on both hosts, steps of an epoch, and epochs, the first of which isn't counted.
+# Samples of a step on both hosts, steps of an epoch, fewer where a link of less than 1 Gbit/s makes each take seconds, and epochs, the
+# first of which isn't counted.
 CASES = {
-    "lenet": dict(batch=256, steps=40, epochs=4),
-    "resnet18": dict(batch=64, steps=6, epochs=3),
+    "lenet": dict(batch=256, steps=40, slow_steps=40, epochs=3),
+    "resnet18": dict(batch=64, steps=4, slow_steps=2, epochs=2),
 }
 OURS = {
     "ddp": "ddp",
@@ -65,26 +65,14 @@ def finished(command, environment=None):
     return done.stdout
 
 
-def on_quiet_machine(call, limit):
-    """Calls once the machine has been at rest for a second, after half a minute at most; its result, a dict, with the share that others
-    used before. (What others use meanwhile can't be told: mpirun's processes on the other host are nobody's children.)"""
-    for _ in range(30):
-        busy, total = machine_busy_s()
-        time.sleep(1)
-        busy_after, total_after = machine_busy_s()
-        others = (busy_after - busy) / max(total_after - total, 1e-9)
-        if others <= limit:
-            break
-    return dict(call(), others=round(others, 3))
-
-
-def dptrain(a, name, model, strategy):
+def dptrain(a, name, rate, model, strategy):
     """Median over the epochs after the first of the main process's steps a second."""
     case = CASES[model]
-    samples = case["batch"] * case["steps"]
+    steps = 2 if a.quick else case["slow_steps" if rate.endswith("mbit") else "steps"]
+    samples = case["batch"] * steps
     with tempfile.TemporaryDirectory() as folder:
         config = dict(model=model, dataset=dict(name="synthetic", shape=[1, 28, 28], samples=samples, test_samples=10),
-                      devices=["cpu:0"], threads=1, batch_size=case["batch"], epochs=case["epochs"], learning_rate=0.01,
+                      devices=["cpu:0"], threads=1, batch_size=case["batch"], epochs=2 if a.quick else case["epochs"], learning_rate=0.01,
                       optimizer=dict(name="sgd", momentum=0.9), eval_every=0, checkpoint=dict(every_epochs=0))
         path = pathlib.Path(folder) / "bench.yaml"
         path.write_text(json.dumps(config))
@@ -97,7 +85,7 @@ def dptrain(a, name, model, strategy):
     epochs = [json.loads(line) for line in out.splitlines()]
     rates = [epoch["train"]["samples_per_s"] / case["batch"] for epoch in epochs[1:]]
     last = epochs[-1]
-    return dict(steps_per_s=round(statistics.median(rates), 2), bytes_per_step=last["comm"]["bytes"] // case["steps"],
+    return dict(steps_per_s=round(statistics.median(rates), 2), bytes_per_step=last["comm"]["bytes"] // steps,
                 exposed_comm=round(last["time"]["exposed_comm_s"] / last["train"]["seconds"], 3))
 
 
@@ -105,7 +93,7 @@ def pytorch(a, name, model):
     case = CASES[model]
     python = f"{a.environments}/torch/bin/python"
     shared = [python, str(ROOT / "scripts/bench_pytorch.py"), "--model", model, "--batch", str(case["batch"]), "--ranks", "2",
-              "--threads", "2", "--meet", "tcp://10.77.0.1:29511", "--seconds", str(a.seconds)]
+              "--threads", "2", "--meet", "tcp://10.77.0.1:29511", "--seconds", str(0.5 if a.quick else a.seconds)]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "eth0"}
     with subprocess.Popen([NAMESPACES, "run", name, "2", *shared, "--rank", "1"], env=environment,
                           stdout=subprocess.DEVNULL) as other:
@@ -127,11 +115,16 @@ def patiently(call):
     return call()
 
 
-def contestants(a, name, model):
-    calls = {way: (lambda strategy=strategy: dptrain(a, name, model, strategy)) for way, strategy in OURS.items()}
+def contestants(a, name, rate, model):
+    calls = {way: (lambda strategy=strategy: dptrain(a, name, rate, model, strategy)) for way, strategy in OURS.items()}
     if pathlib.Path(f"{a.environments}/torch/bin/python").exists():
         calls[PEER] = lambda: patiently(lambda: pytorch(a, name, model))
     return calls
+
+
+def measured_once_quiet(call, limit):
+    result, others = once_quiet(call, limit)
+    return dict(result, others=round(others, 3))
 
 
 def measure(a):
@@ -142,7 +135,8 @@ def measure(a):
             for model in a.models:
                 rounds = []
                 for number in range(a.rounds):
-                    measured = {way: on_quiet_machine(call, a.disturbed) for way, call in contestants(a, name, model).items()}
+                    measured = {way: measured_once_quiet(call, a.disturbed)
+                                for way, call in contestants(a, name, rate, model).items()}
                     print(json.dumps(dict(rate=rate, model=model, round=number + 1, **measured)), file=sys.stderr, flush=True)
                     rounds.append(measured)
                 results.append(dict(rate=rate, model=model, batch=CASES[model]["batch"], rounds=rounds))
@@ -193,6 +187,7 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=5, help="that PyTorch is measured for")
     p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that other processes may use")
+    p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")
     p.add_argument("-o", "--out", help="without an ending")
     a = p.parse_args()
     for model in a.models:

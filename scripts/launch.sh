@@ -21,7 +21,8 @@
 #
 # Exit codes: 64 usage, 69 a tool is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
 # fault.json, fault-<rank>.json or summary.json of its directory, which is what --out names, or else runs/<name of the configuration>;
-# or else mpirun's. An mpirun that hangs after a fault, as it does where a network is gone, is killed.
+# or else in the file that DPTRAIN_EXIT_FILE names for it, on this host; or else mpirun's. An mpirun that has nothing left to wait for
+# here once the run has failed is ended, and one that hangs after a fault, as it does where a network is gone, is killed.
 set -euo pipefail
 
 fail() {
@@ -137,6 +138,8 @@ say() {
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+# Where a process of this host says what it ends with: mpirun says so only once it has done with all of them.
+export DPTRAIN_EXIT_FILE=$scratch/exit
 
 # Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
 # it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
@@ -255,7 +258,32 @@ said() {
 exit_code() {
   local code
   code=$(said "$directory"/fault.json "$directory"/fault-*.json "$directory"/summary.json)
+  [[ -n $code || ! -s $DPTRAIN_EXIT_FILE ]] || code=$(head -n 1 "$DPTRAIN_EXIT_FILE")
   echo "${code:-$1}"
+}
+
+# say_cause CODE: what the run failed of, once more: the processes' own lines stand above mpirun's many words, or have come while mpirun
+# slept, and were not shown.
+say_cause() {
+  local cause='' file
+  [[ ! -s $DPTRAIN_EXIT_FILE ]] || cause=$(sed -n 2p "$DPTRAIN_EXIT_FILE")
+  for file in "$directory"/fault.json "$directory"/fault-*.json; do
+    [[ -z $cause && $file -nt $scratch/start ]] || continue
+    cause=$(sed -nE '/^ *"cause": "/{s///; s/",?$//; s/\\"/"/g; p; q}' "$file")
+  done
+  [[ -z $cause ]] || echo "launch: ended with $1: $cause" >&2
+}
+
+# Whether the run has said what it failed with.
+has_failed() { [[ -s $DPTRAIN_EXIT_FILE || -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; }
+
+# has_processes PID: whether an mpirun has some of the job on this host. One that has ended has no environment any more.
+has_processes() {
+  local process
+  for process in $(pgrep -P "$1"); do
+    ! grep -qsz '^OMPI_COMM_WORLD_RANK=' "/proc/$process/environ" || return 0
+  done
+  return 1
 }
 
 # leave_mpirun PID: at once. A second SIGTERM within 5 s is what it doesn't wait for its processes after.
@@ -267,8 +295,9 @@ leave_mpirun() {
   kill -s KILL "$1" 2> /dev/null || true
 }
 
-# watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has said how it stopped its processes end, but where the
-# first one has, mpirun waits the grace time for the others. Long after a failure it hangs.
+# watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has said how it stopped, or failed, its processes end by
+# themselves, but where the first one has, mpirun sleeps for twice the grace time, and on every other host what it started there does, one
+# behind the other. Those go on a while where mpirun is gone, and end what is left of the job. Long after a failure it hangs.
 watch_over() {
   local stops=0 rounds=0 term_at='' end=''
   # A signal to the whole group of the script leaves this one at work.
@@ -283,11 +312,13 @@ watch_over() {
     elif ((stops > 0)) && [[ -n $(said "$directory"/summary.json) ]]; then
       # Its processes are on their way out.
       ((++rounds < 3)) || leave_mpirun "$1"
+    elif has_failed && ! has_processes "$1"; then
+      ((++rounds < 3)) || leave_mpirun "$1"
     elif ((stops > 0)); then
       : "${term_at:=$((SECONDS + grace_s))}"
       ((SECONDS < term_at)) || { kill -s TERM "$1" && term_at=$((SECONDS + 3600)); } 2> /dev/null || true
     fi
-    if [[ -z $end && -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; then end=$((SECONDS + 2 * grace_s + 20)); fi
+    if [[ -z $end ]] && has_failed; then end=$((SECONDS + 2 * grace_s + 20)); fi
     if [[ -n $end ]] && ((SECONDS > end)); then
       echo "launch: mpirun hangs, and is killed" >&2
       kill -KILL "$1"
@@ -320,6 +351,7 @@ resumed_command() {
 
 for ((restart = 0; ; ++restart)); do
   : > "$scratch/start"
+  rm -f "$DPTRAIN_EXIT_FILE"
   echo "$stops" > "$scratch/stops"
   status=0
   ((stops == 0)) || exit "$stopped_by"
@@ -331,6 +363,7 @@ for ((restart = 0; ; ++restart)); do
   if ((status == 255)) && [[ -n $hosts ]]; then
     fail 69 "mpirun could not reach all of the hosts ${names[*]}; see that '${agent:-ssh} HOST true' works for each, without a password"
   fi
+  ((status == 0)) || say_cause "$status"
   if ((status != 75 || restart == restarts || stops > 0)); then exit "$status"; fi
   echo "launch: a process was lost; starting again, $((restart + 1)) of $restarts" >&2
   resumed=()

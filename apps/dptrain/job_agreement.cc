@@ -1,8 +1,10 @@
 // What the processes of a job hold against each other before they train: builds, configurations, devices, weights.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "base/line_mark.h"
@@ -21,16 +23,28 @@ namespace {
 /// Keys whose values may differ from host to host.
 const std::vector<std::string> kOfHost = {"devices", "threads", "hosts"};
 
+std::vector<DeviceKind> kinds_of(const std::vector<DeviceId>& devices) {
+  std::vector<DeviceKind> kinds;
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    if (std::ranges::any_of(devices, [kind](const DeviceId& id) { return id.kind == kind; })) kinds.push_back(kind);
+  return kinds;
+}
+
 /// What decides how weights lie in memory: the kinds of devices, and the instruction set of CPU workers. "cpu with
 /// avx512".
 std::string computes_on(const std::vector<DeviceId>& devices) {
-  std::string text;
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
-    if (std::ranges::none_of(devices, [kind](const DeviceId& id) { return id.kind == kind; })) continue;
-    if (!text.empty()) text += " and ";
-    text += kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda";
-  }
-  return text;
+  std::vector<std::string> names;
+  for (const DeviceKind kind : kinds_of(devices))
+    names.push_back(kind == DeviceKind::cpu ? fmt::format("cpu with {}", cpu_isa_name(cpu_isa())) : "cuda");
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// The libraries that these devices compute with; of others a build may have any, or none. "oneDNN 2.6.3".
+std::string computes_with(const std::vector<DeviceId>& devices) {
+  std::vector<std::string> parts;
+  for (const DeviceKind kind : kinds_of(devices))
+    std::ranges::copy(parts_that_compute(kind), std::back_inserter(parts));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
@@ -48,6 +62,7 @@ std::string narrow_mask(const train::Experiment& experiment, int workers_of_host
 void JobSession::agree_on(const std::string& config, train::Experiment& experiment) {
   if (!group_) return;
   agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
+  agree_on("dptrain was built by", built_by());
   const auto differing = train::differing_keys(
       {parse_config(from_main(config), place_of(0)), parse_config(config, place_of(process()))}, kOfHost);
   if (!differing.empty())
@@ -76,6 +91,7 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kWatched_s);
   }
   agree_on("devices compute on", computes_on(experiment.devices));
+  agree_on("devices compute with", computes_with(experiment.devices));
   train::ConfigJob job = config_job();
   job.store_servers = servers.value_or(0);
   warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));

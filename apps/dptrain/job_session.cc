@@ -199,6 +199,7 @@ void JobSession::leave_with(const JobFailure& failure, const std::vector<std::st
   write_message(fmt::format("dptrain: {}\n", line));
   // Once the first process has ended mpirun may sleep, and show no more of what the others have said.
   std::this_thread::sleep_for(std::chrono::duration<double>(kShown_s));
+  tell_launcher_of_exit(static_cast<int>(failure.code), line);
   job_->leave(failure.code);
   std::abort();  // which compilers don't know of a virtual function
 }

@@ -45,14 +45,15 @@ constexpr std::array<Command, 11> kCommands = {{
 }};
 
 std::string version_text() {
-  return fmt::format("dptrain {} ({})\nwith: {}\nwithout: {}", version(), git_commit(),
-                     fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "));
+  return fmt::format("dptrain {} ({})\nwith: {}\nwithout: {}\nbuilt by: {}", version(), git_commit(),
+                     fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "), built_by());
 }
 
 int report(ExitCode code, const std::vector<std::string>& lines, const std::string& last) {
   if (lines.size() > 1)
     for (const std::string& line : lines) write_message(fmt::format("dptrain: {}\n", line));
   write_message(fmt::format("dptrain: {}\n", last));
+  tell_launcher_of_exit(static_cast<int>(code), last);
   return static_cast<int>(code);
 }
 

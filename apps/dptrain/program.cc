@@ -12,10 +12,19 @@ std::string version() { return DPTRAIN_VERSION; }
 
 std::string git_commit() { return DPTRAIN_GIT_COMMIT; }
 
-std::vector<std::string> parts_present() {
-  std::vector<std::string> parts = {"oneDNN " + ops::onednn_version()};
+std::string built_by() { return DPTRAIN_BUILT_BY; }
+
+std::vector<std::string> parts_that_compute(DeviceKind kind) {
+  if (kind == DeviceKind::cpu) return {"oneDNN " + ops::onednn_version()};
+  std::vector<std::string> parts;
   if (const auto cuda = cuda_version(); !cuda.empty()) parts.push_back("CUDA " + cuda);
   for (const auto& library : ops::gpu_libraries()) parts.push_back(library.text());
+  return parts;
+}
+
+std::vector<std::string> parts_present() {
+  std::vector<std::string> parts = parts_that_compute(DeviceKind::cpu);
+  for (const auto& part : parts_that_compute(DeviceKind::cuda)) parts.push_back(part);
   for (const auto& library : comm_libraries()) parts.push_back(library.text());
   for (const auto& library : job_libraries()) parts.push_back(library.text());
   return parts;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/line_mark.h"
+#include "comm/job.h"
 
 namespace dptrain {
 namespace {
@@ -27,11 +28,12 @@ void write_to_stderr(std::string_view text) {
 }  // namespace
 
 ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence) {
-  thread_ = std::thread([this, deadline = deadline_in(timeout_s), code,
-                         line = marked_lines(fmt::format("dptrain: {}\n", std::move(sentence)))] {
+  const std::string line = marked_lines(fmt::format("dptrain: {}\n", sentence));
+  thread_ = std::thread([this, deadline = deadline_in(timeout_s), code, line, sentence = std::move(sentence)] {
     std::unique_lock lock(mutex_);
     if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
     write_to_stderr(line);
+    tell_launcher_of_exit(static_cast<int>(code), sentence);
     ::_exit(static_cast<int>(code));
   });
 }

@@ -14,8 +14,8 @@ namespace dptrain {
 class ExitTimer {
  public:
   /// After `timeout_s` the process ends with `code`, from the timer's thread, having written `dptrain: <sentence>` to
-  /// stderr, marked as of now (base/line_mark.h). Nothing else of the process runs any more: no destructor, no handler
-  /// of exit.
+  /// stderr, marked as of now (base/line_mark.h), and told the launcher (comm/job.h). Nothing else of the process runs
+  /// any more: no destructor, no handler of exit.
   ExitTimer(double timeout_s, ExitCode code, std::string sentence);
   /// Stops it.
   ~ExitTimer();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/exit_code.h"
@@ -58,6 +59,12 @@ int launched_process();
 /// The process that launched this one on this host: mpirun, or what mpirun started there. That is the nearest ancestor
 /// that isn't itself one of the job's, as a script that starts dptrain would be. Its pid.
 int64_t launcher_pid();
+
+/// Leaves what this process ends with, a line of the code and one of the sentence, in the file that the variable
+/// DPTRAIN_EXIT_FILE names: for a launcher on this host, which learns of a process's end later than by itself. Not
+/// where there is no such variable, where the code is 0, or where another process was first; a file that can't be
+/// written is left out. From any thread.
+void tell_launcher_of_exit(int code, std::string_view sentence);
 
 /// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
 /// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.

@@ -14,18 +14,11 @@ bool in_one_pass(const Device& device) { return device.kind() == DeviceKind::cpu
 }  // namespace
 
 LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon) {
-  Device& device = common_device("layer_norm", {&in.x, &in.residual, &in.gamma, &in.beta});
-  DPTRAIN_CHECK(in.x.shape().rank() > 0 && in.x.layout() == Layout::plain && in.x.shape()[-1] > 0,
-                "layer_norm: input {}", in.x.text());
-  const int64_t width = in.x.shape()[-1];
-  for (const Tensor* parameter : {&in.gamma, &in.beta})
-    require_shape("layer_norm", "a parameter", parameter->shape(), {width});
-  const bool with_residual = in.residual.defined();
-  if (with_residual) require_shape("layer_norm", "residual", in.residual.shape(), in.x.shape());
   if (in.dropout > 0) {
-    DPTRAIN_CHECK(with_residual, "layer_norm: dropout of {} without a residual", in.x.text());
+    DPTRAIN_CHECK(in.residual.defined(), "layer_norm: dropout of {} without a residual", in.x.text());
     require_dropout("layer_norm", in.x, in.dropout, in.key);
-    if (!in_one_pass(device)) {
+    // Before anything is looked at: each pass tells a plan by itself what it reads.
+    if (!in_one_pass(in.x.device())) {
       const DropoutResult dropped = dropout_forward(in.x, in.dropout, in.key);
       LayerNormForward forward =
           layer_norm_forward({.x = dropped.y, .residual = in.residual, .gamma = in.gamma, .beta = in.beta}, epsilon);
@@ -34,6 +27,14 @@ LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon) {
       return forward;
     }
   }
+  Device& device = common_device("layer_norm", {&in.x, &in.residual, &in.gamma, &in.beta});
+  DPTRAIN_CHECK(in.x.shape().rank() > 0 && in.x.layout() == Layout::plain && in.x.shape()[-1] > 0,
+                "layer_norm: input {}", in.x.text());
+  const int64_t width = in.x.shape()[-1];
+  for (const Tensor* parameter : {&in.gamma, &in.beta})
+    require_shape("layer_norm", "a parameter", parameter->shape(), {width});
+  const bool with_residual = in.residual.defined();
+  if (with_residual) require_shape("layer_norm", "residual", in.residual.shape(), in.x.shape());
   const TensorOptions options{.dtype = in.x.dtype()};
   const Shape rows = {in.x.elements() / width};
   const LayerNormForward forward{

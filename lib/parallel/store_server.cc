@@ -1,6 +1,7 @@
 #include "parallel/store_server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +31,22 @@ CommBuffer bytes_of(std::vector<StoreSlice>& slices) {
 /// "server 1 of the key-value store"
 std::string name_of(const ServerLinks& links) { return fmt::format("server {} of the key-value store", links.server); }
 
+/// "worker 1", "workers 1, 3": of those that haven't come.
+std::string missing_workers(const std::vector<bool>& has_come) {
+  std::vector<size_t> missing;
+  for (size_t w = 0; w < has_come.size(); ++w)
+    if (!has_come[w]) missing.push_back(w);
+  return fmt::format("worker{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+}
+
+/// Whether this worker is the last one; if so nobody has come yet to what is next.
+bool is_last_to_come(std::vector<bool>& has_come, size_t worker) {
+  has_come[worker] = true;
+  if (std::ranges::find(has_come, false) != has_come.end()) return false;
+  has_come.assign(has_come.size(), false);
+  return true;
+}
+
 }  // namespace
 
 StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
@@ -41,7 +58,8 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
   for (size_t i = 0; i < options.slices.size(); ++i) {
     const StoreSlice& slice = options.slices[i];
     if (slice.server != links_.server) continue;
-    own_.push_back({.index = i, .begin = size, .size = slice.elements()});
+    own_.push_back(
+        {.index = i, .begin = size, .size = slice.elements(), .has_come = std::vector<bool>(links_.to_workers.size())});
     size += slice.elements();
   }
   const auto zeros = [&](MemoryPurpose purpose) { return Tensor::zeros(*device_, {size}, {.purpose = purpose}); };
@@ -51,12 +69,14 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
                                  MemoryPurpose::workspace);
   optimizer_ = options.optimizer.make({.weights = weights_, .gradients = gradients_});
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
-    Worker worker{.link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
+    Worker worker{
+        .number = w, .link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
     if (options.activity != nullptr)
       worker.place = &options.activity->add_service(fmt::format("server {}", links_.server));
     for (size_t i = 0; i < worker.widths.size(); ++i) worker.sums.push_back(zeros(MemoryPurpose::gradients));
     workers_.push_back(std::move(worker));
   }
+  applying_.resize(workers_.size());
   threads_.give([this](int worker) { serve(static_cast<size_t>(worker)); });
 }
 
@@ -144,40 +164,37 @@ void StoreServer::take_step(Worker& worker) {
     if (options_.is_asynchronous)
       update_alone(slice, worker);
     else
-      meet(slice, worker.command);
+      meet(slice, worker);
     // It stays as it is until this worker has it and pushes the next step's.
     const Tensor& given = options_.is_asynchronous ? worker.sums.front() : weights_;
     if (at_once) going.push_back(worker.link->start_send(comm_buffer(window(given, slice)), 0));
   }
   if (options_.waits_for_apply) worker.link->receive(command_buffer(worker.command), 0);
   if (!at_once) {
-    apply(worker.command);
+    apply(worker);
     for (const Own& slice : own_ | std::views::reverse)
       going.push_back(worker.link->start_send(comm_buffer(window(weights_, slice)), 0));
   }
   for (const auto& work : going) work->wait();
 }
 
-template <class IsDone>
-void StoreServer::wait_for_workers(std::unique_lock<std::mutex>& lock, const IsDone& is_done) {
-  const auto has_come = [&] { return is_done() || failure_; };
+void StoreServer::wait_for_workers(std::unique_lock<std::mutex>& lock, const std::vector<bool>& has_come,
+                                   const int64_t& count) {
+  const auto is_over = [this, &count, before = count] { return count != before || failure_; };
   const WaitForOthers waiting;
-  if (!changed_.wait_until(lock, deadline_in(options_.timeout_s), has_come))
-    throw Error(ExitCode::peer_lost,
-                fmt::format("waited {:g} s for the gradients of a worker; has it stopped, or is it much slower than "
-                            "the others?",
-                            options_.timeout_s));
+  if (!changed_.wait_until(lock, deadline_in(options_.timeout_s), is_over))
+    throw Error(ExitCode::peer_lost, fmt::format("waited {:g} s for the gradients of {}; has it stopped, or is it much "
+                                                 "slower than the others?",
+                                                 options_.timeout_s, missing_workers(has_come)));
   if (failure_) throw Error(*failure_);
 }
 
-void StoreServer::meet(Own& slice, const StoreCommand& command) {
+void StoreServer::meet(Own& slice, const Worker& worker) {
   std::unique_lock lock(mutex_);
-  const int64_t updates = slice.updates;
-  if (++slice.arrived < workers_.size()) return wait_for_workers(lock, [&] { return slice.updates > updates; });
-  slice.arrived = 0;
+  if (!is_last_to_come(slice.has_come, worker.number)) return wait_for_workers(lock, slice.has_come, slice.updates);
   sum(slice);
   if (!options_.waits_for_apply && !options_.clip_norm)
-    update(slice, {.learning_rate = command.learning_rate, .number = command.number});
+    update(slice, {.learning_rate = worker.command.learning_rate, .number = worker.command.number});
   ++slice.updates;
   changed_.notify_all();
 }
@@ -211,11 +228,10 @@ void StoreServer::update(const Own& slice, const optim::OptimizerStep& step) {
   optimizer_->step_range(slice.begin, window(gradients_, slice), step);
 }
 
-void StoreServer::apply(const StoreCommand& command) {
+void StoreServer::apply(const Worker& worker) {
   std::unique_lock lock(mutex_);
-  const int64_t applied = applied_;
-  if (++applying_ < workers_.size()) return wait_for_workers(lock, [&] { return applied_ > applied; });
-  applying_ = 0;
+  if (!is_last_to_come(applying_, worker.number)) return wait_for_workers(lock, applying_, applied_);
+  const StoreCommand& command = worker.command;
   if (!command.skips) {
     optim::OptimizerStep step{.learning_rate = command.learning_rate, .number = command.number};
     if (command.gradient_factor != 1)

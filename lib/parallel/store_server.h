@@ -52,13 +52,14 @@ class StoreServer {
  private:
   /// A slice that it has.
   struct Own {
-    size_t index = 0;     ///< among those of all servers
-    int64_t begin = 0;    ///< in its flat buffers
-    int64_t size = 0;     ///< elements
-    size_t arrived = 0;   ///< workers whose sums of this step are there
-    int64_t updates = 0;  ///< that it has seen
+    size_t index = 0;            ///< among those of all servers
+    int64_t begin = 0;           ///< in its flat buffers
+    int64_t size = 0;            ///< elements
+    std::vector<bool> has_come;  ///< by worker: whether its sums of this step are there
+    int64_t updates = 0;         ///< that it has seen
   };
   struct Worker {
+    size_t number = 0;
     Communicator* link = nullptr;
     std::vector<int> widths;
     std::vector<Tensor> sums;  ///< flat, of each of its subtrees
@@ -71,12 +72,12 @@ class StoreServer {
   bool serve_command(Worker& worker);
   void take_step(Worker& worker);
   /// Blocks until the slice has been summed, and updated where nothing else has to be known.
-  void meet(Own& slice, const StoreCommand& command);
+  void meet(Own& slice, const Worker& worker);
   /// Blocks until all workers have come; the last one then updates all slices.
-  void apply(const StoreCommand& command);
-  /// The lock is held while `is_done` is false.
-  template <class IsDone>
-  void wait_for_workers(std::unique_lock<std::mutex>& lock, const IsDone& is_done);
+  void apply(const Worker& worker);
+  /// Blocks until the others have come, too, and `count` is another one; `has_come`: which of them have. Throws 75,
+  /// naming those that haven't, where that takes longer than `timeout_s`.
+  void wait_for_workers(std::unique_lock<std::mutex>& lock, const std::vector<bool>& has_come, const int64_t& count);
   /// Updates the slice from what this worker has pushed, and gives it the weights in the same place.
   void update_alone(Own& slice, Worker& worker);
   void sum(const Own& slice);
@@ -102,9 +103,9 @@ class StoreServer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  size_t applying_ = 0;  ///< workers that have sent all of this step
-  int64_t applied_ = 0;  ///< steps
-  int64_t updates_ = 0;  ///< of all slices; by single workers
+  std::vector<bool> applying_;  ///< by worker: whether it has sent all of this step
+  int64_t applied_ = 0;         ///< steps
+  int64_t updates_ = 0;         ///< of all slices; by single workers
   Staleness staleness_;
   std::optional<Error> failure_;
   WorkerThreads threads_;  ///< end first

@@ -31,17 +31,32 @@ def own_busy_s():
     return used.ru_utime + used.ru_stime
 
 
+def beside_others(run):
+    """What `run` returns, and the share of the machine that others took meanwhile. What it starts must have ended when it returns."""
+    busy, total, own = *machine_busy_s(), own_busy_s()
+    result = run()
+    busy_after, total_after = machine_busy_s()
+    return result, (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9)
+
+
 def undisturbed(run, limit):
     """Runs until others took no more than `limit` of the machine meanwhile, at most five times. The last result, a dict, with
-    the share of others in it. What `run` starts must have ended when it returns."""
+    the share of others in it."""
     for _ in range(5):
-        busy, total, own = *machine_busy_s(), own_busy_s()
-        result = run()
-        busy_after, total_after = machine_busy_s()
-        others = (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9)
+        result, others = beside_others(run)
         if others <= limit:
             break
     return dict(result, others=round(others, 3))
+
+
+def once_quiet(run, limit):
+    """Runs once the machine has been at rest for a second, after half a minute at most. What it returns, and the share that others took
+    before: what they take meanwhile can't be told of programs that are nobody's children, as mpirun's on another host."""
+    for _ in range(30):
+        _, others = beside_others(lambda: time.sleep(1))
+        if others <= limit:
+            break
+    return run(), others
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@
 
 #include "comm/job.h"
 #include "support/expect_error.h"
+#include "support/process.h"
 
 namespace dptrain {
 namespace {
@@ -58,6 +59,22 @@ TEST_F(JobEnvironmentTest, LaunchersSayWhichOneAProcessIs) {
     }
     ::unsetenv(name);
   }
+}
+
+TEST_F(JobEnvironmentTest, TheFirstEndOfAHostIsLeftForTheLauncher) {
+  const testing::ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "exit";
+  ::unsetenv("DPTRAIN_EXIT_FILE");
+  tell_launcher_of_exit(64, "nobody asked");
+  ::setenv("DPTRAIN_EXIT_FILE", file.c_str(), 1);
+  tell_launcher_of_exit(0, "a regular end");
+  EXPECT_FALSE(std::filesystem::exists(file));
+  tell_launcher_of_exit(75, "process 1 was lost");
+  tell_launcher_of_exit(69, "a later one");
+  EXPECT_EQ(testing::text_of(file), "75\nprocess 1 was lost\n");
+  ::setenv("DPTRAIN_EXIT_FILE", (folder.path() / "of_other_host" / "exit").c_str(), 1);
+  EXPECT_NO_THROW(tell_launcher_of_exit(75, "there is no such folder"));
+  ::unsetenv("DPTRAIN_EXIT_FILE");
 }
 
 TEST_F(JobEnvironmentTest, WithoutMpiJoiningNamesTheOption) {

@@ -104,10 +104,11 @@ TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {
   const Finished version = run({"--version"});
   EXPECT_EQ(version.exit, 0);
   const auto lines = lines_of(version.out);
-  ASSERT_EQ(lines.size(), 3u) << version.out;
+  ASSERT_EQ(lines.size(), 4u) << version.out;
   EXPECT_TRUE(lines[0].starts_with("dptrain 0."));
   EXPECT_TRUE(lines[1].starts_with("with: oneDNN "));
   EXPECT_TRUE(lines[2].starts_with("without: "));
+  EXPECT_TRUE(lines[3].starts_with("built by: "));
 
   const auto devices = nlohmann::json::parse(run({"devices", "--json"}).out);
   EXPECT_GE(devices["cpu"]["cores"], 1);

@@ -2,6 +2,9 @@
 
 #include "ops/layer_norm.h"
 
+#include <functional>
+
+#include "device/operator_log.h"
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
@@ -168,6 +171,32 @@ TEST_P(LayerNorm, RefusesOtherShapes) {
   const auto forward = ops::layer_norm_forward({.x = x, .gamma = six, .beta = six}, 1e-5f);
   expect_error(ExitCode::bug, {"layer_norm backward", "output gradient"},
                [&] { ops::layer_norm_backward(forward, six, six, {.gamma = six, .beta = six}); });
+}
+
+/// Dropout is a pass of its own there; a plan counts for both what they are given when they are called one by one.
+TEST(PlannedLayerNorm, OfAGpuCountsEachPassAsItIsAlone) {
+  const auto device = open_device({DeviceKind::cuda, 0}, {.counts_only = true});
+  const Tensor x = Tensor::zeros(*device, {4, 64}), residual = Tensor::zeros(*device, {4, 64}),
+               gamma = Tensor::zeros(*device, {64}), beta = Tensor::zeros(*device, {64});
+  const ops::DropoutKey key{.epoch = epoch_on(*device, 0), .sample_ids = sample_ids_on(*device, 0, 4)};
+  const auto passes = [&](const std::function<void()>& run) {
+    device->operator_log()->clear();
+    run();
+    std::vector<std::pair<std::string, int64_t>> read_and_left;
+    for (const OperatorCost& cost : device->operator_log()->costs()) read_and_left.emplace_back(cost.name, cost.bytes);
+    return read_and_left;
+  };
+  const auto apart = passes([&] {
+    const ops::DropoutResult dropped = ops::dropout_forward(x, 0.5f, key);
+    ops::layer_norm_forward({.x = dropped.y, .residual = residual, .gamma = gamma, .beta = beta}, 1e-5f);
+  });
+  ASSERT_FALSE(apart.empty());
+  EXPECT_EQ(apart.back().first, "layer_norm");
+  EXPECT_EQ(passes([&] {
+              ops::layer_norm_forward(
+                  {.x = x, .residual = residual, .gamma = gamma, .beta = beta, .dropout = 0.5f, .key = key}, 1e-5f);
+            }),
+            apart);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LayerNorm, ::testing::ValuesIn(device_rows()), RowName());

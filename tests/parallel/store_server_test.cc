@@ -61,6 +61,36 @@ TEST(StoreServerTest, WhatEndsItsThreadEndsItsWorkersWithTheSameCodeAndWords) {
                  "server 0 of the key-value store: no such slice");
 }
 
+/// Of two workers the second one takes no step.
+TEST(StoreServerTest, WhoWaitsTooLongForAWorkerEndsAllAndNamesIt) {
+  StoreLinks links = make_store_links(1, 60);
+  auto second = make_thread_communicators(2, {.timeout_s = 60});
+  links.servers.front().to_workers.push_back(std::move(second[1]));
+  StoreServerOptions options{.slices = {{.key = 0, .begin = 0, .end = 16, .server = 0}},
+                             .widths = {{1}, {1}},
+                             .optimizer = {.name = "never asked",
+                                           .make =
+                                               [](const optim::FlatWeights& flat) {
+                                                 return std::make_unique<FailingOptimizer>(
+                                                     flat, [] { FAIL() << "half of a step is taken"; });
+                                               }},
+                             .timeout_s = 0.05};
+  StoreServer server(options, std::move(links.servers.front()));
+  Communicator& worker = *links.to_servers.front();
+  std::vector<float> gradients(16), weights(16);
+  StoreCommand step{.kind = StoreCommand::Kind::step, .number = 1, .learning_rate = 0.1};
+  const std::initializer_list<std::string_view> sentence = {"server 0 of the key-value store", "0.05 s",
+                                                            "gradients of worker 1;"};
+  expect_error(ExitCode::peer_lost, sentence, [&] {
+    worker.send(command_buffer(step), 1);
+    worker.send(buffer_of(gradients), 1);
+    worker.receive(buffer_of(weights), 1);
+  });
+  expect_error(ExitCode::peer_lost, sentence, [&] { server.wait(); });
+  // The late one hears of it, too.
+  expect_error(ExitCode::peer_lost, sentence, [&] { second[0]->send(command_buffer(step), 1); });
+}
+
 /// What a watch sees of a server whose update hangs: the thread that does it, and not the one that waits for it.
 TEST(StoreServerTest, AnUpdateThatHangsIsTheServersAndNotTheWorkers) {
   ProcessActivity activity;

@@ -103,6 +103,16 @@ TEST_F(AgreementTest, OnTheBuild) {
   expect_difference({own, own, other}, difference("dptrain", built(own[0]), built(other[0]), 2));
 }
 
+/// Of one commit another compiler, or other flags, may end in other bits.
+TEST_F(AgreementTest, OnTheCompiler) {
+  const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  Command other = own;
+  other[0] = DPTRAIN_OTHER_COMPILER;
+  const std::string built_by = lines_of(alone({own[0], "--version"}).out).back().substr(10);
+  EXPECT_TRUE(std::regex_search(built_by, std::regex("[0-9]+\\.[0-9]+.* for "))) << built_by;
+  expect_difference({own, other}, difference("dptrain was built by", built_by, "another compiler", 1));
+}
+
 /// Which processes train, and which serve.
 TEST_F(AgreementTest, OnTheServersOfAStore) {
   const auto with_servers = [this](int servers) {

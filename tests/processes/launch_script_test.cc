@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "processes/watched_training.h"
 #include "support/hosts.h"
 
 namespace dptrain::testing {
@@ -73,6 +74,42 @@ TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
   EXPECT_EQ(finished.exit, 69) << finished.err;
   EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b; see that '" + ssh +
                                        " HOST true' works for each, without a password");
+}
+
+/// By itself mpirun would sleep for twice the grace time on each host, one after the other.
+TEST_F(LaunchScriptTest, AMistakeReturnsLongBeforeTheGraceTime) {
+  DPTRAIN_NEEDS_MPI();
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  const auto launched = [&](const Command& program) {
+    Command options = {"--grace", "20", "-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(), "--"};
+    options.insert(options.end(), program.begin(), program.end());
+    const auto begin = std::chrono::steady_clock::now();
+    const Finished finished = Process(launch_script(options, hosts.on(1))).wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << finished.err;
+    return finished;
+  };
+  // Of a process that hasn't joined its job, and of one that has.
+  const Finished usage = launched({DPTRAIN_BINARY, "--confg", "lenet_1cpu"});
+  EXPECT_EQ(usage.exit, 64) << usage.err;
+  EXPECT_EQ(usage.last_error(),
+            "launch: ended with 64: '--confg' is no argument of dptrain train; did you mean '--config'?");
+  const Finished absent = launched({DPTRAIN_BINARY, "--config", "absent.yaml"});
+  EXPECT_EQ(absent.exit, 66) << absent.err;
+  EXPECT_NE(absent.last_error().find("launch: ended with 66: absent.yaml"), std::string::npos) << absent.err;
+}
+
+/// As one that is stopped does, or hangs in a device: mpirun has to kill it.
+TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "if [[ $rank == 0 ]]; then printf '75\\na peer was lost\\n' > \"$DPTRAIN_EXIT_FILE\"; sleep 1; exit 75; fi\n"
+      "echo $$ > stays; trap '' TERM; for i in {1..600}; do sleep 0.1; done\n");
+  Command options = {"--grace", "2", "-n", "2", "--", "./program"};
+  const Finished finished = run(options);
+  EXPECT_EQ(finished.exit, 75) << finished.err;
+  EXPECT_EQ(finished.last_error(), "launch: ended with 75: a peer was lost");
+  EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
 TEST_F(LaunchScriptTest, StartsAgainWhereTheRunWasWhenAProcessIsLost) {
