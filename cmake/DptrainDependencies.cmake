@@ -12,6 +12,11 @@ if(NOT PNG_FOUND)
   message(FATAL_ERROR "libpng was not found; install libpng-dev (scripts/setup.sh does), or name its place with -DCMAKE_PREFIX_PATH")
 endif()
 
+find_package(OpenSSL COMPONENTS Crypto)
+if(NOT OPENSSL_FOUND)
+  message(FATAL_ERROR "OpenSSL was not found; install libssl-dev (scripts/setup.sh does), or name its place with -DOPENSSL_ROOT_DIR")
+endif()
+
 # oneDNN's own CMake package insists on OpenCL's headers, which its CPU engine never needs and which the distribution's
 # package only recommends. The header and the library are enough.
 find_path(DPTRAIN_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)

@@ -1,5 +1,6 @@
 #include "autograd/conv2d.h"
 
+#include "autograd/pool2d.h"
 #include "autograd/tape.h"
 #include "ops/relu.h"
 
@@ -23,6 +24,30 @@ Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias,
                            if (x.requires_gradient())
                              x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
                          });
+}
+
+Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variable& bias,
+                         const ops::Conv2dMaxPoolOptions& options) {
+  if (!ops::convolves_and_pools(x.value(), weight.value().shape(), options))
+    return max_pool2d(conv2d(x, weight, bias, options.convolution), options.pool);
+  const ops::Pool2dResult result =
+      ops::conv2d_max_pool_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
+  return x.tape().record(
+      result.y, {x, weight, bias},
+      [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
+       workspace = result.workspace](const Tensor& output_gradient) {
+        const ops::MaximaGradient incoming{.workspace = workspace, .gradient = output_gradient};
+        const GradientSink for_weight = weight.gradient_sink();
+        const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
+        ops::conv2d_max_pool_backward_weights(saved.value(), incoming,
+                                              {.weight = for_weight.target,
+                                               .bias = for_bias.target,
+                                               .accumulate_weight = for_weight.accumulate,
+                                               .accumulate_bias = for_bias.accumulate},
+                                              options);
+        if (x.requires_gradient())
+          x.add_gradient(ops::conv2d_max_pool_backward_data(form, weight.value(), incoming, options));
+      });
 }
 
 }  // namespace dptrain::autograd

@@ -1,11 +1,15 @@
 #pragma once
 
 #include "autograd/variable.h"
-#include "ops/conv2d.h"
+#include "ops/conv2d_max_pool.h"
 
 namespace dptrain::autograd {
 
 /// ops::conv2d_forward with gradients. `bias` may be undefined.
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options);
+
+/// max_pool2d of conv2d, whose outputs nobody else reads: one operator where ops::convolves_and_pools says so.
+Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variable& bias,
+                         const ops::Conv2dMaxPoolOptions& options);
 
 }  // namespace dptrain::autograd

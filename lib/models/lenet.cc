@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "autograd/flatten.h"
-#include "autograd/pool2d.h"
 #include "base/error.h"
 
 namespace dptrain::models {
@@ -16,7 +15,7 @@ class ConvolutionAndPool final : public nn::Module {
                                            nn::Conv2dSizes{.in_channels = in, .out_channels = out, .kernel = 5})) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    return autograd::max_pool2d(convolution_.forward(x, context), {.kernel = 2, .stride = 2, .relu = true});
+    return convolution_.forward(x, {.kernel = 2, .stride = 2, .relu = true}, context);
   }
 
  private:

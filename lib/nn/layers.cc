@@ -32,6 +32,12 @@ Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
                           options_);
 }
 
+Variable Conv2d::forward(const Variable& x, const ops::Pool2dOptions& max_pool, const ForwardContext& context) {
+  return autograd::conv2d_max_pool(x, context.tape.use(weight_),
+                                   bias_ != nullptr ? context.tape.use(*bias_) : Variable(),
+                                   {.convolution = options_, .pool = max_pool});
+}
+
 Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
     : activation_(options.activation),
       weight_(add_parameter("weight", {out, in}, options.weight.value_or(Initializer::by_fan_in(in)))),

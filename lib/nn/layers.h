@@ -5,6 +5,7 @@
 #include "nn/module.h"
 #include "ops/conv2d.h"
 #include "ops/dropout.h"
+#include "ops/pool2d.h"
 
 namespace dptrain::nn {
 
@@ -34,6 +35,8 @@ class Conv2d : public Module {
   Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight = {});
   /// [N, C, H, W] -> [N, O, OH, OW]
   Variable forward(const Variable& x, const ForwardContext& context) override;
+  /// The maxima of its outputs over windows, in the same pass where that is possible.
+  Variable forward(const Variable& x, const ops::Pool2dOptions& max_pool, const ForwardContext& context);
 
  private:
   ops::Conv2dOptions options_;

@@ -56,7 +56,7 @@ int64_t scratch_floats(int64_t positions, int64_t width, int pieces) {
   const int64_t of_keys = 2 * packed(positions, width) + packed(width, positions);
   const int64_t of_queries = 2 * packed(queries, width) + 2 * packed(width, queries);
   const int64_t of_scores = packed(queries, positions) + packed(positions, queries) + 2 * queries * keys;
-  return of_keys + of_queries + of_scores + 2 * row_words(positions);
+  return of_keys + of_queries + of_scores;
 }
 
 TileSource rows_of(const float* matrix, int64_t rows, int64_t depth, int64_t stride) {
@@ -72,7 +72,7 @@ void forward(const AttentionHead& head, float* y) {
   const int64_t queries = smaller(kBlock, head.positions), keys = whole_vectors(length);
   Scratch scratch(head.scratch);
   Products products(scratch, head.pieces);
-  Keep keep(head, scratch);
+  Keep keep(head);
   const Bfloat16* keys_across = products.right(rows_of(head.key, length, width, stride));
   const Bfloat16* values = products.right(columns_of(head.value, width, length, stride));
   Bfloat16 *query_room = products.take(queries, width), *score_room = products.take(queries, length);
@@ -81,10 +81,16 @@ void forward(const AttentionHead& head, float* y) {
     const int64_t rows = smaller(kBlock, head.positions - begin);
     products.multiply(rows_of(head.query + begin * stride, rows, width, stride), keys_across, length, query_room,
                       scores, keys);
+    float factors[kBlock];
     for (int64_t row = 0; row < rows; ++row) {
-      head.log_sums[begin + row] = softmax(scores + row * keys, length, head.scale, keep.draw(begin + row));
+      const SoftmaxSum sum = softmax(scores + row * keys, length, head.scale, keep.draw(begin + row));
+      head.log_sums[begin + row] = sum.log_sum;
+      factors[row] = sum.inverse * keep.scale();
     }
-    products.multiply(rows_of(scores, rows, length, keys), values, width, score_room, y + begin * stride, stride);
+    float* out = y + begin * stride;
+    products.multiply(rows_of(scores, rows, length, keys), values, width, score_room, out, stride);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < width; ++i) out[row * stride + i] *= factors[row];
   }
 }
 
@@ -96,7 +102,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
   const int64_t queries = smaller(kBlock, head.positions), keys = whole_vectors(length);
   Scratch scratch(head.scratch);
   Products products(scratch, head.pieces);
-  Keep keep(head, scratch);
+  const Keep keep(head);
   const Bfloat16* keys_across = products.right(rows_of(head.key, length, width, stride));
   const Bfloat16* values_across = products.right(rows_of(head.value, length, width, stride));
   const Bfloat16* keys_along = products.right(columns_of(head.key, width, length, stride));
@@ -112,8 +118,10 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
     for (int64_t row = 0; row < rows; ++row) {
       const float product = sum_over(
           width, [&](auto read, int64_t i) { return read(y + row * stride + i) * read(incoming + row * stride + i); });
-      softmax_backward(scores + row * keys, gradients + row * keys, keep.drawn(begin + row), length, head.scale,
-                       head.log_sums[begin + row], product);
+      softmax_backward(
+          scores + row * keys, gradients + row * keys, length,
+          {.scale = head.scale, .kept_scale = keep.scale(), .log_sum = head.log_sums[begin + row], .product = product},
+          keep.drawn(begin + row));
     }
     products.multiply(rows_of(gradients, rows, length, keys), keys_along, width, score_room, to.query + at, stride);
     // Sums over the queries, block after block.

@@ -50,11 +50,11 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
                          .log_sums = forward.kept.data<float>() + task * positions,
                          .scratch = scratch.data<float>() + part * scratch_floats};
       if (options.dropout > 0)
-        work.dropout = {.counter = dropout_counter(options.key, n),
-                        .threshold = dropout_threshold(options.dropout),
-                        .scale = 1.f / (1.f - options.dropout),
-                        .kept = reinterpret_cast<uint16_t*>(forward.dropout_bits.data<uint8_t>()) +
-                                task * positions * kept_words(positions)};
+        work.dropout = {
+            .counter = dropout_counter(options.key, n),
+            .threshold = dropout_threshold(options.dropout),
+            .scale = 1.f / (1.f - options.dropout),
+            .kept = reinterpret_cast<uint16_t*>(forward.dropout_bits.data<uint8_t>()) + task * kept_words(positions)};
       body(work, rows, pieces);
     }
   });
@@ -69,7 +69,7 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
                            .kept = Tensor::empty(device, {shape[0], options.heads, shape[1]})};
   if (options.dropout > 0)
     forward.dropout_bits =
-        Tensor::empty(device, {shape[0], options.heads, shape[1], 2 * kept_words(shape[1])}, {.dtype = DType::u8});
+        Tensor::empty(device, {shape[0], options.heads, 2 * kept_words(shape[1])}, {.dtype = DType::u8});
   if (forward.y.elements() == 0) return forward;
   for_each_head(in, options, forward, 1, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
     attention_kernels().forward(head, pieces.write(forward.y, rows));

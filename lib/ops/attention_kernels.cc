@@ -17,12 +17,19 @@ int64_t scratch_floats(int64_t positions, int64_t width, int) {
   const int64_t packed = 2 * keys * width + positions * columns;
   const int64_t of_block = 2 * kBlock * whole_vectors(keys) + 3 * kBlock * columns;
   const int64_t sums = 2 * positions * columns;
-  return packed + of_block + sums + 2 * row_words(positions);
+  return packed + of_block + sums;
 }
 
 void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, float* to, int64_t to_stride) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = 0; i < width; ++i) to[row * to_stride + i] = from[row * from_stride + i];
+}
+
+/// Each row times a number of its own.
+void write_scaled(const float* from, int64_t from_stride, const float* factors, int64_t rows, int64_t width, float* to,
+                  int64_t to_stride) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < width; ++i) to[row * to_stride + i] = factors[row] * from[row * from_stride + i];
 }
 
 void forward(const AttentionHead& head, float* y) {
@@ -33,7 +40,7 @@ void forward(const AttentionHead& head, float* y) {
   Scratch scratch(head.scratch);
   float *keys_across = scratch.take(keys * width), *values = scratch.take(length * columns);
   float *scores = scratch.take(kBlock * of_row), *out = scratch.take(kBlock * columns);
-  Keep keep(head, scratch);
+  Keep keep(head);
   pack_columns(head.key, head.stride, length, width, keys_across);
   pack_rows(head.value, head.stride, length, width, values);
   for (int64_t begin = 0; begin < head.positions; begin += kBlock) {
@@ -47,8 +54,12 @@ void forward(const AttentionHead& head, float* y) {
               .b = keys_across,
               .c = scores,
               .c_row = of_row});
-    for (int64_t row = 0; row < rows; ++row)
-      head.log_sums[begin + row] = softmax(scores + row * of_row, length, head.scale, keep.draw(begin + row));
+    float factors[kBlock];
+    for (int64_t row = 0; row < rows; ++row) {
+      const SoftmaxSum sum = softmax(scores + row * of_row, length, head.scale, keep.draw(begin + row));
+      head.log_sums[begin + row] = sum.log_sum;
+      factors[row] = sum.inverse * keep.scale();
+    }
     multiply({.rows = rows,
               .columns = columns,
               .depth = length,
@@ -58,7 +69,7 @@ void forward(const AttentionHead& head, float* y) {
               .b = values,
               .c = out,
               .c_row = columns});
-    copy_rows(out, columns, rows, width, y + begin * head.stride, head.stride);
+    write_scaled(out, columns, factors, rows, width, y + begin * head.stride, head.stride);
   }
 }
 
@@ -76,7 +87,7 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
   float *queries = scratch.take(kBlock * columns), *incoming = scratch.take(kBlock * columns);
   float* out = scratch.take(kBlock * columns);
   float *key_sums = scratch.take(length * columns), *value_sums = scratch.take(length * columns);
-  Keep keep(head, scratch);
+  const Keep keep(head);
   pack_columns(head.key, stride, length, width, keys_across);
   pack_columns(head.value, stride, length, width, values_across);
   pack_rows(head.key, stride, length, width, keys_along);
@@ -103,8 +114,10 @@ void backward(const AttentionHead& head, const AttentionHeadGradients& to) {
     for (int64_t row = 0; row < rows; ++row) {
       const float *y = to.y + at + row * stride, *of_y = to.incoming + at + row * stride;
       const float product = sum_over(width, [&](auto read, int64_t i) { return read(y + i) * read(of_y + i); });
-      softmax_backward(scores + row * of_row, gradients + row * of_row, keep.drawn(begin + row), length, head.scale,
-                       head.log_sums[begin + row], product);
+      softmax_backward(
+          scores + row * of_row, gradients + row * of_row, length,
+          {.scale = head.scale, .kept_scale = keep.scale(), .log_sum = head.log_sums[begin + row], .product = product},
+          keep.drawn(begin + row));
     }
     multiply({.rows = rows,
               .columns = columns,

@@ -12,13 +12,19 @@ struct AttentionDropout {
   RandomCounter counter;
   uint32_t threshold = 0;  ///< 0: none
   float scale = 1;         ///< of what is kept
-  /// A bit a probability, 1 where it is kept, by query in kept_words(positions) words: forward draws them, backward
-  /// reads them.
+  /// A bit a probability of the head, 1 where it is kept, in kept_words(positions) words: forward draws those of the
+  /// keys that are read, backward reads them.
   uint16_t* kept = nullptr;
 };
 
-/// Words of 16 bits that a query has.
-constexpr int64_t kept_words(int64_t positions) { return (positions + 15) / 16; }
+/// Random words that are drawn at once.
+constexpr int64_t kDrawnWords = 128;
+
+/// Words of 16 bits that a head has: a bit each of the random words of its queries, one after the other, which begin
+/// within a block of four, and end with a word more, since they are read by pairs.
+constexpr int64_t kept_words(int64_t positions) {
+  return (positions * positions + 3 + kDrawnWords - 1) / kDrawnWords * (kDrawnWords / 16) + 1;
+}
 
 /// One head of one sample. Matrices are `positions` rows of `width` floats, `stride` apart.
 struct AttentionHead {

@@ -30,11 +30,6 @@ class Scratch {
 /// Rows of scores are computed in whole vectors; what fills the last one up has no part in the sums.
 inline int64_t whole_vectors(int64_t count) { return (count + 15) / 16 * 16; }
 
-/// Random words for a row of keys, which may begin within a block of four.
-inline int64_t row_words(int64_t positions) {
-  return (whole_vectors(positions) + 3 + 4 * kRandomBlocks - 1) / (4 * kRandomBlocks) * 4 * kRandomBlocks;
-}
-
 /// Of 16 random words, a bit each: 1 where the word is at least the threshold.
 inline uint16_t bits_kept(const uint32_t* words, uint32_t threshold) {
 #if defined(__AVX512F__)
@@ -46,48 +41,72 @@ inline uint16_t bits_kept(const uint32_t* words, uint32_t threshold) {
 #endif
 }
 
-/// to[i] = scale where bit i is 1, and 0 elsewhere.
-inline void spread_bits(uint16_t bits, float scale, float* __restrict to) {
+/// The lanes whose bit is 1, and 0 in the others.
+inline Row<16> lanes_kept(uint16_t bits, Row<16> lanes) {
 #if defined(__AVX512F__)
-  _mm512_storeu_ps(to, _mm512_maskz_mov_ps(bits, _mm512_set1_ps(scale)));
+  return _mm512_maskz_mov_ps(bits, lanes);
 #else
-  for (int i = 0; i < 16; ++i) to[i] = bits >> i & 1 ? scale : 0.f;
+  using Places = Lanes<16>::Places;
+  constexpr Places kBits = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                            1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
+  return (kBits & bits) != 0 ? lanes : Row<16>{};
 #endif
 }
 
-/// What dropout multiplies the probabilities of a query by.
-class Keep {
+/// Which probabilities of a query dropout keeps.
+class KeptKeys {
  public:
-  /// Takes 2 * row_words(head.length) floats.
-  Keep(const AttentionHead& head, Scratch& scratch)
-      : head_(head),
-        words_(reinterpret_cast<uint32_t*>(scratch.take(row_words(head.length)))),
-        keep_(scratch.take(row_words(head.length))) {}
+  /// All of them.
+  KeptKeys() = default;
+  /// A bit a key, from bit number `first` on.
+  KeptKeys(const uint16_t* bits, int64_t first) : bits_(bits), first_(first) {}
 
-  /// A number a key; null without dropout.
-  const float* draw(int64_t query) {
-    const AttentionDropout& dropout = head_.dropout;
-    if (dropout.threshold == 0) return nullptr;
-    const int64_t first = (head_.head * head_.positions + query) * head_.positions, within = first % 4;
-    random_words(dropout.counter, static_cast<uint64_t>(first / 4), row_words(head_.length) / 4, words_);
-    uint16_t* kept = bits_of(query);
-    for (int64_t key = 0; key < head_.length; key += 16)
-      kept[key / 16] = bits_kept(words_ + within + key, dropout.threshold);
-    return spread(kept);
+  /// Of the 16 keys from this one on.
+  uint16_t operator()(int64_t key) const {
+    if (bits_ == nullptr) return 0xffff;
+    uint32_t pair;
+    __builtin_memcpy(&pair, bits_ + (first_ + key) / 16, sizeof pair);
+    return static_cast<uint16_t>(pair >> (first_ + key) % 16);
   }
-  /// The same once more.
-  const float* drawn(int64_t query) { return head_.dropout.threshold == 0 ? nullptr : spread(bits_of(query)); }
 
  private:
-  uint16_t* bits_of(int64_t query) const { return head_.dropout.kept + query * kept_words(head_.positions); }
-  const float* spread(const uint16_t* kept) {
-    for (int64_t key = 0; key < head_.length; key += 16) spread_bits(kept[key / 16], head_.dropout.scale, keep_ + key);
-    return keep_;
+  const uint16_t* bits_ = nullptr;
+  int64_t first_ = 0;
+};
+
+/// Dropout of a head's probabilities.
+class Keep {
+ public:
+  explicit Keep(const AttentionHead& head)
+      : head_(head), first_(head.head * head.positions * head.positions), within_(first_ % 4) {}
+
+  bool drops() const { return head_.dropout.threshold != 0; }
+  /// What is kept is multiplied by this.
+  float scale() const { return drops() ? head_.dropout.scale : 1.f; }
+
+  /// Draws those of a query; queries one after the other.
+  KeptKeys draw(int64_t query) {
+    if (!drops()) return {};
+    const int64_t begin = within_ + query * head_.positions;
+    if (drawn_ < begin) drawn_ = begin / kDrawnWords * kDrawnWords;
+    for (; drawn_ < begin + head_.length; drawn_ += kDrawnWords) {
+      uint32_t words[kDrawnWords];
+      random_words(head_.dropout.counter, static_cast<uint64_t>((first_ + drawn_) / 4), kDrawnWords / 4, words);
+      for (int64_t i = 0; i < kDrawnWords; i += 16)
+        head_.dropout.kept[(drawn_ + i) / 16] = bits_kept(words + i, head_.dropout.threshold);
+    }
+    return drawn(query);
+  }
+  /// The same once more.
+  KeptKeys drawn(int64_t query) const {
+    if (!drops()) return {};
+    return {head_.dropout.kept, within_ + query * head_.positions};
   }
 
+ private:
   const AttentionHead& head_;
-  uint32_t* words_;
-  float* keep_;
+  int64_t first_, within_;  ///< the head's first word, and its place in its block of four
+  int64_t drawn_ = 0;       ///< words that are drawn or left out, counted from that block on
 };
 
 inline void fill_rows_with_zero(float* rows, int64_t count, int64_t width, int64_t stride) {
@@ -97,39 +116,49 @@ inline void fill_rows_with_zero(float* rows, int64_t count, int64_t width, int64
 
 constexpr float kLog2OfE = 1.44269504088896341f;
 
-/// Of one query: turns its scores into probabilities, times `keep` where that isn't null, with next to nothing up to
-/// whole vectors. Returns the logarithm of the sum of exp(scale * score).
-inline float softmax(float* __restrict scores, int64_t length, float scale, const float* __restrict keep) {
+/// What softmax leaves to its caller.
+struct SoftmaxSum {
+  float log_sum;  ///< the logarithm of the sum of exp(scale * score)
+  float inverse;  ///< turns what softmax wrote into probabilities
+};
+
+/// Of one query: turns its scores into multiples of their probabilities, 0 where those aren't kept, with next to
+/// nothing up to whole vectors.
+inline SoftmaxSum softmax(float* __restrict scores, int64_t length, float scale, const KeptKeys& kept) {
   const int64_t count = whole_vectors(length);
   for (int64_t key = length; key < count; ++key) scores[key] = -__builtin_inff();
   const float largest = largest_of(scores, count);
   const float binary = scale * kLog2OfE;
-  for (int64_t key = 0; key < count; ++key) scores[key] = exp2_of((scores[key] - largest) * binary);
-  const float sum = sum_over(count, [&](auto read, int64_t i) { return read(scores + i); });
-  const float inverse = 1.f / sum;
-  if (keep == nullptr)
-    for (int64_t key = 0; key < count; ++key) scores[key] *= inverse;
-  else
-    for (int64_t key = 0; key < count; ++key) scores[key] = scores[key] * inverse * keep[key];
-  return largest * scale + __builtin_logf(sum);
+  Row<16> sums{};
+  for (int64_t key = 0; key < count; key += 16) {
+    const Row<16> exponential = exp2_of((load<16>(scores + key) - largest) * binary);
+    sums += exponential;
+    store<16>(scores + key, lanes_kept(kept(key), exponential));
+  }
+  const float sum = fold(sums, [](auto a, auto b) { return a + b; });
+  return {.log_sum = largest * scale + __builtin_logf(sum), .inverse = 1.f / sum};
 }
+
+/// What softmax_backward computes with besides the rows.
+struct SoftmaxBackward {
+  float scale;       ///< of the scores
+  float kept_scale;  ///< of the probabilities that are kept
+  float log_sum;     ///< as softmax gave it
+  float product;     ///< of the query's output and its gradient
+};
 
 /// Of one query: its scores become the probabilities after dropout, and the gradients of those become the gradients of
 /// the scores: with P the probabilities, g the gradients after dropout and d = sum of P * g, that is scale * P * (g -
-/// d). `keep` is null without dropout; d is the product of the output and its gradient. What stands past `length` up to
-/// whole vectors is computed, too, and means nothing.
-inline void softmax_backward(float* __restrict scores, float* __restrict gradients, const float* __restrict keep,
-                             int64_t length, float scale, float log_sum, float product) {
-  const int64_t count = whole_vectors(length);
-  // The difference first: large scores and their sum nearly cancel out, and what is rounded before doesn't.
-  for (int64_t key = 0; key < count; ++key) scores[key] = exp2_of((scores[key] * scale - log_sum) * kLog2OfE);
-  if (keep == nullptr) {
-    for (int64_t key = 0; key < count; ++key) gradients[key] = scale * scores[key] * (gradients[key] - product);
-    return;
-  }
-  for (int64_t key = 0; key < count; ++key) {
-    gradients[key] = scale * scores[key] * (gradients[key] * keep[key] - product);
-    scores[key] *= keep[key];
+/// d). What stands past `length` up to whole vectors is computed, too, and means nothing.
+inline void softmax_backward(float* __restrict scores, float* __restrict gradients, int64_t length,
+                             const SoftmaxBackward& with, const KeptKeys& kept) {
+  for (int64_t key = 0; key < length; key += 16) {
+    // The difference first: large scores and their sum nearly cancel out, and what is rounded before doesn't.
+    const Row<16> probability = exp2_of((load<16>(scores + key) * with.scale - with.log_sum) * kLog2OfE);
+    const uint16_t bits = kept(key);
+    const Row<16> gradient = lanes_kept(bits, load<16>(gradients + key)) * with.kept_scale;
+    store<16>(gradients + key, with.scale * probability * (gradient - with.product));
+    store<16>(scores + key, lanes_kept(bits, probability) * with.kept_scale);
   }
 }
 

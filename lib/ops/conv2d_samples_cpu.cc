@@ -7,37 +7,13 @@
 #include "ops/conv2d_cpu.h"
 #include "ops/f32_operands.h"
 #include "ops/reorder.h"
-#include "ops/sample_kernels.h"
+#include "ops/sample_groups_cpu.h"
 
 namespace dptrain::ops::cpu {
-namespace {
-
-/// How samples are shared out: groups that are computed at once, of one or two vectors.
-struct Groups {
-  Groups(const Device& device, int64_t count_of_samples) : samples(count_of_samples) {
-    const auto rounds = [&](int64_t of) { return parts(parts(samples, of * kernels.lanes), device.threads()) * of; };
-    // Two make more of each weight that is read.
-    vectors = rounds(2) <= rounds(1) ? 2 : 1;
-    lanes = vectors * kernels.lanes;
-    count = parts(samples, lanes);
-  }
-  static int64_t parts(int64_t count, int64_t of) { return (count + of - 1) / of; }
-  int64_t first(int64_t group) const { return group * lanes; }
-  int64_t in(int64_t group) const { return std::min(lanes, samples - first(group)); }
-
-  const SampleKernels& kernels = sample_kernels();
-  int64_t samples, vectors, lanes, count;
-};
-
-Tensor scratch(Device& device, int64_t parts, int64_t numbers) {
-  return Tensor::empty(device, {parts, numbers}, {.purpose = MemoryPurpose::workspace});
-}
-
-/// A plain weight [O, C, U, V] as [O, U, V, C], or turned as [C, U, V backwards, O].
-Tensor packed(const Tensor& weight, bool turned) {
+Tensor packed_by_pixel(const Tensor& weight, bool turned) {
   const Shape& shape = weight.shape();
   const int64_t rows = shape[turned ? 1 : 0], inner = shape[turned ? 0 : 1], height = shape[2], width = shape[3];
-  const Tensor to = scratch(weight.device(), rows, height * width * inner);
+  const Tensor to = sample_scratch(weight.device(), rows, height * width * inner);
   const int64_t row_step = (turned ? 1 : shape[1]) * height * width,
                 inner_step = (turned ? shape[1] : 1) * height * width;
   parallel_for(weight.device(), rows, [&](int64_t row) {
@@ -49,8 +25,6 @@ Tensor packed(const Tensor& weight, bool turned) {
   });
   return to;
 }
-
-}  // namespace
 
 bool convolves_by_samples(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   // Of a sample's images: a group of samples then stays in the second-level cache, or nearly.
@@ -66,14 +40,16 @@ Tensor conv2d_forward_by_samples(const Tensor& x, const Tensor& weight, const Te
   Device& device = x.device();
   Tensor y = Tensor::empty(device, output, {.dtype = x.dtype(), .layout = Layout::nhwc});
   if (y.elements() == 0) return y;
-  const Tensor computed = f32_for(y), from = as_f32(x, Layout::nhwc), by = packed(as_f32(weight, Layout::plain), false);
+  const Tensor computed = f32_for(y), from = as_f32(x, Layout::nhwc),
+               by = packed_by_pixel(as_f32(weight, Layout::plain), false);
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
-  const Groups groups(device, output[0]);
+  const SampleGroups groups(device, output[0]);
   const int64_t channels = x.shape()[1], padding = options.padding;
   const int64_t row_of_x = x.shape()[3] * channels, rows_of_x = x.shape()[2];
   const int64_t padded_row = row_of_x + 2 * padding * channels, row_of_y = output[3] * output[1];
   const int64_t x_numbers = (rows_of_x + 2 * padding) * padded_row * groups.lanes, y_numbers = row_of_y * groups.lanes;
-  const Tensor memory = scratch(device, std::min<int64_t>(groups.count, device.threads()), x_numbers + y_numbers);
+  const Tensor memory =
+      sample_scratch(device, std::min<int64_t>(groups.count, device.threads()), x_numbers + y_numbers);
   parallel_parts(device, groups.count, 1, [&](int64_t part, int64_t begin, int64_t end) {
     float *images = memory.data<float>() + part * (x_numbers + y_numbers), *row = images + x_numbers;
     if (padding > 0) std::fill_n(images, x_numbers, 0.F);
@@ -114,13 +90,14 @@ Tensor conv2d_backward_data_by_samples(const TensorForm& x, const Tensor& weight
   Tensor gradient = Tensor::empty(device, x.shape, {.dtype = x.dtype, .layout = Layout::nhwc});
   if (gradient.elements() == 0) return gradient;
   const Tensor computed = f32_for(gradient), from = as_f32(output_gradient, Layout::nhwc),
-               by = packed(as_f32(weight, Layout::plain), true);
-  const Groups groups(device, x.shape[0]);
+               by = packed_by_pixel(as_f32(weight, Layout::plain), true);
+  const SampleGroups groups(device, x.shape[0]);
   const Shape &output = output_gradient.shape(), &window = weight.shape();
   const int64_t channels = x.shape[1], outputs = output[1], row_of_x = x.shape[3] * channels;
   const int64_t row_of_y = output[3] * outputs, y_numbers = output[2] * row_of_y * groups.lanes;
   const int64_t x_numbers = row_of_x * groups.lanes;
-  const Tensor memory = scratch(device, std::min<int64_t>(groups.count, device.threads()), x_numbers + y_numbers);
+  const Tensor memory =
+      sample_scratch(device, std::min<int64_t>(groups.count, device.threads()), x_numbers + y_numbers);
   parallel_parts(device, groups.count, 1, [&](int64_t part, int64_t begin, int64_t end) {
     float *images = memory.data<float>() + part * (x_numbers + y_numbers), *row = images + y_numbers;
     for (int64_t group = begin; group < end; ++group) {

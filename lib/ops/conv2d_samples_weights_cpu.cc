@@ -6,7 +6,7 @@
 #include "ops/f32_operands.h"
 #include "ops/linear_kernels.h"
 #include "ops/reorder.h"
-#include "ops/sample_kernels.h"
+#include "ops/sample_groups_cpu.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -70,16 +70,42 @@ class Windows {
 
 }  // namespace
 
-void conv2d_backward_weights_by_samples(const Tensor& x, const Tensor& output_gradient,
-                                        const Conv2dWeightGradients& gradients, const Conv2dOptions& options) {
+void fold_weight_sums(const WeightSums& sums, const Conv2dWeightGradients& gradients) {
   const Tensor& weight = gradients.weight;
-  Device& device = x.device();
+  Device& device = weight.device();
   const Tensor target = weight.layout() == Layout::plain
                             ? weight
                             : Tensor::empty(device, weight.shape(), {.purpose = MemoryPurpose::workspace});
   if (target.layout() != weight.layout() && gradients.accumulate_weight) reorder_into(weight, target);
+  const Shape& window = weight.shape();
+  const int64_t parts = sums.memory.shape()[0], of_part = sums.memory.shape()[1];
+  const int64_t outputs = window[0], channels = window[1], of_window = window[2] * window[3];
+  parallel_for(device, outputs, [&](int64_t output) {
+    float* to = target.data<float>() + output * channels * of_window;
+    for (int64_t u = 0; u < window[2]; ++u)
+      for (int64_t i = 0; i < window[3] * channels; ++i) {
+        const float* at = sums.memory.data<float>() + output * sums.of_output + u * sums.of_row + i;
+        float sum = 0;
+        for (int64_t part = 0; part < parts; ++part) sum += at[part * of_part];
+        float& number = to[i % channels * of_window + u * window[3] + i / channels];
+        number = gradients.accumulate_weight ? number + sum : sum;
+      }
+  });
+  if (target.layout() != weight.layout()) reorder_into(target, weight);
+  if (!gradients.bias.defined() || !device.computes()) return;
+  float* to = gradients.bias.data<float>();
+  for (int64_t c = 0; c < outputs; ++c) {
+    double sum = gradients.accumulate_bias ? to[c] : 0;
+    for (int64_t part = 0; part < parts; ++part) sum += sums.bias[static_cast<size_t>(part * outputs + c)];
+    to[c] = static_cast<float>(sum);
+  }
+}
+
+void conv2d_backward_weights_by_samples(const Tensor& x, const Tensor& output_gradient,
+                                        const Conv2dWeightGradients& gradients, const Conv2dOptions& options) {
+  Device& device = x.device();
   const Tensor images = as_f32(x, Layout::nhwc), incoming = as_f32(output_gradient, Layout::nhwc);
-  const Shape &y = output_gradient.shape(), &window = weight.shape();
+  const Shape &y = output_gradient.shape(), &window = gradients.weight.shape();
   const Windows windows(x.shape(), y, window, options.padding);
   const int64_t outputs = y[1], pixels = y[2] * y[3], samples = y[0];
   const int64_t of_output = windows.rows() * windows.width_in_vectors();
@@ -99,27 +125,11 @@ void conv2d_backward_weights_by_samples(const Tensor& x, const Tensor& output_gr
         linear_kernels().add_column_sums(gradient, pixels, outputs, outputs, bias.data() + part * outputs);
     }
   });
-  const int64_t channels = window[1], of_window = window[2] * window[3];
-  parallel_for(device, outputs, [&](int64_t output) {
-    float* to = target.data<float>() + output * channels * of_window;
-    for (int64_t u = 0; u < window[2]; ++u)
-      for (int64_t i = 0; i < window[3] * channels; ++i) {
-        const int64_t row_of_sums = windows.rows() == 1 ? u * window[3] * channels : u * windows.width_in_vectors();
-        const float* at = memory.data<float>() + output * of_output + row_of_sums + i;
-        float sum = 0;
-        for (int64_t part = 0; part < parts; ++part) sum += at[part * memory.shape()[1]];
-        float& number = to[i % channels * of_window + u * window[3] + i / channels];
-        number = gradients.accumulate_weight ? number + sum : sum;
-      }
-  });
-  if (target.layout() != weight.layout()) reorder_into(target, weight);
-  if (!gradients.bias.defined() || !device.computes()) return;
-  float* to = gradients.bias.data<float>();
-  for (int64_t c = 0; c < outputs; ++c) {
-    double sum = gradients.accumulate_bias ? to[c] : 0;
-    for (int64_t part = 0; part < parts; ++part) sum += bias[static_cast<size_t>(part * outputs + c)];
-    to[c] = static_cast<float>(sum);
-  }
+  fold_weight_sums({.memory = memory,
+                    .bias = bias,
+                    .of_output = of_output,
+                    .of_row = windows.rows() == 1 ? window[3] * window[1] : windows.width_in_vectors()},
+                   gradients);
 }
 
 }  // namespace dptrain::ops::cpu

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ops/vector_lanes.h"
+
 // Functions of one float without branches or calls, so that the compiler vectorizes loops over them. For *_kernels.cc
 // only: each instruction set gets its own, which no other file can see.
 //
@@ -16,9 +18,9 @@ inline float float_of(int32_t bits) { return __builtin_bit_cast(float, bits); }
 inline float absolute(float x) { return float_of(bits_of(x) & 0x7fffffff); }
 
 /// c[0] + c[1] x + c[2] x^2 + ...
-template <int N>
-inline float polynomial(float x, const float (&c)[N]) {
-  float sum = c[N - 1];
+template <class Number, int N>
+inline Number polynomial(Number x, const float (&c)[N]) {
+  Number sum = Number{} + c[N - 1];
   for (int i = N - 2; i >= 0; --i) sum = sum * x + c[i];
   return sum;
 }
@@ -38,10 +40,11 @@ inline float exp_of(float x, float rest = 0.f) {
   return x < -87.f ? 0.f : float_of(bits_of(value) + (bits_of(rounded) << 23));
 }
 
-/// 2^x, for x up to 127: within 2 units in the last place, and 2^-100 where the result would be less, from where
-/// products don't become denormal, which processors are slow at. By a polynomial of the smallest relative error at -1/2
-/// to 1/2, 2e-9.
-inline float exp2_of(float x) {
+/// 2^x in each lane, for x up to 127: within 2 units in the last place, and 2^-100 where the result would be less, from
+/// where products don't become denormal, which processors are slow at. By a polynomial of the smallest relative error
+/// at -1/2 to 1/2, 2e-9.
+inline Row<16> exp2_of(Row<16> x) {
+  using Places = Lanes<16>::Places;
   constexpr float kRound = 12582912.f;  // as above
   constexpr float kCoefficients[] = {1.f,
                                      6.931471824645996e-1f,
@@ -50,10 +53,10 @@ inline float exp2_of(float x) {
                                      9.61843691766262e-3f,
                                      1.3398875016719103e-3f,
                                      1.5353361959569156e-4f};
-  const float capped = x < -100.f ? -100.f : x;
-  const float rounded = capped + kRound;
-  const float value = polynomial(capped - (rounded - kRound), kCoefficients);
-  return float_of(bits_of(value) + (bits_of(rounded) << 23));
+  const Row<16> capped = x < -100.f ? Row<16>{} - 100.f : x;
+  const Row<16> rounded = capped + kRound;
+  const Row<16> value = polynomial(capped - (rounded - kRound), kCoefficients);
+  return __builtin_bit_cast(Row<16>, __builtin_bit_cast(Places, value) + (__builtin_bit_cast(Places, rounded) << 23));
 }
 
 /// exp(x) of doubles, for x up to 709: within 4 units in the last place, and 0 below -708.

@@ -1,5 +1,6 @@
 #include "ops/sample_kernels.h"
 
+#include "ops/max_pool_place.h"
 #include "ops/small_product.h"
 
 // Compiled once for each instruction set, see cmake/DptrainKernels.cmake.
@@ -8,6 +9,10 @@ namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
 
 using Vector = Row<kProductLanes>;
+typedef int32_t Places __attribute__((vector_size(4 * kProductLanes)));
+// Bytes become numbers by way of these: GCC 12 takes them one by one otherwise.
+typedef int16_t Halves __attribute__((vector_size(2 * kProductLanes)));
+typedef uint8_t Bytes __attribute__((vector_size(kProductLanes), aligned(1)));
 
 /// Rows of tiles that are about equal, as a small one leaves its sums waiting for each other.
 int64_t rows_of_tile(int64_t rows) {
@@ -61,6 +66,30 @@ void multiply(const SampleProduct& p, int64_t vectors) {
   }
 }
 
+void max_pool(const SampleMaxima& p, int64_t vectors) {
+  const int64_t pixel = p.channels * vectors * kProductLanes;
+  for (int64_t i = 0; i < p.pixels; ++i)
+    for (int64_t lane = 0; lane < pixel; lane += kProductLanes) {
+      Vector best = Vector{} - __builtin_inff();
+      Places place{};
+      for (int64_t u = 0; u < p.kernel; ++u)
+        for (int64_t v = 0; v < p.kernel; ++v) {
+          const Vector value = load<kProductLanes>(p.x + u * p.x_row + (i * p.kernel + v) * pixel + lane);
+          const Places larger = (value > best) | (value != value);
+          best = larger ? value : best;
+          place = larger ? Places{} + static_cast<int32_t>(u * p.kernel + v) : place;
+        }
+      if (p.relu) {
+        const Places cut = best <= 0.f;
+        best = cut ? Vector{} : best;
+        place = cut ? Places{} + int32_t{kNoPlace} : place;
+      }
+      store<kProductLanes>(p.y + i * pixel + lane, best);
+      *reinterpret_cast<Bytes*>(p.places + i * pixel + lane) =
+          __builtin_convertvector(__builtin_convertvector(place, Halves), Bytes);
+    }
+}
+
 void gather(const float* from, int64_t stride, int64_t samples, int64_t length, int64_t vectors, float* to) {
   const int64_t lanes = vectors * kProductLanes;
   for (int64_t vector = 0; vector < vectors; ++vector) {
@@ -82,22 +111,68 @@ void gather(const float* from, int64_t stride, int64_t samples, int64_t length, 
   }
 }
 
+/// Calls block(i) for blocks of `at_once` of [0, length), of which the last may begin in the one before it; or of less
+/// than one block, rest(i) for all.
+template <class Block, class Rest>
+void for_blocks(int64_t length, int64_t at_once, const Block& block, const Rest& rest) {
+  if (length < at_once) {
+    for (int64_t i = 0; i < length; ++i) rest(i);
+    return;
+  }
+  for (int64_t i = 0; i < length; i += at_once) block(i < length - at_once ? i : length - at_once);
+}
+
 void scatter(const float* from, int64_t samples, int64_t length, int64_t vectors, float* to, int64_t stride) {
   const int64_t lanes = vectors * kProductLanes;
   for (int64_t first = 0; first < samples; first += kProductLanes) {
     const int64_t count = samples - first < kProductLanes ? samples - first : kProductLanes;
-    int64_t i = 0;
-    for (; i + kProductLanes <= length; i += kProductLanes) {
-      Vector block[kProductLanes];
+    for_blocks(
+        length, kProductLanes,
+        [&](int64_t i) {
+          Vector block[kProductLanes];
 #pragma GCC unroll 16
-      for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(from + (i + r) * lanes + first);
-      transpose(block);
+          for (int r = 0; r < kProductLanes; ++r) block[r] = load<kProductLanes>(from + (i + r) * lanes + first);
+          transpose(block);
 #pragma GCC unroll 16
-      for (int r = 0; r < kProductLanes; ++r)
-        if (r < count) store<kProductLanes>(to + (first + r) * stride + i, block[r]);
-    }
-    for (; i < length; ++i)
-      for (int64_t lane = 0; lane < count; ++lane) to[(first + lane) * stride + i] = from[i * lanes + first + lane];
+          for (int r = 0; r < kProductLanes; ++r)
+            if (r < count) store<kProductLanes>(to + (first + r) * stride + i, block[r]);
+        },
+        [&](int64_t i) {
+          for (int64_t lane = 0; lane < count; ++lane) to[(first + lane) * stride + i] = from[i * lanes + first + lane];
+        });
+  }
+}
+
+/// Four bytes of each lane as the bits of a number.
+Vector four_rows(const uint8_t* from, int64_t lanes) {
+  Places rows[4];
+  for (int r = 0; r < 4; ++r)
+    rows[r] = __builtin_convertvector(
+        __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + r * lanes), Halves), Places);
+  return reinterpret_cast<Vector>(rows[0] | rows[1] << 8 | rows[2] << 16 | rows[3] << 24);
+}
+
+void scatter_places(const uint8_t* from, int64_t samples, int64_t length, int64_t vectors, uint8_t* to,
+                    int64_t stride) {
+  constexpr int64_t kAtOnce = 4 * kProductLanes;
+  typedef uint8_t Block __attribute__((vector_size(kAtOnce), aligned(1)));
+  const int64_t lanes = vectors * kProductLanes;
+  for (int64_t first = 0; first < samples; first += kProductLanes) {
+    const int64_t count = samples - first < kProductLanes ? samples - first : kProductLanes;
+    for_blocks(
+        length, kAtOnce,
+        [&](int64_t i) {
+          Vector block[kProductLanes];
+#pragma GCC unroll 16
+          for (int r = 0; r < kProductLanes; ++r) block[r] = four_rows(from + (i + 4 * r) * lanes + first, lanes);
+          transpose(block);
+#pragma GCC unroll 16
+          for (int r = 0; r < kProductLanes; ++r)
+            if (r < count) *reinterpret_cast<Block*>(to + (first + r) * stride + i) = reinterpret_cast<Block>(block[r]);
+        },
+        [&](int64_t i) {
+          for (int64_t lane = 0; lane < count; ++lane) to[(first + lane) * stride + i] = from[i * lanes + first + lane];
+        });
   }
 }
 
@@ -170,8 +245,10 @@ void copy_windows(const WindowCopies& c) {
 extern const SampleKernels kSamples;
 const SampleKernels kSamples = {.lanes = kProductLanes,
                                 .multiply = multiply,
+                                .max_pool = max_pool,
                                 .gather = gather,
                                 .scatter = scatter,
+                                .scatter_places = scatter_places,
                                 .add_windows = add_windows,
                                 .copy_windows = copy_windows};
 

@@ -19,6 +19,17 @@ struct SampleProduct {
   float* y;  ///< [pixels, rows, lanes]
 };
 
+/// Maxima over windows of kernel x kernel pixels that don't overlap, of as many rows of x as a window has.
+struct SampleMaxima {
+  int64_t pixels, kernel;  ///< of y
+  int64_t channels;
+  const float* x;  ///< [kernel, .., channels, lanes]
+  int64_t x_row;
+  bool relu;        ///< y = max(0, y)
+  float* y;         ///< [pixels, channels, lanes]
+  uint8_t* places;  ///< likewise: where in its window each maximum lies, row by row, or kNoPlace where the ReLU cut it
+};
+
 /// The sums of a weight's gradient over one sample: to[o, u, i] += the sum over the pixels (p, q) of y[p, q, o] *
 /// x[p * x_row + q * x_pixel + u * x_window + i]. Vectors are read and written whole, past `width`.
 struct WindowSums {
@@ -49,10 +60,14 @@ struct SampleKernels {
   int64_t lanes;  ///< of a vector
   /// y = weights * images + bias, of `vectors` vectors of samples, 1 or 2.
   void (*multiply)(const SampleProduct& product, int64_t vectors);
+  /// Of equal numbers the first counts, row by row, and a NaN is the largest of all.
+  void (*max_pool)(const SampleMaxima& maxima, int64_t vectors);
   /// [samples, length], rows `stride` apart, to [length, lanes] of `vectors` vectors; lanes without a sample are zero.
   void (*gather)(const float* from, int64_t stride, int64_t samples, int64_t length, int64_t vectors, float* to);
   /// The way back, of lanes that have a sample.
   void (*scatter)(const float* from, int64_t samples, int64_t length, int64_t vectors, float* to, int64_t stride);
+  void (*scatter_places)(const uint8_t* from, int64_t samples, int64_t length, int64_t vectors, uint8_t* to,
+                         int64_t stride);
   void (*add_windows)(const WindowSums& sums);
   /// Of a width of at most `lanes`.
   void (*copy_windows)(const WindowCopies& copies);

@@ -126,6 +126,27 @@ TEST_P(Gradients, Pools) {
   });
 }
 
+/// One operator on a CPU worker with AVX-512, two elsewhere.
+TEST_P(Gradients, Conv2dAndMaxPool) {
+  struct Case {
+    Shape x, weight;
+    int64_t padding;
+  };
+  for (const Case& c : {Case{{2, 1, 5, 4}, {20, 1, 3, 2}, 0}, Case{{2, 6, 4, 5}, {10, 6, 3, 3}, 1}}) {
+    SCOPED_TRACE(c.weight.text());
+    const std::vector<Leaf> leaves = {far_apart(c.x, Layout::nhwc),
+                                      parameter(c.weight, 1, ops::conv2d_weight_layout(*device_, c.weight)),
+                                      deciding_bias(c.weight[0])};
+    for (const bool relu : {false, true})
+      check_gradients(*device_, leaves,
+                      [&](Tape&, const std::vector<Variable>& v) {
+                        return autograd::conv2d_max_pool(
+                            v[0], v[1], v[2], {.convolution = {.padding = c.padding}, .pool = {.relu = relu}});
+                      },
+                      {.step = 2e-3, .tolerance = 2e-3});
+  }
+}
+
 TEST_P(Gradients, ElementwiseAndShape) {
   for_each_layout([&](Layout layout) {
     check_gradients(*device_, {far_apart({2, 5, 2, 3}, layout)},

@@ -103,6 +103,8 @@ plant lib/data/a.cc '#include <png.h>'
 fires vendor_headers 'png_file'
 plant lib/data/a.cc '#include <sentencepiece_trainer.h>'
 fires vendor_headers 'tokenizer'
+plant lib/train/a.cc '#include <openssl/evp.h>'
+fires vendor_headers 'sha256'
 for header in cuda_runtime_api.h cudnn.h nccl.h mpi.h; do
   plant lib/comm/compile.cc "#include <$header>"
   fires vendor_headers "compile.cc:1: includes $header"

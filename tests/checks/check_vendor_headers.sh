@@ -34,6 +34,7 @@ only_in 'oneapi/dnnl/|dnnl' 'lib/ops/onednn[^/]*\.(h|cc)' 'lib/ops/onednn*'
 only_in 'omp\.h' 'lib/device/[^/]*' 'lib/device'
 only_in 'zlib\.h' '(lib/data/[^/]*gzip[^/]*\.cc|tests/.*)' 'lib/data/*gzip*.cc and tests'
 only_in '(libpng[0-9]*/)?png\.h' '(lib/data/png_file\.cc|tests/.*)' 'lib/data/png_file.cc and tests'
+only_in 'openssl/' 'lib/base/sha256\.cc' 'lib/base/sha256.cc'
 only_in 'sentencepiece_' 'lib/data/tokenizer\.cc' 'lib/data/tokenizer.cc'
 only_in '(cuda|cudnn|cublas|nccl|mpi)[A-Za-z0-9_]*\.h|cuda/|cub/' \
   '(lib/(device|ops|comm)/([^/]*_)?(cuda|cudnn|nccl|mpi)(_[^/]*)?\.(h|cc|cu|cuh)|tests/cuda_sim/.*)' \

@@ -119,7 +119,7 @@ Error out_of_memory(StrategyOptions options, int64_t limit_bytes) {
   options.memory_limit_bytes = limit_bytes;
   try {
     const auto strategy = make_strategy(options);
-    train(*strategy, digits(64, 10), 1, 64, 0.05);
+    train(*strategy, digits(128, 10), 1, 128, 0.05);
   } catch (const Error& error) {
     return error;
   }
@@ -133,9 +133,9 @@ TEST(RankTeam, ARankOutOfMemoryIsNamedWithBytes) {
     EXPECT_EQ(start.code(), ExitCode::device) << start.what();
     for (const char* word : {"rank ", "(cpu:", "start", "bytes", "gradients", "600000"})
       EXPECT_NE(std::string(start.what()).find(word), std::string::npos) << start.what();
-    const Error step = out_of_memory({.name = name}, 3'000'000);
+    const Error step = out_of_memory({.name = name}, 1'600'000);
     EXPECT_EQ(step.code(), ExitCode::device) << step.what();
-    for (const char* word : {"rank ", "(cpu:", "step 1", "bytes", "activations", "3000000"})
+    for (const char* word : {"rank ", "(cpu:", "step 1", "bytes", "activations", "1600000"})
       EXPECT_NE(std::string(step.what()).find(word), std::string::npos) << step.what();
   }
 }
