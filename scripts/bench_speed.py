@@ -6,9 +6,9 @@
     scripts/bench_speed.py --environments FOLDER -o docs/results/cpu-speed
 
 Every round runs all contestants one after the other. A measurement during which other processes used more than --disturbed of
-the machine is taken again; a round that still holds one is discarded and run again. What isn't offered or isn't installed is
-left out, and the report says so. Prints JSON; with -o also writes OUT.json and OUT.md. Needs nothing but Python's standard
-library itself.
+the machine is taken again; a round that still holds one is discarded and run again. A peer that fails is tried again, and left
+out where it fails twice in a row, as is what isn't offered or isn't installed; the report says so. Prints JSON; with -o also
+writes OUT.json and OUT.md. Needs nothing but Python's standard library itself.
 """
 import argparse
 import datetime
@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 from bench.cases import CASES, PEERS
-from bench.contestants import Absent, contestants
+from bench.contestants import Absent, Failed, contestants
 from bench.machine import description, undisturbed
 from bench.report import document, summarize
 
@@ -31,12 +31,25 @@ def text_of(key):
     return f"{name} {precision}" + " beside a busy core" * beside
 
 
+def measurement(call, limit):
+    """What `call` measures; where it fails, what it measures when it is tried again, and why that was needed."""
+    try:
+        return undisturbed(call, limit)
+    except Failed as why:
+        print(json.dumps({"tried again": str(why)}), file=sys.stderr, flush=True)
+        first = str(why)
+    try:
+        return dict(undisturbed(call, limit), tried_again=first)
+    except Failed as why:
+        raise Absent(f"{why}; tried again") from why
+
+
 def measure_round(calls, absent, limit):
     """One measurement of each; those that take no part move from `calls` to `absent`, for good."""
     measured = {}
     for key, call in list(calls.items()):
         try:
-            measured[key] = undisturbed(call, limit)
+            measured[key] = measurement(call, limit)
         except Absent as why:
             del calls[key]
             absent[text_of(key)] = str(why)
@@ -56,6 +69,8 @@ def measure(model, a):
         all_rounds.append(measured)
         if all(one["others"] <= a.disturbed for one in measured.values()):
             quiet.append(measured)
+    # What dropped out in a later round has no figures of the earlier ones either.
+    quiet = [{key: one for key, one in measured.items() if key in calls} for measured in quiet]
     return dict(summarize(model, quiet, absent), discarded_rounds=len(all_rounds) - len(quiet),
                 rounds=[{text_of(key): one for key, one in measured.items()} for measured in quiet])
 

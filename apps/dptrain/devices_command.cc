@@ -1,9 +1,10 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "device/cpu_amx.h"
@@ -12,22 +13,28 @@
 #include "device/device_list.h"
 #include "output.h"
 #include "program.h"
+#include "train/text_table.h"
 
 namespace dptrain::app {
 namespace {
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
+/// A line for each, of which a terminal gets as many as it needs.
 std::string as_text() {
-  std::string text = fmt::format("cpu:0 to cpu:{}  logical workers on {}, {} cores to use, {}, {:.1f} GB of memory\n",
-                                 kMaxCpuWorkers - 1, cpu_model_name(), usable_cores(), cpu_instructions(),
-                                 gigabytes(host_memory_bytes()));
+  const auto line = [width = terminal_width(STDOUT_FILENO, kAnyWidth)](const std::string& head,
+                                                                       const std::vector<std::string>& items) {
+    return train::wrapped_list(head, items, width);
+  };
+  const auto memory = [](int64_t bytes) { return fmt::format("{:.1f} GB of memory", gigabytes(bytes)); };
+  std::string text = line(fmt::format("cpu:0 to cpu:{}  ", kMaxCpuWorkers - 1),
+                          {"logical workers on " + cpu_model_name(), fmt::format("{} cores to use", usable_cores()),
+                           cpu_instructions(), memory(host_memory_bytes())});
   for (const auto& gpu : cuda_devices())
-    text += fmt::format("cuda:{}  {}, compute capability {}, {:.1f} GB of memory\n", gpu.index, gpu.name,
-                        gpu.compute_capability, gigabytes(gpu.memory_bytes));
-  if (const auto reason = cuda_absence(); !reason.empty()) text += fmt::format("cuda    {}\n", reason);
-  return text +
-         fmt::format("with: {}\nwithout: {}\n", fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "));
+    text += line(fmt::format("cuda:{}  ", gpu.index),
+                 {gpu.name, fmt::format("compute capability {}", gpu.compute_capability), memory(gpu.memory_bytes)});
+  if (const auto reason = cuda_absence(); !reason.empty()) text += line("cuda    ", {reason});
+  return text + line("with: ", parts_present()) + line("without: ", parts_absent());
 }
 
 std::string as_json() {

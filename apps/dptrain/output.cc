@@ -28,9 +28,9 @@ void write_message(const std::string& text) noexcept {
   std::fflush(stderr);
 }
 
-int terminal_width(int stream) {
+int terminal_width(int stream, int otherwise) {
   winsize size{};
-  return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
 void tell_of_damage(const std::string& damage) { write_message(damage + "; an older one is looked for\n"); }

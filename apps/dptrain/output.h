@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <string>
 
 namespace dptrain::app {
@@ -15,8 +16,11 @@ void write_output(const std::string& text);
 /// reason to stop.
 void write_message(const std::string& text) noexcept;
 
-/// Columns of the terminal behind stdout or stderr; 80 where there is none.
-int terminal_width(int stream);
+/// What is wide enough for every line.
+inline constexpr int kAnyWidth = std::numeric_limits<int>::max();
+
+/// Columns of the terminal behind stdout or stderr; `otherwise` where there is none.
+int terminal_width(int stream, int otherwise = 80);
 
 /// Tells of a damaged checkpoint that is passed over.
 void tell_of_damage(const std::string& damage);

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/digit_groups.h"
 #include "base/error.h"
 #include "output.h"
+#include "train/text_table.h"
 
 namespace dptrain::app {
 namespace {
@@ -22,19 +24,6 @@ std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
-/// Digits in groups of three.
-std::string grouped(double value) {
-  std::string digits = fmt::format("{:.0f}", value);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
-/// Ten characters wide; a loss that runs away keeps to them.
-std::string loss_text(double loss) {
-  return loss < 1e5 ? fmt::format("{:10.4f}", loss) : fmt::format("{:10.3e}", loss);
 }
 
 /// "1 epoch", "10 epochs"
@@ -73,6 +62,37 @@ std::string devices_text(const train::Experiment& experiment) {
         fmt::format("{}: {}", experiment.place(static_cast<size_t>(own.begin)).host, fmt::join(of_process, ", ")));
   }
   return fmt::format("{}", fmt::join(processes, " and "));
+}
+
+/// What an epoch cost each device, and where its seconds went, in lines of at most `width` characters where that is
+/// possible; a newline before them and none at the end.
+std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int width) {
+  train::TableColumn devices{.header = "device (last epoch)", .cells = {}, .left_aligned = true};
+  train::TableColumn samples{.header = "samples", .cells = {}}, busy{.header = "busy", .cells = {}},
+      peaks{.header = "peak memory", .cells = {}};
+  for (const auto& device : epoch.devices) {
+    devices.cells.push_back(is_of_job ? fmt::format("{} on {}", device.device, device.host) : device.device);
+    samples.cells.push_back(digit_groups(static_cast<double>(device.samples)));
+    busy.cells.push_back(fmt::format("{:.0f} %", 100 * device.busy));
+    peaks.cells.push_back(megabytes(device.peak_bytes));
+  }
+  std::string text = "\n" + train::text_table({devices, samples, busy, peaks}, width);
+  const auto seconds = [](const char* of, double s) { return fmt::format("{} {:.2f} s", of, s); };
+  const auto& time = epoch.time;
+  text +=
+      train::wrapped_list("time: ",
+                          {seconds("compute", time.compute_s), seconds("exposed communication", time.exposed_comm_s),
+                           seconds("optimizer", time.optimizer_s), seconds("waiting for data", time.data_wait_s),
+                           seconds("other", time.other_s)},
+                          width);
+  if (epoch.pipeline && epoch.pipeline->bubble)
+    text += train::wrapped_list(
+        "bubble: ",
+        {fmt::format("stages waited for each other {:.0f} % of the time", 100 * *epoch.pipeline->bubble),
+         fmt::format("by the schedule {:.0f} %", 100 * epoch.pipeline->predicted_bubble)},
+        width);
+  text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -172,7 +192,7 @@ void TrainingDisplay::on_step(const Progress& progress) {
   if (progress.samples_done > 0) {
     fields.push_back(fmt::format("loss {:.4f}", progress.mean_loss));
     fields.push_back(fmt::format("{} left", clock_text(progress.seconds_left)));
-    fields.push_back(fmt::format("{} samples/s", grouped(rate)));
+    fields.push_back(fmt::format("{} samples/s", digit_groups(rate)));
   }
   show_progress(fitted(fields, lines_ == Lines::live ? terminal_width(STDERR_FILENO) : kPlainWidth));
 }
@@ -184,16 +204,11 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
     write_or_stop(metrics.json() + "\n");
   }
   if (options_.quiet || options_.json) return;
-  if (!header_shown_) say("  epoch  train loss  accuracy  test loss  accuracy    seconds   samples/s");
-  header_shown_ = true;
-  const auto& train = metrics.train;
-  const std::string test = metrics.test ? fmt::format("{} {:6.2f} %", loss_text(metrics.test->score.mean_loss()),
-                                                      100 * metrics.test->score.accuracy())
-                                        : fmt::format("{:>10} {:>8}", "-", "-");
-  // Of a training that is so many steps long, a resumed one may begin with an evaluation, before its first step.
-  const std::string epoch = epochs_ > 0 ? fmt::format("{}/{}", metrics.epoch, epochs_) : std::to_string(metrics.epoch);
-  say(fmt::format("{:>7}  {}  {:6.2f} %  {}  {:9.2f}  {:>10}", epoch, loss_text(train.score.mean_loss()),
-                  100 * train.score.accuracy(), test, train.seconds, grouped(train.samples_per_s())));
+  if (!table_) {
+    table_.emplace(epochs_, terminal_width(STDOUT_FILENO, kAnyWidth));
+    say(table_->header());
+  }
+  say(table_->row(metrics));
 }
 
 void TrainingDisplay::on_warning(const std::string& text) {
@@ -203,26 +218,8 @@ void TrainingDisplay::on_warning(const std::string& text) {
 
 void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory) {
   if (outcome.last_epoch) {
-    const train::EpochMetrics& last = *outcome.last_epoch;
-    std::vector<std::string> names;
-    for (const auto& device : last.devices)
-      names.push_back(is_of_job_ ? fmt::format("{} on {}", device.device, device.host) : device.device);
-    size_t width = 8;
-    for (const std::string& name : names) width = std::max(width, name.size());
-    say(fmt::format("\n  {:<{}}  samples    busy  peak memory  (last epoch)", "device", width));
-    for (size_t i = 0; i < names.size(); ++i) {
-      const auto& device = last.devices[i];
-      say(fmt::format("  {:<{}}  {:>7}  {:4.0f} %  {:>11}", names[i], width,
-                      grouped(static_cast<double>(device.samples)), 100 * device.busy, megabytes(device.peak_bytes)));
-    }
-    const auto& time = last.time;
-    say(
-        fmt::format("  time: compute {:.2f} s, exposed communication {:.2f} s, optimizer {:.2f} s,\n"
-                    "        waiting for data {:.2f} s, other {:.2f} s",
-                    time.compute_s, time.exposed_comm_s, time.optimizer_s, time.data_wait_s, time.other_s));
-    if (last.pipeline && last.pipeline->bubble)
-      say(fmt::format("  bubble: stages waited for each other {:.0f} % of the time, by the schedule {:.0f} %",
-                      100 * *last.pipeline->bubble, 100 * last.pipeline->predicted_bubble));
+    const int width = terminal_width(options_.json || options_.only_progress ? STDERR_FILENO : STDOUT_FILENO);
+    say(costs_text(*outcome.last_epoch, is_of_job_, width));
   }
   say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}",
                   counted(outcome.epochs, "epoch"), counted(outcome.steps, "step"), outcome.seconds,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "train/epoch_table.h"
 #include "train/trainer.h"
 
 namespace dptrain::app {
@@ -49,7 +51,7 @@ class TrainingDisplay final : public train::TrainingObserver {
   enum class Lines { none, plain, live };
   Lines lines_;  ///< of progress within an epoch: none, one now and then, or one that is written over and over
   bool line_shown_ = false;
-  bool header_shown_ = false;
+  std::optional<train::EpochTable> table_;  ///< since the first epoch
   int64_t epochs_ = 0;
   bool is_of_job_ = false;
   Clock::time_point last_shown_{};

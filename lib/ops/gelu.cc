@@ -1,38 +1,13 @@
 #include "ops/gelu.h"
 
-#include <algorithm>
-
-#include "device/parallel_for.h"
+#include "ops/bias_cpu.h"
 #include "ops/bias_cuda.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_cpu.h"
 #include "ops/elementwise_cuda.h"
-#include "ops/f32_pieces.h"
 #include "ops/reorder.h"
 
 namespace dptrain::ops {
-namespace {
-
-/// For CPU workers, in double.
-void add_up_rows(const Tensor& rows, const BiasGradient& bias) {
-  if (!rows.device().computes()) return;
-  constexpr int64_t kColumns = 128;
-  const int64_t width = bias.target.elements(), blocks = (width + kColumns - 1) / kColumns;
-  parallel_for(rows.device(), blocks, [&](int64_t block) {
-    const int64_t first = block * kColumns, count = std::min(kColumns, width - first);
-    float room[kColumns];
-    double sums[kColumns] = {};
-    for (int64_t at = first; at < rows.elements(); at += width) {
-      cpu::Pieces pieces(room);
-      const float* row = pieces.read(rows, at, count);
-      for (int64_t c = 0; c < count; ++c) sums[c] += row[c];
-    }
-    float* to = bias.target.data<float>() + first;
-    for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(sums[c] + (bias.accumulate ? to[c] : 0.f));
-  });
-}
-
-}  // namespace
 
 Tensor gelu_forward(const Tensor& x) {
   Device& device = common_device("gelu", {&x});
@@ -66,7 +41,7 @@ Tensor gelu_backward(const Tensor& x, const Tensor& output_gradient, const BiasG
       "gelu backward", device,
       [&] {
         cpu::gelu_backward(x, output_gradient, gradient);
-        add_up_rows(gradient, bias);
+        cpu::bias_gradient(gradient, bias.target, bias.accumulate);
       },
       [&] {
         const Shape rows = {x.elements() / x.shape()[-1], x.shape()[-1]};

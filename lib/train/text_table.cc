@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 namespace dptrain::train {
@@ -73,6 +74,32 @@ std::string markdown_cell(const std::string& text) {
   return escaped;
 }
 
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    words.emplace_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(std::min(words.back().size() + 1, text.size()));
+  }
+  return words;
+}
+
+/// The pieces with spaces between them; the lines after the first, which `head` begins, are as far to the right.
+std::string laid_out(std::string_view head, const std::vector<std::string>& pieces, int width) {
+  const int indent = width_of(head);
+  std::string lines(head);
+  int used = 0;
+  for (const std::string& piece : pieces) {
+    if (used > 0 && indent + used + 1 + width_of(piece) > width) {
+      lines += "\n" + std::string(static_cast<size_t>(indent), ' ');
+      used = 0;
+    }
+    if (used > 0) lines += " ";
+    lines += piece;
+    used += (used > 0 ? 1 : 0) + width_of(piece);
+  }
+  return lines + "\n";
+}
+
 }  // namespace
 
 std::string text_table(const std::vector<TableColumn>& columns, int width) {
@@ -110,21 +137,19 @@ std::string markdown_table(const std::vector<TableColumn>& columns) {
   return text;
 }
 
-std::string wrapped(std::string_view text, int width) {
-  std::string lines;
-  int used = 0;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    if (used > 0 && used + 1 + width_of(word) > width) {
-      lines += "\n";
-      used = 0;
-    }
-    if (used > 0) lines += " ";
-    lines += word;
-    used += (used > 0 ? 1 : 0) + width_of(word);
+std::string wrapped(std::string_view text, int width) { return laid_out("", words_of(text), width); }
+
+std::string wrapped_list(std::string_view head, const std::vector<std::string>& items, int width) {
+  const int room = width - width_of(head);
+  std::vector<std::string> pieces;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? "," : "");
+    if (width_of(item) <= room)
+      pieces.push_back(item);
+    else
+      std::ranges::copy(words_of(item), std::back_inserter(pieces));
   }
-  return lines + "\n";
+  return laid_out(head, pieces, width);
 }
 
 }  // namespace dptrain::train

@@ -22,4 +22,8 @@ std::string markdown_table(const std::vector<TableColumn>& columns);
 /// `text` in lines of at most `width` characters, broken between words where that is possible; each ends in a newline.
 std::string wrapped(std::string_view text, int width);
 
+/// `head` and the items behind it with commas between them, in lines of at most `width` characters; the lines after the
+/// first begin where the first item does. An item is broken, between its words, where it alone is too long for a line.
+std::string wrapped_list(std::string_view head, const std::vector<std::string>& items, int width);
+
 }  // namespace dptrain::train

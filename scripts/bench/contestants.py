@@ -19,6 +19,10 @@ class Absent(Exception):
     """This contestant takes no part; the text says why."""
 
 
+class Failed(Absent):
+    """It ended with an error, which another try may not."""
+
+
 @functools.cache
 def peer_environment(python):
     """What a peer must be told of this machine. Some virtual machines name AMX among their instructions and have none, others don't
@@ -74,7 +78,7 @@ def peer(command):
     with tempfile.TemporaryDirectory() as folder:
         code, out, said, _ = finished(command, pathlib.Path(folder), peer_environment(command[0]))
     if code != 0:
-        raise Absent(f"failed: exit code {code}: {said}")
+        raise Failed(f"failed: exit code {code}: {said}")
     result = dict(json.loads(out.splitlines()[-1]), environment=peer_environment(command[0]))
     return {key: result[key] for key in ("samples_per_s", "memory_mb", "start_mb", "peer", "environment")}
 

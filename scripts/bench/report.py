@@ -78,6 +78,20 @@ def not_measured(report):
     return lines + [f"- {name} of {', '.join(of)}: {why}" for name, (why, of) in models.items()]
 
 
+def tried_again(report):
+    """Of those that took part: a line for each that failed and was tried again, by the rounds in which it was."""
+    lines = []
+    for row in report["rows"]:
+        failures = {}
+        for measured in row["rounds"]:
+            for name, one in measured.items():
+                if "tried_again" in one:
+                    failures.setdefault(name, []).append(one["tried_again"])
+        lines += [f"- {name} of {row['model']}: tried again in {len(whys)} of {len(row['rounds'])} rounds: {whys[0]}"
+                  for name, whys in failures.items()]
+    return lines
+
+
 def document(report):
     names = [name for name in (*OURS, *PEERS) if name in OURS or name in report["peers"]]
     titles = [TITLES[name] for name in names]
@@ -100,7 +114,7 @@ def document(report):
                        ratio(row["memory_ratio"]["single"]["smallest"], [MEMORY_BAR], least=False)])
     told = sorted({f"{key}={value}" for row in rows for measured in row["rounds"] for one in measured.values()
                    for key, value in one.get("environment", {}).items()})
-    absent = not_measured(report)
+    again, absent = tried_again(report), not_measured(report)
     return "\n".join([
         "# Training speed and memory on a CPU", "",
         f"Whole training steps on {machine['cpu']} with {machine['cores']} cores ({', '.join(machine['instruction_sets'])}), "
@@ -119,4 +133,5 @@ def document(report):
         *table(["model", *titles, "single to eager", "single to the smallest of PyTorch's"], memory), "",
         "The process's peak over what it had before it made the model: dptrain's when it had read its configuration, a peer's "
         "when it had imported its libraries; of two processes the sum.",
+        *(["", "## Tried again", "", *again] if again else []),
         *(["", "## Not measured", "", *absent] if absent else []), ""])

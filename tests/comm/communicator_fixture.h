@@ -116,14 +116,14 @@ class CommunicatorTest : public testing::TestWithParam<std::tuple<CommunicatorKi
   }
 };
 
-inline std::string name_of(const testing::TestParamInfo<std::tuple<CommunicatorKind, int>>& info) {
+inline std::string name_of(const ::testing::TestParamInfo<std::tuple<CommunicatorKind, int>>& info) {
   return std::get<0>(info.param).name + "_" + std::to_string(std::get<1>(info.param));
 }
 
 /// World sizes 1 to 8 of these kinds; faults need two ranks at least.
-#define DPTRAIN_COMMUNICATORS(kinds, suite, smallest)                                                             \
-  INSTANTIATE_TEST_SUITE_P(Kinds, suite, testing::Combine(testing::ValuesIn(kinds), testing::Range(smallest, 9)), \
-                           name_of)
+#define DPTRAIN_COMMUNICATORS(kinds, suite, smallest) \
+  INSTANTIATE_TEST_SUITE_P(Kinds, suite,              \
+                           ::testing::Combine(::testing::ValuesIn(kinds), ::testing::Range(smallest, 9)), name_of)
 #define DPTRAIN_EVERY_COMMUNICATOR(suite, smallest) DPTRAIN_COMMUNICATORS(communicator_kinds(), suite, smallest)
 
 }  // namespace dptrain

@@ -325,15 +325,17 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
 TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
   const pid_t stopped = ::fork();
   if (stopped == 0) {
-    WatchdogJob job(3, kNeverSilent);
-    job.watch();
-    WatchdogJob::sleep(0.1);
-    job.cut(2, true);
-    // What was on its way answers no doubt.
-    WatchdogJob::sleep(0.2);
-    job.doubt(1);
-    const bool is_right = job.failure(1).process == 2;
-    ::_exit(is_right ? 0 : 1);
+    const auto lost = [] {
+      WatchdogJob job(3, kNeverSilent);
+      job.watch();
+      WatchdogJob::sleep(0.1);
+      job.cut(2, true);
+      // What was on its way answers no doubt.
+      WatchdogJob::sleep(0.2);
+      job.doubt(1);
+      return job.failure(1).process;
+    };
+    ::_exit(lost() == 2 ? 0 : 1);
   }
   WatchdogJob::sleep(0.5);
   ::kill(stopped, SIGSTOP);

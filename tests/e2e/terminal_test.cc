@@ -68,6 +68,21 @@ TEST(Terminal, NarrowTerminalGetsWhatFits) {
   EXPECT_GT(lines, 0) << shown;
 }
 
+TEST(Terminal, NoRowOfATableIsWrapped) {
+  const std::string shown = shown_on_terminal(45, short_run(::testing::TempDir() + "dptrain_terminal_tables"));
+  const size_t table = shown.find("  epoch  train loss  test loss  accuracy\r\n");
+  ASSERT_NE(table, std::string::npos) << shown;
+  const size_t end = shown.find("\n1 epoch, ", table);
+  ASSERT_NE(end, std::string::npos) << shown;
+  for (const std::string& line : testing::lines_of(shown.substr(table, end - table)))
+    EXPECT_LE(line.size(), 45u + std::string("\r").size()) << line;
+}
+
+TEST(Terminal, DevicesAreToldInLinesThatFit) {
+  for (const std::string& line : testing::lines_of(shown_on_terminal(60, {"devices"})))
+    EXPECT_LE(line.size(), 60u + std::string("\r").size()) << line;
+}
+
 /// The value of a variable in the environment that a process runs with; "unset" where it has none.
 std::string variable_of(const testing::Finished& finished, const std::string& name) {
   for (const std::string& entry : testing::lines_of(finished.out))

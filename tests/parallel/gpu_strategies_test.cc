@@ -1,34 +1,15 @@
 // Strategies on GPUs: replicas on one GPU and on several end in the same bits, recorded steps in those of steps that
 // aren't, and a GPU learns what a CPU worker does.
 
+#include "parallel/gpu_strategies.h"
+
 #include <gtest/gtest.h>
 
-#include "device/cuda_probe.h"
 #include "device/with_cuda.h"
-#include "parallel/digits.h"
 #include "parallel/residual_net.h"
-#include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
 namespace {
-
-constexpr DeviceId kGpu = {DeviceKind::cuda, 0};
-
-class CudaStrategies : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
-  }
-  struct Trained {
-    State state;
-    std::vector<double> losses;
-  };
-  static Trained trained(const StrategyOptions& options, int64_t steps, int64_t batch, int64_t samples) {
-    const auto strategy = make_strategy(options);
-    auto losses = train(*strategy, digits(samples, 10), steps, batch, 0.05, options.micro_batches);
-    return {strategy->state_dict(), std::move(losses)};
-  }
-};
 
 TEST_F(CudaStrategies, AGpuLearnsWhatACpuWorkerDoes) {
   const auto cpu = trained({.name = "single", .devices = 1, .sgd = {.momentum = 0.9}}, 6, 16, 96);
@@ -42,8 +23,7 @@ TEST_F(CudaStrategies, RecordedStepsEndInTheBitsOfOthers) {
   // data_parallel records nothing. Of these steps of 16 samples `single` replays the last three; the last batch has 8.
   const auto recorded = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
   const auto done = trained({.name = "data_parallel", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 6, 16, 88);
-  EXPECT_EQ(recorded.losses, done.losses);
-  expect_same_bits(recorded.state, done.state);
+  expect_same_bits(recorded, done);
 }
 
 TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
@@ -57,8 +37,7 @@ TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
   const auto recorded = trained(options, 6, 16, 88);
   options.name = "data_parallel";
   const auto done = trained(options, 6, 16, 88);
-  EXPECT_EQ(recorded.losses, done.losses);
-  expect_same_bits(recorded.state, done.state);
+  expect_same_bits(recorded, done);
   const auto cpu = trained(
       {.name = "single", .devices = 1, .adam = options.adam, .clip_norm = options.clip_norm, .micro_batches = 3}, 6, 16,
       88);
@@ -98,28 +77,13 @@ TEST_F(CudaStrategies, DealtOutUpdatesEndInTheBitsOfDdp) {
       SCOPED_TRACE(::testing::Message() << name << ", precision " << static_cast<int>(precision));
       options.name = name;
       const auto dealt = trained(options, 4, 16, 56);
-      EXPECT_EQ(dealt.losses, ddp.losses);
-      expect_same_bits(dealt.state, ddp.state);
+      expect_same_bits(dealt, ddp);
     }
     // In host memory the update is a CPU worker's, which rounds otherwise.
     options.name = "kvstore_local";
     const auto local = trained(options, 4, 16, 56);
     for (size_t step = 0; step < ddp.losses.size(); ++step)
       EXPECT_NEAR(local.losses[step], ddp.losses[step], 1e-3 * ddp.losses[step]) << "step " << step + 1;
-  }
-}
-
-TEST_F(CudaStrategies, DealtOutUpdatesSkipStepsThatOverflow) {
-  for (const char* name : {"ddp_sharded", "kvstore", "kvstore_local"}) {
-    SCOPED_TRACE(name);
-    const StrategyOptions options{.name = name, .list = {kGpu, kGpu}, .precision = Precision::fp16};
-    StrategyContext context = context_of(options);
-    context.replica.initialization.weights = nn::Initializer::normal(3.0);
-    const auto strategy = make_strategy(options, context);
-    const State before = strategy->state_dict();
-    train(*strategy, digits(16, 10), 1, 16, 0.05);
-    EXPECT_EQ(strategy->take_costs(0).skipped_steps, 1);
-    expect_same_bits(strategy->state_dict(), before);
   }
 }
 
@@ -135,20 +99,7 @@ TEST_F(CudaStrategies, PipelinesEndInTheBitsOfOneGpu) {
     SCOPED_TRACE(schedule_name(schedule));
     cut.pipeline.schedule = schedule;
     const auto several = trained(cut, 4, 16, 56);
-    EXPECT_EQ(several.losses, single.losses);
-    expect_same_bits(several.state, single.state);
-  }
-}
-
-TEST_F(CudaStrategies, AGpuAndACpuWorkerAreStagesOfAPipeline) {
-  const auto single = trained({.name = "single", .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
-  for (const std::vector<DeviceId>& list :
-       std::vector<std::vector<DeviceId>>{{kGpu, {DeviceKind::cpu, 0}}, {{DeviceKind::cpu, 0}, kGpu}}) {
-    StrategyOptions cut{.name = "model_parallel", .micro_batches = 4, .list = list};
-    cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
-    const auto several = trained(cut, 4, 16, 56);
-    for (size_t step = 0; step < 4; ++step)
-      EXPECT_NEAR(several.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
+    expect_same_bits(several, single);
   }
 }
 
@@ -166,20 +117,6 @@ TEST_F(CudaStrategies, CompressedGradientsAreLearnedFrom) {
         EXPECT_NEAR(compressed.losses[step], ddp.losses[step], 0.05 * ddp.losses[step]) << "step " << step + 1;
       expect_same_bits(trained(options, 4, 16, 56).state, compressed.state);
     }
-  }
-}
-
-TEST_F(CudaStrategies, CompressedGradientsThatOverflowSkipTheStep) {
-  for (const char* name : kCompressed) {
-    SCOPED_TRACE(name);
-    const StrategyOptions options{.name = name, .list = {kGpu, kGpu}, .precision = Precision::fp16};
-    StrategyContext context = context_of(options);
-    context.replica.initialization.weights = nn::Initializer::normal(3.0);
-    const auto strategy = make_strategy(options, context);
-    const State before = strategy->state_dict();
-    train(*strategy, digits(16, 10), 1, 16, 0.05);
-    EXPECT_EQ(strategy->take_costs(0).skipped_steps, 1);
-    expect_same_bits(strategy->state_dict(), before);
   }
 }
 
@@ -201,22 +138,6 @@ TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
   EXPECT_EQ((counts.collectives - 1) % 5, 0);
   EXPECT_GT(counts.collectives, 6);
   EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
-}
-
-TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStep) {
-  const std::vector<DeviceId> both = {kGpu, {DeviceKind::cpu, 0}};
-  const auto alone = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 4, 16, 56);
-  const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
-  for (size_t step = 0; step < 4; ++step)
-    EXPECT_NEAR(ddp.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
-  // A GPU and a CPU worker round a gradient's exponentials differently, and here one of them computes all losses.
-  for (const int output_rank : {0, 1}) {
-    const auto gathered = trained(
-        {.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
-    for (size_t t = 0; t < ddp.state.size(); ++t)
-      for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
-        ASSERT_NEAR(gathered.state[t].values[i], ddp.state[t].values[i], 1e-5) << ddp.state[t].name;
-  }
 }
 
 TEST_F(CudaStrategies, BatchStatisticsOfAllGpusAreThoseOfOne) {
@@ -269,18 +190,6 @@ TEST_F(CudaStrategies, HalfPrecisionLearnsAlike) {
   }
 }
 
-TEST_F(CudaStrategies, AGpuAndACpuWorkerShareAStepInBf16) {
-  const std::vector<DeviceId> both = {kGpu, {DeviceKind::cpu, 0}};
-  const auto full = trained({.name = "single", .list = {kGpu}}, 6, 16, 96);
-  for (const char* name : {"ddp", "data_parallel"})
-    for (const int output_rank : {0, 1}) {
-      const auto half =
-          trained({.name = name, .output_rank = output_rank, .list = both, .precision = Precision::bf16}, 6, 16, 96);
-      for (size_t step = 0; step < full.losses.size(); ++step)
-        EXPECT_NEAR(half.losses[step], full.losses[step], 0.02 * full.losses[step]) << name << ", step " << step + 1;
-    }
-}
-
 TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
   const auto sharded = [](StrategyOptions options, const char* name, int gpus, int shards = 4) {
     options.name = name;
@@ -306,86 +215,12 @@ TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
       for (const char* name : {"ddp", "ddp_sharded", "data_parallel", "kvstore"}) {
         SCOPED_TRACE(name);
         const Trained several = sharded(options, name, gpus);
-        EXPECT_EQ(several.losses, single.losses);
-        expect_same_bits(several.state, single.state);
+        expect_same_bits(several, single);
       }
       // In host memory the update is a CPU worker's, which rounds otherwise.
       expect_same_bits(sharded(options, "kvstore_local", gpus).state, local.state);
     }
   }
-}
-
-TEST_F(CudaStrategies, ShardsThatOverflowSkipTheStep) {
-  // In which of the shards it overflows depends on their samples; all take part in what follows.
-  for (const auto& [name, gpus] :
-       {std::pair{"single", 1}, {"ddp", 2}, {"ddp_sharded", 2}, {"data_parallel", 2}, {"kvstore", 2}}) {
-    SCOPED_TRACE(name);
-    const StrategyOptions options{
-        .name = name, .list = std::vector<DeviceId>(static_cast<size_t>(gpus), kGpu), .precision = Precision::fp16};
-    StrategyContext context = context_of(options);
-    context.shards = 4;
-    context.replica.initialization.weights = nn::Initializer::normal(3.0);
-    const auto strategy = make_strategy(options, context);
-    const State before = strategy->state_dict();
-    train(*strategy, digits(16, 10), 1, 16, 0.05);
-    EXPECT_EQ(strategy->take_costs(0).skipped_steps, 1);
-    expect_same_bits(strategy->state_dict(), before);
-  }
-}
-
-TEST_F(CudaStrategies, MemoryAndTimesAreCountedInRecordedSteps) {
-  const auto strategy = make_strategy({.name = "single", .list = {kGpu}});
-  const ImageDatasets data = digits(96, 10);
-  train(*strategy, data, 1, 32, 0.05);
-  const RankCosts first = strategy->take_costs(0);
-  train(*strategy, data, 3, 32, 0.05);
-  const RankCosts recorded = strategy->take_costs(0);
-  EXPECT_EQ(recorded.samples, 96);
-  EXPECT_GT(recorded.times[Phase::compute], 0);
-  EXPECT_GT(recorded.times[Phase::optimizer], 0);
-  EXPECT_GT(recorded.memory_at_peak[MemoryPurpose::activations], 0);
-  EXPECT_NEAR(static_cast<double>(recorded.peak_bytes), static_cast<double>(first.peak_bytes),
-              0.1 * static_cast<double>(first.peak_bytes));
-}
-
-TEST_F(CudaStrategies, OnlyGpusThatReadTheDataSetHoldIt) {
-  const ImageDatasets data = digits(2000, 10);
-  const auto bytes = data.train->samples() * data.train->image_shape().elements();
-  const auto held = [&](const char* name, int rank) {
-    const auto strategy = make_strategy({.name = name, .list = {kGpu, kGpu}});
-    train(*strategy, data, 1, 16, 0.05);
-    return strategy->take_costs(rank).memory_at_peak[MemoryPurpose::workspace];
-  };
-  EXPECT_GT(held("data_parallel", 0), bytes);
-  EXPECT_LT(held("data_parallel", 1), bytes);
-  EXPECT_GT(held("ddp", 1), bytes);
-}
-
-TEST_F(CudaStrategies, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
-  const ImageDatasets data = digits(88, 10);  // batches of 16, and one of 8
-  for (const char* name : {"single", "ddp"}) {
-    SCOPED_TRACE(name);
-    const auto strategy = make_strategy({.name = name, .list = std::vector<DeviceId>(name[0] == 's' ? 1 : 2, kGpu)});
-    // An epoch in which every size is done, and one in which all are recorded.
-    for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05);
-    const int64_t taken = strategy->device(0).allocator().source_calls();
-    for (int epoch = 0; epoch < 2; ++epoch) train(*strategy, data, 6, 16, 0.05);
-    EXPECT_EQ(strategy->device(0).allocator().source_calls(), taken);
-  }
-}
-
-TEST_F(CudaStrategies, GradientsThatOverflowSkipTheStepAndHalveTheScale) {
-  // Large weights drive gradients past f16's range at the first scale, 2^16.
-  StrategyContext context = context_of({.name = "single", .list = {kGpu}, .precision = Precision::fp16});
-  context.replica.initialization.weights = nn::Initializer::normal(3.0);
-  Single strategy(context);
-  const State before = strategy.state_dict();
-  BatchLoader loader(digits(16, 10).train, {.batch_size = 16, .devices = strategy.batch_devices()});
-  loader.start_epoch(1);
-  strategy.train_step(loader.next(), {.step = 1, .epoch = 1, .learning_rate = 0.05});
-  strategy.take_scores(true);
-  EXPECT_EQ(strategy.take_costs(0).skipped_steps, 1);
-  expect_same_bits(strategy.state_dict(), before);
 }
 
 }  // namespace

@@ -2,65 +2,11 @@
 // schedule; replicas of a pipeline what ddp computes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "models/layer_list.h"
-#include "models/layered_net.h"
-#include "models/layers_of.h"
-#include "parallel/digits.h"
-#include "parallel/trained_state.h"
+#include "parallel/pipelines.h"
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
 namespace {
-
-constexpr auto kGpipe = PipelineSchedule::gpipe;
-constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
-
-/// Batches of 26 samples, and one of 7 at the end: with four micro-batches none is like the other, with eight one of
-/// the last batch's is left out.
-constexpr int64_t kBatch = 26, kSamples = 3 * kBatch + 7, kSteps = 4;
-
-Trained trained(Strategy& strategy, int64_t micro_batches, int64_t steps = kSteps) {
-  auto losses = train(strategy, digits(kSamples, 10), steps, kBatch, 0.05, micro_batches);
-  return {strategy.state_dict(), std::move(losses)};
-}
-
-StrategyOptions pipeline(const std::vector<std::string>& stages, PipelineSchedule schedule, int64_t micro_batches) {
-  return {.name = "model_parallel",
-          .devices = static_cast<int>(stages.size()),
-          .sgd = {.momentum = 0.9},
-          .pipeline = {.cut = {.entries = stages}, .schedule = schedule, .micro_batches = micro_batches}};
-}
-
-StrategyOptions of_replicas(StrategyOptions options, int replicas) {
-  options.name = "hybrid";
-  options.devices *= replicas;
-  options.pipeline.replicas = replicas;
-  return options;
-}
-
-std::unique_ptr<Strategy> of_layers(const std::string& written, const StrategyOptions& options) {
-  StrategyContext context = context_of(options);
-  const auto layers = models::layers_of(written);
-  context.replica.model = {.name = "layers",
-                           .build = [layers](const nn::LayerOptions& of, const models::ModelInput& in) {
-                             return models::build_layered_net(layers, of, in);
-                           }};
-  return make_strategy(options, context);
-}
-
-/// A small net with batch norms, residuals, dropout and layers without parameters at both ends of the cuts.
-std::unique_ptr<Strategy> residual_net(const StrategyOptions& options) {
-  return of_layers(
-      "[avg_pool: 2, conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "
-      "residual: {layers: [conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "
-      "conv: {channels: 16, kernel: 3, padding: 1}, batch_norm]}, relu, max_pool: 2, "
-      "conv: {channels: 32, kernel: 3, stride: 2}, relu, dropout: 0.3, flatten, linear: 24, tanh, linear: classes]",
-      options);
-}
-
-const StrategyOptions kSingle = {.name = "single", .devices = 1, .sgd = {.momentum = 0.9}};
 
 TEST(Pipeline, LenetEndsInTheBitsOfOneDevice) {
   for (const int64_t micro_batches : {4, 8}) {
@@ -195,73 +141,6 @@ TEST(Pipeline, TheCutByMeasuredTimeChangesNoBit) {
   expect_same_bits(trained(*residual_net(automatic), 4), trained(*residual_net(kSingle), 4));
 }
 
-TEST(Pipeline, ANetThatOneDeviceCantHoldTrainsOnTwo) {
-  // Two layers of 614,656 weights each, with as many gradients and as much momentum.
-  const auto net = [](const StrategyOptions& options) {
-    return of_layers("[flatten, linear: 784, relu, linear: 784, relu, linear: classes]", options);
-  };
-  StrategyOptions single = kSingle, cut = pipeline({"flatten1", "fc2"}, k1f1b, 4), hybrid = of_replicas(cut, 2);
-  single.memory_limit_bytes = cut.memory_limit_bytes = hybrid.memory_limit_bytes = 13'000'000;
-  testing::expect_error(ExitCode::device, {"cpu:0", "a limit of"}, [&] { trained(*net(single), 4); });
-  EXPECT_NO_THROW(trained(*net(cut), 4));
-  EXPECT_NO_THROW(trained(*net(hybrid), 4));
-  cut.pipeline.cut = {};
-  EXPECT_NO_THROW(trained(*net(cut), 4)) << "cut by what was measured, a stage of the model at a time";
-}
-
-TEST(Pipeline, OneForwardOneBackHoldsFewerActivationsOnTheFirstStage) {
-  const auto activations = [](PipelineSchedule schedule) {
-    const auto strategy = make_strategy(pipeline({"1", "2"}, schedule, 8));
-    trained(*strategy, 8);
-    return strategy->take_costs(0).memory_at_peak[MemoryPurpose::activations];
-  };
-  // Two micro-batches instead of eight, of 3 samples or 4, whose outputs are [20, 12, 12].
-  EXPECT_LT(activations(k1f1b), activations(kGpipe) - int64_t{6 * 3 * 4} * 20 * 12 * 12);
-}
-
-TEST(Pipeline, EachDeviceHoldsItsStageAlone) {
-  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
-  const auto single = make_strategy(kSingle);
-  trained(*strategy, 4, 1);
-  trained(*single, 4, 1);
-  const auto of = [](Strategy& from, int rank) { return from.take_costs(rank).memory_at_peak; };
-  const MemoryCounts first = of(*strategy, 0), second = of(*strategy, 1), whole = of(*single, 0);
-  for (const auto purpose : {MemoryPurpose::weights, MemoryPurpose::gradients, MemoryPurpose::optimizer}) {
-    EXPECT_GT(first[purpose], 0);
-    EXPECT_LT(first[purpose], whole[purpose] / 10) << "the first convolution is small";
-    EXPECT_LE(first[purpose] + second[purpose], whole[purpose] + 64);
-  }
-}
-
-TEST(Pipeline, OnlyActivationsAndTheirGradientsCross) {
-  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
-  train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
-  // [n, 20, 12, 12] each way.
-  const int64_t boundary = 4 * 26 * 20 * 12 * 12;
-  for (const int rank : {0, 1}) {
-    const CommCounts counts = strategy->take_costs(rank).communication;
-    EXPECT_EQ(counts.bytes, boundary);
-    EXPECT_EQ(counts.collectives, 0);
-  }
-}
-
-TEST(Pipeline, ItsFiguresNameTheStagesAndTheWaiting) {
-  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
-  trained(*strategy, 4);
-  const auto figures = strategy->take_pipeline_figures();
-  ASSERT_TRUE(figures.has_value());
-  EXPECT_EQ(figures->stages, (std::vector<std::vector<std::string>>{{"conv1"}, {"conv2", "fc1"}}));
-  EXPECT_EQ(figures->micro_batches, 4);
-  EXPECT_EQ(figures->schedule, "1f1b");
-  EXPECT_GT(figures->predicted_bubble, 0);
-  EXPECT_LT(figures->predicted_bubble, 1);
-  ASSERT_TRUE(figures->bubble.has_value());
-  EXPECT_GT(*figures->bubble, 0);
-  EXPECT_LT(*figures->bubble, 1);
-  EXPECT_GT(strategy->take_costs(1).times[Phase::communication], 0);
-  EXPECT_FALSE(make_strategy(kSingle)->take_pipeline_figures().has_value());
-}
-
 TEST(Pipeline, AStageThatFailsEndsAllWithItsCause) {
   // The second stage has the linear layer and no room for its optimizer's work; the first waits for it.
   StrategyOptions options = pipeline({"1", "2"}, k1f1b, 4);
@@ -270,16 +149,6 @@ TEST(Pipeline, AStageThatFailsEndsAllWithItsCause) {
   options.memory_limit_bytes = allocator.in_use().total_bytes() + 4096;
   testing::expect_error(ExitCode::device, {"rank 1 (cpu:1), step 1", "a limit of"},
                         [&] { trained(*make_strategy(options), 4); });
-}
-
-TEST(Pipeline, EachSampleCountsOnceOnTheLastStage) {
-  const auto strategy = make_strategy(of_replicas(pipeline({"1", "2"}, k1f1b, 4), 2));
-  train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
-  std::vector<int64_t> samples;
-  for (int rank = 0; rank < 4; ++rank) samples.push_back(strategy->take_costs(rank).samples);
-  EXPECT_EQ(samples[0] + samples[2], 0);
-  EXPECT_GT(samples[1], 0);
-  EXPECT_EQ(samples[1] + samples[3], 26);
 }
 
 }  // namespace

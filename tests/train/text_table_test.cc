@@ -63,5 +63,18 @@ TEST(Wrapped, BreaksBetweenWords) {
   EXPECT_EQ(wrapped("", 5), "\n");
 }
 
+TEST(Wrapped, ListsBreakBetweenItemsBelowTheFirst) {
+  const std::vector<std::string> items = {"compute 1 s", "other 2 s", "waiting for data 3 s"};
+  EXPECT_EQ(wrapped_list("time: ", items, 80), "time: compute 1 s, other 2 s, waiting for data 3 s\n");
+  EXPECT_EQ(wrapped_list("time: ", items, 30), "time: compute 1 s, other 2 s,\n      waiting for data 3 s\n");
+  EXPECT_EQ(wrapped_list("time: ", items, 20),
+            "time: compute 1 s,\n"
+            "      other 2 s,\n"
+            "      waiting for\n"
+            "      data 3 s\n")
+      << "an item that is too long for a line is broken between its words";
+  EXPECT_EQ(wrapped_list("none", {}, 5), "none\n");
+}
+
 }  // namespace
 }  // namespace dptrain::train

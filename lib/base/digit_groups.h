@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace dptrain {
+
+/// A number as people read it: without decimals, its digits in groups of three, "1,234,567".
+std::string digit_groups(double value);
+
+}  // namespace dptrain

@@ -1,0 +1,53 @@
+// A GPU and a CPU worker train together, and learn what a GPU alone does.
+
+#include <gtest/gtest.h>
+
+#include "parallel/gpu_strategies.h"
+
+namespace dptrain::parallel {
+namespace {
+
+class CudaBesideCpu : public CudaStrategies {};
+
+TEST_F(CudaBesideCpu, AreStagesOfAPipeline) {
+  const auto single = trained({.name = "single", .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
+  for (const std::vector<DeviceId>& list :
+       std::vector<std::vector<DeviceId>>{{kGpu, {DeviceKind::cpu, 0}}, {{DeviceKind::cpu, 0}, kGpu}}) {
+    StrategyOptions cut{.name = "model_parallel", .micro_batches = 4, .list = list};
+    cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
+    const auto several = trained(cut, 4, 16, 56);
+    for (size_t step = 0; step < 4; ++step)
+      EXPECT_NEAR(several.losses[step], single.losses[step], 1e-4 * single.losses[step]) << "step " << step + 1;
+  }
+}
+
+TEST_F(CudaBesideCpu, ShareAStep) {
+  const std::vector<DeviceId> both = {kGpu, {DeviceKind::cpu, 0}};
+  const auto alone = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 4, 16, 56);
+  const auto ddp = trained({.name = "ddp", .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
+  for (size_t step = 0; step < 4; ++step)
+    EXPECT_NEAR(ddp.losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
+  // A GPU and a CPU worker round a gradient's exponentials differently, and here one of them computes all losses.
+  for (const int output_rank : {0, 1}) {
+    const auto gathered = trained(
+        {.name = "data_parallel", .output_rank = output_rank, .sgd = {.momentum = 0.9}, .list = both}, 4, 16, 56);
+    for (size_t t = 0; t < ddp.state.size(); ++t)
+      for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
+        ASSERT_NEAR(gathered.state[t].values[i], ddp.state[t].values[i], 1e-5) << ddp.state[t].name;
+  }
+}
+
+TEST_F(CudaBesideCpu, ShareAStepInBf16) {
+  const std::vector<DeviceId> both = {kGpu, {DeviceKind::cpu, 0}};
+  const auto full = trained({.name = "single", .list = {kGpu}}, 6, 16, 96);
+  for (const char* name : {"ddp", "data_parallel"})
+    for (const int output_rank : {0, 1}) {
+      const auto half =
+          trained({.name = name, .output_rank = output_rank, .list = both, .precision = Precision::bf16}, 6, 16, 96);
+      for (size_t step = 0; step < full.losses.size(); ++step)
+        EXPECT_NEAR(half.losses[step], full.losses[step], 0.02 * full.losses[step]) << name << ", step " << step + 1;
+    }
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

@@ -1,0 +1,89 @@
+// What a pipeline holds, sends and tells: memory and samples of each stage, bytes between them, how long they waited.
+
+#include <gtest/gtest.h>
+
+#include "parallel/pipelines.h"
+#include "support/expect_error.h"
+
+namespace dptrain::parallel {
+namespace {
+
+TEST(PipelineCosts, ANetThatOneDeviceCantHoldTrainsOnTwo) {
+  // Two layers of 614,656 weights each, with as many gradients and as much momentum.
+  const auto net = [](const StrategyOptions& options) {
+    return of_layers("[flatten, linear: 784, relu, linear: 784, relu, linear: classes]", options);
+  };
+  StrategyOptions single = kSingle, cut = pipeline({"flatten1", "fc2"}, k1f1b, 4), hybrid = of_replicas(cut, 2);
+  single.memory_limit_bytes = cut.memory_limit_bytes = hybrid.memory_limit_bytes = 13'000'000;
+  testing::expect_error(ExitCode::device, {"cpu:0", "a limit of"}, [&] { trained(*net(single), 4); });
+  EXPECT_NO_THROW(trained(*net(cut), 4));
+  EXPECT_NO_THROW(trained(*net(hybrid), 4));
+  cut.pipeline.cut = {};
+  EXPECT_NO_THROW(trained(*net(cut), 4)) << "cut by what was measured, a stage of the model at a time";
+}
+
+TEST(PipelineCosts, OneForwardOneBackHoldsFewerActivationsOnTheFirstStage) {
+  const auto activations = [](PipelineSchedule schedule) {
+    const auto strategy = make_strategy(pipeline({"1", "2"}, schedule, 8));
+    trained(*strategy, 8);
+    return strategy->take_costs(0).memory_at_peak[MemoryPurpose::activations];
+  };
+  // Two micro-batches instead of eight, of 3 samples or 4, whose outputs are [20, 12, 12].
+  EXPECT_LT(activations(k1f1b), activations(kGpipe) - int64_t{6 * 3 * 4} * 20 * 12 * 12);
+}
+
+TEST(PipelineCosts, EachDeviceHoldsItsStageAlone) {
+  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
+  const auto single = make_strategy(kSingle);
+  trained(*strategy, 4, 1);
+  trained(*single, 4, 1);
+  const auto of = [](Strategy& from, int rank) { return from.take_costs(rank).memory_at_peak; };
+  const MemoryCounts first = of(*strategy, 0), second = of(*strategy, 1), whole = of(*single, 0);
+  for (const auto purpose : {MemoryPurpose::weights, MemoryPurpose::gradients, MemoryPurpose::optimizer}) {
+    EXPECT_GT(first[purpose], 0);
+    EXPECT_LT(first[purpose], whole[purpose] / 10) << "the first convolution is small";
+    EXPECT_LE(first[purpose] + second[purpose], whole[purpose] + 64);
+  }
+}
+
+TEST(PipelineCosts, OnlyActivationsAndTheirGradientsCross) {
+  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
+  train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
+  // [n, 20, 12, 12] each way.
+  const int64_t boundary = 4 * 26 * 20 * 12 * 12;
+  for (const int rank : {0, 1}) {
+    const CommCounts counts = strategy->take_costs(rank).communication;
+    EXPECT_EQ(counts.bytes, boundary);
+    EXPECT_EQ(counts.collectives, 0);
+  }
+}
+
+TEST(PipelineCosts, ItsFiguresNameTheStagesAndTheWaiting) {
+  const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
+  trained(*strategy, 4);
+  const auto figures = strategy->take_pipeline_figures();
+  ASSERT_TRUE(figures.has_value());
+  EXPECT_EQ(figures->stages, (std::vector<std::vector<std::string>>{{"conv1"}, {"conv2", "fc1"}}));
+  EXPECT_EQ(figures->micro_batches, 4);
+  EXPECT_EQ(figures->schedule, "1f1b");
+  EXPECT_GT(figures->predicted_bubble, 0);
+  EXPECT_LT(figures->predicted_bubble, 1);
+  ASSERT_TRUE(figures->bubble.has_value());
+  EXPECT_GT(*figures->bubble, 0);
+  EXPECT_LT(*figures->bubble, 1);
+  EXPECT_GT(strategy->take_costs(1).times[Phase::communication], 0);
+  EXPECT_FALSE(make_strategy(kSingle)->take_pipeline_figures().has_value());
+}
+
+TEST(PipelineCosts, EachSampleCountsOnceOnTheLastStage) {
+  const auto strategy = make_strategy(of_replicas(pipeline({"1", "2"}, k1f1b, 4), 2));
+  train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
+  std::vector<int64_t> samples;
+  for (int rank = 0; rank < 4; ++rank) samples.push_back(strategy->take_costs(rank).samples);
+  EXPECT_EQ(samples[0] + samples[2], 0);
+  EXPECT_GT(samples[1], 0);
+  EXPECT_EQ(samples[1] + samples[3], 26);
+}
+
+}  // namespace
+}  // namespace dptrain::parallel

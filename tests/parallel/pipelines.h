@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/layer_list.h"
+#include "models/layered_net.h"
+#include "models/layers_of.h"
+#include "parallel/digits.h"
+#include "parallel/trained_state.h"
+
+namespace dptrain::parallel {
+
+inline constexpr auto kGpipe = PipelineSchedule::gpipe;
+inline constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
+
+/// Batches of 26 samples, and one of 7 at the end: with four micro-batches none is like the other, with eight one of
+/// the last batch's is left out.
+inline constexpr int64_t kBatch = 26, kSamples = 3 * kBatch + 7, kSteps = 4;
+
+/// What some steps leave.
+inline Trained trained(Strategy& strategy, int64_t micro_batches, int64_t steps = kSteps) {
+  auto losses = train(strategy, digits(kSamples, 10), steps, kBatch, 0.05, micro_batches);
+  return {strategy.state_dict(), std::move(losses)};
+}
+
+/// A pipeline of these stages, without replicas.
+inline StrategyOptions pipeline(const std::vector<std::string>& stages, PipelineSchedule schedule,
+                                int64_t micro_batches) {
+  return {.name = "model_parallel",
+          .devices = static_cast<int>(stages.size()),
+          .sgd = {.momentum = 0.9},
+          .pipeline = {.cut = {.entries = stages}, .schedule = schedule, .micro_batches = micro_batches}};
+}
+
+/// So many of that pipeline.
+inline StrategyOptions of_replicas(StrategyOptions options, int replicas) {
+  options.name = "hybrid";
+  options.devices *= replicas;
+  options.pipeline.replicas = replicas;
+  return options;
+}
+
+/// A strategy over a net of layers, as a configuration would list them.
+inline std::unique_ptr<Strategy> of_layers(const std::string& written, const StrategyOptions& options) {
+  StrategyContext context = context_of(options);
+  const auto layers = models::layers_of(written);
+  context.replica.model = {.name = "layers",
+                           .build = [layers](const nn::LayerOptions& of, const models::ModelInput& in) {
+                             return models::build_layered_net(layers, of, in);
+                           }};
+  return make_strategy(options, context);
+}
+
+/// A small net with batch norms, residuals, dropout and layers without parameters at both ends of the cuts.
+inline std::unique_ptr<Strategy> residual_net(const StrategyOptions& options) {
+  return of_layers(
+      "[avg_pool: 2, conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "
+      "residual: {layers: [conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "
+      "conv: {channels: 16, kernel: 3, padding: 1}, batch_norm]}, relu, max_pool: 2, "
+      "conv: {channels: 32, kernel: 3, stride: 2}, relu, dropout: 0.3, flatten, linear: 24, tanh, linear: classes]",
+      options);
+}
+
+inline const StrategyOptions kSingle = {.name = "single", .devices = 1, .sgd = {.momentum = 0.9}};
+
+}  // namespace dptrain::parallel
