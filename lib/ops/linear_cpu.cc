@@ -1,9 +1,8 @@
 #include "ops/linear_cpu.h"
 
-#include <algorithm>
 #include <vector>
 
-#include "device/parallel_for.h"
+#include "ops/bias_cpu.h"
 #include "ops/f32_operands.h"
 #include "ops/linear_kernels.h"
 #include "ops/linear_product_cpu.h"
@@ -19,21 +18,6 @@ namespace {
 /// to = the sums, or to += them.
 void write_sums(const double* sums, int64_t count, float* to, bool accumulate) {
   for (int64_t c = 0; c < count; ++c) to[c] = static_cast<float>(sums[c] + (accumulate ? to[c] : 0.f));
-}
-
-/// sums = the sums of the columns of `rows`, or sums += them.
-void sum_columns(const Tensor& rows, const Tensor& sums, bool accumulate) {
-  // Columns that are summed at once, and below which another thread costs more than it brings.
-  constexpr int64_t kColumns = 128;
-  const int64_t width = sums.elements();
-  parallel_ranges(rows.device(), width, kColumns, [&](int64_t first, int64_t last) {
-    for (int64_t column = first; column < last; column += kColumns) {
-      const int64_t count = std::min(kColumns, last - column);
-      double partial[kColumns] = {};
-      linear_kernels().add_column_sums(rows.data<float>() + column, rows.shape()[0], width, count, partial);
-      write_sums(partial, count, sums.data<float>() + column, accumulate);
-    }
-  });
 }
 
 }  // namespace
@@ -81,7 +65,7 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   const Tensor incoming = as_f32(output_gradient, Layout::plain);
   if (tile_kernels() != nullptr) {
     linear_backward_weight_by_tiles(x, output_gradient, gradients.weight, gradients.accumulate_weight);
-    sum_columns(incoming, gradients.bias, gradients.accumulate_bias);
+    bias_gradient(incoming, gradients.bias, gradients.accumulate_bias);
     return;
   }
   std::vector<double> sums(static_cast<size_t>(with_bias ? gradients.bias.elements() : 0));
