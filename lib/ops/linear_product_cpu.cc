@@ -54,9 +54,7 @@ class Grid {
   int64_t most_rows() const { return most_rows(down_); }
 
  private:
-  int64_t most_rows(int64_t parts) const {
-    return up_to_multiple((rows_ + parts - 1) / parts, linear_kernels().tile_rows);
-  }
+  int64_t most_rows(int64_t parts) const { return (rows_ + parts - 1) / parts; }
   int64_t most_columns(int64_t parts) const {
     return up_to_multiple((columns_ + parts - 1) / parts, linear_kernels().panel_columns);
   }
