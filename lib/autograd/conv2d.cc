@@ -5,6 +5,19 @@
 #include "ops/relu.h"
 
 namespace dptrain::autograd {
+namespace {
+
+/// Where the gradients of these go; `bias` may be undefined.
+ops::Conv2dWeightGradients gradients_of(const Variable& weight, const Variable& bias) {
+  const GradientSink for_weight = weight.gradient_sink();
+  const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
+  return {.weight = for_weight.target,
+          .bias = for_bias.target,
+          .accumulate_weight = for_weight.accumulate,
+          .accumulate_bias = for_bias.accumulate};
+}
+
+}  // namespace
 
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options) {
   Tensor y = ops::conv2d_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
@@ -13,14 +26,7 @@ Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias,
                           y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
                            const Tensor incoming =
                                options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
-                           const GradientSink for_weight = weight.gradient_sink();
-                           const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
-                           ops::conv2d_backward_weights(saved.value(), incoming,
-                                                        {.weight = for_weight.target,
-                                                         .bias = for_bias.target,
-                                                         .accumulate_weight = for_weight.accumulate,
-                                                         .accumulate_bias = for_bias.accumulate},
-                                                        options);
+                           ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias), options);
                            if (x.requires_gradient())
                              x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
                          });
@@ -37,14 +43,7 @@ Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variab
       [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
        workspace = result.workspace](const Tensor& output_gradient) {
         const ops::MaximaGradient incoming{.workspace = workspace, .gradient = output_gradient};
-        const GradientSink for_weight = weight.gradient_sink();
-        const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
-        ops::conv2d_max_pool_backward_weights(saved.value(), incoming,
-                                              {.weight = for_weight.target,
-                                               .bias = for_bias.target,
-                                               .accumulate_weight = for_weight.accumulate,
-                                               .accumulate_bias = for_bias.accumulate},
-                                              options);
+        ops::conv2d_max_pool_backward_weights(saved.value(), incoming, gradients_of(weight, bias), options);
         if (x.requires_gradient())
           x.add_gradient(ops::conv2d_max_pool_backward_data(form, weight.value(), incoming, options));
       });

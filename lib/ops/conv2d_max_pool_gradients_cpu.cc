@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "device/parallel_for.h"
@@ -59,6 +60,22 @@ class Maxima {
   const Sizes& sizes_;
 };
 
+/// Numbers that so many shares take.
+constexpr int64_t numbers_of(int64_t shares) { return shares * static_cast<int64_t>(sizeof(Share) / sizeof(float)); }
+
+/// Hands out a part's workspace: threads take no memory of their own, as what is thrown where there is none left could
+/// not leave them.
+class Workspace {
+ public:
+  explicit Workspace(float* memory) : next_(memory) {}
+  float* numbers(int64_t count) { return std::exchange(next_, next_ + count); }
+  Share* shares(int64_t count) { return reinterpret_cast<Share*>(numbers(numbers_of(count))); }
+  int32_t* counts(int64_t count) { return reinterpret_cast<int32_t*>(numbers(count)); }
+
+ private:
+  float* next_;
+};
+
 /// A plain weight [O, C, U, V] as [U, O, V, C] with rows of whole vectors.
 Tensor packed_by_row(const Tensor& weight, const Sizes& sizes) {
   const Shape& shape = weight.shape();
@@ -89,22 +106,23 @@ Tensor conv2d_max_pool_backward_data(const TensorForm& x, const Tensor& weight, 
   const auto& kernels = conv2d_max_pool_kernels();
   const int64_t pixels = sizes.maxima * sizes.kernel * sizes.kernel;
   const int64_t parts = std::clamp<int64_t>(x.shape[0], 1, device.threads());
-  const Tensor memory = sample_scratch(device, parts, maxima.numbers() + sizes.padded_image());
+  const Tensor memory = sample_scratch(
+      device, parts, maxima.numbers() + sizes.padded_image() + numbers_of(pixels * sizes.outputs) + pixels);
   parallel_for(device, parts, [&](int64_t part) {
-    float *of_maxima = memory.data<float>() + part * memory.shape()[1], *image = of_maxima + maxima.numbers();
-    std::vector<Share> shares(static_cast<size_t>(pixels * sizes.outputs));
-    std::vector<int32_t> counts(static_cast<size_t>(pixels));
+    Workspace room(memory.data<float>() + part * memory.shape()[1]);
+    float *of_maxima = room.numbers(maxima.numbers()), *image = room.numbers(sizes.padded_image());
+    Share* shares = room.shares(pixels * sizes.outputs);
+    int32_t* counts = room.counts(pixels);
     for (int64_t n = part * x.shape[0] / parts; n < (part + 1) * x.shape[0] / parts; ++n) {
-      kernels.share_by_pixel(
-          maxima.of(n, of_maxima),
-          {.weight_step = sizes.window_in_vectors, .shares = shares.data(), .counts = counts.data()});
+      kernels.share_by_pixel(maxima.of(n, of_maxima),
+                             {.weight_step = sizes.window_in_vectors, .shares = shares, .counts = counts});
       std::fill_n(image, sizes.padded_image(), 0.F);
       kernels.spread_shares({.height = sizes.maxima_height * sizes.kernel,
                              .width_of_y = sizes.maxima_width * sizes.kernel,
                              .kernel = sizes.kernel,
                              .outputs = sizes.outputs,
-                             .shares = shares.data(),
-                             .counts = counts.data(),
+                             .shares = shares,
+                             .counts = counts,
                              .windows = sizes.window_rows,
                              .width = sizes.window_width,
                              .weights = by.data<float>(),
@@ -130,33 +148,35 @@ void conv2d_max_pool_backward_weights(const Tensor& x, const MaximaGradient& inc
   const int64_t of_output = sizes.window_rows * sizes.window_in_vectors, most_shares = sizes.maxima + kShareMargin;
   // Each thread sums up its part of the samples; parts are folded in order.
   const int64_t parts = std::clamp<int64_t>(samples, 1, device.threads());
-  const Tensor memory = sample_scratch(device, parts, outputs * of_output + maxima.numbers() + sizes.padded_image());
+  const int64_t row_shares = sizes.kernel * outputs * (sizes.maxima_width + kShareMargin);
+  const int64_t summed = outputs * of_output + maxima.numbers() + sizes.padded_image();
+  const Tensor memory = sample_scratch(
+      device, parts, summed + numbers_of(outputs * most_shares + row_shares) + (1 + sizes.kernel) * outputs);
   std::vector<double> bias(static_cast<size_t>(parts * outputs));
   parallel_for(device, parts, [&](int64_t part) {
-    float *sums = memory.data<float>() + part * memory.shape()[1], *of_maxima = sums + outputs * of_output;
-    float* image = of_maxima + maxima.numbers();
-    std::fill_n(sums, memory.shape()[1], 0.F);
-    std::vector<Share> shares(static_cast<size_t>(outputs * most_shares));
-    std::vector<Share> row_shares(static_cast<size_t>(sizes.kernel * outputs * (sizes.maxima_width + kShareMargin)));
-    std::vector<int32_t> counts(static_cast<size_t>(outputs)), row_counts(static_cast<size_t>(sizes.kernel * outputs));
+    Workspace room(memory.data<float>() + part * memory.shape()[1]);
+    float *sums = room.numbers(outputs * of_output), *of_maxima = room.numbers(maxima.numbers());
+    float* image = room.numbers(sizes.padded_image());
+    std::fill_n(sums, summed, 0.F);
+    const SharesOfOutputs shares{.x_row = sizes.padded_row,
+                                 .x_pixel = sizes.channels,
+                                 .most_shares = most_shares,
+                                 .shares = room.shares(outputs * most_shares),
+                                 .counts = room.counts(outputs),
+                                 .row_shares = room.shares(row_shares),
+                                 .row_counts = room.counts(sizes.kernel * outputs)};
     for (int64_t n = part * samples / parts; n < (part + 1) * samples / parts; ++n) {
       const MaximaGradients of_sample = maxima.of(n, of_maxima);
       if (gradients.bias.defined())
         linear_kernels().add_column_sums(of_maxima, sizes.maxima, outputs, outputs, bias.data() + part * outputs);
-      kernels.share_by_output(of_sample, {.x_row = sizes.padded_row,
-                                          .x_pixel = sizes.channels,
-                                          .most_shares = most_shares,
-                                          .shares = shares.data(),
-                                          .counts = counts.data(),
-                                          .row_shares = row_shares.data(),
-                                          .row_counts = row_counts.data()});
+      kernels.share_by_output(of_sample, shares);
       const int64_t row = sizes.width * sizes.channels;
       for (int64_t i = 0; i < sizes.height; ++i)
         std::copy_n(images.data<float>() + n * sizes.image() + i * row, row, sizes.row_of(image, i));
       kernels.add_shares({.outputs = outputs,
                           .most_shares = most_shares,
-                          .shares = shares.data(),
-                          .counts = counts.data(),
+                          .shares = shares.shares,
+                          .counts = shares.counts,
                           .windows = sizes.window_rows,
                           .width = sizes.window_width,
                           .x = image,
