@@ -92,6 +92,12 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"batch_size=1"}, {"--set: batch_size", "2 devices", "got 1"});
   refused(config, {"batch_size=", "per_device_batch_size="}, {"batch_size", "required"});
   refused(config, {"batch_size=10", "per_device_batch_size=4"}, {"per_device_batch_size", "5 each", "got 4"});
+  refused(config, {"batch_size=10", "per_device_batch_size=2", "devices=cpu:0-3"},
+          {"batch_size 10 on 4 devices has no equal parts, as 8 and 12 have, got 2", "write batch_size: 8"});
+  refused(config, {"batch_size=10", "per_device_batch_size=3", "accumulate=2"},
+          {"2 devices and 2 micro-batches has no equal parts, as 8 and 12 have, got 3", "write batch_size: 12"});
+  refused(config, {"batch_size=3", "per_device_batch_size=2", "devices=cpu:0-3"},
+          {"batch_size: a batch needs at least one sample for each of the 4 devices, got 3; use a larger batch"});
   refused(config, {"threads=[1, 2, 3]"}, {"threads", "2 devices", "got 3"});
   refused(config, {"steps=3"}, {"steps", "epochs or steps", "both"});
   refused(config, {"epochs="}, {"epochs", "required"});
