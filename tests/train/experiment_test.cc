@@ -132,6 +132,14 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: ddp, compress: {name: two_bit, rank: 2}}"}, {"strategy.compress.rank"});
   refused(config, {"strategy={name: ddp, compress: bf16, shard_optimizer: true}"},
           {"strategy.compress", "sharded optimizer", "got bf16", "shard_optimizer: false"});
+  for (const char* option : {"bucket_mb: 5", "first_bucket_mb: 2", "overlap: false", "find_unused: true"}) {
+    const std::string key = std::string("strategy.").append(option, std::string_view(option).find(':'));
+    refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
+            {key + ": with inside: data_parallel", "expected none, got ", "write inside: none"});
+  }
+  for (const char* option : {"shard_optimizer: true", "compress: bf16"})
+    refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
+            {"strategy.inside", "take every device as a rank", "got data_parallel"});
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist}"}, {"strategy.type", "dist_sync", "got 'dist'"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
@@ -163,6 +171,15 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"checkpoint.keep=1"}, {"checkpoint.keep", "at least 2", "got 1"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
+}
+
+TEST(Experiment, WhatResolvesToDataParallelInsideReadsAgain) {
+  const auto inside = [](const std::string& more) {
+    return experiment_of({"strategy={name: ddp, inside: data_parallel" + more + "}"}).strategy.name;
+  };
+  EXPECT_EQ(inside(""), "ddp");
+  EXPECT_EQ(inside(", bucket_mb: auto, first_bucket_mb: 1, overlap: true, find_unused: false"), "ddp")
+      << "as config.yaml of a run has it";
 }
 
 TEST(Experiment, NumbersThatCannotBeComputedWithAreOutOfRange) {
