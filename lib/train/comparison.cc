@@ -30,6 +30,9 @@ class EpochRecorder final : public TrainingObserver {
     epochs_.push_back(metrics);
     watcher_->on_epoch(metrics);
   }
+  void on_phase(JobPhase phase, int64_t step) override { watcher_->on_phase(phase, step); }
+  void on_checkpoint(int64_t step) override { watcher_->on_checkpoint(step); }
+  void on_warning(const std::string& what) override { watcher_->on_warning(what); }
   const std::vector<EpochMetrics>& epochs() const { return epochs_; }
 
  private:
