@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/earlier_comparison.h"
+#include "train/first_statistics.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 
@@ -55,7 +56,11 @@ auto in_run(const std::string& name, const Work& work) {
 Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : plan_(plan), options_(options) {
   for (const PlannedRun& run : plan_.runs) {
     const Experiment& experiment = run.trainings.front().experiment;
-    in_run(run.name, [&] { require_model_fits(experiment, *experiment.dataset.open().train); });
+    in_run(run.name, [&] {
+      const Datasets data = experiment.dataset.open();
+      require_model_fits(experiment, *data.train);
+      require_first_samples(experiment, *data.train);
+    });
     auto& directories = directories_.emplace_back();
     for (const PlannedTraining& training : run.trainings)
       directories.push_back(std::make_unique<RunDirectory>(training.directory, options_.earlier));
