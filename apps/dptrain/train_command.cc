@@ -19,6 +19,7 @@
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/config_changes.h"
+#include "train/first_statistics.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
@@ -122,6 +123,7 @@ int TrainRun::run() {
   // Everything that can be refused is refused before a device allocates anything.
   job_.one_of_each_host_first([&] { open_data(); });
   train::require_model_fits(experiment(), *data_.train);
+  train::require_first_samples(experiment(), *data_.train);
   out_ = flags_.common.out.value_or("runs/" + experiment().name);
   if (job_.is_main()) {
     directory_.emplace(out_, flags_.earlier_run(out_));

@@ -96,12 +96,12 @@ BatchPart part_of(const Dataset& dataset, std::span<const int64_t> samples, Devi
   return part;
 }
 
-BatchPart block_of(const Dataset& dataset, int64_t begin, int64_t end, Device* device) {
+BatchPart block_of(const Dataset& dataset, int64_t begin, int64_t end, Device* device, PredictedRows rows) {
   DPTRAIN_CHECK(0 <= begin && begin <= end && end <= dataset.samples(), "samples {} to {} of {}", begin, end,
                 dataset.samples());
   std::vector<int64_t> samples(static_cast<size_t>(end - begin));
   std::iota(samples.begin(), samples.end(), begin);
-  return load(dataset, samples, device, {});
+  return rows == PredictedRows::masked ? part_of(dataset, samples, device, {}) : load(dataset, samples, device, {});
 }
 
 }  // namespace
@@ -136,12 +136,12 @@ BatchPart load_part_without_images(const Dataset& dataset, std::span<const int64
   return part_of(dataset, samples, nullptr, options);
 }
 
-BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device) {
-  return block_of(dataset, begin, end, &device);
+BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device, PredictedRows rows) {
+  return block_of(dataset, begin, end, &device, rows);
 }
 
-BatchPart load_block_without_images(const Dataset& dataset, int64_t begin, int64_t end) {
-  return block_of(dataset, begin, end, nullptr);
+BatchPart load_block_without_images(const Dataset& dataset, int64_t begin, int64_t end, PredictedRows rows) {
+  return block_of(dataset, begin, end, nullptr, rows);
 }
 
 }  // namespace dptrain

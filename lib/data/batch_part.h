@@ -64,9 +64,17 @@ BatchPart load_part(const Dataset& dataset, std::span<const int64_t> samples, De
 BatchPart load_part_without_images(const Dataset& dataset, std::span<const int64_t> samples,
                                    const PartOptions& options = {});
 
-/// Samples begin to end - 1 in the order of the data set, all rows of text predicted: what an evaluation reads.
-BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device);
+/// Which rows of a text are predicted.
+enum class PredictedRows {
+  all,
+  masked,  ///< those whose label counts, as in training
+};
+
+/// Samples begin to end - 1 in the order of the data set: what an evaluation reads.
+BatchPart load_block(const Dataset& dataset, int64_t begin, int64_t end, Device& device,
+                     PredictedRows rows = PredictedRows::all);
 /// The same without images, for devices that don't read them.
-BatchPart load_block_without_images(const Dataset& dataset, int64_t begin, int64_t end);
+BatchPart load_block_without_images(const Dataset& dataset, int64_t begin, int64_t end,
+                                    PredictedRows rows = PredictedRows::all);
 
 }  // namespace dptrain

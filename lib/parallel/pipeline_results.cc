@@ -42,7 +42,8 @@ std::optional<Score> PipelineStrategy::evaluate(const Dataset& dataset, const st
       std::vector<PipelineStage::Block> own;
       for (int64_t b = first + replica_of(rank); b < std::min(first + at_once, blocks); b += replicas_)
         own.push_back({.begin = b * size, .end = std::min((b + 1) * size, dataset.samples())});
-      std::ranges::move(stage(rank).evaluate(dataset, own), std::back_inserter(of_ranks[static_cast<size_t>(rank)]));
+      std::ranges::move(stage(rank).evaluate(dataset, own, evaluated_rows()),
+                        std::back_inserter(of_ranks[static_cast<size_t>(rank)]));
     });
   }
   team().run("evaluation", [&](int rank) { swap_average(rank); });

@@ -133,12 +133,13 @@ void PipelineStage::backward(Step& step, int64_t micro_batch) {
   step.gradient = previous_->start_send(signature, {.value = own.input.gradient()});
 }
 
-std::vector<StepResults> PipelineStage::evaluate(const Dataset& dataset, std::span<const Block> blocks) {
+std::vector<StepResults> PipelineStage::evaluate(const Dataset& dataset, std::span<const Block> blocks,
+                                                 PredictedRows rows) {
   std::vector<StepResults> results;
   std::unique_ptr<CommWork> sending;
   for (const auto& [begin, end] : blocks) {
-    const BatchPart block =
-        previous_ ? load_block_without_images(dataset, begin, end) : load_block(dataset, begin, end, part_.device());
+    const BatchPart block = previous_ ? load_block_without_images(dataset, begin, end, rows)
+                                      : load_block(dataset, begin, end, part_.device(), rows);
     const StageLink::Signature signature = signature_of(block, false);
     Tape tape(Tape::Mode::forget);
     const Replica::Samples samples = part_.uploaded(block);

@@ -49,7 +49,8 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
         break;
       }
       const int64_t begin = block * size, end = std::min(begin + size, dataset.samples());
-      results[static_cast<size_t>(block)] = replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank)));
+      results[static_cast<size_t>(block)] =
+          replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank), evaluated_rows()));
     }
     exchange_average(rank);
     if (team_.spans_processes() && any_rank(team_.host_communicator(rank), incomplete)) {

@@ -64,6 +64,8 @@ class ReplicatedStrategy : public Strategy {
   /// Samples that are evaluated in one call: where memory is limited no more than a device trains on at once, for which
   /// it has been enough.
   int64_t evaluation_samples(const Dataset& dataset) const;
+  /// And what of their text: where memory is limited no more than is trained on.
+  PredictedRows evaluated_rows() const { return most_at_once_ > 0 ? PredictedRows::masked : PredictedRows::all; }
   void count_samples(int rank, int64_t samples) { samples_[static_cast<size_t>(rank)] += samples; }
   /// Those of every rank's own parts.
   void count_samples(const Batch& batch);

@@ -52,6 +52,26 @@ Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, S
   return [read](const StrategyContext& context) { return std::make_unique<DataParallel>(context, read); };
 }
 
+/// Of ddp over processes whose devices are no ranks: what is said of ranks.
+void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
+  const BucketOptions usual;
+  const auto refuse = [&](const char* key, const std::string& got) {
+    options.mistake(key, "with inside: data_parallel all gradients are summed at once, after backward, expected none",
+                    got, "leave it out, or write inside: none");
+  };
+  if (ddp.buckets.bucket_mb != usual.bucket_mb) refuse("bucket_mb", fmt::format("{}", ddp.buckets.bucket_mb));
+  if (ddp.buckets.first_bucket_mb != usual.first_bucket_mb)
+    refuse("first_bucket_mb", fmt::format("{}", ddp.buckets.first_bucket_mb));
+  if (ddp.buckets.overlap != usual.overlap) refuse("overlap", "false");
+  if (ddp.find_unused)
+    options.mistake("find_unused",
+                    "with inside: data_parallel no parameter without a gradient is an error, expected none", "true",
+                    "leave it out, or write inside: none");
+  if (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none)
+    options.mistake("inside", "sharded optimizers and compressed sums take every device as a rank, expected none",
+                    "data_parallel", "leave it out, or them");
+}
+
 Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpec&) {
   Ddp::Options ddp;
   BucketOptions& buckets = ddp.buckets;
@@ -85,12 +105,11 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
   if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
     options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
                     compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
-  if (is_inside && (ddp.shard_optimizer || ddp.compress.method != CompressionOptions::Method::none))
-    options.mistake("inside", "sharded optimizers and compressed sums take every device as a rank, expected none",
-                    insides[1], "leave it out, or them");
-  if (is_inside)
+  if (is_inside) {
+    refuse_inside(options, ddp);
     return
         [](const StrategyContext& context) { return std::make_unique<DataParallel>(context, DataParallel::Options{}); };
+  }
   return [ddp](const StrategyContext& context) { return std::make_unique<Ddp>(context, ddp); };
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/earlier_comparison.h"
+#include "train/first_statistics.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 
@@ -30,6 +31,9 @@ class EpochRecorder final : public TrainingObserver {
     epochs_.push_back(metrics);
     watcher_->on_epoch(metrics);
   }
+  void on_phase(JobPhase phase, int64_t step) override { watcher_->on_phase(phase, step); }
+  void on_checkpoint(int64_t step) override { watcher_->on_checkpoint(step); }
+  void on_warning(const std::string& what) override { watcher_->on_warning(what); }
   const std::vector<EpochMetrics>& epochs() const { return epochs_; }
 
  private:
@@ -52,7 +56,11 @@ auto in_run(const std::string& name, const Work& work) {
 Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : plan_(plan), options_(options) {
   for (const PlannedRun& run : plan_.runs) {
     const Experiment& experiment = run.trainings.front().experiment;
-    in_run(run.name, [&] { require_model_fits(experiment, *experiment.dataset.open().train); });
+    in_run(run.name, [&] {
+      const Datasets data = experiment.dataset.open();
+      require_model_fits(experiment, *data.train);
+      require_first_samples(experiment, *data.train);
+    });
     auto& directories = directories_.emplace_back();
     for (const PlannedTraining& training : run.trainings)
       directories.push_back(std::make_unique<RunDirectory>(training.directory, options_.earlier));

@@ -24,6 +24,13 @@ struct BatchSizes {
   int64_t accumulate = 1;
 };
 
+/// What a batch of at least as many samples has for each of `shares`, which `split` names: as many, or no equal number.
+std::string equal_parts(int64_t batch, int64_t shares, const std::string& split) {
+  const int64_t fewer = batch / shares * shares;
+  if (fewer == batch) return fmt::format("batch_size {} on {} needs {} each", batch, split, batch / shares);
+  return fmt::format("batch_size {} on {} has no equal parts, as {} and {} have", batch, split, fewer, fewer + shares);
+}
+
 BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
   const auto whole = config.optional_integer(
       "batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one optimizer step over all devices"});
@@ -42,14 +49,13 @@ BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
   const std::string split = accumulate > 1 ? fmt::format("{} devices and {} micro-batches", devices, accumulate)
                                            : fmt::format("{} devices", devices);
   const int64_t batch = whole.value_or(each.value_or(1) * shares);
-  if (whole && each && *whole != *each * shares)
-    config.mistake(
-        "per_device_batch_size", fmt::format("batch_size {} on {} needs {} each", *whole, split, *whole / shares),
-        fmt::format("{}", *each), fmt::format("leave one of them out, or write batch_size: {}", *each * shares));
   if (batch < shares)
     config.mistake("batch_size", fmt::format("a batch needs at least one sample for each of the {}", split),
                    fmt::format("{}", batch),
                    accumulate > 1 ? "use a larger batch or accumulate less" : "use a larger batch or fewer devices");
+  else if (whole && each && *whole != *each * shares)
+    config.mistake("per_device_batch_size", equal_parts(*whole, shares, split), fmt::format("{}", *each),
+                   fmt::format("leave one of them out, or write batch_size: {}", *each * shares));
   return {.batch = batch, .accumulate = accumulate};
 }
 

@@ -34,6 +34,8 @@ ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
   override_config(config, fmt::format("batch_size={}", whole.batch_size), kOrigin);
   override_config(config, "per_device_batch_size=", kOrigin);
   override_config(config, "split=even", kOrigin);
+  // One device sends nothing, and links may name others.
+  override_config(config, "links=", kOrigin);
   return config;
 }
 

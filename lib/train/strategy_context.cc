@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "nn/tensor_forms.h"
 #include "parallel/shard_runs.h"
+#include "train/first_statistics.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/training_identity.h"
@@ -98,7 +99,7 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
 
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {
   const int64_t samples = std::max<int64_t>(1, experiment.batch_size / experiment.accumulate / strategy.world_size());
-  return split_of_speeds(strategy.measure_speeds(data, samples));
+  return with_first_samples(split_of_speeds(strategy.measure_speeds(data, samples)), experiment, data);
 }
 
 void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,

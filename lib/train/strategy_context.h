@@ -21,7 +21,7 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
 /// How the batches of an experiment's epochs are loaded for its strategy.
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy);
 
-/// The split that the strategy's devices ask for by their speed, as they are measured now.
+/// The split that the strategy's devices ask for by their speed, as they are measured now; see with_first_samples.
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
 
 /// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, where they are

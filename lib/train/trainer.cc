@@ -10,6 +10,7 @@
 #include "comm/process_activity.h"
 #include "train/chance_level.h"
 #include "train/divergence.h"
+#include "train/first_statistics.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
 #include "train/training_identity.h"
@@ -47,8 +48,11 @@ void Trainer::share_out(const std::optional<ResumePoint>& resume) {
   const auto ranks = static_cast<size_t>(strategy_->world_size());
   if (resume) split_ = resume->checkpoint.split;
   const bool is_known = split_.size() == ranks && std::ranges::max(split_) > 0;
-  if (!is_known) split_ = measured_split(*strategy_, experiment_, *data_.train).weights();
-  strategy_->set_split(BatchSplit(split_));
+  // Batch norms may have shared their running statistics in another way before.
+  const BatchSplit split = is_known ? with_first_samples(BatchSplit(split_), experiment_, *data_.train)
+                                    : measured_split(*strategy_, experiment_, *data_.train);
+  split_ = split.weights();
+  strategy_->set_split(split);
 }
 
 void Trainer::restore(const ResumePoint& resume) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
+#include "train/first_statistics.h"
 #include "train/model_facts.h"
 #include "train/one_device.h"
 #include "train/strategy_context.h"
@@ -86,6 +87,7 @@ class Planner {
     set(listed, "strategy=ddp");
     devices_ = static_cast<int>(read(listed, default_name_).devices.size());
     require_model_fits(own_, *data_.train);
+    require_first_samples(own_, *data_.train);
     facts_ = facts_of(own_, *data_.train);
   }
 

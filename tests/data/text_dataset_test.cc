@@ -112,6 +112,23 @@ TEST_F(TextDatasetTest, SyntheticTextBeyondTheMemoryIsRefused) {
   });
 }
 
+TEST_F(TextDatasetTest, BlocksPredictEveryRowOrThoseOfTraining) {
+  const Datasets text =
+      read("dataset: {name: synthetic, samples: 20}", {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 30}})
+          .open();
+  const auto device = testing::test_device();
+  const std::vector<int64_t> samples = {4, 5, 6};
+  const BatchPart trained = load_part(*text.train, samples, *device);
+  const BatchPart all = load_block(*text.train, 4, 7, *device),
+                  masked = load_block(*text.train, 4, 7, *device, PredictedRows::masked);
+  EXPECT_EQ(masked.text.predicted, trained.text.predicted);
+  EXPECT_EQ(masked.targets, trained.targets);
+  EXPECT_EQ(masked.text.tokens, all.text.tokens);
+  EXPECT_EQ(counted_labels(masked), counted_labels(all));
+  EXPECT_EQ(all.targets[0].size(), 90u);
+  EXPECT_EQ(load_block_without_images(*text.train, 4, 7, PredictedRows::masked).targets, trained.targets);
+}
+
 TEST_F(TextDatasetTest, SyntheticSamplesFillTheSequenceWhereAsked) {
   const auto device = testing::test_device();
   const std::vector<int64_t> samples = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -116,6 +116,13 @@ TEST_F(CompareTest, SeveralConfigurationsSayWhatTheyDifferIn) {
   EXPECT_EQ(document["runs"][0]["trainings"][0]["epochs"], 2);
 }
 
+TEST_F(CompareTest, WhatATrainingWarnsOfIsSaid) {
+  const Finished finished =
+      run(strategies("single,{name: kvstore, type: dist_async}", {"--set", "learning_rate=1e-30"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("warning: epoch 1: the training loss"), std::string::npos) << finished.err;
+}
+
 TEST_F(CompareTest, AnAssertionThatFailsEndsWithOneAndSaysTheValue) {
   const Finished finished = run(strategies(
       "single,ddp", {"--assert", "accuracy(ddp)>1.5", "--assert", "speedup>0", "--assert", "accuracy_gap>1"}));

@@ -100,6 +100,19 @@ TEST_F(RefusalsTest, ModelsThatDoNotFitTheImages) {
                  {"lenet", "16 x 16", "got 8 x 8", "choose another"});
 }
 
+TEST_F(RefusalsTest, SplitsThatLeaveTheStatisticsThatEvaluateAsTheyBegan) {
+  const std::string net =
+      "model={layers: [conv: {channels: 4, kernel: 5, stride: 4}, batch_norm, flatten, linear: "
+      "classes]}";
+  const Arguments words = {"batch_norm: local", "the first device",
+                           "more weight in split, or write batch_norm: average"};
+  expect_refused(training("run", {net, "split=[0, 1]"}), 78, words);
+  expect_refused({"compare", "--config", "digits.yaml", "--set", net, "--set", "split=[0, 1]", "--strategies",
+                  "single,ddp", "--out", "run"},
+                 78, words);
+  expect_refused({"verify", "--config", "digits.yaml", "--set", net, "--set", "split=[0, 1]"}, 78, words);
+}
+
 TEST_F(RefusalsTest, MissingFiles) {
   expect_refused({"--config", "nothing.yaml", "--out", "run"}, 66,
                  {"nothing.yaml", "no such configuration", "looked in"});

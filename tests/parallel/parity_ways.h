@@ -165,7 +165,13 @@ inline ParityWays ways_of_compression() {
   constexpr std::pair<const char*, double> kMethods[] = {
       {"ddp_bf16", 0.02}, {"ddp_fp16", 0.002}, {"ddp_powersgd", 0.5}, {"ddp_two_bit", 0.8}};
   ParityWays ways;
-  for (const auto& [name, bound] : kMethods) ways.emplace_back(parity_way(name, name, {})).lossy = bound;
+  for (const auto& [name, bound] : kMethods) {
+    ways.emplace_back(parity_way(name, name, {})).lossy = bound;
+    // Added up at home, and compressed once.
+    ParityWay& way = ways.emplace_back(parity_way(std::string(name) + "_micro_batches", name, {}));
+    way.lossy = bound;
+    way.options.micro_batches = kParityMicroBatches;
+  }
   return ways;
 }
 

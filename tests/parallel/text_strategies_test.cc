@@ -15,8 +15,10 @@
 namespace dptrain::parallel {
 namespace {
 
-std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dropout) {
+/// `micro_batch`: the most samples that a device trains on at once, where that is known.
+std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dropout, int64_t micro_batch = 0) {
   StrategyContext context = context_of(options);
+  context.micro_batch_samples = micro_batch;
   context.replica.model = small_bert(2, dropout);
   context.replica.input = {.text = kText};
   return make_strategy(options, context);
@@ -169,6 +171,26 @@ TEST(TextPipelines, EvaluateBothLossesAsOneDeviceDoes) {
     EXPECT_EQ(cut.outputs[k].loss_sum, one.outputs[k].loss_sum);
     EXPECT_EQ(cut.outputs[k].counted, one.outputs[k].counted);
   }
+}
+
+/// Then the logits of masked rows alone are computed.
+TEST(TextStrategies, UnderAMemoryLimitTheScoreIsThatOfEveryRow) {
+  const Datasets data = sentences(60);
+  const auto every = *bert_strategy({.name = "single", .devices = 1}, 0.1f)->evaluate(*data.test, [] { return false; });
+  for (const char* name : {"single", "ddp", "data_parallel", "kvstore", "model_parallel"})
+    for (const int64_t micro_batch : {1, 3, 8}) {
+      SCOPED_TRACE(::testing::Message() << name << ", " << micro_batch << " samples at once");
+      StrategyOptions options{.name = name, .devices = name == std::string("single") ? 1 : 3};
+      options.memory_limit_bytes = 64 << 20;
+      if (is_pipeline(options)) options.pipeline = {.cut = {.entries = {"1", "1", "1"}}, .micro_batches = 4};
+      const auto masked = *bert_strategy(options, 0.1f, micro_batch)->evaluate(*data.test, [] { return false; });
+      ASSERT_EQ(masked.outputs.size(), 2u);
+      for (size_t k = 0; k < 2; ++k) {
+        EXPECT_EQ(masked.outputs[k].loss_sum, every.outputs[k].loss_sum);
+        EXPECT_EQ(masked.outputs[k].correct, every.outputs[k].correct);
+        EXPECT_EQ(masked.outputs[k].counted, every.outputs[k].counted);
+      }
+    }
 }
 
 TEST(TextStrategies, AnotherOutputDeviceOfDataParallelComputesTheSameLoss) {

@@ -71,6 +71,13 @@ TEST(ComparisonPlan, SingleSplitsNothing) {
   EXPECT_EQ(plan.runs[1].trainings[0].experiment.split.weights->parts(), 2);
 }
 
+TEST(ComparisonPlan, SingleHasNoLinks) {
+  const ComparisonPlan plan = plan_of("single,ddp", 1, {"links={pairs: {'cpu:0-cpu:1': {gbps: 1}}}"});
+  EXPECT_FALSE(plan.runs[0].trainings[0].experiment.links);
+  ASSERT_TRUE(plan.runs[1].trainings[0].experiment.links) << "ddp keeps them";
+  EXPECT_EQ(plan.runs[1].trainings[0].experiment.links->pairs.size(), 1u);
+}
+
 TEST(ComparisonPlan, RepetitionsHaveSeedsThatFollowEachOther) {
   const ComparisonPlan plan = plan_of("single,ddp", 3, {"seed=7"});
   for (const PlannedRun& run : plan.runs) {

@@ -92,6 +92,12 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"batch_size=1"}, {"--set: batch_size", "2 devices", "got 1"});
   refused(config, {"batch_size=", "per_device_batch_size="}, {"batch_size", "required"});
   refused(config, {"batch_size=10", "per_device_batch_size=4"}, {"per_device_batch_size", "5 each", "got 4"});
+  refused(config, {"batch_size=10", "per_device_batch_size=2", "devices=cpu:0-3"},
+          {"batch_size 10 on 4 devices has no equal parts, as 8 and 12 have, got 2", "write batch_size: 8"});
+  refused(config, {"batch_size=10", "per_device_batch_size=3", "accumulate=2"},
+          {"2 devices and 2 micro-batches has no equal parts, as 8 and 12 have, got 3", "write batch_size: 12"});
+  refused(config, {"batch_size=3", "per_device_batch_size=2", "devices=cpu:0-3"},
+          {"batch_size: a batch needs at least one sample for each of the 4 devices, got 3; use a larger batch"});
   refused(config, {"threads=[1, 2, 3]"}, {"threads", "2 devices", "got 3"});
   refused(config, {"steps=3"}, {"steps", "epochs or steps", "both"});
   refused(config, {"epochs="}, {"epochs", "required"});
@@ -126,6 +132,14 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy={name: ddp, compress: {name: two_bit, rank: 2}}"}, {"strategy.compress.rank"});
   refused(config, {"strategy={name: ddp, compress: bf16, shard_optimizer: true}"},
           {"strategy.compress", "sharded optimizer", "got bf16", "shard_optimizer: false"});
+  for (const char* option : {"bucket_mb: 5", "first_bucket_mb: 2", "overlap: false", "find_unused: true"}) {
+    const std::string key = std::string("strategy.").append(option, std::string_view(option).find(':'));
+    refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
+            {key + ": with inside: data_parallel", "expected none, got ", "write inside: none"});
+  }
+  for (const char* option : {"shard_optimizer: true", "compress: bf16"})
+    refused(config, {std::string("strategy={name: ddp, inside: data_parallel, ") + option + "}"},
+            {"strategy.inside", "take every device as a rank", "got data_parallel"});
   refused(config, {"strategy={name: kvstore, type: devices}"}, {"strategy.type", "device, local", "got 'devices'"});
   refused(config, {"strategy={name: kvstore, type: dist}"}, {"strategy.type", "dist_sync", "got 'dist'"});
   refused(config, {"strategy={name: kvstore, placement: random}"}, {"strategy.placement", "got 'random'"});
@@ -157,6 +171,15 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"checkpoint.keep=1"}, {"checkpoint.keep", "at least 2", "got 1"});
   refused(ExitCode::device, {"devices=cpu:64"}, {"cpu:64", "there are", "--devices cpu:0-1"});
   refused(ExitCode::device, {"devices=[cpu:0, cuda:4000]"}, {"cuda:4000", "there are", "--devices cpu:0-1"});
+}
+
+TEST(Experiment, WhatResolvesToDataParallelInsideReadsAgain) {
+  const auto inside = [](const std::string& more) {
+    return experiment_of({"strategy={name: ddp, inside: data_parallel" + more + "}"}).strategy.name;
+  };
+  EXPECT_EQ(inside(""), "ddp");
+  EXPECT_EQ(inside(", bucket_mb: auto, first_bucket_mb: 1, overlap: true, find_unused: false"), "ddp")
+      << "as config.yaml of a run has it";
 }
 
 TEST(Experiment, NumbersThatCannotBeComputedWithAreOutOfRange) {

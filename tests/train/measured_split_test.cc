@@ -90,6 +90,19 @@ TEST(MeasuredSplit, GoesByTheOrderOfTheList) {
             (std::vector<int64_t>{2 + 2 + 1, 4 + 4 + 2, 10 + 10 + 5}));
 }
 
+/// Its batch norms evaluate, unless they share what they do; without any of them it may be left out.
+TEST(MeasuredSplit, TheFirstDeviceHasASampleWhereItsStatisticsEvaluate) {
+  const std::string net =
+      "model={layers: [conv: {channels: 4, kernel: 3, stride: 2}, batch_norm, relu, flatten, "
+      "linear: classes]}";
+  Told told{.samples_per_s = {1, 999}};
+  for (const char* mode : {"local", "first"})
+    EXPECT_EQ(samples_with(told, {net, std::string("batch_norm=") + mode}).at(0), 1 + 1 + 0) << mode;
+  EXPECT_EQ(samples_with(told, {net, "accumulate=4"}).at(0), 4 + 4 + 0) << "of every whole micro-batch";
+  EXPECT_EQ(samples_with(told, {net, "batch_norm=average"}).at(0), 0);
+  EXPECT_EQ(samples_with(told).at(0), 0) << "LeNet";
+}
+
 TEST(MeasuredSplit, DevicesAreMeasuredWithWhatTheyWouldHaveOfAnEvenSplit) {
   Told told{.samples_per_s = {100, 100}};
   samples_with(told);

@@ -119,6 +119,15 @@ TEST(Resume, OfUpdatesThatAreDealtOut) {
     expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "checkpoint={every_steps: 2}"});
 }
 
+TEST(Resume, KeepsWhatCompressedGradientsLeaveOut) {
+  for (const char* compress : {"{name: powersgd, rank: 2}", "two_bit", "bf16", "fp16"}) {
+    SCOPED_TRACE(compress);
+    expect_resumes({std::string("strategy={name: ddp, compress: ") + compress + "}", "devices=[cpu:0-2]",
+                    "optimizer={name: sgd, momentum: 0.9}", "checkpoint={every_steps: 2}"},
+                   {4});
+  }
+}
+
 TEST(Resume, KeepsScheduleAverageAndAccumulation) {
   expect_resumes({"schedule={name: cosine, warmup_steps: 2}", "ema=0.5", "accumulate=2", "clip_norm=0.5",
                   "optimizer={name: sgd, momentum: 0.9}"});
