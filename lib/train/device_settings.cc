@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "comm/tree_sum.h"
 #include "comm/world_shape.h"
 #include "device/cpu_device.h"
 #include "device/device_list.h"
@@ -113,6 +114,9 @@ DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) 
     config.mistake("devices", fmt::format("expected at most {} of each of several processes", kMostRanksOfProcess),
                    fmt::format("{}", settings.devices.size()),
                    "start more processes on this host, each with some of them");
+  if (settings.world_devices() > kMaxTreeInputs)
+    config.mistake("devices", fmt::format("expected at most {} in all", kMaxTreeInputs),
+                   fmt::format("{}", settings.world_devices()), "train on fewer");
   return settings;
 }
 

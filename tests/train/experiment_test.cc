@@ -68,6 +68,17 @@ TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
   EXPECT_TRUE(job.trains());
 }
 
+TEST(Experiment, AJobHasAsManyDevicesAsATreeOfSums) {
+  const auto job_of = [](int processes) {
+    return ConfigJob{.processes = processes, .exchange_devices = [processes](const std::vector<DeviceId>&) {
+                       return std::vector(static_cast<size_t>(processes), std::vector<DeviceId>(64));
+                     }};
+  };
+  EXPECT_EQ(experiment_of({"batch_size=4096"}, job_of(64)).devices_of_processes.size(), 64u);
+  expect_error(ExitCode::config, {"devices", "expected at most 4096 in all, got 4160"},
+               [&] { experiment_of({"batch_size=4160"}, job_of(65)); });
+}
+
 TEST(Experiment, ABatchIncludesItsMicroBatches) {
   const auto of_devices = [](const std::vector<std::string>& overrides) {
     const Experiment experiment = experiment_of(overrides);
