@@ -6,9 +6,10 @@
     scripts/bench_speed.py --environments FOLDER -o docs/results/cpu-speed
 
 Every round runs all contestants one after the other. A measurement during which other processes used more than --disturbed of
-the machine is taken again; a round that still holds one is discarded and run again. A peer that fails is tried again, and left
-out where it fails twice in a row, as is what isn't offered or isn't installed; the report says so. Prints JSON; with -o also
-writes OUT.json and OUT.md. Needs nothing but Python's standard library itself.
+the machine is taken again; a round that still holds one is discarded and run again. A model for which three times the rounds are
+too few is left with those that it has, and the exit code is 1. A peer that fails is tried again, and left out where it fails twice
+in a row, as is what isn't offered or isn't installed; the report says so. Prints JSON; with -o also writes OUT.json and OUT.md,
+after each model. Needs nothing but Python's standard library itself.
 """
 import argparse
 import datetime
@@ -59,20 +60,24 @@ def measure_round(calls, absent, limit):
 
 
 def measure(model, a):
+    """The model's row of the report, and what it lacks: of rounds that others didn't disturb there may be too few, or none."""
     calls, absent, quiet, all_rounds = contestants(model, CASES[model], a), {}, [], []
-    while len(quiet) < a.rounds:
-        if len(all_rounds) == 3 * a.rounds:
-            sys.exit(f"bench_speed: {model}: other processes disturbed {len(all_rounds) - len(quiet)} of {len(all_rounds)} rounds; "
-                     "run it on a quiet machine, or allow more with --disturbed")
+    while len(quiet) < a.rounds and len(all_rounds) < 3 * a.rounds:
         print(f"{model}, round {len(all_rounds) + 1}", file=sys.stderr, flush=True)
         measured = measure_round(calls, absent, a.disturbed)
         all_rounds.append(measured)
         if all(one["others"] <= a.disturbed for one in measured.values()):
             quiet.append(measured)
+    lacks = []
+    if len(quiet) < a.rounds:
+        lacks = [f"{model}: other processes disturbed {len(all_rounds) - len(quiet)} of {len(all_rounds)} rounds"]
+        print(f"bench_speed: {lacks[0]}; run it on a quiet machine, or allow more with --disturbed", file=sys.stderr)
+    if not quiet:
+        return [], lacks
     # What dropped out in a later round has no figures of the earlier ones either.
     quiet = [{key: one for key, one in measured.items() if key in calls} for measured in quiet]
-    return dict(summarize(model, quiet, absent), discarded_rounds=len(all_rounds) - len(quiet),
-                rounds=[{text_of(key): one for key, one in measured.items()} for measured in quiet])
+    return [dict(summarize(model, quiet, absent), discarded_rounds=len(all_rounds) - len(quiet),
+                 rounds=[{text_of(key): one for key, one in measured.items()} for measured in quiet])], lacks
 
 
 def listed(known):
@@ -90,6 +95,12 @@ def command():
     return shlex.join([str(pathlib.Path(__file__).resolve().relative_to(ROOT)), *sys.argv[1:]])
 
 
+def write(report, out):
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    out.with_suffix(".md").write_text(document(report))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
@@ -103,17 +114,19 @@ def main():
     a = p.parse_args()
     if not pathlib.Path(a.binary).exists():
         p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
-    rows = [measure(model, a) for model in a.only]
-    versions = sorted({one["peer"] for row in rows for measured in row["rounds"] for one in measured.values() if "peer" in one})
     version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()
-    report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=versions, peers=a.peers,
-                  command=command(), rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), rows=rows)
+    report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=[], peers=a.peers, command=command(),
+                  rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), lacks=[], rows=[])
+    for model in a.only:
+        rows, lacks = measure(model, a)
+        report["rows"] += rows
+        report["lacks"] += lacks
+        report["versions"] = sorted({one["peer"] for row in report["rows"] for measured in row["rounds"]
+                                     for one in measured.values() if "peer" in one})
+        if a.out:
+            write(report, pathlib.Path(a.out))
     print(json.dumps(report, indent=1))
-    if a.out:
-        out = pathlib.Path(a.out)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-        out.with_suffix(".md").write_text(document(report))
+    sys.exit(bool(report["lacks"]))
 
 
 if __name__ == "__main__":

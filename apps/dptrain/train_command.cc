@@ -18,6 +18,7 @@
 #include "program.h"
 #include "read_experiment.h"
 #include "stop_signals.h"
+#include "train/config_changes.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
@@ -197,6 +198,8 @@ bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
 
 void TrainRun::begin_directory(const train::Trainer& trainer) {
   const train::TrainingPosition& position = trainer.position();
+  // Before config.yaml is written anew.
+  const std::string changes = resume_ ? train::changes_since(*resume_, config_) : "";
   if (flags_.resume) {
     directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
     for (const fs::path& later : train::put_aside_after(directory_->checkpoints(), position.step))
@@ -206,7 +209,7 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
   }
   directory_->write_config(config_);
   display_->on_start(experiment(), out_.string());
-  if (resume_) display_->on_resume(*resume_, experiment(), sha256_of(config_));
+  if (resume_) display_->on_resume(*resume_, experiment(), changes);
 }
 
 int TrainRun::end(const train::TrainingOutcome& outcome) {

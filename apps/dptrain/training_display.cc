@@ -156,14 +156,13 @@ void TrainingDisplay::on_start(const train::Experiment& experiment, const std::s
 }
 
 void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Experiment& experiment,
-                                const std::string& config_hash) {
+                                const std::string& changes) {
   const train::Checkpoint& checkpoint = from.checkpoint;
   std::string line = fmt::format("resumed after step {} of {}", checkpoint.position.step, from.folder.string());
   const std::string devices = fmt::format("{}", fmt::join(experiment.device_names(), ", "));
   if (const auto before = fmt::format("{}", fmt::join(checkpoint.devices, ", ")); before != devices)
     line += fmt::format("; trained on {} before, on {} now", before, devices);
-  else if (checkpoint.config_hash != config_hash)
-    line += "; the configuration has changed since";
+  if (!changes.empty()) line += "; changed since: " + changes;
   say(line);
 }
 

@@ -26,8 +26,8 @@ class TrainingDisplay final : public train::TrainingObserver {
   ~TrainingDisplay() override;
 
   void on_start(const train::Experiment& experiment, const std::string& run_directory);
-  /// The training goes on from a checkpoint: says what is no longer as it was.
-  void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& config_hash);
+  /// The training goes on from a checkpoint: says what is no longer as it was, `changes` of the configuration among it.
+  void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& changes);
   /// There is nothing left to train.
   void on_finished_before(int64_t step, const std::string& run_directory);
   void on_trial(const std::string& strategy, size_t number, size_t count) override;

@@ -1,6 +1,8 @@
 #include "autograd/pool2d.h"
 
+#include "autograd/elementwise.h"
 #include "autograd/tape.h"
+#include "ops/max_pool_place.h"
 
 namespace dptrain::autograd {
 namespace {
@@ -17,7 +19,10 @@ Variable pool2d(const Variable& x, ops::Pooling pooling, const ops::Pool2dOption
 }  // namespace
 
 Variable max_pool2d(const Variable& x, const ops::Pool2dOptions& options) {
-  return pool2d(x, ops::Pooling::max, options);
+  if (!options.relu || options.kernel <= ops::kLargestWindowOfPlaces) return pool2d(x, ops::Pooling::max, options);
+  ops::Pool2dOptions without_relu = options;
+  without_relu.relu = false;
+  return relu(pool2d(x, ops::Pooling::max, without_relu));
 }
 
 Variable average_pool2d(const Variable& x, const ops::Pool2dOptions& options) {

@@ -145,6 +145,18 @@ void make_folder(const std::filesystem::path& path) {
     throw Error(ExitCode::io, fmt::format("{}: could not create the folder: {}", path.string(), error.message()));
 }
 
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::error_code error;
+  const auto kind = std::filesystem::symlink_status(folder, error).type();
+  if (kind == std::filesystem::file_type::not_found || kind == std::filesystem::file_type::regular) return {};
+  std::vector<std::filesystem::path> entries;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    entries.push_back(entry->path());
+  if (error) io_failed("read the folder", folder, error.value());
+  return entries;
+}
+
 void require_readable_folder(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::directory_iterator entries(path, error);

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dptrain {
 
@@ -24,6 +25,10 @@ void append_line(const std::filesystem::path& path, std::string_view line);
 
 /// Creates the folder and its parents. Throws 74.
 void make_folder(const std::filesystem::path& path);
+
+/// What lies in the folder, in no order; nothing where there is no such folder. Throws 74 where it can't be read to its
+/// end: without the right to, or where a link leads to a disk that isn't there.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// Throws 74 where something is there, and can't be read as a folder though it may be one: without the right to, say.
 void require_readable_folder(const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "config/f32_range.h"
 
 namespace dptrain {
 namespace {
@@ -27,7 +28,7 @@ Normalization read_normalization(ConfigReader& config, int64_t channels) {
       [&](ConfigReader& values) {
         normalization.mean = read_values(values, "mean", channels, 0.0, {.help = "subtracted from pixels / 255"});
         normalization.std =
-            read_values(values, "std", channels, 1.0, {.min = 0.0, .exclusive_min = true, .help = "divides the rest"});
+            read_values(values, "std", channels, 1.0, {.min = kLeastF32, .max = kMostF32, .help = "divides the rest"});
       },
       "what pixels / 255 go through, so that they have about mean 0 and standard deviation 1");
   return normalization;

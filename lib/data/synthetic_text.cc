@@ -1,11 +1,14 @@
 #include "data/synthetic_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
 #include "base/random.h"
 #include "data/dataset_options.h"
 #include "data/next_sentence_pairs.h"
+#include "device/cpu_device.h"
 
 namespace dptrain {
 namespace {
@@ -15,14 +18,23 @@ constexpr uint32_t kTextDraw = 3;
 constexpr int64_t kWords = 64;
 /// [CLS] and two [SEP].
 constexpr int64_t kFrameTokens = 3;
+/// What TokenizedLines keeps.
+constexpr int64_t kBytesOfToken = sizeof(uint16_t), kBytesOfLine = sizeof(int64_t);
+
+/// Tokens of the longest lines, two of which make a sample.
+int64_t longest_line(int64_t sequence) { return std::max<int64_t>(1, (sequence - kFrameTokens) / 2); }
+
+/// A pair takes the line after its own; and a part of a text has three lines at least.
+int64_t lines_for(int64_t samples) { return std::max<int64_t>(3, samples + 1); }
 
 }  // namespace
 
 TokenizedLines make_synthetic_text(const SyntheticTextOptions& options) {
   const int64_t words = std::min(kWords, options.vocabulary - kSpecialTokens);
-  const int64_t most = std::max<int64_t>(1, (options.sequence - kFrameTokens) / 2),
-                least = options.full ? most : (most + 1) / 2;
+  const int64_t most = longest_line(options.sequence), least = options.full ? most : (most + 1) / 2;
   TokenizedLines text{.vocabulary_size = options.vocabulary};
+  text.tokens.reserve(static_cast<size_t>(options.lines * most));
+  text.begins.reserve(static_cast<size_t>(options.lines + 1));
   int64_t word = 0;
   for (int64_t line = 0; line < options.lines; ++line) {
     const KeyedRandom random(options.seed, RandomPurpose::synthetic, kTextDraw, static_cast<uint32_t>(line));
@@ -43,11 +55,15 @@ DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, 
   spec.order = read_sample_order(config);
   const bool full = config.boolean("full", false, "text only: every sample fills the sequence");
   spec.has_images = false;
-  spec.open = [full, seed = request.seed, text = *request.text, train = limited(samples.train, limits.train),
-               test = limited(samples.test, limits.test)] {
-    // A pair takes the line after its own; and a part has three lines at least.
-    const int64_t train_lines = std::max<int64_t>(3, train + 1), test_lines = std::max<int64_t>(3, test + 1);
-    const int64_t count = train_lines + test_lines;
+  const int64_t train = limited(samples.train, limits.train), test = limited(samples.test, limits.test);
+  const double bytes = static_cast<double>(lines_for(train) + lines_for(test)) *
+                       static_cast<double>(longest_line(request.text->sequence) * kBytesOfToken + kBytesOfLine);
+  if (bytes > static_cast<double>(host_memory_bytes()))
+    config.mistake("samples",
+                   fmt::format("expected a text that fits the {} bytes of this machine's memory", host_memory_bytes()),
+                   fmt::format("{:.0f} bytes", bytes), "ask for fewer samples or a shorter sequence");
+  spec.open = [full, seed = request.seed, text = *request.text, train, test] {
+    const int64_t test_lines = lines_for(test), count = lines_for(train) + test_lines;
     const auto lines = std::make_shared<const TokenizedLines>(make_synthetic_text(
         {.seed = seed, .lines = count, .vocabulary = text.vocabulary, .sequence = text.sequence, .full = full}));
     SentencePairsOptions options{.sequence = text.sequence,

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "config/f32_range.h"
 #include "models/layer_initializer.h"
 #include "models/text_layers.h"
 #include "nn/stateless_layers.h"
@@ -17,9 +18,6 @@ namespace {
 constexpr int64_t kMostChannels = 1 << 16;
 constexpr int64_t kMostFeatures = 1 << 18;
 constexpr int64_t kLargestWindow = 255;
-/// Within them an epsilon is a number over 0 in f32, too.
-constexpr double kLeastEpsilon = 1e-30;
-constexpr double kMostEpsilon = 1e30;
 /// A maximum's place in its window is a byte on a GPU.
 constexpr int64_t kLargestPoolOnGpu = 16;
 
@@ -120,7 +118,7 @@ BuildLayer read_batch_norm(ConfigReader&) {
 
 BuildLayer read_layer_norm(ConfigReader& options) {
   const double epsilon =
-      options.number("eps", 1e-5, {.min = kLeastEpsilon, .max = kMostEpsilon, .help = "added to the variance"});
+      options.number("eps", 1e-5, {.min = kLeastF32, .max = kMostF32, .help = "added to the variance"});
   return [=](const LayerSite& site) -> BuiltLayer {
     require_features(site);
     return {std::make_unique<nn::LayerNorm>(width_of(site.input), static_cast<float>(epsilon)), site.input};
@@ -149,7 +147,8 @@ BuildLayer read_pool(ConfigReader& options) {
         window.kernel > kLargestPoolOnGpu)
       refuse(site, fmt::format("a GPU takes maxima of windows up to {0} x {0}", kLargestPoolOnGpu),
              fmt::format("choose a kernel of {} or less", kLargestPoolOnGpu));
-    const ops::Pool2dOptions sizes{.kernel = window.kernel, .stride = window.stride, .padding = window.padding};
+    const ops::Pool2dOptions sizes{
+        .kernel = window.kernel, .stride = window.stride, .padding = window.padding, .relu = site.relu};
     return {std::make_unique<nn::Pool2d>(pooling, sizes), output};
   };
 }
@@ -178,7 +177,7 @@ BuildLayer read_dropout(ConfigReader& options) {
 }
 
 constexpr std::array<LayerKind, 14> kLayers = {{
-    {"conv", "conv", "channels", "a convolution", LayerPass::with_relu, read_conv},
+    {"conv", "conv", "channels", "a convolution", LayerPass::with_relu_and_max_pool, read_conv},
     {"linear", "fc", "features", "every output from every input", LayerPass::with_relu_or_gelu, read_linear},
     {"batch_norm", "bn", "", "each channel normalized over the batch", LayerPass::with_sum_and_relu, read_batch_norm},
     {"layer_norm", "ln", "", "the features of each sample or token normalized", LayerPass::with_sum_before,
@@ -186,7 +185,8 @@ constexpr std::array<LayerKind, 14> kLayers = {{
     {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<nn::Relu>},
     {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::is_gelu, read_activation<nn::Gelu>},
     {"tanh", "tanh", "", "the hyperbolic tangent", LayerPass::alone, read_activation<nn::Tanh>},
-    {"max_pool", "max_pool", "kernel", "the largest of each window", LayerPass::alone, read_pool<ops::Pooling::max>},
+    {"max_pool", "max_pool", "kernel", "the largest of each window", LayerPass::is_max_pool,
+     read_pool<ops::Pooling::max>},
     {"avg_pool", "avg_pool", "kernel", "the mean of each window", LayerPass::alone, read_pool<ops::Pooling::average>},
     {"global_avg_pool", "global_avg_pool", "", "the mean of each channel", LayerPass::alone, read_global_avg_pool},
     {"flatten", "flatten", "", "an image as one row of features", LayerPass::alone, read_flatten},

@@ -49,12 +49,13 @@ using BuildLayer = std::function<BuiltLayer(const LayerSite&)>;
 /// What a layer computes in its own pass over memory, beside itself.
 enum class LayerPass {
   alone,
-  with_relu,          ///< a ReLU that follows
-  with_relu_or_gelu,  ///< either that follows
-  with_sum_and_relu,  ///< the sum of a residual block that it ends, and the ReLU that follows
-  with_sum_before,    ///< the sum of a residual block that it follows, and the dropout that ends its layers
-  is_relu,            ///< the ReLU that others take in
-  is_gelu,            ///< likewise the GELU
+  with_relu_and_max_pool,  ///< a ReLU that follows, a max pool that follows, or both
+  with_relu_or_gelu,       ///< either that follows
+  with_sum_and_relu,       ///< the sum of a residual block that it ends, and the ReLU that follows
+  with_sum_before,         ///< the sum of a residual block that it follows, and the dropout that ends its layers
+  is_relu,                 ///< the ReLU that others take in
+  is_gelu,                 ///< likewise the GELU
+  is_max_pool,             ///< likewise the max pool; takes in a ReLU that follows
 };
 
 /// A row of the table of layers.

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "models/residual_layers.h"
 #include "models/self_attention.h"
+#include "nn/stateless_layers.h"
 
 namespace dptrain::models {
 namespace {
@@ -29,13 +33,42 @@ bool has_pass(const PlacedLayer& layer, LayerPass pass) {
 }
 
 bool takes_relu(const PlacedLayer& layer) {
-  return layer.spec->form == LayerSpec::Form::residual || has_pass(layer, LayerPass::with_relu) ||
-         has_pass(layer, LayerPass::with_relu_or_gelu) || has_pass(layer, LayerPass::with_sum_and_relu);
+  static constexpr std::array kTaking = {LayerPass::with_relu_and_max_pool, LayerPass::with_relu_or_gelu,
+                                         LayerPass::with_sum_and_relu, LayerPass::is_max_pool};
+  return layer.spec->form == LayerSpec::Form::residual ||
+         std::ranges::any_of(kTaking, [&](LayerPass pass) { return has_pass(layer, pass); });
 }
 
 /// Whether another layer can compute its sum.
 bool leaves_sum(const PlacedLayer& layer) {
   return layer.spec->form == LayerSpec::Form::residual && !layer.spec->padded;
+}
+
+/// What the first of a list computes in its pass of those behind it.
+struct TakenIn {
+  bool relu = false;
+  bool gelu = false;
+  const PlacedLayer* norm = nullptr;
+  const PlacedLayer* max_pool = nullptr;
+  size_t layers = 0;  ///< how many these are
+};
+
+TakenIn taken_in(std::span<const PlacedLayer> list) {
+  const PlacedLayer& layer = list.front();
+  const auto has = [&](size_t place, LayerPass pass) { return place < list.size() && has_pass(list[place], pass); };
+  if (leaves_sum(layer) && has(1, LayerPass::with_sum_before)) return {.norm = &list[1], .layers = 1};
+  if (has_pass(layer, LayerPass::with_relu_or_gelu) && has(1, LayerPass::is_gelu)) return {.gelu = true, .layers = 1};
+  TakenIn taken;
+  const auto take_relu = [&] {
+    taken.relu = has(taken.layers + 1, LayerPass::is_relu);
+    if (taken.relu) ++taken.layers;
+  };
+  if (takes_relu(layer)) take_relu();
+  if (has_pass(layer, LayerPass::with_relu_and_max_pool) && has(taken.layers + 1, LayerPass::is_max_pool)) {
+    taken.max_pool = &list[++taken.layers];
+    if (!taken.relu) take_relu();
+  }
+  return taken;
 }
 
 std::string where(const PlacedLayer& layer, const std::string& prefix) {
@@ -82,14 +115,10 @@ class NetBuilder {
     Chain chain{.output = input};
     for (size_t i = 0; i < placed.size(); ++i) {
       const PlacedLayer& layer = placed[i];
+      const TakenIn taken = taken_in(std::span(placed).subspan(i));
       const bool is_last = i + 1 == placed.size();
-      const bool relu_follows = takes_relu(layer) && !is_last && has_pass(placed[i + 1], LayerPass::is_relu);
-      const bool gelu_follows =
-          has_pass(layer, LayerPass::with_relu_or_gelu) && !is_last && has_pass(placed[i + 1], LayerPass::is_gelu);
-      const bool norm_follows = leaves_sum(layer) && !is_last && has_pass(placed[i + 1], LayerPass::with_sum_before);
       chain.ends_in_norm = is_last && has_pass(layer, LayerPass::with_sum_and_relu);
-      const bool relu = relu_follows || (chain.ends_in_norm && relu_behind_sum);
-      const auto build = [&](const PlacedLayer& built, bool last) {
+      const auto build = [&](const PlacedLayer& built, bool relu) {
         BuiltLayer of = built.spec->form == LayerSpec::Form::residual
                             ? residual(built, prefix, chain.output, relu)
                             : built.spec->build({.options = options_,
@@ -97,29 +126,33 @@ class NetBuilder {
                                                  .name = prefix + built.name,
                                                  .input = chain.output,
                                                  .is_first = built.spec == &layers.front() && prefix.empty(),
-                                                 .is_last = last && prefix.empty(),
+                                                 .is_last = &built == &placed.back() && prefix.empty(),
                                                  .classes = input_.classes,
                                                  .text = input_.text,
                                                  .relu = relu,
-                                                 .gelu = gelu_follows,
+                                                 .gelu = taken.gelu,
                                                  .net = net_});
         require_size(built, prefix, of.output);
         chain.output = of.output;
         return of;
       };
-      BuiltLayer built = build(layer, is_last);
-      if (norm_follows) {
-        const PlacedLayer& norm = placed[i + 1];
-        BuiltLayer normed = build(norm, i + 2 == placed.size());
+      BuiltLayer built =
+          build(layer, (taken.relu && taken.max_pool == nullptr) || (chain.ends_in_norm && relu_behind_sum));
+      if (taken.max_pool != nullptr) {
+        const BuiltLayer pool = build(*taken.max_pool, taken.relu);
+        dynamic_cast<nn::Conv2d&>(*built.module).take_max_pool(dynamic_cast<nn::Pool2d&>(*pool.module).options());
+      }
+      if (taken.norm != nullptr) {
+        BuiltLayer normed = build(*taken.norm, false);
         chain.parts.push_back(
             {.name = "",
              .module = std::make_unique<NormedResidual>(NamedLayer{layer.name, std::move(built.module)},
-                                                        NamedLayer{norm.name, std::move(normed.module)})});
+                                                        NamedLayer{taken.norm->name, std::move(normed.module)})});
       } else if (built.module != nullptr) {
         chain.parts.push_back({layer.name, std::move(built.module)});
       }
       chain.head = std::move(built.head);
-      if (relu_follows || gelu_follows || norm_follows) ++i;
+      i += taken.layers;
     }
     return chain;
   }

@@ -8,19 +8,13 @@
 namespace dptrain::models {
 namespace {
 
-class ConvolutionAndPool final : public nn::Module {
- public:
-  ConvolutionAndPool(const nn::LayerOptions& options, const std::string& name, int64_t in, int64_t out)
-      : convolution_(add_child<nn::Conv2d>(name, options,
-                                           nn::Conv2dSizes{.in_channels = in, .out_channels = out, .kernel = 5})) {}
-
-  Variable forward(const Variable& x, const nn::ForwardContext& context) override {
-    return convolution_.forward(x, {.kernel = 2, .stride = 2, .relu = true}, context);
-  }
-
- private:
-  nn::Conv2d& convolution_;
-};
+/// A convolution of 5x5, the maxima of its outputs over 2x2, and a ReLU.
+std::unique_ptr<nn::Module> convolution_and_pool(const nn::LayerOptions& options, int64_t in, int64_t out) {
+  auto convolution =
+      std::make_unique<nn::Conv2d>(options, nn::Conv2dSizes{.in_channels = in, .out_channels = out, .kernel = 5});
+  convolution->take_max_pool({.kernel = 2, .stride = 2, .relu = true});
+  return convolution;
+}
 
 class Dense final : public nn::Module {
  public:
@@ -51,8 +45,8 @@ std::unique_ptr<nn::Model> build_lenet(const nn::LayerOptions& options, const Mo
                                           .got = fmt::format("{} x {}", input.image[1], input.image[2]),
                                           .advice = "choose another data set or shape"});
   auto model = std::make_unique<nn::Model>();
-  model->add_stage(std::make_unique<ConvolutionAndPool>(options, "conv1", input.image[0], 20));
-  model->add_stage(std::make_unique<ConvolutionAndPool>(options, "conv2", 20, 50));
+  model->add_stage(convolution_and_pool(options, input.image[0], 20), "conv1.");
+  model->add_stage(convolution_and_pool(options, 20, 50), "conv2.");
   model->add_stage(std::make_unique<Dense>(50 * height * width, input.classes));
   return model;
 }

@@ -28,14 +28,9 @@ Conv2d::Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optio
                        : nullptr) {}
 
 Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
-  return autograd::conv2d(x, context.tape.use(weight_), bias_ != nullptr ? context.tape.use(*bias_) : Variable(),
-                          options_);
-}
-
-Variable Conv2d::forward(const Variable& x, const ops::Pool2dOptions& max_pool, const ForwardContext& context) {
-  return autograd::conv2d_max_pool(x, context.tape.use(weight_),
-                                   bias_ != nullptr ? context.tape.use(*bias_) : Variable(),
-                                   {.convolution = options_, .pool = max_pool});
+  const Variable weight = context.tape.use(weight_), bias = bias_ != nullptr ? context.tape.use(*bias_) : Variable();
+  if (!max_pool_) return autograd::conv2d(x, weight, bias, options_);
+  return autograd::conv2d_max_pool(x, weight, bias, {.convolution = options_, .pool = *max_pool_});
 }
 
 Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)

@@ -33,13 +33,14 @@ struct Conv2dSizes {
 class Conv2d : public Module {
  public:
   Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight = {});
+  /// From now on its output is the maxima over windows of what it was, in the same pass where that is possible.
+  void take_max_pool(const ops::Pool2dOptions& pool) { max_pool_ = pool; }
   /// [N, C, H, W] -> [N, O, OH, OW]
   Variable forward(const Variable& x, const ForwardContext& context) override;
-  /// The maxima of its outputs over windows, in the same pass where that is possible.
-  Variable forward(const Variable& x, const ops::Pool2dOptions& max_pool, const ForwardContext& context);
 
  private:
   ops::Conv2dOptions options_;
+  std::optional<ops::Pool2dOptions> max_pool_;
   Parameter& weight_;
   Parameter* bias_;
 };

@@ -30,6 +30,7 @@ class Pool2d : public Module {
  public:
   Pool2d(ops::Pooling pooling, const ops::Pool2dOptions& options) : pooling_(pooling), options_(options) {}
   Variable forward(const Variable& x, const ForwardContext& context) override;
+  const ops::Pool2dOptions& options() const { return options_; }
 
  private:
   ops::Pooling pooling_;

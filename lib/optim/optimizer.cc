@@ -35,8 +35,8 @@ AdamSettings read_adam(ConfigReader& options, bool decoupled) {
   } else {
     options.mistake("betas", "expected two numbers", std::to_string(betas.size()), "write for instance [0.9, 0.999]");
   }
-  settings.epsilon = options.number("eps", settings.epsilon,
-                                    {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "added to the divisor"});
+  settings.epsilon =
+      options.number("eps", settings.epsilon, {.min = kLeastF32, .max = kMostF32, .help = "added to the divisor"});
   settings.weight_decay =
       options.number("weight_decay", decoupled ? 0.01 : 0.0, {.min = 0, .max = kMostF32, .help = decay_help});
   return settings;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -43,15 +44,18 @@ void require_undamaged(const fs::path& file) {
 bool read_newest(const fs::path& folder, const DamageReport& report, const std::function<void(const fs::path&)>& read) {
   const auto folders = checkpoint_folders(folder);
   if (folders.empty()) return false;
+  std::exception_ptr unread;
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     try {
       read(*newest);
       return true;
     } catch (const Error& error) {
-      if (error.code() != ExitCode::bad_data || !report) throw;
+      if ((error.code() != ExitCode::bad_data && error.code() != ExitCode::io) || !report) throw;
+      if (error.code() == ExitCode::io && !unread) unread = std::current_exception();
       report(error.what());
     }
   }
+  if (unread) std::rethrow_exception(unread);
   throw Error(ExitCode::bad_data, Mistake{.where = folder.string(),
                                           .expected = "expected a checkpoint that is whole",
                                           .got = fmt::format("{} damaged", folders.size()),
@@ -68,10 +72,13 @@ std::optional<ResumePoint> newest_checkpoint(const fs::path& folder, const Damag
 
 std::vector<fs::path> checkpoint_folders(const fs::path& folder) {
   std::vector<fs::path> folders;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (is_checkpoint_name(entry.path().filename().string()) && fs::is_regular_file(entry.path() / kManifest, error))
-      folders.push_back(entry.path());
+  for (const fs::path& entry : entries_of(folder)) {
+    if (!is_checkpoint_name(entry.filename().string())) continue;
+    std::error_code error;
+    const fs::file_type manifest = fs::status(entry / kManifest, error).type();
+    // One that can't be looked at counts: whoever reads it says why.
+    if (manifest == fs::file_type::regular || manifest == fs::file_type::none) folders.push_back(entry);
+  }
   std::ranges::sort(folders, in_order, [](const fs::path& path) { return path.filename().string(); });
   return folders;
 }

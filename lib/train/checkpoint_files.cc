@@ -26,7 +26,12 @@ bool in_order(const std::string& name, const std::string& later) {
 
 bool has_manifest(const fs::path& folder) {
   std::error_code error;
-  return fs::is_regular_file(folder / kManifest, error);
+  const fs::file_status manifest = fs::status(folder / kManifest, error);
+  if (manifest.type() == fs::file_type::none) {
+    require_readable_folder(folder);
+    throw Error(ExitCode::io, fmt::format("{}: could not be read: {}", (folder / kManifest).string(), error.message()));
+  }
+  return fs::is_regular_file(manifest);
 }
 
 std::string manifest_sha256(const fs::path& folder) {

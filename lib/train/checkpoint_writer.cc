@@ -87,15 +87,17 @@ void remove_checkpoint(const fs::path& folder) {
 /// A manifest that was to replace one is first written aside.
 void remove_half_manifests(const fs::path& checkpoint) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(checkpoint, error))
-    if (entry.path().filename().string().starts_with(std::string(kManifest) + kAside)) fs::remove(entry.path(), error);
+  for (const fs::path& entry : entries_of(checkpoint))
+    if (entry.filename().string().starts_with(std::string(kManifest) + kAside)) fs::remove(entry, error);
 }
 
+/// Throws 74 where it can't be read, which says nothing of whether it is.
 bool is_whole(const fs::path& folder) {
   try {
     require_whole(folder);
     return true;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::io) throw;
     return false;
   }
 }
@@ -158,9 +160,8 @@ std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {
 }
 
 void remove_unfinished_checkpoints(const fs::path& folder) {
-  std::vector<fs::path> left;
+  std::vector<fs::path> left = entries_of(folder);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) left.push_back(entry.path());
   // By name the newer of two comes before the one that it was to replace.
   std::ranges::sort(left);
   for (const fs::path& path : left) {

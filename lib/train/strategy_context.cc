@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "nn/tensor_forms.h"
 #include "parallel/shard_runs.h"
 #include "train/run_directory.h"
@@ -17,6 +18,14 @@ models::ModelInput input_of(const Dataset& data) {
     return {.image = images->image_shape(), .classes = images->classes()};
   const auto& text = dynamic_cast<const TextDataset&>(data);
   return {.text = models::TextSizes{.vocabulary = text.vocabulary_size(), .sequence = text.sequence()}};
+}
+
+/// Of a model that isn't placed yet. One with a head has an embedding as well.
+bool has_parameters(nn::Model& model) {
+  bool has = false;
+  for (int stage = 0; stage < model.stage_count(); ++stage)
+    model.stage(stage).visit_parameters([&has](const std::string&, Parameter&, const nn::Initializer&) { has = true; });
+  return has;
 }
 
 /// The most that a device computes at once.
@@ -114,6 +123,11 @@ void require_model_fits(const Experiment& experiment, const Dataset& data) {
     const auto device = open_device(id);
     const auto model =
         experiment.model.build({.device = *device, .convolution = experiment.convolution}, input_of(data));
+    if (!has_parameters(*model))
+      throw Error(ExitCode::config, Mistake{.where = "model.layers",
+                                            .expected = "expected a layer with weights to train",
+                                            .got = "none",
+                                            .advice = "end with linear: classes"});
     if (experiment.strategy.require_fit) experiment.strategy.require_fit(*model);
   }
 }

@@ -70,7 +70,8 @@ def table(head, rows):
 
 
 def not_measured(report):
-    lines = [f"- {TITLES[name]}: left out by --peers" for name in PEERS if name not in report["peers"]]
+    lines = [f"- {what}" for what in report["lacks"]]
+    lines += [f"- {TITLES[name]}: left out by --peers" for name in PEERS if name not in report["peers"]]
     models = {}  # by what is absent, and why for the first of them
     for row in report["rows"]:
         for name, why in row["absent"].items():
@@ -120,7 +121,7 @@ def document(report):
         f"Whole training steps on {machine['cpu']} with {machine['cores']} cores ({', '.join(machine['instruction_sets'])}), "
         f"{report['date']}: {report['dptrain']} against {'; '.join(report['versions'])}. Medians of {report['rounds']} rounds in "
         f"which all ran in turns; a ratio is the median over the rounds. Made by `{report['command']}`, with the peers that "
-        "`scripts/setup_peers.sh` installs.", "",
+        "`scripts/setup_peers.sh` installs. [What limits it](cpu-limits.md) says what profiles show where a bar isn't reached.", "",
         "## Samples/s", "",
         *table(["model", "precision", *titles, "single to the best peer", "ddp to the best peer"], speed), "",
         "dptrain's `single` and every peer in one process have all cores as threads, two devices and two processes half of them "

@@ -3,12 +3,11 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <vector>
 
 #include "support/expect_error.h"
+#include "support/full_disk.h"
 #include "support/idx_files.h"
 
 namespace dptrain {
@@ -21,26 +20,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   return names;
 }
-
-/// While it lives, a file of this process that grows past `bytes` fails to be written, as on a full disk.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit small{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 class Files : public ::testing::Test {
  protected:
@@ -79,7 +58,7 @@ TEST_F(Files, AreReplacedWhole) {
 TEST_F(Files, StayAsTheyWereOnAFullDisk) {
   write_file_atomically(path_, "old");
   {
-    const FullDisk disk(1000);
+    const testing::FullDisk disk(1000);
     testing::expect_error(ExitCode::io, {"could not write"},
                           [&] { write_file_atomically(path_, std::string(100'000, 'x')); });
   }
@@ -112,7 +91,7 @@ TEST_F(Files, GrowByWholeLines) {
 TEST_F(Files, KeepWholeLinesOnAFullDisk) {
   append_line(path_, "{\"step\": 1}");
   {
-    const FullDisk disk(20);
+    const testing::FullDisk disk(20);
     testing::expect_error(ExitCode::io, {"result.json: could not write: "},
                           [&] { append_line(path_, "{\"step\": 2}"); });
   }

@@ -105,6 +105,13 @@ TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
   EXPECT_NE(load_part(*text.train, samples, *device, {.epoch = 3}).text.tokens, part.text.tokens) << "another epoch";
 }
 
+TEST_F(TextDatasetTest, SyntheticTextBeyondTheMemoryIsRefused) {
+  expect_refusal(ExitCode::config, {"a.yaml:1", "samples", "this machine's memory", "fewer samples"}, [] {
+    read("dataset: {name: synthetic, samples: 2000000000, test_samples: 2000000000}",
+         {.text = TextSizes{.vocabulary = 8000, .sequence = 60'000}});
+  });
+}
+
 TEST_F(TextDatasetTest, SyntheticSamplesFillTheSequenceWhereAsked) {
   const auto device = testing::test_device();
   const std::vector<int64_t> samples = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -44,7 +44,9 @@ TEST_F(ResumeTest, MoreEpochsOnOtherDevicesAreSaid) {
   train("run");
   const Finished finished = run(resuming("run", {"epochs=2", "devices=cpu:0-2"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.out.find("trained on cpu:0, cpu:1 before, on cpu:0, cpu:1, cpu:2 now"), std::string::npos)
+  EXPECT_NE(finished.out.find("trained on cpu:0, cpu:1 before, on cpu:0, cpu:1, cpu:2 now; changed since: "
+                              "epochs 1 -> 2\n"),
+            std::string::npos)
       << finished.out;
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
   EXPECT_EQ(json_of("run/summary.json")["steps"], 10);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "autograd/cross_entropy.h"
 #include "models/layers_of.h"
@@ -133,6 +134,55 @@ TEST_P(LayeredNet, ComputesInOnePassWhatThePassMeans) {
     const auto values = values_of(layers, {.image = {1, 1, 2}, .classes = 2}, {-1, 2});
     ASSERT_EQ(values.size(), 2u) << layers;
     for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << layers;
+  }
+}
+
+/// The largest of each window of [channels, side, side].
+std::vector<float> maxima_of(const std::vector<float>& images, int64_t side, int64_t kernel, int64_t stride) {
+  const int64_t places = (side - kernel) / stride + 1;
+  std::vector<float> maxima;
+  for (int64_t channel = 0; channel * side * side < std::ssize(images); ++channel)
+    for (int64_t i = 0; i < places * places; ++i) {
+      const int64_t top = i / places * stride, left = i % places * stride;
+      float most = -std::numeric_limits<float>::infinity();
+      for (int64_t j = 0; j < kernel * kernel; ++j)
+        most =
+            std::max(most, images[static_cast<size_t>((channel * side + top + j / kernel) * side + left + j % kernel)]);
+      maxima.push_back(most);
+    }
+  return maxima;
+}
+
+TEST_P(LayeredNet, AMaxPoolAndAReLUAreOnePassWithTheConvolutionBeforeThem) {
+  constexpr int64_t kSide = 18;
+  const ModelInput input = {.image = {1, kSide + 2, kSide + 2}};
+  const std::vector<float> image = testing::formula_images(1, input.image.elements());
+  const auto net = [&](const std::string& behind) { return "[conv: {channels: 3, kernel: 3}, " + behind + "flatten]"; };
+  const auto with_outputs = [input](int64_t count) {
+    ModelInput of = input;
+    of.classes = count;
+    return of;
+  };
+  const std::vector<float> convolved = values_of(net(""), with_outputs(3 * kSide * kSide), image);
+  struct Case {
+    std::string layers;
+    int64_t kernel;
+    int64_t stride;
+    bool relu;
+    int stages;  ///< with the flatten
+  };
+  for (const Case& one :
+       {Case{"max_pool: 2, ", 2, 2, false, 2}, Case{"relu, max_pool: 2, ", 2, 2, true, 2},
+        Case{"max_pool: 2, relu, ", 2, 2, true, 2}, Case{"relu, max_pool: {kernel: 3, stride: 1}, ", 3, 1, true, 2},
+        // A window too large for the place of its maximum and the ReLU to share a byte.
+        Case{"relu, max_pool: 16, ", 16, 16, true, 2}, Case{"relu, relu, max_pool: 2, ", 2, 2, true, 4},
+        Case{"relu, max_pool: 2, relu, ", 2, 2, true, 3}, Case{"dropout: 0.5, max_pool: 2, relu, ", 2, 2, true, 4}}) {
+    SCOPED_TRACE(one.layers);
+    std::vector<float> expected = maxima_of(convolved, kSide, one.kernel, one.stride);
+    if (one.relu) std::ranges::transform(expected, expected.begin(), [](float x) { return std::max(0.F, x); });
+    const ModelInput of = with_outputs(std::ssize(expected));
+    EXPECT_EQ(values_of(net(one.layers), of, image), expected);
+    EXPECT_EQ(build(net(one.layers), of)->stage_count(), one.stages);
   }
 }
 

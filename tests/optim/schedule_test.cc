@@ -31,6 +31,22 @@ TEST(Schedules, AreThoseOfPyTorch) {
   }
 }
 
+TEST(Schedules, StepsCountFromTheBeginningBehindAWarmUpToo) {
+  const optim::Schedule bare(read("{name: step, every_epochs: 2, gamma: 0.5}"), 0.4, 7, 42);
+  const optim::Schedule warmed(read("{name: step, every_epochs: 2, gamma: 0.5, warmup_steps: 5}"), 0.4, 7, 42);
+  for (int64_t step = 1; step <= 42; ++step)
+    EXPECT_NEAR(warmed.rate(step), step < 5 ? 0.08 * static_cast<double>(step) : bare.rate(step), 1e-12)
+        << "step " << step;
+}
+
+TEST(Schedules, AWarmUpLongerThanTheTrainingOnlyRises) {
+  for (const char* kind : {"constant", "step", "cosine", "linear"}) {
+    const optim::Schedule schedule(read(std::string("{name: ") + kind + ", warmup_steps: 60}"), 0.4, 7, 42);
+    for (int64_t step = 1; step <= 42; ++step)
+      EXPECT_NEAR(schedule.rate(step), 0.4 * static_cast<double>(step) / 60, 1e-12) << kind << ", step " << step;
+  }
+}
+
 TEST(Schedules, RefuseWhatMakesNoSense) {
   const auto refused = [](const char* text, std::initializer_list<std::string_view> words) {
     testing::expect_error(ExitCode::config, words, [&] { read(text); });

@@ -110,7 +110,18 @@ INSTANTIATE_TEST_SUITE_P(
             {"learning_rate=0.01",
              "model={layers: [conv: {channels: 24, kernel: 3, padding: 1}, batch_norm, relu, max_pool: 2, residual: "
              "{layers: [conv: {channels: 24, kernel: 3, padding: 1}, relu]}, avg_pool: 2, dropout: 0.1, flatten, "
-             "linear: classes]}"}}),
+             "linear: classes]}"}},
+        ModelRow{"other_layers",
+                 {"learning_rate=0.01",
+                  "model={layers: [conv: {channels: 16, kernel: 3, stride: 2, padding: 1}, tanh, residual: {layers: "
+                  "[conv: {channels: 24, kernel: 3, padding: 1}, batch_norm], shortcut: padded}, relu, "
+                  "global_avg_pool, layer_norm, linear: 24, gelu, linear: classes]}"}},
+        ModelRow{
+            "layers_of_text",
+            {"model={layers: [embedding: {features: 32, vocab: 80, seq: 24}, layer_norm, dropout: 0.1, repeat: "
+             "{times: 2, layers: [residual: {layers: [attention: {heads: 2, dropout: 0.1}, dropout: 0.1]}, "
+             "layer_norm, residual: {layers: [linear: 64, gelu, linear: 32]}, layer_norm]}, pretraining_head]}",
+             "dataset={name: synthetic, samples: 64, test_samples: 20}", "learning_rate=0.002", "optimizer=adamw"}}),
     [](const auto& test) { return test.param.name; });
 
 /// A step's gradients are the same numbers in f32, added in other orders; what differs after that is on which side of a

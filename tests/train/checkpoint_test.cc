@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "support/expect_error.h"
+#include "support/full_disk.h"
 #include "support/idx_files.h"
 #include "support/process.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::expect_error;
+using testing::FullDisk;
 using testing::ScratchFolder;
 using testing::text_of;
 
@@ -268,6 +270,54 @@ TEST(Checkpoint, WhatIsNoneIsMissing) {
                [&] { read_checkpoint(scratch.path() / "absent"); });
   fs::create_symlink("loop", scratch.path() / "loop");
   expect_error(ExitCode::io, {"loop: could not read the folder"}, [&] { read_checkpoint(scratch.path() / "loop"); });
+}
+
+TEST(Checkpoint, AFolderThatCannotBeReadIsNotTakenForEmpty) {
+  const ScratchFolder scratch;
+  const auto ignore = [](const std::string&) {};
+  fs::create_symlink(scratch.path() / "unmounted/checkpoints", scratch.path() / "checkpoints");
+  expect_error(ExitCode::io, {"checkpoints: could not read the folder", "No such file"},
+               [&] { newest_checkpoint(scratch.path() / "checkpoints", ignore); });
+  expect_error(ExitCode::io, {"could not read the folder"},
+               [&] { remove_unfinished_checkpoints(scratch.path() / "checkpoints"); });
+}
+
+TEST(Checkpoint, OneThatTheDiskDoesNotReadIsPassedOver) {
+  const ScratchFolder scratch;
+  for (const int64_t step : {1, 2}) write_checkpoint(scratch.path(), checkpoint_at(step), 3);
+  // Reading a folder as a file fails as a bad sector does.
+  const auto spoil = [&](const char* folder) {
+    fs::remove(scratch.path() / folder / "manifest.json");
+    fs::create_symlink("manifest.json", scratch.path() / folder / "manifest.json");
+  };
+  std::vector<std::string> reported;
+  const auto report = [&](const std::string& what) { reported.push_back(what); };
+  spoil("step-000002");
+  const auto found = newest_checkpoint(scratch.path(), report);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->checkpoint.position.step, 1);
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_NE(reported[0].find("step-000002/manifest.json: could not be read"), std::string::npos) << reported[0];
+  spoil("step-000001");
+  expect_error(ExitCode::io, {"step-000002/manifest.json: could not be read"},
+               [&] { newest_checkpoint(scratch.path(), report); });
+}
+
+TEST(Checkpoint, AFullDiskLeavesTheOneBefore) {
+  const ScratchFolder scratch;
+  write_checkpoint(scratch.path(), checkpoint_at(1), 1);
+  Checkpoint large = checkpoint_at(2);
+  // The optimizer's file, the second, is the one that doesn't fit.
+  large.state.optimizer = {{"m", {10'000}, std::vector<float>(10'000, 1)}};
+  {
+    const FullDisk disk(16'384);
+    expect_error(ExitCode::io, {"optimizer.safetensors"}, [&] { write_checkpoint(scratch.path(), large, 1); });
+  }
+  EXPECT_EQ(entries_of(scratch.path()), std::vector<fs::path>{scratch.path() / "step-000001"});
+  EXPECT_EQ(newest_checkpoint(scratch.path(), {})->checkpoint.position.step, 1);
+  EXPECT_EQ(newest_checkpoint(write_checkpoint(scratch.path(), large, 1).parent_path(), {})->checkpoint.position.step,
+            2)
+      << "once there is room";
 }
 
 TEST(Checkpoint, WhatAKilledProcessLeftIsRemoved) {

@@ -166,6 +166,9 @@ TEST_F(TrainerTest, AModelThatCannotTakeTheImagesIsRefusedBeforehand) {
   const Experiment experiment = experiment_of({"dataset.shape=[1, 8, 8]"});
   expect_error(ExitCode::config, {"lenet", "16 x 16", "8 x 8"},
                [&] { require_model_fits(experiment, *experiment.dataset.open().train); });
+  const Experiment idle = experiment_of({"model={layers: [global_avg_pool]}", "dataset.shape=[10, 8, 8]"});
+  expect_error(ExitCode::config, {"model.layers: expected a layer with weights to train, got none; end with linear"},
+               [&] { require_model_fits(idle, *idle.dataset.open().train); });
   const Experiment cut = experiment_of({"strategy={name: model_parallel, stages: [2, 2]}"});
   expect_error(ExitCode::config, {"strategy.stages", "add up to the model's 3", "2 + 2 = 4", "conv1, conv2, fc1"},
                [&] { require_model_fits(cut, *cut.dataset.open().train); });

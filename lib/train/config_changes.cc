@@ -1,0 +1,50 @@
+#include "train/config_changes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "config/config_document.h"
+#include "train/config_difference.h"
+
+namespace dptrain::train {
+namespace {
+
+/// Changes that are told one by one.
+constexpr size_t kTold = 6;
+
+/// The text of the configuration that a checkpoint was written under; "" where its run has none, or that of a later
+/// training.
+std::string config_of(const ResumePoint& from) {
+  try {
+    const auto run = std::filesystem::absolute(from.folder).parent_path().parent_path();
+    std::string text = read_file(run / "config.yaml");
+    if (sha256_of(text) == from.checkpoint.config_hash) return text;
+  } catch (const Error&) {
+    // It is told of without its keys.
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string changes_since(const ResumePoint& from, const std::string& config) {
+  if (from.checkpoint.config_hash == sha256_of(config)) return {};
+  const std::string before = config_of(from);
+  if (before.empty()) return "the configuration";
+  const auto keys =
+      differing_keys({parse_config(before, "before"), parse_config(config, "now")}, {"name", "devices", "hosts"});
+  std::vector<std::string> changes;
+  for (const DifferingKey& key : keys)
+    changes.push_back(fmt::format("{} {} -> {}", key.key, key.values[0], key.values[1]));
+  if (changes.size() > kTold) {
+    const size_t more = changes.size() - kTold;
+    changes.resize(kTold);
+    changes.push_back(fmt::format("{} more", more));
+  }
+  return fmt::format("{}", fmt::join(changes, ", "));
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "train/checkpoint.h"
+
+namespace dptrain::train {
+
+/// What a configuration, resolved, says otherwise than the one that a checkpoint was written under, but for name and
+/// devices: "learning_rate 0.1 -> 0.05, ema none -> 0.99". "" where nothing is; "the configuration" where that one
+/// isn't in the checkpoint's run any more.
+std::string changes_since(const ResumePoint& from, const std::string& config);
+
+}  // namespace dptrain::train
