@@ -11,6 +11,7 @@
 
 #include "as_error.h"
 #include "comm/exit_timer.h"
+#include "device/device_list.h"
 #include "joined_texts.h"
 #include "output.h"
 #include "parallel/store_scheduler.h"
@@ -66,10 +67,10 @@ train::ConfigJob JobSession::config_job() {
           .process = process(),
           .hosts = hosts,
           .host = train::host_name(),
-          .exchange_devices = [this](int devices) {
-            std::vector<int> all;
-            for (const std::string& count : group_->gather_everywhere(std::to_string(devices)))
-              all.push_back(std::stoi(count));
+          .exchange_devices = [this](const std::vector<DeviceId>& own) {
+            std::vector<std::vector<DeviceId>> all;
+            for (const std::string& names : group_->gather_everywhere(device_names(own)))
+              all.push_back(devices_elsewhere(names));
             return all;
           }};
 }

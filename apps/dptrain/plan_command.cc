@@ -93,7 +93,12 @@ train::ConfigJob job_of(const PlannedDevices& devices) {
   for (int i = 0; i < devices.of_hosts.front(); ++i) own.push_back({devices.kind, i});
   return {.processes = static_cast<int>(devices.of_hosts.size()),
           .planned_devices = own,
-          .exchange_devices = [hosts = devices.of_hosts](int) { return hosts; }};
+          .exchange_devices = [devices](const std::vector<DeviceId>&) {
+            std::vector<std::vector<DeviceId>> all;
+            for (const int count : devices.of_hosts)
+              all.emplace_back(static_cast<size_t>(count), DeviceId{.kind = devices.kind});
+            return all;
+          }};
 }
 
 bool is_pipeline(const train::Experiment& experiment) {

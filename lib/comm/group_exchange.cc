@@ -39,10 +39,8 @@ GroupExchange::GroupExchange(const RanksOfProcesses& world, double timeout_s)
     : world_(world),
       place_(world.place()),
       ranks_(world.own_ranks()),
-      first_tag_(world.exchange->first_tag(world.exchange->next_group())),
+      first_tag_(world.exchange->first_tag(world.group ? *world.group : world.exchange->next_group())),
       timeout_s_(timeout_s) {
-  DPTRAIN_CHECK(world.shape.ranks() <= kMaxTreeInputs, "a world of {} ranks, {} can be", world.shape.ranks(),
-                kMaxTreeInputs);
   for (int p = 0; p < world.shape.processes(); ++p) {
     const int ranks = world.shape.ranks_of(p).size();
     DPTRAIN_CHECK(ranks >= 1 && ranks <= kMostRanksOfProcess, "{} ranks of one process, 1 to {} can be", ranks,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -31,6 +32,9 @@ struct RanksOfProcesses {
   ProcessExchange* exchange = nullptr;  ///< outlives the communicators
   std::vector<int> processes;           ///< that have some: their numbers in the job, in order
   WorldShape shape;                     ///< over these
+  /// The number of the group, from ProcessExchange::next_group, which groups may share that have no two processes in
+  /// common; nothing: it takes the next one.
+  std::optional<int> group = {};
 
   /// The place of a process among them; one that isn't is our mistake.
   int place_of(int process) const;

@@ -7,8 +7,8 @@
 
 namespace dptrain {
 
-/// The most addends of one tree, so that the temporaries of a sum fit on the stack.
-constexpr int kMaxTreeInputs = 1024;
+/// The most addends of one tree, so that the temporaries of a sum fit on the stack; and so the most ranks of a world.
+constexpr int kMaxTreeInputs = 4096;
 
 /// How many of `ranks` ranks (2 or more) are in the left half of their tree: the largest power of two below `ranks`.
 int tree_left_ranks(int ranks);

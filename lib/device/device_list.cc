@@ -69,9 +69,7 @@ void parse_item(std::string_view item, std::string_view where, std::vector<Devic
   for (int index = *first; index <= *last; ++index) devices.push_back({kind, index});
 }
 
-}  // namespace
-
-std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where) {
+std::vector<DeviceId> parse_items(std::string_view text, std::string_view where) {
   std::vector<DeviceId> devices;
   for (std::string_view rest = text;;) {
     const auto comma = rest.find(',');
@@ -79,8 +77,19 @@ std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view 
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
+  return devices;
+}
+
+}  // namespace
+
+std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where) {
+  std::vector<DeviceId> devices = parse_items(text, where);
   require_devices(devices, where);
   return devices;
+}
+
+std::vector<DeviceId> devices_elsewhere(std::string_view names) {
+  return names.empty() ? std::vector<DeviceId>() : parse_items(names, "devices of another process");
 }
 
 void require_devices(const std::vector<DeviceId>& devices, std::string_view where) {

@@ -13,6 +13,9 @@ namespace dptrain {
 /// `where` begins every message. Throws 78 for what can't be read, 71 for devices that aren't there.
 std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where);
 
+/// The same of devices of another machine, as `device_names` has them; there may be none.
+std::vector<DeviceId> devices_elsewhere(std::string_view names);
+
 /// Throws 71 unless every device of the list is on this machine: names what is there, and `--devices cpu:0-1` as a way
 /// on.
 void require_devices(const std::vector<DeviceId>& devices, std::string_view where);

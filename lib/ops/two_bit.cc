@@ -25,7 +25,7 @@ void two_bit_encode(const Tensor& values, const Tensor& threshold, const Tensor&
 void two_bit_decode(const TwoBitMessages& messages, const Tensor& sum) {
   Device& device = common_device("two_bit_decode", {&messages.words, &messages.thresholds, &sum});
   const int64_t last = (messages.ranks - 1) * messages.stride;
-  DPTRAIN_CHECK(0 < messages.ranks && messages.ranks <= 1024 &&
+  DPTRAIN_CHECK(0 < messages.ranks && messages.ranks <= kMostTwoBitRanks &&
                     last + two_bit_words(sum) <= messages.words.elements() && last < messages.thresholds.elements(),
                 "two_bit_decode: {} ranks {} apart in {}, for {}", messages.ranks, messages.stride,
                 messages.words.text(), sum.text());

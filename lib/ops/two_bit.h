@@ -8,7 +8,8 @@ namespace dptrain::ops {
 // training using commodity GPU cloud computing", 2015). A word holds 16 values in the order of memory, the first in its
 // lowest bits: 0 is zero, 1 is t, 2 is -t, 3 stands for what isn't finite and is read as NaN.
 
-inline constexpr int64_t kTwoBitValues = 16;  ///< of a word
+inline constexpr int64_t kTwoBitValues = 16;       ///< of a word
+inline constexpr int64_t kMostTwoBitRanks = 1024;  ///< whose messages are added up
 
 /// Words for a tensor's storage.
 inline int64_t two_bit_words(const Tensor& values) {
@@ -29,7 +30,8 @@ struct TwoBitMessages {
   int64_t stride = 0;  ///< from one rank's to the next one's, in elements of either
 };
 
-/// sum (f32) = the values of all messages, added in the balanced tree's order over the ranks; at most 1024 of them.
+/// sum (f32) = the values of all messages, added in the balanced tree's order over the ranks; at most
+/// kMostTwoBitRanks of them.
 void two_bit_decode(const TwoBitMessages& messages, const Tensor& sum);
 
 }  // namespace dptrain::ops

@@ -13,8 +13,9 @@ namespace {
 
 /// Words below which another thread costs more than it brings.
 constexpr int64_t kGrain = 1024;
-/// Of the tree over at most 1024 ranks.
+/// Of the tree over all ranks.
 constexpr int kLevels = 11;
+static_assert(kMostTwoBitRanks < 1 << kLevels);
 
 uint32_t code_of(float value, float threshold) {
   if (!std::isfinite(value)) return 3;

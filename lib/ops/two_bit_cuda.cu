@@ -7,7 +7,8 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-constexpr int kLevels = 11;  // of the tree over at most 1024 ranks
+constexpr int kLevels = 11;  // of the tree over all ranks
+static_assert(kMostTwoBitRanks < 1 << kLevels);
 constexpr int kValues = static_cast<int>(kTwoBitValues);
 
 __global__ void threshold_kernel(const double* squares, double elements, double share, float* threshold) {

@@ -40,39 +40,55 @@ class PlannedLink final : public CallCommunicator {
   std::atomic<int64_t> bytes_ = 0;
 };
 
-/// The links of one process of a job.
+/// The links of one process of a job. Their tags have to differ between the same two processes alone, which have at
+/// most a worker's link to a server each way and one to the scheduler: so three groups of tags do for all links, where
+/// one each is more than an MPI may have.
 class JobLinks {
  public:
-  explicit JobLinks(ProcessExchange& exchange) : exchange_(exchange) {}
+  explicit JobLinks(ProcessExchange& exchange)
+      : exchange_(exchange),
+        to_later_servers_(exchange.next_group()),
+        to_earlier_servers_(exchange.next_group()),
+        to_scheduler_(exchange.next_group()),
+        among_servers_(exchange.next_group()) {}
 
   bool is_own(int process) const { return process == exchange_.process(); }
 
-  /// This process's end of a group; null where it has none. Groups are numbered alike in all processes.
-  std::unique_ptr<Communicator> join(const std::vector<int>& processes, double timeout_s) {
-    if (std::ranges::find(processes, exchange_.process()) == processes.end()) {
-      exchange_.next_group();
-      return nullptr;
-    }
-    const WorldShape shape(std::vector<int>(processes.size(), 1));
-    return std::move(
-        make_process_communicators({.exchange = &exchange_, .processes = processes, .shape = shape}, timeout_s)
-            .front());
+  /// The ends of a worker and of a server of it, or of the scheduler: rank 0 and rank 1, null where they are another
+  /// process's.
+  using LinkEnds = std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>>;
+  LinkEnds to_server(int worker, int server) {
+    return link(worker, server, worker < server ? to_later_servers_ : to_earlier_servers_);
+  }
+  LinkEnds to_scheduler(int worker, int scheduler) { return link(worker, scheduler, to_scheduler_); }
+  std::unique_ptr<Communicator> among_servers(const std::vector<int>& servers, double timeout_s) {
+    return join(servers, among_servers_, timeout_s);
   }
 
-  /// The ends of a worker and of what serves it: rank 0 and rank 1, null where they are another process's.
-  std::pair<std::unique_ptr<Communicator>, std::unique_ptr<Communicator>> link(int worker, int serves) {
+ private:
+  LinkEnds link(int worker, int serves, int group) {
     if (worker == serves) {
       if (!is_own(worker)) return {};
       Ends ends = link_threads();
       return {std::move(ends[0]), std::move(ends[1])};
     }
-    auto end = join({worker, serves}, kIdle_s);
+    auto end = join({worker, serves}, group, kIdle_s);
     if (is_own(worker)) return {std::move(end), nullptr};
     return {nullptr, std::move(end)};
   }
 
- private:
+  /// This process's end of a group; null where it has none.
+  std::unique_ptr<Communicator> join(const std::vector<int>& processes, int group, double timeout_s) {
+    if (std::ranges::find(processes, exchange_.process()) == processes.end()) return nullptr;
+    const WorldShape shape(std::vector<int>(processes.size(), 1));
+    return std::move(make_process_communicators(
+                         {.exchange = &exchange_, .processes = processes, .shape = shape, .group = group}, timeout_s)
+                         .front());
+  }
+
   ProcessExchange& exchange_;
+  // In the order in which all processes take the numbers.
+  const int to_later_servers_, to_earlier_servers_, to_scheduler_, among_servers_;
 };
 
 }  // namespace
@@ -120,19 +136,19 @@ StoreLinks make_store_links(ProcessExchange& exchange, const StoreRoles& roles, 
   for (size_t s = 0; s < roles.servers.size(); ++s) {
     ServerLinks server{.server = static_cast<int>(s), .to_workers = {}, .among_servers = {}};
     for (const int worker : roles.workers) {
-      auto [to_server, to_worker] = job.link(worker, roles.servers[s]);
+      auto [to_server, to_worker] = job.to_server(worker, roles.servers[s]);
       if (to_server) links.to_servers.push_back(std::move(to_server));
       if (to_worker) server.to_workers.push_back(std::move(to_worker));
     }
     if (job.is_own(roles.servers[s])) links.servers.push_back(std::move(server));
   }
   for (const int worker : roles.workers) {
-    auto [to_scheduler, to_worker] = job.link(worker, roles.scheduler);
+    auto [to_scheduler, to_worker] = job.to_scheduler(worker, roles.scheduler);
     if (to_scheduler) links.to_scheduler = std::move(to_scheduler);
     if (to_worker) links.to_workers.push_back(std::move(to_worker));
   }
   if (roles.servers.size() > 1) {
-    auto among = job.join(roles.servers, timeout_s);
+    auto among = job.among_servers(roles.servers, timeout_s);
     if (!links.servers.empty()) links.servers.front().among_servers = std::move(among);
   }
   return links;

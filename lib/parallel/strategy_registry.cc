@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "comm/tree_sum.h"
+#include "ops/two_bit.h"
 #include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
 #include "parallel/ddp.h"
@@ -94,8 +94,8 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
   ddp.compress = read_compression(options);
-  if (ddp.compress.method == CompressionOptions::Method::two_bit && request.devices > kMaxTreeInputs)
-    options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", kMaxTreeInputs),
+  if (ddp.compress.method == CompressionOptions::Method::two_bit && request.devices > ops::kMostTwoBitRanks)
+    options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", ops::kMostTwoBitRanks),
                     fmt::format("{}", request.devices), "choose bf16 or powersgd");
   const std::vector<std::string> insides = {"none", "data_parallel"};
   const bool is_inside =

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "comm/tree_sum.h"
 #include "comm/world_shape.h"
 #include "device/cpu_device.h"
 #include "device/device_list.h"
@@ -26,7 +27,7 @@ std::optional<std::vector<std::string>> read_hosts(ConfigReader& config, const C
           const auto list = hosts.texts(name, {}, "the devices of this host's processes");
           if (name == job.host) own = list;
         }
-        if (!hosts.describing() && !names.empty() && !own && job.processes > 1)
+        if (!hosts.describing() && !names.empty() && !own && job.processes > 1 && job.trains())
           config.mistake("hosts", fmt::format("expected the devices of host '{}'", job.host),
                          fmt::format("those of {}", fmt::join(names, ", ")),
                          "add it, under the name that `hostname` prints");
@@ -42,6 +43,7 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   const auto of_host = read_hosts(config, job);
   if (config.describing()) return {DeviceId{}};
   if (job.planned_devices) return *job.planned_devices;
+  if (!job.trains()) return {};
   if (of_host) written = *of_host;
   const auto devices =
       parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where(of_host ? "hosts" : "devices"));
@@ -67,6 +69,14 @@ std::vector<int> read_threads(ConfigReader& config, size_t devices, int workers_
     threads.assign(devices, 1);
   }
   return {threads.begin(), threads.end()};
+}
+
+/// How many devices each process that trains has.
+void add_other_processes(DeviceSettings& settings, const ConfigJob& job) {
+  const std::vector<std::vector<DeviceId>> all = job.exchange_devices(settings.devices);
+  for (int process = 0; process < std::max(1, job.workers()); ++process)
+    settings.devices_of_processes.push_back(static_cast<int>(all[static_cast<size_t>(process)].size()));
+  if (!job.trains()) settings.devices = all.front();
 }
 
 }  // namespace
@@ -95,16 +105,18 @@ int DeviceSettings::world_devices() const {
 DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) {
   DeviceSettings settings;
   settings.devices = read_devices(config, job);
+  if (job.processes > 1 && !config.describing())
+    add_other_processes(settings, job);
+  else
+    settings.devices_of_processes = {static_cast<int>(settings.devices.size())};
   settings.threads = read_threads(config, settings.devices.size(), job.workers_of_host());
-  const auto own = static_cast<int>(settings.devices.size());
-  settings.devices_of_processes = {own};
-  if (job.processes > 1 && own > kMostRanksOfProcess)
+  if (job.processes > 1 && settings.devices.size() > kMostRanksOfProcess)
     config.mistake("devices", fmt::format("expected at most {} of each of several processes", kMostRanksOfProcess),
-                   fmt::format("{}", own), "start more processes on this host, each with some of them");
-  if (job.processes > 1 && !config.describing()) {
-    settings.devices_of_processes = job.exchange_devices(own);
-    settings.devices_of_processes.resize(static_cast<size_t>(std::max(1, job.workers())));
-  }
+                   fmt::format("{}", settings.devices.size()),
+                   "start more processes on this host, each with some of them");
+  if (settings.world_devices() > kMaxTreeInputs)
+    config.mistake("devices", fmt::format("expected at most {} in all", kMaxTreeInputs),
+                   fmt::format("{}", settings.world_devices()), "train on fewer");
   return settings;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,16 +21,19 @@ struct ConfigJob {
   std::string host = {};                ///< of this process
   /// Of a plan: what stands for the devices of this process, which needn't be there, whatever `devices` says.
   std::optional<std::vector<DeviceId>> planned_devices = {};
-  /// Tells all processes how many devices this one has; returns how many each has. Called once, by all alike.
-  std::function<std::vector<int>(int devices)> exchange_devices = {};
+  /// Tells all processes which devices this one lists; returns those of each. Called once, by all alike.
+  std::function<std::vector<std::vector<DeviceId>>(const std::vector<DeviceId>& own)> exchange_devices = {};
 
   /// How many train: the first ones.
   int workers() const { return store_servers > 0 ? processes - store_servers - 1 : processes; }
+  /// Whether this one does. The first one reads its devices in any case, also where none is left to train.
+  bool trains() const { return process < std::max(1, workers()); }
   /// Those of them that share this process's cores, this one included.
   int workers_of_host() const;
 };
 
-/// What a process trains on.
+/// What a process trains on. One that doesn't train has what the first process has, wherever that is: what other keys
+/// mean, and are by default, follows from the devices.
 struct DeviceSettings {
   std::vector<DeviceId> devices;
   std::vector<int> threads;               ///< CPU threads by device

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -93,10 +94,14 @@ int Trainer::signal_of_job(const StopSignal& stop) const {
   return experiment_.job == nullptr ? stop.load() : experiment_.job->group.largest(stop.load());
 }
 
+void Trainer::wait_for_job() const {
+  if (experiment_.job != nullptr) experiment_.job->group.largest(0);
+}
+
 TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {
   DPTRAIN_CHECK(!experiment_.strategy.trial_steps, "strategy {} has no choice yet", experiment_.strategy.name);
   // What one process has done alone before is no part of the first step of all.
-  signal_of_job(stop);
+  wait_for_job();
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
@@ -197,7 +202,8 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     // The first batch waits for what is read of all samples.
     observer.on_phase(has_begun_ ? JobPhase::loading : JobPhase::start, position_.step);
     std::shared_ptr<const Batch> batch = next_batch();
-    has_begun_ = true;
+    // Files may take as long as they take, and ranks wait for each other no longer than their deadline.
+    if (!std::exchange(has_begun_, true)) wait_for_job();
     position_.data_wait_s += seconds_since(asked);
     if (batch == nullptr) break;
     const int64_t step = position_.step + 1;
@@ -291,28 +297,35 @@ std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& o
   Write write = directory != nullptr ? due_write(*directory) : Write::nothing;
   // All processes take part in what the main one writes.
   if (experiment_.job != nullptr) write = static_cast<Write>(experiment_.job->group.largest(static_cast<int>(write)));
+  if (write == Write::nothing) return saved_ / "model.safetensors";
   if (write == Write::position && directory != nullptr) {
     move_checkpoint(saved_, position_);
     saved_at_ = position_.mark();
   } else if (write == Write::all) {
-    observer.on_phase(JobPhase::checkpoint, position_.step);
-    Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
-                          .config_hash = config_hash_,
-                          .devices = {},
-                          .position = position_,
-                          .split = split_,
-                          .choice = experiment_.choice,
-                          .state = strategy_->training_state()};
-    if (directory == nullptr) return {};
-    checkpoint.devices = experiment_.device_names();
-    require_finite(checkpoint.state.model,
-                   {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
-    saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
-    saved_at_ = position_.mark();
-    written_step_ = position_.step;
-    observer.on_checkpoint(position_.step);
+    save_all(directory, observer);
   }
-  return saved_ / "model.safetensors";
+  // Who went on would wait for this process's ranks, which has a deadline, and a disk takes as long as it takes.
+  wait_for_job();
+  return directory != nullptr ? saved_ / "model.safetensors" : std::filesystem::path();
+}
+
+void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
+  observer.on_phase(JobPhase::checkpoint, position_.step);
+  Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
+                        .config_hash = config_hash_,
+                        .devices = {},
+                        .position = position_,
+                        .split = split_,
+                        .choice = experiment_.choice,
+                        .state = strategy_->training_state()};
+  if (directory == nullptr) return;
+  checkpoint.devices = experiment_.device_names();
+  require_finite(checkpoint.state.model,
+                 {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
+  saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
+  saved_at_ = position_.mark();
+  written_step_ = position_.step;
+  observer.on_checkpoint(position_.step);
 }
 
 Pass Trainer::evaluate() {

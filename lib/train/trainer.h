@@ -93,6 +93,8 @@ class Trainer {
   void train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
   /// The signal that asks some process of the job to stop, so that all stop after the same step.
   int signal_of_job(const StopSignal& stop) const;
+  /// Blocks until all processes of the job have called it, for as long as that takes.
+  void wait_for_job() const;
   bool is_main() const { return experiment_.job == nullptr || experiment_.job->is_main(); }
   /// Throws 79 where a weight is no longer finite. The copies that it reads are gone when it returns.
   std::string hash_of_finite_weights(const parallel::StepNumbers& numbers);
@@ -114,8 +116,11 @@ class Trainer {
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the
-  /// same step it changes the position alone. Returns its model.safetensors.
+  /// same step it changes the position alone. Returns its model.safetensors. All processes of a job call it, and leave
+  /// it once the main one has written.
   std::filesystem::path save(RunDirectory* directory, TrainingObserver& observer);
+  /// Gathers the whole state, and writes it where there is a directory.
+  void save_all(RunDirectory* directory, TrainingObserver& observer);
   enum class Write { nothing, position, all };
   Write due_write(const RunDirectory& directory) const;
 

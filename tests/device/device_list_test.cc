@@ -70,5 +70,12 @@ TEST(DeviceList, RefusesGpusPastTheLast) {
                         [] { parse_device_list("cuda:4096", "--devices"); });
 }
 
+/// What another machine has is none of this one's business.
+TEST(DeviceList, OfAnotherMachineIsReadAsItIsNamed) {
+  const std::vector<DeviceId> devices = {{DeviceKind::cuda, 60}, {DeviceKind::cuda, 60}, {DeviceKind::cpu, 3}};
+  EXPECT_EQ(devices_elsewhere(device_names(devices)), devices);
+  EXPECT_EQ(devices_elsewhere(""), std::vector<DeviceId>());
+}
+
 }  // namespace
 }  // namespace dptrain

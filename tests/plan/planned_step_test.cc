@@ -159,7 +159,8 @@ TEST(PlannedStep, OfManyProcessesTheFirstReplicaStandsForAll) {
   const train::Experiment experiment = experiment_of_lines(
       kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" +
           on(kStages, "{name: hybrid, model_parallel: 2, stages: [conv1, conv2], micro_batches: 2}"),
-      {.processes = kProcesses, .exchange_devices = [](int devices) { return std::vector<int>(kProcesses, devices); }});
+      {.processes = kProcesses,
+       .exchange_devices = [](const std::vector<DeviceId>& own) { return std::vector(kProcesses, own); }});
   const plan::PlannedStep plan = planned_of(experiment, experiment.dataset.open(), kProcesses);
   EXPECT_EQ(plan.world_size, kProcesses * kStages);
   ASSERT_EQ(plan.ranks.size(), 2u);

@@ -68,6 +68,17 @@ TEST_F(JobTrainingTest, ServersInProcessesOfTheirOwnEndInTheSameBits) {
   EXPECT_EQ(apart["kvstore"]["bytes"].size(), 3u);
 }
 
+/// As on hosts without the workers' GPUs.
+TEST_F(JobTrainingTest, ServersNeedNoneOfTheDevices) {
+  const Command worker =
+      training("job", "lenet_ddp_2cpu", 2, with_strategy("{name: kvstore, type: dist_sync, servers: 1}"));
+  Command server = worker;
+  std::ranges::replace(server, cpu_devices(2), "cuda:60");
+  const Launched job = launch_processes({worker, worker, server, server});
+  for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+  EXPECT_EQ(last_epoch(run("job"))["world_size"], 4);
+}
+
 TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
   const auto train = [&](const std::string& strategy) {
     Command settings = with_strategy(strategy, {"--set", "log_steps=true", "--overwrite"});

@@ -5,9 +5,9 @@
 
 #include <thread>
 
+#include "processes/slow_disk.h"
 #include "processes/watched_training.h"
 #include "support/hosts.h"
-#include "support/sanitizer.h"
 
 namespace dptrain::testing {
 namespace {
@@ -181,14 +181,13 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
 
 /// Where other programs write, a sync may take longer than a process has to end.
 TEST_F(WatchdogTest, ABusyDiskKeepsNobodyFromLeavingItsRecord) {
-  if (kShadowedMemory) GTEST_SKIP() << "a sanitizer wants to be loaded first";
+  DPTRAIN_NEEDS_SLOW_DISK();
+  const SlowDisk disk;
   LaunchOptions options = job(/*grace_s=*/5);
-  const std::string busy = folder_.path() / "busy";
-  for (Command& command : options.processes)
-    command.insert(command.begin(), {"/usr/bin/env", "LD_PRELOAD=" DPTRAIN_SLOW_SYNC, "DPTRAIN_TEST_BUSY=" + busy});
+  for (Command& command : options.processes) command = disk.with(command);
   Launch launch(options);
   wait_until_trained(launch.launcher());
-  folder_.write("busy", "");
+  disk.slow(/*sync_s=*/4, /*read_s=*/0);
   ::kill(launch.pid(1), SIGKILL);
   launch.wait_for_ends({0}, kDeath_s);
   expect_lost(launch.wait().processes[0], 0, {" has died; "});

@@ -25,10 +25,10 @@ inline ConfigNode config_of(const std::vector<std::string>& overrides = {}) {
 }
 
 /// That quick experiment.
-inline Experiment experiment_of(const std::vector<std::string>& overrides = {}) {
+inline Experiment experiment_of(const std::vector<std::string>& overrides = {}, const ConfigJob& job = {}) {
   Experiment experiment;
   const ConfigSession session(config_of(overrides),
-                              [&](ConfigReader& reader) { experiment = read_experiment(reader, "test"); });
+                              [&](ConfigReader& reader) { experiment = read_experiment(reader, "test", job); });
   return experiment;
 }
 

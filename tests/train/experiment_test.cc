@@ -44,6 +44,41 @@ TEST(Experiment, DevicesMayStandTwice) {
   EXPECT_EQ(devices[2].name(), "cpu:2");
 }
 
+/// Of which other values follow, and whether they may be as they are.
+TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
+  const std::vector<DeviceId> gpus = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};
+  ConfigJob job{.processes = 4,
+                .process = 3,
+                .store_servers = 1,
+                .hosts = {"gpus", "gpus", "cpus", "cpus"},
+                .host = "cpus",
+                .exchange_devices = [&gpus](const std::vector<DeviceId>& own) {
+                  EXPECT_TRUE(own.empty());
+                  return std::vector<std::vector<DeviceId>>{gpus, gpus, {}, {}};
+                }};
+  const Experiment served =
+      experiment_of({"devices=cuda:0-1", "hosts={gpus: [cuda:0-1]}", "threads=[2, 3]", "precision=fp16",
+                     "convolution=measured", "strategy={name: kvstore, type: dist_sync, servers: 1}"},
+                    job);
+  EXPECT_FALSE(served.deterministic);
+  EXPECT_EQ(served.devices, gpus);
+  EXPECT_EQ(served.devices_of_processes, std::vector<int>({2, 2}));
+  // Where nobody is left to train the first one still has its own.
+  job = {.processes = 3, .process = 0, .store_servers = 2};
+  EXPECT_TRUE(job.trains());
+}
+
+TEST(Experiment, AJobHasAsManyDevicesAsATreeOfSums) {
+  const auto job_of = [](int processes) {
+    return ConfigJob{.processes = processes, .exchange_devices = [processes](const std::vector<DeviceId>&) {
+                       return std::vector(static_cast<size_t>(processes), std::vector<DeviceId>(64));
+                     }};
+  };
+  EXPECT_EQ(experiment_of({"batch_size=4096"}, job_of(64)).devices_of_processes.size(), 64u);
+  expect_error(ExitCode::config, {"devices", "expected at most 4096 in all, got 4160"},
+               [&] { experiment_of({"batch_size=4160"}, job_of(65)); });
+}
+
 TEST(Experiment, ABatchIncludesItsMicroBatches) {
   const auto of_devices = [](const std::vector<std::string>& overrides) {
     const Experiment experiment = experiment_of(overrides);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include "support/launch.h"
+#include "support/sanitizer.h"
+
+namespace dptrain::testing {
+
+/// Skips where no library can be preloaded.
+#define DPTRAIN_NEEDS_SLOW_DISK()                                                \
+  do {                                                                           \
+    if (kShadowedMemory) GTEST_SKIP() << "a sanitizer wants to be loaded first"; \
+  } while (false)
+
+/// A disk as programs see it that are started on it. As fast as it is until it is slowed down (slow_disk.cc).
+class SlowDisk {
+ public:
+  Command with(const Command& command) const {
+    Command all = {"/usr/bin/env", "LD_PRELOAD=" DPTRAIN_SLOW_DISK, "DPTRAIN_TEST_BUSY=" + busy_.string()};
+    all.insert(all.end(), command.begin(), command.end());
+    return all;
+  }
+  /// From now on a sync, and a read at a place of a file, take so much longer.
+  void slow(double sync_s, double read_s) const { folder_.write("busy", fmt::format("{} {}", sync_s, read_s)); }
+  void mend() const { std::filesystem::remove(busy_); }
+
+ private:
+  ScratchFolder folder_;
+  std::filesystem::path busy_ = folder_.path() / "busy";
+};
+
+}  // namespace dptrain::testing
