@@ -31,7 +31,13 @@ constexpr double kShown_s = 0.1;
 }  // namespace
 
 JobSession::JobSession(train::StopSignal& stop) {
-  if (was_launched_in_job()) job_ = join_job(join_timeout_s());
+  if (was_launched_in_job())
+    job_ = join_job(join_timeout_s());
+  else if (launched_processes() > 1)  // only srun says so without a way to join
+    throw Error(ExitCode::job_not_formed,
+                fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
+                            "start them with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS where they are to do that",
+                            launched_processes()));
   report_.emplace(process(),
                   job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
   if (!job_) return;

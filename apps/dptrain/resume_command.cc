@@ -85,7 +85,8 @@ Words start_words(int processes) {
   if (processes == 1) return own;
   const Words launcher = words_of(std::to_string(launcher_pid()));
   if (!launcher.empty() && is_mpirun(launcher[0])) return launcher;
-  own.insert(own.begin(), {"srun", "-n", std::to_string(processes)});
+  const std::string plugin = std::getenv("PMIX_RANK") != nullptr ? "pmix" : "pmi2";
+  own.insert(own.begin(), {"srun", "--mpi=" + plugin, "-n", std::to_string(processes)});
   return own;
 }
 
