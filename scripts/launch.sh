@@ -8,7 +8,7 @@
 #                        --set strategy.servers=N to the command. By default 0, a server in each process that trains
 #   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host, 'a' or 'a slots=4',
 #                        and comments behind a #; by default this one. mpirun reaches them by ssh, which must ask for no password
-#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, and work there
+#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, an absolute path, and work there
 #   --max-restarts N     start again with --resume, from the run's newest checkpoint, where a process was lost (75), so many times
 #                        at most; 0 by default
 #   --grace S            where one has failed, or a signal ends the job, Open MPI waits so many seconds before it sends SIGTERM to the
@@ -56,14 +56,17 @@ while (($# > 0)); do
           servers=$((10#$2))
           ;;
         -H) hosts=$2 ;;
-        --sync-dst-dir) sync_folder=$2 ;;
+        --sync-dst-dir)
+          [[ $2 == /* ]] || fail 64 "--sync-dst-dir: expected an absolute path, got '$2'; it would be another folder for rsync than for mpirun"
+          sync_folder=$2
+          ;;
         --max-restarts)
           [[ $2 =~ ^[0-9]{1,6}$ ]] || fail 64 "--max-restarts needs a number, got '$2'"
           restarts=$((10#$2))
           ;;
         --grace)
           [[ $2 =~ ^[0-9]{1,4}$ ]] || fail 64 "--grace needs whole seconds, got '$2'"
-          grace_s=$2
+          grace_s=$((10#$2))
           ;;
         --agent) agent=$2 ;;
       esac
@@ -94,6 +97,7 @@ if [[ -n $hosts ]]; then
     IFS=, read -r -a lines <<< "$hosts"
   fi
   for line in "${lines[@]}"; do
+    [[ $line != *@* ]] || fail 64 "-H: mpirun takes no user's name, got '$line'; give it in ~/.ssh/config, as User of the host"
     [[ $line =~ ^[A-Za-z0-9._-]+(:[1-9][0-9]{0,4})?$ ]] || fail 64 "-H: expected a host, or host:processes, got '$line'"
     names+=("${line%%:*}")
     count=${line#"${line%%:*}"}
@@ -191,7 +195,7 @@ run() {
 for name in "${names[@]}"; do
   [[ -n $sync_folder ]] || break
   copied=true
-  run rsync --archive --compress --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" || copied=false
+  run rsync --archive --compress --protect-args --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" || copied=false
   ((stops == 0)) || exit "$stopped_by"
   [[ $copied == true ]] ||
     fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
@@ -242,7 +246,11 @@ if [[ -z $directory && -n ${config:-} ]]; then
   config=${config##*/}
   directory=runs/${config%.yaml}
 fi
-[[ -z $sync_folder || $directory == /* ]] || directory=$sync_folder/$directory
+if [[ -n $sync_folder && $directory != /* ]]; then
+  ((restarts == 0 || ${#names[@]} < 2)) ||
+    echo "launch: --max-restarts goes on from a checkpoint that every host sees: $sync_folder has to be one folder of all, or --out in one" >&2
+  directory=$sync_folder/$directory
+fi
 
 # said FILE ...: the exit code that the run has said in one of these since this start, if it has.
 said() {
@@ -303,7 +311,8 @@ watch_over() {
   # A signal to the whole group of the script leaves this one at work.
   trap '' HUP INT TERM
   while kill -0 "$1" 2> /dev/null; do
-    read -r stops < "$scratch/stops"
+    # It may just be written.
+    read -r stops < "$scratch/stops" || true
     if ((stops > 1)); then
       sleep 1 &> /dev/null
       # Who has not left by now can't.

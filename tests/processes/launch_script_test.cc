@@ -51,6 +51,8 @@ TEST_F(LaunchScriptTest, StartsProcessesAndShowsTheLineThatDoes) {
   EXPECT_NE(said[0].find("--bind-to none"), std::string::npos);
   EXPECT_NE(said[0].find("odls_base_sigkill_timeout 0 "), std::string::npos);
   EXPECT_TRUE(said[0].ends_with(" -n 2 ./program --set a=b\\ c")) << said[0];
+  EXPECT_NE(run({"--grace", "08", "-n", "1", "--", "./program"}).err.find("odls_base_sigkill_timeout 8 "),
+            std::string::npos);
 }
 
 TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
@@ -173,22 +175,24 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
   write_program("echo \"$rank $(hostname) $PWD $DPTRAIN_TEST $(cat data)\"");
   folder_.write("data", "here");
   const ScratchFolder there;
-  const std::string place = there.path() / "work";
+  const std::string place = there.path() / "work here";
   ::setenv("DPTRAIN_TEST", "told", 1);
-  const Finished finished = Process(launch_script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(),
-                                                   "--sync-dst-dir", place, "-n", "3", "--", "./program"},
-                                                  hosts.on(1)))
-                                .wait();
+  const Finished finished =
+      Process(launch_script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(), "--sync-dst-dir", place, "-n", "3",
+                             "--max-restarts", "1", "--", "./program"},
+                            hosts.on(1)))
+          .wait();
   ::unsetenv("DPTRAIN_TEST");
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_EQ(sorted_lines(finished.out),
             (std::vector<std::string>{"0 host1 " + place + " told here", "1 host1 " + place + " told here",
                                       "2 host2 " + place + " told here"}));
   const auto said = lines_of(finished.err);
-  ASSERT_EQ(said.size(), 3u) << finished.err;
+  ASSERT_EQ(said.size(), 4u) << finished.err;
   EXPECT_TRUE(said[0].starts_with("+ rsync ")) << said[0];
-  EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + place + "/")) << said[1];
-  EXPECT_TRUE(said[2].starts_with("+ mpirun ")) << said[2];
+  EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + (there.path() / "work\\ here/").string())) << said[1];
+  EXPECT_TRUE(said[2].starts_with("launch: --max-restarts goes on from a checkpoint that every host sees")) << said[2];
+  EXPECT_TRUE(said[3].starts_with("+ mpirun ")) << said[3];
 }
 
 TEST_F(LaunchScriptTest, ReadsAFileOfHostsWithSlotsAndComments) {
@@ -223,6 +227,8 @@ TEST_F(LaunchScriptTest, RefusesAFileOfHostsThatItCannotRead) {
   EXPECT_EQ(refused("# none\n\n"), "launch: -H hosts names no host");
   EXPECT_EQ(refused("a slots=none\n"), "launch: -H: expected a host, or host:processes, got 'a:none'");
   EXPECT_EQ(refused("a slots=0\n"), "launch: -H: expected a host, or host:processes, got 'a:0'");
+  EXPECT_EQ(refused("me@a slots=2\n"),
+            "launch: -H: mpirun takes no user's name, got 'me@a:2'; give it in ~/.ssh/config, as User of the host");
   EXPECT_EQ(refused("ok slots=2\na; rm -r b\n"), "launch: -H: expected a host, or host:processes, got 'a;rm-rb'");
 }
 
