@@ -110,6 +110,7 @@ void JobSession::hear_of_training() {
   if (told.empty()) return;
   std::optional<train::FaultRecord::Saved> resumed;
   if (!told[2].empty()) resumed = {.path = told[2], .step = std::stoll(told[3])};
+  tell_launcher_of_run(told[1]);
   report_->begin({.run = told[0],
                   .directory = told[1],
                   .first_ranks = first_ranks(),
@@ -151,6 +152,7 @@ void JobSession::begin_training(const train::Experiment& experiment, const std::
                                    resumed ? std::to_string(resumed->step) : ""};
   if (is_main()) std::ranges::copy(start_words(processes()), std::back_inserter(told));
   told = split_texts(everyone_ ? everyone_->from_main(join_texts(told)) : from_main(join_texts(told)));
+  tell_launcher_of_run(directory);
   report_->begin({.run = experiment.name,
                   .directory = directory,
                   .first_ranks = first_ranks(),

@@ -153,7 +153,8 @@ TEST_F(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
   kill_process(1);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: a process was lost; starting again, 1 of 1"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+      << finished.err;
   expect_bits_of_one_process();
 }
 
@@ -186,6 +187,22 @@ TEST_F(TrainingFromAnotherRunTest, TheCommandThatGoesOnBeginsThereOnceMore) {
   const auto resume = fault["resume"].get<std::string>();
   EXPECT_TRUE(resume.ends_with(" --resume " + run("other").string() + " --overwrite")) << resume;
   expect_resumes(fault);
+}
+
+/// The script learns from the run itself where it is: no argument says so.
+TEST_F(TrainingFromAnotherRunTest, SoDoesARestart) {
+  Command training = program("run", 1, "200");
+  const auto out = std::ranges::find(training, "--out");
+  training.erase(out, out + 2);
+  training.insert(training.end(), {"--set", "name=own"});
+  Process process(script_from_other({"-n", "2", "--grace", "1", "--max-restarts", "1"}, training));
+  lose_after_a_step_in("runs/own", process);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find(" --resume " + run("other").string() + " --overwrite\n"), std::string::npos)
+      << finished.err;
+  EXPECT_EQ(alone(program("whole", 2)).exit, 0);
+  EXPECT_EQ(hash("runs/own"), hash("whole"));
 }
 
 }  // namespace
