@@ -8,9 +8,10 @@
 #                        --set strategy.servers=N to the command. By default 0, a server in each process that trains
 #   -H HOSTS             where: a,b or a:2,b:4 with the processes of each, or a file with a line a host, 'a' or 'a slots=4',
 #                        and comments behind a #; by default this one. mpirun reaches them by ssh, which must ask for no password
-#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, and work there
-#   --max-restarts N     start again with --resume, from the run's newest checkpoint, where a process was lost (75), so many times
-#                        at most; 0 by default
+#   --sync-dst-dir DIR   first copy the working folder, without .git, to this folder of each host, an absolute path, and work there
+#   --max-restarts N     start again, after some seconds, where a process was lost (75) or all were killed, so many times at most; 0 by
+#                        default. As before where the run hadn't begun, else with --resume, from its newest checkpoint, which all
+#                        hosts have to see. Another start that finds a host missing (69) is one of them
 #   --grace S            where one has failed, or a signal ends the job, Open MPI waits so many seconds before it sends SIGTERM to the
 #                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while. A stop by
 #                        a signal that goes well takes no longer than the step in hand and the checkpoint
@@ -20,9 +21,10 @@
 # Ctrl-C, SIGTERM and SIGHUP ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
 # Exit codes: 64 usage, 69 a tool is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
-# fault.json, fault-<rank>.json or summary.json of its directory, which is what --out names, or else runs/<name of the configuration>;
-# or else in the file that DPTRAIN_EXIT_FILE names for it, on this host; or else mpirun's. An mpirun that has nothing left to wait for
-# here once the run has failed is ended, and one that hangs after a fault, as it does where a network is gone, is killed.
+# fault.json, fault-<rank>.json or summary.json of its directory, or else in the file that DPTRAIN_EXIT_FILE names for it, on this host;
+# or else mpirun's. Its directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else what --out
+# names, or else runs/<name of the configuration>. An mpirun that has nothing left to wait for here once the run has failed is ended,
+# and one that hangs after a fault, as it does where a network is gone, is killed.
 set -euo pipefail
 
 fail() {
@@ -56,14 +58,17 @@ while (($# > 0)); do
           servers=$((10#$2))
           ;;
         -H) hosts=$2 ;;
-        --sync-dst-dir) sync_folder=$2 ;;
+        --sync-dst-dir)
+          [[ $2 == /* ]] || fail 64 "--sync-dst-dir: expected an absolute path, got '$2'; it would be another folder for rsync than for mpirun"
+          sync_folder=$2
+          ;;
         --max-restarts)
           [[ $2 =~ ^[0-9]{1,6}$ ]] || fail 64 "--max-restarts needs a number, got '$2'"
           restarts=$((10#$2))
           ;;
         --grace)
           [[ $2 =~ ^[0-9]{1,4}$ ]] || fail 64 "--grace needs whole seconds, got '$2'"
-          grace_s=$2
+          grace_s=$((10#$2))
           ;;
         --agent) agent=$2 ;;
       esac
@@ -94,6 +99,7 @@ if [[ -n $hosts ]]; then
     IFS=, read -r -a lines <<< "$hosts"
   fi
   for line in "${lines[@]}"; do
+    [[ $line != *@* ]] || fail 64 "-H: mpirun takes no user's name, got '$line'; give it in ~/.ssh/config, as User of the host"
     [[ $line =~ ^[A-Za-z0-9._-]+(:[1-9][0-9]{0,4})?$ ]] || fail 64 "-H: expected a host, or host:processes, got '$line'"
     names+=("${line%%:*}")
     count=${line#"${line%%:*}"}
@@ -138,8 +144,9 @@ say() {
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# Where a process of this host says what it ends with: mpirun says so only once it has done with all of them.
-export DPTRAIN_EXIT_FILE=$scratch/exit
+# Where a process of this host says what it ends with, as mpirun says so only once it has done with all of them, and in which directory
+# its training has begun.
+export DPTRAIN_EXIT_FILE=$scratch/exit DPTRAIN_RUN_FILE=$scratch/run
 
 # Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
 # it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
@@ -191,7 +198,7 @@ run() {
 for name in "${names[@]}"; do
   [[ -n $sync_folder ]] || break
   copied=true
-  run rsync --archive --compress --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" || copied=false
+  run rsync --archive --compress --protect-args --exclude=/.git ${agent:+"--rsh=$agent"} ./ "$name:$sync_folder/" || copied=false
   ((stops == 0)) || exit "$stopped_by"
   [[ $copied == true ]] ||
     fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
@@ -228,7 +235,7 @@ server_contexts() {
   done
 }
 
-# The run's directory, as the command names it.
+# The run's directory, as the command names it; a configuration may have a name of its own.
 directory=
 for ((i = 0; i < ${#command[@]}; ++i)); do
   case ${command[i]} in
@@ -242,7 +249,20 @@ if [[ -z $directory && -n ${config:-} ]]; then
   config=${config##*/}
   directory=runs/${config%.yaml}
 fi
-[[ -z $sync_folder || $directory == /* ]] || directory=$sync_folder/$directory
+if [[ -n $sync_folder && $directory != /* ]]; then
+  ((restarts == 0 || ${#names[@]} < 2)) ||
+    echo "launch: --max-restarts goes on from a checkpoint that every host sees: $sync_folder has to be one folder of all, or --out in one" >&2
+  directory=$sync_folder/$directory
+fi
+# And as the run names it, which knows.
+learn_directory() { [[ ! -s $DPTRAIN_RUN_FILE ]] || directory=$(< "$DPTRAIN_RUN_FILE"); }
+
+# Whether it has begun since the first start. Where all processes are on other hosts its configuration, which is written then, says so.
+has_begun() { [[ -s $DPTRAIN_RUN_FILE || $(config_there) != "$config_before" ]]; }
+# Whether it hasn't: a process was here, and would have said so.
+is_yet_to_begin() { [[ ${#names[@]} -eq 0 || -e $scratch/was_here ]] && ! has_begun; }
+config_there() { stat -c '%i %y' "$directory/config.yaml" 2> /dev/null || true; }
+config_before=$(config_there)
 
 # said FILE ...: the exit code that the run has said in one of these since this start, if it has.
 said() {
@@ -254,12 +274,12 @@ said() {
   done
 }
 
-# Of processes on a host that is gone the first one may be.
-exit_code() {
+# own_code STATUS: the exit code that the run has said anywhere, or else this one. Of processes on a host that is gone the first one may be.
+own_code() {
   local code
   code=$(said "$directory"/fault.json "$directory"/fault-*.json "$directory"/summary.json)
   [[ -n $code || ! -s $DPTRAIN_EXIT_FILE ]] || code=$(head -n 1 "$DPTRAIN_EXIT_FILE")
-  echo "${code:-$1}"
+  echo "${code:-${1:-}}"
 }
 
 # say_cause CODE: what the run failed of, once more: the processes' own lines stand above mpirun's many words, or have come while mpirun
@@ -303,7 +323,10 @@ watch_over() {
   # A signal to the whole group of the script leaves this one at work.
   trap '' HUP INT TERM
   while kill -0 "$1" 2> /dev/null; do
-    read -r stops < "$scratch/stops"
+    # It may just be written.
+    read -r stops < "$scratch/stops" || true
+    learn_directory
+    [[ -e $scratch/was_here ]] || ! has_processes "$1" || : > "$scratch/was_here"
     if ((stops > 1)); then
       sleep 1 &> /dev/null
       # Who has not left by now can't.
@@ -327,28 +350,45 @@ watch_over() {
   done
 }
 
-# To go on where the run's own newest checkpoint is; without one, where it was to begin. mpirun has : between programs.
+# What a restart runs: the command as it is until its run has begun, as an earlier one may still be in its place, and then what goes on
+# from the run's own newest checkpoint, or as long as it has none from where it was to begin, over what is left of it. mpirun has :
+# between programs.
 resumed_command() {
-  local i argument has_own=false is_named=false
-  [[ -z $(compgen -G "$directory/checkpoints/step-*/manifest.json") ]] || has_own=true
+  resumed=("${command[@]}")
+  ! is_yet_to_begin || return 0
+  local i argument has_own=false place=() from=(--resume)
+  ! compgen -G "$directory/checkpoints/step-*[0-9]/manifest.json" > /dev/null || has_own=true
+  # Where this host doesn't have the directory it may well have a checkpoint.
+  [[ ! -d $directory ]] || place=(--overwrite)
+  resumed=()
   for ((i = 0; i <= ${#command[@]}; ++i)); do
     argument=${command[i]:-}
     if ((i == ${#command[@]})) || [[ $argument == : ]]; then
-      [[ $is_named == true ]] || resumed+=(--resume)
-      is_named=false
+      resumed+=("${from[@]}")
+      from=(--resume)
       ((i == ${#command[@]})) || resumed+=(:)
     elif [[ $argument == --resume && ${command[i + 1]:--} != -* && ${command[i + 1]} != : ]]; then
       i=$((i + 1))
-      [[ $has_own == true ]] || { resumed+=("$argument" "${command[i]}"); is_named=true; }
-    elif [[ $argument == --resume=* && $has_own == false ]]; then
-      resumed+=("$argument")
-      is_named=true
-    elif [[ $argument != --overwrite && $argument != --resume && $argument != --resume=* ]]; then
+      [[ $has_own == true ]] || from=(--resume "${command[i]}" "${place[@]}")
+    elif [[ $argument == --resume=* ]]; then
+      [[ $has_own == true ]] || from=("$argument" "${place[@]}")
+    elif [[ $argument != --overwrite && $argument != --resume ]]; then
       resumed+=("$argument")
     fi
   done
 }
 
+# is_worth_restart CODE: where a process was lost, and where all were killed, or mpirun was, so that nobody could say so. Of a start that
+# isn't the first one also where a host isn't there, which may be on its way.
+is_worth_restart() {
+  (($1 != 75)) || return 0
+  (($1 != 69 || restart == 0)) || return 0
+  # By SIGILL, ABRT, BUS, FPE, KILL or SEGV; others ask for an end.
+  [[ $1 =~ ^13[245679]$ ]] && has_begun
+}
+
+pause_s=3
+first_command=("${command[@]}")
 for ((restart = 0; ; ++restart)); do
   : > "$scratch/start"
   rm -f "$DPTRAIN_EXIT_FILE"
@@ -358,15 +398,34 @@ for ((restart = 0; ; ++restart)); do
   server_contexts
   run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
   ((stops < 2)) || exit "$stopped_by"
-  status=$(exit_code "$status")
+  learn_directory
+  # Where mpirun was killed its processes find out, and say so, within a second or two.
+  for ((i = 0; i < 50 && status > 128 && status < 255 && stops == 0; ++i)); do
+    [[ -z $(own_code) ]] || break
+    sleep 0.1 &> /dev/null
+    learn_directory
+  done
+  status=$(own_code "$status")
   # ssh's own, by which no process of a job ends. What it said stands far above, before mpirun's many words.
   if ((status == 255)) && [[ -n $hosts ]]; then
-    fail 69 "mpirun could not reach all of the hosts ${names[*]}; see that '${agent:-ssh} HOST true' works for each, without a password"
+    status=69
+    echo "launch: mpirun could not reach all of the hosts ${names[*]}; see that '${agent:-ssh} HOST true' works for each, without a password" >&2
+  elif ((status != 0)); then
+    say_cause "$status"
   fi
-  ((status == 0)) || say_cause "$status"
-  if ((status != 75 || restart == restarts || stops > 0)); then exit "$status"; fi
-  echo "launch: a process was lost; starting again, $((restart + 1)) of $restarts" >&2
-  resumed=()
+  if ((restart == restarts || stops > 0)) || ! is_worth_restart "$status"; then exit "$status"; fi
+  command=("${first_command[@]}")
+  if [[ " ${command[*]} " == *" --overwrite "* ]] && ! has_begun && ! is_yet_to_begin; then
+    echo "launch: not starting again, as --overwrite may remove what the run has left: no process was on this host to say if it has begun" >&2
+    exit "$status"
+  fi
   resumed_command
   command=("${resumed[@]}")
+  # What is left of the job ends meanwhile; a host that isn't there takes longer.
+  lost='a process was lost'
+  if ((status == 69)); then lost='not all processes were there'; fi
+  echo "launch: $lost; starting again in $pause_s s, $((restart + 1)) of $restarts" >&2
+  sleep "$pause_s" &> /dev/null &
+  wait "$!" || true
+  if ((status == 69)); then pause_s=$((pause_s < 30 ? 2 * pause_s : 60)); else pause_s=3; fi
 done

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "resume_command.h"
 #include "train/checkpoint_files.h"
+#include "train/run_directory.h"
 
 namespace dptrain::app {
 
@@ -17,7 +18,10 @@ FaultReport::FaultReport(int process, std::vector<JobProcess> processes)
 
 void FaultReport::begin(FaultContext context) {
   context_ = std::move(context);
-  if (context_.resumed) progress_.checkpoint = progress_.step = context_.resumed->step;
+  if (context_.resumed) {
+    progress_.checkpoint = progress_.step = context_.resumed->step;
+    began_at_other_run_ = !train::lies_in_run(context_.resumed->path, context_.directory);
+  }
   // Process 0 has removed its own with the rest of what an earlier run left.
   std::error_code absent;
   if (process_ != 0) std::filesystem::remove(file(), absent);
@@ -33,8 +37,7 @@ JobFailure FaultReport::completed(JobFailure failure) const {
 }
 
 bool FaultReport::is_of_other_run(int64_t checkpoint) const {
-  return context_.resumed && context_.resumed->step == checkpoint &&
-         context_.resumed->path.parent_path() != context_.directory / "checkpoints";
+  return began_at_other_run_ && context_.resumed->step == checkpoint;
 }
 
 std::string FaultReport::resume(const JobFailure& failure) const {

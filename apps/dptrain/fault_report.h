@@ -54,6 +54,7 @@ class FaultReport {
   const std::vector<JobProcess> processes_;
   JobProgress progress_;
   FaultContext context_;
+  bool began_at_other_run_ = false;  ///< at a checkpoint of it
   std::atomic<bool> begun_ = false;
 };
 

@@ -32,7 +32,13 @@ constexpr double kShown_s = 0.1;
 }  // namespace
 
 JobSession::JobSession(train::StopSignal& stop) {
-  if (was_launched_in_job()) job_ = join_job(join_timeout_s());
+  if (was_launched_in_job())
+    job_ = join_job(join_timeout_s());
+  else if (launched_processes() > 1)  // only srun says so without a way to join
+    throw Error(ExitCode::job_not_formed,
+                fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
+                            "start them with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS where they are to do that",
+                            launched_processes()));
   report_.emplace(process(),
                   job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
   if (!job_) return;
@@ -105,6 +111,7 @@ void JobSession::hear_of_training() {
   if (told.empty()) return;
   std::optional<train::FaultRecord::Saved> resumed;
   if (!told[2].empty()) resumed = {.path = told[2], .step = std::stoll(told[3])};
+  tell_launcher_of_run(told[1]);
   report_->begin({.run = told[0],
                   .directory = told[1],
                   .first_ranks = first_ranks(),
@@ -146,6 +153,7 @@ void JobSession::begin_training(const train::Experiment& experiment, const std::
                                    resumed ? std::to_string(resumed->step) : ""};
   if (is_main()) std::ranges::copy(start_words(processes()), std::back_inserter(told));
   told = split_texts(everyone_ ? everyone_->from_main(join_texts(told)) : from_main(join_texts(told)));
+  tell_launcher_of_run(directory);
   report_->begin({.run = experiment.name,
                   .directory = directory,
                   .first_ranks = first_ranks(),

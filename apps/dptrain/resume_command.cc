@@ -57,22 +57,22 @@ std::string shell_word(const std::string& text) {
 
 /// One program and its arguments.
 Words resumed(const Words& program, bool has_own_checkpoint) {
-  Words words;
-  bool names_checkpoint = false;
+  Words words, from = {"--resume"};
   for (size_t i = 0; i < program.size(); ++i) {
-    const bool has_value = program[i] == "--resume" && i + 1 < program.size() && !program[i + 1].starts_with("-");
     if (program[i] == "--overwrite") continue;
-    if (program[i] != "--resume" && !program[i].starts_with("--resume=")) {
+    Words named;
+    if (program[i].starts_with("--resume="))
+      named = {program[i]};
+    else if (program[i] != "--resume")
       words.push_back(program[i]);
-    } else if (has_own_checkpoint || (program[i] == "--resume" && !has_value)) {
-      if (has_value) ++i;
-    } else {
-      words.push_back(program[i]);
-      if (has_value) words.push_back(program[++i]);
-      names_checkpoint = true;
-    }
+    else if (i + 1 < program.size() && !program[i + 1].starts_with("-"))
+      named = {"--resume", program[++i]};
+    if (has_own_checkpoint || named.empty()) continue;
+    from = named;
+    // What the run has left so far stands in the way.
+    from.emplace_back("--overwrite");
   }
-  if (!names_checkpoint) words.emplace_back("--resume");
+  words.insert(words.end(), from.begin(), from.end());
   return words;
 }
 
@@ -85,7 +85,8 @@ Words start_words(int processes) {
   if (processes == 1) return own;
   const Words launcher = words_of(std::to_string(launcher_pid()));
   if (!launcher.empty() && is_mpirun(launcher[0])) return launcher;
-  own.insert(own.begin(), {"srun", "-n", std::to_string(processes)});
+  const std::string plugin = std::getenv("PMIX_RANK") != nullptr ? "pmix" : "pmi2";
+  own.insert(own.begin(), {"srun", "--mpi=" + plugin, "-n", std::to_string(processes)});
   return own;
 }
 

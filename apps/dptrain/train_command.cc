@@ -33,22 +33,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool lies_in(const fs::path& path, const fs::path& folder) {
-  std::error_code unreadable;
-  const fs::path relative =
-      fs::weakly_canonical(path, unreadable).lexically_relative(fs::weakly_canonical(folder, unreadable));
-  return !relative.empty() && *relative.begin() != "..";
-}
-
 struct TrainFlags {
   ConfigFlags common;
   bool overwrite = false;
   bool resume = false;
   std::string checkpoint;  ///< to resume from; by default the run directory's newest
 
-  /// What goes on from another run's checkpoint takes nothing of what a run has left in `out`.
+  /// What goes on from another run's checkpoint takes nothing of what a run has left in `out`. Throws 64 where what is
+  /// there is to go on and to be replaced.
   train::EarlierRun earlier_run(const fs::path& out) const {
-    if (resume && (checkpoint.empty() || lies_in(checkpoint, out))) return train::EarlierRun::resume;
+    const bool goes_on = resume && (checkpoint.empty() || train::lies_in_run(checkpoint, out));
+    if (goes_on && overwrite)
+      throw Error(ExitCode::usage, fmt::format("--overwrite would remove what --resume goes on with in {}; give one of "
+                                               "them, or --resume with a checkpoint of another run",
+                                               out.string()));
+    if (goes_on) return train::EarlierRun::resume;
     return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
   }
 };
@@ -101,6 +100,7 @@ class TrainRun {
   train::StopSignal& stop_;
   ReadExperiment read_;
   fs::path out_;
+  train::EarlierRun earlier_ = train::EarlierRun::refuse;
   std::string config_;
   Datasets data_;
   std::string train_digest_;
@@ -121,12 +121,13 @@ int TrainRun::run() {
   const ActivePlace place(job_.trainer());
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
+  out_ = flags_.common.out.value_or("runs/" + experiment().name);
+  earlier_ = flags_.earlier_run(out_);
   job_.one_of_each_host_first([&] { open_data(); });
   train::require_model_fits(experiment(), *data_.train);
   train::require_first_samples(experiment(), *data_.train);
-  out_ = flags_.common.out.value_or("runs/" + experiment().name);
   if (job_.is_main()) {
-    directory_.emplace(out_, flags_.earlier_run(out_));
+    directory_.emplace(out_, earlier_);
     train::remove_unfinished_checkpoints(directory_->checkpoints());
   }
   resume_ = resume_point(flags_, out_, job_);
@@ -193,7 +194,8 @@ std::string TrainRun::hash_of_read_weights() {
 }
 
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
-  const bool is_over = directory_ && resume_ && trainer.finished() && directory_->has_summary();
+  const bool goes_on = directory_ && resume_ && earlier_ == train::EarlierRun::resume;
+  const bool is_over = goes_on && trainer.finished() && directory_->has_summary();
   if (is_over) display_->on_finished_before(trainer.position().step, out_.string());
   return job_.from_main(is_over ? "over" : "") == "over";
 }
@@ -202,7 +204,7 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
   const train::TrainingPosition& position = trainer.position();
   // Before config.yaml is written anew.
   const std::string changes = resume_ ? train::changes_since(*resume_, config_) : "";
-  if (flags_.resume) {
+  if (earlier_ == train::EarlierRun::resume) {
     directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
     for (const fs::path& later : train::put_aside_after(directory_->checkpoints(), position.step))
       write_message(fmt::format("{}: of a later step than {}, put aside\n", later.string(), position.step));
@@ -260,8 +262,7 @@ Run add_train_command(CLI::App& command) {
   auto flags = std::make_shared<TrainFlags>();
   flags->common.add_to(command, {.out = "the run directory; runs/<name> by default",
                                  .json = "print the metrics as JSON lines on stdout; everything else goes to stderr"});
-  auto* overwrite =
-      command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
+  command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
   command
       .add_option_function<std::vector<std::string>>(
           "--resume",
@@ -271,8 +272,7 @@ Run add_train_command(CLI::App& command) {
           },
           "go on with the run directory where it has a checkpoint, or with this one; else start")
       ->expected(0, 1)
-      ->type_name("[CHECKPOINT]")
-      ->excludes(overwrite);
+      ->type_name("[CHECKPOINT]");
   return [flags] { return train_with(*flags); };
 }
 

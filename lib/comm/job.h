@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -65,6 +66,10 @@ int64_t launcher_pid();
 /// where there is no such variable, where the code is 0, or where another process was first; a file that can't be
 /// written is left out. From any thread.
 void tell_launcher_of_exit(int code, std::string_view sentence);
+
+/// Leaves the absolute path of a training's directory in the file that the variable DPTRAIN_RUN_FILE names, as
+/// tell_launcher_of_exit does: the training has begun, and what an earlier one has left there is gone.
+void tell_launcher_of_run(const std::filesystem::path& directory);
 
 /// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
 /// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.

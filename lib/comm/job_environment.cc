@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "comm/job.h"
@@ -32,6 +33,17 @@ bool was_started_with(int64_t pid, const std::string& variable) {
   const std::string environment{std::istreambuf_iterator<char>(file), {}};
   return environment.starts_with(variable + "=") ||
          environment.find(std::string(1, '\0') + variable + "=") != std::string::npos;
+}
+
+/// In the file that the variable names, where no process has left anything before.
+void leave_for_launcher(const char* variable, const std::string& lines) {
+  const char* path = std::getenv(variable);
+  if (path == nullptr || *path == '\0') return;
+  const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  // Without them the launcher goes on as with any other program.
+  [[maybe_unused]] const ssize_t written = ::write(file, lines.data(), lines.size());
+  ::close(file);
 }
 
 }  // namespace
@@ -59,14 +71,13 @@ double join_timeout_s() {
 }
 
 void tell_launcher_of_exit(int code, std::string_view sentence) {
-  const char* path = std::getenv("DPTRAIN_EXIT_FILE");
-  if (code == 0 || path == nullptr || *path == '\0') return;
-  const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  const std::string lines = fmt::format("{}\n{}\n", code, sentence);
-  // Without them the launcher waits as for any other program.
-  [[maybe_unused]] const ssize_t written = ::write(file, lines.data(), lines.size());
-  ::close(file);
+  if (code != 0) leave_for_launcher("DPTRAIN_EXIT_FILE", fmt::format("{}\n{}\n", code, sentence));
+}
+
+void tell_launcher_of_run(const std::filesystem::path& directory) {
+  std::error_code unknown;
+  const std::filesystem::path path = std::filesystem::absolute(directory, unknown);
+  if (!unknown) leave_for_launcher("DPTRAIN_RUN_FILE", path.string() + "\n");
 }
 
 int launched_processes() {

@@ -135,6 +135,13 @@ void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
   remove_faults(path_, error);
 }
 
+bool lies_in_run(const fs::path& path, const fs::path& run) {
+  std::error_code unreadable;
+  const fs::path relative =
+      fs::weakly_canonical(path, unreadable).lexically_relative(fs::weakly_canonical(run, unreadable));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
 fs::path find_weights(const fs::path& path, const DamageReport& report) {
   std::error_code error;
   if (fs::is_regular_file(path, error)) return undamaged(path);

@@ -46,6 +46,10 @@ class RunDirectory {
   DirectoryLock lock_;
 };
 
+/// Whether a checkpoint, which `path` names, is one of the run in this directory; the directory itself names its newest
+/// one. By their names and links, so also of what isn't there.
+bool lies_in_run(const std::filesystem::path& path, const std::filesystem::path& run);
+
 /// The file of weights that `path` names: itself, the model.safetensors of a checkpoint's folder, or that of a run
 /// directory's newest checkpoint. Throws 66, saying what was looked for; 65, naming the file, where it or the average
 /// beside it isn't the one that its manifest speaks of. In a run directory such a checkpoint is told to `report` and

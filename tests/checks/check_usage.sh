@@ -66,7 +66,9 @@ refused launch --hosts a,b -- dptrain
 refused launch -n 2 -s two -- dptrain
 refused launch -n 2 --max-restarts x -- dptrain
 refused launch -n 2 --grace 0.5 -- dptrain
-refused launch -n 2 --sync-dst-dir work -- dptrain
+refused launch -n 2 --sync-dst-dir /work -- dptrain
+refused launch -H a,b --sync-dst-dir work -- dptrain
+refused launch -H me@a,b -- dptrain
 refused launch -H a,b:0 -- dptrain
 refused launch -H 'a, b' -- dptrain
 refused launch -H , -- dptrain

@@ -77,6 +77,17 @@ TEST_F(JobEnvironmentTest, TheFirstEndOfAHostIsLeftForTheLauncher) {
   ::unsetenv("DPTRAIN_EXIT_FILE");
 }
 
+TEST_F(JobEnvironmentTest, TheFolderOfATrainingIsLeftForTheLauncher) {
+  const testing::ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "run";
+  ::unsetenv("DPTRAIN_RUN_FILE");
+  tell_launcher_of_run("runs/nobody_asked");
+  ::setenv("DPTRAIN_RUN_FILE", file.c_str(), 1);
+  tell_launcher_of_run("runs/a b");
+  EXPECT_EQ(testing::text_of(file), (std::filesystem::current_path() / "runs/a b").string() + "\n");
+  ::unsetenv("DPTRAIN_RUN_FILE");
+}
+
 TEST_F(JobEnvironmentTest, WithoutMpiJoiningNamesTheOption) {
   if (DPTRAIN_WITH_MPI) GTEST_SKIP() << "MPI is built in";
   EXPECT_TRUE(job_libraries().empty());

@@ -2,6 +2,8 @@
 // where, what was expected, what is there and what to do.
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -140,6 +142,14 @@ TEST_F(RefusalsTest, MistakesOfAllKindsLeaveNoRunDirectory) {
   expect_refused(resuming, 66, missing);
   expect_refused(training("run", {"memory_limit=1000"}), 71, {"limit of 1000"});
   expect_refused({"--config", "digits.yaml", "--set", "memory_limit=1000"}, 71, {"limit of 1000"});
+}
+
+TEST_F(RefusalsTest, ProcessesOfSrunThatHaveNoWayToJoin) {
+  ::setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  expect_refused(training("run"), 69, {"srun started 4 processes that don't know each other", "srun --mpi=pmix"});
+  ::setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  train("alone");
+  ::unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
 TEST_F(RefusalsTest, WrongMagicNumbers) {

@@ -149,9 +149,6 @@ TEST_F(ResumeTest, TakesTheCheckpointThatIsNamed) {
   std::filesystem::create_symlink("loop", path("loop"));
   expect_failed(run(resuming("fourth", {}, "loop")), 74, {"loop: could not read the folder"});
   expect_failed(run(resuming("fifth", {"seed=7"}, "first")), 65, {"first", "seed 7", "got 0"});
-  testing::Arguments both = resuming("first");
-  both.emplace_back("--overwrite");
-  EXPECT_EQ(run(both).exit, 64);
 }
 
 TEST_F(ResumeTest, WhereNothingIsLeftToTrainTheRunHasTheCheckpoint) {
@@ -171,6 +168,29 @@ TEST_F(ResumeTest, AnotherRunsCheckpointIsNotMixedWithWhatARunLeft) {
   EXPECT_EQ(text("other/metrics.jsonl"), metrics);
   EXPECT_EQ(run(resuming("first", {"epochs=2"}, "./first/checkpoints/step-000005")).exit, 0) << "an earlier of its own";
   EXPECT_EQ(lines("first/metrics.jsonl"), 2u);
+}
+
+TEST_F(ResumeTest, AnotherRunsCheckpointTakesThePlaceOfWhatIsToBeReplaced) {
+  train("first", {"epochs=2"});
+  train("other", {"epochs=3", "seed=1"});
+  const auto replacing = [](const testing::Arguments& overrides, const std::string& checkpoint) {
+    testing::Arguments arguments = resuming("other", overrides, checkpoint);
+    arguments.emplace_back("--overwrite");
+    return arguments;
+  };
+  EXPECT_EQ(run(replacing({"epochs=2"}, "first/checkpoints/step-000005")).exit, 0);
+  EXPECT_EQ(hash("other"), hash("first"));
+  EXPECT_EQ(last_metrics("other")["epoch"], 2);
+  EXPECT_FALSE(exists("other/checkpoints/step-000015")) << "the run that was replaced is gone";
+  EXPECT_EQ(run(replacing({"epochs=2"}, "first")).exit, 0) << "also where nothing is left to train";
+  EXPECT_EQ(hash("other"), hash("first"));
+
+  const std::string metrics = text("other/metrics.jsonl"), weights = hash("other");
+  for (const char* own : {"", "other", "./other/checkpoints/step-000010/"})
+    expect_failed(run(replacing({"epochs=3"}, own)), 64,
+                  {"--overwrite would remove what --resume goes on with in other"});
+  EXPECT_EQ(text("other/metrics.jsonl"), metrics);
+  EXPECT_EQ(hash("other"), weights);
 }
 
 TEST_F(ResumeTest, CheckpointsOfALaterStepArePutAside) {

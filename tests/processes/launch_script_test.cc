@@ -51,6 +51,8 @@ TEST_F(LaunchScriptTest, StartsProcessesAndShowsTheLineThatDoes) {
   EXPECT_NE(said[0].find("--bind-to none"), std::string::npos);
   EXPECT_NE(said[0].find("odls_base_sigkill_timeout 0 "), std::string::npos);
   EXPECT_TRUE(said[0].ends_with(" -n 2 ./program --set a=b\\ c")) << said[0];
+  EXPECT_NE(run({"--grace", "08", "-n", "1", "--", "./program"}).err.find("odls_base_sigkill_timeout 8 "),
+            std::string::npos);
 }
 
 TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
@@ -112,27 +114,96 @@ TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
   EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
-TEST_F(LaunchScriptTest, StartsAgainWhereTheRunWasWhenAProcessIsLost) {
-  DPTRAIN_NEEDS_MPI();
-  write_program(
-      "echo \"$*\" >> calls\n[[ \" $* \" == *' --resume '* && $(wc -l < calls) -ge 3 ]] && exit 0\n"
-      "mkdir -p e; echo '{\"exit\": 75}' > e/fault.json\n"
-      "[[ $(wc -l < calls) -lt 2 ]] || { mkdir -p e/checkpoints/step-1; touch e/checkpoints/step-1/manifest.json; }\n"
-      "exit 75\n");
-  const Command program = {"--", "./program", "--config", "x", "--resume=other", "--out", "e", "--overwrite"};
-  Command options = {"-n", "1", "--max-restarts", "5"};
-  options.insert(options.end(), program.begin(), program.end());
-  const Finished finished = run(options);
-  EXPECT_EQ(finished.exit, 0) << finished.err;
-  // As long as the run has no checkpoint of its own it begins where it was to begin.
-  EXPECT_EQ(text("calls"),
-            "--config x --resume=other --out e --overwrite\n--config x --resume=other --out e\n--config x --out e "
-            "--resume\n");
+/// How often it starts a program that notes its arguments in "calls", and tells where its run is by `$begin`.
+class RestartTest : public LaunchScriptTest {
+ protected:
+  void SetUp() override { DPTRAIN_NEEDS_MPI(); }
 
-  std::filesystem::remove(folder_.path() / "calls");
-  options[3] = "1";
-  EXPECT_EQ(run(options).exit, 75);
-  EXPECT_EQ(lines_of(text("calls")).size(), 2u);
+  /// `body` has the number of this start as `$start`; what gets to its end has trained.
+  void write_run(const std::string& body) const {
+    write_program(
+        "echo \"$*\" >> calls\nstart=$(wc -l < calls)\nmkdir -p e\n"
+        "begin() { echo \"$PWD/e\" > \"$DPTRAIN_RUN_FILE\"; }\n"
+        "lose() { printf '75\\na peer was lost\\n' > \"$DPTRAIN_EXIT_FILE\"; exit 75; }\n" +
+        body);
+  }
+  Finished run_again(const std::string& restarts, const Command& arguments) const {
+    std::filesystem::remove(folder_.path() / "calls");
+    Command options = {"-n", "1", "--max-restarts", restarts, "--", "./program"};
+    options.insert(options.end(), arguments.begin(), arguments.end());
+    return run(options);
+  }
+  std::vector<std::string> calls() const { return lines_of(text("calls")); }
+};
+
+TEST_F(RestartTest, GoesOnWhereTheRunWasWhenAProcessIsLost) {
+  write_run(
+      "((start < 3)) || exit 0\nbegin\necho '{\"exit\": 75}' > e/fault.json\n"
+      "((start < 2)) || { mkdir -p e/checkpoints/step-1; touch e/checkpoints/step-1/manifest.json; }\nexit 9\n");
+  const Command arguments = {"--config", "x", "--resume", "other"};
+  const Finished finished = run_again("5", arguments);
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 2 of 5\n"), std::string::npos)
+      << finished.err;
+  // As long as the run has no checkpoint of its own it begins where it was to begin, over what it has left.
+  EXPECT_EQ(calls(), (std::vector<std::string>{"--config x --resume other", "--config x --resume other --overwrite",
+                                               "--config x --resume"}));
+
+  std::filesystem::remove_all(folder_.path() / "e");
+  EXPECT_EQ(run_again("1", arguments).exit, 75);
+  EXPECT_EQ(calls().size(), 2u);
+}
+
+/// What lies in the directory then is what the command was to replace.
+TEST_F(RestartTest, ARunThatHadNotBegunIsStartedAsItWas) {
+  std::filesystem::create_directories(folder_.path() / "e/checkpoints/step-9");
+  folder_.write("e/config.yaml", "of an earlier run");
+  folder_.write("e/checkpoints/step-9/manifest.json", "of an earlier run");
+  write_run("((start > 1)) || lose\n((start > 2)) || { begin; rm -r e/checkpoints; lose; }\n");
+  const Finished finished = run_again("5", {"--out", "e", "--overwrite"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(calls(), (std::vector<std::string>{"--out e --overwrite", "--out e --overwrite", "--out e --resume"}));
+}
+
+TEST_F(RestartTest, ARunOfWhichAllWereKilledIsStartedAgainOnceItHasBegun) {
+  write_run("((start == 1)) || exit 0\nbegin\nkill -KILL $$\n");
+  EXPECT_EQ(run_again("1", {}).exit, 0);
+  EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume"}));
+  write_run("kill -KILL $$\n");
+  EXPECT_EQ(run_again("1", {}).exit, 137);
+  EXPECT_EQ(calls().size(), 1u);
+}
+
+/// The processes have yet to find that out, and to say what they end with.
+TEST_F(RestartTest, SoIsOneWhoseMpirunWasKilled) {
+  write_run("((start == 1)) || exit 0\nbegin\nkill -KILL $PPID\nsleep 1\nlose\n");
+  const Finished finished = run_again("1", {});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("launch: ended with 75: a peer was lost\n"), std::string::npos) << finished.err;
+  EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume"}));
+}
+
+TEST_F(RestartTest, AHostThatIsNotBackYetCostsATry) {
+  const std::string absent = "printf '69\\nnot all joined\\n' > \"$DPTRAIN_EXIT_FILE\"; exit 69\n";
+  write_run("((start > 1)) || { begin; lose; }\n((start > 2)) || { " + absent + "}\n");
+  const Finished finished = run_again("2", {});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume", "--resume"}));
+  // Of the first start it is a mistake.
+  write_run(absent);
+  EXPECT_EQ(run_again("2", {}).exit, 69);
+  EXPECT_EQ(calls().size(), 1u);
+}
+
+TEST_F(RestartTest, ASignalInThePauseEndsIt) {
+  write_run("begin\nlose\n");
+  ProcessOptions options = launch_script({"-n", "1", "--max-restarts", "5", "--", "./program"});
+  options.err = (folder_.path() / "err").string();
+  Process process(options);
+  process.wait_until([&] { return text("err").find("starting again in 3 s") != std::string::npos; });
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait().exit, 143);
+  EXPECT_EQ(calls().size(), 1u);
 }
 
 TEST_F(LaunchScriptTest, ASignalReachesAllProcessesAndTheirEndIsReturned) {
@@ -173,22 +244,24 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
   write_program("echo \"$rank $(hostname) $PWD $DPTRAIN_TEST $(cat data)\"");
   folder_.write("data", "here");
   const ScratchFolder there;
-  const std::string place = there.path() / "work";
+  const std::string place = there.path() / "work here";
   ::setenv("DPTRAIN_TEST", "told", 1);
-  const Finished finished = Process(launch_script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(),
-                                                   "--sync-dst-dir", place, "-n", "3", "--", "./program"},
-                                                  hosts.on(1)))
-                                .wait();
+  const Finished finished =
+      Process(launch_script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(), "--sync-dst-dir", place, "-n", "3",
+                             "--max-restarts", "1", "--", "./program"},
+                            hosts.on(1)))
+          .wait();
   ::unsetenv("DPTRAIN_TEST");
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_EQ(sorted_lines(finished.out),
             (std::vector<std::string>{"0 host1 " + place + " told here", "1 host1 " + place + " told here",
                                       "2 host2 " + place + " told here"}));
   const auto said = lines_of(finished.err);
-  ASSERT_EQ(said.size(), 3u) << finished.err;
+  ASSERT_EQ(said.size(), 4u) << finished.err;
   EXPECT_TRUE(said[0].starts_with("+ rsync ")) << said[0];
-  EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + place + "/")) << said[1];
-  EXPECT_TRUE(said[2].starts_with("+ mpirun ")) << said[2];
+  EXPECT_TRUE(said[1].ends_with(" 10.77.0.2:" + (there.path() / "work\\ here/").string())) << said[1];
+  EXPECT_TRUE(said[2].starts_with("launch: --max-restarts goes on from a checkpoint that every host sees")) << said[2];
+  EXPECT_TRUE(said[3].starts_with("+ mpirun ")) << said[3];
 }
 
 TEST_F(LaunchScriptTest, ReadsAFileOfHostsWithSlotsAndComments) {
@@ -223,6 +296,8 @@ TEST_F(LaunchScriptTest, RefusesAFileOfHostsThatItCannotRead) {
   EXPECT_EQ(refused("# none\n\n"), "launch: -H hosts names no host");
   EXPECT_EQ(refused("a slots=none\n"), "launch: -H: expected a host, or host:processes, got 'a:none'");
   EXPECT_EQ(refused("a slots=0\n"), "launch: -H: expected a host, or host:processes, got 'a:0'");
+  EXPECT_EQ(refused("me@a slots=2\n"),
+            "launch: -H: mpirun takes no user's name, got 'me@a:2'; give it in ~/.ssh/config, as User of the host");
   EXPECT_EQ(refused("ok slots=2\na; rm -r b\n"), "launch: -H: expected a host, or host:processes, got 'a;rm-rb'");
 }
 

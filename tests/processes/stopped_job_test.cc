@@ -70,6 +70,9 @@ class LaunchedTrainingTest : public WatchdogTest {
     return script({"-n", "2", "--grace", "1", "--max-restarts", restarts}, {}, "200");
   }
   ProcessOptions script(const Command& launch_options, const Command& on, const std::string& steps) const {
+    return script(launch_options, on, program("run", 1, steps));
+  }
+  ProcessOptions script(const Command& launch_options, const Command& on, const Command& training) const {
     folder_.write("program", "#!/usr/bin/env bash\necho $$ > \"pid.$OMPI_COMM_WORLD_RANK\"\nexec \"$@\"\n");
     std::filesystem::permissions(folder_.path() / "program", std::filesystem::perms::owner_all);
     Command all = on;
@@ -81,7 +84,7 @@ class LaunchedTrainingTest : public WatchdogTest {
     add({source_file("scripts/launch.sh")});
     add(launch_options);
     add({"--", (folder_.path() / "program").string()});
-    add(program("run", 1, steps));
+    add(training);
     return {.command = all, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}};
   }
   pid_t pid(size_t process) const { return std::stoi(text_of(folder_.path() / fmt::format("pid.{}", process))); }
@@ -150,8 +153,56 @@ TEST_F(LaunchedTrainingTest, StartsAgainFromTheNewestCheckpoint) {
   kill_process(1);
   const Finished finished = process.wait();
   EXPECT_EQ(finished.exit, 0) << finished.err;
-  EXPECT_NE(finished.err.find("launch: a process was lost; starting again, 1 of 1"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+      << finished.err;
   expect_bits_of_one_process();
+}
+
+/// Begins at the last checkpoint of "other", and is lost before it has one of its own.
+class TrainingFromAnotherRunTest : public LaunchedTrainingTest {
+ protected:
+  void SetUp() override {
+    LaunchedTrainingTest::SetUp();
+    if (IsSkipped()) return;
+    const Finished other = alone(program("other", 2, "40"));
+    ASSERT_EQ(other.exit, 0) << other.err;
+  }
+  ProcessOptions script_from_other(const Command& launch_options, Command training) const {
+    training.insert(training.end(), {"--set", "checkpoint={every_epochs: 0, every_steps: 1000}", "--set",
+                                     "log_steps=true", "--resume", run("other").string()});
+    return script(launch_options, {}, training);
+  }
+  void lose_after_a_step_in(const std::string& name, Process& process) const {
+    process.wait_until([&] { return !text_of(run(name) / "steps.jsonl").empty(); });
+    kill_process(1);
+  }
+};
+
+TEST_F(TrainingFromAnotherRunTest, TheCommandThatGoesOnBeginsThereOnceMore) {
+  Process process(script_from_other({"-n", "2", "--grace", "1"}, program("run", 1, "200")));
+  lose_after_a_step_in("run", process);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 75) << finished.err;
+  const json fault = json::parse(text_of(run("run") / "fault.json"));
+  const auto resume = fault["resume"].get<std::string>();
+  EXPECT_TRUE(resume.ends_with(" --resume " + run("other").string() + " --overwrite")) << resume;
+  expect_resumes(fault);
+}
+
+/// The script learns from the run itself where it is: no argument says so.
+TEST_F(TrainingFromAnotherRunTest, SoDoesARestart) {
+  Command training = program("run", 1, "200");
+  const auto out = std::ranges::find(training, "--out");
+  training.erase(out, out + 2);
+  training.insert(training.end(), {"--set", "name=own"});
+  Process process(script_from_other({"-n", "2", "--grace", "1", "--max-restarts", "1"}, training));
+  lose_after_a_step_in("runs/own", process);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find(" --resume " + run("other").string() + " --overwrite\n"), std::string::npos)
+      << finished.err;
+  EXPECT_EQ(alone(program("whole", 2)).exit, 0);
+  EXPECT_EQ(hash("runs/own"), hash("whole"));
 }
 
 }  // namespace

@@ -161,6 +161,20 @@ TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
   }
 }
 
+/// Processes don't see an srun, as they do an mpirun; here one stands for it under another name.
+TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProcesses) {
+  Command launch = {"/bin/bash", "-c", "exec -a slurmstepd \"$0\" \"$@\"", DPTRAIN_MPIRUN, "--allow-run-as-root"};
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", "learning_rate=1e30"});
+  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  launch.insert(launch.end(), {"--oversubscribe", "--bind-to", "none", "-n", "2"});
+  launch.insert(launch.end(), command.begin(), command.end());
+  const Finished finished = alone(launch);
+  EXPECT_EQ(finished.exit, 79) << finished.err;
+  const auto resume = json::parse(text_of(run("job") / "fault.json"))["resume"].get<std::string>();
+  EXPECT_TRUE(resume.starts_with("srun --mpi=pmix -n 2 " + command[0] + " --config lenet_ddp_2cpu ")) << resume;
+}
+
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
   for (const char* name : {"data_parallel", "{name: kvstore, type: local}"}) {
     Command settings = kLittleData;
