@@ -156,12 +156,15 @@ TEST_F(WatchdogTest, ASignalWhileAProcessIsSilentIsALoss) {
 TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
   LaunchOptions options = job(/*grace_s=*/1);
   for (Command& command : options.processes)
-    for (const char* setting : {"steps=", "epochs=3", "eval_every=1", "dataset.test_limit=10000",
-                                "checkpoint={every_epochs: 1}", "timeout_s=3"})
+    for (const char* setting : {"steps=", "epochs=3", "eval_every=1", "checkpoint={every_epochs: 1}", "timeout_s=3",
+                                // So many that the evaluation takes a second or more.
+                                "dataset={name: synthetic, samples: 320, test_samples: 100000}"})
       command.insert(command.end(), {"--set", setting});
   Launch launch(options);
   const auto first = run("run") / "checkpoints" / "step-000005" / "manifest.json";
   launch.launcher().wait_until([&first] { return std::filesystem::exists(first); });
+  // Then both go on to the evaluation: who is held while it waits for the other one's disk isn't hung.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const std::string who = name(launch, 1);
   const pid_t pid = launch.pid(1);
   if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) GTEST_SKIP() << "this machine lets nobody stop a thread";
