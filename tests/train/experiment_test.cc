@@ -230,7 +230,7 @@ TEST(Experiment, NumbersThatCannotBeComputedWithAreOutOfRange) {
       {"schedule={name: step, gamma: 1e300}", "schedule.gamma: expected a number over 0"},
       {"optimizer={name: sgd, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1e+30"},
       {"optimizer={name: adam, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1e+30"},
-      {"optimizer={name: adamw, eps: 1e300}", "optimizer.eps: expected a number over 0"},
+      {"optimizer={name: adamw, eps: 1e300}", "optimizer.eps: expected a number from 1e-30 to 1e+30"},
       {"init={normal: 1e300}", "init.normal: expected a number over 0"},
       {"model={layers: [flatten, linear: {features: classes, init: {normal: 1e300}}]}",
        "init.normal: expected a number"},
