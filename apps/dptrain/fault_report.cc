@@ -61,9 +61,9 @@ std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobF
   else if (failure.checkpoint >= 0)
     last = {.path = context_.directory / "checkpoints" / train::checkpoint_name(failure.checkpoint),
             .step = failure.checkpoint};
-  // An evaluation that diverges puts its checkpoint aside.
-  if (process_ == 0 && last && !train::has_manifest(last->path)) last.reset();
   if (last) last->manifest_sha256 = train::manifest_sha256(last->path);
+  // An evaluation that diverges puts its checkpoint aside. Nor is one of use that the disk doesn't read.
+  if (process_ == 0 && last && last->manifest_sha256.empty()) last.reset();
   return last;
 }
 
