@@ -36,9 +36,10 @@ std::string changes_since(const ResumePoint& from, const std::string& config) {
   if (before.empty()) return "the configuration";
   const auto keys =
       differing_keys({parse_config(before, "before"), parse_config(config, "now")}, {"name", "devices", "hosts"});
+  const auto said = [](const std::string& value) { return value == "-" ? "none" : value; };
   std::vector<std::string> changes;
   for (const DifferingKey& key : keys)
-    changes.push_back(fmt::format("{} {} -> {}", key.key, key.values[0], key.values[1]));
+    changes.push_back(fmt::format("{} {} -> {}", key.key, said(key.values[0]), said(key.values[1])));
   if (changes.size() > kTold) {
     const size_t more = changes.size() - kTold;
     changes.resize(kTold);

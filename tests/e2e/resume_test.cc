@@ -42,10 +42,10 @@ TEST_F(ResumeTest, AFinishedRunIsLeftUnchanged) {
 
 TEST_F(ResumeTest, MoreEpochsOnOtherDevicesAreSaid) {
   train("run");
-  const Finished finished = run(resuming("run", {"epochs=2", "devices=cpu:0-2"}));
+  const Finished finished = run(resuming("run", {"epochs=2", "devices=cpu:0-2", "ema=0.5"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_NE(finished.out.find("trained on cpu:0, cpu:1 before, on cpu:0, cpu:1, cpu:2 now; changed since: "
-                              "epochs 1 -> 2\n"),
+                              "epochs 1 -> 2, ema none -> 0.5\n"),
             std::string::npos)
       << finished.out;
   EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
