@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "commands.h"
-#include "device/cpu_amx.h"
+#include "device/cpu_bf16.h"
 #include "device/cpu_device.h"
 #include "device/cuda_probe.h"
 #include "device/device_list.h"

@@ -83,6 +83,4 @@ bool cpu_has_amx() {
   return has;
 }
 
-std::string cpu_instructions() { return std::string(cpu_isa_name(cpu_isa())) + (cpu_has_amx() ? " and amx" : ""); }
-
 }  // namespace dptrain

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace dptrain {
@@ -13,8 +12,5 @@ bool cpu_has_amx();
 /// Whether a value of ONEDNN_MAX_CPU_ISA allows AMX: "AVX512_CORE_AMX" does, "AVX512_CORE_FP16" doesn't. Case doesn't
 /// matter, and names that aren't oneDNN's allow everything, as there.
 bool isa_cap_allows_amx(std::string_view value);
-
-/// What our kernels use of this machine, for people: "avx2", "avx512", "avx512 and amx".
-std::string cpu_instructions();
 
 }  // namespace dptrain

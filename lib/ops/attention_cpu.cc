@@ -26,7 +26,7 @@ void for_each_head(const AttentionInputs& in, const AttentionOptions& options, c
   const int64_t tasks = shape[0] * options.heads;
   const int pieces_of_number = in.query.dtype() == DType::f32 ? 3 : 1;
   // Memory is taken here: where there is none left, the exception couldn't leave the threads below.
-  const int64_t scratch_floats = attention_kernels().scratch_floats(positions, width, pieces_of_number);
+  const int64_t scratch_floats = attention_kernels(pieces_of_number).scratch_floats(positions, width, pieces_of_number);
   const int64_t most_parts = std::min<int64_t>(device.threads(), tasks);
   const Tensor scratch = Tensor::empty(device, {most_parts * scratch_floats}, {.purpose = MemoryPurpose::workspace});
   const PieceRoom room(in.query, (3 + matrices) * positions * width);
@@ -72,7 +72,7 @@ AttentionForward attention_forward(const AttentionInputs& in, const AttentionOpt
         Tensor::empty(device, {shape[0], options.heads, 2 * kept_words(shape[1])}, {.dtype = DType::u8});
   if (forward.y.elements() == 0) return forward;
   for_each_head(in, options, forward, 1, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
-    attention_kernels().forward(head, pieces.write(forward.y, rows));
+    attention_kernels(head.pieces).forward(head, pieces.write(forward.y, rows));
   });
   return forward;
 }
@@ -83,11 +83,12 @@ AttentionGradients attention_backward(const AttentionInputs& in, const Attention
   const AttentionGradients gradients{.query = empty(), .key = empty(), .value = empty()};
   if (incoming.elements() == 0) return gradients;
   for_each_head(in, options, forward, 5, [&](const AttentionHead& head, const StorageRows& rows, Pieces& pieces) {
-    attention_kernels().backward(head, {.y = pieces.read(forward.y, rows),
-                                        .incoming = pieces.read(incoming, rows),
-                                        .query = pieces.write(gradients.query, rows),
-                                        .key = pieces.write(gradients.key, rows),
-                                        .value = pieces.write(gradients.value, rows)});
+    attention_kernels(head.pieces)
+        .backward(head, {.y = pieces.read(forward.y, rows),
+                         .incoming = pieces.read(incoming, rows),
+                         .query = pieces.write(gradients.query, rows),
+                         .key = pieces.write(gradients.key, rows),
+                         .value = pieces.write(gradients.value, rows)});
   });
   return gradients;
 }

@@ -32,7 +32,8 @@ struct AttentionHead {
   int64_t length;  ///< keys that are read: the first of them
   int64_t head;
   float scale;  ///< of the products of queries and keys
-  int pieces;   ///< of each number where AMX multiplies, see ops/tile_product.h: 3, or 1 where the tensors are bf16
+  int pieces;   ///< of each number where tiles are multiplied, see ops/tile_product.h: 3, or 1 where the tensors are
+                ///< bf16
   AttentionDropout dropout;
   const float *query, *key, *value;
   float* log_sums;  ///< a number a query: the logarithm of its row's sum of exponentials
@@ -54,6 +55,7 @@ struct AttentionKernels {
   void (*backward)(const AttentionHead& head, const AttentionHeadGradients& gradients);
 };
 
-const AttentionKernels& attention_kernels();
+/// `pieces` as of AttentionHead.
+const AttentionKernels& attention_kernels(int pieces);
 
 }  // namespace dptrain::ops

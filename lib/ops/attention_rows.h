@@ -5,7 +5,7 @@
 #include "ops/random_words.h"
 #include "ops/vector_lanes.h"
 
-// What attention does with the scores of a query between its products. For *_kernels.cc and *_amx.cc only: each
+// What attention does with the scores of a query between its products. For *_kernels.cc and *_bf16.cc only: each
 // instruction set gets its own, which no other file can see.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {

@@ -1,5 +1,6 @@
 #include "ops/conv2d_cpu.h"
 
+#include "device/cpu_bf16.h"
 #include "device/cpu_device.h"
 #include "ops/conv2d_direct_cpu.h"
 #include "ops/conv2d_samples_cpu.h"
@@ -15,6 +16,18 @@ Layout blocked_images() { return cpu_isa() == CpuIsa::avx512 ? Layout::nchw16c :
 bool wasteful(int64_t channels, int64_t block) {
   const int64_t padded = (channels + block - 1) / block * block;
   return 4 * (padded - channels) > padded;
+}
+
+enum class Way { tiles, winograd, samples, direct };
+
+/// The rule. AMX's tiles are the fastest way of all; products of pairs of bf16 in AVX-512 are twice as many as of f32,
+/// which is less than Winograd's algorithm and samples in lanes save.
+Way way_of(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+  const bool tiles = convolves_by_tiles(dtype, options);
+  if (tiles && cpu_bf16_unit() == Bf16Unit::amx) return Way::tiles;
+  if (computes_winograd(x, weight, options)) return Way::winograd;
+  if (convolves_by_samples(x, weight, options)) return Way::samples;
+  return tiles ? Way::tiles : Way::direct;
 }
 
 }  // namespace
@@ -34,34 +47,35 @@ Layout conv2d_weight_layout(const Shape& weight) {
 
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                       const Conv2dOptions& options) {
-  if (convolves_by_tiles(x.dtype(), options)) return conv2d_forward_by_tiles(x, weight, bias, output, options);
-  if (computes_winograd(x.shape(), weight.shape(), options))
-    return conv2d_forward_by_winograd(x, weight, bias, output, options);
-  if (convolves_by_samples(x.shape(), weight.shape(), options))
-    return conv2d_forward_by_samples(x, weight, bias, output, options);
+  switch (way_of(x.dtype(), x.shape(), weight.shape(), options)) {
+    case Way::tiles: return conv2d_forward_by_tiles(x, weight, bias, output, options);
+    case Way::winograd: return conv2d_forward_by_winograd(x, weight, bias, output, options);
+    case Way::samples: return conv2d_forward_by_samples(x, weight, bias, output, options);
+    case Way::direct: break;
+  }
   return conv2d_forward_directly(x, weight, bias, output, options);
 }
 
 Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  if (convolves_by_tiles(x.dtype, options)) return conv2d_backward_data_by_tiles(x, weight, output_gradient, options);
-  if (computes_winograd(x.shape, weight.shape(), options))
-    return conv2d_backward_data_by_winograd(x, weight, output_gradient, options);
-  if (convolves_by_samples(x.shape, weight.shape(), options))
-    return conv2d_backward_data_by_samples(x, weight, output_gradient, options);
+  switch (way_of(x.dtype, x.shape, weight.shape(), options)) {
+    case Way::tiles: return conv2d_backward_data_by_tiles(x, weight, output_gradient, options);
+    case Way::winograd: return conv2d_backward_data_by_winograd(x, weight, output_gradient, options);
+    case Way::samples: return conv2d_backward_data_by_samples(x, weight, output_gradient, options);
+    case Way::direct: break;
+  }
   return conv2d_backward_data_directly(x, weight, output_gradient, options);
 }
 
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
                              const Conv2dOptions& options) {
-  if (convolves_by_tiles(x.dtype(), options))
-    conv2d_backward_weights_by_tiles(x, output_gradient, gradients, options);
-  else if (computes_winograd(x.shape(), gradients.weight.shape(), options))
-    conv2d_backward_weights_by_winograd(x, output_gradient, gradients, options);
-  else if (convolves_by_samples(x.shape(), gradients.weight.shape(), options))
-    conv2d_backward_weights_by_samples(x, output_gradient, gradients, options);
-  else
-    conv2d_backward_weights_directly(x, output_gradient, gradients, options);
+  switch (way_of(x.dtype(), x.shape(), gradients.weight.shape(), options)) {
+    case Way::tiles: return conv2d_backward_weights_by_tiles(x, output_gradient, gradients, options);
+    case Way::winograd: return conv2d_backward_weights_by_winograd(x, output_gradient, gradients, options);
+    case Way::samples: return conv2d_backward_weights_by_samples(x, output_gradient, gradients, options);
+    case Way::direct: break;
+  }
+  conv2d_backward_weights_directly(x, output_gradient, gradients, options);
 }
 
 }  // namespace dptrain::ops::cpu

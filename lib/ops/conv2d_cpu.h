@@ -4,7 +4,7 @@
 
 namespace dptrain::ops::cpu {
 
-// Each convolution by the way that the rule of its shape, element type and instruction set chooses: AMX's tiles,
+// Each convolution by the way that the rule of its shape, element type and instruction set chooses: tiles of bf16,
 // Winograd, samples in lanes or oneDNN's direct algorithm.
 
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,

@@ -4,10 +4,10 @@
 
 namespace dptrain::ops::cpu {
 
-// Convolutions of bf16 by AMX: operands as they are, sums in f32, outputs rounded once.
+// Convolutions by the machine's unit for bf16: operands as they are, sums in f32, outputs rounded once.
 
-/// Whether a convolution of such a tensor is computed this way: on a machine that has AMX all of bf16 are, but those
-/// that are to be Winograd's.
+/// Whether a convolution of such a tensor may be computed this way: those of bf16, where the machine has a unit for it,
+/// but not those that are to be Winograd's.
 bool convolves_by_tiles(DType dtype, const Conv2dOptions& options);
 
 Tensor conv2d_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,

@@ -7,7 +7,6 @@
 #include "ops/linear_kernels.h"
 #include "ops/linear_product_cpu.h"
 #include "ops/linear_tiles_cpu.h"
-#include "ops/tile_product.h"
 
 // By our own products: oneDNN's forward adds in an order that depends on its threads, and all of its passes pack plain
 // matrices again and again, into memory that they take from the system and give back at each call.
@@ -25,7 +24,7 @@ void write_sums(const double* sums, int64_t count, float* to, bool accumulate) {
 Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
   Tensor y = Tensor::empty(x.device(), {x.shape()[0], weight.shape()[0]}, {.dtype = x.dtype()});
   if (y.elements() == 0) return y;
-  if (tile_kernels() != nullptr) {
+  if (multiplies_by_tiles(x.dtype(), weight.dtype())) {
     linear_forward_by_tiles(x, weight, bias, relu, y);
     return y;
   }
@@ -42,7 +41,7 @@ Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient)
   Tensor gradient = Tensor::empty(weight.device(), {output_gradient.shape()[0], weight.shape()[1]},
                                   {.dtype = output_gradient.dtype()});
   if (gradient.elements() == 0) return gradient;
-  if (tile_kernels() != nullptr) {
+  if (multiplies_by_tiles(output_gradient.dtype(), weight.dtype())) {
     linear_backward_data_by_tiles(weight, output_gradient, gradient);
     return gradient;
   }
@@ -60,10 +59,11 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
     if (with_bias && !gradients.accumulate_bias) gradients.bias.fill_zero();
     return;
   }
-  if (tile_kernels() != nullptr && !with_bias)
+  const bool by_tiles = multiplies_by_tiles(output_gradient.dtype(), x.dtype());
+  if (by_tiles && !with_bias)
     return linear_backward_weight_by_tiles(x, output_gradient, gradients.weight, gradients.accumulate_weight);
   const Tensor incoming = as_f32(output_gradient, Layout::plain);
-  if (tile_kernels() != nullptr) {
+  if (by_tiles) {
     linear_backward_weight_by_tiles(x, output_gradient, gradients.weight, gradients.accumulate_weight);
     bias_gradient(incoming, gradients.bias, gradients.accumulate_bias);
     return;

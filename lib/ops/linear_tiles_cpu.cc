@@ -106,6 +106,15 @@ void multiply_into(const TileSource& left, const TileSource& right, const Tensor
 
 }  // namespace
 
+bool multiplies_by_tiles(DType left, DType right) {
+  switch (cpu_bf16_unit()) {
+    case Bf16Unit::amx: return true;
+    case Bf16Unit::avx512: return left == DType::bf16 || right == DType::bf16;
+    case Bf16Unit::none: break;
+  }
+  return false;
+}
+
 void linear_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu, const Tensor& y) {
   const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
   multiply_into(factor(x, false), factor(weight, false), y,

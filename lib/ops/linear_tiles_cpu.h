@@ -4,8 +4,11 @@
 
 namespace dptrain::ops::cpu {
 
-// The passes of a linear layer by AMX: ops/linear_cpu.h takes them where tile_kernels() isn't null. Numbers of f32 are
-// multiplied in three pieces each, those of bf16 as they are.
+// The passes of a linear layer by the machine's unit for bf16. Numbers of f32 are multiplied in three pieces each,
+// those of bf16 as they are.
+
+/// Whether a product of such factors is computed this way: by AMX each, by AVX-512 those of bf16.
+bool multiplies_by_tiles(DType left, DType right);
 
 void linear_forward_by_tiles(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu, const Tensor& y);
 

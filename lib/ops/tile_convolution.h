@@ -49,8 +49,8 @@ struct TileConvolution {
   const int64_t* places;  ///< of each position its elements from y, or -1 where it is no output
 };
 
-/// Convolutions of bf16 by AMX, on the calling thread. Sums are f32, and an element's terms are added in the order of
-/// channels' blocks and taps, whatever is computed with it.
+/// Convolutions of bf16 by the machine's unit for it, on the calling thread. Sums are f32, and an element's terms are
+/// added in the order of channels' blocks and taps, whatever is computed with it.
 struct ConvolutionTileKernels {
   /// Writes every channel's pixels to their positions, zeros for channels that fill up the last 32.
   void (*pack_pixels)(const TilePixels& pixels);
@@ -60,7 +60,7 @@ struct ConvolutionTileKernels {
   int64_t step;
 };
 
-/// Null where the machine has no AMX, or may not use it.
+/// Null where it has none.
 const ConvolutionTileKernels* convolution_tile_kernels();
 
 }  // namespace dptrain::ops

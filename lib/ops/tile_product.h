@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "device/cpu_bf16.h"
 #include "tensor/bfloat16.h"
 
 namespace dptrain::ops {
@@ -40,14 +41,14 @@ struct TileProduct {
   int64_t y_stride;
 };
 
-/// Products of matrices by AMX, which multiplies bf16 and adds in f32, on the calling thread. An element's terms are
+/// Products of matrices by a unit that multiplies bf16 and adds in f32, on the calling thread. An element's terms are
 /// added in the order of the depth, whatever rows and columns are computed with it.
 ///
-/// A factor of f32 may be packed as three pieces: bf16 numbers that add up to it. Six products of pieces, all but those
-/// under 2^-24 of the whole, are as exact as a product that is rounded to f32 (Henry, Tang and Heinecke, "Leveraging
-/// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019), and AMX computes the six in
-/// less time than AVX-512 takes for one of f32. What is infinite becomes NaN this way, and numbers under 1e-33 lose
-/// their last bits.
+/// For AMX a factor of f32 may be packed as three pieces: bf16 numbers that add up to it. Six products of pieces, all
+/// but those under 2^-24 of the whole, are as exact as a product that is rounded to f32 (Henry, Tang and Heinecke,
+/// "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019), and AMX
+/// computes the six in less time than AVX-512 takes for one of f32. What is infinite becomes NaN this way, and numbers
+/// under 1e-33 lose their last bits.
 struct TileKernels {
   /// bf16 numbers that a factor of so many rows or columns takes, packed.
   int64_t (*packed)(int64_t count, int64_t depth, int pieces);
@@ -59,7 +60,7 @@ struct TileKernels {
   int64_t block;
 };
 
-/// Null where the machine has no AMX, or may not use it.
-const TileKernels* tile_kernels();
+/// Those that the unit runs, null for none.
+const TileKernels* tile_kernels(Bf16Unit unit = cpu_bf16_unit());
 
 }  // namespace dptrain::ops

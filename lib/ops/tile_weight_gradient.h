@@ -27,8 +27,8 @@ struct TileWeightGradient {
   bool accumulate;        ///< adds to what is there
 };
 
-/// Gradients of the weights of convolutions of bf16 by AMX, on the calling thread. The depth of these products is
-/// positions; sums are f32, in the order of positions.
+/// Gradients of the weights of convolutions of bf16 by the machine's unit for it, on the calling thread. The depth of
+/// these products is positions; sums are f32, in the order of positions.
 struct WeightGradientTileKernels {
   /// From 32 positions of 32 channels: rows of positions, two tiles.
   void (*pack_rows)(const Bfloat16* positions, Bfloat16* to);
@@ -40,7 +40,7 @@ struct WeightGradientTileKernels {
   void (*add_positions)(const Bfloat16* positions, int64_t count, double* sums);
 };
 
-/// Null where the machine has no AMX, or may not use it.
+/// Null where it has none.
 const WeightGradientTileKernels* weight_gradient_tile_kernels();
 
 }  // namespace dptrain::ops

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/sha256.h"
-#include "device/cpu_amx.h"
+#include "device/cpu_bf16.h"
 #include "device/cpu_device.h"
 #include "train/strategy_choice_json.h"
 

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "device/buffer.h"
 #include "device/cpu_amx.h"
+#include "device/cpu_bf16.h"
 #include "device/parallel_for.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
@@ -111,7 +114,21 @@ TEST(CpuIsa, TheTrialOfAmxLeavesSignalsAsTheyWere) {
   struct sigaction now = {};
   ASSERT_EQ(::sigaction(SIGILL, nullptr, &now), 0);
   EXPECT_EQ(now.sa_handler, SIG_DFL);
-  EXPECT_EQ(cpu_instructions(), std::string(cpu_isa_name(cpu_isa())) + (has ? " and amx" : ""));
+  EXPECT_EQ(has, cpu_bf16_unit() == Bf16Unit::amx);
+}
+
+TEST(CpuIsa, PairsOfBf16AreCappedByOneDnnsNames) {
+  for (const char* name : {"SSE41", "AVX2", "AVX512_CORE", "avx512_core_vnni", "AVX512_MIC"})
+    EXPECT_FALSE(isa_cap_allows_bf16(name)) << name;
+  for (const char* name : {"AVX512_CORE_BF16", "avx512_core_fp16", "AVX512_CORE_AMX", "AVX10_1_512", "ALL", ""})
+    EXPECT_TRUE(isa_cap_allows_bf16(name)) << name;
+}
+
+TEST(CpuIsa, InstructionsNameTheUnitOfBf16) {
+  const std::map<Bf16Unit, std::string> units = {
+      {Bf16Unit::none, ""}, {Bf16Unit::avx512, " and bf16"}, {Bf16Unit::amx, " and amx"}};
+  EXPECT_EQ(cpu_instructions(), cpu_isa_name(cpu_isa()) + units.at(cpu_bf16_unit()));
+  EXPECT_TRUE(cpu_bf16_unit() == Bf16Unit::none || cpu_isa() == CpuIsa::avx512);
 }
 
 TEST(CpuIsa, HasNames) {

@@ -304,8 +304,8 @@ TEST(AttentionOnCpu, NamesALengthPastThePositions) {
   });
 }
 
-TEST(AttentionOnCpu, TakesLessWorkspaceForBf16WhereAmxMultipliesIt) {
-  if (!cpu_has_amx()) GTEST_SKIP() << "no AMX: bf16 is widened here";
+TEST(AttentionOnCpu, TakesLessWorkspaceForBf16WhereAmxMultipliesBoth) {
+  if (!cpu_has_amx()) GTEST_SKIP() << "no AMX: f32 isn't multiplied in pieces of bf16 here";
   const auto device = test_device();
   const auto workspace = [&](DType dtype) {
     const Tensor x = Tensor::zeros(*device, {1, 300, 128}, {.dtype = dtype});

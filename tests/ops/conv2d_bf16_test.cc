@@ -1,5 +1,5 @@
-// Convolutions of bf16 on a CPU worker, by AMX where the machine has it, against sums in double of the same operands.
-// ctest runs this again without AMX.
+// Convolutions of bf16 on a CPU worker, by the unit for it where the machine has one, against sums in double of the
+// same operands. ctest runs this again without one.
 
 #include <gtest/gtest.h>
 

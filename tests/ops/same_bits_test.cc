@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "device/cpu_amx.h"
+#include "device/cpu_bf16.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
@@ -73,8 +73,8 @@ std::vector<Tensor> convolutions_by_tiles(Device& device, const std::vector<Layo
     results.push_back(gradient);
     results.push_back(of_bias);
   };
-  run({7, 1, 28, 28}, {20, 1, 5, 5}, {});
-  run({7, 20, 12, 12}, {50, 20, 5, 5}, {});
+  run({7, 1, 28, 28}, {20, 1, 5, 5}, options_of(1, 0, ops::ConvolutionAlgorithm::direct));
+  run({7, 20, 12, 12}, {50, 20, 5, 5}, options_of(1, 0, ops::ConvolutionAlgorithm::direct));
   run({20, 70, 14, 14}, {64, 70, 3, 3}, options_of(1, 1, ops::ConvolutionAlgorithm::direct));
   run({7, 64, 14, 14}, {96, 64, 3, 3}, options_of(2, 1, ops::ConvolutionAlgorithm::direct));
   return results;
@@ -87,6 +87,22 @@ std::vector<Tensor> linear_layers(Device& device, const std::vector<Layout>&) {
                                formula_tensor(device, {out}, {.tensor = 2}));
   };
   return {forward(64, 800, 128), forward(7, 128, 10), forward(1, 512, 10), forward(33, 512, 100)};
+}
+
+std::vector<Tensor> linear_layers_of_bf16(Device& device, const std::vector<Layout>&) {
+  const auto bf16 = [&](const Shape& shape, uint64_t tensor) {
+    return ops::converted(formula_tensor(device, shape, {.tensor = tensor}), {.dtype = DType::bf16});
+  };
+  std::vector<Tensor> results;
+  for (const auto& [n, in, out] : {std::tuple{64, 800, 128}, std::tuple{7, 128, 10}, std::tuple{33, 1100, 100}}) {
+    const Tensor x = bf16({n, in}, 0), weight = bf16({out, in}, 1), incoming = bf16({n, out}, 2);
+    for (const Tensor& rounded : {ops::linear_forward(x, weight, formula_tensor(device, {out}, {.tensor = 3})),
+                                  ops::linear_backward_data(weight, incoming)})
+      results.push_back(ops::converted(rounded, {.dtype = DType::f32}));
+    results.push_back(Tensor::zeros(device, {out, in}));
+    ops::linear_backward_weights(x, incoming, {.weight = results.back(), .bias = {}});
+  }
+  return results;
 }
 
 std::vector<Tensor> batch_norms(Device& device, const std::vector<Layout>& layouts) {
@@ -205,17 +221,19 @@ std::vector<Tensor> weight_gradients(Device& device, const std::vector<Layout>&)
           ops::linear_backward_data(of_linear, hidden)};
 }
 
-const std::vector<Computation> kComputations = {{"convolutions", true, convolutions},
-                                                {"batch_norms", true, batch_norms},
-                                                {"layer_norms", true, layer_norms},
-                                                {"embeddings", true, embeddings},
-                                                {"attention", true, attention},
-                                                {"pools", true, pools},
-                                                {"elementwise", true, elementwise},
-                                                {"losses", true, losses},
-                                                {"linear_layers", true, linear_layers},
-                                                {"weight_gradients", false, weight_gradients},
-                                                {"convolutions_by_tiles", cpu_has_amx(), convolutions_by_tiles}};
+const std::vector<Computation> kComputations = {
+    {"convolutions", true, convolutions},
+    {"batch_norms", true, batch_norms},
+    {"layer_norms", true, layer_norms},
+    {"embeddings", true, embeddings},
+    {"attention", true, attention},
+    {"pools", true, pools},
+    {"elementwise", true, elementwise},
+    {"losses", true, losses},
+    {"linear_layers", true, linear_layers},
+    {"linear_layers_of_bf16", true, linear_layers_of_bf16},
+    {"weight_gradients", false, weight_gradients},
+    {"convolutions_by_tiles", cpu_bf16_unit() != Bf16Unit::none, convolutions_by_tiles}};
 
 class SameBits : public ::testing::TestWithParam<std::tuple<DeviceRow, Computation>> {
  protected:

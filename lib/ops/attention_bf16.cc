@@ -2,7 +2,7 @@
 #include "ops/attention_rows.h"
 #include "ops/tile_product.h"
 
-// Attention by tiles: attention_kernels.cc with AMX's products, and rows of scores in whole vectors.
+// Attention by tiles: attention_kernels.cc with products of tiles, and rows of scores in whole vectors.
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 

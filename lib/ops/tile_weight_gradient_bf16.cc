@@ -1,10 +1,8 @@
-#include "ops/amx_tiles.h"
+#include "ops/tile_block.h"
 #include "ops/tile_weight_gradient.h"
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
-
-constexpr int64_t kBlock = 2 * kTileRows;
 
 /// 16 channels of 32 positions as pairs of positions, a register for each.
 void read_pairs(const Bfloat16* positions, __m512i pairs[16]) {
@@ -46,19 +44,16 @@ void finish(const float* sums, float* block, bool accumulate) {
 }
 
 void multiply(const TileWeightGradient& p) {
-  const ConfiguredTiles tiles;
+  [[maybe_unused]] const BlockUnit unit;
   alignas(64) float sums[kBlock * kBlock];
   for (int64_t pass = 0; pass < p.pass_count; ++pass) {
     const WeightGradientPass& of = p.passes[pass];
     const Bfloat16 *left = p.left, *first = p.right + of.right[0], *second = p.right + of.right[1];
-    zero_sums();
-    for (int64_t step = 0; step < p.steps; ++step) {
-      load_left_tiles(left + step * 2 * kTileElements);
-      load_tile<6>(first + step * kTileElements, kTileBytesOfRow);
-      load_tile<7>(second + step * kTileElements, kTileBytesOfRow);
-      multiply_block();
-    }
-    store_sums(sums, kBlock);
+    const auto steps = [&](const auto& step) {
+      for (int64_t k = 0; k < p.steps; ++k)
+        step(left + k * 2 * kTileElements, first + k * kTileElements, second + k * kTileElements);
+    };
+    multiply_block<2, 2>(steps, false, sums, kBlock);
     for (int64_t output = 0; output < p.output_blocks; ++output)
       for (int64_t i = 0; i < 2; ++i)
         if (of.block[i] >= 0)

@@ -1,11 +1,8 @@
-#include "ops/amx_tiles.h"
+#include "ops/tile_block.h"
 #include "ops/tile_product.h"
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
-
-/// Two tiles by two are computed at once: each tile that is loaded serves twice.
-constexpr int64_t kBlock = 2 * kTileRows;
 
 int64_t tiles_of_depth(int64_t depth) { return (depth + kTileDepth - 1) / kTileDepth; }
 
@@ -114,43 +111,21 @@ void pack_right(const TileSource& source, int pieces, Bfloat16* to) {
   source.across ? pack<false>(source, pieces, to) : pack<true>(source, pieces, to);
 }
 
-/// Adds one block's products over the depth to the sums.
+/// A block's sums over `tiles` of depth, of packed factors.
 template <int Rows, int Columns>
-void add_products(const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
-  for (int64_t k = 0; k < tiles; ++k, left += 2 * kTileElements, right += 2 * kTileElements) {
-    load_left_tiles<Rows>(left);
-    load_right_tiles<Columns>(right);
-    multiply_block<Rows, Columns>();
-  }
-}
-
-/// The same with numbers in three pieces: six products, in an order in which one factor's piece changes at a time, the
-/// largest product last.
-template <int Rows, int Columns>
-void add_products_of_pieces(const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
-  constexpr int64_t kPiece = 2 * kTileElements;
-  for (int64_t k = 0; k < tiles; ++k, left += 3 * kPiece, right += 3 * kPiece) {
-    load_left_tiles<Rows>(left + 2 * kPiece);
-    load_right_tiles<Columns>(right);
-    multiply_block<Rows, Columns>();
-    load_left_tiles<Rows>(left + kPiece);
-    multiply_block<Rows, Columns>();
-    load_right_tiles<Columns>(right + kPiece);
-    multiply_block<Rows, Columns>();
-    load_left_tiles<Rows>(left);
-    multiply_block<Rows, Columns>();
-    load_right_tiles<Columns>(right + 2 * kPiece);
-    multiply_block<Rows, Columns>();
-    load_right_tiles<Columns>(right);
-    multiply_block<Rows, Columns>();
-  }
-}
-
-/// What a block's rows and columns need of tiles.
-template <int Rows, int Columns>
-void add_products(const TileProduct& p, const Bfloat16* left, const Bfloat16* right, int64_t tiles) {
-  p.pieces == 1 ? add_products<Rows, Columns>(left, right, tiles)
-                : add_products_of_pieces<Rows, Columns>(left, right, tiles);
+void multiply_packed(int pieces, const Bfloat16* left, const Bfloat16* right, int64_t tiles, bool accumulate,
+                     float* sums, int64_t stride) {
+  const int64_t step_size = pieces * 2 * kTileElements;
+  const auto steps = [&](const auto& step) {
+    for (int64_t k = 0; k < tiles; ++k) {
+      const Bfloat16* columns = right + k * step_size;
+      step(left + k * step_size, columns, columns + kTileElements);
+    }
+  };
+#ifdef __AMX_BF16__
+  if (pieces == 3) return multiply_block_of_pieces<Rows, Columns>(steps, accumulate, sums, stride);
+#endif
+  multiply_block<Rows, Columns>(steps, accumulate, sums, stride);
 }
 
 /// The part of y that a block at the matrix's edge adds to; zero past it.
@@ -187,7 +162,7 @@ void fetch_for_sums(const TileProduct& p, int64_t row, int64_t column) {
 }
 
 void multiply(const TileProduct& p) {
-  const ConfiguredTiles configured;
+  [[maybe_unused]] const BlockUnit unit;
   alignas(64) float sums[kBlock * kBlock];
   const int64_t depth = tiles_of_depth(p.depth), block_size = depth * p.pieces * 2 * kTileElements;
   for (int64_t column = 0; column < p.columns; column += kBlock)
@@ -198,19 +173,14 @@ void multiply(const TileProduct& p) {
       float* y = in_place ? p.y + row * p.y_stride + column : sums;
       const int64_t stride = in_place ? p.y_stride : kBlock;
       if (p.accumulate && !in_place) read_edge(p, row, column, rows, columns, sums);
-      if (p.accumulate)
-        load_sums(y, stride);
-      else
-        zero_sums();
       const Bfloat16* left = p.left + row / kBlock * block_size;
       const Bfloat16* right = p.right + column / kBlock * block_size;
       if (p.y != nullptr) fetch_for_sums(p, p.accumulate ? row + kBlock : row, column);
       const bool two_rows = rows > kTileRows, two_columns = columns > kTileRows;
-      if (two_rows)
-        two_columns ? add_products<2, 2>(p, left, right, depth) : add_products<2, 1>(p, left, right, depth);
-      else
-        two_columns ? add_products<1, 2>(p, left, right, depth) : add_products<1, 1>(p, left, right, depth);
-      store_sums(y, stride);
+      const auto multiply_tiles_of = two_rows      ? two_columns ? multiply_packed<2, 2> : multiply_packed<2, 1>
+                                          : two_columns ? multiply_packed<1, 2>
+                                                   : multiply_packed<1, 1>;
+      multiply_tiles_of(p.pieces, left, right, depth, p.accumulate, y, stride);
       if (!in_place) finish(p, sums, row, column, rows, columns);
     }
 }

@@ -1,10 +1,8 @@
-#include "ops/amx_tiles.h"
+#include "ops/tile_block.h"
 #include "ops/tile_convolution.h"
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
-
-constexpr int64_t kBlock = 2 * kTileRows;
 
 /// 16 neighbors of two rows, side by side in memory, as pairs of one from each.
 __m512i rows_as_pairs(__m512i rows) {
@@ -92,22 +90,20 @@ void finish(const TileConvolution& p, const float* sums, int64_t position, int64
 }
 
 void multiply(const TileConvolution& p) {
-  const ConfiguredTiles tiles;
+  [[maybe_unused]] const BlockUnit unit;
   alignas(64) float sums[kBlock * kBlock];
   const Bfloat16* panel = p.weights;
   for (int64_t first = 0; first < p.y_strides.channels; first += kBlock) {
     for (int64_t position = 0; position < p.positions; position += kBlock) {
-      const Bfloat16* weights = panel;
-      zero_sums();
-      for (int64_t plane = 0; plane < p.planes; ++plane) {
-        const Bfloat16* source = p.source + plane * p.plane + position * kTileDepth;
-        for (int64_t t = 0; t < p.tap_count; ++t, weights += 2 * kTileElements) {
-          load_left_tiles(source + p.tap_starts[t]);
-          load_right_tiles(weights);
-          multiply_block();
+      const auto steps = [&](const auto& step) {
+        const Bfloat16* weights = panel;
+        for (int64_t plane = 0; plane < p.planes; ++plane) {
+          const Bfloat16* source = p.source + plane * p.plane + position * kTileDepth;
+          for (int64_t t = 0; t < p.tap_count; ++t, weights += 2 * kTileElements)
+            step(source + p.tap_starts[t], weights, weights + kTileElements);
         }
-      }
-      store_sums(sums, kBlock);
+      };
+      multiply_block<2, 2>(steps, false, sums, kBlock);
       finish(p, sums, position, first);
     }
     panel += p.planes * p.tap_count * 2 * kTileElements;

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "tensor/bfloat16.h"
+
+// Tiles of bf16, and vectors of them, for *_bf16.cc only. With sums of 16 x 16 floats, a left tile is 16 rows by 32
+// bf16 of depth; a right tile has for each of 16 pairs of depth the 16 columns' pairs. One is the transpose of the
+// other, by pairs.
+
+namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
+namespace {
+
+constexpr int64_t kTileRows = 16, kTileDepth = 32, kTileElements = kTileRows * kTileDepth;
+
+/// Two tiles by two are computed at once: each tile that is loaded serves twice.
+constexpr int64_t kBlock = 2 * kTileRows;
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+inline __mmask16 first_lanes(int64_t count) {
+  return static_cast<__mmask16>(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
+}
+
+/// max(0, x); a NaN isn't at most 0, and passes.
+inline __m512 positive(__m512 x) {
+  return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LE_OQ), _mm512_setzero_ps());
+}
+
+/// 16 rows of 16 pairs become 16 columns.
+inline void transpose_pairs(__m512i rows[16]) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    rows[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    rows[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    rows[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    rows[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(rows[i], rows[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(rows[i], rows[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(rows[i + 8], rows[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(rows[i + 8], rows[i + 12], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    rows[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    rows[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    rows[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+/// 16 floats of the bf16 that lie in the lower or the upper halves of 16 pairs.
+inline __m512 lower_of_pairs(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
+inline __m512 upper_of_pairs(__m512i pairs) {
+  return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+
+/// The floats rounded to bf16, as 16 pairs of a lower and an upper one.
+inline __m512i pairs_of(__m512 lower, __m512 upper) {
+  const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(lower)));
+  const __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(upper)));
+  return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+}
+
+}  // namespace
+}  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE
