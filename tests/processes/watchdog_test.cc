@@ -179,7 +179,48 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
   const json fault =
       expect_lost(launched.processes[0], 0, {who + " made no progress for 3.", " s, in the evaluation after step 5;"});
   EXPECT_EQ(fault["root"]["rank"], 1);
+  EXPECT_EQ(fault["stacks"], nullptr);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
+  // The thread is held as a device or a disk may hold one; all others of its process tell where they are.
+  const std::string stacks = text_of(run("run") / "fault-1.stacks.txt");
+  EXPECT_NE(stacks.find(fmt::format("thread {} (", pid)), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(", stopped by who traces it: it did not answer\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find("dptrain::JobWatchdog::guard()"), std::string::npos) << stacks;
+}
+
+TEST_F(WatchdogTest, AHungProcessLeavesTheStacksOfItsThreads) {
+  DPTRAIN_NEEDS_SLOW_DISK();
+  const SlowDisk disk;
+  LaunchOptions options = job(/*grace_s=*/1, /*steps=*/"1000000");
+  for (Command& command : options.processes) command.insert(command.end(), {"--set", "timeout_s=3"});
+  options.processes[0] = disk.with(options.processes[0]);
+  Launch launch(options);
+  wait_until_trained(launch.launcher());
+  const pid_t pid = launch.pid(0);
+  const std::string who = name(launch, 0);
+  // The next file that is synced, metrics or a checkpoint, never comes to its end.
+  disk.slow(/*sync_s=*/1000, /*read_s=*/0);
+  launch.wait_for_ends({0, 1}, 3 + 4 + kSlack_s);
+  const Launched launched = launch.wait();
+  const json fault = expect_lost(launched.processes[0], 0, {who + " made no progress for 3."});
+  EXPECT_EQ(fault["stacks"], "fault.stacks.txt");
+  EXPECT_EQ(expect_lost(launched.processes[1], 1, {})["stacks"], nullptr);
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault-1.stacks.txt"));
+  // The thread that hangs, from where it does on outwards.
+  const std::string stacks = text_of(run("run") / "fault.stacks.txt");
+  size_t at = 0;
+  for (const std::string& words :
+       {fmt::format("thread {} (", pid), std::string("\n  fsync + 0x"), std::string("(libslow_disk.so + 0x"),
+        std::string("\n  dptrain::train::Trainer::run("), std::string("\n  main + 0x")}) {
+    at = stacks.find(words, at);
+    ASSERT_NE(at, std::string::npos) << words << " in\n" << stacks;
+  }
+  EXPECT_LT(at, stacks.find("\n\n")) << "all of it is the first thread's\n" << stacks;
+  disk.mend();
+  Command again = program("run", 1, "1");
+  again.push_back("--overwrite");
+  EXPECT_EQ(alone(again).exit, 0);
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.stacks.txt")) << "it goes with the next start";
 }
 
 /// Where other programs write, a sync may take longer than a process has to end.
