@@ -117,6 +117,48 @@ TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
   expect_resumes(fault, hosts.on(1));
 }
 
+/// Nothing of what the second host sends comes to the first. TCP of that one has no answer then, and stops sending,
+/// too.
+TEST_F(WatchdogTest, ANetworkThatLosesOneDirectionEndsBothSides) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(2, "1000000"), folder_.path()));
+  wait_until_trained(launch.launcher());
+  const std::string second = name(launch, 1, "host2");
+  // mpirun reaches the second host, and is to end nobody there.
+  launch.launcher().signal(SIGSTOP);
+  const auto begun = Clock::now();
+  hosts.lose(/*from=*/2, /*to=*/1);
+  launch.wait_for_ends({0, 1}, kSilence_s);
+  EXPECT_LT(seconds_since(begun), kSilence_s);
+  launch.launcher().signal(SIGKILL);
+  const Launched launched = launch.wait();
+  const json fault = expect_lost(launched.processes[0], 0, {second + " was silent for "});
+  // The second one may have been told by the first, whom it hears, or find itself alone once nothing comes any more.
+  const json there = expect_lost(launched.processes[1], 1, {});
+  for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
+}
+
+TEST_F(WatchdogTest, ALinkThatIsDownForTwoSecondsIsNoLossAndChangesNoBit) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(), folder_.path()));
+  wait_until_trained(launch.launcher());
+  hosts.set_link(2, false);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_FALSE(launch.has_ended(0) || launch.has_ended(1)) << "the link was down while they trained";
+  hosts.set_link(2, true);
+  const Launched launched = launch.wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 0) << process.err;
+    // TCP sends again a while after the link is there.
+    for (const std::string& line : lines_of(process.err))
+      EXPECT_NE(line.find(" was silent for "), std::string::npos) << process.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
+  expect_bits_of_one_process();
+}
+
 TEST_F(WatchdogTest, AProcessThatIsKilledOnAnotherHostEndsAllInTheSameWords) {
   const Hosts hosts(3);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
