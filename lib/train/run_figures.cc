@@ -88,6 +88,7 @@ TrainingFigures training_figures(std::span<const EpochMetrics> epochs) {
   for (const EpochMetrics& epoch : epochs)
     if (epoch.test) figures.accuracy = epoch.test->score.accuracy();
   count_memory(epochs, figures);
+  figures.straggler = counting.back()->straggler;
   figures.weights_hash = epochs.back().weights_hash;
   return figures;
 }
