@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/check.h"
+#include "train/median.h"
 #include "train/metrics.h"
 
 namespace dptrain::train {
@@ -13,12 +12,6 @@ namespace {
 constexpr double kClearlySlower = 1.5;
 constexpr double kLeastShare = 0.1;
 constexpr int64_t kLeastSteps = 10;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 }  // namespace
 
