@@ -12,6 +12,12 @@
 #include "train/run_directory.h"
 
 namespace dptrain::app {
+namespace {
+
+/// How long a process waits for its threads to say where they are.
+constexpr double kStacks_s = 0.25;
+
+}  // namespace
 
 FaultReport::FaultReport(int process, std::vector<JobProcess> processes)
     : process_(process), processes_(std::move(processes)) {}
@@ -24,7 +30,8 @@ void FaultReport::begin(FaultContext context) {
   }
   // Process 0 has removed its own with the rest of what an earlier run left.
   std::error_code absent;
-  if (process_ != 0) std::filesystem::remove(file(), absent);
+  if (process_ != 0)
+    for (const std::filesystem::path& earlier : {file(), stacks_file()}) std::filesystem::remove(earlier, absent);
   begun_ = true;
 }
 
@@ -51,7 +58,20 @@ std::string FaultReport::line(const JobFailure& failure) const {
 }
 
 std::filesystem::path FaultReport::file() const {
-  return context_.directory / train::fault_name(context_.first_ranks[static_cast<size_t>(process_)], process_);
+  return context_.directory / train::fault_name(first_rank(), process_);
+}
+
+std::filesystem::path FaultReport::stacks_file() const {
+  return context_.directory / train::fault_stacks_name(first_rank(), process_);
+}
+
+void FaultReport::keep_stacks() noexcept {
+  try {
+    const std::lock_guard lock(stacks_mutex_);
+    if (stacks_.empty()) stacks_ = take_thread_stacks(kStacks_s);
+  } catch (const std::exception&) {
+    // The failure itself is told of in any case.
+  }
 }
 
 std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobFailure& failure) const {
@@ -67,7 +87,7 @@ std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobF
   return last;
 }
 
-void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperation>& operations) const noexcept {
+void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperation>& operations) noexcept {
   const bool is_stop = static_cast<int>(failure.code) > 128;
   std::error_code absent;
   if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
@@ -76,10 +96,12 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
     std::vector<train::FaultRecord::Operation> begun;
     for (const BegunOperation& operation : operations)
       begun.push_back({.name = operation.name, .ago_s = seconds_since(operation.begun_at)});
+    const std::lock_guard lock(stacks_mutex_);
+    const std::string stacks = stacks_.empty() ? "" : stacks_file().filename().string();
     // A busy disk may take longer to sync than this process has.
     write_file_unsynced(
         file(), train::fault_json({.run = context_.run,
-                                   .rank = context_.first_ranks[static_cast<size_t>(process_)],
+                                   .rank = first_rank(),
                                    .exit = failure.code,
                                    .root = {.rank = context_.first_ranks[root],
                                             .host = processes_[root].host,
@@ -91,7 +113,10 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
                                    .last_checkpoint = last_checkpoint(failure),
                                    .steps_lost = std::max<int64_t>(0, failure.steps_lost),
                                    .resume = resume(failure),
-                                   .operations = begun}));
+                                   .operations = begun,
+                                   .stacks = stacks}));
+    // Last, as it waits for the loader, in which a thread may hang.
+    if (!stacks_.empty()) write_file_unsynced(stacks_file(), describe_stacks(stacks_));
   } catch (const std::exception&) {
     // The failure itself is told of in any case.
   }

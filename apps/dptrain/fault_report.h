@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/thread_stacks.h"
 #include "comm/job.h"
 #include "comm/job_progress.h"
 #include "comm/process_exchange.h"
@@ -40,14 +42,19 @@ class FaultReport {
   /// Leaves fault.json in the run directory, where this host has it and the training has begun; a stop by a signal is
   /// none. Where it can't be written nothing happens: there is something worse to tell.
   /// `operations`: that the process began last, see ProcessExchange.
-  void write(const JobFailure& failure, const std::vector<BegunOperation>& operations) const noexcept;
+  void write(const JobFailure& failure, const std::vector<BegunOperation>& operations) noexcept;
+  /// Where this process's threads are now belongs to what is written, as they are why it has failed; the first call
+  /// counts. Blocks for a quarter of a second at most.
+  void keep_stacks() noexcept;
 
   JobProgress& progress() { return progress_; }
 
  private:
   bool is_of_other_run(int64_t checkpoint) const;
   std::string resume(const JobFailure& failure) const;
+  std::optional<int> first_rank() const { return context_.first_ranks[static_cast<size_t>(process_)]; }
   std::filesystem::path file() const;
+  std::filesystem::path stacks_file() const;
   std::optional<train::FaultRecord::Saved> last_checkpoint(const JobFailure& failure) const;
 
   const int process_;
@@ -55,6 +62,8 @@ class FaultReport {
   JobProgress progress_;
   FaultContext context_;
   bool began_at_other_run_ = false;  ///< at a checkpoint of it
+  std::mutex stacks_mutex_;
+  std::vector<ThreadStack> stacks_;
   std::atomic<bool> begun_ = false;
 };
 

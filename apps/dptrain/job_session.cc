@@ -62,6 +62,7 @@ void JobSession::watch(train::StopSignal& stop) {
       WatchdogHooks{.name = [this](int process) { return name_of(process); },
                     .doubts = [this] { return job_->connections_lost(); },
                     .warn = [](const std::string& text) { write_message(fmt::format("dptrain: {}\n", text)); },
+                    .on_stuck = [this] { report_->keep_stacks(); },
                     .leave = [this](const JobFailure& failure) { leave_with(failure); }});
 }
 
@@ -197,6 +198,7 @@ void JobSession::leave_after(const std::exception& failure) {
 void JobSession::leave_with(const JobFailure& failure, const std::vector<std::string>& before) {
   while (is_leaving_.test_and_set()) std::this_thread::sleep_for(std::chrono::seconds(1));
   const std::string line = report_->line(failure);
+  if (exchange_->is_blamed()) report_->keep_stacks();
   {
     // A disk of another machine may not answer.
     const ExitTimer timer(kWrite_s, failure.code, line);

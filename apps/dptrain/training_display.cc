@@ -150,6 +150,7 @@ void TrainingDisplay::clear_line() {
 void TrainingDisplay::on_start(const train::Experiment& experiment, const std::string& run_directory) {
   epochs_ = experiment.epochs.value_or(0);
   is_of_job_ = experiment.job != nullptr;
+  may_split_ = experiment.shards == 0 && !experiment.split.measured;
   say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
                   experiment.model.name, experiment.dataset.name, experiment.strategy.name, devices_text(experiment),
                   experiment.batch_size, experiment.learning_rate, run_directory));
@@ -219,6 +220,8 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
   if (outcome.last_epoch) {
     const int width = terminal_width(options_.json || options_.only_progress ? STDERR_FILENO : STDOUT_FILENO);
     say(costs_text(*outcome.last_epoch, is_of_job_, width));
+    const bool may_split = may_split_ && !outcome.last_epoch->pipeline;
+    if (const auto advice = train::straggler_advice(*outcome.last_epoch, may_split)) say(*advice);
   }
   say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}",
                   counted(outcome.epochs, "epoch"), counted(outcome.steps, "step"), outcome.seconds,

@@ -201,7 +201,7 @@ void JobWatchdog::guard() {
   while (true) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kGuardPause_s));
     look_for_ends();
-    std::optional<JobFailure> lost;
+    std::optional<JobFailure> lost, stuck;
     std::set<int> gone;
     {
       const std::lock_guard lock(mutex_);
@@ -215,9 +215,13 @@ void JobWatchdog::guard() {
         doubtful_since_ = looked_at;
       if ((ending_ || exchange_.has_failed()) && !end_at) end_at = deadline_in(options_.leave_s);
       if (!end_at) lost = find_lost(gone);
-      if (!end_at && !lost) lost = find_stuck();
+      if (!end_at && !lost) stuck = find_stuck();
     }
     if (lost) exchange_.fail(*lost, gone);
+    if (stuck) {
+      if (hooks_.on_stuck) hooks_.on_stuck();
+      exchange_.fail(*stuck, gone);
+    }
     if (!end_at || Clock::now() < *end_at) continue;
     // Either it is held after a failure, or MPI holds the thread that is waited for.
     exchange_.fail({.sentence = "MPI did not let this process end"});

@@ -37,6 +37,8 @@ struct WatchdogHooks {
   /// How many reasons there have been to ask whether all others are there, beside a stop: connections that have ended.
   std::function<int()> doubts;
   std::function<void(const std::string& sentence)> warn;
+  /// This process itself makes no progress: called while its threads are where they hang, before anybody is told.
+  std::function<void()> on_stuck = {};
   /// The job has failed in these words, and the process has not ended by itself: ends it. No thread is waited for.
   std::function<void(const JobFailure&)> leave;
 };

@@ -97,6 +97,11 @@ std::vector<BegunOperation> ProcessExchange::operations() {
   return {operations_.begin(), operations_.end()};
 }
 
+bool ProcessExchange::is_blamed() {
+  const std::lock_guard lock(mutex_);
+  return known_ && known_->process != process_ && known_->failure.process == process_;
+}
+
 void ProcessExchange::complete_failures_by(std::function<JobFailure(JobFailure)> completed) {
   const std::lock_guard lock(mutex_);
   completed_ = std::move(completed);

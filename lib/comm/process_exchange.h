@@ -68,6 +68,8 @@ class ProcessExchange {
   bool has_failed() const { return has_failed_; }
   /// The failure, as far as it is known; must have failed. Doesn't block.
   JobFailure known_failure();
+  /// Whether another process has told of a failure of this one.
+  bool is_blamed();
   /// When a message of another process was last seen to have come whole; long ago where none has.
   Clock::time_point heard_at(int process) const {
     return Clock::time_point(Clock::duration(heard_at_[static_cast<size_t>(process)].load()));

@@ -24,6 +24,14 @@ const char* kind_of(ExitCode code) {
   }
 }
 
+constexpr std::string_view kRecordEnd = ".json", kStacksEnd = ".stacks.txt";
+
+/// What the names of a process's files begin with.
+std::string stem(std::optional<int> rank, int process) {
+  if (!rank) return fmt::format("fault-process-{}", process);
+  return *rank == 0 ? "fault" : fmt::format("fault-{}", *rank);
+}
+
 }  // namespace
 
 std::string fault_json(const FaultRecord& record) {
@@ -44,7 +52,8 @@ std::string fault_json(const FaultRecord& record) {
                {"detected_s", std::round(1000 * record.detected_s) / 1000},
                {"last_checkpoint", nullptr},
                {"steps_lost", record.steps_lost},
-               {"resume", record.resume}};
+               {"resume", record.resume},
+               {"stacks", record.stacks.empty() ? json() : json(record.stacks)}};
   if (const auto& saved = record.last_checkpoint)
     text["last_checkpoint"] = {{"path", saved->path.string()},
                                {"step", saved->step},
@@ -56,20 +65,25 @@ std::string fault_json(const FaultRecord& record) {
   return text.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string fault_name(std::optional<int> rank, int process) {
-  if (!rank) return fmt::format("fault-process-{}.json", process);
-  return *rank == 0 ? "fault.json" : fmt::format("fault-{}.json", *rank);
+std::string fault_name(std::optional<int> rank, int process) { return stem(rank, process) + std::string(kRecordEnd); }
+
+std::string fault_stacks_name(std::optional<int> rank, int process) {
+  return stem(rank, process) + std::string(kStacksEnd);
 }
 
 bool is_fault_name(const std::string& name) {
-  constexpr std::string_view kBegin = "fault-", kProcess = "process-", kEnd = ".json";
-  if (name == "fault.json") return true;
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) return false;
-  std::string_view number(name);
-  number.remove_prefix(kBegin.size());
-  number.remove_suffix(kEnd.size());
-  if (number.starts_with(kProcess)) number.remove_prefix(kProcess.size());
-  return !number.empty() && std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+  constexpr std::string_view kBegin = "fault-", kProcess = "process-";
+  std::string_view rest(name);
+  for (const std::string_view end : {kRecordEnd, kStacksEnd})
+    if (rest.ends_with(end)) {
+      rest.remove_suffix(end.size());
+      if (rest == "fault") return true;
+      if (!rest.starts_with(kBegin)) return false;
+      rest.remove_prefix(kBegin.size());
+      if (rest.starts_with(kProcess)) rest.remove_prefix(kProcess.size());
+      return !rest.empty() && std::ranges::all_of(rest, [](char c) { return c >= '0' && c <= '9'; });
+    }
+  return false;
 }
 
 }  // namespace dptrain::train

@@ -42,6 +42,7 @@ struct FaultRecord {
   std::string resume;      ///< the command that goes on
   /// Between processes, that this one began last, oldest first.
   std::vector<Operation> operations = {};
+  std::string stacks = {};  ///< the file beside it that says where the process's threads were; "": none
 };
 
 /// The text of fault.json; docs/fault.schema.json describes it.
@@ -50,6 +51,9 @@ std::string fault_json(const FaultRecord& record);
 /// "fault.json" of the process with rank 0, "fault-3.json" of that whose first rank is 3, "fault-process-5.json" of
 /// process 5 of the job where it doesn't train.
 std::string fault_name(std::optional<int> rank, int process);
+/// The same of the stacks of its threads: "fault.stacks.txt".
+std::string fault_stacks_name(std::optional<int> rank, int process);
+/// Either of them.
 bool is_fault_name(const std::string& name);
 
 }  // namespace dptrain::train

@@ -50,6 +50,30 @@ ordered_json staleness_json(const parallel::Staleness& staleness) {
   return {{"mean", staleness.mean()}, {"max", staleness.max()}, {"histogram", staleness.pushes}};
 }
 
+ordered_json straggler_json(const std::optional<Straggler>& straggler, const std::vector<DeviceMetrics>& devices) {
+  if (!straggler) return nullptr;
+  const DeviceMetrics& device = devices[static_cast<size_t>(straggler->rank)];
+  return {{"rank", straggler->rank},
+          {"device", device.device},
+          {"host", device.host},
+          {"slower", straggler->slower},
+          {"waited_s", straggler->waited_s}};
+}
+
+std::optional<Straggler> straggler_of(const EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs) {
+  std::vector<double> compute_s;
+  int64_t samples = 0;
+  for (const parallel::RankCosts& of_rank : costs) {
+    const bool has_part = of_rank.samples > 0 || metrics.pipeline;  // of a pipeline the last stage counts them
+    compute_s.push_back(has_part ? of_rank.times[parallel::Phase::compute] : 0);
+    samples += of_rank.samples;
+  }
+  // Where an epoch has gone on elsewhere the costs are of the steps since then.
+  const int64_t steps = (samples + metrics.global_batch - 1) / std::max<int64_t>(metrics.global_batch, 1);
+  const size_t stages = metrics.pipeline ? std::max<size_t>(metrics.pipeline->stages.size(), 1) : 1;
+  return find_straggler(compute_s, metrics.train.seconds, steps, static_cast<int>(stages));
+}
+
 }  // namespace
 
 void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs,
@@ -78,6 +102,7 @@ void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& co
   const double idle = seconds - metrics.time.compute_s - metrics.time.exposed_comm_s - metrics.time.optimizer_s;
   metrics.time.data_wait_s = std::clamp(data_wait_s, 0.0, std::max(idle, 0.0));
   metrics.time.other_s = idle - metrics.time.data_wait_s;
+  metrics.straggler = straggler_of(metrics, costs);
 }
 
 double EpochMetrics::memory_imbalance() const {
@@ -107,6 +132,7 @@ std::string EpochMetrics::json() const {
                                {"other_s", time.other_s}}},
                              {"comm", {{"bytes", comm_bytes}, {"collectives", collectives}}},
                              {"devices", device_list},
+                             {"straggler", straggler_json(straggler, devices)},
                              {"memory_imbalance", memory_imbalance()},
                              {"kvstore", store_json(store)},
                              {"pipeline", pipeline ? pipeline_json(*pipeline) : ordered_json(nullptr)},

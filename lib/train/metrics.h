@@ -8,6 +8,7 @@
 
 #include "device/memory_purpose.h"
 #include "parallel/strategy.h"
+#include "train/straggler.h"
 
 namespace dptrain::train {
 
@@ -69,6 +70,7 @@ struct EpochMetrics {
   int64_t comm_bytes = 0;     ///< sent, summed over ranks, payload only
   int64_t collectives = 0;
   std::vector<DeviceMetrics> devices;
+  std::optional<Straggler> straggler;                 ///< that the other devices waited for, where one clearly was
   std::optional<parallel::StoreUse> store;            ///< of kvstore
   std::optional<parallel::PipelineFigures> pipeline;  ///< of strategies that have one
   std::optional<parallel::Staleness> staleness;       ///< of asynchronous updates
@@ -81,8 +83,8 @@ struct EpochMetrics {
   std::string json() const;
 };
 
-/// Adds what an epoch has cost each rank, and what its seconds, which the metrics have, went into. `data_wait_s`: of
-/// them, as the trainer's thread waited.
+/// Adds what an epoch has cost each rank, what its seconds, which the metrics have, went into, and whom all waited for.
+/// `data_wait_s`: of them, as the trainer's thread waited.
 void add_costs(EpochMetrics& metrics, const std::vector<parallel::RankCosts>& costs,
                const std::vector<RankPlace>& places, double data_wait_s);
 

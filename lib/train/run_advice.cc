@@ -26,6 +26,22 @@ constexpr std::array<Cause, 4> kCauses = {{
 /// A share of less than this is no cause.
 constexpr double kSmallestShare = 0.15;
 
+/// The rank that others waited for in each of a run's trainings, as of the last one.
+std::optional<Straggler> straggler_of(const RunFigures& run) {
+  const std::optional<Straggler>& last = run.trainings.back().straggler;
+  const auto is_it = [&last](const TrainingFigures& training) {
+    return training.straggler && last && training.straggler->rank == last->rank;
+  };
+  return std::ranges::all_of(run.trainings, is_it) ? last : std::nullopt;
+}
+
+std::string help(const Cause& cause, const RunFigures& run) {
+  const auto straggler = straggler_of(run);
+  if (cause.share != &TimeShares::exposed_comm_s || !straggler) return cause.help;
+  return fmt::format("the others wait for rank {} ({}), which computes {:.1f} times as long as they do",
+                     straggler->rank, run.devices[static_cast<size_t>(straggler->rank)], straggler->slower);
+}
+
 }  // namespace
 
 std::optional<std::string> advice(const RunFigures& first, const RunFigures& run) {
@@ -39,7 +55,7 @@ std::optional<std::string> advice(const RunFigures& first, const RunFigures& run
   const std::string devices = fmt::format("{} device{}", run.devices.size(), run.devices.size() == 1 ? "" : "s");
   const std::string begin = fmt::format("{}, {}: {:.2g}x; ", run.run, devices, factor);
   if (share >= kSmallestShare)
-    return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, cause.help);
+    return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, help(cause, run));
   return begin + fmt::format(
                      "{:.0f} % of the step is computing; only faster devices, or threads that no other device "
                      "uses, would help",

@@ -4,15 +4,10 @@
 #include <limits>
 
 #include "base/check.h"
+#include "train/median.h"
 
 namespace dptrain::train {
 namespace {
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 /// The whole epochs but the first, or what there is instead.
 std::vector<const EpochMetrics*> epochs_that_count(std::span<const EpochMetrics> epochs) {
@@ -88,6 +83,7 @@ TrainingFigures training_figures(std::span<const EpochMetrics> epochs) {
   for (const EpochMetrics& epoch : epochs)
     if (epoch.test) figures.accuracy = epoch.test->score.accuracy();
   count_memory(epochs, figures);
+  figures.straggler = counting.back()->straggler;
   figures.weights_hash = epochs.back().weights_hash;
   return figures;
 }

@@ -26,6 +26,7 @@ struct TrainingFigures {
   int64_t peak_bytes = 0;                       ///< of the device that held most
   std::vector<int64_t> device_peak_bytes = {};  ///< of each, by rank
   double memory_imbalance = 1;                  ///< that over the peak of the device that held least
+  std::optional<Straggler> straggler = {};      ///< of the last epoch
   std::string weights_hash;
 };
 

@@ -346,6 +346,7 @@ EpochMetrics Trainer::metrics_of_epoch() {
                        .test = {},
                        .time = {},
                        .devices = {},
+                       .straggler = {},
                        .store = strategy_->store(),
                        .pipeline = strategy_->take_pipeline_figures(),
                        .staleness = is_main() ? strategy_->take_staleness() : std::nullopt,

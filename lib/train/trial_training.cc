@@ -5,19 +5,17 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "train/median.h"
 #include "train/strategy_context.h"
 
 namespace dptrain::train {
 
 TrialFigures TrialCosts::figures(int64_t samples) const {
   DPTRAIN_CHECK(!step_seconds.empty(), "a trial without steps");
-  std::vector<double> sorted = step_seconds;
-  std::ranges::sort(sorted);
-  const size_t middle = sorted.size() / 2;
-  const double median = sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-  const auto steps = static_cast<int64_t>(sorted.size());
-  return {.seconds_per_step = median,
-          .samples_per_s = static_cast<double>(samples) / median,
+  const double seconds = median(step_seconds);
+  const auto steps = static_cast<int64_t>(step_seconds.size());
+  return {.seconds_per_step = seconds,
+          .samples_per_s = static_cast<double>(samples) / seconds,
           .exposed_comm_s = communication_s / static_cast<double>(steps),
           .bytes_per_step = bytes / steps,
           .peak_bytes = peak_bytes};

@@ -126,6 +126,9 @@ class WatchdogJob {
     return "the launcher of the job on host " + places[static_cast<size_t>(process)].host + " (pid " +
            std::to_string(launcher) + ") has died";
   }
+  /// Whether a process's own watch has found it stuck, and said so before the job failed.
+  bool was_stuck(int process) const { return members_[static_cast<size_t>(process)]->was_stuck; }
+  bool is_blamed(int process) const { return members_[static_cast<size_t>(process)]->exchange->is_blamed(); }
   bool has_left(int process) const { return members_[static_cast<size_t>(process)]->has_left; }
   std::vector<std::string> warnings(int process) {
     Member& member = *members_[static_cast<size_t>(process)];
@@ -156,6 +159,7 @@ class WatchdogJob {
     std::vector<std::string> warnings;
     std::string left_with;
     std::atomic<bool> has_left = false;
+    std::atomic<bool> was_stuck = false;
     std::atomic<int> doubts = 0;
     std::atomic<int> stop = 0;
     std::unique_ptr<JobWatchdog> watchdog;
@@ -172,6 +176,7 @@ class WatchdogJob {
                             const std::lock_guard lock(member.mutex);
                             member.warnings.push_back(text);
                           },
+                      .on_stuck = [&member] { member.was_stuck = !member.exchange->has_failed(); },
                       .leave =
                           [&member](const JobFailure& failure) {
                             member.left_with = failure.sentence;
@@ -202,6 +207,10 @@ TEST(JobWatchdogTest, ASilentProcessEndsAllInTheSameWords) {
   EXPECT_TRUE(failure.sentence.starts_with("process 2 was silent for 1.")) << failure.sentence;
   EXPECT_TRUE(failure.sentence.ends_with("; it was last heard of in step 37")) << failure.sentence;
   for (int process = 1; process < 3; ++process) EXPECT_EQ(job.failure(process).sentence, failure.sentence);
+  for (int process = 0; process < 3; ++process) {
+    EXPECT_FALSE(job.was_stuck(process));
+    EXPECT_EQ(job.is_blamed(process), process == 2) << "by others, while it lives";
+  }
   // None of them ends by itself, so the watch ends each.
   for (int process = 0; process < 3; ++process) EXPECT_EQ(job.left_with(process), failure.sentence);
 }
@@ -398,6 +407,10 @@ TEST(JobWatchdogTest, WhoMakesNoProgressIsLostAndNotWhoWaitsForIt) {
   EXPECT_EQ(failure.code, ExitCode::peer_lost);
   EXPECT_EQ(failure.process, 1);
   EXPECT_TRUE(failure.sentence.starts_with("rank 1 of process 1 made no progress for 0.")) << failure.sentence;
+  for (int process = 0; process < 2; ++process) {
+    EXPECT_EQ(job.was_stuck(process), process == 1);
+    EXPECT_FALSE(job.is_blamed(process)) << "its own watch has said so";
+  }
   EXPECT_NE(failure.sentence.find(" s, in step 37;"), std::string::npos) << failure.sentence;
   EXPECT_GE(failure.detected_s, 0.5);
   is_over = true;

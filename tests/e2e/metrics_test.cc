@@ -134,6 +134,22 @@ TEST_F(MetricsTest, OutputDeviceMovesTheGatheredOutputs) {
   EXPECT_GT(second_has - second_lacks, 0.9 * outputs);
 }
 
+/// It has nine tenths of every batch.
+TEST_F(MetricsTest, ADeviceThatAllWaitForIsNamed) {
+  const testing::Finished finished =
+      train("run", {"devices=[cpu:3, cpu:5]", "split=[0.1, 0.9]", "dataset.limit=1280", "eval_every=0"});
+  const json line = last_metrics("run");
+  EXPECT_EQ(violations("metrics.schema.json", line), std::vector<std::string>());
+  const json& straggler = line["straggler"];
+  ASSERT_TRUE(straggler.is_object()) << line;
+  EXPECT_EQ(straggler["rank"], 1);
+  EXPECT_EQ(straggler["device"], "cpu:5");
+  EXPECT_NE(finished.out.find("\nrank 1 (cpu:5 on "), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("split: auto\n"), std::string::npos) << finished.out;
+  train("single", {"devices=cpu:0", "strategy=single", "dataset.limit=1280"});
+  EXPECT_EQ(last_metrics("single")["straggler"], nullptr);
+}
+
 TEST_F(MetricsTest, TheSummaryFitsItsSchema) {
   train("run", {"epochs=2"});
   const auto summary = json_of("run/summary.json");

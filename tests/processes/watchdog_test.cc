@@ -117,6 +117,48 @@ TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
   expect_resumes(fault, hosts.on(1));
 }
 
+/// Nothing of what the second host sends comes to the first. TCP of that one has no answer then, and stops sending,
+/// too.
+TEST_F(WatchdogTest, ANetworkThatLosesOneDirectionEndsBothSides) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(2, "1000000"), folder_.path()));
+  wait_until_trained(launch.launcher());
+  const std::string second = name(launch, 1, "host2");
+  // mpirun reaches the second host, and is to end nobody there.
+  launch.launcher().signal(SIGSTOP);
+  const auto begun = Clock::now();
+  hosts.lose(/*from=*/2, /*to=*/1);
+  launch.wait_for_ends({0, 1}, kSilence_s);
+  EXPECT_LT(seconds_since(begun), kSilence_s);
+  launch.launcher().signal(SIGKILL);
+  const Launched launched = launch.wait();
+  const json fault = expect_lost(launched.processes[0], 0, {second + " was silent for "});
+  // The second one may have been told by the first, whom it hears, or find itself alone once nothing comes any more.
+  const json there = expect_lost(launched.processes[1], 1, {});
+  for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
+}
+
+TEST_F(WatchdogTest, ALinkThatIsDownForTwoSecondsIsNoLossAndChangesNoBit) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(), folder_.path()));
+  wait_until_trained(launch.launcher());
+  hosts.set_link(2, false);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_FALSE(launch.has_ended(0) || launch.has_ended(1)) << "the link was down while they trained";
+  hosts.set_link(2, true);
+  const Launched launched = launch.wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 0) << process.err;
+    // TCP sends again a while after the link is there.
+    for (const std::string& line : lines_of(process.err))
+      EXPECT_NE(line.find(" was silent for "), std::string::npos) << process.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
+  expect_bits_of_one_process();
+}
+
 TEST_F(WatchdogTest, AProcessThatIsKilledOnAnotherHostEndsAllInTheSameWords) {
   const Hosts hosts(3);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
@@ -179,7 +221,48 @@ TEST_F(WatchdogTest, AHungThreadEndsTheJobByTheDeadlineOfItsProcess) {
   const json fault =
       expect_lost(launched.processes[0], 0, {who + " made no progress for 3.", " s, in the evaluation after step 5;"});
   EXPECT_EQ(fault["root"]["rank"], 1);
+  EXPECT_EQ(fault["stacks"], nullptr);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
+  // The thread is held as a device or a disk may hold one; all others of its process tell where they are.
+  const std::string stacks = text_of(run("run") / "fault-1.stacks.txt");
+  EXPECT_NE(stacks.find(fmt::format("thread {} (", pid)), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(", stopped by who traces it: it did not answer\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find("dptrain::JobWatchdog::guard()"), std::string::npos) << stacks;
+}
+
+TEST_F(WatchdogTest, AHungProcessLeavesTheStacksOfItsThreads) {
+  DPTRAIN_NEEDS_SLOW_DISK();
+  const SlowDisk disk;
+  LaunchOptions options = job(/*grace_s=*/1, /*steps=*/"1000000");
+  for (Command& command : options.processes) command.insert(command.end(), {"--set", "timeout_s=3"});
+  options.processes[0] = disk.with(options.processes[0]);
+  Launch launch(options);
+  wait_until_trained(launch.launcher());
+  const pid_t pid = launch.pid(0);
+  const std::string who = name(launch, 0);
+  // The next file that is synced, metrics or a checkpoint, never comes to its end.
+  disk.slow(/*sync_s=*/1000, /*read_s=*/0);
+  launch.wait_for_ends({0, 1}, 3 + 4 + kSlack_s);
+  const Launched launched = launch.wait();
+  const json fault = expect_lost(launched.processes[0], 0, {who + " made no progress for 3."});
+  EXPECT_EQ(fault["stacks"], "fault.stacks.txt");
+  EXPECT_EQ(expect_lost(launched.processes[1], 1, {})["stacks"], nullptr);
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault-1.stacks.txt"));
+  // The thread that hangs, from where it does on outwards.
+  const std::string stacks = text_of(run("run") / "fault.stacks.txt");
+  size_t at = 0;
+  for (const std::string& words :
+       {fmt::format("thread {} (", pid), std::string("\n  fsync + 0x"), std::string("(libslow_disk.so + 0x"),
+        std::string("\n  dptrain::train::Trainer::run("), std::string("\n  main + 0x")}) {
+    at = stacks.find(words, at);
+    ASSERT_NE(at, std::string::npos) << words << " in\n" << stacks;
+  }
+  EXPECT_LT(at, stacks.find("\n\n")) << "all of it is the first thread's\n" << stacks;
+  disk.mend();
+  Command again = program("run", 1, "1");
+  again.push_back("--overwrite");
+  EXPECT_EQ(alone(again).exit, 0);
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.stacks.txt")) << "it goes with the next start";
 }
 
 /// Where other programs write, a sync may take longer than a process has to end.

@@ -65,6 +65,8 @@ class Hosts {
   }
   /// Cuts a host off, or connects it again.
   void set_link(int host, bool up) const { expect_done({"link", name_, std::to_string(host), up ? "up" : "down"}); }
+  /// All that one of them sends to another is lost from now on, and nothing of what it gets from there.
+  void lose(int from, int to) const { expect_done({"lose", name_, std::to_string(from), std::to_string(to)}); }
 
  private:
   static constexpr const char* kNetwork = "10.77.0.0/24";

@@ -9,6 +9,8 @@
 #        tests/support/namespaces.sh slow NAME RATE               hold all links to a rate of tc's, such as 1gbit, both ways;
 #                                                                 free: no longer
 #        tests/support/namespaces.sh link NAME NUMBER up|down     plug the cable of one of them in, or out
+#        tests/support/namespaces.sh lose NAME FROM TO            lose all that one of them sends to another, but nothing that
+#                                                                 it gets from there
 # NAME is dptrain-PID, with the process that they belong to: add also removes those whose process is no more.
 set -euo pipefail
 
@@ -95,6 +97,11 @@ case $1 in
   link)
     [[ ${4:-} == up || ${4:-} == down ]] || fail 64 "link needs a number, and up or down"
     ip -n "$name-switch" link set "port$3" "$4"
+    ;;
+  lose)
+    (($# == 4)) || fail 64 "lose needs the numbers of two hosts"
+    # An address of the hardware that nobody has.
+    ip -n "$name-$3" neighbour replace "10.77.0.$4" lladdr 02:00:00:00:00:99 dev eth0 nud permanent
     ;;
   *) fail 64 "unknown command '$1'" ;;
 esac

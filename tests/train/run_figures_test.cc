@@ -32,6 +32,7 @@ TEST(TrainingFigures, SecondsAreTheMedianOfTheEpochsAfterTheFirst) {
   EXPECT_EQ(figures.samples_per_s, 250);
   EXPECT_EQ(figures.time.exposed_comm_s, 1);
   EXPECT_EQ(figures.comm_bytes, 1000);
+  EXPECT_FALSE(figures.straggler);
   EXPECT_EQ(figures.epochs, 4);
   EXPECT_EQ(figures.weights_hash, "hash4");
   EXPECT_EQ(training_figures(std::vector{epoch(1, 90, 1000), epoch(2, 4, 1000), epoch(3, 2, 1000)}).seconds_per_epoch,
@@ -41,6 +42,10 @@ TEST(TrainingFigures, SecondsAreTheMedianOfTheEpochsAfterTheFirst) {
 }
 
 TEST(TrainingFigures, AnEpochThatWasCutShortDoesNotCount) {
+  EpochMetrics whole = epoch(2, 4, 1000), cut_short = epoch(3, 1, 200);
+  whole.straggler = Straggler{.rank = 1};
+  cut_short.straggler = Straggler{.rank = 0};
+  EXPECT_EQ(training_figures(std::vector{epoch(1, 9, 1000), whole, cut_short}).straggler->rank, 1);
   EXPECT_EQ(training_figures(std::vector{epoch(1, 9, 1000), epoch(2, 4, 1000), epoch(3, 1, 200)}).seconds_per_epoch, 4);
   EXPECT_EQ(training_figures(std::vector{epoch(1, 9, 1000), epoch(2, 1, 200)}).seconds_per_epoch, 9);
 }
@@ -88,6 +93,18 @@ TEST(Advice, NamesWhatASlowRunSpendsItsTimeOn) {
   EXPECT_NE(advice(one, waiting)->find("1 device: 0.6x; 40 % of the step is waiting for data"), std::string::npos);
   const RunFigures computing = figures_of({.run = "ddp", .devices = 2, .seconds = {1}, .exposed_comm_s = 0.1});
   EXPECT_NE(advice(one, computing)->find("90 % of the step is computing"), std::string::npos);
+}
+
+TEST(Advice, NamesTheDeviceThatTheOthersWaitFor) {
+  const RunFigures one = figures_of({.run = "single", .seconds = {0.6, 0.6}});
+  RunFigures two = figures_of({.run = "ddp", .devices = 2, .seconds = {1, 1}, .exposed_comm_s = 0.4});
+  two.trainings[0].straggler = Straggler{.rank = 1, .slower = 5};
+  EXPECT_TRUE(advice(one, two)->ends_with("; a larger batch per device would help")) << "once is no rule";
+  two.trainings[1].straggler = Straggler{.rank = 1, .slower = 4};
+  EXPECT_EQ(
+      advice(one, two),
+      "ddp, 2 devices: 0.6x; 40 % of the step is exposed communication; the others wait for rank 1 (cpu:1), which "
+      "computes 4.0 times as long as they do");
 }
 
 TEST(Advice, IsNotGivenForWhatRepetitionsDoNotShow) {
