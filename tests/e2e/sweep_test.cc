@@ -16,10 +16,10 @@ using testing::Process;
 
 class SweepTest : public testing::CommandTest {
  protected:
-  /// A command of bash, `sweep` in it being the script on digits.yaml into the folder `swept`.
-  Finished bash(const std::string& command) const {
-    const std::string sweep = fmt::format("sweep() {{ '{}' --config digits.yaml --out swept \"$@\"; }}",
-                                          testing::source_file("scripts/sweep.sh"));
+  /// A command of bash, `sweep` in it being the script on a configuration into the folder `swept`.
+  Finished bash(const std::string& command, const std::string& config = "digits.yaml") const {
+    const std::string sweep = fmt::format("sweep() {{ '{}' --config {} --out swept \"$@\"; }}",
+                                          testing::source_file("scripts/sweep.sh"), config);
     return Process({.command = {"/usr/bin/env", "DPTRAIN_BINARY=" + testing::dptrain_binary(), "bash", "-c",
                                 sweep + "\n" + command},
                     .folder = folder_.path(),
@@ -84,6 +84,43 @@ TEST_F(SweepTest, TrainsEveryCombinationAndSkipsWhatIsFinished) {
   EXPECT_EQ(second.exit, 0);
   EXPECT_EQ(count(second.out, "is trained, swept/"), 4u) << second.out;
   EXPECT_EQ(written(), before);
+}
+
+/// The example of docs/comparing.md, of fewer samples, smaller batches and fewer epochs.
+TEST_F(SweepTest, EpochsBatchSizeAndRateOfResNet18) {
+  const Finished finished = bash(
+      "sweep epochs=1,2 batch_size=8,16 learning_rate=0.05,0.1 -- --devices cpu:0 "
+      "--set 'dataset={name: mnist, limit: 16, test_limit: 8}'",
+      "resnet18_1gpu");
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(count(finished.out, "trained now"), 8u) << finished.out;
+  const auto table = json_of("swept/table.json");
+  EXPECT_EQ(violations("table.schema.json", table), std::vector<std::string>());
+  std::vector<std::string> runs, trained;
+  for (const auto& row : table["runs"]) {
+    runs.push_back(row["run"]);
+    EXPECT_EQ(row["state"], "finished");
+    const auto& config = row["config"];
+    ASSERT_EQ(config.size(), 3u) << "what was varied and nothing else: " << config;
+    const std::string epochs = config["epochs"], batch_size = config["batch_size"], rate = config["learning_rate"];
+    trained.push_back(fmt::format("{} {} {}", epochs, batch_size, rate));
+    // What the table says of a run is what was trained.
+    const auto lines = json_lines("swept/" + runs.back() + "/metrics.jsonl");
+    ASSERT_FALSE(lines.empty()) << runs.back();
+    EXPECT_EQ(lines.size(), std::stoull(epochs));
+    EXPECT_EQ(row["epochs"], lines.size());
+    EXPECT_EQ(row["steps"], std::stoll(epochs) * 16 / std::stoll(batch_size));
+    EXPECT_EQ(row["accuracy"], lines.back()["test"]["accuracy"]);
+    for (const auto& line : lines) {
+      EXPECT_EQ(line["global_batch"], std::stoll(batch_size));
+      EXPECT_EQ(line["learning_rate"], std::stod(rate));
+    }
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(runs)) << "the table's order is that of the runs' names";
+  std::ranges::sort(trained);
+  EXPECT_EQ(trained, (std::vector<std::string>{"1 16 0.05", "1 16 0.1", "1 8 0.05", "1 8 0.1", "2 16 0.05", "2 16 0.1",
+                                               "2 8 0.05", "2 8 0.1"}));
+  EXPECT_EQ(lines_of(text("swept/table.md")).size(), 10u);
 }
 
 TEST_F(SweepTest, AKilledSweepContinues) {
