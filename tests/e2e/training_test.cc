@@ -1,4 +1,6 @@
 // Strategies through the program: equal weights, equal scores, every sample once, whatever the devices.
+#include <numeric>
+
 #include "e2e/command_fixture.h"
 #include "support/source_tree.h"
 
@@ -224,6 +226,25 @@ TEST(LongTrainingTest, ASmallPyramidNetLearns) {
   const auto lines = testing::lines_of(finished.out);
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_GT(nlohmann::json::parse(lines.back())["train"]["accuracy"], 0.9);
+}
+
+/// What its configuration promises. Runs alone: half a minute of the whole machine.
+TEST(LongTrainingTest, ASmallBertLearnsTheBible) {
+  const testing::ScratchFolder folder;
+  const testing::Finished finished =
+      testing::Process({.command = {testing::dptrain_binary(), "--config",
+                                    testing::source_file("configs/bert_small_1cpu.yaml"), "--out", "run", "--quiet"},
+                        .folder = folder.path(),
+                        .out = {},
+                        .err = {}})
+          .wait();
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  std::vector<double> losses;
+  for (const std::string& line : testing::lines_of(testing::text_of(folder.path() / "run" / "steps.jsonl")))
+    losses.push_back(nlohmann::json::parse(line)["mlm_loss"]);
+  ASSERT_EQ(losses.size(), 300u);
+  EXPECT_GT(losses.front(), 8);
+  EXPECT_LT(std::accumulate(losses.end() - 10, losses.end(), 0.) / 10, 5.8) << "the mean of steps 291 to 300";
 }
 
 /// What the quick start promises. Runs alone: it takes the machine for half a minute.
