@@ -4,7 +4,7 @@
 #
 # Usage: scripts/setup.sh [--with-fashion-mnist] [--dev]
 #   --with-fashion-mnist   also the Fashion-MNIST data set, 31 MB
-#   --dev                  also clang-format, for the format check
+#   --dev                  also what checks need: clang-format, and matplotlib, with which a script draws
 #
 # Exit codes: 0 everything is there, 64 usage, 69 it could not be installed.
 set -euo pipefail
@@ -20,7 +20,7 @@ packages=(build-essential cmake ninja-build ccache git libyaml-cpp-dev libcli11-
 while (($# > 0)); do
   case $1 in
     --with-fashion-mnist) packages+=(dataset-fashion-mnist) ;;
-    --dev) packages+=(clang-format) ;;
+    --dev) packages+=(clang-format python3-matplotlib) ;;
     -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
     *) fail 64 "unknown option '$1'; there are --with-fashion-mnist and --dev" ;;
   esac

@@ -7,6 +7,11 @@
 set -euo pipefail
 root=${1:?check_plot: needs the root folder of the tree}
 command -v python3 > /dev/null || { echo "python3, which scripts/plot_runs.py runs in, is not installed"; exit 77; }
+# Debian's matplotlib is for Debian's Python, which need not be the first of the path.
+python=python3
+if ! python3 -c 'import matplotlib' 2> /dev/null && /usr/bin/python3 -c 'import matplotlib' 2> /dev/null; then
+  python=/usr/bin/python3
+fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -18,7 +23,7 @@ printf 'name: a\nmodel: lenet\nstrategy:\n  name: ddp\n  overlap: true\nseed: 0\
 printf 'name: b\nmodel: lenet\nstrategy:\n  name: ddp\n  overlap: false\nseed: 0\n' > "$folder/runs/b/config.yaml"
 { epoch 1 '{"loss": 1, "accuracy": 0.5}'; epoch 2; epoch 3 | head -c 20; } > "$folder/runs/a/metrics.jsonl"
 
-python3 -B - "$root/scripts" "$folder/runs" << 'END_OF_PYTHON'
+"$python" -B - "$root/scripts" "$folder/runs" << 'END_OF_PYTHON'
 import pathlib
 import sys
 
@@ -48,7 +53,7 @@ END_OF_PYTHON
 # ended CODE WORDS ARGUMENT...: ends with that code and one sentence with the words.
 ended() {
   local said status=0
-  said=$(python3 -B "$root/scripts/plot_runs.py" "${@:3}" 2>&1) || status=$?
+  said=$("$python" -B "$root/scripts/plot_runs.py" "${@:3}" 2>&1) || status=$?
   if ((status != $1)) || [[ $said != *"$2"* || $said == *$'\n'* ]]; then
     echo "scripts/plot_runs.py ${*:3}: is to exit $1 with '$2', but exited $status and said: $said"
     exit 1
@@ -56,7 +61,7 @@ ended() {
 }
 ended 64 "expected a name that ends in .svg" "$folder/runs" -o "$folder/curves"
 ended 64 "--watch" "$folder/runs" -o "$folder/curves.svg" --watch 0
-if ! python3 -c 'import matplotlib' 2> /dev/null; then
+if ! "$python" -c 'import matplotlib' 2> /dev/null; then
   ended 69 "python3-matplotlib" "$folder/runs" -o "$folder/curves.svg"
   echo "matplotlib, which draws, is not installed: sudo apt-get install python3-matplotlib"
   exit 77
@@ -83,7 +88,7 @@ watcher=
 trap '[[ -z $watcher ]] || kill -9 "$watcher" 2> /dev/null || true; rm -rf "$folder"' EXIT
 watch() {
   : > "$folder/before.svg"
-  python3 -B "$root/scripts/plot_runs.py" "$folder/runs" -o "$folder/live.svg" --watch 0.2 > "$folder/said" 2>&1 &
+  "$python" -B "$root/scripts/plot_runs.py" "$folder/runs" -o "$folder/live.svg" --watch 0.2 > "$folder/said" 2>&1 &
   watcher=$!
   watched picture_differs
 }
