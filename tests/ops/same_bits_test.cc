@@ -96,8 +96,8 @@ std::vector<Tensor> linear_layers_of_bf16(Device& device, const std::vector<Layo
   std::vector<Tensor> results;
   for (const auto& [n, in, out] : {std::tuple{64, 800, 128}, std::tuple{7, 128, 10}, std::tuple{33, 1100, 100}}) {
     const Tensor x = bf16({n, in}, 0), weight = bf16({out, in}, 1), incoming = bf16({n, out}, 2);
-    for (const Tensor& rounded : {ops::linear_forward(x, weight, formula_tensor(device, {out}, {.tensor = 3})),
-                                  ops::linear_backward_data(weight, incoming)})
+    for (const Tensor& rounded :
+         {ops::linear_forward(x, weight, bf16({out}, 3)), ops::linear_backward_data(weight, incoming)})
       results.push_back(ops::converted(rounded, {.dtype = DType::f32}));
     results.push_back(Tensor::zeros(device, {out, in}));
     ops::linear_backward_weights(x, incoming, {.weight = results.back(), .bias = {}});
