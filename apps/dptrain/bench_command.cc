@@ -71,6 +71,8 @@ int bench_comm(const BenchFlags& flags) {
 Run add_bench_command(CLI::App& command) {
   auto flags = std::make_shared<BenchFlags>();
   command.require_subcommand(1);
+  CLI::App* ops = command.add_subcommand("ops", "each operator of a training step, where it stands in the step");
+  const Run run_ops = add_bench_ops_command(*ops);
   CLI::App* comm = command.add_subcommand(
       "comm", "collectives over a list of devices, in turns with a memcpy of as many bytes by the same threads");
   comm->add_option("--devices", flags->devices, "the ranks")->type_name("LIST")->capture_default_str();
@@ -82,7 +84,7 @@ Run add_bench_command(CLI::App& command) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   comm->add_flag("--json", flags->json, "one JSON document");
-  return [flags] { return bench_comm(*flags); };
+  return [flags, ops, run_ops] { return ops->parsed() ? run_ops() : bench_comm(*flags); };
 }
 
 }  // namespace dptrain::app

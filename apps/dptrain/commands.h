@@ -18,6 +18,7 @@ Run add_plan_command(CLI::App& command);
 Run add_table_command(CLI::App& command);
 Run add_hash_command(CLI::App& command);
 Run add_bench_command(CLI::App& command);
+Run add_bench_ops_command(CLI::App& command);
 Run add_devices_command(CLI::App& command);
 Run add_schema_command(CLI::App& command);
 

@@ -74,8 +74,7 @@ CpuIsa isa_of_machine() {
 
 }  // namespace
 
-CpuDevice::CpuDevice(DeviceId id, const DeviceOptions& options)
-    : Device(id, options.rank, options.threads, std::make_unique<HeapMemory>(), options.memory_limit_bytes) {}
+CpuDevice::CpuDevice(DeviceId id, const DeviceOptions& options) : Device(id, options, std::make_unique<HeapMemory>()) {}
 
 std::unique_ptr<Device> CpuDevice::core_of(const Device& worker) {
   return std::unique_ptr<Device>(new CpuDevice(worker));

@@ -72,9 +72,7 @@ std::unique_ptr<MemorySource> memory_of(int index) {
 }  // namespace
 
 CudaDevice::CudaDevice(DeviceId id, const DeviceOptions& options)
-    : Device(id, options.rank, options.threads, memory_of(id.index), options.memory_limit_bytes),
-      deterministic_(options.deterministic),
-      tf32_(options.tf32) {
+    : Device(id, options, memory_of(id.index)), deterministic_(options.deterministic), tf32_(options.tf32) {
   cuda_check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, id.index),
              "cudaDeviceGetAttribute");
 }

@@ -42,7 +42,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
   void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override;
   std::unique_ptr<DeviceMark> make_mark() override;
-  bool can_record() const override { return true; }
+  bool can_record() const override { return operator_log() == nullptr; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
 
   /// Goes on around the host's waits for this device: calls `wait`. For who watches what a process waits for.

@@ -5,20 +5,24 @@
 #include <utility>
 
 #include "base/check.h"
+#include "device/operator_log.h"
 
 namespace dptrain {
 
-Device::Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes)
+Device::Device(const DeviceId& id, const DeviceOptions& options, std::unique_ptr<MemorySource> source)
     : id_(id),
-      rank_(rank),
-      threads_(threads),
+      rank_(options.rank),
+      threads_(options.threads),
+      computes_(!options.counts_only),
+      operator_log_(options.counts_only || options.times_operators ? std::make_shared<OperatorLog>() : nullptr),
       source_(std::move(source)),
-      allocator_(std::make_shared<CachingAllocator>(name(), *source_, memory_limit_bytes)) {}
+      allocator_(std::make_shared<CachingAllocator>(name(), *source_, options.memory_limit_bytes)) {}
 
 Device::Device(const Device& whole, int threads)
     : id_(whole.id_),
       rank_(whole.rank_),
       threads_(threads),
+      computes_(whole.computes_),
       operator_log_(whole.operator_log_),
       source_(whole.source_),
       allocator_(whole.allocator_) {}

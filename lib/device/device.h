@@ -44,6 +44,21 @@ class RecordedWork {
   virtual void run() = 0;
 };
 
+struct DeviceOptions {
+  int rank = 0;
+  int threads = 1;                 ///< CPU threads that compute for it
+  int64_t memory_limit_bytes = 0;  ///< 0: none
+  /// Of GPUs: only algorithms that end in the same bits on every run.
+  bool deterministic = false;
+  /// Of GPUs: products of f32 may round their inputs to TF32 (10 bits of mantissa).
+  bool tf32 = false;
+  /// It stands for such a device, which needn't be there, and computes nothing: see meta_device.h.
+  bool counts_only = false;
+  /// Its operators are logged with the time that each takes; on a GPU it is waited for at the end of each, and work
+  /// can't be recorded.
+  bool times_operators = false;
+};
+
 /// One entry of a device list: the place where a replica computes and keeps its memory. A device that stands twice in
 /// the list is two of these. One thread computes on a device, its rank thread; allocation is safe from every thread.
 class Device {
@@ -65,9 +80,10 @@ class Device {
   CachingAllocator& allocator() { return *allocator_; }
   const CachingAllocator& allocator() const { return *allocator_; }
 
-  /// Where operators are logged instead of being done; null on a device that computes. See meta_device.h.
-  OperatorLog* operator_log() const { return operator_log_; }
-  bool computes() const { return operator_log_ == nullptr; }
+  /// Where operators are logged: instead of being done on a device that computes nothing (meta_device.h), with the time
+  /// that they take on one that was opened to log them; else null.
+  OperatorLog* operator_log() const { return operator_log_.get(); }
+  bool computes() const { return computes_; }
 
   /// Bytes that can still be allocated, as far as can be told.
   virtual int64_t free_bytes() const = 0;
@@ -112,9 +128,7 @@ class Device {
  protected:
   /// Ends what is attached, for devices whose own members it uses.
   void forget_attached() { attached_.clear(); }
-  /// `log` outlives the device's use.
-  void log_operators_in(OperatorLog& log) { operator_log_ = &log; }
-  Device(DeviceId id, int rank, int threads, std::unique_ptr<MemorySource> source, int64_t memory_limit_bytes);
+  Device(const DeviceId& id, const DeviceOptions& options, std::unique_ptr<MemorySource> source);
   /// So many of another's threads, with its memory.
   Device(const Device& whole, int threads);
 
@@ -122,22 +136,11 @@ class Device {
   DeviceId id_;
   int rank_;
   int threads_;
-  OperatorLog* operator_log_ = nullptr;
+  bool computes_;
+  std::shared_ptr<OperatorLog> operator_log_;
   std::shared_ptr<MemorySource> source_;
   std::shared_ptr<CachingAllocator> allocator_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;
-};
-
-struct DeviceOptions {
-  int rank = 0;
-  int threads = 1;                 ///< CPU threads that compute for it
-  int64_t memory_limit_bytes = 0;  ///< 0: none
-  /// Of GPUs: only algorithms that end in the same bits on every run.
-  bool deterministic = false;
-  /// Of GPUs: products of f32 may round their inputs to TF32 (10 bits of mantissa).
-  bool tf32 = false;
-  /// It stands for such a device, which needn't be there, and computes nothing: see meta_device.h.
-  bool counts_only = false;
 };
 
 /// Opens a device that `require_devices` has found on this machine. Throws 71 where this version can't compute on it.

@@ -54,27 +54,25 @@ class LoggedWork final : public RecordedWork {
 }  // namespace
 
 MetaDevice::MetaDevice(const DeviceId& id, const DeviceOptions& options)
-    : Device(id, options.rank, options.threads, std::make_unique<AddressSpace>(id.kind), options.memory_limit_bytes) {
-  log_operators_in(log_);
-}
+    : Device(id, options, std::make_unique<AddressSpace>(id.kind)) {}
 
 MetaDevice::~MetaDevice() { forget_attached(); }
 
 // oneDNN's primitives are made for so many threads, and ask for as much workspace.
 void MetaDevice::enter_thread() { omp_set_num_threads(threads()); }
 
-void MetaDevice::fill_zero(void*, int64_t bytes) { log_.add("fill_zero", bytes); }
-void MetaDevice::copy(void*, const void*, int64_t bytes) { log_.add("copy", 2 * bytes); }
-void MetaDevice::upload(void*, const void*, int64_t bytes) { log_.add("upload", bytes); }
+void MetaDevice::fill_zero(void*, int64_t bytes) { operator_log()->add("fill_zero", bytes); }
+void MetaDevice::copy(void*, const void*, int64_t bytes) { operator_log()->add("copy", 2 * bytes); }
+void MetaDevice::upload(void*, const void*, int64_t bytes) { operator_log()->add("upload", bytes); }
 
 void MetaDevice::download(void* host, const void*, int64_t bytes) {
-  log_.add("download", bytes);
+  operator_log()->add("download", bytes);
   if (bytes > 0) std::memset(host, 0, static_cast<size_t>(bytes));
 }
 
 std::unique_ptr<HostMemory> MetaDevice::host_memory(int64_t bytes) { return std::make_unique<Zeros>(bytes); }
 
-void MetaDevice::copy_from_host(void*, const HostMemory&, int64_t bytes) { log_.add("upload", bytes); }
+void MetaDevice::copy_from_host(void*, const HostMemory&, int64_t bytes) { operator_log()->add("upload", bytes); }
 
 std::unique_ptr<DeviceMark> MetaDevice::make_mark() { return std::make_unique<NoMark>(); }
 

@@ -33,9 +33,6 @@ class MetaDevice final : public Device {
   std::unique_ptr<DeviceMark> make_mark() override;
   bool can_record() const override { return kind() == DeviceKind::cuda; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
-
- private:
-  OperatorLog log_;
 };
 
 }  // namespace dptrain

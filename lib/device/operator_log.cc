@@ -5,16 +5,25 @@
 
 namespace dptrain {
 
-void OperatorLog::touches(const void* memory, int64_t bytes) {
+void OperatorLog::touches(const void* memory, int64_t bytes) { touches(memory, bytes, {}); }
+
+void OperatorLog::touches(const void* memory, int64_t bytes, std::string_view shape) {
   const std::lock_guard lock(mutex_);
   if (std::ranges::find(touched_, memory) != touched_.end()) return;
   touched_.push_back(memory);
   next_.bytes += bytes;
+  if (!shape.empty() && !next_.operands.empty()) next_.operands += ' ';
+  next_.operands += shape;
 }
 
 void OperatorLog::multiplies(double flops) {
   const std::lock_guard lock(mutex_);
   next_.flops += flops;
+}
+
+void OperatorLog::goes_by(std::string_view way) {
+  const std::lock_guard lock(mutex_);
+  if (!costs_.empty()) costs_.back().way = way;
 }
 
 void OperatorLog::add(std::string_view name, int64_t bytes) {
@@ -25,14 +34,18 @@ void OperatorLog::add(std::string_view name, int64_t bytes) {
 size_t OperatorLog::begin(std::string_view name) {
   const std::lock_guard lock(mutex_);
   next_.name = name;
+  next_.inside = open_++ > 0;
   costs_.push_back(std::exchange(next_, {}));
   touched_.clear();
   return costs_.size() - 1;
 }
 
-void OperatorLog::end(size_t number, int64_t left_bytes) {
+void OperatorLog::end(size_t number, int64_t left_bytes, double seconds) {
   const std::lock_guard lock(mutex_);
-  if (number < costs_.size()) costs_[number].bytes += std::max<int64_t>(0, left_bytes);
+  --open_;
+  if (number >= costs_.size()) return;
+  costs_[number].bytes += std::max<int64_t>(0, left_bytes);
+  costs_[number].seconds = seconds;
 }
 
 void OperatorLog::clear() {

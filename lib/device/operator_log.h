@@ -8,27 +8,36 @@
 
 namespace dptrain {
 
-/// What one call of an operator costs any device that computes it.
+/// What one call of an operator costs any device that computes it and, on a device that does, how it was done.
 struct OperatorCost {
-  std::string name;  ///< "conv2d backward"
+  std::string name;  ///< "conv2d backward weights"
   double flops = 0;  ///< of products: a multiplication and an addition are two; 0 of operators that only go over memory
   int64_t bytes = 0;  ///< of the tensors that it is given, and of the memory that it leaves taken: its results
+  // On devices that compute:
+  std::string operands = {};  ///< shapes of the tensors that it is given, "[64, 1, 28, 28] [20, 1, 5, 5]"
+  std::string way = {};       ///< the algorithm, of operators that have several: "winograd"
+  double seconds = 0;         ///< with the operators inside
+  bool inside = false;        ///< begun before another had ended
 };
 
-/// The operators that a device which computes nothing has been given, in order. Threads may log at once; costs are read
-/// while none does.
+/// The operators that a device has been given, in order. Threads may log at once, where ways, times and what is inside
+/// what aren't asked for; costs are read while none does.
 class OperatorLog {
  public:
   /// The operator that begins next is given this memory. Said more than once it counts once.
   void touches(const void* memory, int64_t bytes);
+  /// The same of a tensor of that shape, as it is to be named.
+  void touches(const void* memory, int64_t bytes, std::string_view shape);
   /// The operator that begins next computes so much.
   void multiplies(double flops);
+  /// The operator that has begun last is done in this way.
+  void goes_by(std::string_view way);
   /// One that is done within, or between, others.
   void add(std::string_view name, int64_t bytes);
   /// Returns its number. Operators may be made of others, which begin and end in between.
   size_t begin(std::string_view name);
   /// `left_bytes`: of memory that it has taken and not given back.
-  void end(size_t number, int64_t left_bytes);
+  void end(size_t number, int64_t left_bytes, double seconds = 0);
 
   const std::vector<OperatorCost>& costs() const { return costs_; }
   void clear();
@@ -38,6 +47,7 @@ class OperatorLog {
   OperatorCost next_;
   std::vector<const void*> touched_;
   std::vector<OperatorCost> costs_;
+  int64_t open_ = 0;
 };
 
 }  // namespace dptrain

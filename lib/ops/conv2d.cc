@@ -42,12 +42,12 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  Device& device = common_device("conv2d backward", x, {&weight, &output_gradient});
-  require_shape("conv2d backward", "output gradient", output_gradient.shape(),
+  Device& device = common_device("conv2d backward data", x, {&weight, &output_gradient});
+  require_shape("conv2d backward data", "output gradient", output_gradient.shape(),
                 output_shape(x.shape, weight.shape(), options));
   count_flops(device, flops_of(output_gradient.shape(), weight.shape()));
   return on_device(
-      "conv2d backward", device,
+      "conv2d backward data", device,
       [&] {
         if (is_logged_gpu(device)) return Tensor::empty(device, x.shape, {.dtype = x.dtype, .layout = x.layout});
         return cpu::conv2d_backward_data(x, weight, output_gradient, options);
@@ -57,12 +57,12 @@ Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Ten
 
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
                              const Conv2dOptions& options) {
-  Device& device = common_device("conv2d backward", {&x, &output_gradient, &gradients.weight, &gradients.bias});
-  require_shape("conv2d backward", "output gradient", output_gradient.shape(),
+  Device& device = common_device("conv2d backward weights", {&x, &output_gradient, &gradients.weight, &gradients.bias});
+  require_shape("conv2d backward weights", "output gradient", output_gradient.shape(),
                 output_shape(x.shape(), gradients.weight.shape(), options));
   count_flops(device, flops_of(output_gradient.shape(), gradients.weight.shape()));
   return on_device(
-      "conv2d backward", device,
+      "conv2d backward weights", device,
       [&] {
         if (!is_logged_gpu(device)) cpu::conv2d_backward_weights(x, output_gradient, gradients, options);
       },

@@ -6,6 +6,7 @@
 #include "ops/conv2d_samples_cpu.h"
 #include "ops/conv2d_tiles_cpu.h"
 #include "ops/conv2d_winograd_cpu.h"
+#include "ops/dispatch.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -19,15 +20,23 @@ bool wasteful(int64_t channels, int64_t block) {
 }
 
 enum class Way { tiles, winograd, samples, direct };
+constexpr const char* kWayNames[] = {"tiles", "winograd", "samples", "direct"};
 
 /// The rule. AMX's tiles are the fastest way of all; products of pairs of bf16 in AVX-512 are twice as many as of f32,
 /// which is less than Winograd's algorithm and samples in lanes save.
-Way way_of(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+Way rule(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   const bool tiles = convolves_by_tiles(dtype, options);
   if (tiles && cpu_bf16_unit() == Bf16Unit::amx) return Way::tiles;
   if (computes_winograd(x, weight, options)) return Way::winograd;
   if (convolves_by_samples(x, weight, options)) return Way::samples;
   return tiles ? Way::tiles : Way::direct;
+}
+
+/// Of a convolution that begins now.
+Way way_of(const TensorForm& x, const Shape& weight, const Conv2dOptions& options) {
+  const Way way = rule(x.dtype, x.shape, weight, options);
+  log_way(x.device, kWayNames[static_cast<size_t>(way)]);
+  return way;
 }
 
 }  // namespace
@@ -47,7 +56,7 @@ Layout conv2d_weight_layout(const Shape& weight) {
 
 Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                       const Conv2dOptions& options) {
-  switch (way_of(x.dtype(), x.shape(), weight.shape(), options)) {
+  switch (way_of(x, weight.shape(), options)) {
     case Way::tiles: return conv2d_forward_by_tiles(x, weight, bias, output, options);
     case Way::winograd: return conv2d_forward_by_winograd(x, weight, bias, output, options);
     case Way::samples: return conv2d_forward_by_samples(x, weight, bias, output, options);
@@ -58,7 +67,7 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                             const Conv2dOptions& options) {
-  switch (way_of(x.dtype, x.shape, weight.shape(), options)) {
+  switch (way_of(x, weight.shape(), options)) {
     case Way::tiles: return conv2d_backward_data_by_tiles(x, weight, output_gradient, options);
     case Way::winograd: return conv2d_backward_data_by_winograd(x, weight, output_gradient, options);
     case Way::samples: return conv2d_backward_data_by_samples(x, weight, output_gradient, options);
@@ -69,7 +78,7 @@ Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Ten
 
 void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, const Conv2dWeightGradients& gradients,
                              const Conv2dOptions& options) {
-  switch (way_of(x.dtype(), x.shape(), gradients.weight.shape(), options)) {
+  switch (way_of(x, gradients.weight.shape(), options)) {
     case Way::tiles: return conv2d_backward_weights_by_tiles(x, output_gradient, gradients, options);
     case Way::winograd: return conv2d_backward_weights_by_winograd(x, output_gradient, gradients, options);
     case Way::samples: return conv2d_backward_weights_by_samples(x, output_gradient, gradients, options);

@@ -22,7 +22,8 @@ Device& common_device(std::string_view op, std::initializer_list<const Tensor*> 
     if (!tensor->defined()) continue;
     if (device == nullptr) device = &tensor->device();
     require_same_device(op, *device, tensor->device());
-    if (!device->computes()) device->operator_log()->touches(tensor->raw(), tensor->bytes());
+    if (OperatorLog* log = device->operator_log(); log != nullptr)
+      log->touches(tensor->raw(), tensor->bytes(), device->computes() ? tensor->shape().text() : "");
   }
   DPTRAIN_CHECK(device != nullptr, "{} without tensors", op);
   return *device;
@@ -36,10 +37,19 @@ Device& common_device(std::string_view op, const TensorForm& form, std::initiali
 void LoggedOperator::begin(std::string_view op) {
   number_ = device_.operator_log()->begin(op);
   held_bytes_ = device_.allocator().in_use().total_bytes();
+  if (!device_.computes()) return;
+  device_.synchronize();
+  begun_ = Clock::now();
 }
 
 void LoggedOperator::end() {
-  device_.operator_log()->end(number_, device_.allocator().in_use().total_bytes() - held_bytes_);
+  try {
+    if (device_.computes()) device_.synchronize();
+  } catch (const Error&) {
+    // The device is broken; its next call says so.
+  }
+  device_.operator_log()->end(number_, device_.allocator().in_use().total_bytes() - held_bytes_,
+                              device_.computes() ? seconds_since(begun_) : 0);
 }
 
 void no_implementation(std::string_view op, const Device& device) {

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "base/clock.h"
 #include "device/operator_log.h"
 #include "device/with_cuda.h"
 #include "tensor/tensor_form.h"
@@ -18,14 +19,14 @@ Device& common_device(std::string_view op, const TensorForm& form, std::initiali
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);
 
-/// Logs an operator, as long as it lives, on a device that computes nothing.
+/// Logs an operator, as long as it lives, on a device that has a log.
 class LoggedOperator {
  public:
-  LoggedOperator(std::string_view op, const Device& device) : device_(device) {
-    if (!device.computes()) begin(op);
+  LoggedOperator(std::string_view op, Device& device) : device_(device) {
+    if (device.operator_log() != nullptr) begin(op);
   }
   ~LoggedOperator() {
-    if (!device_.computes()) end();
+    if (device_.operator_log() != nullptr) end();
   }
   LoggedOperator(const LoggedOperator&) = delete;
   LoggedOperator& operator=(const LoggedOperator&) = delete;
@@ -34,14 +35,20 @@ class LoggedOperator {
   void begin(std::string_view op);
   void end();
 
-  const Device& device_;
+  Device& device_;
   size_t number_ = 0;
   int64_t held_bytes_ = 0;
+  Clock::time_point begun_;
 };
 
-/// What the operator that begins next multiplies and adds, for devices that compute nothing; see OperatorCost.
+/// What the operator that begins next multiplies and adds; see OperatorCost.
 inline void count_flops(const Device& device, double flops) {
-  if (!device.computes()) device.operator_log()->multiplies(flops);
+  if (device.operator_log() != nullptr) device.operator_log()->multiplies(flops);
+}
+
+/// By which algorithm the operator that has begun last is done.
+inline void log_way(const Device& device, std::string_view way) {
+  if (device.operator_log() != nullptr) device.operator_log()->goes_by(way);
 }
 
 /// Whether it stands for a GPU and computes nothing: for operators whose results lie otherwise there.
@@ -50,7 +57,7 @@ inline bool is_logged_gpu(const Device& device) { return !device.computes() && d
 /// The implementation for the device's kind: what `on_cpu` or `on_cuda` returns. Without CUDA in the build the second
 /// is not called anywhere, so that what it names needn't exist.
 template <class OnCpu, class OnCuda>
-auto on_device(std::string_view op, const Device& device, const OnCpu& on_cpu, const OnCuda& on_cuda) {
+auto on_device(std::string_view op, Device& device, const OnCpu& on_cpu, const OnCuda& on_cuda) {
   const LoggedOperator logged(op, device);
   // One that stands for a GPU logs what a CPU worker's implementation is made of, too.
   if (device.kind() == DeviceKind::cpu || !device.computes()) return on_cpu();

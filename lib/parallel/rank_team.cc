@@ -37,7 +37,8 @@ RankTeam::RankTeam(const Options& options)
                                                          .memory_limit_bytes = options.memory_limit_bytes,
                                                          .deterministic = options.deterministic,
                                                          .tf32 = options.tf32,
-                                                         .counts_only = options.logged.has_value()}));
+                                                         .counts_only = options.logged.has_value(),
+                                                         .times_operators = options.times_operators}));
   }
   const auto on_gpu = [](const auto& device) { return device->kind() == DeviceKind::cuda; };
   if (!logged_ && std::ranges::any_of(devices_, on_gpu)) ops::require_gpu_libraries();

@@ -31,6 +31,7 @@ class RankTeam {
     std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
     /// Ranks that log what they would compute and send, in a world whose first ranks they are.
     std::optional<LoggedWorld> logged = {};
+    bool times_operators = false;  ///< see DeviceOptions
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);

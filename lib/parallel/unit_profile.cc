@@ -88,7 +88,7 @@ class Profile {
   /// A forward and a backward pass; its seconds.
   double run(nn::Model& model, UnitCost& cost, Tensor& output) {
     output = {};
-    if (device_.operator_log() != nullptr) device_.operator_log()->clear();
+    if (!device_.computes()) device_.operator_log()->clear();
     CachingAllocator& allocator = device_.allocator();
     const int64_t before = allocator.in_use().total_bytes();
     const auto begun = Clock::now();
@@ -102,7 +102,7 @@ class Profile {
     device_.synchronize();
     cost.most_bytes = std::max<int64_t>(0, peak.total_bytes() - before - cost.kept_bytes);
     model.forget_gradients();
-    return device_.operator_log() != nullptr ? logged_seconds() : seconds_since(begun);
+    return device_.computes() ? seconds_since(begun) : logged_seconds();
   }
   /// Of operators that were only written down.
   double logged_seconds() const {

@@ -12,6 +12,16 @@ enum class Precision {
   fp16,  ///< the same with 10 bits of mantissa and a small range: losses are scaled. GPUs alone
 };
 
+/// As configurations name it.
+constexpr const char* precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: return "bf16";
+    case Precision::fp16: return "fp16";
+    default: return "fp32";
+  }
+}
+
 /// The element type of activations.
 constexpr DType compute_dtype(Precision precision) {
   switch (precision) {

@@ -82,19 +82,18 @@ bool lists(const std::vector<DeviceId>& devices, DeviceKind kind) {
 }
 
 Precision read_precision(ConfigReader& config, const std::vector<DeviceId>& devices) {
-  constexpr std::array kPrecisions = {std::pair{"fp32", Precision::fp32}, std::pair{"tf32", Precision::tf32},
-                                      std::pair{"bf16", Precision::bf16}, std::pair{"fp16", Precision::fp16}};
+  constexpr std::array kPrecisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16};
   std::vector<std::string> names;
-  for (const auto& [name, precision] : kPrecisions) names.emplace_back(name);
+  for (const Precision precision : kPrecisions) names.emplace_back(precision_name(precision));
   const std::string name = config.one_of("precision", names, "fp32",
                                          "of activations and products; weights and sums are f32 in all. tf32 and fp16 "
                                          "are for GPUs alone");
-  const auto found = std::ranges::find(kPrecisions, name, [](const auto& row) { return std::string(row.first); });
-  if (config.describing() || found == kPrecisions.end() || found->second == Precision::fp32) return Precision::fp32;
-  const bool of_gpus = found->second != Precision::bf16;
+  const auto found = std::ranges::find(kPrecisions, name, precision_name);
+  if (config.describing() || found == kPrecisions.end() || *found == Precision::fp32) return Precision::fp32;
+  const bool of_gpus = *found != Precision::bf16;
   if (of_gpus && lists(devices, DeviceKind::cpu))
     config.mistake("precision", "CPU workers compute in fp32 or bf16", name, "write one of these, or list GPUs alone");
-  return found->second;
+  return *found;
 }
 
 parallel::Recompute read_recompute(ConfigReader& config) {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "config/config_document.h"
-#include "train/experiment.h"
 
 namespace dptrain::train {
 namespace {
@@ -16,6 +16,16 @@ bool names_single(const ConfigNode* strategy) {
   if (strategy == nullptr) return false;
   const ConfigNode* name = strategy->kind == ConfigNode::Kind::map ? strategy->find("name") : strategy;
   return name != nullptr && name->kind == ConfigNode::Kind::scalar && name->scalar == "single";
+}
+
+void put_on(ConfigNode& config, const DeviceId& device, int threads, int64_t batch_size) {
+  override_config(config, fmt::format("devices='{}'", device.name()), kOrigin);
+  override_config(config, fmt::format("threads={}", threads), kOrigin);
+  override_config(config, fmt::format("batch_size={}", batch_size), kOrigin);
+  override_config(config, "per_device_batch_size=", kOrigin);
+  override_config(config, "split=even", kOrigin);
+  // One device sends nothing, and links may name others.
+  override_config(config, "links=", kOrigin);
 }
 
 }  // namespace
@@ -29,13 +39,16 @@ ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
   const ConfigSession session(listed, [&](ConfigReader& reader) { whole = read_experiment(reader, default_name); });
   if (whole.devices.size() == 1) return config;
   const int threads = std::accumulate(whole.threads.begin(), whole.threads.end(), 0);
-  override_config(config, fmt::format("devices='{}'", whole.devices.front().name()), kOrigin);
-  override_config(config, fmt::format("threads={}", threads), kOrigin);
-  override_config(config, fmt::format("batch_size={}", whole.batch_size), kOrigin);
-  override_config(config, "per_device_batch_size=", kOrigin);
-  override_config(config, "split=even", kOrigin);
-  // One device sends nothing, and links may name others.
-  override_config(config, "links=", kOrigin);
+  put_on(config, whole.devices.front(), threads, whole.batch_size);
+  return config;
+}
+
+ConfigNode on_device_alone(ConfigNode config, const Experiment& whole, size_t device) {
+  const BatchSplit even = BatchSplit::even(static_cast<int>(whole.devices.size()));
+  const auto [first, second] = whole.split.weights.value_or(even).range(static_cast<int>(device), whole.batch_size);
+  override_config(config, "strategy=single", kOrigin);
+  override_config(config, "shards=", kOrigin);
+  put_on(config, whole.devices[device], whole.threads[device], std::max<int64_t>(1, second - first));
   return config;
 }
 

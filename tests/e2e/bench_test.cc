@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <tuple>
 
+#include "device/cpu_device.h"
 #include "e2e/command_fixture.h"
 #include "support/sanitizer.h"
 
@@ -57,6 +59,71 @@ TEST_F(BenchTest, RefusesWhatCannotBeMeasured) {
   expect_refused({"bench", "comm", "--devices", "dog:0"}, 78, {"dog:0"});
   expect_refused({"bench", "comm", "--mb", "0"}, 64, {"--mb"});
   expect_refused({"bench"}, 64, {"subcommand"});
+}
+
+class BenchOpsTest : public testing::CommandTest {
+ protected:
+  /// `bench ops --json` of digits.yaml, whose document it gives.
+  nlohmann::json measured(const testing::Arguments& overrides) const {
+    testing::Arguments arguments = {"bench", "ops", "--config", "digits.yaml", "--steps", "3", "--json"};
+    for (const auto& assignment : overrides) arguments.insert(arguments.end(), {"--set", assignment});
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    return nlohmann::json::parse(finished.out);
+  }
+};
+
+TEST_F(BenchOpsTest, EveryDevicesStepIsTakenApart) {
+  const auto document = measured({"split=[3, 1]"});
+  EXPECT_EQ(violations("operators.schema.json", document), std::vector<std::string>());
+  ASSERT_EQ(document["devices"].size(), 2u) << "those of the list";
+  for (const auto& device : document["devices"]) {
+    const int samples = device["device"] == "cpu:0" ? 48 : 16;
+    EXPECT_EQ(device["samples"], samples);
+    double seconds = 0, flops = 0;
+    for (const auto& row : device["operators"]) {
+      EXPECT_GT(row["seconds"], 0) << row;
+      seconds += row["seconds"].get<double>();
+      flops += row["flops"].get<double>();
+    }
+    EXPECT_LE(seconds, 1.5 * device["step_s"].get<double>()) << "operators inside others count once";
+    // Products of LeNet a sample: 20 * 24^2 * 25, 50 * 8^2 * 500, 800 * 128 and 128 * 10 forward; backward twice that,
+    // but for the gradient of the images, and of convolutions a quarter: one of the four values that a maximum is of
+    // has one.
+    const double convolved = 288'000 + 1'600'000, linear = 102'400 + 1'280;
+    EXPECT_NEAR(flops, 2.0 * samples * (convolved + (288'000 + 2 * 1'600'000) / 4.0 + 3 * linear), 1);
+  }
+}
+
+TEST_F(BenchOpsTest, NamesTheWayOfAConvolution) {
+  const auto ways = [&](const std::string& algorithm) {
+    const auto document =
+        measured({"model={layers: [conv: {channels: 32, kernel: 3, padding: 1}, conv: {channels: 32, "
+                  "kernel: 3, padding: 1}, global_avg_pool, linear: classes]}",
+                  "devices=[cpu:0]", "strategy=single", "convolution=" + algorithm});
+    std::set<std::string> found;
+    for (const auto& row : document["devices"][0]["operators"])
+      if (row["operator"].get<std::string>().starts_with("conv2d")) found.insert(row["way"]);
+    return found;
+  };
+  EXPECT_EQ(ways("direct"), std::set<std::string>{"direct"});
+  EXPECT_EQ(ways("auto").contains("winograd"), cpu_isa() == CpuIsa::avx512);
+}
+
+TEST_F(BenchOpsTest, TheTableFitsATerminal) {
+  const Finished finished = run({"bench", "ops", "--config", "digits.yaml", "--steps", "1"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  const auto lines = testing::lines_of(finished.out);
+  EXPECT_TRUE(std::ranges::all_of(lines, [](const std::string& line) { return line.size() <= 80; })) << finished.out;
+  for (const char* words : {"on cpu:1", "conv2d", "beside operators", "[32, 1, 28, 28]"})
+    EXPECT_NE(finished.out.find(words), std::string::npos) << words << "\n" << finished.out;
+}
+
+TEST_F(BenchOpsTest, RefusesWhatCannotBeMeasured) {
+  expect_refused({"bench", "ops", "--devices", "cuda:99"}, 71, {"cuda:99"});
+  expect_refused({"bench", "ops", "--config", "none"}, 66, {"none"});
+  expect_refused({"bench", "ops", "--steps", "0"}, 64, {"--steps"});
+  expect_refused({"bench", "ops", "--set", "model=lanet"}, 78, {"lanet", "lenet"});
 }
 
 /// What docs/ci.md promises, of a build as users have it. Runs alone. Where something else has the cores all the same,

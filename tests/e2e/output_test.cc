@@ -52,6 +52,13 @@ TEST_F(OutputTest, ATableIsForPeople) {
   EXPECT_EQ(finished.out.find('\x1b'), std::string::npos) << "no escape sequences outside a terminal";
 }
 
+TEST_F(OutputTest, TheRateThatFollowsFromTheBatchIsPrintedAndRecorded) {
+  const Finished finished = train("run", {"learning_rate=0.05", "lr_rule={name: linear, reference_batch_size: 16}"});
+  EXPECT_NE(finished.out.find("batch 64, learning rate 0.2;"), std::string::npos) << finished.out;
+  EXPECT_EQ(last_metrics("run")["learning_rate"], 0.2);
+  EXPECT_EQ(json_of("run/summary.json")["final"]["learning_rate"], 0.2);
+}
+
 TEST_F(OutputTest, DumpConfigShowsWhereValuesComeFromAndStops) {
   const Finished finished = run(with(training("run", {"batch_size=30"}), {"--dump-config", "--devices", "cpu:0-2"}));
   EXPECT_EQ(finished.exit, 0);

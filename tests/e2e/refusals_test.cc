@@ -152,6 +152,13 @@ TEST_F(RefusalsTest, ProcessesOfSrunThatHaveNoWayToJoin) {
   ::unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
+TEST_F(RefusalsTest, WinogradOfMachinesWithoutItsInstructions) {
+  ::setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+  expect_line_refused("convolution: winograd", 78,
+                      {"convolution", "winograd needs a CPU with AVX-512", "got avx2", "write convolution: auto"});
+  ::unsetenv("ONEDNN_MAX_CPU_ISA");
+}
+
 TEST_F(RefusalsTest, WrongMagicNumbers) {
   testing::write_idx_dataset(folder_, 8, 8, 28);
   folder_.write("train-images-idx3-ubyte", testing::idx_labels(8));
@@ -178,6 +185,53 @@ TEST_F(RefusalsTest, LabelsOutOfRange) {
   labels.back() = 11;
   folder_.write("t10k-labels-idx1-ubyte", labels);
   expect_data_refused(65, {"t10k-labels-idx1-ubyte", "label 7", "expected 0 to 9", "got 11"});
+}
+
+/// Each file of CIFAR-10 in turn is damaged, the others are whole.
+TEST_F(RefusalsTest, DamagedCifar10Files) {
+  constexpr size_t kRecord = 3073;
+  const std::string whole(4 * kRecord, '\1');
+  std::string mislabelled = whole;
+  mislabelled[2 * kRecord] = 10;
+  struct Damage {
+    std::string bytes;
+    Arguments words;
+  };
+  const Damage damages[] = {
+      {whole.substr(0, 2 * kRecord + 100), {"record 2", "expected 3073 bytes", "after 100", "get the file again"}},
+      {mislabelled, {"record 2", "a label from 0 to 9", "got 10"}},
+      {"", {"records of 3073 bytes", "got none"}}};
+  const Arguments overrides = {"model=resnet18", "dataset={name: cifar10, dir: .}"};
+  for (const std::string file : {"data_batch_1.bin", "data_batch_5.bin", "test_batch.bin"}) {
+    for (const Damage& damage : damages) {
+      for (int batch = 1; batch <= 5; ++batch) folder_.write(fmt::format("data_batch_{}.bin", batch), whole);
+      folder_.write("test_batch.bin", whole);
+      folder_.write(file, damage.bytes);
+      Arguments words = damage.words;
+      words.insert(words.begin(), file);
+      expect_refused(training("run", overrides), 65, words);
+    }
+  }
+  folder_.write("test_batch.bin", whole);
+  std::filesystem::remove(path("data_batch_3.bin"));
+  expect_refused(training("run", overrides), 66, {"data_batch_3.bin"});
+}
+
+TEST_F(RefusalsTest, DamagedTextsAndVocabularies) {
+  const auto expect_text_file_refused = [&](int code, Arguments words) {
+    words.insert(words.begin(), "psalms");
+    expect_refused(training("run", {"model={name: bert, vocab: 62, hidden: 16, layers: 1, heads: 2, seq: 16}",
+                                    "dataset={name: text, files: [psalms]}"}),
+                   code, words);
+  };
+  expect_text_file_refused(66, {"no such file"});
+  folder_.write("psalms", "The LORD is my shepherd\nI shall not w\xe4nt\n");
+  expect_text_file_refused(65, {"psalms:2", "UTF-8", "0xe4"});
+  folder_.write("psalms", "\n\n");
+  expect_text_file_refused(65, {"expected lines of text"});
+  const std::string packed = testing::gzip("He maketh me to lie down in green pastures\n");
+  folder_.write("psalms", packed.substr(0, packed.size() - 5));
+  expect_text_file_refused(65, {"gzip"});
 }
 
 TEST_F(RefusalsTest, CommandLines) {

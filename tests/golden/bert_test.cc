@@ -9,6 +9,7 @@
 
 #include "autograd/cross_entropy.h"
 #include "golden/golden_trace.h"
+#include "golden/text_batch.h"
 #include "nn/named_values.h"
 #include "ops/reorder.h"
 #include "support/device_rows.h"
@@ -25,48 +26,6 @@ struct BertCase {
 
 std::ostream& operator<<(std::ostream& out, const BertCase& c) {
   return out << c.file << (c.device.device.kind == DeviceKind::cuda ? "_cuda" : "");
-}
-
-/// A batch of golden.py: N samples of S tokens, all of them text.
-struct Batch {
-  Tensor tokens;
-  nn::TextInputs inputs;
-  std::vector<Tensor> targets;
-  std::vector<int64_t> counts = {0, 0};
-};
-
-Batch batch_by_formula(Device& device, const json& golden, uint64_t seed) {
-  const int64_t samples = golden["batch"], length = golden["seq"];
-  const auto rows = static_cast<size_t>(samples * length);
-  std::vector<int32_t> tokens(rows), segments(rows), positions(rows), labels(rows, -100);
-  Batch batch;
-  for (size_t i = 0; i < rows; ++i) {
-    const auto place = static_cast<int32_t>(i % static_cast<size_t>(length));
-    const auto token = static_cast<int32_t>(testing::formula_word(seed, 1001, i) % golden["vocab"].get<uint64_t>());
-    const bool masked = testing::formula_word(seed, 1002, i) % 100 < 15;
-    tokens[i] = masked ? 4 : token;
-    if (masked) labels[i] = token;
-    batch.counts[0] += masked;
-    segments[i] = place >= length / 2;
-    positions[i] = place;
-  }
-  std::vector<int32_t> firsts, next_sentence;
-  for (int32_t n = 0; n < samples; ++n) {
-    firsts.push_back(n * static_cast<int32_t>(length));
-    next_sentence.push_back(n % 2);
-  }
-  batch.counts[1] = samples;
-  const auto place = [&](const std::vector<int32_t>& values, const Shape& shape) {
-    return testing::labels_on(device, values).reshaped(shape);
-  };
-  const std::vector<int32_t> lengths(static_cast<size_t>(samples), static_cast<int32_t>(length));
-  batch.tokens = place(tokens, {samples, length});
-  batch.inputs = {.segments = place(segments, {samples, length}),
-                  .positions = place(positions, {samples, length}),
-                  .lengths = place(lengths, {samples}),
-                  .firsts = place(firsts, {samples})};
-  batch.targets = {place(labels, {samples * length}), place(next_sentence, {samples})};
-  return batch;
 }
 
 class BertGolden : public ::testing::TestWithParam<BertCase> {};
@@ -86,7 +45,8 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
   for (size_t step = 0; step < golden["trace"].size(); ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     const json& expected = golden["trace"][step];
-    const Batch batch = batch_by_formula(*device, golden, seed + step);
+    const testing::TextFormulaBatch batch = testing::text_by_formula(
+        *device, {.samples = golden["batch"], .length = golden["seq"], .vocabulary = golden["vocab"]}, seed + step);
     Tape tape(Tape::Mode::record);
     const auto outputs =
         model->outputs(tape.input(batch.tokens), {.tape = tape, .training = true, .text = batch.inputs});
@@ -124,6 +84,9 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
                         std::sqrt(static_cast<double>(parameter->shape().elements()));
     expect_tensor(golden["weights"][parameter->name()], parameter->value().values(), kStrict.tensor,
                   moved_by_noise ? walk : 0);
+    if (!moved_by_noise)
+      expect_movement(golden["weights"][parameter->name()], testing::formula_weights(*parameter, seed),
+                      parameter->value().values(), 3e-3);
   }
 }
 

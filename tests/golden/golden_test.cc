@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "autograd/cross_entropy.h"
 #include "config/config_document.h"
@@ -58,6 +59,16 @@ const AmbiguousRelus* ambiguous_relus(const std::string& trace) {
                                          .behind = true};
   if (trace == "resnet18_sgd" || trace == "resnet18_momentum") return &resnet18;
   return trace == "pyramidnet_momentum" ? &pyramidnet : nullptr;
+}
+
+/// How far float32 may be from the trace in what the steps have moved a parameter by, relative to that. Float32 rounds
+/// the factor by which AdamW's decay of 1e-6 a step shrinks weights, 1 - 1e-6, to within 3 % of the decay; without it
+/// weights move by 2e-3 less. Convolutions before batch norms have biases whose gradient is zero but for rounding.
+/// Nothing of traces with ambiguous ReLUs.
+std::optional<double> movement_bound(const std::string& trace) {
+  if (trace.starts_with("lenet")) return 3e-4;
+  if (trace.ends_with("margin")) return 1e-2;
+  return std::nullopt;
 }
 
 std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
@@ -122,6 +133,13 @@ TEST_P(Golden, ThreeOptimizerSteps) {
     }
     golden_optimizer.optimizer->step(
         {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
+  }
+  if (const auto bound = movement_bound(GetParam().file)) {
+    for (const Parameter* parameter : model->parameters()) {
+      SCOPED_TRACE("movement of " + parameter->name());
+      expect_movement(golden["weights"][parameter->name()], testing::formula_weights(*parameter, seed),
+                      ops::reorder(parameter->value(), Layout::plain).values(), *bound);
+    }
   }
   for (const auto& tensor : nn::state_dict(*model)) {
     SCOPED_TRACE(tensor.name);

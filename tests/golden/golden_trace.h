@@ -68,6 +68,30 @@ inline void expect_tensor(const json& golden, const std::vector<float>& values, 
   }
 }
 
+/// Compares how far the steps have moved a parameter from where the formula puts it: nearly all of a weight is what it
+/// began as, which hides what an optimizer does. `bound` is relative to the norm of the movement.
+inline void expect_movement(const json& golden, const std::vector<double>& initial, const std::vector<float>& values,
+                            double bound) {
+  std::vector<double> moved(values.size());
+  double square = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    // What rounding the beginning to float32 has moved is no movement.
+    moved[i] = double{values[i]} - static_cast<float>(initial[i]);
+    square += moved[i] * moved[i];
+  }
+  const double tolerance = bound * std::sqrt(square);
+  for (size_t k = 0; k < golden["dots"].size(); ++k) {
+    double dot = 0, from = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double along = testing::formula_uniform(7, k, i);
+      dot += moved[i] * along;
+      from += initial[i] * along;
+    }
+    const double expected = golden["dots"][k].get<double>() - from;
+    EXPECT_NEAR(dot, expected, tolerance) << "movement along " << k;
+  }
+}
+
 inline double norm_of_all(const json& tensors) {
   double square = 0;
   for (const auto& tensor : tensors) square += std::pow(tensor["norm"].get<double>(), 2);

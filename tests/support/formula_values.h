@@ -39,18 +39,24 @@ inline std::vector<int32_t> formula_labels(uint64_t seed, int64_t count, uint64_
   return labels;
 }
 
+/// What a golden file's parameter begins as, in double precision.
+inline std::vector<double> formula_weights(const Parameter& parameter, uint64_t seed) {
+  const Shape& shape = parameter.shape();
+  const bool matrix = shape.rank() > 1;
+  double bound = matrix ? std::sqrt(3.0 / static_cast<double>(shape.elements() / shape[0])) : 0.1;
+  if (parameter.name().ends_with("embeddings.weight")) bound = 0.02;
+  const double centre = !matrix && parameter.name().ends_with("weight") ? 1 : 0;
+  std::vector<double> values(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = centre + bound * formula_uniform(seed, static_cast<uint64_t>(parameter.index()), i);
+  return values;
+}
+
 inline void fill_by_formula(nn::Model& model, uint64_t seed) {
   for (const Parameter* parameter : model.parameters()) {
-    const Shape& shape = parameter->shape();
-    const bool matrix = shape.rank() > 1;
-    double bound = matrix ? std::sqrt(3.0 / static_cast<double>(shape.elements() / shape[0])) : 0.1;
-    if (parameter->name().ends_with("embeddings.weight")) bound = 0.02;
-    const double centre = !matrix && parameter->name().ends_with("weight") ? 1 : 0;
-    std::vector<float> values(static_cast<size_t>(shape.elements()));
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] =
-          static_cast<float>(centre + bound * formula_uniform(seed, static_cast<uint64_t>(parameter->index()), i));
-    ops::reorder_into(Tensor::from(model.device(), shape, values), parameter->value());
+    const std::vector<double> exact = formula_weights(*parameter, seed);
+    const std::vector<float> values(exact.begin(), exact.end());
+    ops::reorder_into(Tensor::from(model.device(), parameter->shape(), values), parameter->value());
   }
 }
 

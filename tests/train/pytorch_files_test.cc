@@ -2,10 +2,12 @@
 // it, and what it made of a checkpoint of ours.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "golden/golden_trace.h"
+#include "golden/text_batch.h"
 #include "models/model_registry.h"
 #include "support/formula_tensor.h"
 #include "support/process.h"
@@ -81,6 +83,96 @@ TEST(PyTorchFiles, PyTorchComputesTheSameFromOurs) {
   const std::vector<float> logits = model->forward(tape.input(images), {.tape = tape}).value().values();
   // Both sides are float32, and add up to 800 products in orders of their own.
   expect_tensor(pytorch["logits"], logits, 1e-5, 0);
+}
+
+struct RecordedModel {
+  const char* file;  ///< of tests/golden/pytorch, without its ending
+  models::ModelInput input = {};
+};
+std::ostream& operator<<(std::ostream& out, const RecordedModel& model) { return out << model.file; }
+
+/// Weights of a file beside what PyTorch computed with them: those of a run of ours, which convert_pytorch.py
+/// to-pytorch loaded with strict=True, and those that its from-pytorch wrote of a model as PyTorch begins it.
+class RecordedModels : public ::testing::TestWithParam<RecordedModel> {
+ protected:
+  RecordedModels() {
+    json named = pytorch_["options"];
+    named["name"] = pytorch_["model"];
+    model_ = experiment_of({"model=" + named.dump(), "dataset={name: synthetic}"})
+                 .model.build({.device = *device_}, GetParam().input);
+    model_->place(*device_, {});
+    nn::load_state_dict(*model_, read_safetensors(file_));
+  }
+  /// Its outputs in evaluation of the batch of 4 by the formula with seed 1.
+  std::vector<std::vector<float>> outputs() {
+    Tape tape(Tape::Mode::forget);
+    std::vector<Variable> outputs;
+    if (const auto& sizes = GetParam().input.text) {
+      const TextFormulaBatch batch = text_by_formula(
+          *device_, {.samples = 4, .length = sizes->sequence, .vocabulary = static_cast<uint64_t>(sizes->vocabulary)},
+          1);
+      outputs = model_->outputs(tape.input(batch.tokens), {.tape = tape, .text = batch.inputs});
+    } else {
+      const Shape& image = GetParam().input.image;
+      const Tensor images =
+          Tensor::from(*device_, {4, image[0], image[1], image[2]}, formula_images(1, 4 * image.elements()));
+      outputs = {model_->forward(tape.input(images), {.tape = tape})};
+    }
+    std::vector<std::vector<float>> values;
+    for (const Variable& output : outputs) values.push_back(output.value().values());
+    return values;
+  }
+
+  const std::string file_ = source_file("tests/golden/pytorch/") + GetParam().file + ".safetensors";
+  const json pytorch_ = recorded(std::string("golden/pytorch/") + GetParam().file + ".json");
+  const std::unique_ptr<Device> device_ = test_device();
+  std::unique_ptr<nn::Model> model_;
+};
+
+TEST_P(RecordedModels, ComputeWhatPyTorchDid) {
+  EXPECT_EQ(weights_hash(nn::state_dict(*model_)), pytorch_["weights_hash"].get<std::string>());
+  const auto found = outputs();
+  // Both sides are float32.
+  expect_tensor(pytorch_["logits"], found[0], 1e-5, 0);
+  ASSERT_EQ(found.size() == 2, pytorch_.contains("next_sentence"));
+  if (found.size() == 2) expect_tensor(pytorch_["next_sentence"], found[1], 1e-5, 0);
+}
+
+class RecordedCheckpoints : public RecordedModels {};
+
+// A checkpoint of today is the file that PyTorch was given then, byte for byte.
+TEST_P(RecordedCheckpoints, AreWrittenAsTheyWere) {
+  const ScratchFolder scratch;
+  write_safetensors(scratch.path() / "model", nn::state_dict(*model_));
+  EXPECT_TRUE(text_of(scratch.path() / "model") == text_of(file_));
+}
+
+const models::ModelInput kSmallImages{.image = {3, 32, 32}};
+const models::ModelInput kSmallText{.text = models::TextSizes{64, 16}};
+
+INSTANTIATE_TEST_SUITE_P(BothWays, RecordedModels,
+                         ::testing::Values(RecordedModel{"pyramidnet_ours", kSmallImages},
+                                           RecordedModel{"pyramidnet_theirs", kSmallImages},
+                                           RecordedModel{"bert_ours", kSmallText},
+                                           RecordedModel{"bert_theirs", kSmallText}),
+                         [](const auto& test) { return std::string(test.param.file); });
+
+INSTANTIATE_TEST_SUITE_P(ToPyTorch, RecordedCheckpoints,
+                         ::testing::Values(RecordedModel{"pyramidnet_ours", kSmallImages},
+                                           RecordedModel{"bert_ours", kSmallText}),
+                         [](const auto& test) { return std::string(test.param.file); });
+
+// What from-pytorch wrote of a model as PyTorch begins it learns the images.
+TEST(PyTorchFiles, AModelThatPyTorchHasBegunIsTrained) {
+  const json pytorch = recorded("golden/pytorch/pyramidnet_theirs.json");
+  json model = pytorch["options"];
+  model["name"] = "pyramidnet";
+  Training training({"model=" + model.dump(), "dataset={name: synthetic, samples: 64, shape: [3, 32, 32]}",
+                     "devices=[cpu:0]", "batch_size=16", "learning_rate=0.005", "optimizer=adam", "epochs=10",
+                     "init={from: " + source_file("tests/golden/pytorch/pyramidnet_theirs.safetensors") + "}"});
+  const TrainingOutcome outcome = training.run();
+  ASSERT_TRUE(outcome.last_epoch);
+  EXPECT_LT(outcome.last_epoch->train.score.mean_loss(), 0.7 * std::log(10)) << "chance is log(10)";
 }
 
 struct StoredModel {
