@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "commands.h"
 #include "output.h"
 #include "read_experiment.h"
@@ -37,6 +39,11 @@ int evaluate_with(const EvalFlags& flags) {
   train::Trainer trainer(experiment, data);
   trainer.load_weights(weights, file.string());
   const train::Pass pass = trainer.evaluate();
+  if (!std::isfinite(pass.score.mean_loss()))
+    throw Error(ExitCode::diverged, Mistake{.where = file.string(),
+                                            .expected = "expected weights with a finite loss",
+                                            .got = fmt::format("{}", pass.score.mean_loss()),
+                                            .advice = "use an earlier checkpoint"});
   nlohmann::ordered_json document = {{"schema", 1},
                                      {"checkpoint", flags.checkpoint},
                                      {"loss", pass.score.mean_loss()},

@@ -20,6 +20,7 @@
 #include "stop_signals.h"
 #include "train/config_changes.h"
 #include "train/first_statistics.h"
+#include "train/normalized_samples.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
@@ -88,6 +89,8 @@ class TrainRun {
   train::Experiment& experiment() { return read_.experiment; }
   /// In a job with its digests.
   void open_data();
+  /// Where a run is to be resumed that has metrics and no checkpoint.
+  void tell_of_dropped_epochs();
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
@@ -126,6 +129,7 @@ int TrainRun::run() {
   job_.one_of_each_host_first([&] { open_data(); });
   train::require_model_fits(experiment(), *data_.train);
   train::require_first_samples(experiment(), *data_.train);
+  train::require_samples_to_normalize(experiment(), *data_.train);
   if (job_.is_main()) {
     directory_.emplace(out_, earlier_);
     train::remove_unfinished_checkpoints(directory_->checkpoints());
@@ -138,6 +142,7 @@ int TrainRun::run() {
                                   .json = flags_.common.json && job_.is_main(),
                                   .progress = flags_.common.progress},
                    stop_);
+  if (job_.is_main() && flags_.resume && !resume_) tell_of_dropped_epochs();
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
                                                             .data = data_,
                                                             .observer = *display_,
@@ -171,6 +176,15 @@ void TrainRun::open_data() {
   if (job_.processes() == 1) return;
   train_digest_ = digest_of(*data_.train);
   test_digest_ = digest_of(*data_.test);
+}
+
+void TrainRun::tell_of_dropped_epochs() {
+  std::error_code none;
+  if (fs::file_size(out_ / "metrics.jsonl", none) == 0 || none) return;
+  display_->on_warning(
+      fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
+                  "of earlier epochs is dropped",
+                  out_.string()));
 }
 
 int TrainRun::train(train::Trainer& trainer) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/digit_groups.h"
@@ -62,6 +63,27 @@ std::string devices_text(const train::Experiment& experiment) {
         fmt::format("{}: {}", experiment.place(static_cast<size_t>(own.begin)).host, fmt::join(of_process, ", ")));
   }
   return fmt::format("{}", fmt::join(processes, " and "));
+}
+
+/// Strategies whose devices each compute a part of every batch.
+constexpr std::array kSharesBatches = {"data_parallel", "ddp", "kvstore"};
+
+/// "64", "64 (32 a device)", "64 (48 + 16)": of what users of other tools mean by a batch size both are told.
+std::string batch_text(const train::Experiment& experiment) {
+  const std::string whole = std::to_string(experiment.batch_size);
+  const auto devices = static_cast<int>(experiment.device_names().size());
+  if (devices == 1 || experiment.split.measured || std::ranges::count(kSharesBatches, experiment.strategy.name) == 0)
+    return whole;
+  const BatchSplit split = experiment.split.weights.value_or(BatchSplit::even(devices));
+  std::vector<int64_t> parts;
+  for (int device = 0; device < devices; ++device) {
+    const auto [begin, end] = split.range(device, experiment.batch_size);
+    parts.push_back(end - begin);
+  }
+  const auto [least, most] = std::ranges::minmax(parts);
+  if (least == most) return fmt::format("{} ({} a device)", whole, least);
+  if (split.is_even()) return fmt::format("{} ({} or {} a device)", whole, least, most);
+  return fmt::format("{} ({})", whole, fmt::join(parts, " + "));
 }
 
 /// What an epoch cost each device, and where its seconds went, in lines of at most `width` characters where that is
@@ -153,7 +175,7 @@ void TrainingDisplay::on_start(const train::Experiment& experiment, const std::s
   may_split_ = experiment.shards == 0 && !experiment.split.measured;
   say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
                   experiment.model.name, experiment.dataset.name, experiment.strategy.name, devices_text(experiment),
-                  experiment.batch_size, experiment.learning_rate, run_directory));
+                  batch_text(experiment), experiment.learning_rate, run_directory));
 }
 
 void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Experiment& experiment,

@@ -67,6 +67,17 @@ void check_not_empty(const std::filesystem::path& path, int64_t records) {
 
 using Paths = std::vector<std::filesystem::path>;
 
+/// A file that was cut at a record's end shows beside the others, which have as many records as each other.
+void check_equal_counts(const Paths& paths, const std::vector<int64_t>& records) {
+  const auto most = std::ranges::max_element(records);
+  for (size_t i = 0; i < paths.size(); ++i)
+    if (records[i] != *most)
+      refuse(paths[i].string(),
+             fmt::format("expected {} records, as {} has", *most,
+                         paths[static_cast<size_t>(most - records.begin())].filename().string()),
+             fmt::format("{}", records[i]), kGetFileAgain);
+}
+
 /// The digest of a content whose files have these, of the records that are samples.
 std::string digest_of_files(const std::vector<std::string>& digests) {
   std::string all;
@@ -75,11 +86,10 @@ std::string digest_of_files(const std::vector<std::string>& digests) {
 }
 
 /// Appends the records of a file to `data` until that has `most` of them; the others are checked all the same. Returns
-/// how many were appended.
+/// how many the file has.
 int64_t append_records(const std::filesystem::path& path, int64_t most, LabelledBytes& data) {
   PlainOrGzipFile file(path);
   std::array<uint8_t, kRecordBytes> record;
-  const size_t before = data.labels.size();
   int64_t count = 0;
   while (const size_t got = file.read(record)) {
     check_whole(path, count, got);
@@ -92,13 +102,18 @@ int64_t append_records(const std::filesystem::path& path, int64_t most, Labelled
     data.pixels.insert(data.pixels.end(), record.begin() + 1, record.end());
   }
   check_not_empty(path, count);
-  return static_cast<int64_t>(data.labels.size() - before);
+  return count;
 }
 
 std::shared_ptr<const ImageDataset> unpacked(const Paths& paths, int64_t limit, const Normalization& normalization) {
   LabelledBytes data{.image_shape = {3, 32, 32}, .classes = kClasses};
-  std::vector<int64_t> samples_of_files;
-  for (const auto& path : paths) samples_of_files.push_back(append_records(path, limit, data));
+  std::vector<int64_t> samples_of_files, records;
+  for (const auto& path : paths) {
+    const auto before = static_cast<int64_t>(data.labels.size());
+    records.push_back(append_records(path, limit, data));
+    samples_of_files.push_back(static_cast<int64_t>(data.labels.size()) - before);
+  }
+  check_equal_counts(paths, records);
   data.pixels.shrink_to_fit();
   const auto digest = [samples_of_files](const LabelledBytes& bytes) {
     std::vector<std::string> digests;
@@ -137,6 +152,7 @@ std::string checked_digest(const StoredFile& file, const std::filesystem::path& 
 std::shared_ptr<const ImageDataset> stored(const Paths& paths, int64_t limit, const Normalization& normalization) {
   StoredContent content{.image_shape = {3, 32, 32}, .classes = kClasses};
   std::vector<std::string> digests;
+  std::vector<int64_t> counts;
   int64_t samples = 0;
   for (const auto& path : paths) {
     const auto file = std::make_shared<const StoredFile>(path);
@@ -144,11 +160,13 @@ std::shared_ptr<const ImageDataset> stored(const Paths& paths, int64_t limit, co
     const auto rest = static_cast<size_t>(file->identity().bytes) % kRecordBytes;
     if (rest > 0) check_whole(path, records, rest);
     check_not_empty(path, records);
+    counts.push_back(records);
     const int64_t taken = std::min(records, limit - samples);
     digests.push_back(checked_digest(*file, path, taken));
     content.runs.push_back({.file = file, .images = taken, .begin = 1, .stride = kRecordBytes});
     samples += taken;
   }
+  check_equal_counts(paths, counts);
   content.digest = [digest = digest_of_files(digests)] { return digest; };
   return std::make_shared<StoredImages>(std::move(content), normalization);
 }

@@ -53,8 +53,12 @@ DatasetSpec read_text(ConfigReader& config, const DatasetRequest& request) {
                      {.min = kSpecialTokens + 1, .max = kMostPieces, .help = "pieces; by default the model's"});
   const int64_t sequence = config.integer(
       "sequence", wanted.sequence, {.min = 5, .max = 65536, .help = "tokens of a sample; by default the model's"});
-  const double test_share =
-      config.number("test_share", 0.05, {.min = 0, .max = 1, .help = "of the lines, the last ones, are the test part"});
+  const double test_share = config.number("test_share", 0.05,
+                                          {.min = 0,
+                                           .max = 1,
+                                           .exclusive_min = true,
+                                           .exclusive_max = true,
+                                           .help = "of the lines, the last ones, are the test part"});
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
   spec.order = read_sample_order(config);

@@ -58,7 +58,7 @@ std::optional<int64_t> number_after(const std::string& message, const std::strin
     mistake.advice = fmt::format("ask for {} or fewer, or give more text", *most);
   } else if (const auto least = number_after(message, fmt::format("{} vs ", pieces))) {
     mistake.expected = fmt::format("expected at least {} pieces, one for each character of this text", *least);
-    mistake.advice = fmt::format("ask for more than {}", *least);
+    mistake.advice = fmt::format("ask for {} or more", *least);
   } else {
     mistake.expected = "expected a number of pieces that SentencePiece can make of this text";
     mistake.advice = "it says: " + message;

@@ -40,9 +40,12 @@ Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& f
 }
 
 /// A state has dozens of tensors: some of them show which model's it is.
-std::string advice_for_absent(const std::string& name, const std::vector<std::string>& names) {
+/// `strangers` are those that the model doesn't have: one of them may be meant.
+std::string advice_for_absent(const std::string& name, const std::vector<std::string>& names,
+                              const std::vector<std::string>& strangers) {
   constexpr size_t kShown = 4;
-  if (const std::string near = nearest_name(name, names); !near.empty()) return fmt::format("did you mean '{}'?", near);
+  if (const std::string near = nearest_name(name, strangers); !near.empty())
+    return fmt::format("did you mean '{}'?", near);
   const auto shown = std::span(names).first(std::min(kShown, names.size()));
   return fmt::format("use the model and options that it was made with; it has {}{}",
                      names.empty() ? "no tensors" : fmt::format("{}", fmt::join(shown, ", ")),
@@ -114,13 +117,16 @@ void require_same_tensors(const std::vector<NamedValues>& expected, const std::v
                 Mistake{.where = fmt::format("{}: {}", where, name), .expected = what, .got = found, .advice = advice});
   };
   const ByName found = by_name(got), known = by_name(expected);
-  std::vector<std::string> names;
-  for (const NamedValues& tensor : got) names.push_back(tensor.name);
+  std::vector<std::string> names, strangers;
+  for (const NamedValues& tensor : got) {
+    names.push_back(tensor.name);
+    if (!known.contains(tensor.name)) strangers.push_back(tensor.name);
+  }
   for (const NamedValues& tensor : expected) {
     const auto one = found.find(tensor.name);
     if (one == found.end())
       refuse(tensor.name, fmt::format("expected a tensor of {}", tensor.shape.text()), "none of that name",
-             advice_for_absent(tensor.name, names));
+             advice_for_absent(tensor.name, names, strangers));
     if (one->second->shape != tensor.shape)
       refuse(tensor.name, fmt::format("expected {}", tensor.shape.text()), one->second->shape.text(),
              "use the model and options that it was made with");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -15,9 +15,17 @@ namespace fs = std::filesystem;
 std::string checkpoint_name(int64_t step) { return fmt::format("step-{:06}", step); }
 
 bool is_checkpoint_name(const std::string& name) {
-  constexpr std::string_view kPrefix = "step-";
-  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-         std::ranges::all_of(name.substr(kPrefix.size()), [](unsigned char c) { return c >= '0' && c <= '9'; });
+  int64_t step = 0;
+  const char* const begin = name.data() + std::string_view("step-").size();
+  return name.starts_with("step-") && std::from_chars(begin, name.data() + name.size(), step).ec == std::errc() &&
+         name == checkpoint_name(step);
+}
+
+bool is_checkpoint_remnant(const std::string& name) {
+  const size_t suffix = name.find('.');
+  if (suffix == std::string::npos || !is_checkpoint_name(name.substr(0, suffix))) return false;
+  const std::string_view rest = std::string_view(name).substr(suffix);
+  return rest.starts_with(kBeingWritten) || rest == kPutAside || rest.starts_with(std::string(kPutAside) + ".");
 }
 
 bool in_order(const std::string& name, const std::string& later) {

@@ -27,6 +27,12 @@ constexpr StateFile kStateFiles[] = {{kWeights, &parallel::TrainingState::model,
 /// "step-000938". Steps are padded to six digits; a longer number is a later step.
 std::string checkpoint_name(int64_t step);
 bool is_checkpoint_name(const std::string& name);
+
+/// What stands behind a checkpoint's name while it is written, with a process's number, and once it was put aside, with
+/// a number from 2 where that name was taken.
+constexpr const char *kBeingWritten = ".tmp-", *kPutAside = ".aside";
+/// Whether a folder of that name beside checkpoints is such a one; others are somebody's own.
+bool is_checkpoint_remnant(const std::string& name);
 /// Whether the step of `later` comes after that of `name`.
 bool in_order(const std::string& name, const std::string& later);
 

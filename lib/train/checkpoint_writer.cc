@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAside = ".tmp-";
-
 void rename_folder(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
@@ -88,7 +86,7 @@ void remove_checkpoint(const fs::path& folder) {
 void remove_half_manifests(const fs::path& checkpoint) {
   std::error_code error;
   for (const fs::path& entry : entries_of(checkpoint))
-    if (entry.filename().string().starts_with(std::string(kManifest) + kAside)) fs::remove(entry, error);
+    if (entry.filename().string().starts_with(std::string(kManifest) + kBeingWritten)) fs::remove(entry, error);
 }
 
 /// Throws 74 where it can't be read, which says nothing of whether it is.
@@ -107,7 +105,7 @@ bool is_whole(const fs::path& folder) {
 fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint, int64_t keep) {
   make_folder(folder);
   const fs::path target = folder / checkpoint_name(checkpoint.position.step);
-  Aside aside(fmt::format("{}{}{}", target.string(), kAside, ::getpid()));
+  Aside aside(fmt::format("{}{}{}", target.string(), kBeingWritten, ::getpid()));
   std::map<std::string, WrittenFile> files;
   for (const StateFile& file : kStateFiles) {
     const auto& tensors = checkpoint.state.*file.tensors;
@@ -144,10 +142,10 @@ std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {
   std::vector<fs::path> put;
   for (const fs::path& later : checkpoint_folders(folder)) {
     if (!in_order(checkpoint_name(step), later.filename().string())) continue;
-    fs::path aside = later;
-    aside += ".aside";
     std::error_code error;
-    fs::remove_all(aside, error);
+    fs::path aside = later.string() + kPutAside;
+    for (int number = 2; fs::exists(fs::symlink_status(aside, error)); ++number)
+      aside = fmt::format("{}{}.{}", later.string(), kPutAside, number);
     fs::rename(later, aside, error);
     if (error)
       throw Error(ExitCode::io, Mistake{.where = later.string(),
@@ -167,7 +165,7 @@ void remove_unfinished_checkpoints(const fs::path& folder) {
   for (const fs::path& path : left) {
     const std::string name = path.filename().string();
     if (is_checkpoint_name(name)) remove_half_manifests(path);
-    const size_t suffix = name.find(kAside);
+    const size_t suffix = name.find(kBeingWritten);
     if (suffix == std::string::npos || !is_checkpoint_name(name.substr(0, suffix))) continue;
     const fs::path target = folder / name.substr(0, suffix);
     if (!fs::exists(target, error) && is_whole(path))

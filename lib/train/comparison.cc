@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "train/earlier_comparison.h"
 #include "train/first_statistics.h"
+#include "train/normalized_samples.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 
@@ -60,6 +61,7 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
       const Datasets data = experiment.dataset.open();
       require_model_fits(experiment, *data.train);
       require_first_samples(experiment, *data.train);
+      require_samples_to_normalize(experiment, *data.train);
     });
     auto& directories = directories_.emplace_back();
     for (const PlannedTraining& training : run.trainings)

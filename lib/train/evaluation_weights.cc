@@ -10,10 +10,13 @@ namespace dptrain::train {
 
 std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file) {
   auto weights = read_safetensors(file);
+  require_finite(weights, file.string());
   std::error_code error;
   const auto average = file.parent_path() / "average.safetensors";
   if (file.filename() != "model.safetensors" || !std::filesystem::exists(average, error)) return weights;
-  for (const auto& averaged : read_safetensors(average)) {
+  const auto averages = read_safetensors(average);
+  require_finite(averages, average.string());
+  for (const auto& averaged : averages) {
     const auto found = std::ranges::find(weights, averaged.name, &nn::NamedValues::name);
     if (found == weights.end() || found->shape != averaged.shape) continue;
     // The average has each parameter once. A tensor that the model has under two names lies in its file twice.

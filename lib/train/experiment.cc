@@ -63,6 +63,9 @@ BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
 double read_learning_rate(ConfigReader& config, int64_t batch_size) {
   const double rate = config.number("learning_rate", std::nullopt,
                                     {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "of the optimizer"});
+  if (!config.describing() && rate > 0 && rate < kLeastF32)
+    config.mistake("learning_rate", fmt::format("expected a rate of at least {}", kLeastF32), fmt::format("{}", rate),
+                   "below that it is 0 in f32");
   double reference = 1;
   const auto read_reference = [&reference](ConfigReader& options) {
     reference = static_cast<double>(options.integer(
@@ -271,6 +274,11 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.accumulate = sizes.accumulate;
   experiment.learning_rate = read_learning_rate(config, sizes.batch);
   experiment.schedule = optim::read_schedule(config);
+  if (!config.describing() && experiment.schedule.min > experiment.learning_rate)
+    config.mistake("schedule",
+                   fmt::format("expected its min, the rate at the end, to be at most the learning rate, {}",
+                               experiment.learning_rate),
+                   fmt::format("{}", experiment.schedule.min), "write a smaller min");
   read_length(config, experiment);
   experiment.optimizer = optim::read_optimizer(config);
   experiment.clip_norm = config.optional_number(

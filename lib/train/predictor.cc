@@ -29,6 +29,14 @@ void require_images(const Experiment& experiment) {
                                         .advice = "dptrain eval takes models of text"});
 }
 
+void require_finite_logits(std::span<const float> logits, const std::filesystem::path& file, int64_t index) {
+  if (std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) return;
+  throw Error(ExitCode::diverged, Mistake{.where = fmt::format("{}: image {}", file.string(), index),
+                                          .expected = "expected finite outputs of the model",
+                                          .got = "NaN or infinity",
+                                          .advice = "its training has diverged; use an earlier checkpoint"});
+}
+
 }  // namespace
 
 Prediction prediction_of(std::span<const float> logits) {
@@ -77,8 +85,11 @@ void Predictor::predict(const ImageFiles& images, const Take& take) {
       images.read(begin + i, image_shape_, std::span(pixels).subspan(static_cast<size_t>(i) * elements, elements));
     const std::vector<float> logits = logits_of(pixels);
     const size_t classes = logits.size() / kBlock;
-    for (int64_t i = 0; i < count; ++i)
-      take(begin + i, prediction_of(std::span(logits).subspan(static_cast<size_t>(i) * classes, classes)));
+    for (int64_t i = 0; i < count; ++i) {
+      const auto of_image = std::span(logits).subspan(static_cast<size_t>(i) * classes, classes);
+      require_finite_logits(of_image, images.file_of(begin + i), begin + i);
+      take(begin + i, prediction_of(of_image));
+    }
   }
 }
 

@@ -43,7 +43,10 @@ void remove_results(const fs::path& run, std::error_code& error) {
   if (error) return;
   if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
-    if (!entry.path().filename().string().starts_with("step-")) continue;
+    const std::string name = entry.path().filename().string();
+    std::error_code no_folder;
+    if (!is_checkpoint_name(name) && !is_checkpoint_remnant(name)) continue;
+    if (!fs::is_directory(entry.path(), no_folder)) continue;
     for (const StateFile& file : kStateFiles) {
       fs::remove(entry.path() / file.name, error);
       if (error) return;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -143,6 +144,11 @@ class Reader {
       refuse(what, "expected dtype, shape and two data_offsets", shown(entry));
     const json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
     const bool batch_count = is_batch_count(name, dtype);
+    if (dtype == "F64" || dtype == "F16" || dtype == "BF16")
+      throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: {}", path_, what),
+                                              .expected = "expected dtype F32",
+                                              .got = shown(dtype),
+                                              .advice = "save the model in float32: save_file of net.float()'s state"});
     if (dtype != "F32" && !batch_count) refuse(what, "expected dtype F32", shown(dtype));
     if (shape.size() > static_cast<size_t>(Shape::kMaxRank))
       refuse(what, fmt::format("expected at most {} dimensions", Shape::kMaxRank), fmt::format("{}", shape.size()));
@@ -215,6 +221,18 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const std::vect
 }
 
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path) { return Reader(path).tensors(); }
+
+void require_finite(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
+  for (const nn::NamedValues& tensor : tensors) {
+    const auto found = std::ranges::find_if(tensor.values, [](float value) { return !std::isfinite(value); });
+    if (found == tensor.values.end()) continue;
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = fmt::format("{}: {}", where, tensor.name),
+                        .expected = "expected finite values",
+                        .got = fmt::format("{} as number {}", *found, found - tensor.values.begin() + 1),
+                        .advice = "the training that wrote it has diverged; use an earlier checkpoint"});
+  }
+}
 
 std::string weights_hash(std::vector<nn::NamedValues> tensors) {
   sort_by_name(tensors);

@@ -23,6 +23,9 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const std::vect
 /// The counts of batches (i64, "...num_batches_tracked") of PyTorch's batch norms are passed over.
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path);
 
+/// Throws 65, naming `where` and the tensor, where a value isn't finite.
+void require_finite(const std::vector<nn::NamedValues>& tensors, const std::string& where);
+
 /// SHA-256 in 64 hex digits over the tensors sorted by name: for each its name, "F32" and its shape ("[20, 1, 5, 5]"),
 /// each ended by a newline, then its bytes in little-endian order. Equal for equal bits, whatever the order of
 /// `tensors`.

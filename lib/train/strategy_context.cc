@@ -116,7 +116,9 @@ void load_initial_weights(parallel::Strategy& strategy, const Experiment& experi
   if (!experiment.initial_weights) return;
   const auto path = find_weights(*experiment.initial_weights);
   require_same_vocabulary(data, path);
-  load_weights(strategy, read_safetensors(path), path.string(), experiment.job);
+  const auto tensors = read_safetensors(path);
+  require_finite(tensors, path.string());
+  load_weights(strategy, tensors, path.string(), experiment.job);
 }
 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "train/first_statistics.h"
+#include "train/normalized_samples.h"
 #include "train/strategy_candidates.h"
 #include "train/strategy_context.h"
 #include "train/trial_training.h"
@@ -81,6 +82,7 @@ class StrategyTrials {
     const Experiment& experiment = candidate.experiment;
     require_model_fits(experiment, *request_.data.train);
     require_first_samples(experiment, *request_.data.train);
+    require_samples_to_normalize(experiment, *request_.data.train);
     TrialTraining training(experiment, request_.data);
     for (int64_t step = 0; step < kWarmUpSteps + *written_.strategy.trial_steps; ++step) {
       if (request_.stop.load() != 0) return false;

@@ -10,6 +10,7 @@
 #include "config/config_document.h"
 #include "train/first_statistics.h"
 #include "train/model_facts.h"
+#include "train/normalized_samples.h"
 #include "train/one_device.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
@@ -88,6 +89,7 @@ class Planner {
     devices_ = static_cast<int>(read(listed, default_name_).devices.size());
     require_model_fits(own_, *data_.train);
     require_first_samples(own_, *data_.train);
+    require_samples_to_normalize(own_, *data_.train);
     facts_ = facts_of(own_, *data_.train);
   }
 

@@ -137,6 +137,13 @@ TEST_F(Cifar10, LabelOutOfRangeIsRefused) {
   expect_bad({batch(3) + ": record 2: expected a label from 0 to 9, got 10"});
 }
 
+TEST_F(Cifar10, AFileThatIsCutAtARecordsEndShowsBesideTheOthers) {
+  for (const std::string& bytes : {records(3, 1), gzip(records(3, 1))}) {
+    folder_.write(batch(4), bytes);
+    expect_bad({batch(4) + ": expected 2 records, as data_batch_1.bin has, got 1", "get the file again"});
+  }
+}
+
 TEST_F(Cifar10, TruncationSaysWhere) {
   const std::string whole = records(0, 3);
   for (const std::string& bytes : {whole.substr(0, 2 * 3073 + 12), gzip(whole.substr(0, 2 * 3073 + 12))}) {

@@ -73,6 +73,9 @@ TEST_F(TextDatasetTest, FilesThatAreMissingOrWrongAreNamed) {
   expect_refusal(ExitCode::config, {"a.yaml:1", "files"}, [] { read("dataset: {name: text, files: {a: 1}}"); });
   expect_refusal(ExitCode::config, {"a.yaml:1", "sequence", "got 4"},
                  [] { read("dataset: {name: text, sequence: 4}"); });
+  for (const char* share : {"0", "1"})
+    expect_refusal(ExitCode::config, {"a.yaml:1", "test_share", "expected a number over 0 and below 1"},
+                   [&] { read(std::string("dataset: {name: text, test_share: ") + share + "}"); });
 }
 
 TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {

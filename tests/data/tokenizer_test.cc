@@ -132,7 +132,8 @@ TEST(TrainVocabulary, MorePiecesThanTheTextHasAre78) {
 }
 
 TEST(TrainVocabulary, FewerPiecesThanCharactersAre78) {
-  expect_refusal(ExitCode::config, {"vocabulary: expected at least ", "one for each character", "got 20; ask for more"},
+  expect_refusal(ExitCode::config,
+                 {"vocabulary: expected at least ", "one for each character", "got 20; ask for ", " or more"},
                  [] { train_vocabulary(small_text(), 20); });
 }
 

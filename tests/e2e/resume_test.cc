@@ -1,12 +1,18 @@
 // Runs go on through the program from what they left, and checkpoints are evaluated. killed_run_test.cc kills them.
 
+#include <algorithm>
+#include <limits>
+
 #include "data/small_text.h"
 #include "e2e/command_fixture.h"
+#include "support/idx_files.h"
 #include "support/png_files.h"
+#include "train/safetensors.h"
 
 namespace dptrain {
 namespace {
 
+using testing::Arguments;
 using testing::Finished;
 
 class ResumeTest : public testing::CommandTest {
@@ -26,6 +32,44 @@ TEST_F(ResumeTest, WithoutACheckpointItStarts) {
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_EQ(finished.out.find("resumed"), std::string::npos);
   EXPECT_EQ(lines("run/metrics.jsonl"), 1u);
+}
+
+TEST_F(ResumeTest, EpochsWithoutACheckpointAreDroppedWithAWord) {
+  train("run", {"epochs=2"});
+  std::filesystem::remove_all(path("run/checkpoints"));
+  const Finished finished = run(resuming("run"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("run: no checkpoint to go on from; the run begins anew"), std::string::npos)
+      << finished.err;
+  EXPECT_EQ(lines("run/metrics.jsonl"), 1u);
+}
+
+/// NaN in the weights, or what makes NaN of them, is no result of eval or predict, and nothing to begin with.
+TEST_F(ResumeTest, WeightsThatAreNotFiniteAreReadByNoCommand) {
+  train("run");
+  const auto tensors = train::read_safetensors(path("run/checkpoints/step-000005/model.safetensors"));
+  const auto with = [&](const std::string& name, float value) {
+    auto changed = tensors;
+    for (auto& tensor : changed)
+      if (tensor.name == name) std::ranges::fill(tensor.values, value);
+    train::write_safetensors(path("bad.safetensors"), changed);
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), kInfinity}) {
+    with("fc2.bias", value);
+    const Arguments words = {"bad.safetensors: fc2.bias", "expected finite values", "earlier checkpoint"};
+    expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "bad.safetensors"}), 65, words);
+    expect_failed(run(training("other", {"init={from: bad.safetensors}"})), 65, words);
+    EXPECT_FALSE(exists("other"));
+  }
+  // Finite, but the logits overflow.
+  with("fc2.weight", 3e38f);
+  expect_failed(run({"eval", "--config", "digits.yaml", "--checkpoint", "bad.safetensors"}), 79,
+                {"bad.safetensors", "finite loss"});
+  testing::write_idx_dataset(folder_, 2, 2, 28);
+  expect_failed(run({"predict", "--config", "digits.yaml", "--checkpoint", "bad.safetensors", "--input",
+                     "t10k-images-idx3-ubyte"}),
+                79, {"t10k-images-idx3-ubyte: image 0", "finite outputs"});
 }
 
 TEST_F(ResumeTest, AFinishedRunIsLeftUnchanged) {

@@ -266,6 +266,11 @@ TEST(NamedValues, WhatIsAbsentIsNamedBesideWhatThereIs) {
   refused({{"fc.weigth", {2}, {1, 2}}}, "did you mean 'fc.weigth'?");
   refused({{"conv1", {1}, {1}}, {"conv2", {1}, {1}}}, "it has conv1, conv2");
   refused({}, "it has no tensors");
+  // bn2.bias is one of the model's own, so it isn't what was meant.
+  expect_error(ExitCode::bad_data, {"bn1.bias: expected a tensor of [1]", "it has bn2.bias"}, [] {
+    nn::require_same_tensors({{"bn1.bias", {1}, {0}}, {"bn2.bias", {1}, {0}}}, {{"bn2.bias", {1}, {0}}},
+                             "a.safetensors");
+  });
 }
 
 }  // namespace

@@ -119,6 +119,30 @@ TEST(Checkpoint, WhatSomebodyPutBesideIsLeftAlone) {
   EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 1u);
 }
 
+TEST(Checkpoint, WhatWasPutAsideIsKeptWhenMoreIs) {
+  const ScratchFolder scratch;
+  const auto put_aside = [&] { return put_aside_after(scratch.path(), 1).front().filename().string(); };
+  write_checkpoint(scratch.path(), checkpoint_at(1), 5);
+  write_checkpoint(scratch.path(), checkpoint_at(2), 5);
+  EXPECT_EQ(put_aside(), "step-000002.aside");
+  write_checkpoint(scratch.path(), checkpoint_at(2), 5);
+  EXPECT_EQ(put_aside(), "step-000002.aside.2");
+  write_checkpoint(scratch.path(), checkpoint_at(2), 5);
+  EXPECT_EQ(put_aside(), "step-000002.aside.3");
+  for (const char* kept : {"step-000002.aside", "step-000002.aside.2", "step-000002.aside.3"})
+    EXPECT_TRUE(fs::exists(scratch.path() / kept / "model.safetensors")) << kept;
+}
+
+TEST(Checkpoint, OthersNumbersAreNoSteps) {
+  const ScratchFolder scratch;
+  const fs::path checkpoint = write_checkpoint(scratch.path(), checkpoint_at(30), 5);
+  for (const char* own : {"step-30", "step-0000030", "step-", "step-000030x"})
+    fs::copy(checkpoint, scratch.path() / own, fs::copy_options::recursive);
+  EXPECT_EQ(checkpoint_folders(scratch.path()), std::vector<fs::path>{checkpoint});
+  EXPECT_EQ(write_checkpoint(scratch.path(), checkpoint_at(1234567), 5).filename(), "step-1234567");
+  EXPECT_EQ(checkpoint_folders(scratch.path()).size(), 2u);
+}
+
 /// Every way to spoil a checkpoint's folder, and what is said of it.
 struct Damage {
   const char* name;

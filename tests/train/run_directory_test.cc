@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 
 #include "base/file.h"
 #include "support/expect_error.h"
@@ -98,6 +99,28 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
   directory.remove_earlier_run();
   for (const char* file : kLeft) EXPECT_FALSE(fs::exists(scratch.path() / file)) << file;
   EXPECT_EQ(text_of(scratch.path() / "notes.txt"), "mine");
+}
+
+TEST(RunDirectory, OverwritingLeavesCopiesThatSomebodyMadeOfCheckpoints) {
+  const ScratchFolder scratch;
+  {
+    RunDirectory directory(scratch.path(), EarlierRun::refuse);
+    directory.append_metrics("{}");
+    const fs::path checkpoint = checkpoint_of(directory, 30);
+    for (const char* own : {"step-000030-good", "step-000030.bak", "step-000030.tmp", "step-30", "best"})
+      fs::copy(checkpoint, directory.checkpoints() / own, fs::copy_options::recursive);
+    for (const char* left : {"step-000030.aside", "step-000030.aside.2", "step-000030.tmp-7"})
+      fs::copy(checkpoint, directory.checkpoints() / left, fs::copy_options::recursive);
+    write_file_atomically(directory.checkpoints() / "step-000030.tar.gz", "packed");
+    write_file_atomically(directory.checkpoints() / "step-000031", "a file");
+  }
+  RunDirectory(scratch.path(), EarlierRun::overwrite).remove_earlier_run();
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(scratch.path() / "checkpoints"))
+    left.insert(entry.path().filename().string());
+  EXPECT_EQ(left, (std::set<std::string>{"best", "step-000030-good", "step-000030.bak", "step-000030.tar.gz",
+                                         "step-000030.tmp", "step-000031", "step-30"}));
+  EXPECT_TRUE(fs::exists(scratch.path() / "checkpoints/step-000030.bak/model.safetensors"));
 }
 
 TEST(RunDirectory, IsHeldByOneAtATime) {

@@ -171,7 +171,7 @@ TEST_F(SafetensorsTest, ShapesThatOverflowAreRefused) {
 TEST_F(SafetensorsTest, OtherKindsOfEntriesAreRefused) {
   json half = entry({4}, {0, 8});
   half["dtype"] = "F16";
-  expect_header_refused({{"a", half}}, 8, {"a: ", "dtype F32", "F16"});
+  expect_header_refused({{"a", half}}, 8, {"a: ", "dtype F32", "F16", "save the model in float32"});
   expect_header_refused({{"a", json::array()}}, 0, {"a: ", "expected dtype, shape"});
   expect_header_refused({{"a", {{"dtype", "F32"}}}}, 0, {"a: ", "expected dtype, shape"});
   for (const char* header : {"", "[]", "7", "null", "{", "{]", "{\"a\"}", "\xff\xfe"})

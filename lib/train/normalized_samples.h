@@ -1,0 +1,13 @@
+#pragma once
+
+#include "data/dataset.h"
+#include "train/experiment.h"
+
+namespace dptrain::train {
+
+/// Throws 78 where a batch norm of the model would get one value of each channel in training: of one sample, whose
+/// image is 1x1 there. It would put out its bias, whatever came in, and teach nothing before it. The least that a
+/// device normalizes over is asked for of whole batches and of the shorter one at an epoch's end.
+void require_samples_to_normalize(const Experiment& experiment, const Dataset& data);
+
+}  // namespace dptrain::train

@@ -1,0 +1,61 @@
+// A batch norm over one value of each channel puts out its bias and teaches nothing before it: what would train like
+// that is refused before it begins, also where it is the short batch at an epoch's end alone.
+#include "train/normalized_samples.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "support/process.h"
+#include "train/experiment_of.h"
+
+namespace dptrain::train {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+/// Images are 1x1 where its batch norm stands, inside a residual block.
+constexpr const char* kOnePixel =
+    "model={layers: [conv: {channels: 4, kernel: 16}, residual: [conv: {channels: 4, kernel: 1}, batch_norm], relu, "
+    "flatten, linear: classes]}";
+constexpr const char* kManyPixels =
+    "model={layers: [conv: {channels: 4, kernel: 3}, batch_norm, relu, flatten, linear: classes]}";
+
+void require(const char* model, Overrides overrides) {
+  overrides.insert(overrides.begin(), model);
+  const Experiment experiment = experiment_of(overrides);
+  require_samples_to_normalize(experiment, *experiment.dataset.open().train);
+}
+
+/// Of 40 samples.
+const Overrides kOneSample[] = {{"batch_size=2"},
+                                {"batch_size=1", "devices=cpu:0", "strategy=single"},
+                                {"batch_size=16", "accumulate=8"},
+                                {"batch_size=4", "devices=cpu:0", "accumulate=4"},
+                                {"batch_size=8", "split=[7, 1]"},
+                                {"batch_size=8", "shards=8"},
+                                {"batch_size=8", "strategy={name: model_parallel, micro_batches: 8}"},
+                                {"batch_size=19"},
+                                {"batch_size=39", "devices=cpu:0"},
+                                {"batch_size=3", "batch_norm=sync"}};
+
+TEST(NormalizedSamples, OneOfOnePixelIsRefusedWithItsLayer) {
+  for (const Overrides& overrides : kOneSample) {
+    SCOPED_TRACE(::testing::PrintToString(overrides));
+    testing::expect_error(ExitCode::config,
+                          {"residual1.bn1", "more than one value of each channel", "one sample of 1x1", "batch_size"},
+                          [&] { require(kOnePixel, overrides); });
+    require(kManyPixels, overrides);
+  }
+}
+
+TEST(NormalizedSamples, TwoAreEnough) {
+  for (const Overrides& overrides :
+       {Overrides{"batch_size=4"}, Overrides{"batch_size=2", "batch_norm=sync"}, Overrides{"batch_size=20"},
+        Overrides{"batch_size=38", "devices=cpu:0"}, Overrides{"batch_size=20", "shards=8"}}) {
+    SCOPED_TRACE(::testing::PrintToString(overrides));
+    require(kOnePixel, overrides);
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::train
