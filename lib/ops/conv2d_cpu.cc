@@ -1,5 +1,7 @@
 #include "ops/conv2d_cpu.h"
 
+#include <algorithm>
+
 #include "device/cpu_bf16.h"
 #include "device/cpu_device.h"
 #include "ops/conv2d_direct_cpu.h"
@@ -22,11 +24,18 @@ bool wasteful(int64_t channels, int64_t block) {
 enum class Way { tiles, winograd, samples, direct };
 constexpr const char* kWayNames[] = {"tiles", "winograd", "samples", "direct"};
 
+/// Whether tiles of the AVX-512's pairs are full of these channels, and Winograd's products so short that its
+/// transforms outweigh what they save: docs/results/convolution-speed.md.
+bool fills_tiles(int64_t in_channels, int64_t out_channels) {
+  constexpr int64_t kTile = 32, kShort = 64;
+  return in_channels % kTile == 0 && out_channels % kTile == 0 && std::max(in_channels, out_channels) <= kShort;
+}
+
 /// The rule. AMX's tiles are the fastest way of all; products of pairs of bf16 in AVX-512 are twice as many as of f32,
-/// which is less than Winograd's algorithm and samples in lanes save.
+/// which is less than Winograd's algorithm, of more channels than a few, and samples in lanes save.
 Way rule(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   const bool tiles = convolves_by_tiles(dtype, options);
-  if (tiles && cpu_bf16_unit() == Bf16Unit::amx) return Way::tiles;
+  if (tiles && (cpu_bf16_unit() == Bf16Unit::amx || fills_tiles(x[1], weight[0]))) return Way::tiles;
   if (computes_winograd(x, weight, options)) return Way::winograd;
   if (convolves_by_samples(x, weight, options)) return Way::samples;
   return tiles ? Way::tiles : Way::direct;
