@@ -5,8 +5,8 @@
 
     scripts/bench_convolutions.py -o docs/results/convolution-speed
 
-Every round runs `dptrain bench ops` by both, in fp32 and bf16, with all cores; a figure is the median over the rounds. Prints
-JSON; with -o also writes OUT.json and OUT.md. Needs Python's standard library alone.
+Every round runs `dptrain bench ops` by both, in fp32 and bf16, with all cores; a figure is the least of the rounds, as what others do
+on a machine only adds to it. Prints JSON; with -o also writes OUT.json and OUT.md. Needs Python's standard library alone.
 """
 import argparse
 import datetime
@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,7 +47,7 @@ def pass_of(row):
     return "backward" if "backward" in row["operator"] else "forward"
 
 
-def median_rows(options, model, precision):
+def least_rows(options, model, precision):
     """By convolution: its way and seconds by the rule, and directly; and the steps' seconds."""
     seconds, found, steps = {}, {}, {algorithm: [] for algorithm in ALGORITHMS}
     for _ in range(options.rounds):
@@ -63,10 +62,10 @@ def median_rows(options, model, precision):
     convolutions = []
     for key, by in found.items():
         if len(by) == len(ALGORITHMS):
-            median = {algorithm: statistics.median(seconds[key, algorithm]) for algorithm in ALGORITHMS}
+            least = {algorithm: min(seconds[key, algorithm]) for algorithm in ALGORITHMS}
             convolutions.append(dict(model=model, precision=precision, operator=key[0], operands=key[1], calls=by["direct"]["calls"],
-                                     way=by["auto"]["way"], flops=by["direct"]["flops"], seconds=median))
-    return convolutions, {algorithm: statistics.median(values) for algorithm, values in steps.items()}
+                                     way=by["auto"]["way"], flops=by["direct"]["flops"], seconds=least))
+    return convolutions, {algorithm: min(values) for algorithm, values in steps.items()}
 
 
 def gain(row):
@@ -91,7 +90,7 @@ def report(result):
     text = ["# Convolutions by the rule and directly", "",
             f"Convolutions of a training step, each where it stands in the step, on {of['cpu']} with {of['cores']} cores "
             f"({', '.join(of['instruction_sets'])}), {result['date']}: {result['version']}, `convolution: auto` in turns with "
-            f"`convolution: direct`, medians of {result['rounds']} rounds of {result['steps']} steps. Made by `{result['command']}`. "
+            f"`convolution: direct`, the least of {result['rounds']} rounds, of which each has medians of {result['steps']} steps. Made by `{result['command']}`. "
             "Over 1x the rule's way is the faster one.", "",
             "## Whole steps", "", "| model | precision | by the rule, ms | direct, ms | direct to the rule |", "|---|---|---|---|---|"]
     for step in result["steps_s"]:
@@ -114,7 +113,8 @@ def report(result):
             rates = [f"{row['flops'] / row['seconds'][algorithm] / 1e9:.0f}" for algorithm in ALGORITHMS]
             text.append(f"| {row['model']} | {row['precision']} | {row['operator']} | {row['operands']} | {row['calls']} | {row['way']} | "
                         f"{rates[0]} | {rates[1]} | {gain(row):.2f}x |")
-    text += ["", "GFLOP/s count the multiplications of the direct algorithm. PyramidNet's shapes are in the JSON file beside this page."]
+    text += ["", "By the rule LeNet's convolutions in fp32 are one operator with the max pools behind them, and stand in the whole steps alone. "
+             "GFLOP/s count the multiplications of the direct algorithm. PyramidNet's shapes are in the JSON file beside this page."]
     return "\n".join(text) + "\n"
 
 
@@ -134,7 +134,7 @@ def main():
                   steps_s=[], convolutions=[])
     for model in options.models:
         for precision in cases.PRECISIONS:
-            rows, steps = median_rows(options, model, precision)
+            rows, steps = least_rows(options, model, precision)
             result["convolutions"] += rows
             result["steps_s"].append(dict(model=model, batch=cases.CASES[model].batch, precision=precision, seconds=steps))
     print(json.dumps(result, indent=1))
