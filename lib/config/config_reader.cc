@@ -61,7 +61,7 @@ ReadKey& ConfigReader::ask(std::string_view key, KeyShape shape) {
 void ConfigReader::misread(const ReadKey& record, const ConfigNode& node, const std::string& dotted) {
   pass_.note(mapping_, node.origin,
              {place(node.origin, dotted), "expected " + expected_words(record.shape), got_words(node),
-              advice(record.shape, node, node.origin, mapping_.dotted(record.key))});
+              advice(record.shape, node, node.origin, dotted.ends_with(']') ? dotted : mapping_.dotted(record.key))});
 }
 
 template <typename T, typename Parse>

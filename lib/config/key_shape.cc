@@ -168,13 +168,19 @@ std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOr
     if (const auto near = nearest_name(node.scalar, names); !near.empty())
       return fmt::format("did you mean '{}'?", near);
   }
-  const bool only_quoted = node.quoted && example(shape, node) == node.scalar;
-  return (only_quoted ? "leave out the quotes, " : "write for instance ") +
-         assignment(origin, dotted, example(shape, node));
+  const std::string value = example(shape, node);
+  const bool only_quoted = node.quoted && value == node.scalar;
+  // A number that is out of range has another in its place; of what else stands in a list the whole is shown.
+  const bool is_number = (shape.kind == KeyKind::integers || shape.kind == KeyKind::numbers) && !value.starts_with('[');
+  const std::string named = dotted.ends_with(']') && !is_number ? dotted.substr(0, dotted.rfind('[')) : dotted;
+  return (only_quoted ? "leave out the quotes, " : "write for instance ") + assignment(origin, named, value);
 }
 
 std::string assignment(const ConfigOrigin& origin, const std::string& dotted, std::string_view value) {
-  if (origin.line == 0 && origin.source.starts_with("--set"))
+  if (dotted.ends_with(']')) return fmt::format("{} in its place", value);
+  // What stands in an element of a list has no dotted name.
+  const bool is_in_element = dotted.find('[') != std::string::npos;
+  if (origin.line == 0 && origin.source.starts_with("--set") && !is_in_element)
     return fmt::format("{} {}={}", origin.source, dotted, value);
   return fmt::format("{}: {}", dotted.substr(dotted.rfind('.') + 1), value);
 }

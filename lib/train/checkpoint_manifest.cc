@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "train/strategy_choice_json.h"
 
 namespace dptrain::train {
@@ -140,6 +141,23 @@ optim::LossScaleNumbers loss_scale_of(const Value& scale) {
           .skipped = scale.at("skipped").count()};
 }
 
+/// Of all else that a manifest says, as it is written.
+constexpr const char* kOwnDigest = "sha256";
+
+std::string digest_of(ordered_json document) {
+  document.erase(kOwnDigest);
+  return sha256_of(document.dump(2));
+}
+
+void require_own_digest(const ordered_json& document, const std::string& where) {
+  const std::string digest = digest_of(document);
+  if (document.at(kOwnDigest) == digest) return;
+  throw Error(ExitCode::bad_data, Mistake{.where = where,
+                                          .expected = fmt::format("expected the SHA-256 of what it says, {}", digest),
+                                          .got = document.at(kOwnDigest).dump(),
+                                          .advice = "the file is damaged; use another checkpoint"});
+}
+
 /// "parse error at line 1, ..." of the library's "[json.exception.parse_error.101] parse error at line 1, ...".
 std::string without_number(const std::string& message) { return message.substr(message.find("] ") + 2); }
 
@@ -152,15 +170,16 @@ std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::stri
   if (const auto& scale = checkpoint.state.loss_scale)
     loss_scale = {{"scale", scale->scale}, {"good", scale->good}, {"skipped", scale->skipped}};
   if (checkpoint.choice) choice = ordered_json::parse(choice_json(*checkpoint.choice));
-  const ordered_json document = {{"schema", kSchema},
-                                 {"position", position_json(checkpoint.position)},
-                                 {"identity", identity},
-                                 {"config_hash", checkpoint.config_hash},
-                                 {"devices", checkpoint.devices},
-                                 {"split", checkpoint.split},
-                                 {"strategy_trials", choice},
-                                 {"loss_scale", loss_scale},
-                                 {"files", file_list}};
+  ordered_json document = {{"schema", kSchema},
+                           {"position", position_json(checkpoint.position)},
+                           {"identity", identity},
+                           {"config_hash", checkpoint.config_hash},
+                           {"devices", checkpoint.devices},
+                           {"split", checkpoint.split},
+                           {"strategy_trials", choice},
+                           {"loss_scale", loss_scale},
+                           {"files", file_list}};
+  document[kOwnDigest] = digest_of(document);
   return document.dump(2) + "\n";
 }
 
@@ -191,6 +210,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
       manifest.files[name] = {.bytes = static_cast<uint64_t>(listed.at("bytes").count()),
                               .sha256 = listed.at("sha256").as<std::string>()};
     }
+    if (ordered.contains(kOwnDigest)) require_own_digest(ordered, where);  // older ones have none
   } catch (const json::exception& error) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,
                                             .expected = "expected the manifest of a checkpoint",

@@ -129,7 +129,7 @@ TEST(ConfigReader, OneOf) {
 TEST(ConfigReader, NamesTheWrongItemOfAList) {
   EXPECT_EQ(mistakes_of_line("threads: [1, 99,\n  x]"),
             (Lines{"configs/a.yaml:3:14: threads[1]: expected an integer from 1 to 64, or a list of them, got 99; "
-                   "write for instance threads: 64",
+                   "write for instance 64 in its place",
                    "configs/a.yaml:4:3: threads[2]: expected an integer from 1 to 64, or a list of them, got 'x'; "
                    "write for instance threads: [1]"}));
   EXPECT_EQ(mistakes_of_line("devices: cpu:0,,cpu:1"),

@@ -152,6 +152,13 @@ TEST_F(RefusalsTest, ProcessesOfSrunThatHaveNoWayToJoin) {
   ::unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
+TEST_F(RefusalsTest, AdviceOnAListsElementIsNoAssignment) {
+  const auto set = [&](const std::string& assignment) { return training("run", {"dataset=synthetic", assignment}); };
+  expect_refused(set("augment=[random_crop: {padding: 0}]"), 78,
+                 {"augment[0].random_crop.padding", "write for instance padding: 1"});
+  expect_refused(set("dataset.shape=[1, 0, 28]"), 78, {"dataset.shape[1]", "in its place"});
+}
+
 TEST_F(RefusalsTest, WinogradOfMachinesWithoutItsInstructions) {
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
   expect_line_refused("convolution: winograd", 78,

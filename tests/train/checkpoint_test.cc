@@ -172,6 +172,14 @@ const Damage kDamages[] = {
     {"keys",
      [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 1})"); },
      {"manifest.json", "position"}},
+    {"number",
+     [](const fs::path& folder) {
+       std::string text = text_of(folder / "manifest.json");
+       char& digit = text[text.find("\"step\": ") + std::string_view("\"step\": ").size()];
+       digit = digit == '3' ? '4' : '3';
+       write_file_atomically(folder / "manifest.json", text);
+     },
+     {"manifest.json", "expected the SHA-256 of what it says", "damaged"}},
     {"schema",
      [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 9})"); },
      {"manifest.json", "schema 1", "got 9"}},
