@@ -61,6 +61,15 @@ def load(net, tensors):
         sys.exit(f"convert_pytorch: {' '.join(str(error).split())}; are --model and --set those that it was made with?")
 
 
+def averaged(net, tensors, path):
+    """The tensors with the moving average that a training with ema has kept beside them, under each name of a parameter."""
+    if not path.exists():
+        sys.exit(f"convert_pytorch: {path}: no such file; only a training with ema has an average")
+    own = net.state_dict()
+    average = {own[name].data_ptr(): tensor for name, tensor in load_file(path).items() if name in own}
+    return {name: average.get(own[name].data_ptr(), tensor) if name in own else tensor for name, tensor in tensors.items()}
+
+
 def weights_hash(tensors):
     """As lib/train/safetensors.h defines it."""
     digest = hashlib.sha256()
@@ -81,7 +90,9 @@ def outputs(model, net):
 
 
 def to_pytorch(a, net):
-    load(net, load_file(weights_file(a.source)))
+    file = weights_file(a.source)
+    tensors = load_file(file)
+    load(net, averaged(net, tensors, file.with_name("average.safetensors")) if a.average else tensors)
     if a.out:
         torch.save(net.state_dict(), a.out)
     print(json.dumps(dict(model=a.model, options=dict(a.set), weights_hash=weights_hash(state_of(net)), **outputs(a.model, net)),
@@ -105,6 +116,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("direction", choices=("to-pytorch", "from-pytorch"))
     p.add_argument("source", nargs="?", type=pathlib.Path, help="a checkpoint of dptrain, or a file of PyTorch's")
+    p.add_argument("--average", action="store_true", help="to-pytorch: of a training with ema the average, by which it was evaluated")
     p.add_argument("--new", action="store_true", help="from-pytorch: the model as PyTorch begins it")
     p.add_argument("--seed", type=int, default=0, help="torch.manual_seed's, for --new")
     p.add_argument("--model", choices=MODELS, required=True)
@@ -113,6 +125,8 @@ def main():
     a = p.parse_args()
     if (a.source is None) != a.new or (a.new and a.direction == "to-pytorch"):
         p.error("expected one of SOURCE and, with from-pytorch, --new")
+    if a.average and a.direction == "from-pytorch":
+        p.error("--average is for to-pytorch")
     if a.direction == "from-pytorch" and a.out is None:
         p.error("from-pytorch needs -o FILE")
     torch.manual_seed(a.seed)

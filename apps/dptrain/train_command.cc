@@ -203,7 +203,7 @@ int TrainRun::train(train::Trainer& trainer) {
 
 std::string TrainRun::hash_of_read_weights() {
   if (resume_) return train::weights_hash(resume_->checkpoint.state.model);
-  if (const auto& weights = experiment().initial_weights) return train::weights_hash(train::read_safetensors(*weights));
+  if (experiment().initial_weights) return train::weights_hash(train::read_initial_weights(experiment()));
   return {};
 }
 

@@ -1,21 +1,35 @@
 #include "train/evaluation_weights.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "train/checkpoint_files.h"
 #include "train/safetensors.h"
 
 namespace dptrain::train {
 
+namespace {
+
+/// Where the average of a training lies beside its weights; nothing of others.
+std::optional<std::filesystem::path> average_beside(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto average = file.parent_path() / kAverage;
+  if (file.filename() != kWeights || !std::filesystem::exists(average, error)) return std::nullopt;
+  return average;
+}
+
+}  // namespace
+
 std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file) {
   auto weights = read_safetensors(file);
   require_finite(weights, file.string());
-  std::error_code error;
-  const auto average = file.parent_path() / "average.safetensors";
-  if (file.filename() != "model.safetensors" || !std::filesystem::exists(average, error)) return weights;
-  const auto averages = read_safetensors(average);
-  require_finite(averages, average.string());
+  const auto average = average_beside(file);
+  if (!average) return weights;
+  const auto averages = read_safetensors(*average);
+  require_finite(averages, average->string());
   for (const auto& averaged : averages) {
     const auto found = std::ranges::find(weights, averaged.name, &nn::NamedValues::name);
     if (found == weights.end() || found->shape != averaged.shape) continue;
@@ -26,6 +40,16 @@ std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path
         other.values = averaged.values;
   }
   return weights;
+}
+
+std::vector<nn::NamedValues> read_average_weights(const std::filesystem::path& file) {
+  if (!average_beside(file))
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = file.string(),
+                        .expected = "expected an average of the weights beside it, average.safetensors",
+                        .got = "none",
+                        .advice = "name a checkpoint of a training with ema, or leave out average"});
+  return read_evaluation_weights(file);
 }
 
 }  // namespace dptrain::train

@@ -12,4 +12,7 @@ namespace dptrain::train {
 /// and require_finite do.
 std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file);
 
+/// The same where there has to be an average. Throws 65 where there is none.
+std::vector<nn::NamedValues> read_average_weights(const std::filesystem::path& file);
+
 }  // namespace dptrain::train

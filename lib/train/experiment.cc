@@ -158,6 +158,8 @@ void read_initialization(ConfigReader& config, Experiment& experiment) {
       {"from", "the tensors of a .safetensors file, by name",
        [&](ConfigReader& options) {
          experiment.initial_weights = options.optional_path("from", "the file, a checkpoint or a run directory");
+         experiment.initial_average =
+             options.boolean("average", false, "their moving average, which a training with ema has kept beside them");
        }},
   };
   const std::string name = config.named("init", choices, "model", "how weights begin");

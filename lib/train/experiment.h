@@ -62,6 +62,7 @@ struct Experiment {
   uint64_t seed = 0;
   CheckpointSettings checkpoint;
   std::optional<std::filesystem::path> initial_weights;  ///< of `init: {from: ...}`
+  bool initial_average = false;                          ///< of these the average that lies beside them
   int64_t eval_every = 1;                                ///< epochs; 0: never
   bool log_steps = false;
   int steps_in_flight = 2;

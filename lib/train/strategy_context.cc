@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "nn/tensor_forms.h"
 #include "parallel/shard_runs.h"
+#include "train/evaluation_weights.h"
 #include "train/first_statistics.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
@@ -116,9 +117,15 @@ void load_initial_weights(parallel::Strategy& strategy, const Experiment& experi
   if (!experiment.initial_weights) return;
   const auto path = find_weights(*experiment.initial_weights);
   require_same_vocabulary(data, path);
-  const auto tensors = read_safetensors(path);
+  load_weights(strategy, read_initial_weights(experiment), path.string(), experiment.job);
+}
+
+std::vector<nn::NamedValues> read_initial_weights(const Experiment& experiment) {
+  const auto path = find_weights(*experiment.initial_weights);
+  if (experiment.initial_average) return read_average_weights(path);
+  auto tensors = read_safetensors(path);
   require_finite(tensors, path.string());
-  load_weights(strategy, tensors, path.string(), experiment.job);
+  return tensors;
 }
 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {

@@ -29,6 +29,10 @@ BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experi
 void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
                   const TrainingJob* job = nullptr);
 
+/// The file's weights that an experiment begins with, which there are to be. Throws as find_weights and
+/// read_safetensors do, and 65 where a value isn't finite.
+std::vector<nn::NamedValues> read_initial_weights(const Experiment& experiment);
+
 /// Gives a strategy the weights that the experiment begins with, where these are a file's. Throws 65, naming the file
 /// and the tensor, where they are another model's, and as find_weights does.
 void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);

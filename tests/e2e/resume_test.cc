@@ -274,6 +274,22 @@ TEST_F(ResumeTest, ACheckpointIsEvaluatedAsItsTrainingDid) {
   EXPECT_EQ(run({"eval", "--config", "digits.yaml"}).exit, 64);
 }
 
+TEST_F(ResumeTest, ATrainingMayBeginWithTheAverageOfAnother) {
+  train("run", {"ema=0.9"});
+  const auto evaluated =
+      nlohmann::json::parse(run({"eval", "--config", "digits.yaml", "--checkpoint", "run", "--json"}).out);
+  const std::string averaged = evaluated["weights_hash"];
+  EXPECT_NE(hash("run"), averaged);
+  // A rate that changes nothing.
+  train("next", {"init={from: run, average: true}", "learning_rate=1e-30", "epochs=", "steps=1"});
+  EXPECT_EQ(hash("next"), averaged);
+  train("own", {"init={from: run}", "learning_rate=1e-30", "epochs=", "steps=1"});
+  EXPECT_EQ(hash("own"), hash("run"));
+  expect_failed(run(training("other", {"init={from: own, average: true}"})), 65,
+                {"model.safetensors", "average.safetensors, got none", "training with ema"});
+  EXPECT_FALSE(exists("other"));
+}
+
 TEST_F(ResumeTest, TheAverageOfAModelWithATiedTensorIsEvaluated) {
   const std::vector<std::string> bert = {"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 20}",
                                          "dataset={name: synthetic, samples: 24, test_samples: 8}", "ema=0.5"};
