@@ -47,7 +47,7 @@ std::vector<TableColumn> RunTable::columns() const {
     columns.push_back({.header = key.key, .cells = key.values, .left_aligned = true});
   add(
       "state", [](const RunState& run) { return run.state(); }, true);
-  add("epochs", [](const RunState& run) { return fmt::format("{}", run.epochs); });
+  add("epochs done", [](const RunState& run) { return fmt::format("{}", run.epochs); });
   add("accuracy %", [](const RunState& run) { return number_or_dash(run.accuracy, 100, 2); });
   add("test loss", [](const RunState& run) { return number_or_dash(run.test_loss, 1, 4); });
   add("train loss", [](const RunState& run) { return number_or_dash(run.train_loss, 1, 4); });
