@@ -131,8 +131,8 @@ void convolve(const Convolution& c) {
 
 bool has_winograd() { return cpu_isa() == CpuIsa::avx512; }
 
-/// The rule, from measurements on AVX-512: Winograd is at least twice as fast as direct convolutions in all three
-/// passes, for 3x3 windows and stride 1 with at least a block of channels on both sides.
+/// The rule, from measurements on AVX-512 (docs/results/convolution-speed.md): for 3x3 windows and stride 1 with at
+/// least a block of channels on both sides f32 is faster than by direct convolutions in all three passes, mostly twice.
 bool computes_winograd(const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   return has_winograd() && options.algorithm != ConvolutionAlgorithm::direct && weight[2] == kWinogradWeights &&
          weight[3] == kWinogradWeights && options.stride == 1 && options.padding <= 1 && x[1] >= 16 &&

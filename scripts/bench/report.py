@@ -50,6 +50,13 @@ def memory_ratios(figures):
     return ratios
 
 
+def of_two_devices(figures):
+    """dptrain's memory on two devices to that of PyTorch's two processes; nothing where one of them wasn't measured."""
+    if "ddp" not in figures or "pytorch_ddp" not in figures:
+        return None
+    return round(figures["ddp"]["memory_mb"] / figures["pytorch_ddp"]["memory_mb"], 3)
+
+
 def figure(row, precision, name, field):
     if name in row["figures"].get(precision, {}):
         return f"{row['figures'][precision][name][field]:,.0f}"
@@ -112,7 +119,8 @@ def document(report):
                             ratio(value, [case.ddp_bar] if case.ddp_bar else [])])
         memory.append([model, *(figure(row, "fp32", name, "memory_mb") for name in names),
                        ratio(row["memory_ratio"]["single"]["eager"]),
-                       ratio(row["memory_ratio"]["single"]["smallest"], [MEMORY_BAR], least=False)])
+                       ratio(row["memory_ratio"]["single"]["smallest"], [MEMORY_BAR], least=False),
+                       ratio(of_two_devices(row["figures"].get("fp32", {})), [MEMORY_BAR], least=False)])
     told = sorted({f"{key}={value}" for row in rows for measured in row["rounds"] for one in measured.values()
                    for key, value in one.get("environment", {}).items()})
     again, absent = tried_again(report), not_measured(report)
@@ -131,7 +139,7 @@ def document(report):
         "## Two devices against one, fp32", "",
         *table(["model", "", "single", "ddp", "ddp to single"], devices), "",
         "## Memory, fp32, MB", "",
-        *table(["model", *titles, "single to eager", "single to the smallest of PyTorch's"], memory), "",
+        *table(["model", *titles, "single to eager", "single to the smallest of PyTorch's", "ddp to PyTorch DDP"], memory), "",
         "The process's peak over what it had before it made the model: dptrain's when it had read its configuration, a peer's "
         "when it had imported its libraries; of two processes the sum.",
         *(["", "## Tried again", "", *again] if again else []),

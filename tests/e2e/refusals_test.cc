@@ -239,6 +239,24 @@ TEST_F(RefusalsTest, DamagedTextsAndVocabularies) {
   const std::string packed = testing::gzip("He maketh me to lie down in green pastures\n");
   folder_.write("psalms", packed.substr(0, packed.size() - 5));
   expect_text_file_refused(65, {"gzip"});
+
+  // The vocabulary that a run has made and kept beside its text.
+  std::string psalm;
+  for (int verse = 0; verse < 40; ++verse)
+    psalm += fmt::format("verse {} The LORD is my shepherd; I shall not want\n", verse);
+  folder_.write("psalms", psalm);
+  const Arguments overrides = {"model={name: bert, vocab: 40, hidden: 16, layers: 1, heads: 2, seq: 16}",
+                               "dataset={name: text, files: [psalms]}", "steps=1", "epochs=", "batch_size=4"};
+  train("first", overrides);
+  int damaged = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("psalms.40") || !entry.is_regular_file()) continue;
+    std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 0);
+  expect_refused(training("run", overrides), 65, {"psalms.40", "vocabulary"});
 }
 
 TEST_F(RefusalsTest, CommandLines) {

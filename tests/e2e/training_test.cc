@@ -7,6 +7,8 @@
 namespace dptrain {
 namespace {
 
+using testing::Arguments;
+
 class TrainingTest : public testing::CommandTest {};
 
 TEST_F(TrainingTest, StrategiesAndRepeatsEndWithTheSameWeights) {
@@ -43,6 +45,33 @@ TEST_F(TrainingTest, AStoreTellsWhatItHolds) {
   EXPECT_EQ(hash("device"), hash("local"));
   EXPECT_EQ(run({"--config", "local/config.yaml", "--out", "again"}).exit, 0) << "a resolved configuration is one";
   EXPECT_EQ(hash("again"), hash("local"));
+}
+
+TEST_F(TrainingTest, NetsOfLayersEndWithTheWeightsOfTheBuiltInOnes) {
+  const auto trained = [&](const char* config, const Arguments& overrides) {
+    Arguments arguments = {"--config", testing::source_file(std::string("configs/") + config), "--out", "run",
+                           "--quiet"};
+    for (const auto& assignment : overrides) arguments.insert(arguments.end(), {"--set", assignment});
+    EXPECT_EQ(run(arguments).exit, 0) << config;
+    const std::string weights = hash("run");
+    std::filesystem::remove_all(path("run"));
+    return weights;
+  };
+  for (const char* devices : {"[cpu:0]", "[cpu:0, cpu:1]"}) {
+    const std::string listed = std::string("devices=") + devices;
+    const Arguments lenet = {listed,          "steps=5",           "epochs=", "optimizer={name: sgd, momentum: 0.9}",
+                             "batch_size=64", "learning_rate=0.05"};
+    EXPECT_EQ(trained("lenet_layers_1cpu.yaml", lenet), trained("lenet_1cpu.yaml", lenet)) << devices;
+    const Arguments resnet = {listed,
+                              "steps=2",
+                              "epochs=",
+                              "batch_size=8",
+                              "eval_every=0",
+                              "learning_rate=0.05",
+                              "init={normal: 0.01}",
+                              "dataset.limit=64"};
+    EXPECT_EQ(trained("resnet18_layers_1cpu.yaml", resnet), trained("resnet18_1gpu.yaml", resnet)) << devices;
+  }
 }
 
 TEST_F(TrainingTest, SingleIsDdpOnOneDevice) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "autograd/cross_entropy.h"
 #include "config/config_document.h"
@@ -63,12 +62,17 @@ const AmbiguousRelus* ambiguous_relus(const std::string& trace) {
 
 /// How far float32 may be from the trace in what the steps have moved a parameter by, relative to that. Float32 rounds
 /// the factor by which AdamW's decay of 1e-6 a step shrinks weights, 1 - 1e-6, to within 3 % of the decay; without it
-/// weights move by 2e-3 less. Convolutions before batch norms have biases whose gradient is zero but for rounding.
-/// Nothing of traces with ambiguous ReLUs.
-std::optional<double> movement_bound(const std::string& trace) {
+/// weights move by 2e-3 less. An ambiguous ReLU moves some tensors by a quarter of what three steps do, direct sums as
+/// Winograd's; what hasn't moved, or moved another way, is far outside.
+double movement_bound(const std::string& trace) {
   if (trace.starts_with("lenet")) return 3e-4;
-  if (trace.ends_with("margin")) return 1e-2;
-  return std::nullopt;
+  return trace.ends_with("margin") ? 1e-2 : 0.5;
+}
+
+/// The bias of a convolution before a batch norm has a gradient that is zero but for rounding, and moves by that.
+bool moves_by_rounding(const json& golden, const std::string& parameter) {
+  const json& gradients = golden["trace"][0]["gradients"];
+  return gradients[parameter]["norm"].get<double>() < 1e-6 * norm_of_all(gradients);
 }
 
 std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
@@ -134,12 +138,11 @@ TEST_P(Golden, ThreeOptimizerSteps) {
     golden_optimizer.optimizer->step(
         {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
   }
-  if (const auto bound = movement_bound(GetParam().file)) {
-    for (const Parameter* parameter : model->parameters()) {
-      SCOPED_TRACE("movement of " + parameter->name());
-      expect_movement(golden["weights"][parameter->name()], testing::formula_weights(*parameter, seed),
-                      ops::reorder(parameter->value(), Layout::plain).values(), *bound);
-    }
+  for (const Parameter* parameter : model->parameters()) {
+    if (moves_by_rounding(golden, parameter->name())) continue;
+    SCOPED_TRACE("movement of " + parameter->name());
+    expect_movement(golden["weights"][parameter->name()], testing::formula_weights(*parameter, seed),
+                    ops::reorder(parameter->value(), Layout::plain).values(), movement_bound(GetParam().file));
   }
   for (const auto& tensor : nn::state_dict(*model)) {
     SCOPED_TRACE(tensor.name);
