@@ -12,12 +12,12 @@ namespace dptrain {
 struct OperatorCost {
   std::string name;  ///< "conv2d backward weights"
   double flops = 0;  ///< of products: a multiplication and an addition are two; 0 of operators that only go over memory
-  int64_t bytes = 0;  ///< of the tensors that it is given, and of the memory that it leaves taken: its results
-  // On devices that compute:
+  int64_t bytes = 0;          ///< of the tensors that it is given, and of the memory that it leaves taken: its results
   std::string operands = {};  ///< shapes of the tensors that it is given, "[64, 1, 28, 28] [20, 1, 5, 5]"
-  std::string way = {};       ///< the algorithm, of operators that have several: "winograd"
-  double seconds = 0;         ///< with the operators inside
-  bool inside = false;        ///< begun before another had ended
+  // On devices that compute:
+  std::string way = {};  ///< the algorithm, of operators that have several: "winograd"
+  double seconds = 0;    ///< with the operators inside
+  bool inside = false;   ///< begun before another had ended
 };
 
 /// The operators that a device has been given, in order. Threads may log at once, where ways, times and what is inside

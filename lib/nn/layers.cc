@@ -6,7 +6,6 @@
 #include "autograd/embedding.h"
 #include "autograd/layer_norm.h"
 #include "autograd/linear.h"
-#include "base/error.h"
 
 namespace dptrain::nn {
 namespace {
@@ -46,19 +45,6 @@ Variable Linear::forward(const Variable& x, const ForwardContext& context) {
   return autograd::linear(x, weight, bias, activation_ == Activation::relu);
 }
 
-namespace {
-
-[[noreturn]] void refuse_one_value(const std::string& weight) {
-  throw Error(ExitCode::config,
-              Mistake{.where = weight.substr(0, weight.rfind('.')),
-                      .expected = "a batch norm needs more than one value of each channel to train on",
-                      .got = "one sample of 1x1",
-                      .advice = "let every device have two samples or more at a time, at an epoch's end, too, by "
-                                "batch_size, accumulate or dataset.limit"});
-}
-
-}  // namespace
-
 BatchNorm2d::BatchNorm2d(int64_t channels, bool relu)
     : relu_(relu),
       gamma_(add_parameter("weight", {channels}, Initializer::constant(1), Layout::plain, Operand::value)),
@@ -71,10 +57,6 @@ Variable BatchNorm2d::forward(const Variable& x, const ForwardContext& context) 
 }
 
 Variable BatchNorm2d::forward(const Variable& x, const Variable& residual, const ForwardContext& context) {
-  const Shape& shape = x.value().shape();
-  // By the statistics of all devices it may be one of many.
-  if (context.training && context.statistics == nullptr && shape[0] * shape[2] * shape[3] == 1)
-    refuse_one_value(gamma_.name());
   return autograd::batch_norm(x,
                               {.gamma = context.tape.use(gamma_),
                                .beta = context.tape.use(beta_),

@@ -23,7 +23,7 @@ Device& common_device(std::string_view op, std::initializer_list<const Tensor*> 
     if (device == nullptr) device = &tensor->device();
     require_same_device(op, *device, tensor->device());
     if (OperatorLog* log = device->operator_log(); log != nullptr)
-      log->touches(tensor->raw(), tensor->bytes(), device->computes() ? tensor->shape().text() : "");
+      log->touches(tensor->raw(), tensor->bytes(), tensor->shape().text());
   }
   DPTRAIN_CHECK(device != nullptr, "{} without tensors", op);
   return *device;

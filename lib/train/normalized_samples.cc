@@ -1,9 +1,13 @@
 #include "train/normalized_samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "base/error.h"
 #include "device/device.h"
+#include "device/operator_log.h"
 #include "train/model_facts.h"
 #include "train/strategy_context.h"
 
@@ -28,19 +32,30 @@ int64_t least_normalized(const Experiment& experiment, int64_t batch) {
 }  // namespace
 
 void require_samples_to_normalize(const Experiment& experiment, const Dataset& data) {
-  const int64_t whole = std::min(experiment.batch_size, data.samples()), rest = data.samples() % whole;
-  const int64_t least =
-      std::min(least_normalized(experiment, whole), rest > 0 ? least_normalized(experiment, rest) : whole);
+  const int64_t least = least_normalized(experiment, std::min(experiment.batch_size, data.samples()));
   if (least > 1 || experiment.model.text || !facts_of(experiment, data).batch_norms) return;
-  // The layers themselves know what arrives at them: a training pass of one sample that computes nothing.
+  // What arrives at its batch norms, of one sample: a training pass that computes nothing and logs its operators.
   const auto device = open_device(experiment.devices.front(), {.counts_only = true});
   const auto model = experiment.model.build({.device = *device, .convolution = experiment.convolution},
                                             strategy_context(experiment, data).replica.input);
   model->place(*device, {});
+  device->operator_log()->clear();
   Tape tape(Tape::Mode::forget);
   const auto& image = dynamic_cast<const ImageDataset&>(data).image_shape();
   model->forward(tape.input(Tensor::empty(*device, {1, image[0], image[1], image[2]})),
                  {.tape = tape, .training = true});
+  for (const OperatorCost& cost : device->operator_log()->costs()) {
+    const std::string x = cost.operands.substr(0, cost.operands.find(']') + 1);
+    if (cost.name != "batch_norm" || !x.ends_with(", 1, 1]")) continue;
+    throw Error(ExitCode::config,
+                Mistake{.where = experiment.model.name,
+                        .expected = fmt::format("its batch norm over images of {} needs more than one value of each "
+                                                "channel to train on",
+                                                x),
+                        .got = "one sample at a time",
+                        .advice = "let every device have two samples or more of a micro-batch, by batch_size, "
+                                  "accumulate or devices"});
+  }
 }
 
 }  // namespace dptrain::train

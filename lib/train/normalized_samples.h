@@ -6,8 +6,8 @@
 namespace dptrain::train {
 
 /// Throws 78 where a batch norm of the model would get one value of each channel in training: of one sample, whose
-/// image is 1x1 there. It would put out its bias, whatever came in, and teach nothing before it. The least that a
-/// device normalizes over is asked for of whole batches and of the shorter one at an epoch's end.
+/// image is 1x1 there. It would put out its bias, whatever came in, and teach nothing before it. Asked of whole
+/// batches: of a short one at an epoch's end one sample may be left.
 void require_samples_to_normalize(const Experiment& experiment, const Dataset& data);
 
 }  // namespace dptrain::train

@@ -36,7 +36,8 @@ def beside_others(run):
     busy, total, own = *machine_busy_s(), own_busy_s()
     result = run()
     busy_after, total_after = machine_busy_s()
-    return result, (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9)
+    # Of a moment shorter than a tick the machine counts nothing, whatever the children spent.
+    return result, max(0.0, (busy_after - busy - (own_busy_s() - own)) / max(total_after - total, 1e-9))
 
 
 def undisturbed(run, limit):
