@@ -5,8 +5,6 @@
 
 namespace dptrain {
 
-void OperatorLog::touches(const void* memory, int64_t bytes) { touches(memory, bytes, {}); }
-
 void OperatorLog::touches(const void* memory, int64_t bytes, std::string_view shape) {
   const std::lock_guard lock(mutex_);
   if (std::ranges::find(touched_, memory) != touched_.end()) return;

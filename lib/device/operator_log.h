@@ -24,10 +24,8 @@ struct OperatorCost {
 /// what aren't asked for; costs are read while none does.
 class OperatorLog {
  public:
-  /// The operator that begins next is given this memory. Said more than once it counts once.
-  void touches(const void* memory, int64_t bytes);
-  /// The same of a tensor of that shape, as it is to be named.
-  void touches(const void* memory, int64_t bytes, std::string_view shape);
+  /// The operator that begins next is given this memory, a tensor's of that shape. Said more than once it counts once.
+  void touches(const void* memory, int64_t bytes, std::string_view shape = {});
   /// The operator that begins next computes so much.
   void multiplies(double flops);
   /// The operator that has begun last is done in this way.

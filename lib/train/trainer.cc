@@ -17,6 +17,7 @@
 #include "train/training_identity.h"
 
 namespace dptrain::train {
+
 Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::string& config_hash,
                  const std::optional<ResumePoint>& resume)
     : experiment_(experiment),
@@ -144,12 +145,6 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   }
   outcome.seconds = seconds_since(start);
   return outcome;
-}
-
-bool Trainer::checkpoint_is_due() const {
-  const int64_t epoch = position_.epochs + 1, every = experiment_.checkpoint.every_epochs;
-  const bool is_last = experiment_.epochs ? epoch >= *experiment_.epochs : position_.step >= *experiment_.steps;
-  return is_last || (every > 0 && epoch % every == 0);
 }
 
 std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
@@ -283,49 +278,6 @@ void Trainer::end_epoch() {
     position_ = {.step = position_.step, .epochs = position_.epochs + 1, .learning_rate = position_.learning_rate};
   else
     position_.reported = true;
-}
-
-Trainer::Write Trainer::due_write(const RunDirectory& directory) const {
-  // A training may have begun where another run's ended.
-  std::error_code absent;
-  const bool of_this_run = std::filesystem::equivalent(saved_.parent_path(), directory.checkpoints(), absent);
-  if (of_this_run && saved_at_ == position_.mark()) return Write::nothing;
-  return of_this_run && written_step_ == position_.step ? Write::position : Write::all;
-}
-
-std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& observer) {
-  Write write = directory != nullptr ? due_write(*directory) : Write::nothing;
-  // All processes take part in what the main one writes.
-  if (experiment_.job != nullptr) write = static_cast<Write>(experiment_.job->group.largest(static_cast<int>(write)));
-  if (write == Write::nothing) return saved_ / "model.safetensors";
-  if (write == Write::position && directory != nullptr) {
-    move_checkpoint(saved_, position_);
-    saved_at_ = position_.mark();
-  } else if (write == Write::all) {
-    save_all(directory, observer);
-  }
-  // Who went on would wait for this process's ranks, which has a deadline, and a disk takes as long as it takes.
-  wait_for_job();
-  return directory != nullptr ? saved_ / "model.safetensors" : std::filesystem::path();
-}
-
-void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
-  observer.on_phase(JobPhase::checkpoint, position_.step);
-  Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
-                        .config_hash = config_hash_,
-                        .devices = {},
-                        .position = position_,
-                        .split = split_,
-                        .choice = experiment_.choice,
-                        .state = strategy_->training_state()};
-  if (directory == nullptr) return;
-  checkpoint.devices = experiment_.device_names();
-  require_finite(checkpoint.state.model,
-                 {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
-  saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
-  saved_at_ = position_.mark();
-  written_step_ = position_.step;
-  observer.on_checkpoint(position_.step);
 }
 
 Pass Trainer::evaluate() {

@@ -69,6 +69,7 @@ TEST_F(OutputTest, ABatchIsToldOfAllDevicesAndOfEach) {
   expect_told("batch 64 (21 or 22 a device), learning", {"devices=cpu:0-2"});
   expect_told("batch 64 (48 + 16), learning", {"split=[3, 1]"});
   expect_told("batch 96 (32 a device), learning", {"devices=cpu:0-2", "batch_size=", "per_device_batch_size=32"});
+  expect_told("batch 64 (21 or 22 a device), learning", {"devices=cpu:0-2", "shards=12"});
   expect_told("batch 64, learning", {"strategy={name: model_parallel, stages: [1, 2], micro_batches: 4}"});
 }
 
