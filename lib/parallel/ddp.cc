@@ -1,8 +1,10 @@
 #include "parallel/ddp.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/error.h"
@@ -11,10 +13,18 @@
 namespace dptrain::parallel {
 namespace {
 
-[[noreturn]] void refuse_unused(const Parameter& parameter) {
-  throw Error(ExitCode::config, fmt::format("parameter {} got no gradient, expected one of every parameter; leave out "
-                                            "the layer, or write strategy: {{name: ddp, find_unused: true}}",
-                                            parameter.name()));
+/// Of what is refused so many are named.
+constexpr size_t kNamedParameters = 4;
+
+[[noreturn]] void refuse_unused(const std::vector<const Parameter*>& parameters) {
+  std::vector<std::string> names;
+  for (const Parameter* parameter : parameters | std::views::take(kNamedParameters)) names.push_back(parameter->name());
+  const size_t more = parameters.size() - names.size();
+  throw Error(ExitCode::config,
+              fmt::format("parameter{} {}{} got no gradient, expected one of every parameter; leave out the layer, or "
+                          "write strategy: {{name: ddp, find_unused: true}}",
+                          parameters.size() == 1 ? "" : "s", fmt::join(names, ", "),
+                          more == 0 ? "" : fmt::format(" and {} more", more)));
 }
 
 ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Ddp::Options& options) {
@@ -50,7 +60,7 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   std::vector<OwnedRange> owners;
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), world_size());
   if (options.compress.method != CompressionOptions::Method::none && world_size() > 1) {
-    start_compression(context, options);
+    start_compression(context, options.compress, buckets);
     return;
   }
   for (int rank = 0; rank < ranks(); ++rank)
@@ -83,7 +93,8 @@ void Ddp::agree_on_recording(const StrategyContext& context) {
   }
 }
 
-void Ddp::start_compression(const StrategyContext& context, const Options& options) {
+void Ddp::start_compression(const StrategyContext& context, const CompressionOptions& compress,
+                            const BucketOptions& buckets) {
   buckets_.resize(static_cast<size_t>(ranks()));
   compressions_.resize(buckets_.size());
   team().run("start", [&](int rank) {
@@ -93,9 +104,9 @@ void Ddp::start_compression(const StrategyContext& context, const Options& optio
                                                                            .communicator = team().communicator(rank),
                                                                            .loss_factor = replica(rank).loss_factor(),
                                                                            .seed = context.replica.initialization.seed},
-                                              options.compress);
+                                              compress);
     buckets_[static_cast<size_t>(rank)] = std::make_unique<GradientBuckets>(
-        replica(rank).model(), options.buckets, [&](const Bucket& bucket) { return compression->sum_of(bucket); });
+        replica(rank).model(), buckets, [&](const Bucket& bucket) { return compression->sum_of(bucket); });
   });
 }
 
@@ -172,7 +183,7 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
 }
 
 void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& ready) {
-  replica(rank).forward_backward(parts, ready, find_unused_ ? GradientReadyHook() : refuse_unused);
+  replica(rank).forward_backward(parts, ready, find_unused_ ? Replica::UnusedHook() : refuse_unused);
 }
 
 void Ddp::step_with_owners(int rank, const StepParts& parts) {

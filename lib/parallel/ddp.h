@@ -37,7 +37,8 @@ class Ddp final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> compression_state(int rank) override;
   /// Ranks of several processes whose sums are part of what is recorded.
   void agree_on_recording(const StrategyContext& context);
-  void start_compression(const StrategyContext& context, const Options& options);
+  void start_compression(const StrategyContext& context, const CompressionOptions& compress,
+                         const BucketOptions& buckets);
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);

@@ -31,6 +31,13 @@ std::vector<PlainSum::Part> parts_of(const Bucket& bucket, const std::vector<Own
   return parts;
 }
 
+/// Leaves each rank what it has.
+class NoSum final : public BucketSum {
+ public:
+  void start() override {}
+  void finish() override {}
+};
+
 /// How many of the first parameters make up at most `limit_bytes`, and at least one.
 int prefix_within(const nn::Model& model, int64_t limit_bytes) {
   const int count = static_cast<int>(model.parameters().size());
@@ -71,10 +78,7 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
 GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
                                  const std::vector<OwnedRange>& owners)
     : GradientBuckets(model, options, [&](const Bucket& bucket) {
-        // A bucket of no parts is never summed.
-        const bool left_out = options.leave_out_last && bucket.first_parameter == 0;
-        return std::make_unique<PlainSum>(model, communicator,
-                                          left_out ? std::vector<PlainSum::Part>() : parts_of(bucket, owners));
+        return std::make_unique<PlainSum>(model, communicator, parts_of(bucket, owners));
       }) {}
 
 GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make)
@@ -82,7 +86,13 @@ GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& op
       buckets_(plan_buckets(model, options)),
       bucket_of_parameter_(model.parameters().size()),
       missing_(buckets_.size()) {
-  for (const Bucket& bucket : buckets_) sums_.push_back(make(bucket));
+  for (const Bucket& bucket : buckets_) {
+    const bool left_out = options.leave_out_last && bucket.first_parameter == 0;
+    if (left_out)
+      sums_.push_back(std::make_unique<NoSum>());
+    else
+      sums_.push_back(make(bucket));
+  }
   for (size_t b = 0; b < buckets_.size(); ++b)
     for (int p = buckets_[b].first_parameter; p < buckets_[b].end_parameter; ++p)
       bucket_of_parameter_[static_cast<size_t>(p)] = static_cast<int>(b);

@@ -73,6 +73,7 @@ StrategySpec read_pipeline(ConfigReader& options, const StrategyRequest& request
           .make = [pipeline](const StrategyContext& context) { return PipelineStrategy::make(context, pipeline); },
           .micro_batches = pipeline.micro_batches,
           .parts = replicas,
+          .stages = stages,
           .require_fit = [cut = pipeline.cut,
                           stages](const nn::Model& model) { require_cut(cut, unit_names(model), stages); }};
 }

@@ -176,8 +176,7 @@ std::vector<Tape::Root> Replica::losses_of(const std::vector<Variable>& outputs,
   return roots;
 }
 
-void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready,
-                               const GradientReadyHook& unused) {
+void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused) {
   exchange_.stamp(StepExchange::Point::begun);
   if (has_shards()) {
     add_up_shards(parts, ready, unused);
@@ -196,9 +195,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
       add_gradients(*parts[p], place, p + 1 == parts.size() ? complete : GradientReadyHook());
     place.go_past(*parts[p]);
   }
-  if (unused && place.sample > 0)
-    for (Parameter* parameter : model_->parameters())
-      if (!parameter->has_gradient()) unused(*parameter);
+  if (unused && place.sample > 0) report_unused(unused);
   complete_gradients();
   // From the last to the first, as backward completes them.
   for (auto at = model_->parameters().rbegin(); at != model_->parameters().rend(); ++at)
@@ -206,9 +203,16 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
   exchange_.stamp(StepExchange::Point::computed);
 }
 
-void Replica::add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused) {
+void Replica::add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused) {
   shards_->forward_backward(parts, {.numbers = numbers_, .totals = totals_}, unused);
   for (auto at = model_->parameters().rbegin(); ready && at != model_->parameters().rend(); ++at) ready(**at);
+}
+
+void Replica::report_unused(const UnusedHook& unused) const {
+  std::vector<const Parameter*> without;
+  for (const Parameter* parameter : model_->parameters())
+    if (!parameter->has_gradient()) without.push_back(parameter);
+  if (!without.empty()) unused(without);
 }
 
 void Replica::complete_gradients() {

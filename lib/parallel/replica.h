@@ -173,9 +173,10 @@ class Replica {
 
   /// Loss and gradients of the step's samples; keeps their results. Gradients of several parts are added up. `ready` is
   /// called once for each parameter as its gradient is completed. Parameters that the losses don't depend on, and all
-  /// of them with no samples, have a gradient of zero; `ready` is called for them at the end, `unused` before for each
-  /// that samples left without one.
-  void forward_backward(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused = {});
+  /// of them with no samples, have a gradient of zero; `ready` is called for them at the end, `unused` before, with
+  /// those that samples left without one, if there are any.
+  using UnusedHook = std::function<void(const std::vector<const Parameter*>&)>;
+  void forward_backward(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused = {});
 
   /// Samples a second of forward and backward passes over the data set's first `samples`. Leaves weights and running
   /// statistics as they are. Blocks.
@@ -216,7 +217,8 @@ class Replica {
  private:
   Replica(Device& device, const ReplicaSpec& spec);
   /// The same as forward_backward, by shards.
-  void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const GradientReadyHook& unused);
+  void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused);
+  void report_unused(const UnusedHook& unused) const;
 
   /// `numbers`: its text on the device.
   Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers);

@@ -53,7 +53,7 @@ ShardTeam::ShardTeam(Replica& own, const ReplicaSpec& spec)
 
 ShardTeam::~ShardTeam() = default;
 
-void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const GradientReadyHook& unused) {
+void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const Replica::UnusedHook& unused) {
   const auto micro_batches = static_cast<std::ptrdiff_t>(parts.size() / shards_.size());
   const auto parts_of = [&](int shard) {
     const auto first = parts.begin() + shard * micro_batches;
@@ -86,7 +86,7 @@ void ShardTeam::forward_backward(const StepParts& parts, const Step& step, const
   results_.push_back(std::move(results));
 }
 
-void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, const GradientReadyHook& unused) {
+void ShardTeam::compute(int shard, const StepParts& parts, const Step& step, const Replica::UnusedHook& unused) {
   Replica& replica = *shards_[static_cast<size_t>(shard)];
   nn::Model& model = replica.model();
   Tensor buffer = sum_.begin(shard);

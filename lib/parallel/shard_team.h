@@ -35,12 +35,12 @@ class ShardTeam {
   /// Leaves in `own`'s model the sums over this rank's shards: of gradients, and of running statistics, each weighted
   /// by its samples. `parts`: shard by shard those of every micro-batch. `unused` as in Replica::forward_backward;
   /// several threads may call it.
-  void forward_backward(const StepParts& parts, const Step& step, const GradientReadyHook& unused);
+  void forward_backward(const StepParts& parts, const Step& step, const Replica::UnusedHook& unused);
   /// What the oldest step has shown whose results weren't taken, shard by shard.
   StepResults take_results();
 
  private:
-  void compute(int shard, const StepParts& parts, const Step& step, const GradientReadyHook& unused);
+  void compute(int shard, const StepParts& parts, const Step& step, const Replica::UnusedHook& unused);
 
   /// What a shard's running statistics count for in the sum over all shards.
   float share_of(int shard, const StepParts& parts, const StepTotals& totals) const;

@@ -10,6 +10,7 @@
 #include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "nn/named_values.h"
+#include "parallel/compression_options.h"
 #include "parallel/phase_clock.h"
 #include "parallel/pipeline_figures.h"
 #include "parallel/planted_fault.h"
@@ -169,12 +170,14 @@ struct StrategySpec {
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
   int64_t micro_batches = 1;  ///< that it wants a batch to be cut into, beside those of `accumulate`
   int parts = 1;              ///< that it cuts a micro-batch into
+  int stages = 1;             ///< devices that each of these goes through
   /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
   bool by_process = false;
   /// Of a key-value store on servers: how many processes of several are servers alone; 0: each holds one.
   std::optional<int> store_servers = {};
-  std::optional<int64_t> max_staleness = {};  ///< of its workers, in steps
-  bool in_step = true;                        ///< whether all processes train the same step at a time
+  std::optional<int64_t> max_staleness = {};                                  ///< of its workers, in steps
+  CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of what devices exchange
+  bool in_step = true;  ///< whether all processes train the same step at a time
   /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
   /// evaluations go by.
   std::optional<int64_t> trial_steps = {};

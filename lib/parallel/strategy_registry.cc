@@ -72,7 +72,7 @@ void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
                     "data_parallel", "leave it out, or them");
 }
 
-Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpec&) {
+Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpec& spec) {
   Ddp::Options ddp;
   BucketOptions& buckets = ddp.buckets;
   if (!options.word("bucket_mb", "auto", true))
@@ -94,6 +94,7 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
   ddp.shard_optimizer = options.boolean("shard_optimizer", false,
                                         "each device has optimizer state for its part of the weights alone (ZeRO-1)");
   ddp.compress = read_compression(options);
+  spec.compression = ddp.compress.method;
   if (ddp.compress.method == CompressionOptions::Method::two_bit && request.devices > ops::kMostTwoBitRanks)
     options.mistake("compress", fmt::format("two_bit adds up the signs of at most {} devices", ops::kMostTwoBitRanks),
                     fmt::format("{}", request.devices), "choose bf16 or powersgd");

@@ -100,6 +100,20 @@ void nudge_weights(parallel::Strategy& strategy, int roundings) {
   strategy.restore({.model = state, .optimizer = {}, .average = {}, .loss_scale = {}});
 }
 
+/// By parameter, the sum of all ranks' "residual.RANK.NAME", multiplied as gradients are in fp16.
+std::map<std::string, std::vector<float>> unsent_of(const parallel::TrainingState& state) {
+  constexpr std::string_view kPrefix = "residual.";
+  const double scale = state.loss_scale ? state.loss_scale->scale : 1;
+  std::map<std::string, std::vector<float>> sums;
+  for (const nn::NamedValues& tensor : state.compression) {
+    if (!tensor.name.starts_with(kPrefix)) continue;
+    std::vector<float>& sum = sums[tensor.name.substr(tensor.name.find('.', kPrefix.size()) + 1)];
+    sum.resize(tensor.values.size());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>(scale * tensor.values[i]);
+  }
+  return sums;
+}
+
 }  // namespace
 
 Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options) {
@@ -131,6 +145,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
     trace.steps.push_back(recorder.take_step());
     trace.steps.back().score = scores.back();
     trace.steps.back().numbers = numbers;
+    if (options.unsent && step == 1) trace.steps.back().unsent = unsent_of(strategy->training_state());
   }
   trace.state = strategy->state_dict();
   return trace;

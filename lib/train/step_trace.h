@@ -21,6 +21,9 @@ struct StepTrace {
   std::map<int, Stage> stages;  ///< by number in the model
   /// By parameter, as optimizers get it. Of ranks that each have all of it every different one.
   std::map<std::string, std::vector<std::vector<float>>> gradients;
+  /// By parameter, what ranks together haven't sent of the gradients but keep for the next step; with
+  /// TraceOptions::unsent.
+  std::map<std::string, std::vector<float>> unsent;
   parallel::Score score;
   parallel::StepNumbers numbers;
 };
@@ -44,6 +47,7 @@ struct TraceOptions {
   /// How many roundings weights begin off, 2^-24 of themselves each: every second one above, the others below.
   int nudge_roundings = 0;
   parallel::PlantedFault planted = parallel::PlantedFault::none;
+  bool unsent = false;  ///< of the first step; before that there is nothing
 };
 
 /// Trains an experiment's first steps from the beginning and keeps all that they computed. Short batches at an epoch's

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 namespace dptrain::train {
 namespace {
@@ -40,8 +41,10 @@ double stage_difference(const StepTrace& got, int number, const StepTrace::Stage
 double gradient_difference(const StepTrace& got, const std::string& name, const std::vector<float>& expected) {
   const auto of_ranks = got.gradients.find(name);
   if (of_ranks == got.gradients.end()) return kAbsent;
+  const auto unsent = got.unsent.find(name);
   double largest = 0;
-  for (const std::vector<float>& values : of_ranks->second) {
+  for (std::vector<float> values : of_ranks->second) {
+    if (unsent != got.unsent.end()) std::ranges::transform(values, unsent->second, values.begin(), std::plus());
     const double difference = relative_difference(values, expected);
     if (!(difference <= largest)) largest = difference;
     if (std::isnan(largest)) break;

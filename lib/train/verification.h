@@ -18,6 +18,7 @@ namespace dptrain::train {
 struct VerifiedLayer {
   LayerDifference found;
   NoiseBound allowed = {};
+  bool by_design = false;  ///< it isn't meant to be equal: what it does is no fault
 
   /// What is all noise does only where it is no number.
   bool diverges() const;
@@ -38,7 +39,8 @@ struct VerifiedRow {
   int shards = 0;                          ///< of the `single` that it was compared with, in bits; 0: none
   std::vector<VerifiedLayer> layers = {};  ///< in the order of trace_differences
 
-  /// The layer that a fault first shows in; null where none diverges.
+  /// The layer that a fault first shows in; where there is no fault, that which first differs by design; null where
+  /// none does.
   const VerifiedLayer* first_divergence() const;
   /// Of a pass the layer that is nearest to its bound, or farthest beyond; null where it has none.
   const VerifiedLayer* nearest_to_bound(ComparedPass pass) const;
@@ -51,8 +53,10 @@ struct VerifiedRow {
 /// weights that are a rounding off, each; or, where that is more, what it changes in a third order, on one thread, from
 /// weights that are 256 roundings off. Another order alone isn't enough: operators add up samples in double, so that it
 /// often changes nothing, while devices round what they have added up. A gradient that would be zero without rounding,
-/// as that of a bias in front of a batch norm, is all noise (noise_bound.h). With shards the bound is 0. Throws what a
-/// training throws, with the row's name before its sentence; 79 where `single` diverges.
+/// as that of a bias in front of a batch norm, is all noise (noise_bound.h). With shards the bound is 0. With
+/// `compress` weights and later steps differ by design; the first one's forward pass, loss and gradients don't, where
+/// what isn't sent counts (compression_bound). Throws what a training throws, with the row's name before its sentence;
+/// 79 where `single` diverges.
 class Verification {
  public:
   struct Options {

@@ -48,12 +48,6 @@ constexpr StandardRow kStandardRows[] = {
 
 void set(ConfigNode& config, const std::string& assignment) { override_config(config, assignment, kOrigin); }
 
-/// Whether its strategy makes gradients smaller before they are sent, which loses something.
-bool is_compressed(const ConfigNode& strategy) {
-  const ConfigNode* compress = strategy.find("compress");
-  return compress != nullptr && compress->text() != "none";
-}
-
 Experiment read(const ConfigNode& config, const std::string& default_name) {
   Experiment experiment;
   const ConfigSession session(config,
@@ -130,7 +124,7 @@ class Planner {
     if (is_pipeline(own_) && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
                            parallel::BatchNormMode::sync));
-    rows.back().differs_by_design = is_compressed(*strategy);
+    rows.back().compression = own_.strategy.compression;
   }
 
   /// `single` with the configuration's shards, and what has to have its bits.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config_node.h"
+#include "parallel/compression_options.h"
 #include "train/experiment.h"
 
 namespace dptrain::train {
@@ -19,6 +20,8 @@ struct PlannedRow {
   /// Logical shards of the `single` that it is compared with, whose bits it has to have; 0: none.
   int shards = 0;
   bool differs_by_design = false;
+  /// With `compress` of it later steps differ by design, and in the first one what isn't sent has a meaning.
+  parallel::CompressionOptions::Method compression = parallel::CompressionOptions::Method::none;
 };
 
 struct VerificationPlan {
@@ -28,7 +31,7 @@ struct VerificationPlan {
 };
 
 /// The strategies that the configuration's devices allow, those that they don't with the reason, and its own where it
-/// gives that options; with `compress` that differs by design. Batch norms are `sync`; where the configuration has them
+/// gives that options. Batch norms are `sync`; where the configuration has them
 /// otherwise, that is a further row. All of these are without `shards`; where the configuration has them, `single` with
 /// them is a further row, and every strategy that takes them one that is compared with that. Nothing is measured:
 /// pipelines are cut as verified_cut.h says, batches are shared out as written, though not those of pipelines, and

@@ -26,6 +26,10 @@ constexpr const char* kLegend =
 constexpr const char* kShardsLegend =
     "With shards, strategies are compared with single with as many, whose bits they have to have: their bound is 0.";
 
+constexpr const char* kCompressLegend =
+    "With compress, forward pass, loss and gradients of the first step are held, the latter with what devices keep of "
+    "them for the next step; weights and later steps differ by design.";
+
 /// Of what is all noise so many are named.
 constexpr size_t kNamedLayers = 4;
 
@@ -46,6 +50,12 @@ std::string difference_in(const VerifiedRow& row, ComparedPass pass) {
   return layer == nullptr ? "-" : figure(layer->found.difference);
 }
 
+/// Whether some of its layers are meant to be equal and others aren't, as with `compress`.
+bool is_held_in_part(const VerifiedRow& row) {
+  return std::ranges::any_of(row.layers, &VerifiedLayer::by_design) &&
+         !std::ranges::all_of(row.layers, &VerifiedLayer::by_design);
+}
+
 /// "in the backward pass of step 1 at conv2.bias", "in the loss of step 1".
 std::string place_of(const LayerDifference& layer) {
   switch (layer.pass) {
@@ -59,9 +69,8 @@ std::string place_of(const LayerDifference& layer) {
 }
 
 std::string first_divergence(const VerifiedRow& row, const VerifiedLayer& layer) {
-  const bool by_design = row.verdict == Verdict::differs_by_design;
   return fmt::format("{} {} first {}: difference {}, bound {}", row.name,
-                     by_design ? "differs by design," : "diverges from single", place_of(layer.found),
+                     layer.by_design ? "differs by design," : "diverges from single", place_of(layer.found),
                      figure(layer.found.difference), figure(layer.allowed.bound));
 }
 
@@ -109,7 +118,8 @@ ordered_json layer_json(const VerifiedLayer* layer) {
   if (layer == nullptr) return nullptr;
   return {{"pass", pass_name(layer->found.pass)}, {"step", layer->found.step},
           {"layer", layer->found.layer},          {"difference", number(layer->found.difference)},
-          {"bound", layer->allowed.bound},        {"all_noise", layer->allowed.all_noise}};
+          {"bound", layer->allowed.bound},        {"all_noise", layer->allowed.all_noise},
+          {"by_design", layer->by_design}};
 }
 
 ordered_json row_json(const VerifiedRow& row) {
@@ -143,6 +153,7 @@ std::string VerificationReport::text(int width) const {
   if (with_shards != rows.end()) text += "\n" + text_table(columns_of(rows, with_shards->shards), width);
   text += "\n" + wrapped(kLegend, width);
   if (with_shards != rows.end()) text += "\n" + wrapped(kShardsLegend, width);
+  if (std::ranges::any_of(rows, is_held_in_part)) text += "\n" + wrapped(kCompressLegend, width);
   std::set<int64_t> told;  // micro-batches
   for (const VerifiedRow& row : rows)
     if (!row.all_noise().empty() && told.insert(row.micro_batches).second)

@@ -45,7 +45,8 @@ TEST(UnusedParameters, EndATrainingUnderDdpUnlessAskedFor) {
     for (const int devices : {1, 3}) {
       const auto strategy = half_used({.devices = devices, .buckets = {.overlap = overlap}});
       train_step(*strategy, 1);
-      testing::expect_error(ExitCode::config, {"step 2: parameter branch.weight got no gradient", "find_unused: true"},
+      testing::expect_error(ExitCode::config,
+                            {"step 2: parameters branch.weight, branch.bias got no gradient", "find_unused: true"},
                             [&] { train_step(*strategy, 2); });
     }
 }

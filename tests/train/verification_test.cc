@@ -153,12 +153,25 @@ TEST(Verification, TheConfigurationsOwnStrategyIsCompared) {
   EXPECT_EQ(own.micro_batches, 3);
 }
 
-TEST(Verification, CompressedGradientsDifferByDesign) {
-  const auto rows = verified(config_of(kLeNet, 2, {"strategy={name: ddp, compress: two_bit}"}));
-  EXPECT_EQ(VerificationReport{.rows = rows}.failures(), std::vector<std::string>());
-  const VerifiedRow& own = row_of(rows, "ddp, as configured");
-  EXPECT_EQ(own.verdict, Verdict::differs_by_design);
-  EXPECT_EQ(first_divergence(own).pass, ComparedPass::backward);
+const std::vector<std::string> kCompressions = {"bf16", "fp16", "{name: powersgd, rank: 2}", "two_bit"};
+
+std::vector<std::string> compressing(const std::string& compress) {
+  return {"strategy={name: ddp, compress: " + compress + "}"};
+}
+
+TEST(Verification, CompressedGradientsAreWholeWithWhatIsKept) {
+  for (const std::string& compress : kCompressions) {
+    SCOPED_TRACE(compress);
+    const auto rows = verified(config_of(kLeNet, 3, compressing(compress)), {.steps = 2});
+    EXPECT_EQ(VerificationReport{.rows = rows}.failures(), std::vector<std::string>());
+    const VerifiedRow& own = row_of(rows, "ddp, as configured");
+    EXPECT_EQ(own.verdict, Verdict::differs_by_design);
+    for (const VerifiedLayer& layer : own.layers)
+      EXPECT_EQ(layer.by_design, layer.found.pass == ComparedPass::weights || layer.found.step == 2)
+          << layer.found.layer;
+  }
+  const auto of_two_bits = verified(config_of(kLeNet, 3, compressing("two_bit")));
+  EXPECT_EQ(first_divergence(row_of(of_two_bits, "ddp, as configured")).pass, ComparedPass::weights);
   EXPECT_EQ(
       row_of(verified(config_of(kLeNet, 2, {"strategy={name: ddp, compress: none}"})), "ddp, as configured").verdict,
       Verdict::equal);
@@ -260,6 +273,20 @@ TEST(Verification, FindsABucketThatIsNeverReduced) {
   }
   const auto of_pipelines = verified(config_of(kLeNet, 2), {.planted = PlantedFault::bucket_left_out});
   EXPECT_EQ(row_of(of_pipelines, "model_parallel, 1f1b").verdict, Verdict::equal) << "one replica has no sums";
+}
+
+TEST(Verification, FindsFaultsOfCompressedGradients) {
+  const std::map<PlantedFault, std::string> expected = {{PlantedFault::bucket_left_out, "conv1.bias"},
+                                                        {PlantedFault::divided_twice, "fc2.bias"}};
+  for (const std::string& compress : kCompressions)
+    for (const auto& [fault, layer] : expected) {
+      SCOPED_TRACE(compress + ", " + layer);
+      const auto rows = verified(config_of(kLeNet, 3, compressing(compress)), {.planted = fault});
+      const VerifiedRow& own = row_of(rows, "ddp, as configured");
+      EXPECT_EQ(own.verdict, Verdict::diverges);
+      EXPECT_EQ(first_divergence(own).pass, ComparedPass::backward);
+      EXPECT_EQ(first_divergence(own).layer, layer);
+    }
 }
 
 TEST(Verification, FindsLocalStatistics) {
