@@ -77,6 +77,15 @@ std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs
   return found;
 }
 
+/// With the first 16 digits of the configuration's hash, by which sweeps call runs, for every "{hash}".
+fs::path run_directory(std::string out, const std::string& config) {
+  constexpr std::string_view kHash = "{hash}";
+  const std::string digits = sha256_of(config).substr(0, 16);
+  for (size_t at = 0; (at = out.find(kHash, at)) != std::string::npos; at += digits.size())
+    out.replace(at, kHash.size(), digits);
+  return out;
+}
+
 /// A training as one process of its job sees it: the main one writes for all.
 class TrainRun {
  public:
@@ -124,7 +133,7 @@ int TrainRun::run() {
   const ActivePlace place(job_.trainer());
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
-  out_ = flags_.common.out.value_or("runs/" + experiment().name);
+  out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   earlier_ = flags_.earlier_run(out_);
   job_.one_of_each_host_first([&] { open_data(); });
   train::require_model_fits(experiment(), *data_.train);
@@ -274,8 +283,9 @@ int train_with(const TrainFlags& flags) {
 
 Run add_train_command(CLI::App& command) {
   auto flags = std::make_shared<TrainFlags>();
-  flags->common.add_to(command, {.out = "the run directory; runs/<name> by default",
-                                 .json = "print the metrics as JSON lines on stdout; everything else goes to stderr"});
+  flags->common.add_to(command,
+                       {.out = "the run directory, with {hash} for that of the configuration; runs/<name> by default",
+                        .json = "print the metrics as JSON lines on stdout; everything else goes to stderr"});
   command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
   command
       .add_option_function<std::vector<std::string>>(

@@ -74,6 +74,18 @@ TEST_F(StrategyAutoTest, TrainsAsTheChosenOneAndSaysWhatTheOthersCost) {
   EXPECT_TRUE(trials("written").is_null());
 }
 
+/// Messages take so long here that their number decides: one of a bucket, two of each of LeNet's eight parameters.
+TEST_F(StrategyAutoTest, WhatTakesTheFewestMessagesWinsOverSlowLinks) {
+  train("run",
+        {"strategy={name: auto, trial_steps: 2, candidates: [kvstore, ddp: {bucket_mb: 25, first_bucket_mb: 25}]}",
+         "links={latency_us: 20000}"});
+  const json found = trials("run");
+  EXPECT_EQ(found["chosen"]["name"], "ddp") << found;
+  const json& store = found["candidates"][0];
+  EXPECT_EQ(store["verdict"], "slower") << store;
+  EXPECT_LT(2 * store["samples_per_s"].get<double>(), found["candidates"][1]["samples_per_s"].get<double>());
+}
+
 TEST_F(StrategyAutoTest, WhatDoesNotFitTheMemoryLoses) {
   // 8.5 M weights: 68 MB with their gradients on each device, and less where the net is cut.
   train("run",

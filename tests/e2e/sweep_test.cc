@@ -63,6 +63,18 @@ class SweepTest : public testing::CommandTest {
     EXPECT_EQ(values, (std::vector<std::string>{"32 0.05", "32 0.1", "64 0.05", "64 0.1"}));
     EXPECT_EQ(lines_of(text("swept/table.md")).size(), 6u);
   }
+  /// A loop over two rates in a shell.
+  Process loop() const {
+    return Process(
+        {.command = {"/usr/bin/env", "bash", "-c",
+                     fmt::format("for rate in 0.05 0.1; do '{}' --config digits.yaml --set learning_rate=$rate "
+                                 "--out 'swept/{{hash}}' --resume --quiet; [[ $? == 0 || $? == 74 ]] || exit; "
+                                 "done",
+                                 testing::dptrain_binary())},
+         .folder = folder_.path(),
+         .out = {},
+         .err = {}});
+  }
 };
 
 TEST_F(SweepTest, TrainsEveryCombinationAndSkipsWhatIsFinished) {
@@ -176,6 +188,20 @@ TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
   EXPECT_GE(count(said, "trained now"), 4u) << said;
   EXPECT_EQ(count(said, "FAILED"), 0u) << said;
   expect_four_trained(3);
+}
+
+TEST_F(SweepTest, LoopsOfShellsAreKeyedByTheHash) {
+  Process one = loop(), other = loop();
+  EXPECT_EQ(one.wait().exit, 0);
+  EXPECT_EQ(other.wait().exit, 0);
+  const auto runs = metrics_of_runs();
+  EXPECT_EQ(runs.size(), 2u) << "one of each rate";
+  for (const auto& [run, epochs] : runs) {
+    EXPECT_EQ(epochs.size(), 1u) << run << " was trained once";
+    EXPECT_EQ(json_of("swept/" + run + "/summary.json")["config_hash"].get<std::string>().substr(0, 16), run);
+  }
+  EXPECT_EQ(loop().wait().exit, 0);
+  EXPECT_EQ(metrics_of_runs(), runs) << "what is finished is left as it is";
 }
 
 TEST_F(SweepTest, FlagsThatTrainNothingAreRefused) {
