@@ -180,6 +180,8 @@ run() {
   [[ $1 != mpirun ]] || is_mpirun=true
   setsid "$@" < /dev/null &
   child=$!
+  # What has come since the last look found nobody to be handed on to.
+  ((stops == 0)) || kill -s TERM "$child" 2> /dev/null || true
   if [[ $is_mpirun == true ]]; then
     watch_over "$child" &
     watcher=$!

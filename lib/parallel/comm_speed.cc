@@ -24,6 +24,9 @@ int64_t cache_bytes() {
   return level3 > 0 ? level3 : kLarge;
 }
 
+/// Of buffers, which small messages would otherwise need millions of to fill a cache.
+constexpr int64_t kMostSets = 4096;
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
@@ -38,7 +41,7 @@ class Caller {
     // Whole parts for every rank.
     elements_ = std::max<int64_t>(1, bytes / 4 / ranks_) * ranks_;
     const int64_t at_once = 2 * 4 * elements_ * ranks_;
-    const int64_t sets = 1 + 2 * cache_bytes() / at_once;
+    const int64_t sets = std::min(1 + 2 * cache_bytes() / at_once, kMostSets);
     for (int64_t set = 0; set < sets; ++set) sets_.push_back({.from = buffer(), .to = buffer()});
   }
 
@@ -99,13 +102,15 @@ std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, 
   CommSpeed speed{.kind = kind};
   std::atomic<bool> is_stopped = false;
   std::vector<double> seconds, copy_s;
+  // Beside a GPU memcpy is no measure, and all ranks time the same.
+  bool copies = true;
+  for (int rank = 0; rank < team.size(); ++rank) copies &= team.device(rank).kind() == DeviceKind::cpu;
   team.run(fmt::format("measuring {}", comm_kind_name(kind)), [&](int rank) {
     Communicator& communicator = team.communicator(rank);
     Caller caller(team.device(rank), communicator, bytes);
     const CommCall sample = caller.call(kind);
     int64_t sent = 0;
     for (int r = 0; r < team.size(); ++r) sent += sent_bytes(sample, r, team.size());
-    const bool copies = team.device(rank).kind() == DeviceKind::cpu && sent > 0;
     const auto timed = [&](std::vector<double>& into, const auto& work) {
       communicator.barrier();
       const auto begun = Clock::now();
@@ -119,7 +124,7 @@ std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, 
       communicator.barrier();
       if (is_stopped) return;
       timed(seconds, [&] { caller.run(caller.call(kind)); });
-      if (copies) timed(copy_s, [&] { caller.copy(sent / team.size()); });
+      if (copies && sent > 0) timed(copy_s, [&] { caller.copy(sent / team.size()); });
     }
     if (rank == 0) {
       speed.bytes = caller.bytes();

@@ -12,9 +12,10 @@ namespace dptrain::parallel {
 /// How long a collective took, and copying as many bytes beside it.
 struct CommSpeed {
   CommKind kind = CommKind::all_reduce;
-  int64_t bytes = 0;       ///< of each rank's buffer
-  double seconds = 0;      ///< median
-  double copy_s = 0;       ///< of a memcpy, by all ranks at once, of the bytes that the collective sends; 0 on GPUs
+  int64_t bytes = 0;   ///< of each rank's buffer
+  double seconds = 0;  ///< median
+  double copy_s =
+      0;  ///< of a memcpy, by all ranks at once, of the bytes that the collective sends; 0 where one is a GPU
   int64_t sent_bytes = 0;  ///< over all ranks
 
   /// Of the payload, summed over ranks.
@@ -31,8 +32,8 @@ struct CommSpeedOptions {
 
 /// Measures all_reduce, reduce_scatter, all_gather, reduce and broadcast of f32 over a team's ranks, each in turns with
 /// copies of as many bytes by the same threads. The buffers of successive calls are others, together twice the last
-/// level cache of this machine or more, so that all of them come from memory. Where it was stopped, what was measured
-/// until then.
+/// level cache of this machine or more, so that all of them come from memory, unless that takes thousands of them.
+/// Where it was stopped, what was measured until then.
 std::vector<CommSpeed> measure_comm(RankTeam& team, const CommSpeedOptions& options);
 
 }  // namespace dptrain::parallel

@@ -1,8 +1,11 @@
 #include "parallel/process_store.h"
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <utility>
+
+#include "parallel/thread_failure.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -73,16 +76,26 @@ ProcessStore::ProcessStore(RankTeam& team, const StrategyContext& context, const
       options.type == StoreOptions::Type::dist_device_sync && team.device(0).kind() != DeviceKind::cpu;
   if (on_devices) group_subtrees(team, runs);
 
-  hold_servers(links, of_servers, options);
-  if (servers_.empty() && worker == 0) tell_slices(to_servers_, of_servers.slices);
-  std::vector<Communicator*> to_servers;
-  for (const auto& link : to_servers_) to_servers.push_back(link.get());
-  client_ = std::make_shared<StoreClient>(StoreClientOptions{.keys = keys,
-                                                             .slices = of_servers.slices,
-                                                             .subtrees = runs,
-                                                             .adds_ranks = !on_devices,
-                                                             .ends_with_apply = of_servers.waits_for_apply},
-                                          to_servers);
+  to_servers_ = std::move(links.to_servers);
+  to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
+  try {
+    hold_servers(links, of_servers, options);
+    if (servers_.empty() && worker == 0) tell_slices(to_servers_, of_servers.slices);
+    std::vector<Communicator*> to_servers;
+    for (const auto& link : to_servers_) to_servers.push_back(link.get());
+    client_ = std::make_shared<StoreClient>(StoreClientOptions{.keys = keys,
+                                                               .slices = of_servers.slices,
+                                                               .subtrees = runs,
+                                                               .adds_ranks = !on_devices,
+                                                               .ends_with_apply = of_servers.waits_for_apply},
+                                            to_servers);
+  } catch (const std::exception&) {
+    // Servers that are there already end with their links alone, and they are waited for.
+    const Error failure = described("the key-value store", std::current_exception());
+    for (const auto& link : to_servers_) link->abort(failure.what(), failure.code());
+    to_scheduler_->abort(failure);
+    throw;
+  }
 }
 
 void ProcessStore::hold_servers(StoreLinks& links, const StoreServerOptions& options, const StoreOptions& store) {
@@ -91,8 +104,6 @@ void ProcessStore::hold_servers(StoreLinks& links, const StoreServerOptions& opt
   if (!links.to_workers.empty())
     scheduler_ = std::make_unique<StoreScheduler>(std::move(links.to_workers), store.max_staleness, options.timeout_s,
                                                   options.activity);
-  to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
-  to_servers_ = std::move(links.to_servers);
 }
 
 void ProcessStore::group_subtrees(RankTeam& team, const std::vector<RankRun>& subtrees) {

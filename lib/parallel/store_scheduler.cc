@@ -118,6 +118,8 @@ bool SchedulerLink::may_begin(int64_t step, int signal) {
 
 void SchedulerLink::meet() { ask({.kind = StoreTick::Kind::meet}); }
 
+void SchedulerLink::abort(const Error& failure) { link_->abort(failure.what(), failure.code()); }
+
 StoreAnswer SchedulerLink::ask(StoreTick tick) {
   link_->send(bytes_of(tick), 1);
   StoreAnswer answer;

@@ -86,6 +86,8 @@ class SchedulerLink {
   bool may_begin(int64_t step, int signal);
   /// Blocks until all workers have called it.
   void meet();
+  /// Nothing more goes over it; who waits at the other end throws this.
+  void abort(const Error& failure);
 
  private:
   StoreAnswer ask(StoreTick tick);

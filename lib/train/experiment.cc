@@ -272,6 +272,13 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   if (is_pipeline && (experiment.split.measured || experiment.split.weights))
     config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
                    "weights", "write split: even, or stages: auto");
+  const int stages = experiment.strategy.stages;
+  for (const int of_process : experiment.devices_of_processes)
+    if (experiment.is_partitioned() && of_process % stages != 0)
+      config.mistake(
+          "dataset",
+          fmt::format("with partition: by_process every process needs whole pipelines, of {} devices each", stages),
+          fmt::format("{} devices", of_process), "write partition: global");
   experiment.batch_size = sizes.batch;
   experiment.accumulate = sizes.accumulate;
   experiment.learning_rate = read_learning_rate(config, sizes.batch);

@@ -38,9 +38,10 @@ SplitSetting read_split(ConfigReader& config, int devices) {
 
 BatchSplit split_of_speeds(const std::vector<double>& samples_per_s) {
   constexpr double kHundredths = 100;
-  const double all = std::accumulate(samples_per_s.begin(), samples_per_s.end(), 0.0);
+  const double mean =
+      std::accumulate(samples_per_s.begin(), samples_per_s.end(), 0.0) / static_cast<double>(samples_per_s.size());
   std::vector<int64_t> weights;
-  for (const double speed : samples_per_s) weights.push_back(std::llround(kHundredths * speed / all));
+  for (const double speed : samples_per_s) weights.push_back(std::max(1LL, std::llround(kHundredths * speed / mean)));
   return BatchSplit(std::move(weights));
 }
 

@@ -16,7 +16,7 @@ struct SplitSetting {
 /// Reads the key `split`: even, auto, or a weight for each of `devices` devices.
 SplitSetting read_split(ConfigReader& config, int devices);
 
-/// The weights that samples a second of the devices ask for, in hundredths.
+/// The weights that samples a second of the devices ask for: hundredths of an even share, 1 at least.
 BatchSplit split_of_speeds(const std::vector<double>& samples_per_s);
 
 }  // namespace dptrain::train

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/process_activity.h"
+#include "parallel/thread_failure.h"
 #include "train/chance_level.h"
 #include "train/divergence.h"
 #include "train/first_statistics.h"
@@ -24,11 +26,17 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       data_(data),
       config_hash_(config_hash),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
+  // The strategy may end only with the other processes: these are told why they are to.
+  const auto fail_job = [this](const Error& error) {
+    if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
+  };
   try {
     begin(resume);
   } catch (const Error& error) {
-    // The strategy may end only with the other processes: these are told why they are to.
-    if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
+    fail_job(error);
+    throw;
+  } catch (const std::exception&) {
+    fail_job(parallel::described("the beginning of the training", std::current_exception()));
     throw;
   }
 }

@@ -42,6 +42,14 @@ TEST_F(BenchTest, TheTableFitsATerminal) {
   EXPECT_TRUE(std::ranges::all_of(lines, [](const std::string& line) { return line.size() <= 80; }));
 }
 
+/// Which would take millions of to fill a cache.
+TEST_F(BenchTest, MessagesMayBeOfAFewBytes) {
+  const Finished finished =
+      run({"bench", "comm", "--devices", "cpu:0-1", "--mb", "0.000001", "--repeats", "1", "--json"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(nlohmann::json::parse(finished.out)["comm"][0]["bytes"], 8) << "a number for each worker";
+}
+
 TEST_F(BenchTest, ASignalEndsItWithASentence) {
   for (const auto& [number, exit, name] : {std::tuple{SIGINT, 130, "SIGINT"}, std::tuple{SIGTERM, 143, "SIGTERM"}}) {
     testing::Process process(

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "parallel/comm_speed.h"
 #include "parallel/gpu_strategies.h"
 
 namespace dptrain::parallel {
@@ -34,6 +35,17 @@ TEST_F(CudaBesideCpu, ShareAStep) {
     for (size_t t = 0; t < ddp.state.size(); ++t)
       for (size_t i = 0; i < ddp.state[t].values.size(); ++i)
         ASSERT_NEAR(gathered.state[t].values[i], ddp.state[t].values[i], 1e-5) << ddp.state[t].name;
+  }
+}
+
+TEST_F(CudaBesideCpu, AreMeasuredTogether) {
+  RankTeam::Options options{.devices = {kGpu, {DeviceKind::cpu, 0}}, .threads = {1, 1}, .timeout_s = 60};
+  RankTeam team(options);
+  const auto speeds = measure_comm(team, {.bytes = {4096}, .repeats = 3});
+  EXPECT_EQ(speeds.size(), 5u) << "all collectives";
+  for (const CommSpeed& speed : speeds) {
+    EXPECT_GT(speed.seconds, 0);
+    EXPECT_EQ(speed.copy_s, 0) << "memcpy is no measure of a GPU";
   }
 }
 

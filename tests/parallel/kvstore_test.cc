@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "models/bert.h"
 #include "parallel/digits.h"
 #include "parallel/trained_state.h"
+#include "support/expect_error.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -40,6 +42,21 @@ TEST(KvStore, EndsInTheBitsOfDdp) {
       expect_same_bits(stored.average, ddp.average);
     }
   }
+}
+
+/// The servers before it wait for commands by then.
+TEST(KvStore, AServerThatCannotBeMadeEndsTheOthers) {
+  for (const char* name : {"kvstore_dist_sync", "kvstore_dist_async"})
+    for (const int failing : {1, 2}) {
+      const StrategyOptions options = options_of(name, 2);
+      StrategyContext context = context_of(options);
+      std::atomic<int> made = 0;
+      context.replica.optimizer.make = [&, make = context.replica.optimizer.make](const optim::FlatWeights& weights) {
+        if (++made == failing) throw Error(ExitCode::device, "out of memory for a server");
+        return make(weights);
+      };
+      testing::expect_error(ExitCode::device, {"out of memory for a server"}, [&] { make_strategy(options, context); });
+    }
 }
 
 /// Nobody else updates, and the rate of a push is that of a step.

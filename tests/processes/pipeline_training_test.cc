@@ -56,6 +56,23 @@ TEST_F(PipelineTrainingTest, APipelineBeginsWithWeightsOfAFile) {
   EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
 }
 
+TEST_F(PipelineTrainingTest, ReplicasOfAProcessTrainOnItsPartOfTheData) {
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetReplicas, "--set",
+                                   "dataset.partition=by_process", "--set", "batch_size=64"});
+  const Command command = training("job", "lenet_ddp_2cpu", 4, settings);
+  const Launched job = launch_processes({command, command});
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  const auto last = last_epoch(run("job"));
+  int64_t samples = 0;
+  for (size_t device = 0; device < last["devices"].size(); device += 2) {
+    EXPECT_EQ(last["devices"][device]["samples"], last["devices"][0]["samples"]) << "of each of four replicas";
+    samples += last["devices"][device]["samples"].get<int64_t>();
+  }
+  EXPECT_EQ(last["devices"].size(), 8u);
+  EXPECT_EQ(samples, last["train"]["samples"]);
+}
+
 TEST_F(PipelineTrainingTest, WeightsOfAnotherFileAreRefused) {
   // Each process works in a folder of its own, and finds another file there; no stage is on both.
   std::vector<Command> processes;

@@ -79,6 +79,20 @@ TEST(Experiment, AJobHasAsManyDevicesAsATreeOfSums) {
                [&] { experiment_of({"batch_size=4160"}, job_of(65)); });
 }
 
+TEST(Experiment, ProcessesWithPartsOfTheDataHaveWholePipelines) {
+  const auto read = [](const std::string& strategy, int devices) {
+    const ConfigJob job{.processes = 2, .exchange_devices = [devices](const std::vector<DeviceId>&) {
+                          return std::vector(2, std::vector<DeviceId>(static_cast<size_t>(devices)));
+                        }};
+    return experiment_of({"strategy=" + strategy, "batch_size=24", "dataset.partition=by_process"}, job);
+  };
+  EXPECT_EQ(read("{name: hybrid, model_parallel: 2}", 4).strategy.stages, 2);
+  expect_error(ExitCode::config, {"dataset", "by_process", "of 4 devices each", "got 2 devices", "partition: global"},
+               [&] { read("model_parallel", 2); });
+  expect_error(ExitCode::config, {"dataset", "of 2 devices each", "got 3 devices"},
+               [&] { read("{name: hybrid, model_parallel: 2}", 3); });
+}
+
 TEST(Experiment, ABatchIncludesItsMicroBatches) {
   const auto of_devices = [](const std::vector<std::string>& overrides) {
     const Experiment experiment = experiment_of(overrides);

@@ -36,9 +36,18 @@ TEST(SplitSetting, RefusesOtherWeights) {
   refused("split: fair", {"split", "fair"});
 }
 
-TEST(SplitSetting, SpeedsBecomeWeightsInHundredths) {
-  EXPECT_EQ(split_of_speeds({300, 100}).weights(), (std::vector<int64_t>{75, 25}));
-  EXPECT_EQ(split_of_speeds({1, 1, 1}).weights(), (std::vector<int64_t>{33, 33, 33}));
+TEST(SplitSetting, SpeedsBecomeHundredthsOfAnEvenShare) {
+  EXPECT_EQ(split_of_speeds({300, 100}).weights(), (std::vector<int64_t>{150, 50}));
+  EXPECT_EQ(split_of_speeds({1, 1, 1}).weights(), (std::vector<int64_t>{100, 100, 100}));
+  EXPECT_EQ(split_of_speeds({999, 1}).weights(), (std::vector<int64_t>{200, 1})) << "every device has some";
+}
+
+TEST(SplitSetting, SpeedsOfManyDevicesTellThemApart) {
+  std::vector<double> speeds(256, 1000);
+  speeds[7] = 250;
+  const std::vector<int64_t> weights = split_of_speeds(speeds).weights();
+  EXPECT_EQ(weights[0], 100);
+  EXPECT_EQ(weights[7], 25);
 }
 
 }  // namespace
