@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,resnet18] [--rates 1gbit,100mbit] [--rounds N] [--quick] [-o OUT]
+# Usage: scripts/bench_hosts.py [--environments FOLDER] [--models lenet,resnet18] [--rates 1gbit,100mbit] [--rounds N] [--quick] [--assert] [-o OUT]
 """Steps a second of two hosts over a slow link: dptrain's ways to share a step, and PyTorch DDP over gloo, in turns, in one run.
 
 The hosts are network namespaces of this machine (tests/support/namespaces.sh; as root) with a process of one CPU worker each, one
@@ -9,6 +9,8 @@ What isn't installed is left out, and the report says so.
 
     scripts/setup_peers.sh FOLDER
     scripts/bench_hosts.py --environments FOLDER -o docs/results/hosts
+
+With --assert it ends with 1 where `ddp` is less than 1.5 times as fast as PyTorch's over 1 Gbit/s.
 """
 import argparse
 import contextlib
@@ -41,6 +43,8 @@ OURS = {
     "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
 }
 PEER = "pytorch ddp, gloo"
+# Of `ddp` over PyTorch's, the median of the rounds, over links of this rate.
+BAR, BAR_RATE = 1.5, "1gbit"
 
 
 @contextlib.contextmanager
@@ -163,6 +167,14 @@ def table(result):
     return lines
 
 
+def below_bar(results):
+    """What misses it."""
+    for result in results:
+        ratios = [one["ddp"]["steps_per_s"] / one[PEER]["steps_per_s"] for one in result["rounds"] if PEER in one]
+        if result["rate"] == BAR_RATE and ratios and statistics.median(ratios) < BAR:
+            yield f"{result['model']} {statistics.median(ratios):.2f}x"
+
+
 def document(a, results):
     machine = description()
     version = next((one[PEER]["version"] for result in results for one in result["rounds"] if PEER in one), "not installed")
@@ -189,6 +201,7 @@ def main():
     p.add_argument("--disturbed", type=float, default=0.05, help="share of the machine that other processes may use")
     p.add_argument("--quick", action="store_true", help="as few steps as run: shows that all works, the figures mean nothing")
     p.add_argument("-o", "--out", help="without an ending")
+    p.add_argument("--assert", dest="asserts", action="store_true", help=f"exit with 1 where ddp is below {BAR}x of PyTorch's")
     a = p.parse_args()
     for model in a.models:
         if model not in CASES:
@@ -200,6 +213,9 @@ def main():
     if a.out:
         pathlib.Path(a.out + ".json").write_text(json.dumps(dict(machine=description(), results=results), indent=1) + "\n")
         pathlib.Path(a.out + ".md").write_text(document(a, results))
+    below = list(below_bar(results))
+    if a.asserts and below:
+        sys.exit(f"bench_hosts: over {BAR_RATE} ddp is to be {BAR} times as fast as PyTorch's; it is for " + ", ".join(below))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@
 #                        others, and as long again before it kills them; 15 by default, as a checkpoint may take a while. A stop by
 #                        a signal that goes well takes no longer than the step in hand and the checkpoint
 #   --agent COMMAND      instead of ssh
-# Variables named DPTRAIN_*, NCCL_* and OMP_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
+# Variables named DPTRAIN_*, NCCL_*, OMP_*, ONEDNN_* and DNNL_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
 #
 # Ctrl-C, SIGTERM and SIGHUP ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
@@ -216,7 +216,7 @@ for i in "${!names[@]}"; do list+=,${names[i]}:${counts[i]}; done
 [[ -z $sync_folder ]] || launcher+=(--wdir "$sync_folder")
 exports=()
 while read -r variable; do
-  [[ ! $variable =~ ^(DPTRAIN|NCCL|OMP)_|^LD_LIBRARY_PATH$ ]] || exports+=(-x "$variable")
+  [[ ! $variable =~ ^(DPTRAIN|NCCL|OMP|ONEDNN|DNNL)_|^LD_LIBRARY_PATH$ ]] || exports+=(-x "$variable")
 done < <(compgen -e)
 launcher+=("${exports[@]}" -n "$processes")
 if ((servers > 0)); then

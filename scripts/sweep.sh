@@ -10,7 +10,7 @@
 # Commas within brackets belong to a value: 'strategy=single,{name: ddp, overlap: false}'. DPTRAIN_BINARY names another binary
 # than build/dptrain.
 #
-# Exit codes: 0 all are trained, 64 usage, 130 and 143 stopped by a signal, otherwise the highest of the runs that failed.
+# Exit codes: 0 all are trained, 64 usage, 129, 130 and 143 stopped by a signal, otherwise the highest of the runs that failed.
 set -euo pipefail
 
 fail() {
@@ -75,6 +75,7 @@ end_if_stopping() {
   case $stopping in
     '') return 0 ;;
     INT) fail 130 "stopped by SIGINT; the same command goes on" ;;
+    HUP) fail 129 "stopped by SIGHUP; the same command goes on" ;;
     *) fail 143 "stopped by SIG$stopping; the same command goes on" ;;
   esac
 }
@@ -156,7 +157,7 @@ train() {
   child=
   case $status in
     0) report "$1" "trained now, $directory" ;;
-    130 | 143) fail "$status" "stopped in ${combinations[$1]//$'\t'/ }; the same command goes on" ;;
+    129 | 130 | 143) fail "$status" "stopped in ${combinations[$1]//$'\t'/ }; the same command goes on" ;;
     74)
       ! grep -q 'another process is writing this run directory' "$scratch/err" || return 1
       note_failure "$1" 74

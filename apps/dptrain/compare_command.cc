@@ -69,13 +69,20 @@ int dump(const train::ComparisonPlan& plan) {
   return 0;
 }
 
+/// Whether there are enough epochs for an evaluation.
+bool is_evaluated(const train::Experiment& experiment) {
+  if (experiment.eval_every == 0) return false;
+  if (experiment.epochs) return experiment.eval_every <= *experiment.epochs;
+  const int64_t samples = experiment.dataset.open().train->samples();
+  const int64_t batches = (samples + experiment.batch_size - 1) / experiment.batch_size;
+  return experiment.eval_every <= (*experiment.steps + batches - 1) / batches;
+}
+
 std::vector<train::ComparisonAssertion> read_assertions(const CompareFlags& flags, const train::ComparisonPlan& plan) {
   std::vector<train::AssertedRun> runs;
-  for (const train::PlannedRun& run : plan.runs) {
-    const train::Experiment& experiment = run.trainings.front().experiment;
-    const bool too_rarely = experiment.epochs && experiment.eval_every > *experiment.epochs;
-    runs.push_back({.name = run.name, .evaluated = experiment.eval_every > 0 && !too_rarely});
-  }
+  if (flags.assertions.empty()) return {};
+  for (const train::PlannedRun& run : plan.runs)
+    runs.push_back({.name = run.name, .evaluated = is_evaluated(run.trainings.front().experiment)});
   std::vector<train::ComparisonAssertion> assertions;
   for (const std::string& expression : flags.assertions) assertions.emplace_back(expression, runs);
   return assertions;
@@ -103,7 +110,8 @@ int compare_with(const CompareFlags& flags) {
   train::Comparison comparison(
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
              .out = flags.out(),
-             .environment = {.version = version(), .commit = git_commit(), .libraries = parts_present()}});
+             .environment = {.version = version(), .commit = git_commit(), .libraries = parts_present()},
+             .report_damage = tell_of_damage});
   // What is said while it runs goes to stderr: stdout gets the comparison.
   const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {
     auto display = std::make_unique<TrainingDisplay>(

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/error.h"
@@ -83,6 +85,12 @@ ConfigNode ConfigFlags::load(const std::string& name) const {
   return root;
 }
 
-std::string ConfigFlags::default_name(const std::string& name) { return fs::path(name).stem().string(); }
+std::string ConfigFlags::default_name(const std::string& name) {
+  constexpr std::array kEndings = {".yaml", ".yml", ".json"};
+  // What was typed may leave the ending out, and a dot before it is part of the name: lr_0.1.
+  const fs::path file = find_config(name).filename();
+  const bool has_ending = std::ranges::any_of(kEndings, [&](const char* ending) { return file.extension() == ending; });
+  return (has_ending ? file.stem() : file).string();
+}
 
 }  // namespace dptrain::app

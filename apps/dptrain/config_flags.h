@@ -32,7 +32,7 @@ struct ConfigFlags {
   ConfigNode load() const { return load(config); }
   /// Another file, with the same overrides.
   ConfigNode load(const std::string& name) const;
-  /// The file's stem: the run's name by default.
+  /// The file's name without its ending: the run's name by default. Throws 66, saying where it was looked for.
   std::string default_name() const { return default_name(config); }
   static std::string default_name(const std::string& name);
 };

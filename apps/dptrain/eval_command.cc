@@ -53,8 +53,8 @@ int evaluate_with(const EvalFlags& flags) {
                                      {"weights_hash", train::weights_hash(weights)}};
   for (const auto& [name, loss] : train::output_losses(pass.score)) document[name] = loss;
   if (flags.common.json)
-    write_output(document.dump() + "\n");
-  else
+    write_output(document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  else if (!flags.common.quiet)
     write_output(fmt::format("loss {:.4f}, accuracy {:.2f} % of {} samples, in {:.2f} s\n", pass.score.mean_loss(),
                              100 * pass.score.accuracy(), pass.score.samples, pass.seconds));
   return 0;

@@ -90,7 +90,8 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
     }
     group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kWatched_s);
   }
-  agree_on("devices compute on", computes_on(experiment.devices));
+  agree_on("devices compute on", computes_on(experiment.devices),
+           "list devices of one kind everywhere; where some CPUs can do more, start all with ONEDNN_MAX_CPU_ISA=AVX2");
   agree_on("devices compute with", computes_with(experiment.devices));
   train::ConfigJob job = config_job();
   job.store_servers = servers.value_or(0);
@@ -115,11 +116,12 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   experiment.job = &*training_;
 }
 
-void JobSession::agree_on(const std::string& what, const std::string& own) {
-  if (group_) agree_on(what, from_main(own), own);
+void JobSession::agree_on(const std::string& what, const std::string& own, const std::string& advice) {
+  if (group_) require_agreement(what, {.of_main = from_main(own), .own = own}, advice);
 }
 
-void JobSession::agree_on(const std::string& what, const std::string& of_main, const std::string& own) {
+void JobSession::require_agreement(const std::string& what, const Compared& values, const std::string& advice) {
+  const auto& [of_main, own] = values;
   // All say whether they agree, so that none goes on alone.
   if (group_->largest(own == of_main ? 0 : 1) == 0) return;
   if (own == of_main) {
@@ -127,8 +129,8 @@ void JobSession::agree_on(const std::string& what, const std::string& of_main, c
     group_->largest(0);
     return;
   }
-  throw Error(ExitCode::ranks_disagree, fmt::format("{}: {} on {}, {} on {}; start all processes alike", what, of_main,
-                                                    place_of(0), own, place_of(process())));
+  throw Error(ExitCode::ranks_disagree,
+              fmt::format("{}: {} on {}, {} on {}; {}", what, of_main, place_of(0), own, place_of(process()), advice));
 }
 
 void JobSession::warn_of_narrow_masks(const std::string& own) {
@@ -158,7 +160,7 @@ void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {
     ours = hash;
     break;
   }
-  agree_on("weights to begin with", theirs, ours);
+  require_agreement("weights to begin with", {.of_main = theirs, .own = ours}, kAlike);
 }
 
 }  // namespace dptrain::app

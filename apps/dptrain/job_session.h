@@ -24,6 +24,8 @@ namespace dptrain::app {
 /// The job that this process was started in, by mpirun or srun; a process that was started alone is its own.
 class JobSession {
  public:
+  static constexpr const char* kAlike = "start all processes alike";
+
   /// Joins the job. Throws 69 where it can't be joined; ends the process with 69 where not all processes have joined in
   /// time. From then on the processes are watched: where one is lost, all others end with 75. `stop`: what asks this
   /// one to stop, and is set where another one is asked; outlives the session.
@@ -46,7 +48,7 @@ class JobSession {
   /// Is a server, or the scheduler. Blocks until the workers have ended.
   void serve(const train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.
-  void agree_on(const std::string& what, const std::string& own);
+  void agree_on(const std::string& what, const std::string& own, const std::string& advice = kAlike);
   /// The same of tensors: of those that the main process has as well, the first whose values differ.
   void agree_on_weights(const std::vector<nn::NamedValues>& own);
   /// Calls `act` in the first process of each host, and then in the others, which find what that one has kept of the
@@ -83,8 +85,11 @@ class JobSession {
 
   /// One line of the main process where cores were left to some of them that are too few: what mpirun does by itself.
   void warn_of_narrow_masks(const std::string& own);
+  struct Compared {
+    std::string of_main, own;
+  };
   /// All go on, where every one agrees with the main one; else who doesn't throws 76 and the others wait for that.
-  void agree_on(const std::string& what, const std::string& of_main, const std::string& own);
+  void require_agreement(const std::string& what, const Compared& values, const std::string& advice);
   /// "process 1 on b"
   std::string place_of(int process) const;
   /// "process 1 (host b, pid 77, ranks 2, 3)", "process 3 (host b, pid 78, server 0)"

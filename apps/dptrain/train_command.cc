@@ -56,7 +56,8 @@ struct TrainFlags {
 /// What to go on from: the checkpoint that was named, else the newest of the run directory, which may have none.
 std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs::path& out) {
   if (!flags.resume) return std::nullopt;
-  const fs::path named = flags.checkpoint;
+  fs::path named = flags.checkpoint;
+  if (!named.has_filename()) named = named.parent_path();  // a slash at its end
   std::error_code unreadable;
   if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
     return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
@@ -218,7 +219,7 @@ std::string TrainRun::hash_of_read_weights() {
 
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   const bool goes_on = directory_ && resume_ && earlier_ == train::EarlierRun::resume;
-  const bool is_over = goes_on && trainer.finished() && directory_->has_summary();
+  const bool is_over = goes_on && trainer.finished() && directory_->is_finished();
   if (is_over) display_->on_finished_before(trainer.position().step, out_.string());
   return job_.from_main(is_over ? "over" : "") == "over";
 }

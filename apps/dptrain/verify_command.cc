@@ -13,6 +13,7 @@
 #include "output.h"
 #include "read_experiment.h"
 #include "stop_signals.h"
+#include "train/run_directory.h"
 #include "train/verification.h"
 #include "train/verification_report.h"
 
@@ -39,6 +40,15 @@ parallel::PlantedFault planted_fault() {
   return static_cast<parallel::PlantedFault>(found - parallel::kPlantedFaultNames.begin());
 }
 
+/// Of all rows the same.
+void find_initial_weights(train::VerificationPlan& plan) {
+  if (!plan.single.initial_weights) return;
+  const auto weights = train::find_weights(*plan.single.initial_weights, tell_of_damage);
+  plan.single.initial_weights = weights;
+  for (train::PlannedRow& row : plan.rows)
+    if (row.experiment.initial_weights) row.experiment.initial_weights = weights;
+}
+
 int verify_with(const VerifyFlags& flags) {
   if (flags.common.dump_config) {
     const ReadExperiment shown(flags.common);
@@ -46,7 +56,8 @@ int verify_with(const VerifyFlags& flags) {
   }
   const parallel::PlantedFault planted = planted_fault();
   const train::StopSignal& stop = watch_stop_signals();
-  const train::VerificationPlan plan = train::plan_verification(flags.common.load(), flags.common.default_name());
+  train::VerificationPlan plan = train::plan_verification(flags.common.load(), flags.common.default_name());
+  find_initial_weights(plan);
   train::Verification verification(plan, {.steps = flags.steps, .planted = planted, .stop = &stop});
   const train::VerificationReport report{.rows = verification.run(), .steps = flags.steps};
   if (const int signal = stop.load(); signal != 0)

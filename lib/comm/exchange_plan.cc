@@ -93,7 +93,7 @@ class Planner {
 
   /// Element `part.begin` of every subtree of the world, in order: of those of the other processes after they have
   /// been received in stage 0, each in staging of its own.
-  std::vector<Subtree> received(const std::vector<Subtree>& own, const Part& part) {
+  std::vector<Subtree> all_once_received(const std::vector<Subtree>& own, const Part& part) {
     std::vector<Subtree> all;
     for (int process = 0; process < world_.processes(); ++process) {
       if (process == process_) {
@@ -157,7 +157,7 @@ class Planner {
       for_others([&](int to) {
         for (const Subtree& subtree : own) send(0, subtree, whole, to);
       });
-      const std::vector<Subtree> all = received(own, whole);
+      const std::vector<Subtree> all = all_once_received(own, whole);
       stage(1).sums.push_back(whole_sum(all, 0, whole.elements(), every_output(0)));
       return;
     }
@@ -171,7 +171,7 @@ class Planner {
       for (const Subtree& subtree : own) send(0, subtree, part_of(to), to);
     });
     const Part mine = part_of(process_);
-    const std::vector<Subtree> all = received(own, mine);
+    const std::vector<Subtree> all = all_once_received(own, mine);
     stage(1).sums.push_back(whole_sum(all, 0, mine.elements(), every_output(mine.begin)));
     void* result = calls_[0].out.data;
     for_others([&](int other) {
@@ -194,7 +194,7 @@ class Planner {
       for (const Subtree& subtree : own) send(0, subtree, whole, to);
       return;
     }
-    const std::vector<Subtree> all = received(own, whole);
+    const std::vector<Subtree> all = all_once_received(own, whole);
     stage(1).sums.push_back(whole_sum(all, 0, whole.elements(), {call_of(root()).out.data}));
   }
 
@@ -223,7 +223,7 @@ class Planner {
     for_others([&](int to) {
       for (const Subtree& subtree : own) send(0, subtree, part_of(to), to);
     });
-    const std::vector<Subtree> all = received(own, part_of(process_));
+    const std::vector<Subtree> all = all_once_received(own, part_of(process_));
     for (int rank = own_.begin; rank < own_.end; ++rank)
       stage(1).sums.push_back(whole_sum(all, (rank - own_.begin) * each, each, {call_of(rank).out.data}));
   }

@@ -78,7 +78,8 @@ class ProcessExchange {
   std::string latest_operation();
   /// The last thousand that began here, oldest first.
   std::vector<BegunOperation> operations();
-  /// After a failure: blocks until no transfer's bytes are looked at any more.
+  /// After a failure: blocks until this exchange looks at no transfer's bytes any more. The wire still may write to
+  /// those of messages that were given up, so what they lie in has to outlive the process's end.
   void wait_until_still();
   /// After a failure: blocks until it is settled which one all processes end with and every other one has been told,
   /// for little more than a second. Returns it.

@@ -7,8 +7,8 @@
 
 namespace dptrain {
 
-/// A message between processes that was started. Ended before it is done it is given up: the wire keeps what it may
-/// still read or write of its own, and its job must end (see job.h).
+/// A message between processes that was started. Ended before it is done it is given up: its job must end (see
+/// job.h), and until the process does the wire may still read or write the bytes.
 class WireMessage {
  public:
   virtual ~WireMessage() = default;

@@ -66,7 +66,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   /// The gradients of a rank's stage, complete in what other devices add to them.
   void add_other_gradients(int rank);
   void share_weights(int rank) override;
-  void swap_average(int rank);
+  void swap_average(int rank) override;
   void broadcast_from_first_replica(int rank, const Tensor& tensor);
   /// Whether some process says so.
   bool any_process(bool own);

@@ -42,7 +42,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
   std::atomic<bool> incomplete = false;
   team_.run("evaluation", [&](int rank) {
     share_weights(rank);
-    exchange_average(rank);
+    swap_average(rank);
     for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
       if (stopped()) {
         incomplete = true;
@@ -52,7 +52,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
       results[static_cast<size_t>(block)] =
           replica(rank).evaluate(load_block(dataset, begin, end, team_.device(rank), evaluated_rows()));
     }
-    exchange_average(rank);
+    swap_average(rank);
     if (team_.spans_processes() && any_rank(team_.host_communicator(rank), incomplete)) {
       incomplete = true;
     } else if (team_.spans_processes()) {
@@ -73,7 +73,7 @@ void ReplicatedStrategy::gather_blocks(int rank, std::vector<StepResults>& resul
     for (size_t i = 0; i < all[other].size(); ++i) results[other + i * ranks] = all[other][i];
 }
 
-void ReplicatedStrategy::exchange_average(int rank) {
+void ReplicatedStrategy::swap_average(int rank) {
   if (!averages_weights_) return;
   if (team_.is_first(rank)) replica(0).average()->swap_with(replica(0).model());
   broadcast_from_first(rank, replica(rank).model().weights());

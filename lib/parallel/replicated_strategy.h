@@ -72,7 +72,7 @@ class ReplicatedStrategy : public Strategy {
 
   /// Where weights are averaged: makes the average every replica's weights, and the next time the weights again. Called
   /// on every rank's thread.
-  void exchange_average(int rank);
+  virtual void swap_average(int rank);
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;

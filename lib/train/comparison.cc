@@ -64,13 +64,32 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
       require_samples_to_normalize(experiment, *data.train);
     });
     auto& directories = directories_.emplace_back();
-    for (const PlannedTraining& training : run.trainings)
+    for (const PlannedTraining& training : run.trainings) {
       directories.push_back(std::make_unique<RunDirectory>(training.directory, options_.earlier));
+      remove_unfinished_checkpoints(directories.back()->checkpoints());
+    }
     RunFigures& figures = figures_.emplace_back(
         RunFigures{.run = run.name, .strategy = experiment.strategy.name, .devices = {}, .trainings = {}});
     for (const DeviceId& device : experiment.devices) figures.devices.push_back(device.name());
   }
   if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();
+  for (const PlannedRun& run : plan_.runs) in_run(run.name, [&] { find_initial_weights(run); });
+}
+
+void Comparison::find_initial_weights(const PlannedRun& run) {
+  const auto& named = run.trainings.front().experiment.initial_weights;
+  if (!named || weights_.contains(*named)) return;
+  const auto refuse_where_replaced = [&](const RunDirectory& directory) {
+    if (options_.earlier != EarlierRun::overwrite || !lies_in_run(*named, directory.path())) return;
+    throw Error(ExitCode::usage, Mistake{.where = named->string(),
+                                         .expected = "expected weights to begin with that --overwrite leaves",
+                                         .got = fmt::format("those of {}", directory.path().string()),
+                                         .advice = "copy them elsewhere, or choose another --out"});
+  };
+  for (const auto& directories : directories_)
+    for (const auto& directory : directories) refuse_where_replaced(*directory);
+  for (const auto& directory : stale_) refuse_where_replaced(*directory);
+  weights_.emplace(*named, find_weights(*named, options_.report_damage));
 }
 
 void Comparison::hold_stale_runs() {
@@ -117,6 +136,7 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
     figures_[run].trainings.push_back(std::move(figures));
   };
   Experiment experiment = planned.experiment;
+  if (experiment.initial_weights) experiment.initial_weights = weights_.at(*experiment.initial_weights);
   const int stopped =
       choose_strategy(experiment, {.config = planned.source, .data = data, .observer = recorder, .stop = stop});
   if (stopped != 0) return stopped;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,9 +28,11 @@ class Comparison {
     /// hasn't are removed, too. Empty: none is.
     std::filesystem::path out = {};
     Environment environment = {};
+    DamageReport report_damage = {};  ///< of checkpoints that trainings were to begin from; without it they are refused
   };
   /// Checks what can be checked before the first training, and holds all directories: throws 74 where one has results
-  /// or is in use, and what opening the data or the devices throws.
+  /// or is in use, 64 where it would remove the weights that a training begins from, and what opening the data or the
+  /// devices throws.
   Comparison(const ComparisonPlan& plan, const Options& options);
 
   /// Returns the signal that ended it after the step in hand, or 0. Throws what a training throws, with its code and
@@ -41,6 +44,7 @@ class Comparison {
 
  private:
   void hold_stale_runs();
+  void find_initial_weights(const PlannedRun& run);
   int train(size_t run, size_t repetition, const WatchTraining& watch, const StopSignal& stop);
 
   const ComparisonPlan& plan_;
@@ -48,6 +52,7 @@ class Comparison {
   std::vector<std::vector<std::unique_ptr<RunDirectory>>> directories_;  ///< by run and repetition
   std::vector<std::unique_ptr<RunDirectory>> stale_;                     ///< of an earlier comparison alone
   std::vector<RunFigures> figures_;                                      ///< by run
+  std::map<std::filesystem::path, std::filesystem::path> weights_;       ///< files of those to begin from, as named
 };
 
 }  // namespace dptrain::train

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "config/f32_range.h"
+#include "config/yaml_bytes.h"
 #include "device/cpu_device.h"
 #include "parallel/process_store.h"
 #include "train/shards_setting.h"
@@ -202,7 +203,7 @@ void read_length(ConfigReader& config, Experiment& experiment) {
 
 bool names_a_folder(const std::string& name) {
   const auto forbidden = [](unsigned char c) { return c == '/' || c < 0x20 || c == 0x7f; };
-  return !name.empty() && name != "." && name != ".." && std::ranges::none_of(name, forbidden);
+  return !name.empty() && name != "." && name != ".." && std::ranges::none_of(name, forbidden) && !first_bad_byte(name);
 }
 
 }  // namespace
@@ -249,7 +250,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.name =
       config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
   if (!config.describing() && !names_a_folder(experiment.name))
-    config.mistake("name", "expected the name of a folder: no slash, no control character, not '.' or '..'",
+    config.mistake("name", "expected the name of a folder in UTF-8: no slash, no control character, not '.' or '..'",
                    fmt::format("'{}'", experiment.name), "use --out for a directory elsewhere");
   experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
   experiment.model = models::read_model(config);

@@ -94,7 +94,11 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(pat
     refuse(fmt::format("the run directory already has {}", what),
            "--resume goes on with it, --overwrite replaces them, --out DIR chooses another directory");
   }
-  if (earlier != EarlierRun::overwrite && lock_.is_new() && fs::exists(path / "config.yaml", error))
+  // A copy of a run may have left the lock behind.
+  const bool goes_on = earlier == EarlierRun::resume && std::ranges::any_of(kResults, [&](const char* result) {
+                         return fs::exists(path / result, error);
+                       });
+  if (earlier != EarlierRun::overwrite && !goes_on && lock_.is_new() && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
 }
 
@@ -125,9 +129,19 @@ void RunDirectory::write_summary(const std::string& json) {
   write_file_atomically(path_ / "summary.json", json + "\n");
 }
 
-bool RunDirectory::has_summary() const {
+std::string RunDirectory::last_metrics() const {
   std::error_code error;
-  return fs::exists(path_ / "summary.json", error);
+  if (!fs::is_regular_file(path_ / "metrics.jsonl", error)) return {};
+  std::string text = read_file(path_ / "metrics.jsonl");
+  if (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+bool RunDirectory::is_finished() const {
+  std::error_code error;
+  if (!fs::is_regular_file(path_ / "summary.json", error)) return false;
+  const auto summary = nlohmann::json::parse(read_file(path_ / "summary.json"), nullptr, false);
+  return summary.is_object() && summary.value("exit", nlohmann::json()) == 0;
 }
 
 void RunDirectory::go_back_to(int64_t epochs, int64_t step) {

@@ -36,7 +36,10 @@ class RunDirectory {
   void write_summary(const std::string& json);
   /// Where checkpoints are kept; see checkpoint.h.
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
-  bool has_summary() const;
+  /// The last line of the metrics, "" where there is none.
+  std::string last_metrics() const;
+  /// Whether the summary says that the training came to its end.
+  bool is_finished() const;
   /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary,
   /// what it said of its failure.
   void go_back_to(int64_t epochs, int64_t step);

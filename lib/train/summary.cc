@@ -51,7 +51,7 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
       {"strategy_trials",
        experiment.choice ? ordered_json::parse(choice_json(*experiment.choice)) : ordered_json(nullptr)},
       {"weights_hash", outcome.weights_hash},
-      {"final", outcome.last_epoch ? ordered_json::parse(outcome.last_epoch->json()) : ordered_json(nullptr)},
+      {"final", outcome.last_line.empty() ? ordered_json(nullptr) : ordered_json::parse(outcome.last_line)},
       {"environment",
        {{"dptrain", environment.version},
         {"commit", environment.commit},

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <exception>
@@ -142,7 +143,10 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     if (is_due) save(directory, observer);
     outcome.signal = signal_of_job(stop);
   }
+  // A signal behind the last step has nothing left to stop; a reader that is gone has missed the last row.
+  if (finished() && outcome.signal != SIGPIPE) outcome.signal = 0;
   outcome.weights = save(directory, observer);
+  if (directory != nullptr) outcome.last_line = directory->last_metrics();
   const bool within_epoch = position_.batches > 0 && !position_.reported;
   outcome.steps = position_.step;
   outcome.sum_ways = strategy_->sum_ways();

@@ -47,7 +47,8 @@ struct TrainingOutcome {
   int64_t epochs = 0;
   int64_t steps = 0;
   double seconds = 0;
-  std::optional<EpochMetrics> last_epoch;
+  std::optional<EpochMetrics> last_epoch;  ///< that this process has trained
+  std::string last_line;                   ///< of metrics.jsonl; "" where it has none
   std::string weights_hash;
   std::filesystem::path weights;
   CommWays sum_ways;  ///< of this process's gradients

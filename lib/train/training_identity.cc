@@ -32,10 +32,19 @@ std::optional<std::string> vocabulary_of(const Dataset& data) {
   return fmt::format("{} pieces {}", text->vocabulary_size(), text->vocabulary_digest());
 }
 
-/// What decides which samples a batch has, beside the seed.
+/// What decides which samples a batch has, beside the seed: of processes that each have a part of the data also how
+/// micro-batches are cut and shared out, as their parts are as long as what they take.
 std::string order_of(const Experiment& experiment) {
   if (!experiment.is_partitioned()) return "over all samples";
-  return fmt::format("by processes of {} devices", fmt::join(experiment.devices_of_processes, ", "));
+  std::string order = fmt::format("by processes of {} devices", fmt::join(experiment.devices_of_processes, ", "));
+  if (experiment.split.measured) order += ", split: auto";
+  if (const auto& split = experiment.split.weights; split && !split->is_even())
+    order += fmt::format(", split {}", fmt::join(split->weights(), " : "));
+  if (experiment.shards > 0) order += fmt::format(", shards: {}", experiment.shards);
+  if (experiment.strategy.stages > 1) order += fmt::format(", replicas of {} devices", experiment.strategy.stages);
+  const int64_t micro_batches = experiment.accumulate * experiment.strategy.micro_batches;
+  if (micro_batches > 1) order += fmt::format(", {} micro-batches", micro_batches);
+  return order;
 }
 
 std::optional<std::string> value_of(const TrainingIdentity& identity, const std::string& name) {

@@ -141,6 +141,9 @@ TEST_F(CompareTest, MistakesAreRefusedBeforeAnythingIsTrained) {
   expect_nothing_begun(strategies(two, {"--assert", "speedup(dpp)>1"}), 64, {"'dpp)>1'", "runs are single, ddp"});
   expect_nothing_begun(strategies(two, {"--assert", "speedup>"}), 64, {"column 9: expected a number, got nothing"});
   expect_nothing_begun(strategies(two, {"--set", "eval_every=2", "--assert", "accuracy>0"}), 64, {"no test accuracy"});
+  expect_nothing_begun(
+      strategies(two, {"--set", "epochs=", "--set", "steps=10", "--set", "eval_every=3", "--assert", "accuracy>0"}), 64,
+      {"no test accuracy"});
   expect_nothing_begun(strategies(two, {"--repeat", "0"}), 64, {"--repeat"});
   expect_nothing_begun(strategies("ddp"), 64, {"at least two runs, got 1"});
   expect_nothing_begun(strategies("ddp,ddp"), 78, {"'ddp' twice"});
@@ -160,6 +163,27 @@ TEST_F(CompareTest, FinishedRunsAreKeptUnlessOverwritten) {
   EXPECT_FALSE(exists("compared/data_parallel")) << "refused before the first of them was begun";
   EXPECT_EQ(run(strategies("single,ddp", {"--overwrite", "--quiet"})).exit, 0);
   EXPECT_NE(text("compared/single/metrics.jsonl"), metrics) << "other seconds, at least";
+}
+
+TEST_F(CompareTest, OverwriteLeavesTheWeightsThatItIsToBeginFrom) {
+  EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
+  const std::string weights = hash("compared/single");
+  for (const char* from : {"compared/single", "compared/ddp", "compared/ddp/checkpoints/step-000005"}) {
+    const std::string init = fmt::format("init={{from: {}}}", from);
+    expect_failed(run(strategies("single,kvstore", {"--overwrite", "--set", init})), 64,
+                  {"run single: ", from, "--overwrite leaves", "choose another --out"});
+    EXPECT_TRUE(exists("compared/ddp/checkpoints/step-000005"));
+  }
+  EXPECT_EQ(hash("compared/single"), weights);
+}
+
+TEST_F(CompareTest, WeightsToBeginFromMayBeDamagedButForOlderOnes) {
+  train("before", {"epochs=2"});
+  folder_.write("before/checkpoints/step-000010/model.safetensors", "damaged");
+  const Finished finished = run(strategies("single,ddp", {"--quiet", "--set", "init={from: before}"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("step-000010"), std::string::npos) << finished.err;
+  EXPECT_EQ(lines_of(finished.err).size(), 1u) << "told once: " << finished.err;
 }
 
 TEST_F(CompareTest, OverwriteRemovesTheRunsThatOnlyTheEarlierComparisonHad) {

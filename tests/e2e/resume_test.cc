@@ -84,6 +84,46 @@ TEST_F(ResumeTest, AFinishedRunIsLeftUnchanged) {
   EXPECT_EQ(std::filesystem::last_write_time(path("run/config.yaml")), written);
 }
 
+/// As a kill between the last checkpoint and the summary leaves it, or Ctrl-C by an earlier version.
+TEST_F(ResumeTest, AFinishedRunWithoutItsSummaryGetsOne) {
+  train("run", {"epochs=2"});
+  auto summary = json_of("run/summary.json");
+  const std::string weights = hash("run");
+  summary["exit"] = 130;
+  for (const std::string& left : {std::string(), summary.dump()}) {
+    std::filesystem::remove(path("run/summary.json"));
+    if (!left.empty()) folder_.write("run/summary.json", left);
+    const Finished finished = run(resuming("run", {"epochs=2"}));
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    const auto written = json_of("run/summary.json");
+    EXPECT_EQ(violations("summary.schema.json", written), std::vector<std::string>());
+    EXPECT_EQ(written["exit"], 0);
+    EXPECT_EQ(written["epochs"], 2);
+    EXPECT_EQ(written["final"], last_metrics("run"));
+    EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
+    EXPECT_EQ(hash("run"), weights);
+  }
+}
+
+TEST_F(ResumeTest, ACopyOfARunGoesOn) {
+  train("run");
+  std::filesystem::create_directory(path("copy"));
+  for (const auto& entry : std::filesystem::directory_iterator(path("run")))
+    if (!entry.path().filename().string().starts_with('.'))
+      std::filesystem::copy(entry.path(), path("copy") / entry.path().filename(),
+                            std::filesystem::copy_options::recursive);
+  const Finished finished = run(resuming("copy", {"epochs=2"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(lines("copy/metrics.jsonl"), 2u);
+}
+
+TEST_F(ResumeTest, ASlashBehindACheckpointIsNoOtherOne) {
+  train("run");
+  const Finished finished = run(resuming("more", {"epochs=2"}, "run/checkpoints/step-000005/"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("changed since: epochs 1 -> 2\n"), std::string::npos) << finished.out;
+}
+
 TEST_F(ResumeTest, MoreEpochsOnOtherDevicesAreSaid) {
   train("run");
   const Finished finished = run(resuming("run", {"epochs=2", "devices=cpu:0-2", "ema=0.5"}));

@@ -46,6 +46,29 @@ TEST_F(RunDirectoryTest, OneMayBeginFromTheWeightsThatItOverwrites) {
   EXPECT_EQ(json_lines("run/metrics.jsonl").size(), 1u);
 }
 
+/// A dot is part of a name, and the ending need not be typed.
+TEST_F(RunDirectoryTest, IsCalledByTheConfigurationsName) {
+  for (const char* rate : {"0.1", "0.2"}) {
+    folder_.write(std::string("lr_") + rate + ".yaml", text("digits.yaml"));
+    const Finished finished = run({"--config", std::string("lr_") + rate, "--quiet"});
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    EXPECT_TRUE(exists(std::string("runs/lr_") + rate + "/metrics.jsonl")) << rate;
+  }
+  EXPECT_EQ(run({"--config", "./lr_0.1.yaml", "--overwrite", "--quiet"}).exit, 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("runs")), {}), 2);
+}
+
+TEST_F(RunDirectoryTest, ANameThatIsNotUtf8IsRefused) {
+  folder_.write("caf\xe9.yaml", text("digits.yaml"));
+  expect_failed(run({"--config", "caf\xe9.yaml"}), 78, {"name", "in UTF-8"});
+  EXPECT_FALSE(exists("runs"));
+  train("caf\xe9");
+  const Finished evaluated = run({"eval", "--config", "digits.yaml", "--checkpoint", "caf\xe9", "--json"});
+  EXPECT_EQ(evaluated.exit, 0) << evaluated.err;
+  EXPECT_TRUE(nlohmann::json::parse(evaluated.out).contains("loss"));
+  EXPECT_EQ(run({"eval", "--config", "digits.yaml", "--checkpoint", "caf\xe9", "--quiet"}).out, "");
+}
+
 TEST_F(RunDirectoryTest, IsHeldByOneProcess) {
   testing::Process first(program(training("run", {"epochs=100000"})));
   first.wait_until([&] { return exists("run/config.yaml"); });

@@ -18,12 +18,12 @@ class HostsTrainingTest : public JobTrainingTest {
 TEST_F(HostsTrainingTest, TwoHostsOfTwoWorkersLearnAsFourWorkersDo) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  for (const char* strategy : {"ddp", "{name: hybrid, model_parallel: 2, micro_batches: 4, stages: [conv1, conv2]}"}) {
-    SCOPED_TRACE(strategy);
-    const Command settings = {"--set", std::string("strategy=") + strategy, "--overwrite"};
-    const Finished one = alone(training("one", "lenet_ddp_2cpu", 4, settings));
+  for (const char* config : {"lenet_ddp_2x2cpu", "lenet_hybrid_2x2cpu"}) {
+    SCOPED_TRACE(config);
+    const Command settings = {"--overwrite"};
+    const Finished one = alone(training("one", config, 4, settings));
     ASSERT_EQ(one.exit, 0) << one.err;
-    const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 2, settings)));
+    const Launched job = launch_on(hosts, std::vector<Command>(2, training("job", config, 2, settings)));
     for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
     const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
     EXPECT_EQ(got["epoch"], 10);

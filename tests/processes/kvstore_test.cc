@@ -24,6 +24,7 @@ struct Stored {
   std::string store;
   std::vector<int> devices;  ///< of each process
   Command settings = {};
+  std::string config = "lenet_ddp_2cpu";
 };
 
 void PrintTo(const Stored& stored, std::ostream* out) { *out << stored.name; }
@@ -33,7 +34,7 @@ class DistStoreTest : public JobTrainingTest, public ::testing::WithParamInterfa
   json trained(const std::string& name, const std::string& strategy) const {
     std::vector<Command> processes;
     for (const int devices : GetParam().devices)
-      processes.push_back(training(name, "lenet_ddp_2cpu", devices, with_strategy(strategy, GetParam().settings)));
+      processes.push_back(training(name, GetParam().config, devices, with_strategy(strategy, GetParam().settings)));
     const Launched job = launch_processes(processes);
     for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
     return last_epoch(run(name));
@@ -66,6 +67,40 @@ TEST_F(JobTrainingTest, ServersInProcessesOfTheirOwnEndInTheSameBits) {
   EXPECT_EQ(apart["weights_hash"], inside["weights_hash"]);
   EXPECT_EQ(apart["world_size"], 4) << "servers and the scheduler have no devices";
   EXPECT_EQ(apart["kvstore"]["bytes"].size(), 3u);
+}
+
+/// As their first lines say for a machine without GPUs.
+TEST_F(JobTrainingTest, ConfigurationsWithServersAreStartedByTheScript) {
+  for (const char* config : {"lenet_kvstore_dist_sync_2x4gpu", "lenet_kvstore_dist_async_2x4gpu"}) {
+    SCOPED_TRACE(config);
+    Command command = {"/usr/bin/env",
+                       "OMPI_ALLOW_RUN_AS_ROOT=1",
+                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                       source_file("scripts/launch.sh"),
+                       "-n",
+                       "2",
+                       "-s",
+                       "2",
+                       "--"};
+    const Command trained = training(config, config, 2, kLittleData);
+    command.insert(command.end(), trained.begin(), trained.end());
+    const Finished launched = alone(command);
+    ASSERT_EQ(launched.exit, 0) << launched.err;
+    const json last = last_epoch(run(config));
+    EXPECT_EQ(last["world_size"], 4);
+    EXPECT_EQ(last["kvstore"]["bytes"].size(), 2u);
+    EXPECT_EQ(last["staleness"].is_null(), std::string(config).find("async") == std::string::npos);
+  }
+}
+
+TEST_F(JobTrainingTest, AsynchronousUpdatesThatLearnNothingAreToldOfOnce) {
+  Command settings = with_strategy("{name: kvstore, type: dist_async}", {"--set", "learning_rate=1e-9"});
+  Command command = training("job", "lenet_ddp_2cpu", 1, settings);
+  std::erase(command, "--quiet");
+  const Launched job = launch_processes({command, command});
+  for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+  EXPECT_NE(job.processes[0].err.find("epoch 1: the training loss, 2.3"), std::string::npos) << job.processes[0].err;
+  EXPECT_EQ(job.processes[1].err.find("chance level"), std::string::npos) << job.processes[1].err;
 }
 
 /// As on hosts without the workers' GPUs.
@@ -202,7 +237,25 @@ INSTANTIATE_TEST_SUITE_P(
                              "{name: kvstore, type: dist_sync}",
                              {2, 2},
                              {"--set", "optimizer=adamw", "--set", "learning_rate=0.001", "--set", "ema=0.9", "--set",
-                              "accumulate=2"}}),
+                              "accumulate=2"}},
+                      // Running statistics are no keys of the store.
+                      Stored{"batch_norms",
+                             "{name: kvstore, type: dist_sync}",
+                             {1, 2},
+                             {"--set",
+                              "dataset={name: synthetic, samples: 60, test_samples: 20, shape: [3, 32, 32], "
+                              "partition: by_process}",
+                              "--set", "batch_size=24"},
+                             "pyramidnet_small_1cpu"},
+                      // A tied embedding, the largest key, is sliced.
+                      Stored{
+                          "text",
+                          "{name: kvstore, type: dist_sync}",
+                          {1, 2},
+                          {"--set", "dataset={name: synthetic, samples: 36, test_samples: 12, partition: by_process}",
+                           "--set", "model={name: bert, vocab: 400, hidden: 32, layers: 1, heads: 2, seq: 24}", "--set",
+                           "batch_size=12", "--set", "steps=", "--set", "clip_norm="},
+                          "bert_small_1cpu"}),
     [](const ::testing::TestParamInfo<Stored>& stored) { return stored.param.name; });
 
 TEST_F(JobTrainingTest, AStoreOnServersClipsByTheNormOfAllGradients) {

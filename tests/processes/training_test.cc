@@ -31,6 +31,10 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"split", "lenet_ddp_2cpu", {2, 1}, {"--set", "split=[0.5, 0.2, 0.3]"}},
         Way{"ema_and_clip", "lenet_ddp_2cpu", {1, 2}, {"--set", "ema=0.9", "--set", "clip_norm=0.5"}},
         Way{"logged_steps", "lenet_ddp_2cpu", {1, 1}, {"--set", "log_steps=true"}},
+        Way{"batch_norm_local",
+            "pyramidnet_small_1cpu",
+            {1, 2},
+            {"--set", "strategy=ddp", "--set", "batch_norm=local", "--set", "batch_size=48"}},
         Way{"batch_norm_sync",
             "pyramidnet_small_1cpu",
             {1, 2},
@@ -204,12 +208,30 @@ TEST_F(JobTrainingTest, CoresThatALauncherHasTakenAwayAreToldInOneLine) {
   EXPECT_EQ(job.processes[1].err + job.processes[2].err, "");
 }
 
+/// All come to the same weights from what each has measured.
+TEST_F(JobTrainingTest, ProcessesShareOutByMeasuredSpeeds) {
+  Command settings = kLittleData;
+  settings.insert(settings.end(), {"--set", "split=auto"});
+  const Launched job = launch_processes(
+      {training("job", "lenet_ddp_2cpu", 2, settings), training("job", "lenet_ddp_2cpu", 1, settings)});
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json last = last_epoch(run("job"));
+  int64_t samples = 0;
+  for (const json& device : last["devices"]) samples += device["samples"].get<int64_t>();
+  EXPECT_EQ(samples, 320);
+  EXPECT_EQ(last["train"]["samples"], 320);
+}
+
 TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {
   const Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   Command lesser = {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=SSE41", "DNNL_MAX_CPU_ISA=SSE41"};
   lesser.insert(lesser.end(), command.begin(), command.end());
   for (const std::string& sentence : last_sentences(launch_processes({command, lesser}), 76))
-    EXPECT_TRUE(sentence.starts_with("dptrain: devices compute on: cpu with ")) << sentence;
+    EXPECT_TRUE(sentence.starts_with("dptrain: devices compute on: cpu with ") &&
+                sentence.ends_with("start all with ONEDNN_MAX_CPU_ISA=AVX2"))
+        << sentence;
+  const Launched capped = launch_processes({lesser, lesser});
+  for (const Finished& process : capped.processes) EXPECT_EQ(process.exit, 0) << process.err;
 }
 
 TEST_F(JobTrainingTest, MoreThanAFewProcessesTrain) {

@@ -94,6 +94,20 @@ TEST_F(WatchdogTest, TheLaunchersDeathEndsAll) {
   expect_resumes(first);
 }
 
+/// What mpirun has started there is another's child.
+TEST_F(WatchdogTest, TheLaunchersDeathEndsTheProcessesOfOtherHosts) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(), folder_.path()));
+  wait_until_trained(launch.launcher());
+  launch.launcher().signal(SIGKILL);
+  launch.wait_for_ends({0, 1}, 5 + kSlack_s);
+  const Launched launched = launch.wait();
+  const json first = expect_lost(launched.processes[0], 0, {"the launcher of the job on host ", " has died"});
+  const json second = expect_lost(launched.processes[1], 1, {});
+  EXPECT_EQ(first["root"], second["root"]);
+}
+
 TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();

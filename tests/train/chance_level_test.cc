@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/synthetic.h"
+#include "train/experiment_of.h"
 
 namespace dptrain::train {
 namespace {
@@ -25,6 +26,22 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
   EpochMetrics in_step = with_loss(2.31);
   in_step.staleness.reset();
   EXPECT_FALSE(chance_warning(in_step, images));
+}
+
+/// Masked tokens and next sentences are guessed.
+TEST(ChanceLevel, OfTextIsThatOfItsVocabularyAndOfTwoSentences) {
+  const Experiment experiment =
+      experiment_of({"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 24}",
+                     "dataset={name: synthetic, samples: 40, test_samples: 10}"});
+  const Datasets data = experiment.dataset.open();
+  EpochMetrics metrics = with_loss(4.4);
+  metrics.train.score.outputs.push_back({.loss_sum = 70, .correct = 50, .counted = 100});
+  const auto warning = chance_warning(metrics, *data.train);
+  ASSERT_TRUE(warning);
+  EXPECT_NE(warning->find("5.100, is at chance level (5.075 for 80 pieces and next sentences)"), std::string::npos)
+      << *warning;
+  metrics.train.score.outputs[0].loss_sum = 420;
+  EXPECT_FALSE(chance_warning(metrics, *data.train)) << "it has learned something";
 }
 
 }  // namespace

@@ -177,11 +177,35 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
   }
   scratch.write("metrics.jsonl", text_of(scratch.path() / "metrics.jsonl") + "{\"epoch\": 4, \"tr");  // a full disk's
   RunDirectory directory(scratch.path(), EarlierRun::resume);
-  EXPECT_TRUE(directory.has_summary()) << "not before it is known where to";
+  EXPECT_TRUE(fs::exists(scratch.path() / "summary.json")) << "not before it is known where to";
   directory.go_back_to(2, 4);
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
   EXPECT_EQ(testing::lines_of(text_of(scratch.path() / "steps.jsonl")).size(), 4u);
-  EXPECT_FALSE(directory.has_summary());
+  EXPECT_FALSE(fs::exists(scratch.path() / "summary.json"));
+  EXPECT_EQ(directory.last_metrics(), "{\"epoch\": 2}");
+}
+
+TEST(RunDirectory, IsFinishedWhereItsSummarySaysSo) {
+  const ScratchFolder scratch;
+  RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  EXPECT_FALSE(directory.is_finished());
+  EXPECT_EQ(directory.last_metrics(), "");
+  for (const auto& [summary, is_finished] :
+       {std::pair("{\"exit\": 0}", true), {"{\"exit\": 130}", false}, {"{}", false}, {"{\"exi", false}}) {
+    directory.write_summary(summary);
+    EXPECT_EQ(directory.is_finished(), is_finished) << summary;
+  }
+}
+
+/// As `cp -r run/*` makes it, which leaves the lock behind.
+TEST(RunDirectory, ACopyOfARunIsGoneOnWith) {
+  const ScratchFolder scratch;
+  scratch.write("config.yaml", "model: lenet\n");
+  expect_error(ExitCode::io, {"a config.yaml that no run wrote"},
+               [&] { RunDirectory(scratch.path(), EarlierRun::resume); });
+  scratch.write("metrics.jsonl", "{\"epoch\": 1}\n");
+  RunDirectory directory(scratch.path(), EarlierRun::resume);
+  EXPECT_EQ(directory.last_metrics(), "{\"epoch\": 1}");
 }
 
 TEST(FindWeights, TakesAFileACheckpointOrARun) {

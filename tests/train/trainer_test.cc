@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -36,6 +37,33 @@ class TrainerTest : public ::testing::Test {
   std::unique_ptr<RecordingObserver> observer_;
   std::unique_ptr<RunDirectory> directory_;
 };
+
+/// Asks for an end as soon as the last epoch is told of.
+class StopsAtTheEnd final : public TrainingObserver {
+ public:
+  StopsAtTheEnd(StopSignal& stop, int signal) : stop_(stop), signal_(signal) {}
+  void on_epoch(const EpochMetrics& metrics) override {
+    if (metrics.epoch == 2) stop_ = signal_;
+  }
+
+ private:
+  StopSignal& stop_;
+  int signal_;
+};
+
+TEST_F(TrainerTest, ASignalBehindTheLastStepStopsNothing) {
+  const Experiment experiment = experiment_of({"epochs=2"});
+  for (const auto& [signal, told] : {std::pair(SIGINT, 0), {SIGPIPE, SIGPIPE}}) {
+    const ScratchFolder folder;
+    RunDirectory directory(folder.path(), EarlierRun::refuse);
+    StopSignal stop = 0;
+    StopsAtTheEnd observer(stop, signal);
+    const TrainingOutcome outcome = Trainer(experiment, experiment.dataset.open()).run(directory, observer, stop);
+    EXPECT_EQ(outcome.signal, told) << "who has missed the last row is told";
+    EXPECT_EQ(outcome.epochs, 2);
+    EXPECT_EQ(outcome.last_line, lines_of(text_of(folder.path() / "metrics.jsonl")).back());
+  }
+}
 
 TEST_F(TrainerTest, EpochsAreWholePassesOverTheData) {
   const TrainingOutcome outcome = run({});

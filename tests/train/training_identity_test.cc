@@ -139,6 +139,28 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
                                              "batch_size", "accumulate", "seed", "optimizer"}));
 }
 
+/// Processes' parts of the data are as long as what they take of the batches.
+TEST(TrainingIdentity, OfPartsOfTheDataSaysHowBatchesAreShared) {
+  const auto order = [](std::vector<std::string> overrides) {
+    const ConfigJob job{.processes = 2, .exchange_devices = [](const std::vector<DeviceId>&) {
+                          return std::vector(2, std::vector<DeviceId>(2));
+                        }};
+    overrides.insert(overrides.end(), {"batch_size=24", "dataset.partition=by_process"});
+    const Experiment experiment = experiment_of(overrides, job);
+    for (const auto& [name, value] : identity_of(experiment, *experiment.dataset.open().train))
+      if (name == "dataset.order") return value;
+    return std::string();
+  };
+  const std::string even = "by processes of 2, 2 devices";
+  EXPECT_EQ(order({"split=[1, 1, 1, 1]"}), even) << "whatever its weights";
+  EXPECT_EQ(order({"split=[1, 1, 2, 0]"}), even + ", split 1000000 : 1000000 : 2000000 : 0");
+  EXPECT_EQ(order({"split=auto"}), even + ", split: auto");
+  EXPECT_EQ(order({"shards=8"}), even + ", shards: 8");
+  EXPECT_EQ(order({"accumulate=2"}), even + ", 2 micro-batches");
+  EXPECT_EQ(order({"strategy={name: hybrid, model_parallel: 2, micro_batches: 3}"}),
+            even + ", replicas of 2 devices, 3 micro-batches");
+}
+
 /// Images have none, nor have tokens that are made up.
 TEST(TrainingIdentity, NamesAVocabularyWhereThereIsOne) {
   const auto names_one = [](const Experiment& experiment) {
