@@ -67,6 +67,10 @@ std::vector<JobProcess> exchange_processes() {
 /// message are handed over at a time, they let others pass. Whoever sets it knows better.
 void let_short_messages_pass() { ::setenv("OMPI_MCA_btl_tcp_rdma_pipeline_frag_size", "262144", /*overwrite=*/0); }
 
+/// Where mpirun dies Open MPI ends its processes by itself, with -61, which may be before they have told each other of
+/// it. They leave earlier than this by the watch over their launcher.
+void leave_lost_launchers_to_the_watch() { ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0); }
+
 class MpiJob final : public Job {
  public:
   /// MPI must be initialized.
@@ -180,6 +184,7 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
                                     "of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
                                     options.timeout_s));
   let_short_messages_pass();
+  leave_lost_launchers_to_the_watch();
   const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), ExitCode::job_not_formed, "MPI_Init_thread");

@@ -98,14 +98,17 @@ TEST_F(WatchdogTest, TheLaunchersDeathEndsAll) {
 TEST_F(WatchdogTest, TheLaunchersDeathEndsTheProcessesOfOtherHosts) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  Launch launch(hosts.launch_options(programs(), folder_.path()));
+  LaunchOptions options = hosts.launch_options(programs(), folder_.path());
+  options.grace_s = 5;
+  Launch launch(options);
   wait_until_trained(launch.launcher());
   launch.launcher().signal(SIGKILL);
   launch.wait_for_ends({0, 1}, 5 + kSlack_s);
   const Launched launched = launch.wait();
-  const json first = expect_lost(launched.processes[0], 0, {"the launcher of the job on host ", " has died"});
+  const json first = expect_lost(launched.processes[0], 0, {"the launcher of the job on host host1 ", " has died"});
   const json second = expect_lost(launched.processes[1], 1, {});
   EXPECT_EQ(first["root"], second["root"]);
+  EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
 }
 
 TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
