@@ -14,8 +14,8 @@ struct CommSpeed {
   CommKind kind = CommKind::all_reduce;
   int64_t bytes = 0;   ///< of each rank's buffer
   double seconds = 0;  ///< median
-  double copy_s =
-      0;  ///< of a memcpy, by all ranks at once, of the bytes that the collective sends; 0 where one is a GPU
+  /// Of a memcpy, by all ranks at once, of the bytes that the collective sends; 0 where one is a GPU.
+  double copy_s = 0;
   int64_t sent_bytes = 0;  ///< over all ranks
 
   /// Of the payload, summed over ranks.

@@ -35,8 +35,7 @@ std::optional<std::string> chance_warning(const EpochMetrics& metrics, const Dat
   if (loss < kLossOfChance * chance->loss) return std::nullopt;
   return fmt::format(
       "epoch {}: the training loss, {:.3f}, is at chance level ({:.3f} for {}), with updates that were {:.1f} behind "
-      "on "
-      "average; lower learning_rate, set max_staleness, or use type: dist_sync",
+      "on average; lower learning_rate, set max_staleness, or use type: dist_sync",
       metrics.epoch, loss, chance->loss, chance->among, metrics.staleness->mean());
 }
 

@@ -74,8 +74,7 @@ struct ResumePoint {
 std::optional<ResumePoint> newest_checkpoint(const std::filesystem::path& folder, const DamageReport& report);
 
 /// Puts aside the checkpoints of later steps, as step-NNNNNN.aside: training goes on from an earlier one, and theirs is
-/// another way. Where that name is taken, as step-NNNNNN.aside.2 and so on. Returns their
-/// new folders.
+/// another way. Where that name is taken, as step-NNNNNN.aside.2 and so on. Returns their new folders.
 std::vector<std::filesystem::path> put_aside_after(const std::filesystem::path& folder, int64_t step);
 
 /// Removes what a killed process left half written. What it left whole takes its place, where there is none of its

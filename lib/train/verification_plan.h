@@ -31,13 +31,13 @@ struct VerificationPlan {
 };
 
 /// The strategies that the configuration's devices allow, those that they don't with the reason, and its own where it
-/// gives that options. Batch norms are `sync`; where the configuration has them
-/// otherwise, that is a further row. All of these are without `shards`; where the configuration has them, `single` with
-/// them is a further row, and every strategy that takes them one that is compared with that. Nothing is measured:
-/// pipelines are cut as verified_cut.h says, batches are shared out as written, though not those of pipelines, and
-/// `strategy: auto` is the default. Links and memory limits are left out, which change no number. `default_name` names
-/// the experiment where the configuration doesn't. Throws 78 for mistakes in the configuration and for a model that the
-/// data doesn't fit, 71 for a device that isn't there, and what opening the data throws.
+/// gives that options. Batch norms are `sync`; where the configuration has them otherwise, that is a further row. All
+/// of these are without `shards`; where the configuration has them, `single` with them is a further row, and every
+/// strategy that takes them one that is compared with that. Nothing is measured: pipelines are cut as verified_cut.h
+/// says, batches are shared out as written, though not those of pipelines, and `strategy: auto` is the default. Links
+/// and memory limits are left out, which change no number. `default_name` names the experiment where the configuration
+/// doesn't. Throws 78 for mistakes in the configuration and for a model that the data doesn't fit, 71 for a device that
+/// isn't there, and what opening the data throws.
 VerificationPlan plan_verification(const ConfigNode& config, const std::string& default_name);
 
 }  // namespace dptrain::train

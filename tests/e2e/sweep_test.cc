@@ -160,16 +160,18 @@ TEST_F(SweepTest, AKilledSweepContinues) {
 }
 
 TEST_F(SweepTest, ASignalToTheScriptReachesTheTrainingInHand) {
-  const Finished stopped =
-      bash(fmt::format("'{}' --config digits.yaml --out swept learning_rate=0.05 -- --set epochs=5000 & "
-                       "until [[ -s $(echo swept/*/metrics.jsonl) ]]; do sleep 0.01; done; kill -TERM $!; wait $!",
-                       testing::source_file("scripts/sweep.sh")));
-  EXPECT_EQ(stopped.exit, 143) << stopped.err;
-  EXPECT_NE(stopped.err.find("stopped in learning_rate=0.05; the same command goes on"), std::string::npos)
-      << stopped.err;
-  for (const auto& run : std::filesystem::directory_iterator(path("swept")))
-    EXPECT_TRUE(exists(std::filesystem::path("swept") / run.path().filename() / "summary.json"))
-        << "the training hasn't ended";
+  for (const auto& [signal, code] : {std::pair("TERM", 143), {"HUP", 129}}) {
+    const std::string out = std::string("stopped-by-") + signal;
+    const Finished stopped =
+        bash(fmt::format("'{0}' --config digits.yaml --out {1} learning_rate=0.05 -- --set epochs=5000 & "
+                         "until [[ -s $(echo {1}/*/metrics.jsonl) ]]; do sleep 0.01; done; kill -{2} $!; wait $!",
+                         testing::source_file("scripts/sweep.sh"), out, signal));
+    EXPECT_EQ(stopped.exit, code) << stopped.err;
+    EXPECT_NE(stopped.err.find("stopped in learning_rate=0.05; the same command goes on"), std::string::npos)
+        << stopped.err;
+    for (const auto& run : std::filesystem::directory_iterator(path(out)))
+      EXPECT_TRUE(std::filesystem::exists(run.path() / "summary.json")) << "the training hasn't ended";
+  }
 }
 
 TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {

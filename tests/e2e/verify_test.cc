@@ -91,6 +91,15 @@ TEST_F(VerifyTest, MistakesAreRefused) {
   expect_refused(verify(), 64, {"DPTRAIN_VERIFY_FAULT", "'all'", "unset it"});
 }
 
+TEST_F(VerifyTest, WeightsToBeginFromMayBeDamagedButForOlderOnes) {
+  train("before", {"epochs=2"});
+  folder_.write("before/checkpoints/step-000010/model.safetensors", "damaged");
+  const Finished finished = run(verify({"--set", "init={from: before}"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("step-000010"), std::string::npos) << finished.err;
+  EXPECT_EQ(lines_of(finished.err).size(), 1u) << "told once: " << finished.err;
+}
+
 TEST_F(VerifyTest, AnEmptyFaultIsNone) {
   ::setenv("DPTRAIN_VERIFY_FAULT", "", 1);
   const Finished finished = run(verify());
