@@ -10,7 +10,7 @@ What isn't installed is left out, and the report says so.
     scripts/setup_peers.sh FOLDER
     scripts/bench_hosts.py --environments FOLDER -o docs/results/hosts
 
-With --assert it ends with 1 where `ddp` is less than 1.5 times as fast as PyTorch's over 1 Gbit/s.
+With --assert it ends with 1 where `ddp`, with `overlap: next_forward` or without, is less than 1.5 times as fast as PyTorch's over 1 Gbit/s.
 """
 import argparse
 import contextlib
@@ -33,18 +33,21 @@ NETWORK = "10.77.0.0/24"
 # first of which isn't counted.
 CASES = {
     "lenet": dict(batch=256, steps=40, slow_steps=40, epochs=3),
-    "resnet18": dict(batch=64, steps=4, slow_steps=2, epochs=2),
+    "resnet18": dict(batch=64, steps=16, slow_steps=3, epochs=2),
 }
 OURS = {
     "ddp": "ddp",
     "ddp, no overlap": "{name: ddp, overlap: false}",
+    "ddp, next_forward": "{name: ddp, overlap: next_forward}",
+    "ddp, next_forward, bf16": "{name: ddp, overlap: next_forward, compress: bf16}",
     "ddp, bf16": "{name: ddp, compress: bf16}",
     "ddp, powersgd": "{name: ddp, compress: {name: powersgd, rank: 4}}",
     "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
 }
 PEER = "pytorch ddp, gloo"
-# Of `ddp` over PyTorch's, the median of the rounds, over links of this rate.
+# Of the faster of these ways, which end in the same bits, over PyTorch's: the median of the rounds, over links of this rate.
 BAR, BAR_RATE = 1.5, "1gbit"
+OF_BAR = ("ddp", "ddp, next_forward")
 
 
 @contextlib.contextmanager
@@ -170,9 +173,12 @@ def table(result):
 def below_bar(results):
     """What misses it."""
     for result in results:
-        ratios = [one["ddp"]["steps_per_s"] / one[PEER]["steps_per_s"] for one in result["rounds"] if PEER in one]
-        if result["rate"] == BAR_RATE and ratios and statistics.median(ratios) < BAR:
-            yield f"{result['model']} {statistics.median(ratios):.2f}x"
+        rounds = [one for one in result["rounds"] if PEER in one]
+        if result["rate"] != BAR_RATE or not rounds:
+            continue
+        best = max(statistics.median(one[way]["steps_per_s"] / one[PEER]["steps_per_s"] for one in rounds) for way in OF_BAR)
+        if best < BAR:
+            yield f"{result['model']} {best:.2f}x"
 
 
 def document(a, results):

@@ -319,12 +319,19 @@ leave_mpirun() {
 
 # watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has said how it stopped, or failed, its processes end by
 # themselves, but where the first one has, mpirun sleeps for twice the grace time, and on every other host what it started there does, one
-# behind the other. Those go on a while where mpirun is gone, and end what is left of the job. Long after a failure it hangs.
+# behind the other. Those go on a while where mpirun is gone, and end what is left of the job. Long after a failure it hangs. Where this
+# script is killed, nobody waits for the job any more: it is asked to stop, with a checkpoint.
 watch_over() {
-  local stops=0 rounds=0 term_at='' end=''
+  local stops=0 rounds=0 term_at='' end='' parent='' is_orphaned=false
   # A signal to the whole group of the script leaves this one at work.
   trap '' HUP INT TERM
   while kill -0 "$1" 2> /dev/null; do
+    read -r _ _ _ parent _ < "/proc/$BASHPID/stat"
+    if [[ $is_orphaned == false && $parent != "$$" ]]; then
+      is_orphaned=true
+      echo 1 > "$scratch/stops"
+      kill -s USR2 "$1" 2> /dev/null || true
+    fi
     # It may just be written.
     read -r stops < "$scratch/stops" || true
     learn_directory
@@ -350,6 +357,7 @@ watch_over() {
     fi
     sleep 0.5 &> /dev/null
   done
+  [[ $is_orphaned == false ]] || rm -rf "$scratch"
 }
 
 # What a restart runs: the command as it is until its run has begun, as an earlier one may still be in its place, and then what goes on

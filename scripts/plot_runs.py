@@ -5,7 +5,8 @@
 RUNS are run directories, or folders of them as `dptrain compare` and scripts/sweep.sh leave them. The picture is of the kind that the
 name after -o ends in: svg, png, pdf. With --watch it is drawn anew every so many seconds, until all runs have ended and no other has
 begun for as long. Ctrl-C ends that and leaves the picture.
-Exit codes: 0 drawn, 64 usage, 65 a file that no run wrote, 66 no run found, 69 matplotlib is missing, 130 stopped by Ctrl-C.
+Exit codes: 0 drawn, 64 usage, 65 a file that no run wrote, 66 no run found, 69 matplotlib is missing, 74 the picture can't be written,
+130 stopped by Ctrl-C.
 """
 import argparse
 import itertools
@@ -59,11 +60,21 @@ def epochs_of(run):
     file = run / "metrics.jsonl"
     if not file.is_file():
         return []
-    whole = file.read_text().rpartition("\n")[0]
     try:
-        return [json.loads(line) for line in whole.splitlines()]
+        whole = file.read_text(encoding="utf-8").rpartition("\n")[0]
+        epochs = [json.loads(line) for line in whole.splitlines()]
     except ValueError as error:
         fail(65, f"{file}: expected a JSON object a line, got {error}; leave this run out")
+    for number, epoch in enumerate(epochs, 1):
+        if not (isinstance(epoch, dict) and isinstance(epoch.get("epoch"), int) and "test" in epoch and is_pass(epoch.get("train"))
+                and (epoch["test"] is None or is_pass(epoch["test"]))):
+            fail(65, f"{file}:{number}: expected an epoch with its loss and accuracy, got {json.dumps(epoch)[:60]}; leave this run out")
+    return epochs
+
+
+def is_pass(value):
+    """Whether it is what metrics.jsonl has of training or of evaluation. A loss that isn't finite stands there as null."""
+    return isinstance(value, dict) and all(key in value and isinstance(value[key], (int, float, type(None))) for key in ("loss", "accuracy"))
 
 
 def labels_of(runs):
@@ -103,8 +114,8 @@ def draw(runs, labels, target):
         epochs = epochs_of(run)
         few_epochs = few_epochs and len(epochs) <= 30
         for panel, key, scale in ((panels[0], "loss", 1), (panels[1], "accuracy", 100)):
-            of_training = [(epoch["epoch"], scale * epoch["train"][key]) for epoch in epochs]
-            of_test = [(epoch["epoch"], scale * epoch["test"][key]) for epoch in epochs if epoch["test"]]
+            of_training = [(epoch["epoch"], scale * epoch["train"][key]) for epoch in epochs if epoch["train"][key] is not None]
+            of_test = [(epoch["epoch"], scale * epoch["test"][key]) for epoch in epochs if epoch["test"] and epoch["test"][key] is not None]
             for points, style, alpha in ((of_training, "--", 0.6), (of_test, "-", 1)):
                 if points:
                     is_marked = few_epochs and style == "-" or len(points) == 1
@@ -134,6 +145,11 @@ def draw(runs, labels, target):
     plt.close(figure)
 
 
+def has_ended(run):
+    """A run that failed leaves a record of it, which its next start removes."""
+    return (run / "summary.json").is_file() or any(run.glob("fault*.json"))
+
+
 def draw_until_ended(arguments):
     """How many runs there are in the end."""
     ended = []
@@ -145,7 +161,7 @@ def draw_until_ended(arguments):
         # Between two runs of a comparison or a sweep all that are there have ended.
         if arguments.watch is None or ended == runs:
             return len(runs)
-        ended = runs if all((run / "summary.json").is_file() for run in runs) else []
+        ended = runs if all(has_ended(run) for run in runs) else []
         time.sleep(arguments.watch)
 
 
@@ -164,8 +180,14 @@ def main():
         import matplotlib  # noqa: F401
     except ImportError:
         fail(69, "matplotlib is missing; sudo apt-get install python3-matplotlib, or pip install matplotlib, brings it")
-    count = draw_until_ended(arguments)
-    print(f"{arguments.target}: {count} run{'s' * (count != 1)}")
+    try:
+        count = draw_until_ended(arguments)
+    except OSError as error:
+        fail(74, f"{error.filename2 or error.filename or arguments.target}: {error.strerror}; -o names a file in a folder that is there")
+    try:
+        print(f"{arguments.target}: {count} run{'s' * (count != 1)}", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the picture is there; nobody wants to hear of it
 
 
 if __name__ == "__main__":

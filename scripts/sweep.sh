@@ -55,6 +55,24 @@ for flag in "${flags[@]}"; do
     fail 64 "$flag can't stand behind --, where flags of each training stand; dptrain $flag shows it"
   [[ $flag != --out && $flag != --out=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
 done
+# What is given twice would train what no combination says: dptrain takes the last of two values.
+# is_within KEY OTHER: of strategy and strategy.bucket_mb one sets the other as well.
+is_within() { [[ $1 == "$2" || $1 == "$2".* || $2 == "$1".* ]]; }
+for ((i = 0; i < ${#keys[@]}; ++i)); do
+  for ((j = 0; j < i; ++j)); do
+    ! is_within "${keys[i]}" "${keys[j]}" || fail 64 "'${keys[i]}' is given twice; write all of its values once, with commas between them"
+  done
+  for ((f = 0; f < ${#flags[@]}; ++f)); do
+    case ${flags[f]} in
+      --set) given=${flags[f + 1]:-} ;;
+      --set=*) given=${flags[f]#--set=} ;;
+      --devices | --devices=*) given=devices= ;;
+      *) continue ;;
+    esac
+    ! is_within "${keys[i]}" "${given%%=*}" ||
+      fail 64 "'${keys[i]}' is varied and set behind -- as well; leave out one of them"
+  done
+done
 name=${config##*/}
 out=${out:-runs/sweep-${name%.yaml}}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -49,6 +49,7 @@ JobSession::JobSession(train::StopSignal& stop) {
                     "MPI that dptrain is built with, which --version names",
                     launched_processes(), job_->processes()));
   if (job_->processes() == 1) return;
+  take_second_sigterm_for_the_first();
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
   exchange_->complete_failures_by([this](JobFailure failure) { return report_->completed(std::move(failure)); });
   watch(stop);
@@ -199,11 +200,9 @@ void JobSession::leave_with(const JobFailure& failure, const std::vector<std::st
   while (is_leaving_.test_and_set()) std::this_thread::sleep_for(std::chrono::seconds(1));
   const std::string line = report_->line(failure);
   if (exchange_->is_blamed()) report_->keep_stacks();
-  {
-    // A disk of another machine may not answer.
-    const ExitTimer timer(kWrite_s, failure.code, line);
-    report_->write(failure, exchange_->operations());
-  }
+  // A disk of another machine may not answer, nor whoever reads what is said.
+  const ExitTimer timer(kWrite_s + kShown_s, failure.code, line);
+  report_->write(failure, exchange_->operations());
   // The launcher's SIGTERM comes now, too, and its line would be the last one.
   ignore_stop_signals();
   for (const std::string& one : before) write_message(fmt::format("dptrain: {}\n", one));

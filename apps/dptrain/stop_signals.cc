@@ -21,6 +21,7 @@ train::StopSignal stop_signal = 0;
 static_assert(train::StopSignal::is_always_lock_free);
 
 std::atomic<int64_t> first_at_ms = 0;
+std::atomic<bool> in_job = false;
 constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 /// A launcher's copy of one Ctrl-C comes sooner than a second one.
 constexpr int64_t kCopyComesWithin_ms = 300;
@@ -58,8 +59,9 @@ extern "C" void note_signal(int received) {
   if (first_at_ms.compare_exchange_strong(never, now_ms())) {
     int none = 0;
     stop_signal.compare_exchange_strong(none, signal);
-    say({"dptrain: stopping after the step in hand; a second Ctrl-C or SIGTERM leaves at once and saves nothing\n"});
-  } else if (signal != SIGHUP && now_ms() - first_at_ms > kCopyComesWithin_ms) {
+    say({"dptrain: stopping after the step in hand; a second Ctrl-C",
+         in_job ? std::string_view() : std::string_view(" or SIGTERM"), " leaves at once and saves nothing\n"});
+  } else if (signal != SIGHUP && !(in_job && received == SIGTERM) && now_ms() - first_at_ms > kCopyComesWithin_ms) {
     // A terminal that closes isn't impatience.
     leave(signal);
   }
@@ -80,6 +82,8 @@ train::StopSignal& watch_stop_signals() {
   ::signal(SIGXFSZ, SIG_IGN);
   return stop_signal;
 }
+
+void take_second_sigterm_for_the_first() { in_job = true; }
 
 void ignore_stop_signals() {
   for (const int signal : kStopSignals) ::signal(signal, SIG_IGN);

@@ -10,6 +10,10 @@ namespace dptrain::app {
 /// note.
 train::StopSignal& watch_stop_signals();
 
+/// From now on a second SIGTERM changes nothing: batch systems send it to all processes of a job and to its launcher,
+/// which sends it again once it has waited for long enough; whoever has to end is killed. For processes of a job.
+void take_second_sigterm_for_the_first();
+
 /// From now on they change nothing, and nothing is said of them: this process is about to end.
 void ignore_stop_signals();
 

@@ -15,6 +15,7 @@ Variable Tape::input(Tensor value, bool requires_gradient) {
 }
 
 Variable Tape::use(Parameter& parameter) {
+  if (before_use_) before_use_(parameter);
   Variable variable = input(parameter.operand(), true);
   variable.place_->parameter = &parameter;
   return variable;

@@ -35,6 +35,9 @@ class Tape {
   Variable input(Tensor value, bool requires_gradient = false);
   /// A use of a parameter.
   Variable use(Parameter& parameter);
+  /// Called with each parameter that is about to be used, before its value is read.
+  using UseHook = std::function<void(const Parameter&)>;
+  void call_before_use(UseHook hook) { before_use_ = std::move(hook); }
   /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
   Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward);
   /// The same for an output that `recompute` computes again, bit for bit, from what `backward` keeps anyway.
@@ -64,6 +67,7 @@ class Tape {
   void finish_use(Parameter& parameter, const GradientReadyHook& ready);
 
   Mode mode_;
+  UseHook before_use_;
   std::vector<Node> nodes_;
   std::unordered_map<Parameter*, int> pending_uses_;
 };

@@ -14,6 +14,9 @@ class CallCommunicator : public Communicator {
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) final {
     return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer});
   }
+  std::unique_ptr<CommWork> start_prioritized_all_reduce(const CommBuffer& buffer, int priority) final {
+    return start({.kind = CommKind::all_reduce, .in = buffer, .out = buffer, .priority = priority});
+  }
   std::unique_ptr<CommWork> start_reduce(const CommBuffer& buffer, int root) final {
     return start({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = root});
   }

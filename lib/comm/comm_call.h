@@ -33,7 +33,8 @@ struct CommCall {
   CommKind kind = CommKind::barrier;
   CommBuffer in = {};
   CommBuffer out = {};
-  int other = -1;  ///< root or peer, -1 where there is neither
+  int other = -1;    ///< root or peer, -1 where there is neither
+  int priority = 0;  ///< of what is under way at once the highest goes first; ranks may differ in it
 
   /// The buffer whose size messages name and, where all sizes must be equal, is compared.
   const CommBuffer& payload() const;

@@ -74,6 +74,12 @@ class Communicator {
   /// The same, started: `buffer` must not be touched until `wait` has returned. Collectives may be started before
   /// earlier ones are waited for; their order of starting must be the same on all ranks.
   virtual std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& buffer) = 0;
+  /// The same with a priority, which is 0 for everything else: of what is under way at once, that of the higher
+  /// priority goes first, also before what was started earlier. A communicator that can't choose carries it as any
+  /// other.
+  virtual std::unique_ptr<CommWork> start_prioritized_all_reduce(const CommBuffer& buffer, int /*priority*/) {
+    return start_all_reduce(buffer);
+  }
   /// Sums into the root's buffer; the other ranks' buffers are left as they were. Blocks until the root has the sum and
   /// every other rank may reuse its buffer.
   void reduce(const CommBuffer& buffer, int root) { start_reduce(buffer, root)->wait(); }

@@ -1,6 +1,7 @@
 #include "comm/exit_timer.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,9 +15,19 @@
 namespace dptrain {
 namespace {
 
-/// Past the C library's buffers, whose locks the thread that hangs may hold.
+/// How long somebody may take to read stderr who has stopped reading it.
+constexpr double kRead_s = 1;
+
+/// Past the C library's buffers, whose locks the thread that hangs may hold. Doesn't wait for a reader that never
+/// reads.
 void write_to_stderr(std::string_view text) {
+  const auto deadline = deadline_in(kRead_s);
   while (!text.empty()) {
+    pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&out, 1, 100) <= 0) {
+      if (Clock::now() >= deadline) return;
+      continue;
+    }
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written > 0)
       text.remove_prefix(static_cast<size_t>(written));
@@ -32,8 +43,8 @@ ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence) {
   thread_ = std::thread([this, deadline = deadline_in(timeout_s), code, line, sentence = std::move(sentence)] {
     std::unique_lock lock(mutex_);
     if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
-    write_to_stderr(line);
     tell_launcher_of_exit(static_cast<int>(code), sentence);
+    write_to_stderr(line);
     ::_exit(static_cast<int>(code));
   });
 }

@@ -72,6 +72,7 @@ Transfer GroupExchange::transfer_of(const Started& started) {
   Transfer transfer{.tag = key.is_message() ? first_tag_ + kMessageTags + pair_tag(key)
                                             : first_tag_ + static_cast<int>(key.number % kMostCollectives),
                     .messages = {},
+                    .priority = operation->all_calls().front().priority,
                     .timeout_s = timeout_s_,
                     .on_done = started.done,
                     .overdue = {}};

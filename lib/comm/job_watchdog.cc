@@ -243,6 +243,10 @@ Clock::duration JobWatchdog::forgive(Clock::time_point looked_at) {
   const auto now = Clock::now();
   const auto away = now - looked_at;
   if (away < std::chrono::duration<double>(kAway_s)) return {};
+  if (const double away_s = seconds_between(looked_at, now); away_s > options_.silence_s - options_.beat_s) {
+    away_s_ = away_s;
+    away_until_ = now;
+  }
   const auto more = now - std::max(looked_at, forgiven_until_);
   forgiven_until_ = now;
   for (const auto& peer : peers_)

@@ -130,9 +130,11 @@ class JobWatchdog {
   int doubts_ = 0;
   std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt
   Clock::time_point forgiven_until_;                 ///< the end of the latest pause
-  bool parting_ = false;                             ///< `finish` was called
-  bool ending_ = false;                              ///< the threads are to end
-  bool wire_left_ = false;                           ///< the wire's has ended
+  double away_s_ = 0;  ///< how long the latest pause was that others have to take for a loss
+  Clock::time_point away_until_;
+  bool parting_ = false;    ///< `finish` was called
+  bool ending_ = false;     ///< the threads are to end
+  bool wire_left_ = false;  ///< the wire's has ended
 
   std::thread beating_;
   std::thread guarding_;

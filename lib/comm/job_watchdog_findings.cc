@@ -43,6 +43,15 @@ std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
     gone.insert(peer->process);
     if (first == nullptr && seconds_since(*peer->ended_at) > kNews_s) first = peer.get();
   }
+  // They have left without this process, which was stopped for longer than they wait: their news says so, and may lie
+  // where MPI brings it no more.
+  if (first != nullptr && *first->ended_at <= away_until_)
+    return JobFailure{
+        .sentence = fmt::format("{} was silent for {:.1f} s; it was last heard of {}", hooks_.name(process_), away_s_,
+                                describe_progress(progress_.phase, progress_.step)),
+        .process = process_,
+        .step = progress_.step,
+        .detected_s = away_s_};
   if (first != nullptr) return failure_of(*first, "has died");
   if (launcher_ended_at_)
     return JobFailure{.sentence = fmt::format("{} has died", launcher_name_),

@@ -30,7 +30,8 @@ ProcessExchange::ProcessExchange(std::shared_ptr<ProcessWire> wire, double idle_
       process_(wire_->process()),
       processes_(wire_->processes()),
       idle_pause_s_(idle_pause_s),
-      heard_at_(static_cast<size_t>(processes_)) {
+      heard_at_(static_cast<size_t>(processes_)),
+      window_(processes_) {
   expect_news();
   thread_ = std::thread([this] { run(); });
 }
@@ -149,10 +150,14 @@ bool ProcessExchange::take_new() {
     const std::lock_guard lock(mutex_);
     taken.swap(new_);
   }
-  for (Transfer& transfer : taken)
-    under_way_.push_back(std::make_unique<TransferUnderWay>(*wire_, std::move(transfer), [this](int process) {
+  for (Transfer& transfer : taken) {
+    auto begun = std::make_unique<TransferUnderWay>(*wire_, window_, std::move(transfer), [this](int process) {
       heard_at_[static_cast<size_t>(process)] = Clock::now().time_since_epoch().count();
-    }));
+    });
+    const auto behind =
+        std::ranges::find_if(under_way_, [&](const auto& other) { return other->priority() < begun->priority(); });
+    under_way_.insert(behind, std::move(begun));
+  }
   return !taken.empty();
 }
 
@@ -173,6 +178,8 @@ bool ProcessExchange::carry() {
       ++i;
     }
   }
+  // The window of each is what all of them have left open, so who goes first is asked first.
+  for (const auto& transfer : under_way_) moved |= transfer->send_on();
   return moved;
 }
 

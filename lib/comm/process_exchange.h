@@ -125,7 +125,8 @@ class ProcessExchange {
   std::vector<std::atomic<Clock::rep>> heard_at_;
 
   // Of the thread alone:
-  std::vector<std::unique_ptr<TransferUnderWay>> under_way_;
+  SendWindow window_;
+  std::vector<std::unique_ptr<TransferUnderWay>> under_way_;  ///< by priority, the highest first; then by age
   std::vector<std::unique_ptr<FailureNews>> expected_news_;
   std::vector<std::unique_ptr<FailureNews>> sent_news_;
 

@@ -3,9 +3,15 @@
 #include <algorithm>
 
 namespace dptrain {
+namespace {
+
+/// No operation's number.
+constexpr int64_t kNobody = -1;
+
+}  // namespace
 
 SimulatedLinks::SimulatedLinks(const LinkSpec& spec, const std::vector<DeviceId>& devices)
-    : ranks_(static_cast<int>(devices.size())), free_at_(devices.size() * devices.size()) {
+    : ranks_(static_cast<int>(devices.size())) {
   for (const DeviceId& a : devices)
     for (const DeviceId& b : devices) links_.push_back(spec.between(a, b));
 }
@@ -43,18 +49,54 @@ double SimulatedLinks::seconds(std::span<const CommCall> calls, std::span<const 
   }
 }
 
-Clock::time_point SimulatedLinks::carry(std::span<const CommCall> calls, std::span<const int> ranks) {
-  const auto lasts = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds(calls, ranks)));
+int64_t SimulatedLinks::carry(std::span<const CommCall> calls, std::span<const int> ranks) {
   const bool is_message = calls[0].kind == CommKind::send || calls[0].kind == CommKind::receive;
-  std::vector<size_t> taken;
+  UnderWay operation{
+      .priority = calls[0].priority,
+      .pairs = {},
+      .left = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds(calls, ranks)))};
   for (const int a : ranks)
     for (const int b : ranks)
-      if (a != b && !(is_message && a != ranks[0])) taken.push_back(static_cast<size_t>(a * ranks_ + b));
+      if (a != b && !(is_message && a != ranks[0])) operation.pairs.push_back(static_cast<size_t>(a * ranks_ + b));
   const std::lock_guard lock(mutex_);
-  Clock::time_point begin = Clock::now();
-  for (const size_t pair : taken) begin = std::max(begin, free_at_[pair]);
-  for (const size_t pair : taken) free_at_[pair] = begin + lasts;
-  return begin + lasts;
+  go_on_to_now();
+  operation.number = carried_++;
+  const auto behind =
+      std::ranges::find_if(under_way_, [&](const UnderWay& other) { return other.priority < operation.priority; });
+  return under_way_.insert(behind, std::move(operation))->number;
+}
+
+Clock::time_point SimulatedLinks::arrival(int64_t operation) {
+  const std::lock_guard lock(mutex_);
+  go_on_to_now();
+  if (std::ranges::none_of(under_way_, [&](const UnderWay& other) { return other.number == operation; })) return as_of_;
+  std::vector<UnderWay> queue = under_way_;
+  return go_on(queue, as_of_, Clock::time_point::max(), operation);
+}
+
+void SimulatedLinks::go_on_to_now() { as_of_ = go_on(under_way_, as_of_, Clock::now(), kNobody); }
+
+Clock::time_point SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until,
+                                        int64_t watched) const {
+  while (!queue.empty()) {
+    // Who is earlier in the queue keeps its links from all others, also where it waits for one itself.
+    std::vector<bool> taken(links_.size());
+    std::vector<UnderWay*> moving;
+    for (UnderWay& operation : queue) {
+      if (std::ranges::none_of(operation.pairs, [&](size_t pair) { return taken[pair]; })) moving.push_back(&operation);
+      for (const size_t pair : operation.pairs) taken[pair] = true;
+    }
+    Clock::duration lasts = until - from;
+    for (const UnderWay* operation : moving) lasts = std::min(lasts, operation->left);
+    from += lasts;
+    std::vector<int64_t> arrived;
+    for (UnderWay* operation : moving)
+      if ((operation->left -= lasts) == Clock::duration::zero()) arrived.push_back(operation->number);
+    const auto has_arrived = [&](int64_t number) { return std::ranges::find(arrived, number) != arrived.end(); };
+    if (arrived.empty() || has_arrived(watched)) return from;
+    std::erase_if(queue, [&](const UnderWay& operation) { return has_arrived(operation.number); });
+  }
+  return until;
 }
 
 }  // namespace dptrain

@@ -12,7 +12,8 @@
 namespace dptrain {
 
 /// Links that communication between threads is held to: what is sent over one takes at least so long, one after the
-/// other. Shared by all groups of a process's ranks; may be used by several threads.
+/// other, that of a higher priority before others, which are interrupted for it. Shared by all groups of a process's
+/// ranks; may be used by several threads.
 ///
 /// A message takes its link for latency + bytes / bandwidth. A collective is carried as rings in the order of its ranks
 /// carry it, whose steps last as long as the slowest link's: with N ranks, a buffer of S bytes and parts of P
@@ -21,7 +22,8 @@ namespace dptrain {
 ///   reduce, broadcast            N - 1 latencies and S, in pieces that follow each other along the ring
 ///   gather, scatter              each other rank's part over its link to the root, one after the other
 ///   barrier                      N - 1 latencies
-/// and it takes all links between its ranks, until it ends.
+/// and it takes all links between its ranks, until it ends. Who is next on a link waits on it until all others that it
+/// takes are free.
 class SimulatedLinks {
  public:
   /// `devices`: of rank 0, 1...
@@ -30,16 +32,31 @@ class SimulatedLinks {
   /// How long the operation takes on links that nobody else uses. `calls`: of `ranks`, the sender and the receiver of a
   /// message.
   double seconds(std::span<const CommCall> calls, std::span<const int> ranks) const;
-  /// Takes the links that it needs as soon as they are free, from now on; returns when its last byte arrives.
-  Clock::time_point carry(std::span<const CommCall> calls, std::span<const int> ranks);
+  /// The operation is given to its links now. Returns its number, from 0.
+  int64_t carry(std::span<const CommCall> calls, std::span<const int> ranks);
+  /// When its last byte arrives, or that it has; later than was said before where something more urgent came since.
+  Clock::time_point arrival(int64_t operation);
 
  private:
+  struct UnderWay {
+    int64_t number = 0;
+    int priority = 0;
+    std::vector<size_t> pairs;  ///< the links that it takes, as ordered pairs: both ways at once
+    Clock::duration left;       ///< on the way
+  };
   const LinkSpeed& link(int a, int b) const { return links_[static_cast<size_t>(a * ranks_ + b)]; }
+  /// Where links carry `queue` on by themselves from `from` until `until`, or until operation `watched` arrives: leaves
+  /// what hasn't arrived then, and returns when that is.
+  Clock::time_point go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until,
+                          int64_t watched) const;
+  void go_on_to_now();
 
   int ranks_;
   std::vector<LinkSpeed> links_;  ///< of every ordered pair
   std::mutex mutex_;
-  std::vector<Clock::time_point> free_at_;  ///< of every ordered pair: both ways at once
+  std::vector<UnderWay> under_way_;  ///< in the order in which they take links
+  Clock::time_point as_of_ = Clock::now();
+  int64_t carried_ = 0;
 };
 
 }  // namespace dptrain

@@ -65,7 +65,7 @@ std::shared_ptr<ThreadGroup::Operation> ThreadGroup::start(const OperationKey& k
 void ThreadGroup::make_ready(Lock& lock, const std::shared_ptr<Operation>& operation) {
   if (const auto why = operation->disagreement_of_all()) fail_and_throw(lock, ExitCode::ranks_disagree, *why);
   operation->make_ready(plan_of(*operation));
-  if (links_) operation->arrives_at = links_->carry(operation->all_calls(), link_ranks_of(*operation));
+  if (links_) operation->on_links = links_->carry(operation->all_calls(), link_ranks_of(*operation));
   begin_stage(operation);
 }
 
@@ -152,7 +152,9 @@ void ThreadGroup::finish(Operation& operation, int rank) {
       if (exchange_) exchange_->processes().wait_until_still();
       throw_failure();
     }
-    if (operation.done && Clock::now() >= operation.arrives_at) return;
+    Clock::time_point arrival = Clock::time_point::min();
+    if (operation.done && links_) arrival = links_->arrival(operation.on_links);
+    if (operation.done && Clock::now() >= arrival) return;
     if (!ready_.empty()) {
       work(lock);
     } else if (!has_spun) {
@@ -162,7 +164,7 @@ void ThreadGroup::finish(Operation& operation, int rank) {
       lock.lock();
     } else if (operation.done) {
       // On its way over a simulated link, which ends by itself.
-      changed_.wait_until(lock, operation.arrives_at);
+      changed_.wait_until(lock, arrival);
     } else if (operation.ready) {
       // Its last pieces are in work: as above, this ends by itself. Or it is with the exchange, which has the deadline.
       changed_.wait(lock);

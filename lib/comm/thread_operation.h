@@ -61,8 +61,8 @@ class ThreadGroup::Operation {
   int64_t finished_pieces = 0;
   int workers = 0;  // threads inside take_and_run_pieces: while there are any, the buffers are in use
   std::atomic<bool> done = false;
-  /// Where links are simulated: set with `ready`; nobody's call ends before.
-  Clock::time_point arrives_at = Clock::time_point::min();
+  /// Where links are simulated: its number there, set with `ready`; nobody's call ends before it has arrived.
+  int64_t on_links = 0;
 
  private:
   bool has_both_ends() const { return ranks_.contains(key_.from) && ranks_.contains(key_.to); }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +28,7 @@ struct Transfer {
   std::vector<int> header_to = {};
   std::vector<int> header_from = {};
   std::vector<ExchangeMessage> messages;
+  int priority = 0;  ///< that CommCall has
   double timeout_s = 300;
 
   // Called on the exchange's thread:
@@ -36,30 +39,67 @@ struct Transfer {
   std::function<JobFailure(const std::vector<int>& processes)> overdue;
 };
 
-/// A transfer whose messages have been started. Used by one thread, that of the wire.
+/// What is on its way to each process. There is little of it at a time: the rest waits here, where what is more urgent
+/// may still go before it, as nothing can that the wire has been given. Used by one thread, that of the wire.
+class SendWindow {
+ public:
+  explicit SendWindow(int processes) : bytes_(static_cast<size_t>(processes)) {}
+
+  bool is_open(int process) const { return bytes_[static_cast<size_t>(process)] < kBytes; }
+  void add(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] += bytes; }
+  void remove(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] -= bytes; }
+
+ private:
+  /// So that a wire of 100 Gbit/s doesn't run dry while this process does something else for 0.1 ms.
+  static constexpr int64_t kBytes = 1 << 20;
+
+  std::vector<int64_t> bytes_;  ///< by process
+};
+
+/// A transfer whose messages are on their way, in parts. The next ones that are received are expected whatever this
+/// process has to send, and parts are sent as the window opens: so no process waits to send until it has received, and
+/// they need not agree on an order of transfers. Used by one thread, that of the wire.
 class TransferUnderWay {
  public:
-  /// `heard`: called with the process that a message has come from, by `is_done`.
-  TransferUnderWay(ProcessWire& wire, Transfer transfer, std::function<void(int)> heard);
+  /// `heard`: called with the process that a part has come from, by `is_done`.
+  TransferUnderWay(ProcessWire& wire, SendWindow& window, Transfer transfer, std::function<void(int)> heard);
 
+  int priority() const { return transfer_.priority; }
   /// Whether everything is done. What was received is looked at only once the headers are seen to agree. Throws what
   /// ends the job.
   bool is_done();
+  /// Starts what the window lets through. Returns whether there was any.
+  bool send_on();
   bool is_overdue() const { return Clock::now() >= deadline_; }
   JobFailure overdue() const;
   void done() const { transfer_.on_done(); }
 
  private:
+  struct Sent {
+    int process = 0;
+    int64_t bytes = 0;
+    std::unique_ptr<WireMessage> message;
+  };
+  struct Received {
+    int process = 0;
+    std::unique_ptr<WireMessage> message;
+  };
+
+  void expect_more();
+
+  ProcessWire& wire_;
+  SendWindow& window_;
   Transfer transfer_;
   std::function<void(int)> heard_;
   Clock::time_point deadline_;
   std::vector<std::string> headers_;
   std::vector<std::unique_ptr<WireMessage>> received_headers_;
-  std::vector<std::pair<const ExchangeMessage*, std::unique_ptr<WireMessage>>> received_;
-  std::vector<std::unique_ptr<WireMessage>> sent_;
+  std::vector<std::unique_ptr<WireMessage>> sent_headers_;
+  std::deque<ExchangeMessage> unexpected_;  ///< parts to be received, the first of every process before second ones
+  std::deque<Received> expected_;           ///< those before them that haven't come
+  std::vector<ExchangeMessage> unsent_;     ///< in order
+  std::vector<Sent> sent_;                  ///< those on their way
   size_t headers_seen_ = 0;
-  size_t receives_seen_ = 0;
-  size_t sends_seen_ = 0;
 };
 
 }  // namespace dptrain

@@ -164,7 +164,8 @@ std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOr
   if (node.kind == Kind::scalar) {
     // The names of a list stand in it, not in its place.
     std::vector<std::string> names = shape.kind == KeyKind::named_list ? std::vector<std::string>() : shape.names;
-    names.insert(names.end(), shape.words.begin(), shape.words.end());
+    // And the words that stand for a list stand in no list.
+    if (!dotted.ends_with(']')) names.insert(names.end(), shape.words.begin(), shape.words.end());
     if (const auto near = nearest_name(node.scalar, names); !near.empty())
       return fmt::format("did you mean '{}'?", near);
   }

@@ -117,6 +117,8 @@ class Model {
 
   /// Forgets all gradients: the next backward pass overwrites them. Those held by runs give their memory back.
   void forget_gradients();
+  /// The same of one run: of one that they are held by, where they are.
+  void forget_gradients(const ParameterRun& run);
 
  private:
   struct Stage {

@@ -59,6 +59,12 @@ void Model::for_gradients(const std::function<void(int64_t begin, const Tensor& 
   for (const auto& [run, gradients] : gradient_runs_) body(run.begin, gradients);
 }
 
+void Model::forget_gradients(const ParameterRun& run) {
+  for (int p = run.first_parameter; p < run.end_parameter; ++p) parameters_[static_cast<size_t>(p)]->forget_gradient();
+  for (GradientRun& held : gradient_runs_)
+    if (held.run.begin == run.begin) release_gradients_of(held);
+}
+
 void Model::forget_gradients() {
   for (Parameter* parameter : parameters_) parameter->forget_gradient();
   for (GradientRun& held : gradient_runs_) release_gradients_of(held);

@@ -31,7 +31,8 @@ class PlainSum final : public BucketSum {
     int owner = kEverybody;
   };
   static constexpr int kEverybody = -1;
-  PlainSum(const nn::Model& model, Communicator& communicator, std::vector<Part> parts);
+  /// `priority`: of its all-reduces, as the communicator has it.
+  PlainSum(const nn::Model& model, Communicator& communicator, std::vector<Part> parts, int priority = 0);
 
   void start() override;
   void finish() override;
@@ -40,6 +41,7 @@ class PlainSum final : public BucketSum {
   const nn::Model& model_;
   Communicator& communicator_;
   std::vector<Part> parts_;
+  int priority_;
   std::vector<std::unique_ptr<CommWork>> started_;
 };
 

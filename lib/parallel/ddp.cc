@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "parallel/world_results.h"
 
@@ -57,15 +58,23 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   BucketOptions buckets = options.buckets;
   buckets.leave_out_last = leaves_last_sum_out();
+  DPTRAIN_CHECK(!buckets.defer_updates || !(sums_between_parts_ || options.shard_optimizer || context.shards > 0 ||
+                                            context.replica.clip_norm || context.replica.precision == Precision::fp16),
+                "updates are deferred that can't be");
   std::vector<OwnedRange> owners;
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), world_size());
   if (options.compress.method != CompressionOptions::Method::none && world_size() > 1) {
     start_compression(context, options.compress, buckets);
+    if (buckets.defer_updates) defer_updates();
     return;
   }
   for (int rank = 0; rank < ranks(); ++rank)
     buckets_.push_back(
         std::make_unique<GradientBuckets>(replica(rank).model(), team().communicator(rank), buckets, owners));
+  if (buckets.defer_updates) {
+    defer_updates();
+    return;
+  }
   if (!options.shard_optimizer) {
     agree_on_recording(context);
     return;
@@ -93,6 +102,13 @@ void Ddp::agree_on_recording(const StrategyContext& context) {
   }
 }
 
+void Ddp::defer_updates() {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    deferred_.push_back(std::make_unique<DeferredUpdate>(replica(rank), *buckets_[static_cast<size_t>(rank)]));
+    replica(rank).defer_updates_by(*deferred_.back());
+  }
+}
+
 void Ddp::start_compression(const StrategyContext& context, const CompressionOptions& compress,
                             const BucketOptions& buckets) {
   buckets_.resize(static_cast<size_t>(ranks()));
@@ -106,7 +122,8 @@ void Ddp::start_compression(const StrategyContext& context, const CompressionOpt
                                                                            .seed = context.replica.initialization.seed},
                                               compress);
     buckets_[static_cast<size_t>(rank)] = std::make_unique<GradientBuckets>(
-        replica(rank).model(), buckets, [&](const Bucket& bucket) { return compression->sum_of(bucket); });
+        replica(rank).model(), buckets,
+        [&](const Bucket& bucket, int priority) { return compression->sum_of(bucket, priority); });
   });
 }
 
@@ -130,6 +147,8 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   Communicator& communicator = team().communicator(rank);
   if (!updates_.empty()) {
     step_with_owners(rank, parts);
+  } else if (!deferred_.empty()) {
+    step_with_deferred_update(rank, parts);
   } else if (!compressions_.empty()) {
     reduce_unrecorded(rank, parts);
     update();
@@ -186,6 +205,21 @@ void Ddp::compute(int rank, const StepParts& parts, const GradientReadyHook& rea
   replica(rank).forward_backward(parts, ready, find_unused_ ? Replica::UnusedHook() : refuse_unused);
 }
 
+void Ddp::step_with_deferred_update(int rank, const StepParts& parts) {
+  Replica& own = replica(rank);
+  start_in_buckets(rank, parts);
+  {
+    const InPhase communicating(own.clock(), Phase::communication);
+    buckets_[static_cast<size_t>(rank)]->start_all();
+  }
+  deferred_[static_cast<size_t>(rank)]->begin();
+  own.exchange().publish();
+}
+
+void Ddp::finish_updates(int rank) {
+  if (!deferred_.empty()) deferred_[static_cast<size_t>(rank)]->finish();
+}
+
 void Ddp::step_with_owners(int rank, const StepParts& parts) {
   Replica& own = replica(rank);
   reduce_unrecorded(rank, parts);
@@ -210,7 +244,7 @@ void Ddp::reduce_unrecorded(int rank, const StepParts& parts) {
   buckets.finish();
 }
 
-void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
+void Ddp::start_in_buckets(int rank, const StepParts& parts) {
   Replica& own = replica(rank);
   GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
   buckets.begin_step();
@@ -218,8 +252,12 @@ void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
     const InPhase communicating(own.clock(), Phase::communication);
     buckets.gradient_ready(parameter);
   });
-  const InPhase communicating(own.clock(), Phase::communication);
-  buckets.finish();
+}
+
+void Ddp::reduce_in_buckets(int rank, const StepParts& parts) {
+  start_in_buckets(rank, parts);
+  const InPhase communicating(replica(rank).clock(), Phase::communication);
+  buckets_[static_cast<size_t>(rank)]->finish();
 }
 
 std::vector<nn::NamedValues> Ddp::dealt_out_state(int rank) {

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "parallel/deferred_update.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/gradient_compression.h"
 #include "parallel/owned_updates.h"
@@ -28,18 +29,26 @@ class Ddp final : public ReplicatedStrategy {
   Ddp(const StrategyContext& context, const Options& options);
 
   std::vector<Device*> batch_devices() override { return part_devices(); }
+  bool defers_updates() const override { return !deferred_.empty(); }
+  void wait_for_steps() override {
+    team().run("finishing the steps under way", [](int) {});
+  }
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
 
  private:
   void share_weights(int rank) override;
+  void finish_updates(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
   std::vector<nn::NamedValues> compression_state(int rank) override;
   /// Ranks of several processes whose sums are part of what is recorded.
   void agree_on_recording(const StrategyContext& context);
+  void defer_updates();
   void start_compression(const StrategyContext& context, const CompressionOptions& compress,
                          const BucketOptions& buckets);
   void step_on(int rank, const Batch& batch, const StepNumbers& numbers);
+  /// A step whose update the next one's forward pass makes.
+  void step_with_deferred_update(int rank, const StepParts& parts);
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);
   /// A step whose sums are part of what is recorded.
@@ -47,7 +56,9 @@ class Ddp final : public ReplicatedStrategy {
                                const std::function<void()>& update);
   /// Forward and backward of a rank.
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
-  /// The same, with buckets of gradients reduced as they are completed.
+  /// The same, with sums of buckets of gradients started as they are completed.
+  void start_in_buckets(int rank, const StepParts& parts);
+  /// The same, and ended.
   void reduce_in_buckets(int rank, const StepParts& parts);
   /// The same, for sums that can't be recorded: where ranks record, all buckets are reduced after what is recorded.
   void reduce_unrecorded(int rank, const StepParts& parts);
@@ -55,7 +66,8 @@ class Ddp final : public ReplicatedStrategy {
   bool find_unused_;
   std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
-  std::vector<std::unique_ptr<OwnedUpdates>> updates_;  ///< by rank; empty where every rank updates everything
+  std::vector<std::unique_ptr<OwnedUpdates>> updates_;     ///< by rank; empty where every rank updates everything
+  std::vector<std::unique_ptr<DeferredUpdate>> deferred_;  ///< by rank; empty where steps end with their update
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
   std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay

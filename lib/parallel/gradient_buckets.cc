@@ -10,6 +10,10 @@ namespace {
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 constexpr double kAutomaticMb = 25;
 constexpr double kAutomaticLastShare = 0.1;
+// Where sums go on under the next forward pass it begins with the first bucket that is there, and waits for each at its
+// layers: the finer, the less; but a collective has a price too.
+constexpr double kDeferredShare = 1.0 / 16;
+constexpr double kLeastDeferredMb = 0.0625;
 
 int64_t bytes_of(const nn::Model& model, int first, int end) {
   const auto& parameters = model.parameters();
@@ -51,8 +55,12 @@ int prefix_within(const nn::Model& model, int64_t limit_bytes) {
 std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& options) {
   const int count = static_cast<int>(model.parameters().size());
   const bool automatic = options.bucket_mb == 0;
-  const double limit_mb = automatic ? kAutomaticMb : options.bucket_mb;
-  const auto share = static_cast<int64_t>(kAutomaticLastShare * static_cast<double>(bytes_of(model, 0, count)));
+  const auto all_bytes = static_cast<double>(bytes_of(model, 0, count));
+  const double automatic_mb = options.defer_updates
+                                  ? std::clamp(kDeferredShare * all_bytes / kBytesPerMb, kLeastDeferredMb, kAutomaticMb)
+                                  : kAutomaticMb;
+  const double limit_mb = automatic ? automatic_mb : options.bucket_mb;
+  const auto share = static_cast<int64_t>(std::min(kAutomaticLastShare * all_bytes, limit_mb * kBytesPerMb));
   const int last_bucket_end = automatic && count > 1 ? prefix_within(model, share) : 0;
 
   std::vector<Bucket> buckets;
@@ -77,8 +85,8 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
 
 GradientBuckets::GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
                                  const std::vector<OwnedRange>& owners)
-    : GradientBuckets(model, options, [&](const Bucket& bucket) {
-        return std::make_unique<PlainSum>(model, communicator, parts_of(bucket, owners));
+    : GradientBuckets(model, options, [&](const Bucket& bucket, int priority) {
+        return std::make_unique<PlainSum>(model, communicator, parts_of(bucket, owners), priority);
       }) {}
 
 GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make)
@@ -88,10 +96,12 @@ GradientBuckets::GradientBuckets(const nn::Model& model, const BucketOptions& op
       missing_(buckets_.size()) {
   for (const Bucket& bucket : buckets_) {
     const bool left_out = options.leave_out_last && bucket.first_parameter == 0;
+    // The next forward pass comes to the last bucket first. Whatever else ranks exchange goes before.
+    const int priority = options.defer_updates ? static_cast<int>(sums_.size()) - count() : 0;
     if (left_out)
       sums_.push_back(std::make_unique<NoSum>());
     else
-      sums_.push_back(make(bucket));
+      sums_.push_back(make(bucket, priority));
   }
   for (size_t b = 0; b < buckets_.size(); ++b)
     for (int p = buckets_[b].first_parameter; p < buckets_[b].end_parameter; ++p)
@@ -115,9 +125,13 @@ void GradientBuckets::start_complete_buckets() {
   }
 }
 
-void GradientBuckets::finish() {
+void GradientBuckets::start_all() {
   start_complete_buckets();
   DPTRAIN_CHECK(next_ == buckets_.size(), "bucket {} of {} has parameters without gradients", next_, buckets_.size());
+}
+
+void GradientBuckets::finish() {
+  start_all();
   for (const auto& sum : sums_) sum->finish();
 }
 

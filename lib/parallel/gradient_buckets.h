@@ -20,6 +20,9 @@ struct BucketOptions {
   double first_bucket_mb = 1;
   /// Start reducing as soon as a bucket is complete, while backward goes on; otherwise all at the end.
   bool overlap = true;
+  /// Sums go on under the next step's forward pass, those of the first layers' buckets before others; see
+  /// DeferredUpdate. Automatic buckets are a sixteenth of all then.
+  bool defer_updates = false;
   bool leave_out_last = false;  ///< PlantedFault::bucket_left_out
 };
 
@@ -36,8 +39,8 @@ class GradientBuckets {
   /// `owners`: where each range is to be summed, all of the gradients in order; by default everywhere.
   GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
                   const std::vector<OwnedRange>& owners = {});
-  /// With sums of another kind.
-  using MakeSum = std::function<std::unique_ptr<BucketSum>(const Bucket&)>;
+  /// With sums of another kind; `priority`: of their collectives.
+  using MakeSum = std::function<std::unique_ptr<BucketSum>(const Bucket&, int priority)>;
   GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make);
 
   /// Before backward.
@@ -47,8 +50,17 @@ class GradientBuckets {
   void gradient_ready(const Parameter& parameter);
   /// After backward: blocks until every gradient that this rank gets is the sum over all ranks.
   void finish();
+  // Or bucket by bucket:
+  /// After backward: all sums are under way.
+  void start_all();
+  /// The same as `finish`, of one bucket. All ranks finish them in one order.
+  void finish(int bucket) { sums_[static_cast<size_t>(bucket)]->finish(); }
 
   int count() const { return static_cast<int>(buckets_.size()); }
+  const Bucket& bucket(int number) const { return buckets_[static_cast<size_t>(number)]; }
+  int bucket_of(const Parameter& parameter) const {
+    return bucket_of_parameter_[static_cast<size_t>(parameter.index())];
+  }
 
  private:
   void start_complete_buckets();

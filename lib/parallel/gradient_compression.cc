@@ -51,17 +51,17 @@ GradientCompression::GradientCompression(const Context& context, const Compressi
   }
 }
 
-std::unique_ptr<BucketSum> GradientCompression::sum_of(const Bucket& bucket) const {
+std::unique_ptr<BucketSum> GradientCompression::sum_of(const Bucket& bucket, int priority) const {
   const Tensor gradients = context_.model.gradients().window(bucket.begin, {bucket.end - bucket.begin}, Layout::plain);
   switch (options_.method) {
-    case Method::bf16: return std::make_unique<HalfSum>(context_.communicator, gradients, DType::bf16);
-    case Method::fp16: return std::make_unique<HalfSum>(context_.communicator, gradients, DType::f16);
+    case Method::bf16: return std::make_unique<HalfSum>(context_.communicator, gradients, DType::bf16, priority);
+    case Method::fp16: return std::make_unique<HalfSum>(context_.communicator, gradients, DType::f16, priority);
     case Method::powersgd: return power_sgd_sum(bucket);
     case Method::two_bit: return two_bit_sum(bucket);
     case Method::none: break;
   }
   return std::make_unique<PlainSum>(context_.model, context_.communicator,
-                                    std::vector<PlainSum::Part>{{.begin = bucket.begin, .end = bucket.end}});
+                                    std::vector<PlainSum::Part>{{.begin = bucket.begin, .end = bucket.end}}, priority);
 }
 
 Tensor GradientCompression::part(const Tensor& flat, const Parameter& parameter) const {

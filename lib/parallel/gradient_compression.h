@@ -23,7 +23,8 @@ class GradientCompression {
   };
   GradientCompression(const Context& context, const CompressionOptions& options);
 
-  std::unique_ptr<BucketSum> sum_of(const Bucket& bucket) const;
+  /// `priority`: of its all-reduces; PowerSGD's and two_bit's small exchanges go by no priority.
+  std::unique_ptr<BucketSum> sum_of(const Bucket& bucket, int priority) const;
 
   /// What this rank hasn't sent, flat, as the model's gradients lie; undefined where the method keeps nothing.
   const Tensor& residual() const { return residual_; }

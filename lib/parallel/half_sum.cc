@@ -6,8 +6,9 @@
 
 namespace dptrain::parallel {
 
-HalfSum::HalfSum(Communicator& communicator, const Tensor& gradients, DType format)
+HalfSum::HalfSum(Communicator& communicator, const Tensor& gradients, DType format, int priority)
     : communicator_(communicator),
+      priority_(priority),
       gradients_(gradients),
       halves_(Tensor::empty(gradients.device(), gradients.shape(),
                             {.dtype = format, .purpose = MemoryPurpose::communication})) {
@@ -17,7 +18,7 @@ HalfSum::HalfSum(Communicator& communicator, const Tensor& gradients, DType form
 void HalfSum::start() {
   if (!bound_.defined()) return start_sum();
   bound_.copy_from(ops::largest_magnitude(gradients_));
-  bounding_ = communicator_.start_all_reduce(comm_buffer(bound_));
+  bounding_ = communicator_.start_prioritized_all_reduce(comm_buffer(bound_), priority_);
 }
 
 void HalfSum::go_on() {
@@ -32,7 +33,7 @@ void HalfSum::start_sum() {
     ops::scale_to_f16(gradients_, bound_, halves_);
   else
     ops::reorder_into(gradients_, halves_);
-  summing_ = communicator_.start_all_reduce(comm_buffer(halves_));
+  summing_ = communicator_.start_prioritized_all_reduce(comm_buffer(halves_), priority_);
 }
 
 void HalfSum::finish() {

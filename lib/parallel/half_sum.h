@@ -12,8 +12,8 @@ namespace dptrain::parallel {
 /// which bounds every sum, and scale by a power of two that follows from it (ops/scaled_half.h).
 class HalfSum final : public BucketSum {
  public:
-  /// `gradients`: flat f32, of the bucket. `format`: bf16 or f16.
-  HalfSum(Communicator& communicator, const Tensor& gradients, DType format);
+  /// `gradients`: flat f32, of the bucket. `format`: bf16 or f16. `priority`: of its all-reduces.
+  HalfSum(Communicator& communicator, const Tensor& gradients, DType format, int priority = 0);
 
   void start() override;
   void go_on() override;
@@ -23,6 +23,7 @@ class HalfSum final : public BucketSum {
   void start_sum();
 
   Communicator& communicator_;
+  int priority_;
   Tensor gradients_;
   Tensor halves_;
   Tensor bound_;                        ///< f32 [1], of f16

@@ -7,6 +7,7 @@
 #include "ops/clip.h"
 #include "ops/cross_entropy.h"
 #include "ops/reorder.h"
+#include "parallel/deferred_update.h"
 #include "parallel/shard_team.h"
 
 namespace dptrain::parallel {
@@ -183,18 +184,21 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
     exchange_.stamp(StepExchange::Point::computed);
     return;
   }
-  model_->forget_gradients();
   std::vector<bool> is_ready(model_->parameters().size());
   const GradientReadyHook complete = [&](Parameter& parameter) {
     is_ready[static_cast<size_t>(parameter.index())] = true;
     if (ready) ready(parameter);
   };
   Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
+  bool is_first = true;
   for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p]->samples() > 0 || shares_statistics())
-      add_gradients(*parts[p], place, p + 1 == parts.size() ? complete : GradientReadyHook());
+    if (parts[p]->samples() > 0 || shares_statistics()) {
+      add_gradients(*parts[p], place, is_first, p + 1 == parts.size() ? complete : GradientReadyHook());
+      is_first = false;
+    }
     place.go_past(*parts[p]);
   }
+  if (is_first) begin_gradients();
   if (unused && place.sample > 0) report_unused(unused);
   complete_gradients();
   // From the last to the first, as backward completes them.
@@ -223,10 +227,18 @@ void Replica::complete_gradients() {
   }
 }
 
-void Replica::add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready) {
+void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_first, const GradientReadyHook& ready) {
   Tape tape(recording_);
+  if (deferred_ != nullptr) tape.call_before_use([this](const Parameter& used) { deferred_->require(used); });
   const Samples samples = samples_of(part, place);
-  tape.backward(losses_of(forward(tape, samples), samples.targets, place.rows), ready);
+  const std::vector<Tape::Root> roots = losses_of(forward(tape, samples), samples.targets, place.rows);
+  if (is_first) begin_gradients();
+  tape.backward(roots, ready);
+}
+
+void Replica::begin_gradients() {
+  if (deferred_ != nullptr) deferred_->finish();
+  model_->forget_gradients();
 }
 
 optim::OptimizerStep Replica::optimizer_step() const {
@@ -257,6 +269,14 @@ void Replica::update(const SumOverParts& sum) {
       [&](int64_t begin, const Tensor& gradients) { optimizer_->step_range(begin, gradients, step); });
   model_->forget_gradients();
   end_update();
+}
+
+void Replica::update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step) {
+  const InPhase updating(clock_, Phase::optimizer);
+  const Tensor gradients = model_->gradients(run.begin, run.end);
+  if (observer_ != nullptr) observer_->on_gradients(*model_, gradients, run.begin);
+  optimizer_->step_range(run.begin, gradients, step);
+  model_->forget_gradients(run);
 }
 
 void Replica::end_update() {

@@ -28,6 +28,7 @@ enum class Recompute {
   batch_norm,  ///< outputs of batch norms on every device
 };
 
+class DeferredUpdate;
 class ShardTeam;
 
 /// What every replica of a model is made from; the same on all devices.
@@ -161,6 +162,10 @@ class Replica {
   void take_statistics_over(autograd::SumOverDevices& devices) { statistics_ = &devices; }
   bool shares_statistics() const { return statistics_ != nullptr; }
 
+  /// From now on a step's update is made by `updates`, in the course of the next step. Not with shards, a norm of all
+  /// gradients or fp16, whose updates begin with what all gradients have come to.
+  void defer_updates_by(DeferredUpdate& updates) { deferred_ = &updates; }
+
   /// How training steps record.
   Tape::Mode recording() const { return recording_; }
   /// A forward pass in training over some of the step's samples; records on `tape` and returns the model's outputs.
@@ -193,6 +198,8 @@ class Replica {
   optim::OptimizerStep optimizer_step() const;
   /// Of fp16; null in other precisions.
   optim::LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  /// The optimizer's step over a run of parameters, from their gradients, which are forgotten then.
+  void update_run(const nn::ParameterRun& run, const optim::OptimizerStep& step);
   /// What follows on the update of all weights.
   void end_update();
   /// fp16's, undefined in other precisions: what losses are multiplied by, and all of it.
@@ -222,8 +229,10 @@ class Replica {
 
   /// `numbers`: its text on the device.
   Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers);
-  /// The gradients of one part, added to what others left.
-  void add_gradients(const BatchPart& part, const Place& place, const GradientReadyHook& ready);
+  /// No gradient of this step has been written: ends the last update, and forgets what is left of it.
+  void begin_gradients();
+  /// The gradients of one part, added to what others left; of the step's first one, in place of what stands there.
+  void add_gradients(const BatchPart& part, const Place& place, bool is_first, const GradientReadyHook& ready);
 
   Device& device_;
   Tape::Mode recording_;
@@ -238,6 +247,7 @@ class Replica {
   std::optional<double> clip_norm_;
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
+  DeferredUpdate* deferred_ = nullptr;
   StepObserver* observer_;
   StepNumbers numbers_;
   StepTotals totals_;

@@ -41,6 +41,7 @@ std::optional<Score> ReplicatedStrategy::evaluate(const Dataset& dataset, const 
   std::vector<StepResults> results(static_cast<size_t>(blocks));
   std::atomic<bool> incomplete = false;
   team_.run("evaluation", [&](int rank) {
+    finish_updates(rank);
     share_weights(rank);
     swap_average(rank);
     for (int64_t block = first_rank() + rank; block < blocks && !incomplete; block += world_size()) {
@@ -111,6 +112,7 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
   if (all) meet();
   if (all || travels) {
     team_.run("finishing the steps under way", [&](int rank) {
+      if (all) finish_updates(rank);
       keep_results(rank, true);
       if (rank == 0) skipped_steps_ = replica(0).skipped_steps();
       if (travels) gather_results(rank);

@@ -14,6 +14,7 @@ void ReplicatedStrategy::make_room(int rank) {
 std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   std::vector<nn::NamedValues> tensors;
   team_.run("reading the weights", [&](int rank) {
+    finish_updates(rank);
     make_room(rank);
     if (rank == 0) tensors = nn::state_dict(replica(0).model());
   });
@@ -23,6 +24,7 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
 TrainingState ReplicatedStrategy::training_state() {
   TrainingState state;
   team_.run("reading the training's state", [&](int rank) {
+    finish_updates(rank);
     make_room(rank);
     if (team_.is_first(rank)) state = replica(0).training_state();
     const CommCounts before = team_.communicator(rank).counts();

@@ -76,6 +76,9 @@ class ReplicatedStrategy : public Strategy {
   /// Makes every replica's weights and running statistics those of rank 0, as far as they differ between steps. Called
   /// on every rank's thread.
   virtual void share_weights(int rank) = 0;
+  /// Where a step's update is made in the course of the next one: makes what is left of it. Called on every rank's
+  /// thread before anybody looks at its weights.
+  virtual void finish_updates(int) {}
   /// Where processes aren't in step: blocks until all are done with their steps.
   virtual void meet() {}
   /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on

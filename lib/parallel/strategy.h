@@ -126,6 +126,10 @@ class Strategy {
   virtual std::optional<StoreUse> store() const { return std::nullopt; }
   /// Whether all processes train the same step at a time. Where not, they meet in `take_scores(true)`.
   virtual bool is_in_step() const { return true; }
+  /// Whether a step's update is made in the course of the next one.
+  virtual bool defers_updates() const { return false; }
+  /// Blocks until the steps that were given are done, up to the update that one leaves for the next.
+  virtual void wait_for_steps() {}
   /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end
   /// before this step, as all others do: `signal`, not 0, asks for that.
   virtual bool may_begin(int64_t /*step*/, int /*signal*/) { return true; }
@@ -177,7 +181,8 @@ struct StrategySpec {
   std::optional<int> store_servers = {};
   std::optional<int64_t> max_staleness = {};                                  ///< of its workers, in steps
   CompressionOptions::Method compression = CompressionOptions::Method::none;  ///< of what devices exchange
-  bool in_step = true;  ///< whether all processes train the same step at a time
+  bool defers_updates = false;  ///< a step's update is made in the course of the next one
+  bool in_step = true;          ///< whether all processes train the same step at a time
   /// Of `auto`: timed steps of each candidate. Until one is chosen it makes what is the default on these devices, which
   /// evaluations go by.
   std::optional<int64_t> trial_steps = {};

@@ -63,6 +63,7 @@ void refuse_inside(ConfigReader& options, const Ddp::Options& ddp) {
   if (ddp.buckets.first_bucket_mb != usual.first_bucket_mb)
     refuse("first_bucket_mb", fmt::format("{}", ddp.buckets.first_bucket_mb));
   if (ddp.buckets.overlap != usual.overlap) refuse("overlap", "false");
+  if (ddp.buckets.defer_updates) refuse("overlap", "next_forward");
   if (ddp.find_unused)
     options.mistake("find_unused",
                     "with inside: data_parallel no parameter without a gradient is an error, expected none", "true",
@@ -87,7 +88,12 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
                                             .max = kMostMb,
                                             .exclusive_min = true,
                                             .help = "MiB of the first bucket, so that reducing begins early"});
-  buckets.overlap = options.boolean("overlap", true, "reduce while backward still runs");
+  buckets.defer_updates = options.word("overlap", "next_forward", false);
+  if (!buckets.defer_updates)
+    buckets.overlap = options.boolean("overlap", true,
+                                      "reduce while backward still runs; next_forward: and while the next step's "
+                                      "forward pass does, first layers first");
+  spec.defers_updates = buckets.defer_updates;
   ddp.find_unused = options.boolean("find_unused", false,
                                     "parameters that a step's loss doesn't depend on are not an error: their gradient "
                                     "is zero");
@@ -106,6 +112,9 @@ Make read_ddp(ConfigReader& options, const StrategyRequest& request, StrategySpe
   if (ddp.shard_optimizer && ddp.compress.method != CompressionOptions::Method::none)
     options.mistake("compress", "gradients of a sharded optimizer go to their owners alone, expected none",
                     compression_name(ddp.compress.method), "leave it out, or write shard_optimizer: false");
+  if (ddp.shard_optimizer && buckets.defer_updates)
+    options.mistake("overlap", "a sharded optimizer updates with its step, expected true or false", "next_forward",
+                    "write overlap: true, or shard_optimizer: false");
   if (is_inside) {
     refuse_inside(options, ddp);
     return

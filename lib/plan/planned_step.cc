@@ -108,6 +108,11 @@ PlannedStep plan_step(const StepRequest& request) {
                    .store = {}};
   plan.ranks.resize(ranks);
   for (size_t r = 0; r < ranks; ++r) strategy->take_costs(static_cast<int>(r));
+  const auto keep_peaks = [&](const parallel::RankCosts& costs, PlannedRank& planned) {
+    if (costs.peak_bytes <= planned.peak_bytes) return;
+    planned.peak_bytes = costs.peak_bytes;
+    planned.memory_at_peak = costs.memory_at_peak;
+  };
   std::shared_ptr<const Batch> batch;
   for (int64_t step = 1; step <= kSteps; ++step) {
     if (step != kToldStep) {
@@ -124,10 +129,7 @@ PlannedStep plan_step(const StepRequest& request) {
       const auto rank = static_cast<int>(r);
       const parallel::RankCosts costs = strategy->take_costs(rank);
       PlannedRank& planned = plan.ranks[r];
-      if (costs.peak_bytes > planned.peak_bytes) {
-        planned.peak_bytes = costs.peak_bytes;
-        planned.memory_at_peak = costs.memory_at_peak;
-      }
+      keep_peaks(costs, planned);
       if (step != kToldStep) continue;
       planned.device = strategy->device(rank).id();
       planned.samples = costs.samples;
@@ -135,6 +137,18 @@ PlannedStep plan_step(const StepRequest& request) {
       planned.operators = strategy->device(rank).operator_log()->costs();
       planned.calls = calls[r];
     }
+  }
+  plan.defers_updates = strategy->defers_updates();
+  if (plan.defers_updates) {
+    // What a step leaves for the next one is held besides. Nobody asks for these calls.
+    for (int64_t step = kSteps + 1; step <= 2 * kSteps; ++step) {
+      batch.reset();
+      batch = batches.next();
+      strategy->train_step(batch, {.step = step, .epoch = batches.epoch(), .learning_rate = 1});
+      strategy->wait_for_steps();
+    }
+    strategy->take_scores(true);
+    for (size_t r = 0; r < ranks; ++r) keep_peaks(strategy->take_costs(static_cast<int>(r)), plan.ranks[r]);
   }
   plan.store = strategy->store();
   plan.pipeline = strategy->take_pipeline_figures();

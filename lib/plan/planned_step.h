@@ -36,6 +36,8 @@ struct PlannedStep {
   std::optional<parallel::StoreUse> store;  ///< of `kvstore`
   /// Of a pipeline, whose stages are taken to be as long as each other.
   std::optional<parallel::PipelineFigures> pipeline = {};
+  /// The next step makes the update of this one; calls and operators are those of a step that ends with its own.
+  bool defers_updates = false;
 };
 
 struct StepRequest {

@@ -33,10 +33,14 @@ std::optional<std::string> chance_warning(const EpochMetrics& metrics, const Dat
   if (!metrics.staleness || !chance) return std::nullopt;
   const double loss = metrics.train.score.mean_loss();
   if (loss < kLossOfChance * chance->loss) return std::nullopt;
+  const std::string at_chance = fmt::format("epoch {}: the training loss, {:.3f}, is at chance level ({:.3f} for {})",
+                                            metrics.epoch, loss, chance->loss, chance->among);
+  // Where nothing was behind, another type has what keeps it from learning, too.
+  if (metrics.staleness->mean() == 0) return at_chance + ", though no update was behind; choose another learning_rate";
   return fmt::format(
-      "epoch {}: the training loss, {:.3f}, is at chance level ({:.3f} for {}), with updates that were {:.1f} behind "
-      "on average; lower learning_rate, set max_staleness, or use type: dist_sync",
-      metrics.epoch, loss, chance->loss, chance->among, metrics.staleness->mean());
+      "{}, with updates that were {:.1f} behind on average; lower learning_rate, set max_staleness, or use type: "
+      "dist_sync",
+      at_chance, metrics.staleness->mean());
 }
 
 }  // namespace dptrain::train

@@ -130,7 +130,7 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
   EpochRecorder recorder(watch(planned));
   const auto keep_figures = [&] {
     if (recorder.epochs().empty()) return;
-    TrainingFigures figures = training_figures(recorder.epochs());
+    TrainingFigures figures = training_figures(recorder.epochs(), data.train->samples());
     figures.seed = planned.experiment.seed;
     figures.directory = planned.directory.string();
     figures_[run].trainings.push_back(std::move(figures));

@@ -89,7 +89,11 @@ std::string of_the_seconds(const std::vector<RunFigures>& runs) {
                              : "Seconds, bytes sent and exposed communication are of the one epoch";
   if (const size_t repetitions = runs.front().trainings.size(); repetitions > 1)
     sentence += fmt::format("; the mean of {} trainings with seeds of their own ± the standard deviation", repetitions);
-  return sentence + ". Peak memory is of the device that holds most, imbalance that over the least.";
+  sentence += ". Peak memory is of the device that holds most, imbalance that over the least.";
+  const auto is_cut_otherwise = [&](const RunFigures& run) { return are_cut_otherwise(runs.front(), run); };
+  if (std::ranges::any_of(runs, is_cut_otherwise))
+    sentence += " Epochs were cut short after different numbers of samples: speed-ups are of as many.";
+  return sentence;
 }
 
 /// "Peak MB by device: single 5.1; ddp 3.9, 3.8."

@@ -245,6 +245,23 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   if (experiment.shards > 0) refuse("shards", fmt::format("{}", experiment.shards), "leave it out");
 }
 
+/// What an update that is made bucket by bucket, in the course of the next step, can't wait for.
+void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment) {
+  if (!experiment.strategy.defers_updates || config.describing()) return;
+  const auto refuse = [&](const char* key, const std::string& expected, const std::string& got,
+                          const std::string& advice) {
+    config.mistake(key, fmt::format("ddp with overlap: next_forward {}", expected), got,
+                   advice + ", or write overlap: true");
+  };
+  if (lists(experiment.devices, DeviceKind::cuda))
+    refuse("devices", "updates on CPU workers alone, expected no GPU", "GPUs", "list CPU workers");
+  if (experiment.clip_norm)
+    refuse("clip_norm", "knows no norm of all gradients, expected none", fmt::format("{}", *experiment.clip_norm),
+           "leave it out");
+  if (experiment.shards > 0)
+    refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
+}
+
 Experiment read_experiment(ConfigReader& config, const std::string& default_name, const ConfigJob& job) {
   Experiment experiment;
   experiment.name =
@@ -272,7 +289,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   const bool is_pipeline = experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
   if (is_pipeline && (experiment.split.measured || experiment.split.weights))
     config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
-                   "weights", "write split: even, or stages: auto");
+                   experiment.split.measured ? "auto" : "weights", "write split: even, or stages: auto");
   const int stages = experiment.strategy.stages;
   for (const int of_process : experiment.devices_of_processes)
     if (experiment.is_partitioned() && of_process % stages != 0)
@@ -308,6 +325,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.batch_norm = read_batch_norm(config);
   experiment.shards = read_shards(config, experiment);
   refuse_out_of_step(config, experiment);
+  refuse_deferred_updates(config, experiment);
   experiment.initialization.seed = experiment.seed;
   read_initialization(config, experiment);
   experiment.checkpoint = read_checkpoint_settings(config);

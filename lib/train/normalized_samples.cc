@@ -43,7 +43,10 @@ void require_samples_to_normalize(const Experiment& experiment, const Dataset& d
   Tape tape(Tape::Mode::forget);
   const auto& image = dynamic_cast<const ImageDataset&>(data).image_shape();
   model->forward(tape.input(Tensor::empty(*device, {1, image[0], image[1], image[2]})),
-                 {.tape = tape, .training = true});
+                 {.tape = tape,
+                  .training = true,
+                  .epoch = Tensor::empty(*device, {1}, {.dtype = DType::i32}),
+                  .sample_ids = Tensor::empty(*device, {1}, {.dtype = DType::i64})});
   for (const OperatorCost& cost : device->operator_log()->costs()) {
     const std::string x = cost.operands.substr(0, cost.operands.find(']') + 1);
     if (cost.name != "batch_norm" || !x.ends_with(", 1, 1]")) continue;

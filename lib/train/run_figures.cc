@@ -45,6 +45,16 @@ std::vector<double> all_seconds(const RunFigures& run) {
   return values;
 }
 
+/// The seconds of `run`'s trainings for what is to be compared with `first`'s.
+std::vector<double> seconds_beside(const RunFigures& first, const RunFigures& run) {
+  std::vector<double> seconds = all_seconds(run);
+  if (!are_cut_otherwise(first, run)) return seconds;
+  const double scale = static_cast<double>(first.trainings.front().samples) /
+                       static_cast<double>(std::max<int64_t>(run.trainings.front().samples, 1));
+  for (double& value : seconds) value *= scale;
+  return seconds;
+}
+
 /// As many as there are trainings, or none.
 std::vector<double> all_accuracies(const RunFigures& run) {
   std::vector<double> values;
@@ -64,7 +74,7 @@ std::optional<PairedDifference> difference(std::vector<double> first, std::vecto
 
 }  // namespace
 
-TrainingFigures training_figures(std::span<const EpochMetrics> epochs) {
+TrainingFigures training_figures(std::span<const EpochMetrics> epochs, int64_t data_samples) {
   DPTRAIN_CHECK(!epochs.empty(), "a training without an epoch has no figures");
   const auto counting = epochs_that_count(epochs);
   const auto median_of = [&](const auto& figure) {
@@ -75,6 +85,8 @@ TrainingFigures training_figures(std::span<const EpochMetrics> epochs) {
   TrainingFigures figures;
   figures.epochs = epochs.back().epoch;
   figures.seconds_per_epoch = median_of([](const EpochMetrics& epoch) { return epoch.train.seconds; });
+  figures.samples = counting.front()->train.score.samples;
+  figures.cut_short = figures.samples < data_samples;
   figures.samples_per_s = median_of([](const EpochMetrics& epoch) { return epoch.train.samples_per_s(); });
   for (double TimeShares::*share : {&TimeShares::compute_s, &TimeShares::exposed_comm_s, &TimeShares::data_wait_s,
                                     &TimeShares::optimizer_s, &TimeShares::other_s})
@@ -133,8 +145,14 @@ std::optional<double> RunFigures::accuracy() const {
   return spread ? std::optional(spread->mean) : std::nullopt;
 }
 
+bool are_cut_otherwise(const RunFigures& first, const RunFigures& run) {
+  const TrainingFigures &a = first.trainings.front(), &b = run.trainings.front();
+  return (a.cut_short || b.cut_short) && a.samples != b.samples;
+}
+
 double speedup(const RunFigures& first, const RunFigures& run) {
-  return run.seconds_per_epoch() > 0 ? first.seconds_per_epoch() / run.seconds_per_epoch() : 0;
+  const double seconds = spread_of(seconds_beside(first, run)).mean;
+  return seconds > 0 ? first.seconds_per_epoch() / seconds : 0;
 }
 
 double efficiency(const RunFigures& first, const RunFigures& run) {
@@ -153,7 +171,7 @@ std::optional<double> accuracy_gap(std::span<const RunFigures> runs) {
 }
 
 std::optional<PairedDifference> seconds_difference(const RunFigures& first, const RunFigures& run) {
-  return difference(all_seconds(first), all_seconds(run));
+  return difference(all_seconds(first), seconds_beside(first, run));
 }
 
 std::optional<PairedDifference> accuracy_difference(const RunFigures& first, const RunFigures& run) {

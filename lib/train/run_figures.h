@@ -19,6 +19,8 @@ struct TrainingFigures {
   std::string directory;
   int64_t epochs = 0;
   double seconds_per_epoch = 0;
+  int64_t samples = 0;     ///< of such an epoch
+  bool cut_short = false;  ///< there was no whole one
   double samples_per_s = 0;
   TimeShares time;                              ///< of an epoch
   double comm_bytes = 0;                        ///< sent in an epoch, summed over ranks
@@ -30,8 +32,8 @@ struct TrainingFigures {
   std::string weights_hash;
 };
 
-/// Of at least one epoch.
-TrainingFigures training_figures(std::span<const EpochMetrics> epochs);
+/// Of at least one epoch of a data set of so many samples; 0: as many as the longest epoch had.
+TrainingFigures training_figures(std::span<const EpochMetrics> epochs, int64_t data_samples = 0);
 
 /// A run of a comparison: its trainings, one a repetition.
 struct RunFigures {
@@ -56,14 +58,17 @@ struct RunFigures {
   std::optional<Spread> accuracies() const;
 };
 
-/// Seconds an epoch of `first` over those of `run`.
+/// Whether the epochs of the two are of other numbers of samples because one was cut short.
+bool are_cut_otherwise(const RunFigures& first, const RunFigures& run);
+/// Seconds an epoch of `first` over those of `run`; over those of as many samples, where epochs are cut otherwise.
 double speedup(const RunFigures& first, const RunFigures& run);
 /// The speed-up over what as many more devices promise: 1 where twice the devices are twice as fast.
 double efficiency(const RunFigures& first, const RunFigures& run);
 /// The largest mean accuracy minus the smallest; none where a run was never evaluated.
 std::optional<double> accuracy_gap(std::span<const RunFigures> runs);
 
-/// How far the trainings of `run` are from those of `first`, pair by pair; none before there are two pairs.
+/// How far the trainings of `run` are from those of `first`, pair by pair; none before there are two pairs. Seconds are
+/// of as many samples, as for `speedup`.
 std::optional<PairedDifference> seconds_difference(const RunFigures& first, const RunFigures& run);
 std::optional<PairedDifference> accuracy_difference(const RunFigures& first, const RunFigures& run);
 

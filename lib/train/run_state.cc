@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/config_document.h"
+#include "train/fault_record.h"
 
 namespace dptrain::train {
 namespace {
@@ -85,7 +86,7 @@ std::vector<fs::path> find_runs(const std::vector<fs::path>& paths) {
 }
 
 const char* RunState::state() const {
-  if (!exit) return "unfinished";
+  if (!exit) return has_failed ? "failed" : "unfinished";
   return *exit == 0 ? "finished" : "stopped";
 }
 
@@ -98,6 +99,8 @@ RunState read_run_state(const fs::path& directory) {
                .accuracy = {},
                .weights_hash = {}};
   std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error))
+    run.has_failed |= is_fault_name(entry.path().filename().string());
   fs::path file = directory / "metrics.jsonl";
   try {
     if (fs::exists(file, error)) read_metrics(file, run);

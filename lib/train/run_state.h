@@ -18,19 +18,21 @@ std::vector<std::filesystem::path> find_runs(const std::vector<std::filesystem::
 struct RunState {
   std::filesystem::path directory;
   ConfigNode config;
-  std::optional<int> exit;  ///< none before its summary was written: it is running, or was killed
+  std::optional<int> exit;  ///< none before its summary was written: it is running, was killed, or has failed
+  bool has_failed = false;  ///< and has left a record of that, which its next start removes
   int64_t epochs = 0;
   int64_t steps = 0;
   double seconds = 0;  ///< of training, over all epochs
   std::optional<double> train_loss, test_loss, accuracy;
   std::string weights_hash;
 
-  /// "finished", "stopped", "unfinished"
+  /// "finished", "stopped", "failed", "unfinished"
   const char* state() const;
 };
 
-/// Reads config.yaml, metrics.jsonl and summary.json; half a line at the end of metrics.jsonl, which is just being
-/// written, is left out. Throws 74 where a file can't be read, 65 or 78 for one that no run wrote.
+/// Reads config.yaml, metrics.jsonl and summary.json, and looks for fault records; half a line at the end of
+/// metrics.jsonl, which is just being written, is left out. Throws 74 where a file can't be read, 65 or 78 for one that
+/// no run wrote.
 RunState read_run_state(const std::filesystem::path& directory);
 
 }  // namespace dptrain::train

@@ -133,6 +133,7 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
   int64_t epoch = 0;
   std::shared_ptr<Batch> batch;
   for (int64_t step = 1; step <= options.steps; ++step) {
+    if (options.stop != nullptr && options.stop->load() != 0) throw TraceStopped();
     if (epoch > 0) batch = loader.next();
     if (batch == nullptr || batch->samples < whole) {
       loader.start_epoch(++epoch);

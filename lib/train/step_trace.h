@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "parallel/strategy.h"
 #include "train/experiment.h"
+#include "train/stop_signal.h"
 
 namespace dptrain::train {
 
@@ -48,10 +50,18 @@ struct TraceOptions {
   int nudge_roundings = 0;
   parallel::PlantedFault planted = parallel::PlantedFault::none;
   bool unsent = false;  ///< of the first step; before that there is nothing
+  const StopSignal* stop = nullptr;
+};
+
+/// Ends a trace that was asked to stop: between two steps, with nothing to show.
+class TraceStopped final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "stopped by a signal"; }
 };
 
 /// Trains an experiment's first steps from the beginning and keeps all that they computed. Short batches at an epoch's
-/// end are left out, so that every step has as many samples. Throws as a training does, but not where it diverges.
+/// end are left out, so that every step has as many samples. Throws as a training does, but not where it diverges;
+/// TraceStopped where `stop` isn't 0 any more.
 Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOptions& options);
 
 }  // namespace dptrain::train

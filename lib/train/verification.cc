@@ -103,7 +103,8 @@ Verification::Verification(const VerificationPlan& plan, const Options& options)
 
 std::vector<NoiseBound> Verification::noise_of(const Experiment& single, const Trace& trace) const {
   const auto noise = [&](const Experiment& experiment, SampleOrder order, int roundings) {
-    const TraceOptions options{.steps = options_.steps, .order = order, .nudge_roundings = roundings};
+    const TraceOptions options{
+        .steps = options_.steps, .order = order, .nudge_roundings = roundings, .stop = options_.stop};
     return trace_differences(trace_of(experiment, plan_.data, options), trace);
   };
   Experiment on_one_thread = single;
@@ -123,7 +124,7 @@ const Verification::Reference& Verification::reference(const PlannedRow& row) {
   Experiment single = plan_.single;
   single.accumulate = row.micro_batches;
   single.shards = row.shards;
-  Reference made{.trace = trace_of(single, plan_.data, {.steps = options_.steps}), .bounds = {}};
+  Reference made{.trace = trace_of(single, plan_.data, {.steps = options_.steps, .stop = options_.stop}), .bounds = {}};
   for (const StepTrace& step : made.trace.steps) require_finite(step.score, step.numbers);
   if (row.shards == 0) made.bounds = noise_of(single, made.trace);
   return references_.emplace(key, std::move(made)).first->second;
@@ -135,7 +136,10 @@ VerifiedRow Verification::verified(const PlannedRow& row) {
   const Reference& single = reference(row);
   const Trace trace = in_row(row.name, [&] {
     return trace_of(row.experiment, plan_.data,
-                    {.steps = options_.steps, .planted = options_.planted, .unsent = row.compression != Method::none});
+                    {.steps = options_.steps,
+                     .planted = options_.planted,
+                     .unsent = row.compression != Method::none,
+                     .stop = options_.stop});
   });
   const auto differences = trace_differences(trace, single.trace);
   for (size_t i = 0; i < differences.size(); ++i) {
@@ -151,8 +155,11 @@ VerifiedRow Verification::verified(const PlannedRow& row) {
 std::vector<VerifiedRow> Verification::run() {
   std::vector<VerifiedRow> rows;
   for (const PlannedRow& row : plan_.rows) {
-    if (options_.stop != nullptr && options_.stop->load() != 0) break;
-    rows.push_back(verified(row));
+    try {
+      rows.push_back(verified(row));
+    } catch (const TraceStopped&) {
+      break;
+    }
   }
   return rows;
 }

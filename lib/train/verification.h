@@ -62,7 +62,7 @@ class Verification {
   struct Options {
     int64_t steps = 1;
     parallel::PlantedFault planted = parallel::PlantedFault::none;
-    const StopSignal* stop = nullptr;  ///< ends it before the next row
+    const StopSignal* stop = nullptr;  ///< ends it before the next step
   };
   Verification(const VerificationPlan& plan, const Options& options);
 

@@ -30,6 +30,7 @@ struct StandardRow {
   const char* strategy;  ///< in YAML
   int stages = 0;        ///< of a pipeline: kEachDevice, or so many
   int min_devices = 1;
+  bool takes_shards = true;
 };
 
 constexpr StandardRow kStandardRows[] = {
@@ -37,6 +38,7 @@ constexpr StandardRow kStandardRows[] = {
     {"data_parallel, parallel", "{name: data_parallel, criterion: parallel}"},
     {"ddp", "{name: ddp, find_unused: true}"},
     {"ddp, overlap: false", "{name: ddp, find_unused: true, overlap: false}"},
+    {"ddp, overlap: next_forward", "{name: ddp, find_unused: true, overlap: next_forward}", 0, 1, false},
     {"ddp, shard_optimizer", "{name: ddp, find_unused: true, shard_optimizer: true}"},
     {"kvstore, device", "{name: kvstore, type: device}"},
     {"kvstore, round_robin", "{name: kvstore, type: device, placement: round_robin}"},
@@ -137,7 +139,7 @@ class Planner {
     // Each shard has statistics of its own.
     rows.back().differs_by_design = facts_.batch_norms;
     for (const StandardRow& row : kStandardRows) {
-      if (row.stages > 0) continue;
+      if (row.stages > 0 || !row.takes_shards) continue;
       config = config_;
       set(config, fmt::format("strategy={}", row.strategy));
       rows.push_back(sharded(row.name, std::move(config)));

@@ -78,8 +78,10 @@ std::string first_divergence(const VerifiedRow& row, const VerifiedLayer& layer)
 std::string noise_sentence(const VerifiedRow& row) {
   const std::vector<VerifiedLayer> noise = row.all_noise();
   std::string names;
+  const bool several = std::ranges::any_of(row.layers, [](const VerifiedLayer& layer) { return layer.found.step > 1; });
   for (size_t i = 0; i < std::min(noise.size(), kNamedLayers); ++i)
-    names += fmt::format("{}{} {}", i == 0 ? "" : ", ", pass_name(noise[i].found.pass), noise[i].found.layer);
+    names += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", pass_name(noise[i].found.pass), noise[i].found.layer,
+                         several ? fmt::format(" in step {}", noise[i].found.step) : "");
   if (noise.size() > kNamedLayers) names += fmt::format(" and {} more", noise.size() - kNamedLayers);
   return fmt::format("With {} micro-batch{} {} of {} layers {} all noise, which can't fail: {}.", row.micro_batches,
                      row.micro_batches == 1 ? "" : "es", noise.size(), row.layers.size(),

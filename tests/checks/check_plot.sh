@@ -69,6 +69,15 @@ fi
 ended 66 "found no config.yaml" "$folder/runs/empty" -o "$folder/curves.svg"
 ended 0 "2 runs" "$folder/runs" -o "$folder/curves.svg"
 grep -q '</svg>' "$folder/curves.svg" || { echo "scripts/plot_runs.py: its picture is no whole SVG"; exit 1; }
+ended 74 "No such file or directory" "$folder/runs" -o "$folder/nowhere/curves.svg"
+mkdir "$folder/folder.svg"
+ended 74 "Is a directory" "$folder/runs" -o "$folder/folder.svg"
+# Files that no run has written.
+cp -r "$folder/runs" "$folder/strange"
+for line in '{"a": 1}' '[]' '{"epoch": 1, "train": {"loss": "low"}, "test": null}' $'\xff'; do
+  printf '%s\n' "$line" > "$folder/strange/a/metrics.jsonl"
+  ended 65 "leave this run out" "$folder/strange" -o "$folder/curves.svg"
+done
 
 # watched CONDITION...: waits until the command succeeds; what it waits for comes within seconds.
 watched() {
@@ -109,8 +118,8 @@ epoch 1 '{"loss": 2, "accuracy": 0.25}' > "$folder/runs/b/metrics.jsonl"
 watched picture_differs
 kill -INT "$watcher"
 expect_ended 130 "stopped by SIGINT"
-# It ends when all runs have.
+# It ends when all runs have, also those that failed.
 watch
 echo '{}' > "$folder/runs/a/summary.json"
-echo '{}' > "$folder/runs/b/summary.json"
+echo '{}' > "$folder/runs/b/fault.json"
 expect_ended 0 "2 runs"

@@ -1,10 +1,15 @@
 // What ends a process whose calls know no deadline.
 #include "comm/exit_timer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "base/line_mark.h"
 
@@ -30,6 +35,26 @@ TEST(ExitTimerDeathTest, SaysWhichOfSeveralProcessesItEnds) {
         std::this_thread::sleep_for(std::chrono::seconds(60));
       },
       ::testing::ExitedWithCode(69), "^\\[process 2\\] dptrain: it took too long\n$");
+}
+
+/// From now on stderr is a pipe that is full, and that nobody reads.
+void fill_stderr() {
+  std::array<int, 2> ends = {};
+  if (::pipe(ends.data()) != 0 || ::fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) std::exit(1);
+  const std::vector<char> much(4096);
+  while (::write(ends[1], much.data(), much.size()) > 0) continue;
+  if (::fcntl(ends[1], F_SETFL, 0) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) std::exit(1);
+}
+
+TEST(ExitTimerDeathTest, WaitsForNobodyWhoDoesNotReadWhatItSays) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        fill_stderr();
+        const ExitTimer timer(0.01, ExitCode::job_not_formed, "it took too long");
+        std::this_thread::sleep_for(std::chrono::seconds(60));
+      },
+      ::testing::ExitedWithCode(69), "");
 }
 
 TEST(ExitTimerTest, IsNoMoreOnceItIsOver) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "comm/communicator_fixture.h"
 #include "config/config_document.h"
 #include "support/expect_error.h"
@@ -58,15 +60,53 @@ TEST(SimulatedLinks, ALinkCarriesOneAfterTheOther) {
   const std::vector<CommCall> message = {{.kind = CommKind::send}, {.kind = CommKind::receive}};
   const auto begun = Clock::now();
   const auto arrival = [&](int from, int to) {
-    return seconds_between(begun, links.carry(message, std::vector{from, to}));
+    return seconds_between(begun, links.arrival(links.carry(message, std::vector{from, to})));
   };
   EXPECT_NEAR(arrival(0, 1), 100, 1);
   EXPECT_NEAR(arrival(0, 1), 200, 1);
   EXPECT_NEAR(arrival(1, 0), 100, 1) << "the other way";
   EXPECT_NEAR(arrival(1, 2), 100, 1) << "another link";
   const std::vector<CommCall> all(3, {.kind = CommKind::barrier});
-  EXPECT_NEAR(seconds_between(begun, links.carry(all, std::vector{0, 1, 2})), 400, 1) << "behind all messages";
+  EXPECT_NEAR(seconds_between(begun, links.arrival(links.carry(all, std::vector{0, 1, 2}))), 400, 1)
+      << "behind all messages";
   EXPECT_NEAR(arrival(2, 1), 500, 1);
+}
+
+TEST(SimulatedLinks, WhatIsUrgentInterruptsTheOthers) {
+  SimulatedLinks links({.all = {.latency_s = 100}, .pairs = {}}, workers(3));
+  const auto begun = Clock::now();
+  const auto carry = [&](int from, int to, int priority) {
+    const std::vector<CommCall> message = {{.kind = CommKind::send, .priority = priority},
+                                           {.kind = CommKind::receive, .priority = priority}};
+    return links.carry(message, std::vector{from, to});
+  };
+  const auto arrival = [&](int64_t operation) { return seconds_between(begun, links.arrival(operation)); };
+  const int64_t plain = carry(0, 1, -2), behind = carry(0, 1, -2);
+  EXPECT_NEAR(arrival(plain), 100, 1);
+  const int64_t urgent = carry(0, 1, -1), elsewhere = carry(1, 2, -3);
+  EXPECT_NEAR(arrival(urgent), 100, 1);
+  EXPECT_NEAR(arrival(plain), 200, 1) << "what it had left comes after";
+  EXPECT_NEAR(arrival(behind), 300, 1);
+  EXPECT_NEAR(arrival(elsewhere), 100, 1) << "another link";
+  const int64_t everything = [&] {
+    const std::vector<CommCall> all(3, {.kind = CommKind::barrier});
+    return links.carry(all, std::vector{0, 1, 2});
+  }();
+  EXPECT_NEAR(arrival(everything), 200, 1) << "two latencies, before all others";
+  EXPECT_NEAR(arrival(elsewhere), 300, 1);
+  EXPECT_NEAR(arrival(behind), 500, 1);
+}
+
+TEST(SimulatedLinks, WhatHasArrivedStaysThere) {
+  SimulatedLinks links({.all = {.latency_s = 2 * kMs}, .pairs = {}}, workers(2));
+  const std::vector<CommCall> message = {{.kind = CommKind::send}, {.kind = CommKind::receive}};
+  const int64_t first = links.carry(message, std::vector{0, 1}), second = links.carry(message, std::vector{0, 1});
+  EXPECT_LT(links.arrival(first), links.arrival(second));
+  std::this_thread::sleep_until(links.arrival(second));
+  for (const int64_t operation : {first, second}) {
+    const Clock::time_point arrival = links.arrival(operation);
+    EXPECT_LE(arrival, Clock::now());
+  }
 }
 
 /// Ranks that run `function` over links of this speed.
@@ -114,6 +154,30 @@ TEST(SimulatedLinks, ARankComputesWhileItsSumIsOnTheWay) {
     work->wait();
     EXPECT_GE(seconds_since(begun), 200 * kMs);
     EXPECT_EQ(value, 2);
+  });
+}
+
+TEST(SimulatedLinks, AnUrgentSumEndsBeforeThoseThatWereStartedEarlier) {
+  over_links(2, {.bytes_per_s = 1e6}, [](Communicator& own) {
+    // 200 ms each.
+    std::vector<float> first(50'000, 1), second(50'000, 2), urgent(12'500, 3);
+    const auto begin = [&](std::vector<float>& values, int priority) {
+      return own.start_prioritized_all_reduce(buffer_of(values), priority);
+    };
+    own.barrier();
+    const auto begun = Clock::now();
+    const auto first_work = begin(first, -3), second_work = begin(second, -2), urgent_work = begin(urgent, -1);
+    urgent_work->wait();
+    EXPECT_GE(seconds_since(begun), 0.05);
+    EXPECT_LT(seconds_since(begun), 0.2);
+    second_work->wait();
+    EXPECT_GE(seconds_since(begun), 0.25);
+    EXPECT_LT(seconds_since(begun), 0.4);
+    first_work->wait();
+    EXPECT_GE(seconds_since(begun), 0.45);
+    for (const float value : first) EXPECT_EQ(value, 2);
+    for (const float value : second) EXPECT_EQ(value, 4);
+    for (const float value : urgent) EXPECT_EQ(value, 6);
   });
 }
 

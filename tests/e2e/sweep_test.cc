@@ -221,6 +221,20 @@ TEST_F(SweepTest, FlagsThatTrainNothingAreRefused) {
   EXPECT_EQ(count(help.out, "Usage: scripts/sweep.sh"), 1u);
 }
 
+TEST_F(SweepTest, AKeyThatIsGivenTwiceIsRefused) {
+  for (const std::string arguments :
+       {"batch_size=32 batch_size=64", "learning_rate=0.1,0.2 -- --set learning_rate=0.05",
+        "learning_rate=0.1,0.2 -- --set=learning_rate=0.05", "devices=cpu:0,cpu:1 -- --devices cpu:0",
+        "strategy=ddp,kvstore strategy.bucket_mb=1,5", "optimizer.momentum=0,0.9 -- --set optimizer=adam"}) {
+    SCOPED_TRACE(arguments);
+    const Finished finished = bash("sweep " + arguments);
+    EXPECT_EQ(finished.exit, 64) << finished.out;
+    EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
+    EXPECT_NE(finished.err.find("sweep: '"), std::string::npos) << finished.err;
+    EXPECT_FALSE(exists("swept"));
+  }
+}
+
 TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
   const Finished finished =
       bash("sweep learning_rate=1e30,0.05,-1 'strategy=single,{name: ddp, overlap: false}' -- --devices cpu:0");
@@ -232,6 +246,7 @@ TEST_F(SweepTest, ARunThatFailsIsToldAndTheOthersGoOn) {
   EXPECT_NE(finished.out.find("strategy={name: ddp, overlap: false}: trained now"), std::string::npos);
   const auto rows = json_of("swept/table.json")["runs"];
   EXPECT_EQ(std::ranges::count_if(rows, [](const auto& row) { return row["state"] == "finished"; }), 2);
+  EXPECT_EQ(std::ranges::count_if(rows, [](const auto& row) { return row["state"] == "failed"; }), 2);
 }
 
 }  // namespace

@@ -106,6 +106,17 @@ TEST_F(VerifyTest, AnEmptyFaultIsNone) {
   EXPECT_EQ(finished.exit, 0) << finished.err;
 }
 
+TEST_F(VerifyTest, ASignalEndsItAfterTheStepInHand) {
+  // Of which there are more than a test lasts.
+  testing::Process process(program({"verify", "--config", "lenet_ddp_2cpu", "--set", "threads=1", "--set",
+                                    "dataset={name: synthetic, samples: 64, shape: [1, 28, 28]}", "--set",
+                                    "batch_size=64", "--steps", "1000"}));
+  process.wait_until([&] { return process.catches(SIGINT); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  process.signal(SIGINT);
+  expect_failed(process.wait(), 130, {"stopped by SIGINT", "nothing was written"});
+}
+
 TEST_F(VerifyTest, ASignalEndsItWithASentence) {
   testing::Process process(program({"verify", "--config", "resnet18_1gpu", "--devices", "cpu:0-3", "--set", "threads=1",
                                     "--set", "dataset={name: synthetic, samples: 64}", "--set", "batch_size=8"}));

@@ -36,8 +36,9 @@ class CompressedRanks {
           GradientCompression::Context{
               .model = *end.model, .communicator = team_.communicator(rank), .loss_factor = {}, .seed = 3},
           options);
-      end.buckets = std::make_unique<GradientBuckets>(
-          *end.model, buckets, [&](const Bucket& bucket) { return end.compression->sum_of(bucket); });
+      end.buckets = std::make_unique<GradientBuckets>(*end.model, buckets, [&](const Bucket& bucket, int priority) {
+        return end.compression->sum_of(bucket, priority);
+      });
     });
   }
 

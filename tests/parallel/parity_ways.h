@@ -64,6 +64,9 @@ inline ParityWays ways_of_a_batch() {
   };
   add("ddp_no_overlap", "ddp").buckets.overlap = false;
   add("ddp_small_buckets", "ddp").buckets = {.bucket_mb = 1e-3, .first_bucket_mb = 1e-4};
+  add("ddp_next_forward", "ddp").buckets.defer_updates = true;
+  add("ddp_next_forward_small_buckets", "ddp").buckets = {
+      .bucket_mb = 1e-3, .first_bucket_mb = 1e-4, .defer_updates = true};
   add("ddp_find_unused", "ddp").find_unused = true;
   add("data_parallel_last_output", "data_parallel").output_rank = -1;
   for (const char* name : {"ddp", "data_parallel", "kvstore", "kvstore_local"})
@@ -97,6 +100,27 @@ inline ParityWays ways_in_micro_batches() {
 inline ParityWays ways_with_weights() {
   return strategies_with("weighted", {.way = "ddp_weighted"},
                          [](ParityWay& way) { way.split = ParityWay::Split::weights; });
+}
+
+/// ddp whose updates are made in the course of the next step, beside what else it may be told.
+inline ParityWays ways_with_deferred_updates() {
+  ParityWays ways;
+  const auto add = [&](const std::string& what, const char* strategy, const std::string& twin) -> ParityWay& {
+    ParityWay& way = ways.emplace_back(parity_way("ddp_next_forward_" + what, strategy, {.way = twin}));
+    way.options.buckets.defer_updates = true;
+    return way;
+  };
+  add("micro_batches", "ddp", "ddp_micro_batches").options.micro_batches = kParityMicroBatches;
+  add("weighted", "ddp", "ddp_weighted").split = ParityWay::Split::weights;
+  add("one_in_flight", "ddp", "ddp").steps_in_flight = 1;
+  ParityWay& local = add("local_statistics", "ddp", "ddp_local_statistics");
+  local.own_statistics = true;
+  local.options.batch_norm = BatchNormMode::local;
+  // Compressed tensor by tensor, whatever the bucket.
+  add("bf16", "ddp_bf16", "ddp_bf16").lossy = 0.02;
+  add("powersgd", "ddp_powersgd", "ddp_powersgd").lossy = 0.5;
+  add("two_bit", "ddp_two_bit", "ddp_two_bit").lossy = 0.8;
+  return ways;
 }
 
 /// Of four shards, and of six, whose tree isn't a whole one.
@@ -177,8 +201,9 @@ inline ParityWays ways_of_compression() {
 
 inline ParityWays parity_ways() {
   ParityWays all;
-  for (ParityWays& ways : std::vector{ways_of_a_batch(), ways_in_micro_batches(), ways_with_weights(), ways_in_shards(),
-                                      ways_of_batch_norms(), ways_of_pipelines(), ways_of_compression()})
+  for (ParityWays& ways :
+       std::vector{ways_of_a_batch(), ways_in_micro_batches(), ways_with_weights(), ways_in_shards(),
+                   ways_of_batch_norms(), ways_of_pipelines(), ways_of_compression(), ways_with_deferred_updates()})
     std::ranges::move(ways, std::back_inserter(all));
   return all;
 }

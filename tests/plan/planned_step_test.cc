@@ -35,9 +35,13 @@ std::vector<parallel::RankCosts> measured(const train::Experiment& experiment, c
     while (static_cast<int>(given.size()) < experiment.steps_in_flight) given.push_back(loader.next());
     loader.wait_until_full();
     strategy->train_step(given.front(), {.step = step, .epoch = 1, .learning_rate = 0.01});
-    strategy->take_scores(true);
+    if (strategy->defers_updates())
+      strategy->wait_for_steps();
+    else
+      strategy->take_scores(true);
     given.pop_front();
   }
+  strategy->take_scores(true);
   for (int rank = 0; rank < strategy->ranks(); ++rank) costs[static_cast<size_t>(rank)] += strategy->take_costs(rank);
   return costs;
 }
@@ -95,6 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_ddp", kLeNet, on(2, "ddp")}, Row{"resnet_ddp", kResNet, on(2, "ddp")},
         Row{"pyramidnet_ddp", kPyramidNet, on(3, "ddp")}, Row{"bert_ddp", kBert, on(2, "ddp")},
         Row{"resnet_no_overlap", kResNet, on(2, "{name: ddp, overlap: false, bucket_mb: 5}")},
+        Row{"lenet_next_forward", kLeNet, on(2, "{name: ddp, overlap: next_forward}")},
+        Row{"resnet_next_forward", kResNet, on(2, "{name: ddp, overlap: next_forward, bucket_mb: 1}")},
         Row{"lenet_sharded_optimizer", kLeNet + "clip_norm: 1.0\n", on(3, "{name: ddp, shard_optimizer: true}")},
         Row{"lenet_bf16_compressed", kLeNet, on(2, "{name: ddp, compress: bf16}")},
         Row{"lenet_power_sgd", kLeNet, on(2, "{name: ddp, compress: {name: powersgd, rank: 2}}")},

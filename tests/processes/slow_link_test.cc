@@ -25,6 +25,7 @@ void PrintTo(const SlowLink& link, std::ostream* out) { *out << link.name; }
 
 constexpr const char* kPlain = "ddp";
 constexpr const char* kWithoutOverlap = "{name: ddp, overlap: false}";
+constexpr const char* kNextForward = "{name: ddp, overlap: next_forward}";
 constexpr const char* kBf16 = "{name: ddp, compress: bf16}";
 constexpr const char* kPowerSgd = "{name: ddp, compress: {name: powersgd, rank: 4}}";
 
@@ -105,9 +106,9 @@ INSTANTIATE_TEST_SUITE_P(Links, LongSlowLinkTest,
                                                     .model = "resnet18",
                                                     .rate = "1gbit",
                                                     .batch = 64,
-                                                    .steps = 3,
+                                                    .steps = 6,
                                                     .epochs = 2,
-                                                    .faster = {kBf16}}),
+                                                    .faster = {kBf16, kNextForward}}),
                          [](const auto& link) { return link.param.name; });
 
 /// Heartbeats wait behind a step's bytes, for longer than silence is told of: it is, and ends nobody.

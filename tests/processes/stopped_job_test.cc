@@ -43,6 +43,25 @@ TEST_F(StoppedJobTest, SigtermOfOneProcess) {
   expect_stops([](Launch& launch) { ::kill(launch.pid(1), SIGTERM); });
 }
 
+TEST_F(StoppedJobTest, SigtermThatABatchSystemRepeats) {
+  // Steps last for seconds, so that it comes again while one is in hand.
+  LaunchOptions options = job(/*grace_s=*/1, /*steps=*/"1000");
+  for (Command& command : options.processes)
+    for (const char* setting : {"model=resnet18", "batch_size=128", "learning_rate=0.001"})
+      command.insert(command.end(), {"--set", setting});
+  Launch launch(options);
+  launch.launcher().wait_until([this] { return std::filesystem::exists(run("run") / "config.yaml"); });
+  for (int time = 0; time < 3; ++time) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    for (size_t i = 0; i < 2; ++i) ::kill(launch.pid(i), SIGTERM);
+  }
+  const Launched launched = launch.wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 143) << process.err;
+    EXPECT_TRUE(process.last_error().starts_with("dptrain: stopped by SIGTERM after step ")) << process.err;
+  }
+}
+
 TEST_F(StoppedJobTest, SigtermInAnEvaluation) {
   LaunchOptions options = job(/*grace_s=*/2);
   for (Command& command : options.processes)
@@ -135,6 +154,20 @@ TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {
   for (const size_t one : {0u, 1u}) EXPECT_FALSE(is_running(pid(one))) << "process " << one << " is still there";
   EXPECT_FALSE(std::filesystem::exists(run("run") / "summary.json"));
   EXPECT_NE(hash("run"), "") << "the checkpoint before is whole";
+}
+
+/// A batch system, or a tired user.
+TEST_F(LaunchedTrainingTest, TheScriptsDeathStopsTheTrainingWithACheckpoint) {
+  Process process(script({"-n", "2"}, {}, "1000000"));
+  wait_until_trained(process);
+  process.signal(SIGKILL);
+  const auto is_left = [this] { return is_running(pid(0)) || is_running(pid(1)); };
+  const auto begun = Clock::now();
+  while (is_left() && seconds_since(begun) < 20) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(is_left());
+  const json summary = json::parse(text_of(run("run") / "summary.json"));
+  EXPECT_EQ(summary["exit"], 143);
+  EXPECT_EQ(summary["weights_hash"].get<std::string>() + "\n", hash("run"));
 }
 
 TEST_F(LaunchedTrainingTest, ReturnsWhatIsLeftToSayWhereRank0IsLost) {

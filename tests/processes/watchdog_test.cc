@@ -63,6 +63,21 @@ TEST_F(WatchdogTest, AStoppedProcessEndsTheOther) {
   expect_resumes(fault);
 }
 
+TEST_F(WatchdogTest, TheFirstProcessStoppedIsBlamedByItselfAsWell) {
+  // mpirun wakes it when the others have left without it; it writes the record that starts the job again.
+  Launch launch(job(/*grace_s=*/3));
+  wait_until_trained(launch.launcher());
+  const std::string who = name(launch, 0);
+  ::kill(launch.pid(0), SIGSTOP);
+  launch.wait_for_ends({1}, kSilence_s);
+  ::kill(launch.pid(0), SIGCONT);
+  launch.wait_for_ends({0}, 3 + kSlack_s);
+  const Launched launched = launch.wait();
+  EXPECT_NE(launched.processes[1].err.find(who + " was silent for "), std::string::npos) << launched.processes[1].err;
+  const json fault = expect_lost(launched.processes[0], 0, {who + " was silent for ", "; it was last heard of "});
+  expect_resumes(fault);
+}
+
 TEST_F(WatchdogTest, AProcessThatIsStoppedForFiveSecondsIsToldOfOnce) {
   Launch launch(job());
   wait_until_trained(launch.launcher());

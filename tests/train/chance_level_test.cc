@@ -26,6 +26,9 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
   EpochMetrics in_step = with_loss(2.31);
   in_step.staleness.reset();
   EXPECT_FALSE(chance_warning(in_step, images));
+  in_step.staleness = parallel::Staleness{.pushes = {2}};
+  EXPECT_NE(chance_warning(in_step, images).value_or("").find("no update was behind; choose another learning_rate"),
+            std::string::npos);
 }
 
 /// Masked tokens and next sentences are guessed.

@@ -154,6 +154,14 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"learning_rate=0"}, {"learning_rate", "over 0"});
   refused(config, {"learning_rate="}, {"learning_rate", "required"});
   refused(config, {"strategy=single"}, {"single", "exactly one device", "got 2"});
+  const std::string deferred = "strategy={name: ddp, overlap: next_forward}";
+  refused(config, {deferred, "clip_norm=1"}, {"clip_norm", "next_forward", "norm of all gradients", "got 1"});
+  refused(config, {deferred, "shards=4"}, {"shards", "next_forward", "got 4"});
+  refused(config, {"strategy={name: ddp, overlap: next_forward, shard_optimizer: true}"},
+          {"strategy.overlap", "sharded optimizer", "got next_forward"});
+  refused(config, {"strategy={name: ddp, overlap: next_forward, inside: data_parallel}"},
+          {"strategy.overlap", "inside: data_parallel", "got next_forward"});
+  refused(config, {"strategy={name: ddp, overlap: next}"}, {"strategy.overlap", "true or false", "next_forward"});
   refused(config, {"strategy={name: data_parallel, output_device: 2}"}, {"output_device", "0 to 1", "got 2"});
   refused(config, {"strategy=model_parallel", "devices=cpu:0"}, {"strategy", "at least 2 devices", "got 1"});
   refused(config, {"strategy={name: model_parallel, stages: [1, 1, 1]}"}, {"strategy.stages", "2 stages", "got 3"});

@@ -46,6 +46,12 @@ TEST(NormalizedSamples, OneOfOnePixelIsRefusedWithItsLayer) {
   }
 }
 
+TEST(NormalizedSamples, NeedNoneOfTheStepsValuesForThat) {
+  // Dropout asks for the epoch and for sample ids.
+  require("model={layers: [conv: {channels: 4, kernel: 3}, batch_norm, relu, dropout: 0.1, flatten, linear: classes]}",
+          {"batch_size=2"});
+}
+
 TEST(NormalizedSamples, TwoAreEnough) {
   for (const Overrides& overrides :
        {Overrides{"batch_size=4"}, Overrides{"batch_size=2", "batch_norm=sync"}, Overrides{"batch_size=20"},

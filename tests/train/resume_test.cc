@@ -115,7 +115,8 @@ TEST(Resume, OfAModelOfText) {
 }
 
 TEST(Resume, OfUpdatesThatAreDealtOut) {
-  for (const char* strategy : {"{name: ddp, shard_optimizer: true}", "{name: kvstore, type: local}"})
+  for (const char* strategy :
+       {"{name: ddp, shard_optimizer: true}", "{name: kvstore, type: local}", "{name: ddp, overlap: next_forward}"})
     expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "checkpoint={every_steps: 2}"});
 }
 

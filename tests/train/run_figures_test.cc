@@ -41,6 +41,20 @@ TEST(TrainingFigures, SecondsAreTheMedianOfTheEpochsAfterTheFirst) {
   EXPECT_EQ(training_figures(std::vector{epoch(1, 90, 1000)}).seconds_per_epoch, 90);
 }
 
+TEST(TrainingFigures, EpochsThatAreCutOtherwiseAreComparedForAsManySamples) {
+  const auto run_of = [](double seconds, int64_t samples, int64_t data_samples) {
+    return RunFigures{.run = "a",
+                      .strategy = "single",
+                      .devices = {"cpu:0"},
+                      .trainings = {training_figures(std::vector{epoch(1, seconds, samples)}, data_samples)}};
+  };
+  // 100 and 50 samples a second.
+  EXPECT_EQ(speedup(run_of(4, 400, 1000), run_of(2, 100, 1000)), 0.5);
+  EXPECT_EQ(speedup(run_of(10, 1000, 1000), run_of(2, 100, 1000)), 0.5) << "one of them is whole";
+  EXPECT_EQ(speedup(run_of(10, 1000, 1000), run_of(2, 100, 100)), 5) << "whole epochs of other data";
+  EXPECT_EQ(speedup(run_of(4, 400, 1000), run_of(2, 400, 1000)), 2);
+}
+
 TEST(TrainingFigures, AnEpochThatWasCutShortDoesNotCount) {
   EpochMetrics whole = epoch(2, 4, 1000), cut_short = epoch(3, 1, 200);
   whole.straggler = Straggler{.rank = 1};
