@@ -317,6 +317,13 @@ leave_mpirun() {
   kill -s KILL "$1" 2> /dev/null || true
 }
 
+# is_alive PID: one that has ended isn't, also where nobody asks for its code: who stands in for a dead parent may never do that.
+is_alive() {
+  local state=Z
+  read -r _ _ state _ 2> /dev/null < "/proc/$1/stat" || true
+  [[ $state != [ZX] ]]
+}
+
 # watch_over PID: ends an mpirun that has nothing left to wait for. Once the run has said how it stopped, or failed, its processes end by
 # themselves, but where the first one has, mpirun sleeps for twice the grace time, and on every other host what it started there does, one
 # behind the other. Those go on a while where mpirun is gone, and end what is left of the job. Long after a failure it hangs. Where this
@@ -325,7 +332,7 @@ watch_over() {
   local stops=0 rounds=0 term_at='' end='' parent='' is_orphaned=false
   # A signal to the whole group of the script leaves this one at work.
   trap '' HUP INT TERM
-  while kill -0 "$1" 2> /dev/null; do
+  while is_alive "$1"; do
     read -r _ _ _ parent _ < "/proc/$BASHPID/stat"
     if [[ $is_orphaned == false && $parent != "$$" ]]; then
       is_orphaned=true

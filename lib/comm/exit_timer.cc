@@ -43,8 +43,9 @@ ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence) {
   thread_ = std::thread([this, deadline = deadline_in(timeout_s), code, line, sentence = std::move(sentence)] {
     std::unique_lock lock(mutex_);
     if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
-    tell_launcher_of_exit(static_cast<int>(code), sentence);
+    // The line first: it has a deadline of its own, a disk that the other goes to has none.
     write_to_stderr(line);
+    tell_launcher_of_exit(static_cast<int>(code), sentence);
     ::_exit(static_cast<int>(code));
   });
 }

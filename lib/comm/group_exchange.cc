@@ -73,6 +73,7 @@ Transfer GroupExchange::transfer_of(const Started& started) {
                                             : first_tag_ + static_cast<int>(key.number % kMostCollectives),
                     .messages = {},
                     .priority = operation->all_calls().front().priority,
+                    .shares_tag = key.is_message(),
                     .timeout_s = timeout_s_,
                     .on_done = started.done,
                     .overdue = {}};

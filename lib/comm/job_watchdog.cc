@@ -96,8 +96,9 @@ void JobWatchdog::beat() {
         Lock lock(mutex_);
         changed_.wait_until(lock, deadline_in(pause_s), [this] { return ending_; });
         if (ending_) break;
-        forgive(asked_at_);
-        asked_at_ = Clock::now();
+        const auto now = Clock::now();
+        forgive(asked_at_, now);
+        asked_at_ = now;
       }
       const bool is_time = Clock::now() >= next_beat;
       if (is_time) next_beat = deadline_in(options_.beat_s);
@@ -200,17 +201,19 @@ void JobWatchdog::guard() {
   std::optional<Clock::time_point> end_at;
   while (true) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kGuardPause_s));
-    look_for_ends();
     std::optional<JobFailure> lost, stuck;
     std::set<int> gone;
     {
       const std::lock_guard lock(mutex_);
       if (ending_ && wire_left_) return;
       // Only what this thread has slept through: MPI may hold the other one while a rank hangs.
-      const auto away = forgive(looked_at);
+      const auto now = Clock::now();
+      const auto away = forgive(looked_at, now);
       moved_at_ += away;
       for (SeenService& seen : services_) seen.moved_at += away;
-      looked_at = Clock::now();
+      note_long_pause(looked_at, now);
+      look_for_ends(now);
+      looked_at = now;
       if (const int doubts = hooks_.doubts() + (stop_signal() != 0 ? 1 : 0); doubts != std::exchange(doubts_, doubts))
         doubtful_since_ = looked_at;
       if ((ending_ || exchange_.has_failed()) && !end_at) end_at = deadline_in(options_.leave_s);
@@ -230,23 +233,26 @@ void JobWatchdog::guard() {
   }
 }
 
-void JobWatchdog::look_for_ends() {
+void JobWatchdog::look_for_ends(Clock::time_point now) {
   // Only this thread writes when a process has ended.
   for (const auto& peer : peers_)
-    if (!peer->ended_at && peer->handle.has_ended()) peer->ended_at = Clock::now();
-  if (!launcher_ended_at_ && launcher_.has_ended()) launcher_ended_at_ = Clock::now();
+    if (!peer->ended_at && peer->handle.has_ended()) peer->ended_at = now;
+  if (!launcher_ended_at_ && launcher_.has_ended()) launcher_ended_at_ = now;
+}
+
+void JobWatchdog::note_long_pause(Clock::time_point from, Clock::time_point until) {
+  const double away_s = seconds_between(from, until);
+  if (away_s <= options_.silence_s - options_.beat_s) return;
+  away_s_ = away_s;
+  away_from_ = from;
+  away_until_ = until;
 }
 
 /// What this process has slept through, stopped or without a core, it can't hold against others. Both threads tell of a
 /// pause that they had together, which is forgiven once: a doubt would come to lie at the answer before it otherwise.
-Clock::duration JobWatchdog::forgive(Clock::time_point looked_at) {
-  const auto now = Clock::now();
+Clock::duration JobWatchdog::forgive(Clock::time_point looked_at, Clock::time_point now) {
   const auto away = now - looked_at;
   if (away < std::chrono::duration<double>(kAway_s)) return {};
-  if (const double away_s = seconds_between(looked_at, now); away_s > options_.silence_s - options_.beat_s) {
-    away_s_ = away_s;
-    away_until_ = now;
-  }
   const auto more = now - std::max(looked_at, forgiven_until_);
   forgiven_until_ = now;
   for (const auto& peer : peers_)

@@ -87,7 +87,9 @@ class JobWatchdog {
   bool may_say_goodbye() const;
   // On the other one:
   void guard();
-  void look_for_ends();
+  void look_for_ends(Clock::time_point now);
+  /// This thread was away for as long: stopped with its process, so that others may have left without it.
+  void note_long_pause(Clock::time_point from, Clock::time_point until);
   /// What is found lost by now, and which processes.
   std::optional<JobFailure> find_lost(std::set<int>& gone);
   std::optional<JobFailure> find_silent(std::set<int>& gone);
@@ -101,7 +103,7 @@ class JobWatchdog {
   /// large ones.
   Clock::time_point heard_at(const Peer& peer) const;
   int stop_signal() const { return stop_ != nullptr ? stop_->load() : 0; }
-  Clock::duration forgive(Clock::time_point looked_at);
+  Clock::duration forgive(Clock::time_point looked_at, Clock::time_point now);
   void join();
 
   const std::shared_ptr<ProcessWire> wire_;
@@ -130,8 +132,8 @@ class JobWatchdog {
   int doubts_ = 0;
   std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt
   Clock::time_point forgiven_until_;                 ///< the end of the latest pause
-  double away_s_ = 0;  ///< how long the latest pause was that others have to take for a loss
-  Clock::time_point away_until_;
+  double away_s_ = 0;  ///< how long the latest pause of the guard was that others have to take for a loss
+  Clock::time_point away_from_, away_until_;
   bool parting_ = false;    ///< `finish` was called
   bool ending_ = false;     ///< the threads are to end
   bool wire_left_ = false;  ///< the wire's has ended

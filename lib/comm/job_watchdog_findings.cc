@@ -45,7 +45,7 @@ std::optional<JobFailure> JobWatchdog::find_lost(std::set<int>& gone) {
   }
   // They have left without this process, which was stopped for longer than they wait: their news says so, and may lie
   // where MPI brings it no more.
-  if (first != nullptr && *first->ended_at <= away_until_)
+  if (first != nullptr && away_from_ < *first->ended_at && *first->ended_at <= away_until_)
     return JobFailure{
         .sentence = fmt::format("{} was silent for {:.1f} s; it was last heard of {}", hooks_.name(process_), away_s_,
                                 describe_progress(progress_.phase, progress_.step)),

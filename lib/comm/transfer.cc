@@ -62,7 +62,7 @@ TransferUnderWay::TransferUnderWay(ProcessWire& wire, SendWindow& window, Transf
 }
 
 void TransferUnderWay::expect_more() {
-  while (!unexpected_.empty() && expected_.size() < kExpectedParts) {
+  while (!unexpected_.empty() && (transfer_.shares_tag || expected_.size() < kExpectedParts)) {
     const ExchangeMessage& part = unexpected_.front();
     const std::span<std::byte> bytes(static_cast<std::byte*>(part.data), static_cast<size_t>(part.bytes));
     expected_.push_back({.process = part.process, .message = wire_.start_receive(bytes, part.process, transfer_.tag)});

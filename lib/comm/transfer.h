@@ -29,6 +29,9 @@ struct Transfer {
   std::vector<int> header_from = {};
   std::vector<ExchangeMessage> messages;
   int priority = 0;  ///< that CommCall has
+  /// A later transfer of the same tag, from the same process, may begin before this one is done: all parts are expected
+  /// at once, before its, as what comes of a tag goes to whoever expected it first.
+  bool shares_tag = false;
   double timeout_s = 300;
 
   // Called on the exchange's thread:
@@ -57,8 +60,11 @@ class SendWindow {
 };
 
 /// A transfer whose messages are on their way, in parts. The next ones that are received are expected whatever this
-/// process has to send, and parts are sent as the window opens: so no process waits to send until it has received, and
-/// they need not agree on an order of transfers. Used by one thread, that of the wire.
+/// process has to send, and parts are sent as the window opens: so no process waits to send until it has received.
+/// A part ends where MPI has taken it over, which over TCP it does by itself: what a process sends ahead of one that
+/// hasn't begun the operation, a step's gradients at most, lies in that one's MPI. In shared memory it ends where it is
+/// received, so operations that fill a window keep later ones to that process waiting: processes begin the
+/// collectives that they have in common in one order. Used by one thread, that of the wire.
 class TransferUnderWay {
  public:
   /// `heard`: called with the process that a part has come from, by `is_done`.

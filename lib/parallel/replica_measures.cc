@@ -43,6 +43,8 @@ double Replica::measure_speed(const Dataset& dataset, int64_t samples) {
   const double seconds = seconds_since(begun);
   statistics_ = shared;
   statistics.copy_from(kept);
+  // They would lie beside the activations of the first step.
+  model_->forget_gradients();
   exchange_.take_device_times();
   return static_cast<double>(passes * samples) / seconds;
 }

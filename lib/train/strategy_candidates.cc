@@ -48,9 +48,16 @@ std::vector<std::string> written_list(const ConfigNode& config) {
   return list;
 }
 
+/// What a strategy's option is set to, "" where it isn't written.
+std::string option_of(const std::string& strategy, const char* option) {
+  const ConfigNode parsed = parse_yaml_value(strategy, kOrigin, kOrigin);
+  const ConfigNode* value = parsed.find(option);
+  return value != nullptr ? value->text() : "";
+}
+
 bool is_compressed(const std::string& strategy) {
-  const ConfigNode* compress = parse_yaml_value(strategy, kOrigin, kOrigin).find("compress");
-  return compress != nullptr && compress->text() != "none";
+  const std::string compress = option_of(strategy, "compress");
+  return !compress.empty() && compress != "none";
 }
 
 bool is_pipeline(const Experiment& experiment) {
@@ -72,6 +79,8 @@ StrategyCandidate candidate(const ConfigNode& config, const Experiment& written,
     made.trial.reason = "not tried: its batch statistics would be of micro-batches";
   else if (is_compressed(strategy))
     made.trial.reason = "not tried: compressed gradients would change what is trained";
+  else if (option_of(strategy, "overlap") == "next_forward")
+    made.trial.reason = "not tried: trials time single steps, and its updates are made in the next one";
   return made;
 }
 

@@ -31,7 +31,8 @@ Experiment experiment_under(const ConfigNode& config, const Experiment& written,
 /// The candidates of an experiment that `config` describes, in the order of preference: those that it lists, else the
 /// library's, which depend on the number of devices. On one device that is `single` alone. Sizes of buckets that make
 /// the same buckets as one before them are left out. What is computed is never changed by a choice: compressed
-/// gradients are not tried, nor pipelines of nets with batch norms, whose statistics would be of micro-batches.
+/// gradients are not tried, nor pipelines of nets with batch norms, whose statistics would be of micro-batches. Nor are
+/// updates that the next step makes, as trials time single steps.
 std::vector<StrategyCandidate> strategy_candidates(const ConfigNode& config, const Experiment& written,
                                                    const Dataset& data);
 

@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "base/file_progress.h"
@@ -331,6 +334,48 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
 
 /// All processes are stopped for a while after a doubt, as where a host is suspended: that neither answers it nor drops
 /// it.
+/// What process 0 says of the end of another one on its host, where all are stopped for longer than a silence that is a
+/// loss, `stops` before or after that end.
+enum class Stops { after_the_end, before_the_end };
+std::string said_of_an_end(Stops stops) {
+  std::array<int, 2> ends = {};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  const Child other;
+  const pid_t stopped = ::fork();
+  if (stopped == 0) {
+    WatchdogJob job(2, kShort);
+    for (JobProcess& place : job.places) place.host = "a";
+    job.places[1] = {.host = "a", .pid = other.pid(), .start = process_start(other.pid())};
+    job.watch();
+    WatchdogJob::sleep(0.3);
+    if (stops == Stops::after_the_end) {
+      other.kill();
+      // It is seen, and news of it are waited for.
+      WatchdogJob::sleep(0.12);
+    }
+    ::raise(SIGSTOP);
+    const std::string said = job.failure(0).sentence;
+    ::_exit(::write(ends[1], said.data(), said.size()) == static_cast<ssize_t>(said.size()) ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(stopped, &status, WUNTRACED), stopped);
+  EXPECT_TRUE(WIFSTOPPED(status)) << status;
+  if (stops == Stops::before_the_end) other.kill();
+  WatchdogJob::sleep(2);
+  ::kill(stopped, SIGCONT);
+  ::close(ends[1]);
+  std::string said(200, '\0');
+  said.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(ends[0], said.data(), said.size()))));
+  ::close(ends[0]);
+  ::waitpid(stopped, nullptr, 0);
+  return said;
+}
+
+TEST(JobWatchdogTest, WhoWasAwayBlamesItselfForThoseThatLeftMeanwhileAlone) {
+  EXPECT_TRUE(said_of_an_end(Stops::before_the_end).starts_with("process 0 was silent for "));
+  EXPECT_TRUE(said_of_an_end(Stops::after_the_end).starts_with("process 1 has died"));
+}
+
 TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
   const pid_t stopped = ::fork();
   if (stopped == 0) {

@@ -67,6 +67,26 @@ TEST_P(StartedMessagesTest, ReceivesMayBeStartedFirst) {
   });
 }
 
+TEST_P(StartedMessagesTest, OfManyPartsNoneIsTakenForTheNextMessage) {
+  if (size() < 2) return;
+  run([&](Communicator& comm) {
+    if (comm.rank() > 1) return;
+    // 20 MB, then a few bytes, then what has a part's length itself.
+    const std::vector<int64_t> counts = {5'000'000, 3, 70'000};
+    const auto of = [&](size_t m) {
+      return values<float>(counts[m], [=](int64_t i) { return static_cast<int64_t>(m) + i % 1009; });
+    };
+    std::vector<Values<float>> moved;
+    std::vector<std::unique_ptr<CommWork>> works;
+    for (size_t m = 0; m < counts.size(); ++m)
+      moved.push_back(comm.rank() == 0 ? of(m) : values<float>(counts[m], [](int64_t) { return -1; }));
+    for (auto& one : moved)
+      works.push_back(comm.rank() == 0 ? comm.start_send(buffer_of(one), 1) : comm.start_receive(buffer_of(one), 0));
+    for (const auto& work : works) work->wait();
+    for (size_t m = 0; m < counts.size(); ++m) EXPECT_TRUE(moved[m] == of(m)) << m;
+  });
+}
+
 TEST_P(StartedMessagesTest, StartingWaitsForNobody) {
   std::atomic<int> started = 0;
   run_pairs([&](Communicator& comm, int neighbor) {

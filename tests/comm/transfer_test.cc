@@ -172,6 +172,25 @@ TEST_F(TransferTest, OfManyPartsExpectsTheNextOnesAlone) {
   }
 }
 
+TEST_F(TransferTest, WhatSharesItsTagIsExpectedWholeBeforeTheNextOfThatTag) {
+  memory_.resize(40 * kMiB);
+  const auto receiving = [&](int64_t bytes) {
+    return Transfer{.tag = 2,
+                    .messages = {{.sends = false, .process = 1, .data = memory_.data(), .bytes = bytes}},
+                    .shares_tag = true,
+                    .on_done = {},
+                    .overdue = {}};
+  };
+  const TransferUnderWay first(wire_, window_, receiving(40 * kMiB), [](int) {});
+  const size_t parts = wire_.received.size();
+  const TransferUnderWay second(wire_, window_, receiving(8), [](int) {});
+  int64_t bytes = 0;
+  for (size_t i = 0; i < parts; ++i) bytes += wire_.received[i]->bytes;
+  EXPECT_EQ(bytes, 40 * kMiB) << "what is sent after it would come in place of the rest";
+  ASSERT_EQ(wire_.received.size(), parts + 1);
+  EXPECT_EQ(wire_.received.back()->bytes, 8);
+}
+
 TEST_F(TransferTest, OfNoBytesIsAMessageAllTheSame) {
   auto transfer = sending(1, 0);
   EXPECT_TRUE(transfer.send_on());

@@ -161,13 +161,15 @@ TEST_F(StrategyAutoTest, UnlikeDevicesAreTriedWithAMeasuredSplitUnlessOneIsWritt
 }
 
 TEST_F(StrategyAutoTest, NeverChangesWhatIsTrained) {
-  train("run", {"strategy={name: auto, trial_steps: 1, candidates: [ddp, ddp: {compress: bf16}, model_parallel]}",
+  train("run", {"strategy={name: auto, trial_steps: 1, candidates: [ddp, ddp: {compress: bf16}, ddp: {overlap: next_forward}, model_parallel]}",
                 "model={layers: [conv: {channels: 4, kernel: 3}, batch_norm, relu, flatten, linear: classes]}"});
   const json found = trials("run");
   EXPECT_EQ(found["chosen"], json({{"name", "ddp"}}));
   const json compressed = candidate(found, R"({"name": "ddp", "compress": "bf16"})");
   EXPECT_EQ(compressed["verdict"], "not_tried");
   EXPECT_EQ(compressed["reason"], "not tried: compressed gradients would change what is trained");
+  const json later = candidate(found, R"({"name": "ddp", "overlap": "next_forward"})");
+  EXPECT_EQ(later["reason"], "not tried: trials time single steps, and its updates are made in the next one");
   const json pipeline = candidate(found, R"({"name": "model_parallel"})");
   EXPECT_EQ(pipeline["verdict"], "not_tried");
   EXPECT_EQ(pipeline["reason"], "not tried: its batch statistics would be of micro-batches");

@@ -45,7 +45,7 @@ TEST_F(StoppedJobTest, SigtermOfOneProcess) {
 
 TEST_F(StoppedJobTest, SigtermThatABatchSystemRepeats) {
   // Steps last for seconds, so that it comes again while one is in hand.
-  LaunchOptions options = job(/*grace_s=*/1, /*steps=*/"1000");
+  LaunchOptions options = job(/*grace_s=*/5, /*steps=*/"1000");
   for (Command& command : options.processes)
     for (const char* setting : {"model=resnet18", "batch_size=128", "learning_rate=0.001"})
       command.insert(command.end(), {"--set", setting});
