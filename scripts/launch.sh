@@ -147,6 +147,9 @@ trap 'rm -rf "$scratch"' EXIT
 # Where a process of this host says what it ends with, as mpirun says so only once it has done with all of them, and in which directory
 # its training has begun.
 export DPTRAIN_EXIT_FILE=$scratch/exit DPTRAIN_RUN_FILE=$scratch/run
+# And what a process has to say of the hosts where not all have joined.
+unset DPTRAIN_HOSTS
+((${#names[@]} == 0)) || { printf -v DPTRAIN_HOSTS ', %s' "${names[@]}" && export DPTRAIN_HOSTS=${DPTRAIN_HOSTS#, }; }
 
 # Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
 # it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
