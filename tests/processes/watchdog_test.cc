@@ -1,6 +1,7 @@
 // Trainings of several processes of which one dies, stops or is cut off: all processes end in time, in the same words,
 // and the training goes on where it was.
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <regex>
@@ -357,6 +358,36 @@ TEST_F(WatchdogTest, ABusyDiskKeepsNobodyFromLeavingItsRecord) {
   ::kill(launch.pid(1), SIGKILL);
   launch.wait_for_ends({0}, kDeath_s);
   expect_lost(launch.wait().processes[0], 0, {" has died; "});
+}
+
+/// Of the process that writes for all. The others neither wait for it nor call it lost.
+TEST_F(WatchdogTest, AFullDiskEndsAllAndLeavesTheCheckpointBefore) {
+  Launch launch(job(/*grace_s=*/3, /*steps=*/"200"));
+  wait_until_trained(launch.launcher());
+  // What a file grows past that fails, as it does on a full disk: fault.json still fits.
+  const rlimit small{100'000, RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(launch.pid(0), RLIMIT_FSIZE, &small, nullptr), 0);
+  launch.wait_for_ends({0, 1}, 30);
+  const Launched launched = launch.wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 74) << process.err;
+    EXPECT_EQ(process.last_error(), launched.processes[0].last_error());
+  }
+  const json fault = json::parse(text_of(run("run") / "fault.json"), nullptr, false);
+  ASSERT_TRUE(fault.is_object()) << launched.processes[0].err;
+  EXPECT_EQ(fault["exit"], 74);
+  EXPECT_EQ(fault["root"]["kind"], "io");
+  const auto cause = fault["root"]["cause"].get<std::string>();
+  EXPECT_NE(cause.find("/model.safetensors"), std::string::npos) << cause;
+  EXPECT_NE(cause.find(": could not write: "), std::string::npos) << cause;
+  EXPECT_EQ(launched.processes[0].last_error(), "dptrain: " + cause);
+  ASSERT_TRUE(fault["last_checkpoint"].is_object()) << fault;
+  const std::filesystem::path newest = fault["last_checkpoint"]["path"].get<std::string>();
+  EXPECT_EQ(fault["last_checkpoint"]["sha256"], sha256_of(text_of(newest / "manifest.json")));
+  for (const auto& entry : std::filesystem::directory_iterator(run("run") / "checkpoints"))
+    EXPECT_LE(entry.path().filename().string(), newest.filename().string()) << "nothing of the one that did not fit";
+  // Once there is room.
+  expect_resumes(fault);
 }
 
 /// A process that trains alone.
