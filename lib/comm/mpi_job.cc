@@ -66,11 +66,6 @@ std::vector<JobProcess> exchange_processes() {
   return processes;
 }
 
-/// Open MPI hands a long message to a TCP connection whole, and a heartbeat would come after all those that are under
-/// way, which a slow network takes longer for than a process may be silent. In parts of this size, of which few of a
-/// message are handed over at a time, they let others pass. Whoever sets it knows better.
-void let_short_messages_pass() { ::setenv("OMPI_MCA_btl_tcp_rdma_pipeline_frag_size", "262144", /*overwrite=*/0); }
-
 /// Where mpirun dies Open MPI ends its processes by itself, with -61, which may be before they have told each other of
 /// it. They leave earlier than this by the watch over their launcher.
 void leave_lost_launchers_to_the_watch() { ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0); }
@@ -199,7 +194,6 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   const JoinMarks marks;
   const ExitTimer timer(options.timeout_s, ExitCode::job_not_formed,
                         [&] { return say_who_is_missing(marks, options); });
-  let_short_messages_pass();
   leave_lost_launchers_to_the_watch();
   const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;
