@@ -22,8 +22,9 @@
 #
 # Exit codes: 64 usage, 69 a tool is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
 # fault.json, fault-<rank>.json or summary.json of its directory, or else in the file that DPTRAIN_EXIT_FILE names for it, on this host;
-# or else mpirun's. Its directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else what --out
-# names, or else runs/<name of the configuration>. An mpirun that has nothing left to wait for here once the run has failed is ended,
+# or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
+# hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else
+# what --out names, or else runs/<name of the configuration>. An mpirun that has nothing left to wait for here once the run has failed is ended,
 # and one that hangs after a fault, as it does where a network is gone, is killed.
 set -euo pipefail
 
@@ -147,6 +148,9 @@ trap 'rm -rf "$scratch"' EXIT
 # Where a process of this host says what it ends with, as mpirun says so only once it has done with all of them, and in which directory
 # its training has begun.
 export DPTRAIN_EXIT_FILE=$scratch/exit DPTRAIN_RUN_FILE=$scratch/run
+# And what a process has to say of the hosts where not all have joined.
+unset DPTRAIN_HOSTS
+((${#names[@]} == 0)) || { printf -v DPTRAIN_HOSTS ', %s' "${names[@]}" && export DPTRAIN_HOSTS=${DPTRAIN_HOSTS#, }; }
 
 # Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
 # it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
@@ -191,6 +195,8 @@ run() {
     status=0
     wait "$child" || status=$?
   done
+  # What was to reach the hosts goes on by itself.
+  [[ ! -e $scratch/unreached ]] || pkill -KILL -s "$child" || true
   child=
   is_mpirun=false
   [[ -z $watcher ]] || { kill -KILL "$watcher" && wait "$watcher"; } 2> /dev/null || true
@@ -308,6 +314,32 @@ has_processes() {
   return 1
 }
 
+# has_agents PID: whether an mpirun still waits for what reaches a host, which ends once it has. An srun that does stays.
+has_agents() {
+  local process
+  for process in $(pgrep -P "$1"); do
+    ! grep -qs srun "/proc/$process/comm" || continue
+    ! grep -qs '^OMPI_COMM_WORLD_RANK=' "/proc/$process/environ" || continue
+    ! grep -qsa orted "/proc/$process/cmdline" || return 0
+  done
+  return 1
+}
+
+# is_among_hosts: whether one of the hosts is known to be this one, so that a process begins here.
+is_among_hosts() {
+  local own
+  ((${#names[@]} > 0)) || return 0
+  for own in localhost 127.0.0.1 "$(hostname)" "$(hostname -s)" $(hostname -I); do
+    [[ " ${names[*]} " != *" $own "* ]] || return 0
+  done 2> /dev/null
+  return 1
+}
+
+# Seconds after which processes that have not begun will not.
+join_s=${DPTRAIN_JOIN_TIMEOUT:-60}
+[[ $join_s =~ ^[0-9]{1,5}(\.[0-9]*)?$ ]] || join_s=60
+join_s=$((10#${join_s%%.*} + 15))
+
 # leave_mpirun PID: at once. A second SIGTERM within 5 s is what it doesn't wait for its processes after.
 leave_mpirun() {
   for _ in 1 2 3 4; do
@@ -329,7 +361,8 @@ is_alive() {
 # behind the other. Those go on a while where mpirun is gone, and end what is left of the job. Long after a failure it hangs. Where this
 # script is killed, nobody waits for the job any more: it is asked to stop, with a checkpoint.
 watch_over() {
-  local stops=0 rounds=0 term_at='' end='' parent='' is_orphaned=false
+  local stops=0 rounds=0 term_at='' end='' parent='' is_orphaned=false has_begun_here=false
+  local join_end=$((SECONDS + join_s))
   # A signal to the whole group of the script leaves this one at work.
   trap '' HUP INT TERM
   while is_alive "$1"; do
@@ -342,8 +375,11 @@ watch_over() {
     # It may just be written.
     read -r stops < "$scratch/stops" || true
     learn_directory
-    [[ -e $scratch/was_here ]] || ! has_processes "$1" || : > "$scratch/was_here"
-    if ((stops > 1)); then
+    [[ $has_begun_here == true ]] || ! has_processes "$1" || { has_begun_here=true && : > "$scratch/was_here"; }
+    if ((SECONDS >= join_end)) && [[ $has_begun_here == false ]] && { has_agents "$1" || is_among_hosts; }; then
+      : > "$scratch/unreached"
+      leave_mpirun "$1"
+    elif ((stops > 1)); then
       sleep 1 &> /dev/null
       # Who has not left by now can't.
       pkill -KILL -P "$1" || true
@@ -408,7 +444,7 @@ pause_s=3
 first_command=("${command[@]}")
 for ((restart = 0; ; ++restart)); do
   : > "$scratch/start"
-  rm -f "$DPTRAIN_EXIT_FILE"
+  rm -f "$DPTRAIN_EXIT_FILE" "$scratch/unreached"
   echo "$stops" > "$scratch/stops"
   status=0
   ((stops == 0)) || exit "$stopped_by"
@@ -416,6 +452,8 @@ for ((restart = 0; ; ++restart)); do
   run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
   ((stops < 2)) || exit "$stopped_by"
   learn_directory
+  within=
+  [[ ! -e $scratch/unreached ]] || { status=255 && within=" within $join_s s"; }
   # Where mpirun was killed its processes find out, and say so, within a second or two.
   for ((i = 0; i < 50 && status > 128 && status < 255 && stops == 0; ++i)); do
     [[ -z $(own_code) ]] || break
@@ -426,7 +464,7 @@ for ((restart = 0; ; ++restart)); do
   # ssh's own, by which no process of a job ends. What it said stands far above, before mpirun's many words.
   if ((status == 255)) && [[ -n $hosts ]]; then
     status=69
-    echo "launch: mpirun could not reach all of the hosts ${names[*]}; see that '${agent:-ssh} HOST true' works for each, without a password" >&2
+    echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; see that '${agent:-ssh} HOST true' works for each, without a password" >&2
   elif ((status != 0)); then
     say_cause "$status"
   fi

@@ -22,6 +22,11 @@ constexpr double kStacks_s = 0.25;
 FaultReport::FaultReport(int process, std::vector<JobProcess> processes)
     : process_(process), processes_(std::move(processes)) {}
 
+void FaultReport::expect(ExpectedRun run) {
+  expected_ = std::move(run);
+  is_expected_ = true;
+}
+
 void FaultReport::begin(FaultContext context) {
   context_ = std::move(context);
   if (context_.resumed) {
@@ -89,13 +94,15 @@ std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobF
 
 void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperation>& operations) noexcept {
   const bool is_stop = static_cast<int>(failure.code) > 128;
+  const bool is_disagreement = is_expected_ && !begun_ && failure.code == ExitCode::ranks_disagree;
   std::error_code absent;
-  if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
   try {
     const auto root = static_cast<size_t>(failure.process < 0 ? process_ : failure.process);
     std::vector<train::FaultRecord::Operation> begun;
     for (const BegunOperation& operation : operations)
       begun.push_back({.name = operation.name, .ago_s = seconds_since(operation.begun_at)});
+    if (is_disagreement) write_unbegun_fault(expected_, failure, processes_[root], begun);
+    if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
     const std::lock_guard lock(stacks_mutex_);
     const std::string stacks = stacks_.empty() ? "" : stacks_file().filename().string();
     // A busy disk may take longer to sync than this process has.

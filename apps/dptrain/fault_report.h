@@ -13,6 +13,7 @@
 #include "comm/process_exchange.h"
 #include "train/fault_record.h"
 #include "train/trainer.h"
+#include "unbegun_fault.h"
 
 namespace dptrain::app {
 
@@ -32,6 +33,9 @@ class FaultReport {
   /// `processes`: of the job; this one alone where there is none.
   FaultReport(int process, std::vector<JobProcess> processes);
 
+  /// From now on the processes may disagree on what to train, which leaves fault.json as well. Of the process that is
+  /// to write it.
+  void expect(ExpectedRun run);
   /// From now on the training can fail.
   void begin(FaultContext context);
   /// The same failure with what this process, which tells of it first, knows: the step, if it is its own, and what is
@@ -39,8 +43,9 @@ class FaultReport {
   JobFailure completed(JobFailure failure) const;
   /// The last line on stderr, without "dptrain: ".
   std::string line(const JobFailure& failure) const;
-  /// Leaves fault.json in the run directory, where this host has it and the training has begun; a stop by a signal is
-  /// none. Where it can't be written nothing happens: there is something worse to tell.
+  /// Leaves fault.json in the run directory, where this host has it and the training has begun, or is expected and was
+  /// not to be the same in all processes; a stop by a signal is none. Where it can't be written nothing happens: there
+  /// is something worse to tell.
   /// `operations`: that the process began last, see ProcessExchange.
   void write(const JobFailure& failure, const std::vector<BegunOperation>& operations) noexcept;
   /// Where this process's threads are now belongs to what is written, as they are why it has failed; the first call
@@ -64,6 +69,8 @@ class FaultReport {
   bool began_at_other_run_ = false;  ///< at a checkpoint of it
   std::mutex stacks_mutex_;
   std::vector<ThreadStack> stacks_;
+  ExpectedRun expected_;
+  std::atomic<bool> is_expected_ = false;
   std::atomic<bool> begun_ = false;
 };
 

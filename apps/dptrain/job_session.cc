@@ -29,11 +29,23 @@ constexpr double kWrite_s = 2;
 /// How long the launcher has to show the last line.
 constexpr double kShown_s = 0.1;
 
+/// A job that has waited for all of its processes in vain. Whoever is missing has no name here.
+void write_missing_fault(const ConfigFlags& flags, const std::string& sentence) {
+  try {
+    write_unbegun_fault(expected_run(flags),
+                        {.code = ExitCode::job_not_formed, .sentence = sentence, .detected_s = join_timeout_s()},
+                        {.host = train::host_name(), .pid = ::getpid()}, {});
+  } catch (const std::exception&) {
+    // A configuration that can't be read names no directory.
+  }
+}
+
 }  // namespace
 
-JobSession::JobSession(train::StopSignal& stop) {
+JobSession::JobSession(train::StopSignal& stop, const ConfigFlags& flags) {
   if (was_launched_in_job())
-    job_ = join_job(join_timeout_s());
+    job_ = join_job({.timeout_s = join_timeout_s(),
+                     .on_missing = [&flags](const std::string& sentence) { write_missing_fault(flags, sentence); }});
   else if (launched_processes() > 1)  // only srun says so without a way to join
     throw Error(ExitCode::job_not_formed,
                 fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
@@ -81,6 +93,11 @@ train::ConfigJob JobSession::config_job() {
               all.push_back(devices_elsewhere(names));
             return all;
           }};
+}
+
+void JobSession::expect_training(const train::Experiment& experiment, const std::filesystem::path& directory) {
+  if (processes() > 1 && is_main())
+    report_->expect({.name = experiment.name, .directory = directory, .start = start_words(processes())});
 }
 
 void JobSession::one_of_each_host_first(const std::function<void()>& act) {

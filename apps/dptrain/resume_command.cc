@@ -90,6 +90,12 @@ Words start_words(int processes) {
   return own;
 }
 
+std::string start_command(const Words& words) {
+  Words command;
+  for (const std::string& word : words) command.push_back(shell_word(word));
+  return fmt::format("{}", fmt::join(command, " "));
+}
+
 std::string resume_command(const Words& words, bool has_own_checkpoint) {
   Words command;
   // mpirun has ":" between programs.

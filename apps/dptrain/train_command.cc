@@ -126,6 +126,8 @@ class TrainRun {
 int TrainRun::run() {
   if (read_.dumped) return 0;
   config_ = read_.session.resolved_yaml();
+  out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
+  job_.expect_training(experiment(), out_);
   job_.agree_on(config_, experiment());
   if (!job_.is_worker()) {
     job_.serve(experiment());
@@ -134,7 +136,6 @@ int TrainRun::run() {
   const ActivePlace place(job_.trainer());
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
-  out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   earlier_ = flags_.earlier_run(out_);
   job_.one_of_each_host_first([&] { open_data(); });
   train::require_model_fits(experiment(), *data_.train);
@@ -269,7 +270,7 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  JobSession job(stop);
+  JobSession job(stop, flags.common);
   try {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();

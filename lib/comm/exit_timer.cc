@@ -38,14 +38,19 @@ void write_to_stderr(std::string_view text) {
 
 }  // namespace
 
-ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence) {
-  const std::string line = marked_lines(fmt::format("dptrain: {}\n", sentence));
-  thread_ = std::thread([this, deadline = deadline_in(timeout_s), code, line, sentence = std::move(sentence)] {
+ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence)
+    : ExitTimer(timeout_s, code, [sentence = std::move(sentence)] { return sentence; }) {}
+
+ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::function<std::string()> sentence) {
+  const std::string mark(line_mark());
+  thread_ = std::thread([this, deadline = deadline_in(timeout_s), code, mark, sentence = std::move(sentence)] {
     std::unique_lock lock(mutex_);
     if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
+    const std::string text = sentence();
     // The line first: it has a deadline of its own, a disk that the other goes to has none.
-    write_to_stderr(line);
-    tell_launcher_of_exit(static_cast<int>(code), sentence);
+    write_to_stderr(fmt::format("{}dptrain: {}
+", mark, text));
+    tell_launcher_of_exit(static_cast<int>(code), text);
     ::_exit(static_cast<int>(code));
   });
 }

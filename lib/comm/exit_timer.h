@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +18,8 @@ class ExitTimer {
   /// stderr, marked as of now (base/line_mark.h), and told the launcher (comm/job.h). Nothing else of the process runs
   /// any more: no destructor, no handler of exit.
   ExitTimer(double timeout_s, ExitCode code, std::string sentence);
+  /// The same with a sentence that is made then, on the timer's thread.
+  ExitTimer(double timeout_s, ExitCode code, std::function<std::string()> sentence);
   /// Stops it.
   ~ExitTimer();
   ExitTimer(const ExitTimer&) = delete;

@@ -15,12 +15,16 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "comm/exit_timer.h"
+#include "comm/join_marks.h"
 #include "comm/mpi_messages.h"
 #include "comm/mpi_wire.h"
 #include "comm/process_handle.h"
 
 namespace dptrain {
 namespace {
+
+/// How long somebody has to note down that the job didn't form.
+constexpr double kTold_s = 2;
 
 /// Throws with `code` where MPI returned an error.
 void check(int result, ExitCode code, const char* call) {
@@ -62,14 +66,22 @@ std::vector<JobProcess> exchange_processes() {
   return processes;
 }
 
-/// Open MPI hands a long message to a TCP connection whole, and a heartbeat would come after all those that are under
-/// way, which a slow network takes longer for than a process may be silent. In parts of this size, of which few of a
-/// message are handed over at a time, they let others pass. Whoever sets it knows better.
-void let_short_messages_pass() { ::setenv("OMPI_MCA_btl_tcp_rdma_pipeline_frag_size", "262144", /*overwrite=*/0); }
-
 /// Where mpirun dies Open MPI ends its processes by itself, with -61, which may be before they have told each other of
 /// it. They leave earlier than this by the watch over their launcher.
 void leave_lost_launchers_to_the_watch() { ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0); }
+
+/// The last words of a process that has waited for others in vain.
+std::string say_who_is_missing(const JoinMarks& marks, const MpiJobOptions& options) {
+  const std::string sentence = fmt::format(
+      "the processes of the job did not all join within {} s{}; see what the launcher says of the others, or set "
+      "DPTRAIN_JOIN_TIMEOUT to more seconds",
+      options.timeout_s, marks.missing());
+  if (!options.on_missing || !marks.speaks_for_job()) return sentence;
+  // A disk of another machine may not answer.
+  const ExitTimer timer(kTold_s, ExitCode::job_not_formed, sentence);
+  options.on_missing(sentence);
+  return sentence;
+}
 
 class MpiJob final : public Job {
  public:
@@ -179,11 +191,9 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   check(MPI_Initialized(&initialized), ExitCode::job_not_formed, "MPI_Initialized");
   DPTRAIN_CHECK(initialized == 0, "a process joins its job once");
   // From the first call on MPI may wait for processes that never come, and knows no deadline.
+  const JoinMarks marks;
   const ExitTimer timer(options.timeout_s, ExitCode::job_not_formed,
-                        fmt::format("the processes of the job did not all join within {} s; see what the launcher says "
-                                    "of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
-                                    options.timeout_s));
-  let_short_messages_pass();
+                        [&] { return say_who_is_missing(marks, options); });
   leave_lost_launchers_to_the_watch();
   const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;
@@ -198,7 +208,9 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   return std::make_unique<MpiJob>(options);
 }
 
-std::unique_ptr<Job> join_job(double timeout_s) { return join_mpi_job({.timeout_s = timeout_s}); }
+std::unique_ptr<Job> join_job(const JoinOptions& options) {
+  return join_mpi_job({.timeout_s = options.timeout_s, .on_missing = options.on_missing});
+}
 
 std::vector<LibraryVersion> job_libraries() { return {mpi_library()}; }
 

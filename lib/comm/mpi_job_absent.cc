@@ -3,7 +3,7 @@
 
 namespace dptrain {
 
-std::unique_ptr<Job> join_job(double) {
+std::unique_ptr<Job> join_job(const JoinOptions&) {
   throw Error(ExitCode::job_not_formed,
               "a launcher (mpirun, srun) started this process as one of a job, but this dptrain was built without MPI; "
               "build it with -DDPTRAIN_MPI=ON, or start it without the launcher");

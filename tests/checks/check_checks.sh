@@ -64,7 +64,7 @@ plant() {
 }
 
 clean_tree
-for check in layers vendor_headers configure format words; do
+for check in layers vendor_headers sockets configure format words; do
   passes "$check"
 done
 
@@ -122,6 +122,15 @@ plant lib/data/gzip_file.cc '#include <zlib.h>'
 plant lib/data/png_file.cc '#include <png.h>'
 plant lib/ops/conv2d.cc '#if 1'
 passes vendor_headers
+clean_tree
+
+for use in '#include <sys/socket.h>' '#include <netinet/tcp.h>' '#include <boost/asio.hpp>' 'int s = ::socket(2, 1, 0);' 'listen(s, 5);' \
+  'if (::bind(s, a, n) != 0) return;' 'accept4(s, a, n, 0);' '  connect(s, a, n);' 'syscall(SYS_socket, 2, 1, 0);'; do
+  plant apps/dptrain/a.cc "$use"
+  fires sockets 'apps/dptrain/a.cc:1: uses a socket'
+done
+plant lib/base/a.cc 'syscall(SYS_pidfd_open, pid, 0); parameter->bind(x); std::bind(f); link.connect(peer); void reconnect(int); a::listen(b);'
+passes sockets
 clean_tree
 
 plant CMakeLists.txt 'message(FATAL_ERROR "broken")'

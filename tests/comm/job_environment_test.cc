@@ -91,7 +91,7 @@ TEST_F(JobEnvironmentTest, TheFolderOfATrainingIsLeftForTheLauncher) {
 TEST_F(JobEnvironmentTest, WithoutMpiJoiningNamesTheOption) {
   if (DPTRAIN_WITH_MPI) GTEST_SKIP() << "MPI is built in";
   EXPECT_TRUE(job_libraries().empty());
-  testing::expect_error(ExitCode::job_not_formed, {"-DDPTRAIN_MPI=ON", "launcher"}, [] { join_job(1); });
+  testing::expect_error(ExitCode::job_not_formed, {"-DDPTRAIN_MPI=ON", "launcher"}, [] { join_job({.timeout_s = 1}); });
 }
 
 TEST_F(JobEnvironmentTest, MpiIsTheOneThisWasBuiltWith) {

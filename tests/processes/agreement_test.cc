@@ -31,9 +31,12 @@ class AgreementTest : public JobTrainingTest {
   }
   void expect_difference(const std::vector<Command>& processes, const std::string& sentence) const {
     const Launched job = launched(processes);
-    for (const std::string& said : last_sentences(job, 76)) EXPECT_TRUE(said.starts_with(sentence)) << said;
-    EXPECT_FALSE(std::filesystem::exists(run("job") / "metrics.jsonl"));
-    EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json")) << "no training has begun";
+    const std::vector<std::string> said = last_sentences(job, 76);
+    for (const std::string& one : said) EXPECT_TRUE(one.starts_with(sentence)) << one;
+    const json fault = expect_unbegun_fault(run("job"), 76, said[0].substr(std::string("dptrain: ").size()));
+    EXPECT_EQ(fault["rank"], 0);
+    EXPECT_EQ(fault["root"]["host"], host());
+    EXPECT_FALSE(fault["ring"].empty());
   }
   /// As on a host of its own: the same path leads to other files in each folder.
   Command on(const std::string& host) const {
@@ -87,7 +90,30 @@ TEST_F(AgreementTest, OnEveryPixelOfTheData) {
       ASSERT_TRUE(std::regex_match(said, digests, sentence)) << said;
       EXPECT_NE(digests[1], digests[2]);
     }
-    EXPECT_FALSE(std::filesystem::exists(run("job") / "metrics.jsonl"));
+    expect_unbegun_fault(run("job"), 76, job.processes[0].last_error().substr(std::string("dptrain: ").size()));
+  }
+  // The next start is none of this one's.
+  ASSERT_EQ(launched({on("a"), on("same")}).processes[0].exit, 0);
+  EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json"));
+}
+
+/// A directory that has metrics is another run's, also where it was to be overwritten.
+TEST_F(AgreementTest, LeavesNothingInAnotherRunsDirectory) {
+  Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  ASSERT_EQ(alone(own).exit, 0);
+  const auto entries = [this] {
+    std::map<std::string, std::filesystem::file_time_type> times;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(run("job")))
+      times[entry.path().string()] = entry.last_write_time();
+    return times;
+  };
+  const auto before = entries();
+  for (const bool overwrite : {false, true}) {
+    if (overwrite) own.emplace_back("--overwrite");
+    Command other = own;
+    other.insert(other.end(), {"--set", "learning_rate=0.5"});
+    last_sentences(launched({own, other}), 76);
+    EXPECT_EQ(entries(), before);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "comm/mpi_job.h"
+#include "comm/process_exchange.h"
 
 namespace dptrain {
 namespace {
@@ -98,11 +99,13 @@ void messages(Job& job) {
   fmt::print("carried\n");
 }
 
-/// While long messages fill the network both ways, short ones of another wire and thread go to and fro.
+/// While long messages fill the network both ways, as ranks send them, short ones of another wire and thread go to and
+/// fro.
 void pass(Job& job) {
   constexpr int kMessages = 12;
-  const auto long_wire = job.make_wire(), short_wire = job.make_wire();
-  const int other = 1 - job.process();
+  ProcessExchange exchange(job.make_wire());
+  const auto short_wire = job.make_wire();
+  const int other = 1 - job.process(), first_tag = exchange.first_tag(exchange.next_group());
   std::atomic<bool> is_over = false;
   double longest_s = 0;
   std::thread short_ones([&] {
@@ -121,13 +124,20 @@ void pass(Job& job) {
     }
   });
   std::vector<Bytes> in(kMessages, Bytes(4'000'000)), out(kMessages, Bytes(4'000'000));
-  std::vector<std::unique_ptr<WireMessage>> messages;
+  std::atomic<int> left = kMessages;
   const auto begun = Clock::now();
-  for (int i = 0; i < kMessages; ++i) {
-    messages.push_back(long_wire->start_receive(in[static_cast<size_t>(i)], other, i));
-    messages.push_back(long_wire->start_send(out[static_cast<size_t>(i)], other, i));
+  for (size_t i = 0; i < kMessages; ++i) {
+    const auto bytes = static_cast<int64_t>(out[i].size());
+    exchange.start({.tag = first_tag + static_cast<int>(i),
+                    .messages = {{.sends = true, .process = other, .data = out[i].data(), .bytes = bytes},
+                                 {.sends = false, .process = other, .data = in[i].data(), .bytes = bytes}},
+                    .on_done = [&left] { --left; },
+                    .overdue = [](const std::vector<int>&) { return JobFailure{.sentence = "overdue"}; }});
   }
-  for (auto& message : messages) wait(*message);
+  while (left > 0) {
+    DPTRAIN_CHECK(seconds_since(begun) < 30, "{} long messages took over 30 s", left.load());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   const double all_s = seconds_since(begun);
   is_over = true;
   short_ones.join();

@@ -1,8 +1,11 @@
 // The processes of a job: what they tell each other, and how each of them ends.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
-#include "support/launch.h"
+#include "processes/job_training.h"
 
 namespace dptrain::testing {
 namespace {
@@ -81,7 +84,8 @@ TEST_F(JobTest, AProcessThatNeverJoinsEndsTheOthers) {
   const Launched launched =
       Launch({.processes = {act("list", 2), {"/bin/sleep", "100"}}, .folder = folder_.path()}).wait();
   EXPECT_EQ(launched.launcher.exit, 69);
-  expect_sentence(launched.processes[0], 69, {"did not all join within 2 s", "DPTRAIN_JOIN_TIMEOUT"});
+  expect_sentence(launched.processes[0], 69,
+                  {"did not all join within 2 s: process 1 is missing; ", "DPTRAIN_JOIN_TIMEOUT"});
 }
 
 TEST_F(JobTest, HowLongProcessesWaitToJoinIsSaidByAVariable) {
@@ -93,6 +97,38 @@ TEST_F(JobTest, HowLongProcessesWaitToJoinIsSaidByAVariable) {
   expect_sentence(started("1").processes[0], 69, {"did not all join within 1 s"});
   expect_sentence(started("soon").processes[0], 64, {"DPTRAIN_JOIN_TIMEOUT", "'soon'"});
 }
+
+/// Of three processes of dptrain those in `missing` never come to join the job.
+class MissingProcessTest : public JobTrainingTest, public ::testing::WithParamInterface<std::vector<size_t>> {};
+
+TEST_P(MissingProcessTest, IsNamedByAllThatAreThere) {
+  const std::vector<size_t>& missing = GetParam();
+  std::vector<Command> processes(3, training("job", "lenet_ddp_2cpu", 1, {}));
+  for (Command& command : processes) command.insert(command.begin(), {"/usr/bin/env", "DPTRAIN_JOIN_TIMEOUT=2"});
+  for (const size_t process : missing) processes[process] = {"/bin/sleep", "100"};
+  Launch launch({.processes = processes, .folder = folder_.path(), .grace_s = 2});
+  std::vector<size_t> there;
+  for (const size_t process : {0u, 1u, 2u})
+    if (std::ranges::find(missing, process) == missing.end()) there.push_back(process);
+  launch.wait_for_ends(there, 10);
+  const Launched launched = launch.wait();
+  const std::string sentence = fmt::format(
+      "the processes of the job did not all join within 2 s: {} missing; see what the launcher says of the "
+      "others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
+      missing.size() == 1 ? fmt::format("process {} is", missing[0])
+                          : fmt::format("processes {} are", fmt::join(missing, ", ")));
+  for (const size_t process : there) {
+    EXPECT_EQ(launched.processes[process].exit, 69);
+    EXPECT_EQ(launched.processes[process].err, "dptrain: " + sentence + "\n");
+  }
+  const json fault = expect_unbegun_fault(run("job"), 69, sentence);
+  EXPECT_EQ(fault["rank"], there[0] == 0 ? json(0) : json());
+  EXPECT_EQ(fault["root"]["pid"], launch.pid(there[0]));
+  EXPECT_EQ(fault["ring"], json::array());
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, MissingProcessTest,
+                         ::testing::Values(std::vector<size_t>{2}, std::vector<size_t>{0}, std::vector<size_t>{1, 2}));
 
 TEST_F(JobTest, TheEndWaitsForAll) {
   DPTRAIN_NEEDS_MPI();

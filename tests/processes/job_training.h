@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/json_schema.h"
 #include "support/launch.h"
 
 namespace dptrain::testing {
@@ -120,6 +121,25 @@ inline void JobParityTest::expect_bits_of_one_process() const {
     EXPECT_EQ(device["samples"], expected["devices"][static_cast<size_t>(rank)]["samples"]);
     EXPECT_GT(device["peak_bytes"], 0);
   }
+}
+
+/// fault.json of a job that ended before its training began: all that is in the run's directory.
+inline json expect_unbegun_fault(const std::filesystem::path& run, int code, const std::string& cause) {
+  json fault = json::parse(text_of(run / "fault.json"), nullptr, false);
+  if (!fault.is_object()) {
+    ADD_FAILURE() << run << " has no fault.json";
+    return json::object();
+  }
+  const json schema = json::parse(text_of(source_file("docs/fault.schema.json")));
+  EXPECT_EQ(JsonSchema(schema).violations(fault), std::vector<std::string>()) << fault;
+  EXPECT_EQ(fault["exit"], code);
+  EXPECT_EQ(fault["root"]["kind"], code == 76 ? "ranks_disagree" : "job_not_formed");
+  EXPECT_EQ(fault["root"]["cause"], cause);
+  EXPECT_EQ(fault["last_checkpoint"], nullptr);
+  EXPECT_EQ(fault["steps_lost"], 0);
+  for (const auto& entry : std::filesystem::directory_iterator(run))
+    EXPECT_EQ(entry.path().filename(), "fault.json") << "it isn't the run's yet";
+  return fault;
 }
 
 inline Command strategy(const std::string& options) { return {"--set", "strategy=" + options}; }

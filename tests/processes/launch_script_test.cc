@@ -78,6 +78,22 @@ TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
                                        " HOST true' works for each, without a password");
 }
 
+/// As ssh does where a host takes the connection and never answers: mpirun itself would wait for ever.
+TEST_F(LaunchScriptTest, AnAgentThatHangsIsGivenADeadline) {
+  DPTRAIN_NEEDS_MPI();
+  write_program("echo $$ >> hangs\nsleep 100\n");
+  const std::string ssh = (folder_.path() / "program").string();
+  ::setenv("DPTRAIN_JOIN_TIMEOUT", "1", 1);
+  const auto begun = Clock::now();
+  const Finished finished = run({"-H", "a,b", "--agent", ssh, "--", "./program"});
+  ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
+  EXPECT_EQ(finished.exit, 69) << finished.err;
+  EXPECT_LT(seconds_since(begun), 1 + 15 + 3 + kSlack_s);
+  EXPECT_EQ(finished.last_error(), "launch: mpirun could not reach all of the hosts a b within 16 s; see that '" + ssh +
+                                       " HOST true' works for each, without a password");
+  for (const std::string& pid : lines_of(text("hangs"))) EXPECT_FALSE(is_running(std::stoi(pid)));
+}
+
 /// By itself mpirun would sleep for twice the grace time on each host, one after the other.
 TEST_F(LaunchScriptTest, AMistakeReturnsLongBeforeTheGraceTime) {
   DPTRAIN_NEEDS_MPI();

@@ -2,8 +2,7 @@
 #include <functional>
 #include <thread>
 
-#include "processes/watched_training.h"
-#include "support/hosts.h"
+#include "processes/launched_training.h"
 
 namespace dptrain::testing {
 namespace {
@@ -82,32 +81,8 @@ TEST_F(StoppedJobTest, SigtermInAnEvaluation) {
   EXPECT_EQ(text_of(run("run") / "metrics.jsonl"), "") << "the epoch is not over before it is evaluated";
 }
 
-/// scripts/launch.sh with dptrain itself.
-class LaunchedTrainingTest : public WatchdogTest {
+class StoppedLaunchTest : public LaunchedTrainingTest {
  protected:
-  ProcessOptions script(const std::string& restarts) const {
-    return script({"-n", "2", "--grace", "1", "--max-restarts", restarts}, {}, "200");
-  }
-  ProcessOptions script(const Command& launch_options, const Command& on, const std::string& steps) const {
-    return script(launch_options, on, program("run", 1, steps));
-  }
-  ProcessOptions script(const Command& launch_options, const Command& on, const Command& training) const {
-    folder_.write("program", "#!/usr/bin/env bash\necho $$ > \"pid.$OMPI_COMM_WORLD_RANK\"\nexec \"$@\"\n");
-    std::filesystem::permissions(folder_.path() / "program", std::filesystem::perms::owner_all);
-    Command all = on;
-    const auto add = [&all](const Command& more) { all.insert(all.end(), more.begin(), more.end()); };
-    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
-    if (!on.empty())
-      add({"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=10.77.0.0/24",
-           "OMPI_MCA_oob_tcp_if_include=10.77.0.0/24"});
-    add({source_file("scripts/launch.sh")});
-    add(launch_options);
-    add({"--", (folder_.path() / "program").string()});
-    add(training);
-    return {.command = all, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}};
-  }
-  pid_t pid(size_t process) const { return std::stoi(text_of(folder_.path() / fmt::format("pid.{}", process))); }
-  void kill_process(size_t process) const { ::kill(pid(process), SIGKILL); }
   /// The script is told to stop: all of it is over soon, however long the grace time is.
   void expect_stops(Process& process, int signal, int code) const {
     wait_until_trained(process);
@@ -126,12 +101,12 @@ class LaunchedTrainingTest : public WatchdogTest {
   }
 };
 
-TEST_F(LaunchedTrainingTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
+TEST_F(StoppedLaunchTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
   Process process(script({"-n", "2"}, {}, "1000000"));
   expect_stops(process, SIGINT, 130);
 }
 
-TEST_F(LaunchedTrainingTest, SoDoesSigtermOverTwoHosts) {
+TEST_F(StoppedLaunchTest, SoDoesSigtermOverTwoHosts) {
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
   Process process(script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent()}, hosts.on(1), "1000000"));

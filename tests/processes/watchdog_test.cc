@@ -1,10 +1,13 @@
 // Trainings of several processes of which one dies, stops or is cut off: all processes end in time, in the same words,
 // and the training goes on where it was.
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <regex>
 #include <thread>
 
+#include "base/sha256.h"
 #include "processes/slow_disk.h"
 #include "processes/watched_training.h"
 #include "support/hosts.h"
@@ -32,6 +35,12 @@ TEST_P(KilledProcessTest, EndsTheOtherWithinASecondAndTheTrainingGoesOn) {
   EXPECT_LT(fault["detected_s"], kDeathSeen_s);
   const auto op = fault["root"]["op"].get<std::string>();
   EXPECT_TRUE(op.starts_with("collective #") || op.starts_with("message #")) << op;
+  ASSERT_FALSE(fault["ring"].empty());
+  const auto last = fault["ring"].back().get<std::string>();
+  EXPECT_TRUE(std::regex_match(last, std::regex("[0-9]+\\.[0-9]{3} s ago: (collective|message) #[0-9]+, .*"))) << last;
+  ASSERT_TRUE(fault["last_checkpoint"].is_object());
+  const std::filesystem::path checkpoint = fault["last_checkpoint"]["path"].get<std::string>();
+  EXPECT_EQ(fault["last_checkpoint"]["sha256"], sha256_of(text_of(checkpoint / "manifest.json")));
   expect_resumes(fault);
 }
 
@@ -168,6 +177,46 @@ TEST_F(WatchdogTest, ANetworkThatLosesOneDirectionEndsBothSides) {
   const json fault = expect_lost(launched.processes[0], 0, {second + " was silent for "});
   // The second one may have been told by the first, whom it hears, or find itself alone once nothing comes any more.
   const json there = expect_lost(launched.processes[1], 1, {});
+  for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
+}
+
+/// The other way: the first host hears the second, which hears nothing of it.
+TEST_F(WatchdogTest, SoDoesOneThatLosesTheOtherDirection) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(2, "1000000"), folder_.path()));
+  wait_until_trained(launch.launcher());
+  const std::string first = name(launch, 0, "host1");
+  launch.launcher().signal(SIGSTOP);
+  const auto begun = Clock::now();
+  hosts.lose(/*from=*/1, /*to=*/2);
+  launch.wait_for_ends({0, 1}, kSilence_s);
+  EXPECT_LT(seconds_since(begun), kSilence_s);
+  launch.launcher().signal(SIGKILL);
+  const Launched launched = launch.wait();
+  const json there = expect_lost(launched.processes[1], 1, {first + " was silent for "});
+  const json fault = expect_lost(launched.processes[0], 0, {});
+  for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
+}
+
+/// The side that has two says the same, and the one that has the first writes fault.json.
+TEST_F(WatchdogTest, OfThreeHostsBothSidesOfACutEnd) {
+  const Hosts hosts(3);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  Launch launch(hosts.launch_options(programs(3, "1000000"), folder_.path()));
+  wait_until_trained(launch.launcher());
+  const std::string third = name(launch, 2, "host3");
+  launch.launcher().signal(SIGSTOP);
+  const auto begun = Clock::now();
+  hosts.set_link(3, false);
+  launch.wait_for_ends({0, 1, 2}, kSilence_s);
+  EXPECT_LT(seconds_since(begun), kSilence_s);
+  launch.launcher().signal(SIGKILL);
+  const Launched launched = launch.wait();
+  const json fault = expect_lost(launched.processes[0], 0, {third + " was silent for "});
+  EXPECT_EQ(fault["root"], expect_lost(launched.processes[1], 1, {})["root"]);
+  EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
+  const json there = expect_lost(launched.processes[2], 2, {" was silent for "});
   for (const json& side : {fault, there}) EXPECT_LT(side["detected_s"], kSilenceSeen_s);
 }
 
@@ -309,6 +358,36 @@ TEST_F(WatchdogTest, ABusyDiskKeepsNobodyFromLeavingItsRecord) {
   ::kill(launch.pid(1), SIGKILL);
   launch.wait_for_ends({0}, kDeath_s);
   expect_lost(launch.wait().processes[0], 0, {" has died; "});
+}
+
+/// Of the process that writes for all. The others neither wait for it nor call it lost.
+TEST_F(WatchdogTest, AFullDiskEndsAllAndLeavesTheCheckpointBefore) {
+  Launch launch(job(/*grace_s=*/3, /*steps=*/"200"));
+  wait_until_trained(launch.launcher());
+  // What a file grows past that fails, as it does on a full disk: fault.json still fits.
+  const rlimit small{100'000, RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(launch.pid(0), RLIMIT_FSIZE, &small, nullptr), 0);
+  launch.wait_for_ends({0, 1}, 30);
+  const Launched launched = launch.wait();
+  for (const Finished& process : launched.processes) {
+    EXPECT_EQ(process.exit, 74) << process.err;
+    EXPECT_EQ(process.last_error(), launched.processes[0].last_error());
+  }
+  const json fault = json::parse(text_of(run("run") / "fault.json"), nullptr, false);
+  ASSERT_TRUE(fault.is_object()) << launched.processes[0].err;
+  EXPECT_EQ(fault["exit"], 74);
+  EXPECT_EQ(fault["root"]["kind"], "io");
+  const auto cause = fault["root"]["cause"].get<std::string>();
+  EXPECT_NE(cause.find("/model.safetensors"), std::string::npos) << cause;
+  EXPECT_NE(cause.find(": could not write: "), std::string::npos) << cause;
+  EXPECT_EQ(launched.processes[0].last_error(), "dptrain: " + cause);
+  ASSERT_TRUE(fault["last_checkpoint"].is_object()) << fault;
+  const std::filesystem::path newest = fault["last_checkpoint"]["path"].get<std::string>();
+  EXPECT_EQ(fault["last_checkpoint"]["sha256"], sha256_of(text_of(newest / "manifest.json")));
+  for (const auto& entry : std::filesystem::directory_iterator(run("run") / "checkpoints"))
+    EXPECT_LE(entry.path().filename().string(), newest.filename().string()) << "nothing of the one that did not fit";
+  // Once there is room.
+  expect_resumes(fault);
 }
 
 /// A process that trains alone.

@@ -11,6 +11,7 @@
 #        tests/support/namespaces.sh link NAME NUMBER up|down     plug the cable of one of them in, or out
 #        tests/support/namespaces.sh lose NAME FROM TO            lose all that one of them sends to another, but nothing that
 #                                                                 it gets from there
+#        tests/support/namespaces.sh pids NAME                    the processes that run on them, a line each
 # NAME is dptrain-PID, with the process that they belong to: add also removes those whose process is no more.
 set -euo pipefail
 
@@ -102,6 +103,9 @@ case $1 in
     (($# == 4)) || fail 64 "lose needs the numbers of two hosts"
     # An address of the hardware that nobody has.
     ip -n "$name-$3" neighbour replace "10.77.0.$4" lladdr 02:00:00:00:00:99 dev eth0 nud permanent
+    ;;
+  pids)
+    for space in $(of "$name"); do ip netns pids "$space"; done
     ;;
   *) fail 64 "unknown command '$1'" ;;
 esac

@@ -1,0 +1,82 @@
+// Who a process that waits for the others of its job says is missing.
+#include "comm/join_marks.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "support/idx_files.h"
+
+namespace dptrain {
+namespace {
+
+using testing::ScratchFolder;
+
+class JoinMarksTest : public ::testing::Test {
+ protected:
+  ~JoinMarksTest() override {
+    for (const char* name : {"OMPI_MCA_orte_jobfam_session_dir", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                             "OMPI_COMM_WORLD_RANK", "DPTRAIN_HOSTS"})
+      ::unsetenv(name);
+  }
+  /// As a process of a job with so many on this host.
+  JoinMarks marks_of(int process, int processes, int here) const {
+    ::setenv("OMPI_MCA_orte_jobfam_session_dir", folder_.path().c_str(), 1);
+    ::setenv("OMPI_COMM_WORLD_RANK", std::to_string(process).c_str(), 1);
+    ::setenv("OMPI_COMM_WORLD_SIZE", std::to_string(processes).c_str(), 1);
+    ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(here).c_str(), 1);
+    return {};
+  }
+  static std::string host() {
+    std::array<char, 256> name = {};
+    EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+    return name.data();
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(JoinMarksTest, OnOneHostNameThoseThatLeftNone) {
+  const JoinMarks second = marks_of(1, 3, 3);
+  EXPECT_EQ(second.missing(), ": processes 0, 2 are missing");
+  EXPECT_TRUE(second.speaks_for_job());
+  marks_of(2, 3, 3);
+  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  EXPECT_EQ(second.missing(), ": process 0 is missing");
+  EXPECT_TRUE(second.speaks_for_job());
+  EXPECT_TRUE(marks_of(0, 3, 3).speaks_for_job());
+  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  EXPECT_FALSE(second.speaks_for_job()) << "the first one does";
+  EXPECT_EQ(second.missing(), ": all 3 are there, and MPI has not connected them");
+}
+
+TEST_F(JoinMarksTest, NameTheFirstOfMany) {
+  EXPECT_EQ(marks_of(2, 20, 20).missing(), ": processes 0, 1, 3, 4, 5, 6, 7, 8 and 11 more are missing");
+}
+
+TEST_F(JoinMarksTest, OverHostsCountThoseOfThisOne) {
+  const JoinMarks marks = marks_of(4, 6, 2);
+  EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there");
+  EXPECT_FALSE(marks.speaks_for_job()) << "the first one may be there";
+  ::setenv("DPTRAIN_HOSTS", "a, b, c", 1);
+  EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there; the hosts of the job are a, b, c");
+  EXPECT_TRUE(marks_of(0, 6, 2).speaks_for_job());
+}
+
+TEST_F(JoinMarksTest, WithoutAFolderKnowNothing) {
+  const JoinMarks alone;
+  EXPECT_EQ(alone.missing(), "");
+  EXPECT_TRUE(alone.speaks_for_job());
+  ::setenv("OMPI_MCA_orte_jobfam_session_dir", (folder_.path() / "absent").c_str(), 1);
+  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
+  const JoinMarks unwritten;
+  EXPECT_EQ(unwritten.missing(), "");
+  EXPECT_FALSE(unwritten.speaks_for_job());
+}
+
+}  // namespace
+}  // namespace dptrain

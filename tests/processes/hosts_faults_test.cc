@@ -1,0 +1,170 @@
+// scripts/launch.sh over two "hosts" of which one is another one than it should be: it returns what the run says,
+// leaves fault.json, and nothing keeps running.
+#include <thread>
+
+#include "processes/launched_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+class HostsFaultsTest : public LaunchedTrainingTest {
+ protected:
+  void SetUp() override {
+    LaunchedTrainingTest::SetUp();
+    if (IsSkipped()) return;
+    hosts_.emplace(2);
+    if (!hosts_->absence().empty()) GTEST_SKIP() << hosts_->absence();
+  }
+
+  /// With a grace time that a test can wait for.
+  ProcessOptions over_hosts(const Command& more = {}, const std::string& steps = "200") const {
+    Command options = {"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "--grace", "1"};
+    options.insert(options.end(), more.begin(), more.end());
+    return script(options, hosts_->on(1), steps);
+  }
+  std::string who(size_t process) const {
+    return fmt::format("process {} (host host{}, pid {}, rank {})", process, process + 1, pid(process), process);
+  }
+  /// The job has ended with 75 and everywhere with the same record, of the second process; nothing of it is left.
+  json expect_lost_job(const Finished& finished, const std::string& cause) const {
+    EXPECT_EQ(finished.exit, 75) << finished.err;
+    json fault = json::parse(text_of(run("run") / "fault.json"), nullptr, false);
+    if (!fault.is_object()) {
+      ADD_FAILURE() << "no fault.json: " << finished.err;
+      return json::object();
+    }
+    EXPECT_EQ(fault["exit"], 75);
+    const auto told = fault["root"]["cause"].get<std::string>();
+    EXPECT_TRUE(told.starts_with(cause)) << told;
+    EXPECT_NE(finished.err.find("dptrain: " + told), std::string::npos) << finished.err;
+    EXPECT_TRUE(finished.last_error().starts_with("launch: ended with 75: ")) << finished.err;
+    hosts_->wait_until_idle(10);
+    return fault;
+  }
+
+  std::optional<Hosts> hosts_;
+};
+
+TEST_F(HostsFaultsTest, AnotherConfigurationOnOneHost) {
+  before_ = "[[ $(hostname) != host2 ]] || set -- \"$@\" --set learning_rate=0.5\n";
+  const Finished finished = Process(over_hosts()).wait();
+  EXPECT_EQ(finished.exit, 76) << finished.err;
+  const std::string sentence =
+      "learning_rate: 0.05 on process 0 on host1, 0.5 on process 1 on host2; give all processes the same configuration";
+  for (const char* mark : {"", "[process 1] "})
+    EXPECT_NE(finished.err.find(fmt::format("\n{}dptrain: {}\n", mark, sentence)), std::string::npos) << finished.err;
+  EXPECT_EQ(finished.last_error(), "launch: ended with 76: " + sentence);
+  const json fault = expect_unbegun_fault(run("run"), 76, sentence);
+  EXPECT_EQ(fault["root"]["host"], "host2");
+  EXPECT_EQ(fault["root"]["pid"], pid(1));
+  const auto again = fault["resume"].get<std::string>();
+  EXPECT_TRUE(again.starts_with(source_file("scripts/launch.sh") + " -H ")) << again;
+  EXPECT_EQ(again.find("--resume"), std::string::npos) << "there is nothing to go on with: " << again;
+  hosts_->wait_until_idle(10);
+}
+
+TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
+  before_ = "[[ $(hostname) != host2 ]] || exec sleep 100\n";
+  ::setenv("DPTRAIN_JOIN_TIMEOUT", "2", 1);
+  const Finished finished = Process(over_hosts()).wait();
+  ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
+  EXPECT_EQ(finished.exit, 69) << finished.err;
+  const std::string sentence =
+      "the processes of the job did not all join within 2 s: on host host1 1 of 1 is there; the hosts of the job are "
+      "10.77.0.1, 10.77.0.2; see what the launcher says of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds";
+  EXPECT_EQ(finished.last_error(), "launch: ended with 69: " + sentence);
+  expect_unbegun_fault(run("run"), 69, sentence);
+  hosts_->wait_until_idle(10);
+}
+
+TEST_F(HostsFaultsTest, AStoppedProcess) {
+  Process process(over_hosts({}, "1000000"));
+  wait_until_trained(process);
+  const auto begun = Clock::now();
+  ::kill(pid(1), SIGSTOP);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  expect_lost_job(finished, who(1) + " was silent for ");
+}
+
+/// mpirun would wait for the host, and is killed.
+TEST_F(HostsFaultsTest, AHostThatIsCutOff) {
+  Process process(over_hosts({}, "1000000"));
+  wait_until_trained(process);
+  const auto begun = Clock::now();
+  hosts_->set_link(2, false);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  EXPECT_FALSE(is_running(pid(0)) || is_running(pid(1)));
+  hosts_->set_link(2, true);
+  expect_lost_job(finished, who(1) + " was silent for ");
+}
+
+/// What mpirun runs on a host has died, and with it the host's processes.
+TEST_F(HostsFaultsTest, ALauncherThatDiesOnOneHost) {
+  Process process(over_hosts({}, "1000000"));
+  wait_until_trained(process);
+  const std::string stat = text_of(fmt::format("/proc/{}/stat", pid(1)));
+  const pid_t parent = std::stoi(stat.substr(stat.rfind(')') + 4));
+  ASSERT_NE(text_of(fmt::format("/proc/{}/cmdline", parent)).find("orted"), std::string::npos);
+  const auto begun = Clock::now();
+  ::kill(parent, SIGKILL);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  expect_lost_job(finished, "the launcher of the job on host host2 ");
+}
+
+TEST_F(HostsFaultsTest, ARestartGoesOnToTheBitsOfAnUninterruptedRun) {
+  Process process(over_hosts({"--max-restarts", "1"}));
+  wait_until_trained(process);
+  kill_process(1);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+      << finished.err;
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
+  expect_bits_of_one_process();
+}
+
+/// A folder that all hosts see, with the servers in turn on them.
+TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
+  if (!std::filesystem::exists("/usr/bin/rsync")) GTEST_SKIP() << "there is no rsync";
+  const ScratchFolder there;
+  Command training = program("run", 1, "40");
+  *(std::ranges::find(training, "--out") + 1) = "here";
+  training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync}"});
+  const std::string folder = there.path() / "work";
+  const Finished finished = Process(script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "-n", "2", "-s",
+                                            "2", "--sync-dst-dir", folder},
+                                           hosts_->on(1), training))
+                                .wait();
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "here"));
+  const json summary = json::parse(text_of(std::filesystem::path(folder) / "here" / "summary.json"));
+  EXPECT_EQ(summary["steps"], 40);
+  // Two that train, the scheduler, and two servers.
+  for (const int process : {0, 1, 2, 3, 4})
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(folder) / fmt::format("pid.{}", process))) << process;
+}
+
+/// On one machine: where a server is lost the job begins again with all its kinds of processes.
+TEST_F(LaunchedTrainingTest, ServersAreStartedAgainWithTheOthers) {
+  Command training = program("run", 1, "200");
+  training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync}"});
+  Process process(script({"-n", "2", "-s", "1", "--grace", "1", "--max-restarts", "1"}, {}, training));
+  wait_until_trained(process);
+  // Behind the workers, 0 and 1, and the scheduler.
+  kill_process(3);
+  const Finished finished = process.wait();
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("launch: a process was lost; starting again in 3 s, 1 of 1"), std::string::npos)
+      << finished.err;
+  Command whole = program("whole", 1, "200");
+  whole.insert(whole.end(), {"--set", "dataset.partition=by_process"});
+  const Launched ddp = launch_processes({whole, whole});
+  EXPECT_EQ(ddp.processes[0].exit, 0) << ddp.processes[0].err;
+  EXPECT_EQ(hash("run"), hash("whole"));
+}
+
+}  // namespace
+}  // namespace dptrain::testing
