@@ -48,8 +48,7 @@ ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::function<std::string(
     if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
     const std::string text = sentence();
     // The line first: it has a deadline of its own, a disk that the other goes to has none.
-    write_to_stderr(fmt::format("{}dptrain: {}
-", mark, text));
+    write_to_stderr(fmt::format("{}dptrain: {}\n", mark, text));
     tell_launcher_of_exit(static_cast<int>(code), text);
     ::_exit(static_cast<int>(code));
   });

@@ -161,7 +161,8 @@ TEST_F(StrategyAutoTest, UnlikeDevicesAreTriedWithAMeasuredSplitUnlessOneIsWritt
 }
 
 TEST_F(StrategyAutoTest, NeverChangesWhatIsTrained) {
-  train("run", {"strategy={name: auto, trial_steps: 1, candidates: [ddp, ddp: {compress: bf16}, ddp: {overlap: next_forward}, model_parallel]}",
+  train("run", {"strategy={name: auto, trial_steps: 1, candidates: [ddp, ddp: {compress: bf16}, ddp: {overlap: "
+                "next_forward}, model_parallel]}",
                 "model={layers: [conv: {channels: 4, kernel: 3}, batch_norm, relu, flatten, linear: classes]}"});
   const json found = trials("run");
   EXPECT_EQ(found["chosen"], json({{"name", "ddp"}}));
