@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/function_names.h"
@@ -77,7 +78,8 @@ std::vector<pid_t> threads_of_process() {
     if (std::from_chars(name.data(), name.data() + name.size(), thread).ec == std::errc()) threads.push_back(thread);
   }
   ::closedir(folder);
-  std::ranges::sort(threads);
+  // The first thread, whose number is the process's, leads, also where the system began its numbers anew after it.
+  std::ranges::sort(threads, {}, [first = ::getpid()](pid_t thread) { return std::pair(thread != first, thread); });
   return threads;
 }
 

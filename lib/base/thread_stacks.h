@@ -15,10 +15,10 @@ struct ThreadStack {
   std::vector<uintptr_t> addresses = {};
 };
 
-/// Where all threads of this process are, each of which tells that itself, in the handler of a real-time signal that is
-/// this function's own. Blocks until all have, and for no longer than `timeout_s`: a thread that blocks the signal, or
-/// that the system holds, doesn't answer. Waits for no lock that such a thread could have. Calls that the signal
-/// interrupts are begun again, as far as the system does that.
+/// Where all threads of this process are, its first one before all others, each of which tells that itself, in the
+/// handler of a real-time signal that is this function's own. Blocks until all have, and for no longer than
+/// `timeout_s`: a thread that blocks the signal, or that the system holds, doesn't answer. Waits for no lock that such
+/// a thread could have. Calls that the signal interrupts are begun again, as far as the system does that.
 std::vector<ThreadStack> take_thread_stacks(double timeout_s);
 
 /// A paragraph a thread: its number, name and state, and a line a call, with the function's name as far as the

@@ -91,6 +91,7 @@ TEST_F(ThreadStacksTest, AThreadThatDoesNotAnswerIsWaitedForNoLonger) {
   for (const auto& stacks : {first, second}) {
     EXPECT_EQ(std::ranges::count_if(stacks, [](const ThreadStack& one) { return one.addresses.empty(); }), 1);
     EXPECT_EQ(std::ranges::count(stacks, ::getpid(), &ThreadStack::thread), 1) << "this one";
+    EXPECT_EQ(stacks.front().thread, ::getpid());
   }
   EXPECT_NE(describe_stacks(first).find(": it did not answer\n"), std::string::npos);
 }
