@@ -1,5 +1,6 @@
 // All-reduces that go on while their ranks do something else.
 #include <atomic>
+#include <numeric>
 
 #include "comm/communicator_fixture.h"
 
@@ -36,6 +37,34 @@ TEST_P(StartedAllReduceTest, ManyMayBeStartedBeforeTheFirstIsWaitedFor) {
       }
     });
   }
+}
+
+TEST_P(StartedAllReduceTest, PrioritiesMayDifferAndChangeNoSum) {
+  struct Call {
+    int64_t count;
+    int priority;
+  };
+  // Of many pieces and of one, with the higher priority before and after the lower.
+  const std::vector<Call> calls = {{200'000, -3}, {7, 0},       {131'072, -1}, {65'537, 2}, {0, 5},
+                                   {1000, -3},    {65'536, -2}, {1, 1},        {150'000, 0}};
+  run([&](Communicator& comm) {
+    for (int step = 0; step < 5; ++step) {
+      std::vector<Values<float>> buckets;
+      std::vector<std::unique_ptr<CommWork>> works;
+      for (size_t b = 0; b < calls.size(); ++b)
+        buckets.push_back(bucket(comm.rank(), static_cast<int>(b), calls[b].count));
+      for (size_t b = 0; b < calls.size(); ++b)
+        works.push_back(comm.start_prioritized_all_reduce(buffer_of(buckets[b]), calls[b].priority));
+      std::vector<size_t> order(calls.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      // By priority, as the next forward pass would wait for them.
+      std::ranges::stable_sort(order, [&](size_t a, size_t b) { return calls[a].priority > calls[b].priority; });
+      for (const size_t b : order) {
+        works[b]->wait();
+        EXPECT_TRUE(is_summed(buckets[b], static_cast<int>(b))) << b;
+      }
+    }
+  });
 }
 
 TEST_P(StartedAllReduceTest, ReducesToEveryRankMayBeStartedAmongThem) {

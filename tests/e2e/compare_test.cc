@@ -70,7 +70,7 @@ TEST_F(CompareTest, PyramidNetsMemoryIsAlikeOnAllDevicesOfDataParallel) {
 }
 
 TEST_F(CompareTest, OneConfigurationUnderSeveralStrategies) {
-  const Finished finished = run(strategies("single,ddp,data_parallel", {"--json", "--assert", "accuracy_gap<=1"}));
+  const Finished finished = run(strategies("single,ddp,data_parallel", {"--json"}));
   const auto document = compared(finished);
   EXPECT_EQ(finished.out, text("compared/compare.json")) << "one document and nothing else";
   const auto& runs = document["runs"];
@@ -91,6 +91,9 @@ TEST_F(CompareTest, OneConfigurationUnderSeveralStrategies) {
     EXPECT_EQ(compared_run["comm_bytes"], metrics["comm"]["bytes"]);
     EXPECT_EQ(violations("summary.schema.json", json_of(out + "/summary.json")), std::vector<std::string>());
   }
+  // The same sums in another order.
+  const double loss = last_metrics("compared/single")["train"]["loss"];
+  EXPECT_NEAR(last_metrics("compared/ddp")["train"]["loss"].get<double>(), loss, 1e-4 * loss);
   const auto single = json_of("compared/single/summary.json");
   EXPECT_EQ(single["environment"]["threads"], nlohmann::json({2})) << "all threads of the list";
   EXPECT_NE(text("compared/compare.md").find("| single | single | 1 cpu |"), std::string::npos);

@@ -51,6 +51,34 @@ TEST_F(PlanTest, SaysWhatTrainingMeasures) {
   EXPECT_TRUE(document["time"].is_null()) << "nothing says how fast these workers are";
 }
 
+/// The three shipped BERTs under DataParallel, on CPU workers in place of their GPUs.
+TEST_F(PlanTest, OfABertSaysWhereLogitsAndAdamsStateLie) {
+  const auto peaks_of = [&](const std::string& config) {
+    const Finished finished = run({"plan", "--config", config, "--devices", "cpu:0-3", "--json"});
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    std::vector<int64_t> peaks;
+    const json document = json::parse(finished.out);
+    for (const json& rank : document["ranks"]) peaks.push_back(rank["peak_bytes"]);
+    EXPECT_EQ(peaks.size(), 4u);
+    return peaks;
+  };
+  const auto imbalance = [](const std::vector<int64_t>& peaks) {
+    const auto [least, most] = std::ranges::minmax(peaks);
+    return static_cast<double>(most) / static_cast<double>(least);
+  };
+  const auto largest = [](const std::vector<int64_t>& peaks) {
+    return std::ranges::max_element(peaks) - peaks.begin();
+  };
+  const auto gathered = peaks_of("bert_data_parallel_4gpu"), output1 = peaks_of("bert_data_parallel_output1_4gpu"),
+             balanced = peaks_of("bert_data_parallel_balanced_4gpu");
+  EXPECT_GT(imbalance(gathered), 1.1);
+  EXPECT_EQ(largest(gathered), 0);
+  EXPECT_EQ(largest(output1), 1) << "with the logits; Adam's state stays on the first";
+  EXPECT_LE(imbalance(balanced), 1.1) << "with Adam's state on the first alone";
+  EXPECT_LT(std::ranges::max(balanced), std::ranges::max(output1));
+  EXPECT_LT(std::ranges::max(output1), std::ranges::max(gathered));
+}
+
 /// fp16 is GPUs' alone; to plan needs none.
 TEST_F(PlanTest, OfGpusTakesEveryPrecision) {
   const auto activations = [&](const std::string& precision) {

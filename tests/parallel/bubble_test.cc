@@ -8,15 +8,17 @@ namespace {
 
 constexpr int64_t kMicroBatches = 4, kSteps = 3;
 
-/// The figures of a pipeline of three stages that sleep so long.
-PipelineFigures figures_of(const std::vector<Sleeps>& sleeps, PipelineSchedule schedule) {
+/// The figures of a pipeline of three stages that sleep so long, or of several.
+PipelineFigures figures_of(const std::vector<Sleeps>& sleeps, PipelineSchedule schedule, int replicas = 1) {
   std::vector<SleepingLayer> layers;
   for (const Sleeps& of_stage : sleeps) layers.push_back({.outputs = 10, .sleeps = of_stage});
-  const StrategyOptions options{
-      .name = "model_parallel",
-      .net = sleeping_net(layers),
-      .devices = static_cast<int>(sleeps.size()),
-      .pipeline = {.cut = {.entries = {"2", "1", "1"}}, .schedule = schedule, .micro_batches = kMicroBatches}};
+  const StrategyOptions options{.name = replicas > 1 ? "hybrid" : "model_parallel",
+                                .net = sleeping_net(layers),
+                                .devices = replicas * static_cast<int>(sleeps.size()),
+                                .pipeline = {.cut = {.entries = {"2", "1", "1"}},
+                                             .schedule = schedule,
+                                             .micro_batches = kMicroBatches,
+                                             .replicas = replicas}};
   const auto strategy = make_strategy(options);
   train(*strategy, digits(kSteps * 8, 1), kSteps, 8, 0.1, kMicroBatches);
   return strategy->take_pipeline_figures().value();
@@ -45,6 +47,16 @@ TEST_P(Bubble, OfUnequalStagesIsThatOfTheSlowest) {
   EXPECT_GT(figures.predicted_bubble, 4.0 / 9 - kSlack / 2);
   ASSERT_TRUE(figures.bubble.has_value());
   EXPECT_NEAR(*figures.bubble, figures.predicted_bubble, kSlack);
+}
+
+/// Each has its part of every micro-batch, and a stage as long to work as alone.
+TEST_P(Bubble, OfReplicasIsThatOfOne) {
+  for (const auto& [middle, bubble] : {std::pair{kStage, 2.0 / (kMicroBatches + 2)}, {kSlowStage, 4.0 / 9}}) {
+    const PipelineFigures figures = figures_of({kStage, middle, kStage}, GetParam(), 2);
+    EXPECT_GT(figures.predicted_bubble, bubble - kSlack / 2);
+    ASSERT_TRUE(figures.bubble.has_value());
+    EXPECT_NEAR(*figures.bubble, figures.predicted_bubble, kSlack);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Bubble,

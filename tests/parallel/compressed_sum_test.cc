@@ -137,41 +137,62 @@ std::string method_name(const ::testing::TestParamInfo<Method>& info) { return c
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod,
                          ::testing::Values(Method::bf16, Method::fp16, Method::powersgd, Method::two_bit), method_name);
 
-class ErrorFeedback : public ::testing::TestWithParam<Method> {
+/// Parameters: how gradients are made smaller, and over how many ranks.
+class ErrorFeedback : public ::testing::TestWithParam<std::tuple<CompressionOptions, int>> {
  protected:
-  CompressionOptions options() const { return {.method = GetParam()}; }
+  CompressionOptions options() const { return std::get<0>(GetParam()); }
+  int ranks() const { return std::get<1>(GetParam()); }
 };
 
 TEST_P(ErrorFeedback, WhatIsAppliedAndWhatIsKeptAreAllThatWasGiven) {
-  constexpr int kRanks = 3, kSteps = 20;
-  CompressedRanks ranks(options(), kRanks);
+  constexpr int kSteps = 20;
+  CompressedRanks exchanging(options(), ranks());
   Sums applied, applied_and_kept, given;
   for (int step = 0; step < kSteps; ++step) {
-    const auto after = ranks.exchange(gradients_of(step));
+    const auto after = exchanging.exchange(gradients_of(step));
     applied.add(after[0]);
     applied_and_kept.add(after[0]);
-    for (int rank = 0; rank < kRanks; ++rank)
-      given.add(ranks.laid_out([&](const Parameter& parameter) { return gradients_of(step)(rank, parameter); }));
+    for (int rank = 0; rank < ranks(); ++rank)
+      given.add(exchanging.laid_out([&](const Parameter& parameter) { return gradients_of(step)(rank, parameter); }));
   }
-  for (int rank = 0; rank < kRanks; ++rank) applied_and_kept.add(ranks.residual(rank));
+  for (int rank = 0; rank < ranks(); ++rank) applied_and_kept.add(exchanging.residual(rank));
   EXPECT_LT(applied_and_kept.distance(given), 1e-5);
   EXPECT_GT(applied.distance(given), 1e-3) << "nothing was left out";
-  EXPECT_LT(applied.distance(given), 0.5) << "what stays of the gradients gets through";
+  // Of matrices of full rank one direction a step is little.
+  const double most_left_out = options().method == Method::powersgd && options().rank == 1 ? 0.85 : 0.5;
+  EXPECT_LT(applied.distance(given), most_left_out) << "what stays of the gradients gets through";
 }
 
 TEST_P(ErrorFeedback, OnOtherRanksWhatWasKeptIsNotLost) {
-  for (const int size : {2, 4}) {
-    CompressedRanks before(options(), 3), after(options(), size);
+  for (const int size : {1, 4}) {
+    CompressedRanks before(options(), ranks()), after(options(), size);
     for (int step = 0; step < 3; ++step) before.exchange(gradients_of(step));
     after.load(before.state());
     Sums kept_before, kept_after;
-    for (int rank = 0; rank < 3; ++rank) kept_before.add(before.residual(rank));
+    for (int rank = 0; rank < ranks(); ++rank) kept_before.add(before.residual(rank));
     for (int rank = 0; rank < size; ++rank) kept_after.add(after.residual(rank));
     EXPECT_LT(kept_after.distance(kept_before), 1e-6) << "rounded by two sums";
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, ErrorFeedback, ::testing::Values(Method::powersgd, Method::two_bit), method_name);
+/// "powersgd_7_on_3", "two_bit_150_on_3" of a threshold of 1.5.
+std::string setting_name(const ::testing::TestParamInfo<std::tuple<CompressionOptions, int>>& info) {
+  const CompressionOptions& options = std::get<0>(info.param);
+  const int setting =
+      options.method == Method::powersgd ? options.rank : static_cast<int>(std::lround(100 * options.threshold));
+  return std::string(compression_name(options.method)) + "_" + std::to_string(setting) + "_on_" +
+         std::to_string(std::get<1>(info.param));
+}
+
+const CompressionOptions kSettings[] = {{.method = Method::powersgd},
+                                        {.method = Method::powersgd, .rank = 1},
+                                        {.method = Method::powersgd, .rank = 7},
+                                        {.method = Method::two_bit},
+                                        {.method = Method::two_bit, .threshold = 0.5},
+                                        {.method = Method::two_bit, .threshold = 1.5}};
+
+INSTANTIATE_TEST_SUITE_P(Methods, ErrorFeedback,
+                         ::testing::Combine(::testing::ValuesIn(kSettings), ::testing::Values(2, 3, 5)), setting_name);
 
 TEST(HalfSums, RoundTwice) {
   // Each rank's number is rounded to nearest once, and the sum of two once more.

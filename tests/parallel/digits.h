@@ -30,7 +30,8 @@ struct StrategyOptions {
   int threads = 1;      ///< of each device
   int output_rank = 0;  ///< of data_parallel
   BucketOptions buckets = {};
-  bool find_unused = false;  ///< of ddp
+  bool find_unused = false;          ///< of ddp
+  CompressionOptions compress = {};  ///< of ddp; a name as "ddp_bf16" says the method
   optim::SgdSettings sgd = {};
   std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
   std::optional<double> clip_norm = {};
@@ -85,12 +86,12 @@ inline bool is_pipeline(const StrategyOptions& options) {
   return options.name == "model_parallel" || options.name == "hybrid";
 }
 
-/// "ddp_bf16" and others are ddp with `compress`.
-inline CompressionOptions::Method compression_of(const std::string& name) {
+inline CompressionOptions compression_of(const StrategyOptions& options) {
   using Method = CompressionOptions::Method;
+  CompressionOptions compress = options.compress;
   for (const Method method : {Method::bf16, Method::fp16, Method::powersgd, Method::two_bit})
-    if (name == std::string("ddp_") + compression_name(method)) return method;
-  return Method::none;
+    if (options.name == std::string("ddp_") + compression_name(method)) compress.method = method;
+  return compress;
 }
 
 /// The strategy of these options, over a context that may differ from theirs; "ddp_sharded" is ddp with
@@ -116,7 +117,7 @@ inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, c
   return std::make_unique<Ddp>(context, Ddp::Options{.buckets = options.buckets,
                                                      .find_unused = options.find_unused,
                                                      .shard_optimizer = options.name == "ddp_sharded",
-                                                     .compress = {.method = compression_of(options.name)}});
+                                                     .compress = compression_of(options)});
 }
 
 inline std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {

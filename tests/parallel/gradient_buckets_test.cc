@@ -93,8 +93,35 @@ TEST_P(GradientBucketsTest, TheAutomaticRuleKeepsTheLastBucketSmall) {
   }
 }
 
+/// A sixteenth of all, from 64 KiB to 25 MiB, as far as parameters allow.
+TEST_P(GradientBucketsTest, TheAutomaticRuleOfDeferredUpdatesIsFiner) {
+  const auto buckets = plan_buckets(*model_, {.defer_updates = true});
+  expect_partition(buckets);
+  const int64_t limit = std::clamp<int64_t>(all_bytes() / 16, 64 << 10, 25 << 20);
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    const int64_t cap = b == 0 ? std::min<int64_t>(limit, 1 << 20) : limit;
+    EXPECT_TRUE(has_one(buckets[b]) || bytes(buckets[b]) <= cap) << "bucket " << b << ": " << bytes(buckets[b]);
+    if (b + 2 >= buckets.size()) continue;  // the last is a tenth at most, and the one before what is left
+    const Bucket& next = buckets[b + 1];
+    const int64_t neighbour = model_->offset(*model_->parameters()[static_cast<size_t>(next.end_parameter - 1)]);
+    EXPECT_GT(4 * (buckets[b].end - neighbour), cap) << "bucket " << b << " had room";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, GradientBucketsTest, ::testing::Values("lenet", "resnet18", "huge", "batch_norm"),
                          [](const auto& one) { return std::string(one.param); });
+
+TEST(GradientBuckets, OfDeferredUpdatesAreNoLargerThan25MiB) {
+  // 130 layers of 4 MiB, of whose 520 MiB a sixteenth would be more.
+  const auto device = open_device({DeviceKind::cpu, 0}, {.counts_only = true});
+  nn::Model model;
+  for (int layer = 0; layer < 130; ++layer)
+    model.add_stage(std::make_unique<nn::Linear>(1024, 1024), "layer" + std::to_string(layer) + ".");
+  model.place(*device, {});
+  const auto buckets = plan_buckets(model, {.defer_updates = true});
+  for (size_t b = 1; b + 2 < buckets.size(); ++b)
+    EXPECT_EQ(buckets[b].end - buckets[b].begin, 6 * (1024 * 1024 + 1024)) << "of 4,100 KiB each, bucket " << b;
+}
 
 TEST(GradientBuckets, ResNetReducesMostOfItsGradientsBeforeBackwardEnds) {
   const auto device = testing::test_device();

@@ -171,6 +171,20 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
   EXPECT_GT(compared, 0) << "the net has fewer stages than this way has for any number of devices";
 }
 
+/// Batch statistics of each device's own are what the bounds of nets with batch norms are to tell from those of all.
+TEST(ParityBounds, AreNarrowerThanWhatOwnStatisticsChange) {
+  const ParityWay own = parity_way_named("ddp_local_statistics");
+  for (const char* name : {"resnet", "pyramidnet"}) {
+    NetTrainings& trainings = trainings_of(name);
+    const State& right = trainings.single(1).state;
+    for (const int devices : {2, 3, 4}) {
+      SCOPED_TRACE(std::string(name) + " on " + std::to_string(devices) + " devices");
+      const Miss miss = miss_of(trainings.trained(own, devices).state, right, trainings.beginning(), true);
+      EXPECT_GT(miss.largest, 5 * trainings.net().bound);
+    }
+  }
+}
+
 std::vector<std::string> way_names() {
   std::vector<std::string> names;
   for (const ParityWay& way : parity_ways()) names.push_back(way.name);

@@ -146,7 +146,7 @@ inline ParityWays ways_of_batch_norms() {
       {BatchNormMode::local, "local"}, {BatchNormMode::average, "average"}, {BatchNormMode::first, "first"}};
   ParityWays ways;
   for (const auto& [mode, mode_name] : kModes)
-    for (const char* name : {"ddp", "data_parallel", "kvstore"}) {
+    for (const char* name : {"ddp", "ddp_sharded", "data_parallel", "parallel_criterion", "kvstore", "kvstore_local"}) {
       const std::string twin = mode == BatchNormMode::average ? "ddp_average_statistics" : "ddp_local_statistics";
       ParityWay way = parity_way(std::string(name) + "_" + mode_name + "_statistics", name, {.way = twin});
       if (way.name == twin) way.twin = {};
@@ -175,10 +175,14 @@ inline ParityWays ways_of_pipelines() {
                      way_of("model_parallel_measured_cut", k1f1b, 1),
                      way_of("hybrid_gpipe", PipelineSchedule::gpipe, kHybridReplicas),
                      way_of("hybrid_1f1b", k1f1b, kHybridReplicas),
+                     way_of("hybrid_one_in_flight", k1f1b, kHybridReplicas),
+                     way_of("hybrid_by_names", k1f1b, kHybridReplicas),
                      way_of("hybrid_measured_cut", k1f1b, kHybridReplicas)};
-  ways[2].steps_in_flight = 1;
-  ways[3].cut = ParityWay::Cut::names;
-  ways[4].cut = ways[7].cut = ParityWay::Cut::measured;
+  for (ParityWay& way : ways) {
+    if (way.name.ends_with("_one_in_flight")) way.steps_in_flight = 1;
+    if (way.name.ends_with("_by_names")) way.cut = ParityWay::Cut::names;
+    if (way.name.ends_with("_measured_cut")) way.cut = ParityWay::Cut::measured;
+  }
   return ways;
 }
 
@@ -195,7 +199,20 @@ inline ParityWays ways_of_compression() {
     ParityWay& way = ways.emplace_back(parity_way(std::string(name) + "_micro_batches", name, {}));
     way.lossy = bound;
     way.options.micro_batches = kParityMicroBatches;
+    ParityWay& weighted = ways.emplace_back(parity_way(std::string(name) + "_weighted", name, {}));
+    weighted.lossy = bound;
+    weighted.split = ParityWay::Split::weights;
   }
+  const auto add = [&](const char* name, const char* strategy, double bound, const CompressionOptions& compress) {
+    ParityWay& way = ways.emplace_back(parity_way(name, strategy, {}));
+    way.lossy = bound;
+    way.options.compress = compress;
+  };
+  add("ddp_powersgd_rank_1", "ddp_powersgd", 0.8, {.rank = 1});  // a fifth
+  add("ddp_two_bit_half_threshold", "ddp_two_bit", 0.8, {.threshold = 0.5});
+  // No weight is worth factors of such a rank: all go whole.
+  add("ddp_powersgd_whole", "ddp_powersgd", 0, {.rank = 1000});
+  ways.back().twin = {.way = "ddp"};
   return ways;
 }
 

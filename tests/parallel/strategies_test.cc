@@ -162,14 +162,19 @@ TEST(Strategies, EveryOptimizerEndsInTheSameBits) {
 }
 
 TEST(Strategies, DdpCommunicatesNothingBetweenMicroBatches) {
-  const auto counts_of = [](int64_t micro_batches) {
-    const auto strategy = make_strategy({.devices = 2});
-    train(*strategy, digits(64, 10), 1, 64, 0.05, micro_batches);
-    return strategy->take_costs(0).communication;
-  };
-  EXPECT_GT(counts_of(1).bytes, 0);
-  EXPECT_EQ(counts_of(4).bytes, counts_of(1).bytes);
-  EXPECT_EQ(counts_of(4).collectives, counts_of(1).collectives);
+  const StrategyOptions kinds[] = {
+      {.name = "ddp"}, {.name = "ddp_sharded"}, {.name = "ddp", .buckets = {.defer_updates = true}}};
+  for (const StrategyOptions& options : kinds) {
+    SCOPED_TRACE(options.name + (options.buckets.defer_updates ? ", overlap: next_forward" : ""));
+    const auto counts_of = [&](int64_t micro_batches) {
+      const auto strategy = make_strategy(options);
+      train(*strategy, digits(64, 10), 1, 64, 0.05, micro_batches);
+      return strategy->take_costs(0).communication;
+    };
+    EXPECT_GT(counts_of(1).bytes, 0);
+    EXPECT_EQ(counts_of(4).bytes, counts_of(1).bytes);
+    EXPECT_EQ(counts_of(4).collectives, counts_of(1).collectives);
+  }
 }
 
 TEST(Strategies, SamplesAndTimesAreCountedOnEachDevice) {

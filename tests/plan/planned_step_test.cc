@@ -108,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"resnet_sync_statistics", kResNet, on(2, "ddp") + "batch_norm: sync\n"},
         Row{"lenet_data_parallel", kLeNet, on(2, "data_parallel")},
         Row{"bert_data_parallel", kBert, on(2, "{name: data_parallel, output_device: 1}")},
+        Row{"bert_parallel_criterion", kBert, on(4, "{name: data_parallel, criterion: parallel}")},
         Row{"resnet_data_parallel", kResNet, on(3, "{name: data_parallel, criterion: parallel}")},
         Row{"lenet_kvstore", kLeNet, on(2, "kvstore")}, Row{"bert_kvstore", kBert, on(3, "kvstore")},
         Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},

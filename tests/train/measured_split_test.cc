@@ -7,6 +7,7 @@
 #include "support/process.h"
 #include "train/experiment_of.h"
 #include "train/strategy_context.h"
+#include "train/wrapped_strategy.h"
 
 namespace dptrain::train {
 namespace {
@@ -19,9 +20,9 @@ struct Told {
 };
 
 /// A strategy whose measurements are told; the rest is its own.
-class ToldSpeeds final : public parallel::Strategy {
+class ToldSpeeds final : public WrappedStrategy {
  public:
-  ToldSpeeds(std::unique_ptr<Strategy> inner, Told& told) : inner_(std::move(inner)), told_(told) {}
+  ToldSpeeds(std::unique_ptr<Strategy> inner, Told& told) : WrappedStrategy(std::move(inner)), told_(told) {}
 
   std::vector<double> measure_speeds(const Dataset&, int64_t samples) override {
     told_.measured_with = samples;
@@ -29,28 +30,7 @@ class ToldSpeeds final : public parallel::Strategy {
     return told_.samples_per_s;
   }
 
-  std::vector<Device*> batch_devices() override { return inner_->batch_devices(); }
-  BatchSplit batch_split() override { return inner_->batch_split(); }
-  void set_split(const BatchSplit& split) override { inner_->set_split(split); }
-  void train_step(std::shared_ptr<const Batch> batch, const parallel::StepNumbers& numbers) override {
-    inner_->train_step(std::move(batch), numbers);
-  }
-  std::vector<parallel::Score> take_scores(bool all) override { return inner_->take_scores(all); }
-  std::optional<parallel::Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override {
-    return inner_->evaluate(dataset, stopped);
-  }
-  std::vector<nn::NamedValues> state_dict() override { return inner_->state_dict(); }
-  parallel::TrainingState training_state() override { return inner_->training_state(); }
-  void restore(const parallel::TrainingState& state) override { inner_->restore(state); }
-  int ranks() const override { return inner_->ranks(); }
-  int world_size() const override { return ranks(); }
-  int first_rank() const override { return 0; }
-  const Device& device(int rank) const override { return inner_->device(rank); }
-  parallel::RankCosts take_costs(int rank) override { return inner_->take_costs(rank); }
-  CommWays sum_ways() override { return inner_->sum_ways(); }
-
  private:
-  std::unique_ptr<Strategy> inner_;
   Told& told_;
 };
 
