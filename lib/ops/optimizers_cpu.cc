@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 #include "device/parallel_for.h"
 #include "ops/bf16_kernels.h"
 #include "ops/clip.h"
 #include "ops/elementwise_kernels.h"
+#include "ops/square_digits.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -33,38 +32,15 @@ void write_copy(const float* weight, const Tensor& copy, int64_t at, int64_t cou
   if (copy.defined()) bf16_kernels().round(weight, copy.data<Bfloat16>() + at, count);
 }
 
-/// Summed by runs, so that the sum is the same for any number of threads.
-double squares_of(const Tensor& gradients) {
-  const int64_t elements = gradients.storage_elements();
-  std::vector<double> squares(static_cast<size_t>((elements + kRun - 1) / kRun));
-  parallel_for(gradients.device(), static_cast<int64_t>(squares.size()), [&](int64_t run) {
-    const int64_t begin = run * kRun;
-    squares[static_cast<size_t>(run)] =
-        elementwise_kernels().sum_of_squares(gradients.data<float>() + begin, std::min(kRun, elements - begin));
-  });
-  return std::accumulate(squares.begin(), squares.end(), 0.0);
-}
+}  // namespace
 
-Tensor clip_factor_of(Device& device, double squares, double most, const Tensor& factor) {
-  const Tensor clip = Tensor::empty(device, {1}, {.purpose = MemoryPurpose::workspace});
+Tensor clip_factor(const Tensor& squares, double most, const Tensor& factor) {
+  const Tensor clip = Tensor::empty(squares.device(), {1}, {.purpose = MemoryPurpose::workspace});
   const double before = factor.defined() ? *factor.data<float>() : 1;
-  const double norm = before * std::sqrt(squares);
+  const double norm = before * std::sqrt(rounded_square_sum(squares.data<double>()));
   const double share = most / (norm + kClipEpsilon);
   *clip.data<float>() = static_cast<float>(before * (share < 1 ? share : 1));
   return clip;
-}
-
-}  // namespace
-
-Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor) {
-  return clip_factor_of(gradients.device(), squares_of(gradients), most, factor);
-}
-
-void sum_of_squares(const Tensor& gradients, const Tensor& sum) { *sum.data<double>() = squares_of(gradients); }
-
-Tensor clip_factor_of_ranges(const Tensor& sums, double most, const Tensor& factor) {
-  const double* first = sums.data<double>();
-  return clip_factor_of(sums.device(), std::accumulate(first, first + sums.elements(), 0.0), most, factor);
 }
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {

@@ -7,9 +7,7 @@ namespace dptrain::ops::cpu {
 
 // The optimizers' steps and what goes before them, shared out over the device's threads.
 
-Tensor clip_factor(const Tensor& gradients, double most, const Tensor& factor);
-void sum_of_squares(const Tensor& gradients, const Tensor& sum);
-Tensor clip_factor_of_ranges(const Tensor& sums, double most, const Tensor& factor);
+Tensor clip_factor(const Tensor& squares, double most, const Tensor& factor);
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options);
 void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const AdamOptions& options);
 

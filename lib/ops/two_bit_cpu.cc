@@ -4,18 +4,34 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "device/parallel_for.h"
-#include "ops/optimizers_cpu.h"
+#include "ops/elementwise_kernels.h"
 
 namespace dptrain::ops::cpu {
 namespace {
 
 /// Words below which another thread costs more than it brings.
 constexpr int64_t kGrain = 1024;
+/// Elements whose squares are added at once.
+constexpr int64_t kRun = 16384;
 /// Of the tree over all ranks.
 constexpr int kLevels = 11;
 static_assert(kMostTwoBitRanks < 1 << kLevels);
+
+/// In double, by runs, so that it is the same for any number of threads.
+double sum_of_squares(const Tensor& values) {
+  const int64_t elements = values.storage_elements();
+  std::vector<double> squares(static_cast<size_t>((elements + kRun - 1) / kRun));
+  parallel_for(values.device(), static_cast<int64_t>(squares.size()), [&](int64_t run) {
+    const int64_t begin = run * kRun;
+    squares[static_cast<size_t>(run)] =
+        elementwise_kernels().sum_of_squares(values.data<float>() + begin, std::min(kRun, elements - begin));
+  });
+  return std::accumulate(squares.begin(), squares.end(), 0.0);
+}
 
 uint32_t code_of(float value, float threshold) {
   if (!std::isfinite(value)) return 3;
@@ -58,10 +74,7 @@ WordValues sum_of(const TwoBitMessages& messages, int64_t word) {
 }  // namespace
 
 void two_bit_threshold(const Tensor& values, double share, const Tensor& threshold) {
-  const Tensor squares =
-      Tensor::empty(values.device(), {1}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
-  sum_of_squares(values, squares);
-  const double mean = *squares.data<double>() / static_cast<double>(std::max<int64_t>(1, values.elements()));
+  const double mean = sum_of_squares(values) / static_cast<double>(std::max<int64_t>(1, values.elements()));
   *threshold.data<float>() = static_cast<float>(share * std::sqrt(mean));
 }
 

@@ -1,5 +1,4 @@
-#include "ops/clip_cuda.h"
-#include "ops/cuda_kernels.h"
+#include "ops/block_sum_cuda.h"
 #include "ops/two_bit_cuda.h"
 
 // Bound by memory: 4.25 bytes an element to encode; 4 and a quarter for each rank to decode.
@@ -11,8 +10,24 @@ constexpr int kLevels = 11;  // of the tree over all ranks
 static_assert(kMostTwoBitRanks < 1 << kLevels);
 constexpr int kValues = static_cast<int>(kTwoBitValues);
 
-__global__ void threshold_kernel(const double* squares, double elements, double share, float* threshold) {
-  *threshold = static_cast<float>(share * sqrt(*squares / elements));
+/// squares: a sum of every block's run of elements.
+__global__ void squares_kernel(const float* values, int64_t count, double* squares) {
+  double own = 0;
+  const int64_t begin = blockIdx.x * kRun, end = begin + kRun < count ? begin + kRun : count;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const double value = values[i];
+    own += value * value;
+  }
+  const double sum = sum_of_block(own);
+  if (threadIdx.x == 0) squares[blockIdx.x] = sum;
+}
+
+/// One block, which folds the sums of all `runs`.
+__global__ void threshold_kernel(const double* squares, int64_t runs, double elements, double share, float* threshold) {
+  double own = 0;
+  for (int64_t i = threadIdx.x; i < runs; i += kThreads) own += squares[i];
+  const double sum = sum_of_block(own);
+  if (threadIdx.x == 0) *threshold = static_cast<float>(share * sqrt(sum / elements));
 }
 
 __device__ unsigned code_of(float value, float threshold) {
@@ -67,11 +82,13 @@ __global__ void decode_kernel(const int32_t* words, const float* thresholds, int
 }  // namespace
 
 void two_bit_threshold(const Tensor& values, double share, const Tensor& threshold) {
+  const int64_t count = values.storage_elements(), runs = (count + kRun - 1) / kRun, elements = values.elements();
   const Tensor squares =
-      Tensor::empty(values.device(), {1}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
-  sum_of_squares(values, squares);
-  const int64_t elements = values.elements();
-  launch("two_bit_threshold", values, 1, 1, threshold_kernel, squares.data<double>(),
+      Tensor::empty(values.device(), {runs}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
+  if (runs > 0)
+    launch("squares", values, static_cast<unsigned>(runs), kThreads, squares_kernel, values.data<float>(), count,
+           squares.data<double>());
+  launch("two_bit_threshold", values, 1, kThreads, threshold_kernel, squares.data<double>(), runs,
          static_cast<double>(elements > 0 ? elements : 1), share, threshold.data<float>());
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/clip.h"
+#include "ops/square_sum.h"
 #include "parallel/comm_buffer.h"
 
 namespace dptrain::parallel {
@@ -85,7 +86,7 @@ void LocalKeyValueStore::update_all(const optim::OptimizerStep& step, const opti
   }
   if (context_.clip_norm)
     on_host.control.gradient_factor =
-        ops::clip_factor(memory_->gradients[0], *context_.clip_norm, on_host.control.gradient_factor);
+        ops::clip_factor(ops::square_sum(memory_->gradients[0]), *context_.clip_norm, on_host.control.gradient_factor);
   memory_->optimizer->step(on_host);
 }
 

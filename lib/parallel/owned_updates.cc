@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "ops/clip.h"
+#include "ops/square_sum.h"
 #include "parallel/comm_buffer.h"
 
 namespace dptrain::parallel {
@@ -30,9 +31,7 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
     if (range.owner == communicator.rank() && range.elements() > 0)
       own_.push_back({.range = i, .optimizer = options.optimizer.make(flat.range(range.begin, range.end))});
   }
-  if (clip_norm_)
-    squares_ = Tensor::zeros(model.device(), {static_cast<int64_t>(ranges_.size())},
-                             {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
+  if (clip_norm_) squares_ = ops::no_squares(model.device());
 }
 
 void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scale) {
@@ -42,18 +41,16 @@ void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scal
     const Tensor gradients = window_of(model_.gradients(), ranges_[own.range]);
     if (observer_ != nullptr) observer_->on_gradients(model_, gradients, ranges_[own.range].begin);
     if (loss_scale != nullptr) loss_scale->look_at(gradients);
-    if (clips()) ops::sum_of_squares(gradients, squares_.window(static_cast<int64_t>(own.range), {1}, Layout::plain));
+    if (clips()) ops::add_squares(gradients, squares_);
   }
   agree(loss_scale);
-  if (clips())
-    step.control.gradient_factor = ops::clip_factor_of_ranges(squares_, *clip_norm_, step.control.gradient_factor);
+  if (clips()) step.control.gradient_factor = ops::clip_factor(squares_, *clip_norm_, step.control.gradient_factor);
   for (const Own& own : own_) own.optimizer->step(step);
 }
 
 void OwnedUpdates::agree(optim::LossScale* loss_scale) {
   const InPhase communicating(clock_, Phase::communication);
   if (loss_scale != nullptr) communicator_.all_reduce(comm_buffer(loss_scale->found()));
-  // A range's sum comes from its owner, and zeros from all others.
   if (clips()) communicator_.all_reduce(comm_buffer(squares_));
 }
 

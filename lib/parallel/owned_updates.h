@@ -64,7 +64,7 @@ class OwnedUpdates {
   StepObserver* observer_;
   std::vector<std::string> state_names_;
   std::vector<Own> own_;
-  Tensor squares_;  ///< f64 [ranges], of gradients; undefined where nothing is clipped
+  Tensor squares_;  ///< the sum of gradients' squares; undefined where nothing is clipped
 };
 
 }  // namespace dptrain::parallel

@@ -7,6 +7,7 @@
 #include "ops/clip.h"
 #include "ops/cross_entropy.h"
 #include "ops/reorder.h"
+#include "ops/square_sum.h"
 #include "parallel/deferred_update.h"
 #include "parallel/shard_team.h"
 
@@ -63,7 +64,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
-  // Shards add their gradients up in one buffer, and a norm is the sum of runs of it: other runs would be other bits.
+  // Shards add their gradients up in one buffer, and a norm is taken of all of it.
   if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_)
     model_->hold_gradients_by_runs(plan_buckets(*model_, *duties.gradients_held_by));
   if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
@@ -257,13 +258,10 @@ void Replica::update(const SumOverParts& sum) {
     if (loss_scale_) loss_scale_->look_at(gradients);
   });
   if (loss_scale_ && sum) sum(loss_scale_->found());
-  if (clip_norm_ && !sum) {
-    step.control.gradient_factor = ops::clip_factor(model_->own_gradients(), *clip_norm_, step.control.gradient_factor);
-  } else if (clip_norm_) {
-    const Tensor squares = Tensor::empty(device_, {1}, {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
-    ops::sum_of_squares(model_->own_gradients(), squares);
-    sum(squares);
-    step.control.gradient_factor = ops::clip_factor_of_ranges(squares, *clip_norm_, step.control.gradient_factor);
+  if (clip_norm_) {
+    const Tensor squares = ops::square_sum(model_->own_gradients());
+    if (sum) sum(squares);
+    step.control.gradient_factor = ops::clip_factor(squares, *clip_norm_, step.control.gradient_factor);
   }
   model_->for_gradients(
       [&](int64_t begin, const Tensor& gradients) { optimizer_->step_range(begin, gradients, step); });

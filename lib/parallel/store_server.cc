@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "comm/tree_sum.h"
 #include "ops/clip.h"
+#include "ops/square_sum.h"
 #include "parallel/comm_buffer.h"
 #include "parallel/thread_failure.h"
 
@@ -245,15 +246,9 @@ void StoreServer::apply(const Worker& worker) {
 }
 
 Tensor StoreServer::clip_factor(const Tensor& factor) {
-  if (!links_.among_servers) return ops::clip_factor(gradients_, *options_.clip_norm, factor);
-  const Tensor squares = Tensor::zeros(*device_, {static_cast<int64_t>(options_.slices.size())},
-                                       {.dtype = DType::f64, .purpose = MemoryPurpose::workspace});
-  for (const Own& slice : own_)
-    ops::sum_of_squares(window(gradients_, slice),
-                        squares.window(static_cast<int64_t>(slice.index), {1}, Layout::plain));
-  // A slice's sum comes from its server, and zeros from all others.
-  links_.among_servers->all_reduce(comm_buffer(squares));
-  return ops::clip_factor_of_ranges(squares, *options_.clip_norm, factor);
+  const Tensor squares = ops::square_sum(gradients_);
+  if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(squares));
+  return ops::clip_factor(squares, *options_.clip_norm, factor);
 }
 
 void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices) {

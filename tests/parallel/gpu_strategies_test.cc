@@ -91,9 +91,10 @@ TEST_F(CudaStrategies, PipelinesEndInTheBitsOfOneGpu) {
   const auto gpus = cuda_devices();
   const DeviceId other = {DeviceKind::cuda, gpus[gpus.size() > 1 ? 1 : 0].index};
   // The last batch of 56 samples has 8, in smaller micro-batches; `single` records its steps, pipelines don't.
-  const auto single =
-      trained({.name = "single", .sgd = {.momentum = 0.9}, .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
-  StrategyOptions cut{.name = "model_parallel", .sgd = {.momentum = 0.9}, .micro_batches = 4, .list = {kGpu, other}};
+  const auto single = trained(
+      {.name = "single", .sgd = {.momentum = 0.9}, .clip_norm = 0.5, .micro_batches = 4, .list = {kGpu}}, 4, 16, 56);
+  StrategyOptions cut{
+      .name = "model_parallel", .sgd = {.momentum = 0.9}, .clip_norm = 0.5, .micro_batches = 4, .list = {kGpu, other}};
   cut.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 4};
   for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_back}) {
     SCOPED_TRACE(schedule_name(schedule));

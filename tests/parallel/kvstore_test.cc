@@ -100,8 +100,8 @@ TEST(KvStore, CheckpointsAreThoseOfDdpOnAnyDevices) {
 }
 
 TEST(KvStore, SendsWhatItsTypeNeeds) {
-  const auto bytes_of = [](const char* name, int devices) {
-    const auto strategy = make_strategy({.name = name, .devices = devices});
+  const auto bytes_of = [](const char* name, int devices, std::optional<double> clip_norm = {}) {
+    const auto strategy = make_strategy({.name = name, .devices = devices, .clip_norm = clip_norm});
     train(*strategy, digits(50, 10), 1, 50, 0.01);
     int64_t bytes = 0;
     for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
@@ -114,6 +114,8 @@ TEST(KvStore, SendsWhatItsTypeNeeds) {
     EXPECT_EQ(bytes_of("kvstore", devices), 2 * (devices - 1) * weights);
     EXPECT_EQ(bytes_of("kvstore_round_robin", devices), 2 * (devices - 1) * weights);
     EXPECT_EQ(bytes_of("kvstore_local", devices), 2 * devices * weights);
+    EXPECT_EQ(bytes_of("kvstore", devices, 0.5), 2 * (devices - 1) * (weights + 128)) << "a sum of squares";
+    EXPECT_EQ(bytes_of("kvstore_local", devices, 0.5), 2 * devices * weights) << "all squares are on the host";
   }
 }
 

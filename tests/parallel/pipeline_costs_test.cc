@@ -59,6 +59,19 @@ TEST(PipelineCosts, OnlyActivationsAndTheirGradientsCross) {
   }
 }
 
+TEST(PipelineCosts, ClippingAddsUpOneSumOfSquares) {
+  const auto bytes_of = [](std::optional<double> clip_norm) {
+    StrategyOptions options = pipeline({"1", "1", "1"}, k1f1b, 4);
+    options.clip_norm = clip_norm;
+    const auto strategy = make_strategy(options);
+    train(*strategy, digits(26, 10), 1, 26, 0.05, 4);
+    int64_t bytes = 0;
+    for (const int rank : {0, 1, 2}) bytes += strategy->take_costs(rank).communication.bytes;
+    return bytes;
+  };
+  EXPECT_EQ(bytes_of(0.5), bytes_of({}) + 2 * (3 - 1) * 128);
+}
+
 TEST(PipelineCosts, ItsFiguresNameTheStagesAndTheWaiting) {
   const auto strategy = make_strategy(pipeline({"1", "2"}, k1f1b, 4));
   trained(*strategy, 4);

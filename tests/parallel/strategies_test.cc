@@ -156,8 +156,11 @@ TEST(Strategies, EveryOptimizerEndsInTheSameBits) {
                             .clip_norm = 0.5,
                             .micro_batches = 3};
     const State ddp = trained(options, 6, 50, 0.01).state;
-    options.name = "data_parallel";
-    expect_same_bits(trained(options, 6, 50, 0.01).state, ddp);
+    for (const char* name : {"data_parallel", "ddp_sharded", "kvstore", "kvstore_local"}) {
+      SCOPED_TRACE(name);
+      options.name = name;
+      expect_same_bits(trained(options, 6, 50, 0.01).state, ddp);
+    }
   }
 }
 
