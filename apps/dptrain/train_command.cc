@@ -15,6 +15,7 @@
 #include "fault_report.h"
 #include "job_session.h"
 #include "output.h"
+#include "planted_weight.h"
 #include "program.h"
 #include "read_experiment.h"
 #include "stop_signals.h"
@@ -125,6 +126,7 @@ class TrainRun {
 
 int TrainRun::run() {
   if (read_.dumped) return 0;
+  experiment().planted_weight = planted_weight();
   config_ = read_.session.resolved_yaml();
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   job_.expect_training(experiment(), out_);

@@ -16,7 +16,7 @@ enum class ExitCode : int {
   peer_lost = 75,  ///< resumable
   ranks_disagree = 76,
   config = 78,
-  diverged = 79,      ///< the loss is no longer finite
+  diverged = 79,      ///< the loss is no longer finite, or devices have other weights
   interrupted = 130,  ///< SIGINT, after the step in hand and a checkpoint
   terminated = 143,   ///< SIGTERM, the same
 };

@@ -34,6 +34,8 @@ class DataParallel final : public ReplicatedStrategy {
 
  private:
   void share_weights(int rank) override;
+  /// All others have a copy for the length of a step.
+  bool has_comparable_weights(int rank) override { return rank == 0; }
   /// Makes the weights and running statistics of the process's first device those of all of its devices.
   void replicate(int rank);
   /// Sums gradients over all devices of all processes: on the first one of each.

@@ -53,6 +53,7 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
     : ReplicatedStrategy(
           context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
+      multiplies_factors_(options.compress.method == CompressionOptions::Method::powersgd),
       steps_(team(), context.replica.steps_in_flight) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
@@ -273,6 +274,11 @@ void Ddp::restore_dealt_out(int rank, const TrainingState& state) {
 std::vector<nn::NamedValues> Ddp::compression_state(int rank) {
   if (compressions_.empty()) return {};
   return compressions_[static_cast<size_t>(rank)]->gather_state();
+}
+
+bool Ddp::has_comparable_weights(int rank) {
+  // cuBLAS promises the same bits on GPUs of one model alone.
+  return !multiplies_factors_ || team().device(rank).kind() == DeviceKind::cpu;
 }
 
 void Ddp::share_weights(int rank) {

@@ -37,6 +37,7 @@ class Ddp final : public ReplicatedStrategy {
 
  private:
   void share_weights(int rank) override;
+  bool has_comparable_weights(int rank) override;
   void finish_updates(int rank) override;
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
@@ -64,6 +65,7 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;
+  bool multiplies_factors_;                                         ///< each rank for itself, of PowerSGD
   std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   std::vector<std::unique_ptr<OwnedUpdates>> updates_;     ///< by rank; empty where every rank updates everything

@@ -14,6 +14,16 @@ namespace {
 /// Steps whose scores travel to another process together.
 constexpr int64_t kStepsOfScores = 32;
 
+bool is_finite(const StepResults& step) {
+  return std::ranges::all_of(step.outputs, [](const auto& output) {
+    return std::ranges::all_of(output.losses, [](double loss) { return std::isfinite(loss); });
+  });
+}
+
+bool has_losses(const StepResults& step) {
+  return std::ranges::any_of(step.outputs, [](const auto& output) { return !output.losses.empty(); });
+}
+
 }  // namespace
 
 Score ReplicatedStrategy::total(const std::vector<StepResults>& results) {
@@ -84,6 +94,7 @@ void ReplicatedStrategy::swap_average(int rank) {
 void ReplicatedStrategy::end_step(int rank) {
   StepExchange& exchange = replica(rank).exchange();
   exchange.end();
+  if (planted_weight_) plant_wrong_weight(rank);
   keep_results(rank, false);
 }
 
@@ -129,23 +140,33 @@ std::vector<Score> ReplicatedStrategy::take_scores(bool all) {
     }
     for (size_t& finite : finite_) finite = finite > 0 ? finite - 1 : 0;
     scores.push_back(total(of_ranks));
+    scores.back().diverged_ranks = diverged_ranks(of_ranks);
   }
   return scores;
 }
 
-std::optional<size_t> ReplicatedStrategy::diverged_step() {
+std::vector<int> ReplicatedStrategy::diverged_ranks(const std::vector<StepResults>& of_ranks) const {
+  std::vector<int> diverged;
+  bool some_are_finite = false;
+  // From rank 0 of the world on, or this process's own.
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (!is_finite(of_ranks[rank]))
+      diverged.push_back(first_rank() + static_cast<int>(rank));
+    else
+      some_are_finite |= has_losses(of_ranks[rank]);
+  }
+  return some_are_finite ? diverged : std::vector<int>();
+}
+
+std::optional<DivergedStep> ReplicatedStrategy::diverged_step() {
   if (is_in_step() || !team_.spans_processes()) return std::nullopt;
-  const auto is_finite = [](const StepResults& step) {
-    return std::ranges::all_of(step.outputs, [](const auto& output) {
-      return std::ranges::all_of(output.losses, [](double loss) { return std::isfinite(loss); });
-    });
-  };
-  std::optional<size_t> first;
+  std::optional<DivergedStep> first;
   const std::lock_guard lock(results_mutex_);
   for (size_t rank = 0; rank < finite_.size(); ++rank) {
     size_t& finite = finite_[rank];
     while (finite < results_[rank].size() && is_finite(results_[rank][finite])) ++finite;
-    if (finite < results_[rank].size()) first = std::min(finite, first.value_or(finite));
+    if (finite < results_[rank].size() && (!first || finite < first->step))
+      first = {.step = finite, .rank = first_rank() + static_cast<int>(rank)};
   }
   return first;
 }

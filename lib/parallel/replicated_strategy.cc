@@ -41,7 +41,8 @@ ReplicatedStrategy::ReplicatedStrategy(const StrategyContext& context, const std
       finite_(replicas_.size()),
       reported_skipped_(replicas_.size()),
       averages_weights_(context.replica.average_decay.has_value()),
-      planted_(context.planted) {
+      planted_(context.planted),
+      planted_weight_(context.planted_weight) {
   ReplicaSpec spec = context.replica;
   for (const DeviceId& id : context.team.devices) spec.mixed_devices |= id.kind != context.team.devices[0].kind;
   const bool local = planted_ == PlantedFault::local_statistics;

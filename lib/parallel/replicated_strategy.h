@@ -27,7 +27,8 @@ class ReplicatedStrategy : public Strategy {
   TrainingState training_state() override;
   void restore(const TrainingState& state) override;
   std::vector<Score> take_scores(bool all) override;
-  std::optional<size_t> diverged_step() override;
+  std::optional<DivergedStep> diverged_step() override;
+  std::vector<WeightDigests> weight_digests() override;
   int ranks() const override { return team_.size(); }
   int world_size() const override { return team_.world_size(); }
   int first_rank() const override { return team_.first_rank(); }
@@ -79,6 +80,8 @@ class ReplicatedStrategy : public Strategy {
   /// Where a step's update is made in the course of the next one: makes what is left of it. Called on every rank's
   /// thread before anybody looks at its weights.
   virtual void finish_updates(int) {}
+  /// Whether a rank's weights, between steps, are to have the bits that all others on the same kind of device have.
+  virtual bool has_comparable_weights(int) { return true; }
   /// Where processes aren't in step: blocks until all are done with their steps.
   virtual void meet() {}
   /// Where processes aren't in step: brings all replicas to the same weights, once all have done their steps. Called on
@@ -108,6 +111,10 @@ class ReplicatedStrategy : public Strategy {
   void keep_results(int rank, bool all);
   /// `parts`: by rank of the world.
   void form_part_groups(const std::vector<ReplicaPart>& parts);
+  /// Ranks of this world with a loss in this step that isn't finite, where some have finite ones; by `results_`.
+  std::vector<int> diverged_ranks(const std::vector<StepResults>& of_ranks) const;
+  /// Makes the number wrong that is to be.
+  void plant_wrong_weight(int rank);
 
   RankTeam team_;
   BatchSplit split_;
@@ -125,6 +132,7 @@ class ReplicatedStrategy : public Strategy {
   std::vector<int64_t> reported_skipped_;
   bool averages_weights_;
   PlantedFault planted_;
+  std::optional<PlantedWeight> planted_weight_;
   int64_t score_calls_ = 0;
 };
 

@@ -21,6 +21,7 @@
 #include "parallel/staleness.h"
 #include "parallel/store_links.h"
 #include "parallel/training_state.h"
+#include "parallel/weight_digests.h"
 
 namespace dptrain::parallel {
 
@@ -39,6 +40,8 @@ struct OutputScore {
 struct Score {
   std::vector<OutputScore> outputs = {};
   int64_t samples = 0;
+  /// Of a step: ranks of the world whose losses aren't finite, where those of others are.
+  std::vector<int> diverged_ranks = {};
 
   /// The sum of the outputs' means: what is minimized.
   double mean_loss() const;
@@ -63,6 +66,12 @@ struct RankCosts {
 
   /// Of the time after as well; the larger peak counts.
   RankCosts& operator+=(const RankCosts& later);
+};
+
+/// A step that a rank has found a loss in that isn't finite.
+struct DivergedStep {
+  size_t step = 0;  ///< of those whose scores weren't taken yet, counted from 0
+  int rank = 0;     ///< of the world
 };
 
 /// A key-value store that a strategy keeps weights in.
@@ -112,6 +121,11 @@ class Strategy {
   /// part, or one that this training doesn't keep, is left as it is.
   virtual void restore(const TrainingState& state) = 0;
 
+  /// Of the weights that each rank of this process keeps from step to step: those of ranks of one kind of device, of
+  /// all processes, have the same bits by name once steps under way have been waited for. Blocks; no process waits for
+  /// another.
+  virtual std::vector<WeightDigests> weight_digests() = 0;
+
   /// Of this process, numbered from 0.
   virtual int ranks() const = 0;
   /// Of all processes, and which of them is this one's rank 0.
@@ -133,9 +147,9 @@ class Strategy {
   /// Of processes that aren't in step: blocks while this one is too far ahead of the others. False where it is to end
   /// before this step, as all others do: `signal`, not 0, asks for that.
   virtual bool may_begin(int64_t /*step*/, int /*signal*/) { return true; }
-  /// Of processes that aren't in step: the first step with a loss on this one's ranks that isn't finite, of those whose
-  /// scores weren't taken yet, counted from 0; nothing where there is none so far.
-  virtual std::optional<size_t> diverged_step() { return std::nullopt; }
+  /// Of processes that aren't in step: the first step with a loss on this one's ranks that isn't finite; nothing where
+  /// there is none so far.
+  virtual std::optional<DivergedStep> diverged_step() { return std::nullopt; }
   /// How stale the weights were that gradients came from, since the last call; nothing where they never are. Of several
   /// processes that of rank 0 calls it, between steps.
   virtual std::optional<Staleness> take_staleness() { return std::nullopt; }
@@ -157,6 +171,7 @@ struct StrategyContext {
   int64_t micro_batch_samples = 0;
   BatchNormMode batch_norm = BatchNormMode::local;
   PlantedFault planted = PlantedFault::none;
+  std::optional<PlantedWeight> planted_weight = {};
 
   /// Of a key-value store whose servers are in several processes: this one's links; taken by whoever is made.
   std::shared_ptr<StoreLinks> store_links = {};

@@ -10,9 +10,13 @@
 namespace dptrain::train {
 namespace {
 
-[[noreturn]] void report(const char* what, const parallel::StepNumbers& numbers) {
+std::string place_of(const parallel::StepNumbers& numbers) {
+  return fmt::format("step {}, epoch {}", numbers.step, numbers.epoch);
+}
+
+[[noreturn]] void report(const std::string& what, const parallel::StepNumbers& numbers) {
   throw Error(ExitCode::diverged,
-              Mistake{.where = fmt::format("step {}, epoch {}", numbers.step, numbers.epoch),
+              Mistake{.where = place_of(numbers),
                       .expected = fmt::format("training diverged: {} no longer finite", what),
                       .got = "",
                       .advice = fmt::format("use a learning rate below {}", numbers.learning_rate)});
@@ -20,16 +24,31 @@ namespace {
 
 }  // namespace
 
-void report_diverged(const parallel::StepNumbers& numbers) { report("the loss is", numbers); }
+void report_diverged(const parallel::StepNumbers& numbers, const std::vector<int>& ranks, const RankName& name) {
+  if (ranks.empty()) report("the loss is", numbers);
+  const size_t more = ranks.size() - 1;
+  const std::string others = more == 0 ? "" : fmt::format(" and of {} other rank{}", more, more == 1 ? "" : "s");
+  report(fmt::format("the loss of {}{} is", name(ranks.front()), others), numbers);
+}
 
-void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers) {
-  if (!std::isfinite(score.mean_loss())) report_diverged(numbers);
+void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers, const RankName& name) {
+  if (!std::isfinite(score.mean_loss())) report_diverged(numbers, score.diverged_ranks, name);
 }
 
 void require_finite(const std::vector<nn::NamedValues>& weights, const parallel::StepNumbers& numbers) {
   for (const auto& tensor : weights)
     if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }))
       report("the weights are", numbers);
+}
+
+void report_difference(const parallel::WeightDifference& difference, const parallel::StepNumbers& numbers,
+                       const RankName& name) {
+  throw Error(ExitCode::diverged,
+              Mistake{.where = place_of(numbers),
+                      .expected = fmt::format("expected {} to have the same bits on all devices", difference.tensor),
+                      .got = fmt::format("other ones on {} than on {}", name(difference.rank), name(difference.other)),
+                      .advice = "a device has computed or kept something wrongly: test it, and go on from the last "
+                                "checkpoint with --resume"});
 }
 
 }  // namespace dptrain::train

@@ -224,6 +224,11 @@ RankPlace Experiment::place(size_t rank) const {
   return job != nullptr ? job->places[rank] : RankPlace{.device = devices[rank].name(), .host = host_name()};
 }
 
+std::string Experiment::rank_name(int rank) const {
+  const RankPlace at = place(static_cast<size_t>(rank));
+  return fmt::format("rank {} ({}{})", rank, at.device, job != nullptr ? " on " + at.host : "");
+}
+
 std::vector<std::string> Experiment::device_names() const {
   std::vector<std::string> names;
   const size_t ranks = job != nullptr ? job->places.size() : devices.size();

@@ -66,9 +66,10 @@ struct Experiment {
   int64_t eval_every = 1;                                ///< epochs; 0: never
   bool log_steps = false;
   int steps_in_flight = 2;
-  int64_t memory_limit_bytes = 0;  ///< of each CPU worker; 0: none
-  double timeout_s = 300;          ///< that a rank may make no progress for, and be waited for
-  std::optional<LinkSpec> links;   ///< between the devices, which communication is held to
+  int64_t memory_limit_bytes = 0;                         ///< of each CPU worker; 0: none
+  double timeout_s = 300;                                 ///< that a rank may make no progress for, and be waited for
+  std::optional<LinkSpec> links;                          ///< between the devices, which communication is held to
+  std::optional<parallel::PlantedWeight> planted_weight;  ///< of tests
 
   /// Whether each of several processes trains on a part of the data of its own.
   bool is_partitioned() const;
@@ -78,6 +79,8 @@ struct Experiment {
   double wait_timeout_s() const { return devices_of_processes.size() > 1 ? 1.2 * timeout_s + 5 : timeout_s; }
   /// Where a rank of the world computes.
   RankPlace place(size_t rank) const;
+  /// "rank 1 (cpu:1)"; with its host, where there are several processes: "rank 1 (cpu:0 on b)".
+  std::string rank_name(int rank) const;
   /// The devices of all ranks, "cpu:0".
   std::vector<std::string> device_names() const;
 };

@@ -81,6 +81,7 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
           .shards = experiment.shards,
           .micro_batch_samples = micro_batch_samples(experiment),
           .batch_norm = experiment.batch_norm,
+          .planted_weight = experiment.planted_weight,
           .store_links = experiment.job != nullptr ? experiment.job->store_links : nullptr};
 }
 

@@ -13,11 +13,11 @@
 #include "comm/process_activity.h"
 #include "parallel/thread_failure.h"
 #include "train/chance_level.h"
-#include "train/divergence.h"
 #include "train/first_statistics.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
 #include "train/training_identity.h"
+#include "train/weight_gathering.h"
 
 namespace dptrain::train {
 
@@ -119,9 +119,10 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     train_epoch(directory, observer, stop);
     outcome.signal = signal_of_job(stop);
     if (outcome.signal != 0) break;
+    require_same_weights();
+    compared_ = true;
     EpochMetrics metrics = metrics_of_epoch();
-    const parallel::StepNumbers numbers{
-        .step = position_.step, .epoch = metrics.epoch, .learning_rate = position_.learning_rate};
+    const parallel::StepNumbers numbers = last_step();
     if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
       metrics.test = evaluate_epoch(directory, numbers, observer, stop);
       if (!metrics.test) {
@@ -188,6 +189,14 @@ std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const paral
 
 std::vector<nn::NamedValues> Trainer::state_dict() { return strategy_->state_dict(); }
 
+void Trainer::require_same_weights() {
+  if (strategy_->world_size() == 1) return;
+  auto digests = strategy_->weight_digests();
+  if (experiment_.job != nullptr) digests = gather_weight_digests(experiment_.job->group, digests);
+  if (const auto difference = parallel::find_weight_difference(digests))
+    report_difference(*difference, last_step(), rank_name());
+}
+
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
   const auto tensors = strategy_->state_dict();
   if (!is_main()) return {};
@@ -197,6 +206,7 @@ std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers
 
 void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {
   for (int rank = 0; rank < strategy_->ranks(); ++rank) strategy_->take_costs(rank);
+  compared_ = false;
   loader_->start_epoch(position_.epochs + 1, position_.batches);
   auto counted = Clock::now();  // up to here seconds are in the position
   const auto count_seconds = [&] {
@@ -224,7 +234,8 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     // Scores of other processes come now and then, unless each step is to be logged and all are at the same one.
     take_scores(directory, experiment_.log_steps && experiment_.job != nullptr && strategy_->is_in_step());
     // What other processes have scored comes late where they aren't in step.
-    if (const auto diverged = strategy_->diverged_step()) report_diverged(under_way_[*diverged]);
+    if (const auto diverged = strategy_->diverged_step())
+      report_diverged(under_way_[diverged->step], {diverged->rank}, rank_name());
     count_seconds();
     observer.on_step(progress());
     const int64_t every = experiment_.checkpoint.every_steps;
@@ -263,7 +274,8 @@ void Trainer::take_scores(RunDirectory* directory, bool all) {
   for (const parallel::Score& score : strategy_->take_scores(all)) {
     const parallel::StepNumbers numbers = under_way_.front();
     under_way_.pop_front();
-    require_finite(score, numbers);
+    // Of steps that all do together the main process has all losses, and knows whose aren't finite.
+    if (is_main() || !strategy_->is_in_step()) require_finite(score, numbers, rank_name());
     position_.score += score;
     if (experiment_.log_steps && directory != nullptr) directory->append_step(step_json(numbers, score));
   }

@@ -7,6 +7,7 @@
 #include "comm/job_progress.h"
 #include "data/batch_loader.h"
 #include "train/checkpoint.h"
+#include "train/divergence.h"
 #include "train/experiment.h"
 #include "train/metrics.h"
 #include "train/run_directory.h"
@@ -68,9 +69,10 @@ class Trainer {
   bool finished() const;
   const TrainingPosition& position() const { return position_; }
 
-  /// Throws 79 where a loss or a weight is no longer finite; the weights of that step are not kept. Where an evaluation
-  /// fails, its epoch's checkpoint is there, and the error says where. Without a directory nothing is written: so the
-  /// processes of a job train beside the main one, which writes for all and alone is told of losses over all ranks.
+  /// Throws 79 where a loss or a weight is no longer finite, or devices have come to different weights; the weights of
+  /// that step are not kept. Where an evaluation fails, its epoch's checkpoint is there, and the error says where.
+  /// Without a directory nothing is written: so the processes of a job train beside the main one, which writes for all
+  /// and alone is told of losses over all ranks.
   TrainingOutcome run(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
   TrainingOutcome run(RunDirectory& directory, TrainingObserver& observer, const StopSignal& stop) {
     return run(&directory, observer, stop);
@@ -97,6 +99,15 @@ class Trainer {
   /// Blocks until all processes of the job have called it, for as long as that takes.
   void wait_for_job() const;
   bool is_main() const { return experiment_.job == nullptr || experiment_.job->is_main(); }
+  /// Throws 79 where devices have come to different weights: before these are evaluated, which gives all devices the
+  /// first one's, or kept. No step is under way. All processes of a job call it.
+  void require_same_weights();
+  RankName rank_name() const {
+    return [this](int rank) { return experiment_.rank_name(rank); };
+  }
+  parallel::StepNumbers last_step() const {
+    return {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate};
+  }
   /// Throws 79 where a weight is no longer finite. The copies that it reads are gone when it returns.
   std::string hash_of_finite_weights(const parallel::StepNumbers& numbers);
   TrainingObserver::Progress progress() const;
@@ -133,6 +144,7 @@ class Trainer {
   bool has_begun_ = false;  ///< it has given a batch
   std::optional<optim::Schedule> schedule_;
   TrainingPosition position_;
+  bool compared_ = false;       ///< the weights, since the last step
   std::vector<int64_t> split_;  ///< the weights by which batches are shared out, where they were measured
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint

@@ -1,6 +1,5 @@
 // When a trainer writes checkpoints, and what of them; trainer.cc trains.
 #include "train/checkpoint.h"
-#include "train/divergence.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
 
@@ -38,6 +37,7 @@ std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& o
 
 void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
   observer.on_phase(JobPhase::checkpoint, position_.step);
+  if (!compared_) require_same_weights();
   Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                         .config_hash = config_hash_,
                         .devices = {},
@@ -47,8 +47,7 @@ void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
                         .state = strategy_->training_state()};
   if (directory == nullptr) return;
   checkpoint.devices = experiment_.device_names();
-  require_finite(checkpoint.state.model,
-                 {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate});
+  require_finite(checkpoint.state.model, last_step());
   saved_ = write_checkpoint(directory->checkpoints(), checkpoint, experiment_.checkpoint.keep);
   saved_at_ = position_.mark();
   written_step_ = position_.step;

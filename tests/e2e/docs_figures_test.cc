@@ -7,12 +7,96 @@
 #include <set>
 #include <sstream>
 
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
 namespace {
 
-class DocsFiguresTest : public testing::CommandTest {};
+class DocsFiguresTest : public testing::CommandTest {
+ protected:
+  /// What is planned of a step as scripts/scaling.py has it planned: `samples` a device, on so many H200s.
+  struct OnPaper {
+    std::string config, shape, precision;
+    int samples;
+  };
+  nlohmann::json planned(const OnPaper& model, int count, const std::string& links,
+                         const std::string& strategy = "ddp") const {
+    const testing::Finished finished =
+        run({"plan",
+             "--json",
+             "--config",
+             model.config,
+             "--devices",
+             fmt::format("{}xh200", count),
+             "--links",
+             testing::source_file(fmt::format("configs/links/{}.yaml", links)),
+             "--set",
+             fmt::format("dataset={{name: synthetic, shape: {}, samples: {}}}", model.shape, model.samples * count),
+             "--set",
+             "batch_size=",
+             "--set",
+             fmt::format("per_device_batch_size={}", model.samples),
+             "--set",
+             "accumulate=1",
+             "--set",
+             "precision=" + model.precision,
+             "--set",
+             "strategy=" + strategy});
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    return nlohmann::json::parse(finished.out, nullptr, false);
+  }
+  static double step_ms(const nlohmann::json& plan) { return 1e3 * plan["time"]["step_s"].get<double>(); }
+  static double samples_per_s(const nlohmann::json& plan) {
+    return plan["time"]["samples_per_s"].get<double>() / plan["world_size"].get<double>();
+  }
+  inline static const OnPaper kLeNet = {"lenet_1cpu", "[1, 28, 28]", "fp32", 64};
+  inline static const OnPaper kResNet = {"resnet18_2gpu", "[1, 28, 28]", "bf16", 128};
+};
+
+/// "7.36 ms, 16 %" and "54,785" as their numbers.
+std::vector<double> numbers_of(const std::vector<std::string>& cells) {
+  std::vector<double> numbers;
+  for (const std::string& cell : cells) {
+    std::istringstream words(cell);
+    for (std::string word; words >> word;) {
+      std::erase_if(word, [](char c) { return c == ',' || c == '*'; });
+      if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) numbers.push_back(std::stod(word));
+    }
+  }
+  return numbers;
+}
+
+struct Figure {
+  double planned;
+  double last_digit = 0.01;  ///< that the page gives
+};
+
+/// The page has these. The CPU of the machine that plans for a GPU decides some of its operators: within 2 %, or the
+/// last digit.
+void expect_figures(const std::vector<std::string>& cells, const std::vector<Figure>& figures) {
+  const std::vector<double> told = numbers_of(cells);
+  ASSERT_EQ(told.size(), figures.size());
+  for (size_t i = 0; i < told.size(); ++i)
+    EXPECT_NEAR(told[i], figures[i].planned, std::max(0.02 * figures[i].planned, figures[i].last_digit))
+        << "number " << i;
+}
+
+/// The cells of the row that begins with `first`, without that, of the first table behind `title`.
+std::vector<std::string> cells_of(const std::string& page, const std::string& title, const std::string& first) {
+  std::vector<std::string> cells;
+  const size_t table = page.find(title), row = page.find("\n| " + first + " | ", table);
+  EXPECT_NE(table, std::string::npos) << title;
+  EXPECT_NE(row, std::string::npos) << title << " has no row " << first;
+  if (row == std::string::npos) return cells;
+  const std::string line = page.substr(row + 1, page.find('\n', row + 1) - row - 1);
+  for (size_t at = line.find(" | ") + 3; at < line.size(); at = line.find_first_of('|', at) + 2)
+    cells.push_back(line.substr(at, line.find(" |", at) - at));
+  return cells;
+}
 
 /// 1234567 as "1,234,567".
 std::string in_thousands(int64_t number) {
@@ -186,6 +270,56 @@ TEST_F(DocsFiguresTest, WhatBatchNormsSendIsInTheListOfStrategies) {
     const std::string line = fmt::format(R"(["{}",{{"bytes":{},"collectives":{}}}])", mode,
                                          comm["bytes"].get<int64_t>(), comm["collectives"].get<int64_t>());
     EXPECT_NE(page.find(line), std::string::npos) << line;
+  }
+}
+
+/// A few of its rows, which scripts/scaling.py prints.
+TEST_F(DocsFiguresTest, WhatIsPlannedIsInTheTablesOfScaling) {
+  const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
+  const std::vector<std::string> links = {"h200_100g", "h200_200g", "h200_400g", "h200_8x400g"};
+  for (const auto& [title, model] :
+       {std::pair{"LeNet, 64 samples a device", kLeNet}, {"ResNet-18, 128 samples", kResNet}})
+    for (const int count : {8, 16}) {
+      SCOPED_TRACE(fmt::format("{}, {}", title, count));
+      const double of_a_host = samples_per_s(planned(model, 8, links[0]));
+      std::vector<Figure> figures;
+      for (const std::string& link : links) {
+        const auto plan = planned(model, count, link);
+        figures.push_back({step_ms(plan)});
+        figures.push_back({100 * samples_per_s(plan) / of_a_host, 1});
+      }
+      expect_figures(cells_of(page, title, std::to_string(count)), figures);
+    }
+}
+
+TEST_F(DocsFiguresTest, WhichStrategyWinsIsAsPlanned) {
+  const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
+  const auto cells = cells_of(page, "LeNet, hosts of 8 with 400 Gbit/s", "16");
+  // In the table's order, which has others between them.
+  const std::vector<std::pair<size_t, std::string>> strategies = {
+      {0, "ddp"},
+      {1, "{name: ddp, compress: bf16}"},
+      {4, "{name: ddp, shard_optimizer: true}"},
+      {5, "kvstore"},
+      {6, "{name: kvstore, type: dist_sync}"},
+      {7, "{name: hybrid, model_parallel: 2, micro_batches: 8}"}};
+  ASSERT_EQ(cells.size(), 9u);
+  for (const auto& [column, strategy] : strategies) {
+    SCOPED_TRACE(strategy);
+    expect_figures({cells[column]}, {{step_ms(planned(kLeNet, 16, "h200_400g", strategy))}});
+  }
+}
+
+TEST_F(DocsFiguresTest, MoreSamplesAGpuAreAsPlanned) {
+  const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
+  for (const int samples : {128, 512}) {
+    OnPaper model = kResNet;
+    model.samples = samples;
+    const auto plan = planned(model, 16, "h200_400g");
+    double waits = 0;
+    for (const auto& rank : plan["ranks"]) waits = std::max(waits, rank["time"]["exposed_comm_s"].get<double>());
+    expect_figures(cells_of(page, "samples a GPU | a step", std::to_string(samples)),
+                   {{step_ms(plan)}, {1e3 * waits}, {samples_per_s(plan), 1}});
   }
 }
 

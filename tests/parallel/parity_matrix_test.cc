@@ -56,6 +56,8 @@ class NetTrainings {
                                            .batch = kBatch,
                                            .learning_rate = net_.learning_rate,
                                            .micro_batches = way.options.micro_batches});
+    const auto difference = find_weight_difference(several->weight_digests());
+    EXPECT_FALSE(difference) << "rank " << difference->rank << " has another " << difference->tensor;
     result.state = several->state_dict();
     return done_[{way.name, devices}] = std::move(result);
   }

@@ -1,33 +1,12 @@
 // A process that gets a tenth of its processor's time: all wait for it, in the same bits, and the metrics name it.
-#include <signal.h>
-
-#include <chrono>
 #include <fstream>
-#include <thread>
 
 #include "processes/job_training.h"
+#include "processes/slowed_process.h"
 #include "support/json_schema.h"
 
 namespace dptrain::testing {
 namespace {
-
-/// Stopped for nine tenths of the time, until the object ends or the process has.
-class SlowedProcess {
- public:
-  SlowedProcess(const Launch& launch, size_t process)
-      : thread_([&launch, process](const std::stop_token& stop) {
-          while (!stop.stop_requested() && !launch.has_ended(process)) {
-            const pid_t pid = launch.pid(process);
-            if (pid > 0) ::kill(pid, SIGSTOP);
-            std::this_thread::sleep_for(std::chrono::milliseconds(27));
-            if (pid > 0) ::kill(pid, SIGCONT);
-            std::this_thread::sleep_for(std::chrono::milliseconds(3));
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
 
 class StragglerTest : public JobTrainingTest {};
 

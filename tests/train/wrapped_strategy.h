@@ -29,6 +29,7 @@ class WrappedStrategy : public parallel::Strategy {
   std::vector<nn::NamedValues> state_dict() override { return inner_->state_dict(); }
   parallel::TrainingState training_state() override { return inner_->training_state(); }
   void restore(const parallel::TrainingState& state) override { inner_->restore(state); }
+  std::vector<parallel::WeightDigests> weight_digests() override { return inner_->weight_digests(); }
   int ranks() const override { return inner_->ranks(); }
   int world_size() const override { return ranks(); }
   int first_rank() const override { return 0; }

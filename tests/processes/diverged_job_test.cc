@@ -1,0 +1,140 @@
+// A process whose weights, or losses, go wrong by themselves ends all with 79 and the same sentence, which names it.
+#include <unistd.h>
+
+#include <array>
+
+#include "processes/job_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+  return name.data();
+}
+
+class DivergedJobTest : public JobTrainingTest {
+ protected:
+  /// Five steps an epoch by processes with so many devices, in which a weight goes wrong.
+  Launched trained(const std::string& fault, const std::vector<int>& devices, const Command& more) const {
+    Command settings = {"--set", "epochs=2",          "--set", "batch_size=64",
+                        "--set", "dataset.limit=320", "--set", "dataset.test_limit=200"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    std::vector<Command> processes;
+    for (const int own : devices) {
+      Command command = training("job", "lenet_ddp_2cpu", own, settings);
+      command.insert(command.begin(), {"/usr/bin/env", "DPTRAIN_TRAIN_FAULT=" + fault});
+      processes.push_back(command);
+    }
+    return launch_processes(processes);
+  }
+  /// The one that all have ended with.
+  static std::string common_sentence(const Launched& job) {
+    const std::vector<std::string> sentences = last_sentences(job, 79);
+    for (const std::string& sentence : sentences) EXPECT_EQ(sentence, sentences[0]);
+    return sentences[0];
+  }
+  size_t checkpoints() const {
+    std::error_code none;
+    const std::filesystem::directory_iterator all(run("job") / "checkpoints", none);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
+};
+
+struct Flipped {
+  std::string name;
+  std::vector<int> devices;  ///< of each process
+  Command settings = {};
+  int rank = 1;
+  int64_t step = 7;
+  std::string parameter = "conv2.weight";
+};
+
+void PrintTo(const Flipped& flipped, std::ostream* out) { *out << flipped.name; }
+
+class FlippedBitTest : public DivergedJobTest, public ::testing::WithParamInterface<Flipped> {};
+
+TEST_P(FlippedBitTest, IsFoundAtTheEndOfTheEpochAndNotKept) {
+  const Flipped& way = GetParam();
+  const Launched job =
+      trained("flip " + std::to_string(way.rank) + " " + std::to_string(way.step) + " " + way.parameter, way.devices,
+              way.settings);
+  const std::string sentence = common_sentence(job);
+  const std::string rank = "got other ones on rank " + std::to_string(way.rank) + " (cpu:";
+  EXPECT_TRUE(sentence.starts_with("dptrain: step 10, epoch 2: expected " + way.parameter +
+                                   " to have the same bits on all devices, " + rank))
+      << sentence;
+  EXPECT_NE(sentence.find(" on " + host_name() + ") than on rank 0 (cpu:0 on " + host_name() + "); "),
+            std::string::npos)
+      << sentence;
+  const json fault = json::parse(text_of(run("job") / "fault.json"), nullptr, false);
+  ASSERT_TRUE(fault.is_object());
+  EXPECT_EQ(fault["root"]["kind"], "diverged");
+  EXPECT_EQ(fault["last_checkpoint"]["step"], 5);
+  EXPECT_EQ(checkpoints(), 1u) << "that of the first epoch";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, FlippedBitTest,
+    ::testing::Values(Flipped{"ddp", {1, 1}}, Flipped{.name = "uneven", .devices = {1, 2}, .settings = {}, .rank = 2},
+                      Flipped{"next_forward", {1, 1}, strategy("{name: ddp, overlap: next_forward}")},
+                      // The second process's first device is the one that keeps weights.
+                      Flipped{.name = "inside",
+                              .devices = {2, 2},
+                              .settings = strategy("{name: ddp, inside: data_parallel}"),
+                              .rank = 2},
+                      // What is pulled is wrong until the next step pulls anew.
+                      Flipped{.name = "dist_sync",
+                              .devices = {1, 1},
+                              .settings = strategy("{name: kvstore, type: dist_sync}"),
+                              .step = 10},
+                      Flipped{.name = "stages",
+                              .devices = {1, 3},
+                              .settings = strategy(kLenetReplicas),
+                              .rank = 2,
+                              .parameter = "conv1.weight"}),
+    [](const ::testing::TestParamInfo<Flipped>& way) { return way.param.name; });
+
+TEST_F(DivergedJobTest, ATrainingGoesOnFromBeforeTheBitFlipped) {
+  const Launched flipped = trained("flip 1 8 fc1.weight", {1, 1}, {});
+  common_sentence(flipped);
+  const Launched resumed = trained("", {1, 1}, {"--resume"});
+  for (const Finished& process : resumed.processes) EXPECT_EQ(process.exit, 0) << process.err;
+  const std::string got = last_epoch(run("job"))["weights_hash"];
+  ASSERT_EQ(trained("", {1, 1}, {"--overwrite"}).processes[0].exit, 0);
+  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], got);
+  EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json"));
+}
+
+/// Whichever process sees it first.
+TEST_F(DivergedJobTest, ALossThatIsNotFiniteIsSaidToBeOfItsRank) {
+  for (const Command& more : {Command{}, {"--set", "log_steps=true"}, strategy("{name: kvstore, type: dist_sync}")}) {
+    Command settings = more;
+    settings.emplace_back("--overwrite");
+    const std::string sentence = common_sentence(trained("nan 2 6 fc2.weight", {1, 2}, settings));
+    EXPECT_TRUE(sentence.starts_with("dptrain: step 7, epoch 2: training diverged: the loss of rank 2 (cpu:1 on " +
+                                     host_name() + ") is no longer finite; "))
+        << sentence;
+    EXPECT_EQ(checkpoints(), 1u);
+  }
+}
+
+TEST_F(DivergedJobTest, AnAsynchronousWorkerSaysThatTheLossIsItsOwn) {
+  const std::string sentence =
+      common_sentence(trained("nan 1 3 fc2.weight", {1, 1}, strategy("{name: kvstore, type: dist_async}")));
+  EXPECT_NE(sentence.find("training diverged: the loss of rank "), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find(" on " + host_name() + ") is no longer finite; "), std::string::npos) << sentence;
+}
+
+TEST_F(DivergedJobTest, WhatATestPlantsIsReadStrictly) {
+  const Command command = training("job", "lenet_ddp_2cpu", 2, kLittleData);
+  for (const char* said : {"flip 1 8", "flop 1 8 fc1.weight", "flip 1 8 fc1.weight again"}) {
+    Command planted = {"/usr/bin/env", std::string("DPTRAIN_TRAIN_FAULT=") + said};
+    planted.insert(planted.end(), command.begin(), command.end());
+    EXPECT_EQ(alone(planted).exit, 64) << said;
+  }
+}
+
+}  // namespace
+}  // namespace dptrain::testing
