@@ -21,6 +21,7 @@ std::optional<nn::Initializer> read_layer_initializer(ConfigReader& options, con
       {"xavier_uniform", "uniform, scaled by inputs and outputs (Glorot and Bengio, 2010)",
        choose(Kind::xavier_uniform)},
       {"kaiming_normal", "normal, scaled by outputs (He et al., 2015)", choose(Kind::kaiming_normal)},
+      {"lecun_normal", "truncated normal, scaled by inputs (LeCun et al., 1998)", choose(Kind::lecun_normal)},
   };
   options.named("init", choices, "default", "how the weight begins");
   return initializer;

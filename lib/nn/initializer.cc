@@ -16,6 +16,23 @@ std::vector<float> normal_values(double deviation, const Shape& shape, const Key
   return values;
 }
 
+/// Cut off at two deviations of what it is drawn from; `deviation` is that of what is left.
+std::vector<float> truncated_normal_values(double deviation, const Shape& shape, const KeyedRandom& random) {
+  constexpr double kMost = 2;
+  // Of the standard normal distribution between -2 and 2.
+  constexpr double kLeft = 0.87962566103423978;
+  // Further draws lie beyond those of every tensor.
+  constexpr uint64_t kNextDraw = uint64_t{1} << 40;
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint64_t at = i;
+    double drawn = random.normal(at);
+    while (std::abs(drawn) > kMost) drawn = random.normal(at += kNextDraw);
+    values[i] = static_cast<float>(deviation / kLeft * drawn);
+  }
+  return values;
+}
+
 std::vector<float> uniform_values(double bound, const Shape& shape, const KeyedRandom& random) {
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(bound * (2.0 * random.uniform(i) - 1.0));
@@ -40,6 +57,8 @@ std::vector<float> initial_values(const Initializer& initializer, const Shape& s
       return normal_values(std::sqrt(2.0 / static_cast<double>(fan_out_of(shape))), shape, random);
     case Initializer::Kind::xavier_uniform:
       return uniform_values(std::sqrt(6.0 / static_cast<double>(fan_in_of(shape) + fan_out_of(shape))), shape, random);
+    case Initializer::Kind::lecun_normal:
+      return truncated_normal_values(std::sqrt(1.0 / static_cast<double>(fan_in_of(shape))), shape, random);
   }
   return std::vector<float>(static_cast<size_t>(shape.elements()), static_cast<float>(initializer.value));
 }

@@ -18,6 +18,9 @@ struct Initializer {
     uniform,         ///< U(-value, value)
     kaiming_normal,  ///< N(0, 2 / fan_out): He et al., 2015, for ReLU, by fan out
     xavier_uniform,  ///< U(-b, b), b = sqrt(6 / (fan_in + fan_out)): Glorot and Bengio, 2010
+    /// N(0, 1 / fan_in), of which values beyond two deviations are drawn again, by as much wider as that takes away:
+    /// LeCun et al., 1998, as Flax begins convolutions and linear layers
+    lecun_normal,
   };
   Kind kind = Kind::constant;
   double value = 0;

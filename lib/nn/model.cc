@@ -105,8 +105,11 @@ void Model::begin_parameters(const InitializationOptions& options, const Beginni
   for (Parameter* parameter : parameters_) {
     const Beginning& beginning = beginnings.at(parameter);
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, beginning.number);
-    const Initializer& initializer =
-        parameter->shape().rank() > 1 ? options.weights.value_or(beginning.initializer) : beginning.initializer;
+    Initializer initializer = beginning.initializer;
+    if (parameter->shape().rank() > 1)
+      initializer = options.weights.value_or(initializer);
+    else if (options.zero_biases && initializer.kind != Initializer::Kind::constant)
+      initializer = Initializer::constant(0);
     write_values(parameter->value(), initial_values(initializer, parameter->shape(), random));
   }
 }

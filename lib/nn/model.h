@@ -14,10 +14,11 @@
 
 namespace dptrain::nn {
 
-/// What overrides the initializers of a model's own: those of tensors of two or more dimensions.
+/// What overrides the initializers of a model's own.
 struct InitializationOptions {
   uint64_t seed = 0;
-  std::optional<Initializer> weights = {};
+  std::optional<Initializer> weights = {};  ///< of tensors of two or more dimensions
+  bool zero_biases = false;                 ///< of one dimension, as far as the model's own are drawn
 };
 
 /// Stages [begin, end) of a model; by default all that it has.

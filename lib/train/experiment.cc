@@ -144,7 +144,8 @@ ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experimen
   return ops::ConvolutionAlgorithm::winograd;
 }
 
-/// `init: {normal: 0.01}`, `xavier_uniform`, `kaiming_normal`: of weights with two or more dimensions; or {from: FILE}.
+/// `init: {normal: 0.01}`, `xavier_uniform`, `kaiming_normal`: of weights with two or more dimensions; `lecun_normal`:
+/// of biases as well; or {from: FILE}.
 void read_initialization(ConfigReader& config, Experiment& experiment) {
   std::optional<nn::Initializer> normal;
   const std::vector<ConfigChoice> choices = {
@@ -156,6 +157,9 @@ void read_initialization(ConfigReader& config, Experiment& experiment) {
        }},
       {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
       {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
+      {"lecun_normal",
+       "truncated normal, scaled by the layer's inputs (LeCun et al., 1998), and biases 0, as in Flax",
+       {}},
       {"from", "the tensors of a .safetensors file, by name",
        [&](ConfigReader& options) {
          experiment.initial_weights = options.optional_path("from", "the file, a checkpoint or a run directory");
@@ -167,6 +171,8 @@ void read_initialization(ConfigReader& config, Experiment& experiment) {
   std::optional<nn::Initializer>& weights = experiment.initialization.weights;
   if (name == "xavier_uniform") weights = nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
   if (name == "kaiming_normal") weights = nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};
+  if (name == "lecun_normal") weights = nn::Initializer{nn::Initializer::Kind::lecun_normal, 0};
+  experiment.initialization.zero_biases = name == "lecun_normal";
   if (name == "normal") weights = normal;
   if (config.describing() || name != "from" || experiment.initial_weights) return;
   config.mistake("init", "expected the file to begin from", "none", "write init: {from: FILE}");

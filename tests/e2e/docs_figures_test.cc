@@ -2,13 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
-#include <sstream>
-
-#include <algorithm>
-#include <cctype>
 #include <sstream>
 
 #include "e2e/command_fixture.h"

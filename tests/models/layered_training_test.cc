@@ -111,6 +111,7 @@ TEST(LayeredTraining, ALayerMayBeginAsItSays) {
   EXPECT_EQ(weight_of("{normal: 0.5}"), nn::initial_values(nn::Initializer::normal(0.5), shape, random));
   EXPECT_EQ(weight_of("xavier_uniform"), nn::initial_values({Kind::xavier_uniform, 0}, shape, random));
   EXPECT_EQ(weight_of("kaiming_normal"), nn::initial_values({Kind::kaiming_normal, 0}, shape, random));
+  EXPECT_EQ(weight_of("lecun_normal"), nn::initial_values({Kind::lecun_normal, 0}, shape, random));
 }
 
 }  // namespace

@@ -67,6 +67,19 @@ TEST(Initializer, XavierUniformGoesByBothFans) {
   EXPECT_NEAR(largest_of(nn::initial_values(xavier, {100, 300}, kRandom)), std::sqrt(6.0 / 400), 1e-3);
 }
 
+TEST(Initializer, LecunNormalGoesByFanInAndHasNoTails) {
+  const Initializer lecun{.kind = Initializer::Kind::lecun_normal};
+  // [O, C, K, K]: fan in is C * K * K.
+  const double deviation = std::sqrt(1.0 / (32 * 9)), cut = 2 * deviation / 0.87962566103423978;
+  const auto values = nn::initial_values(lecun, {64, 32, 3, 3}, kRandom);
+  EXPECT_NEAR(deviation_of(values), deviation, 0.02 * deviation);
+  EXPECT_LE(largest_of(values), cut * 1.000001);
+  EXPECT_GT(largest_of(values), 0.99 * cut);
+  // What lies beyond is drawn again, not moved to the cut.
+  EXPECT_LT(std::ranges::count_if(values, [&](float value) { return std::abs(value) > 0.999 * cut; }), 10);
+  EXPECT_NEAR(deviation_of(nn::initial_values(lecun, {100, 300}, kRandom)), std::sqrt(1.0 / 300), 1e-3);
+}
+
 TEST(Initializer, EachElementDependsOnItsPositionAlone) {
   for (const Initializer& initializer : {Initializer::normal(1), Initializer::uniform(1)}) {
     const auto longer = nn::initial_values(initializer, {1000}, kRandom);

@@ -89,6 +89,12 @@ TEST_F(TrainingOptions, WeightsBeginAsInitSays) {
   const auto by_outputs = begun("init=kaiming_normal");
   EXPECT_NEAR(deviation(by_outputs, "fc1.weight"), kaiming, 0.05 * kaiming);
   EXPECT_NEAR(deviation(by_outputs, "conv2.weight"), std::sqrt(2. / (50 * 25)), 0.05 * std::sqrt(2. / (50 * 25)));
+  const auto as_flax = begun("init=lecun_normal");
+  EXPECT_NEAR(deviation(as_flax, "conv2.weight"), std::sqrt(1. / (20 * 25)), 0.05 * std::sqrt(1. / (20 * 25)));
+  for (const char* bias : {"conv1.bias", "fc2.bias"}) {
+    EXPECT_LT(deviation(as_flax, bias), 1e-20);
+    EXPECT_GT(deviation(by_outputs, bias), 1e-3) << "the model's own";
+  }
 }
 
 /// Of weights that nothing changes: the loss that trains is that of smoothed labels, the test's that of the labels.
