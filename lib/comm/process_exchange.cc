@@ -179,7 +179,8 @@ bool ProcessExchange::carry() {
     }
   }
   // The window of each is what all of them have left open, so who goes first is asked first.
-  for (const auto& transfer : under_way_) moved |= transfer->send_on();
+  HeldTags held;
+  for (const auto& transfer : under_way_) moved |= transfer->send_on(held);
   return moved;
 }
 

@@ -1,7 +1,6 @@
 #include "comm/transfer.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,8 +12,11 @@ namespace {
 /// Of a larger one both ends first tell each other that they are ready, behind whatever is on its way: over 1 Gbit/s
 /// parts of a MiB took twice as long as whole messages, and these less than them.
 constexpr int64_t kPartBytes = 60 * 1024;
-/// Parts that are expected at a time: MPI looks through all of them for what has come.
+/// Parts of a process that are expected at a time: MPI looks through all of them for what has come.
 constexpr size_t kExpectedParts = 256;
+/// What of a transfer goes to a process that isn't known to have begun it: so much that a wire is busy until its header
+/// can have come, and as little as others that wait for the wire can bear.
+constexpr int64_t kAheadBytes = 4 * kPartBytes;
 
 /// Calls act(data, bytes) with each part of a message, at least one; both of its ends cut it alike.
 template <class Act>
@@ -36,85 +38,123 @@ TransferUnderWay::TransferUnderWay(ProcessWire& wire, SendWindow& window, Transf
       transfer_(std::move(transfer)),
       heard_(std::move(heard)),
       deadline_(deadline_in(transfer_.timeout_s)) {
-  const std::vector<int>& senders = transfer_.header_from;
-  headers_.assign(senders.size(), std::string(transfer_.header.size(), '\0'));
-  for (size_t i = 0; i < senders.size(); ++i)
-    received_headers_.push_back(
-        wire.start_receive(std::as_writable_bytes(std::span(headers_[i].data(), headers_[i].size())), senders[i],
-                           transfer_.received_header_tag));
-  for (const int to : transfer_.header_to)
-    sent_headers_.push_back(
-        wire.start_send(std::as_bytes(std::span<const char>(transfer_.header)), to, transfer_.sent_header_tag));
-  // Parts of one process come in their order, and are numbered in it.
-  std::map<int, int64_t> numbers;
-  std::vector<std::pair<int64_t, ExchangeMessage>> received;
-  for (const ExchangeMessage& message : transfer_.messages)
+  for (const ExchangeMessage& message : transfer_.messages) {
+    Peer& peer = peers_[message.process];
     for_parts(message, [&](std::byte* data, int64_t bytes) {
       const ExchangeMessage part{.sends = message.sends, .process = message.process, .data = data, .bytes = bytes};
       if (message.sends)
         unsent_.push_back(part);
       else
-        received.emplace_back(numbers[part.process]++, part);
+        peer.unexpected.push_back(part);
     });
-  std::ranges::stable_sort(received, {}, [](const auto& part) { return part.first; });
-  for (const auto& [number, part] : received) unexpected_.push_back(part);
-  expect_more();
+  }
+  send_headers();
+  for (auto& [process, peer] : peers_) expect_more(process, peer);
 }
 
-void TransferUnderWay::expect_more() {
-  while (!unexpected_.empty() && (transfer_.shares_tag || expected_.size() < kExpectedParts)) {
-    const ExchangeMessage& part = unexpected_.front();
+void TransferUnderWay::send_headers() {
+  for (const int from : transfer_.header_from) {
+    Peer& peer = peers_[from];
+    peer.header.assign(transfer_.header.size(), '\0');
+    peer.received_header = wire_.start_receive(
+        std::as_writable_bytes(std::span(peer.header.data(), peer.header.size())), from, transfer_.received_header_tag);
+  }
+  for (const int to : transfer_.header_to)
+    sent_headers_.push_back(
+        wire_.start_send(std::as_bytes(std::span<const char>(transfer_.header)), to, transfer_.sent_header_tag));
+}
+
+void TransferUnderWay::expect_more(int process, Peer& peer) {
+  while (!peer.unexpected.empty() && (transfer_.shares_tag || peer.expected.size() < kExpectedParts)) {
+    const ExchangeMessage& part = peer.unexpected.front();
     const std::span<std::byte> bytes(static_cast<std::byte*>(part.data), static_cast<size_t>(part.bytes));
-    expected_.push_back({.process = part.process, .message = wire_.start_receive(bytes, part.process, transfer_.tag)});
-    unexpected_.pop_front();
+    peer.expected.push_back(wire_.start_receive(bytes, process, transfer_.tag));
+    peer.unexpected.pop_front();
   }
 }
 
-bool TransferUnderWay::send_on() {
+bool TransferUnderWay::may_send(const ExchangeMessage& part) {
+  const Peer& peer = peers_.at(part.process);
+  return peer.agrees ? window_.is_open(part.process) : peer.ahead_bytes < kAheadBytes;
+}
+
+bool TransferUnderWay::send_on(HeldTags& held) {
   bool sends = false;
   std::erase_if(unsent_, [&](const ExchangeMessage& part) {
-    if (!window_.is_open(part.process)) return false;
+    const std::pair place(part.process, transfer_.tag);
+    if (held.contains(place)) return false;
+    if (!may_send(part)) {
+      // What comes of a tag is told apart by its order alone.
+      held.insert(place);
+      return false;
+    }
     const std::span<const std::byte> bytes(static_cast<const std::byte*>(part.data), static_cast<size_t>(part.bytes));
+    Peer& peer = peers_.at(part.process);
     sent_.push_back({.process = part.process,
                      .bytes = part.bytes,
+                     .is_ahead = !peer.agrees,
                      .message = wire_.start_send(bytes, part.process, transfer_.tag)});
-    window_.add(part.process, part.bytes);
+    if (peer.agrees)
+      window_.add(part.process, part.bytes);
+    else
+      peer.ahead_bytes += part.bytes;
     return sends = true;
   });
   return sends;
 }
 
+bool TransferUnderWay::see_headers() {
+  bool all = true;
+  for (const int from : transfer_.header_from) {
+    Peer& peer = peers_.at(from);
+    if (peer.agrees) continue;
+    const bool has_come = peer.received_header->is_done();
+    if (has_come) {
+      heard_(from);
+      const auto failure = transfer_.check(from, peer.header);
+      peer.agrees = !failure;
+      // In one order, so that the same one is told of whoever's came first.
+      if (failure && all) throw Error(failure->code, failure->sentence);
+    }
+    all = all && peer.agrees;
+  }
+  return all;
+}
+
 bool TransferUnderWay::is_done() {
   std::erase_if(sent_, [&](const Sent& part) {
     if (!part.message->is_done()) return false;
-    window_.remove(part.process, part.bytes);
+    if (part.is_ahead)
+      peers_.at(part.process).ahead_bytes -= part.bytes;
+    else
+      window_.remove(part.process, part.bytes);
     return true;
   });
   std::erase_if(sent_headers_, [](const auto& message) { return message->is_done(); });
-  for (; headers_seen_ < received_headers_.size(); ++headers_seen_) {
-    if (!received_headers_[headers_seen_]->is_done()) return false;
-    const int from = transfer_.header_from[headers_seen_];
-    heard_(from);
-    if (const auto failure = transfer_.check(from, headers_[headers_seen_]))
-      throw Error(failure->code, failure->sentence);
+  const bool all_agree = see_headers();
+  bool all_received = all_agree;
+  for (auto& [process, peer] : peers_) {
+    // Who says nothing may be one of those that others say are wrong.
+    const bool may_look = peer.received_header ? peer.agrees : all_agree;
+    while (may_look && !peer.expected.empty() && peer.expected.front()->is_done()) {
+      heard_(process);
+      peer.expected.pop_front();
+      expect_more(process, peer);
+    }
+    all_received = all_received && peer.expected.empty();
   }
-  while (!expected_.empty()) {
-    if (!expected_.front().message->is_done()) return false;
-    heard_(expected_.front().process);
-    expected_.pop_front();
-    expect_more();
-  }
-  return unsent_.empty() && sent_.empty() && sent_headers_.empty();
+  return all_received && unsent_.empty() && sent_.empty() && sent_headers_.empty();
 }
 
 JobFailure TransferUnderWay::overdue() const {
   std::vector<int> missing;
-  for (size_t i = headers_seen_; i < received_headers_.size(); ++i) {
-    if (!received_headers_[i]->is_done()) missing.push_back(transfer_.header_from[i]);
-  }
-  if (missing.empty())
-    for (const Received& part : expected_)
-      if (!part.message->is_done()) missing.push_back(part.process);
+  const auto add_where = [&](const auto& is_missing) {
+    if (!missing.empty()) return;
+    for (const auto& [process, peer] : peers_)
+      if (is_missing(peer)) missing.push_back(process);
+  };
+  add_where([](const Peer& peer) { return peer.received_header && !peer.received_header->is_done(); });
+  add_where([](const Peer& peer) { return !peer.expected.empty() && !peer.expected.front()->is_done(); });
   if (missing.empty())
     for (const ExchangeMessage& message : transfer_.messages)
       if (message.sends) missing.push_back(message.process);

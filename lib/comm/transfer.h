@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "comm/exchange_plan.h"
 #include "comm/job_failure.h"
 #include "comm/process_wire.h"
+#include "comm/send_window.h"
 
 namespace dptrain {
 
@@ -29,8 +32,8 @@ struct Transfer {
   std::vector<int> header_from = {};
   std::vector<ExchangeMessage> messages;
   int priority = 0;  ///< that CommCall has
-  /// A later transfer of the same tag, from the same process, may begin before this one is done: all parts are expected
-  /// at once, before its, as what comes of a tag goes to whoever expected it first.
+  /// A later transfer of the same tag, between the same processes, may begin before this one is done: all parts are
+  /// expected at once, before its, as what comes of a tag goes to whoever expected it first, and sent before its.
   bool shares_tag = false;
   double timeout_s = 300;
 
@@ -42,29 +45,19 @@ struct Transfer {
   std::function<JobFailure(const std::vector<int>& processes)> overdue;
 };
 
-/// What is on its way to each process. There is little of it at a time: the rest waits here, where what is more urgent
-/// may still go before it, as nothing can that the wire has been given. Used by one thread, that of the wire.
-class SendWindow {
- public:
-  explicit SendWindow(int processes) : bytes_(static_cast<size_t>(processes)) {}
-
-  bool is_open(int process) const { return bytes_[static_cast<size_t>(process)] < kBytes; }
-  void add(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] += bytes; }
-  void remove(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] -= bytes; }
-
- private:
-  /// So that a wire of 100 Gbit/s doesn't run dry while this process does something else for 0.1 ms.
-  static constexpr int64_t kBytes = 1 << 20;
-
-  std::vector<int64_t> bytes_;  ///< by process
-};
+/// Who has parts left to send of a tag that later transfers share: theirs come after them.
+using HeldTags = std::set<std::pair<int, int>>;
 
 /// A transfer whose messages are on their way, in parts. The next ones that are received are expected whatever this
-/// process has to send, and parts are sent as the window opens: so no process waits to send until it has received.
-/// A part ends where MPI has taken it over, which over TCP it does by itself: what a process sends ahead of one that
-/// hasn't begun the operation, a step's gradients at most, lies in that one's MPI. In shared memory it ends where it is
-/// received, so operations that fill a window keep later ones to that process waiting: processes begin the
-/// collectives that they have in common in one order. Used by one thread, that of the wire.
+/// process has to send, and whatever others have sent; parts are sent as the window opens. So no process waits to send
+/// until it has received.
+///
+/// A process that hasn't begun the operation may do so only once it has something else from this one. What goes to it
+/// is therefore no part of the window that all transfers share until its header has come, which it sends when it
+/// begins: of each transfer a few parts go ahead, and keep nobody waiting. So processes need not agree on an order of
+/// transfers either, and what waits in the MPI of a slow process is little.
+///
+/// Used by one thread, that of the wire.
 class TransferUnderWay {
  public:
   /// `heard`: called with the process that a part has come from, by `is_done`.
@@ -74,8 +67,8 @@ class TransferUnderWay {
   /// Whether everything is done. What was received is looked at only once the headers are seen to agree. Throws what
   /// ends the job.
   bool is_done();
-  /// Starts what the window lets through. Returns whether there was any.
-  bool send_on();
+  /// Starts what may go. Returns whether there was any. `held`: of the transfers before this one.
+  bool send_on(HeldTags& held);
   bool is_overdue() const { return Clock::now() >= deadline_; }
   JobFailure overdue() const;
   void done() const { transfer_.on_done(); }
@@ -84,28 +77,34 @@ class TransferUnderWay {
   struct Sent {
     int process = 0;
     int64_t bytes = 0;
+    bool is_ahead = false;  ///< no part of the window
     std::unique_ptr<WireMessage> message;
   };
-  struct Received {
-    int process = 0;
-    std::unique_ptr<WireMessage> message;
+  /// Another process that takes part.
+  struct Peer {
+    std::string header;                                 ///< what it says of the operation
+    std::unique_ptr<WireMessage> received_header;       ///< null where it says nothing
+    bool agrees = false;                                ///< its header has come, and is the same one
+    int64_t ahead_bytes = 0;                            ///< on their way to it beside the window
+    std::deque<ExchangeMessage> unexpected;             ///< parts to be received, in their order
+    std::deque<std::unique_ptr<WireMessage>> expected;  ///< those before them that haven't come
   };
 
-  void expect_more();
+  void send_headers();
+  void expect_more(int process, Peer& peer);
+  /// Whether all headers have come. Throws where the first of them isn't the same one.
+  bool see_headers();
+  bool may_send(const ExchangeMessage& part);
 
   ProcessWire& wire_;
   SendWindow& window_;
   Transfer transfer_;
   std::function<void(int)> heard_;
   Clock::time_point deadline_;
-  std::vector<std::string> headers_;
-  std::vector<std::unique_ptr<WireMessage>> received_headers_;
+  std::map<int, Peer> peers_;
   std::vector<std::unique_ptr<WireMessage>> sent_headers_;
-  std::deque<ExchangeMessage> unexpected_;  ///< parts to be received, the first of every process before second ones
-  std::deque<Received> expected_;           ///< those before them that haven't come
-  std::vector<ExchangeMessage> unsent_;     ///< in order
-  std::vector<Sent> sent_;                  ///< those on their way
-  size_t headers_seen_ = 0;
+  std::vector<ExchangeMessage> unsent_;  ///< parts, in order
+  std::vector<Sent> sent_;               ///< those on their way
 };
 
 }  // namespace dptrain

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+
+#include "support/expect_error.h"
 
 namespace dptrain {
 namespace {
@@ -64,16 +67,41 @@ class WatchedWire final : public ProcessWire {
 
 class TransferTest : public ::testing::Test {
  protected:
-  TransferUnderWay begun(int tag, std::vector<ExchangeMessage> messages) {
+  TransferUnderWay begun(int tag, std::vector<ExchangeMessage> messages, const std::vector<int>& header_from = {}) {
     for (ExchangeMessage& message : messages) message.data = memory_.data();
-    Transfer transfer{.tag = tag, .messages = std::move(messages), .on_done = {}, .overdue = {}};
+    Transfer transfer{.tag = tag,
+                      .header_from = header_from,
+                      .messages = std::move(messages),
+                      .check = [this](int, const std::string&) { return wrong_; },
+                      .on_done = {},
+                      .overdue = {}};
     return {wire_, window_, std::move(transfer), [](int) {}};
   }
+  /// Nobody says that the other one has begun it.
+  TransferUnderWay sending_ahead(int tag, int64_t bytes, int to = 1) {
+    return begun(tag, {{.sends = true, .process = to, .bytes = bytes}}, {to});
+  }
+  /// The other one has.
   TransferUnderWay sending(int tag, int64_t bytes, int to = 1) {
-    return begun(tag, {{.sends = true, .process = to, .bytes = bytes}});
+    TransferUnderWay transfer = sending_ahead(tag, bytes, to);
+    wire_.received.back()->done = true;
+    transfer.is_done();
+    return transfer;
+  }
+  /// Whether anything went, with nobody before it.
+  static bool send_on(TransferUnderWay& transfer) {
+    HeldTags held;
+    return transfer.send_on(held);
+  }
+  /// Bytes that were given since they were carried the last time.
+  int64_t given_bytes() const {
+    int64_t given = 0;
+    for (size_t i = wire_.carried(); i < wire_.sent.size(); ++i) given += wire_.sent[i]->bytes;
+    return given;
   }
 
   std::vector<std::byte> memory_ = std::vector<std::byte>(8 * kMiB);
+  std::optional<JobFailure> wrong_;  ///< what every header is
   WatchedWire wire_;
   SendWindow window_{3};
 };
@@ -86,16 +114,14 @@ TEST_F(TransferTest, GivesTheWireLittleAtATime) {
   for (int round = 1; !transfer.is_done(); ++round) {
     SCOPED_TRACE(round);
     ASSERT_LE(round, 6);
-    EXPECT_TRUE(transfer.send_on());
-    EXPECT_FALSE(transfer.send_on()) << "nobody has seen that they are gone";
-    int64_t given = 0;
+    EXPECT_TRUE(send_on(transfer));
+    EXPECT_FALSE(send_on(transfer)) << "nobody has seen that they are gone";
     for (size_t i = wire_.carried(); i < wire_.sent.size(); ++i) {
       EXPECT_EQ(wire_.sent[i]->tag, 7);
       EXPECT_LT(wire_.sent[i]->bytes, 64 * 1024) << "what MPI sends at once";
-      given += wire_.sent[i]->bytes;
     }
-    EXPECT_LT(given, kMiB + 64 * 1024);
-    bytes += given;
+    EXPECT_LT(given_bytes(), kMiB + 64 * 1024);
+    bytes += given_bytes();
     wire_.carried_tags();
   }
   EXPECT_EQ(bytes, kBytes);
@@ -103,12 +129,13 @@ TEST_F(TransferTest, GivesTheWireLittleAtATime) {
 
 TEST_F(TransferTest, WhatIsAskedFirstGoesBeforeWhatAnotherHasLeft) {
   auto first = sending(1, 4 * kMiB), urgent = sending(2, kMiB / 2);
-  first.send_on();
+  send_on(first);
   const std::vector<int> before = wire_.carried_tags();
   EXPECT_EQ(std::ranges::count(before, 1), static_cast<int64_t>(before.size()));
   first.is_done();
-  urgent.send_on();
-  first.send_on();
+  HeldTags held;
+  urgent.send_on(held);
+  first.send_on(held);
   const std::vector<int> after = wire_.carried_tags();
   EXPECT_TRUE(std::ranges::is_sorted(after, std::greater())) << "all of the urgent one, then more of the other";
   EXPECT_EQ(std::ranges::count(after, 2), 9);
@@ -117,45 +144,116 @@ TEST_F(TransferTest, WhatIsAskedFirstGoesBeforeWhatAnotherHasLeft) {
 
 TEST_F(TransferTest, EachProcessHasAWindowOfItsOwn) {
   auto first = sending(1, 4 * kMiB, 1), other = sending(2, 4 * kMiB, 2);
-  EXPECT_TRUE(first.send_on());
-  EXPECT_TRUE(other.send_on()) << "though the first one's is full";
-  auto both = begun(3, {{.sends = true, .process = 1, .bytes = 8}, {.sends = true, .process = 2, .bytes = 8}});
-  EXPECT_FALSE(both.send_on());
+  EXPECT_TRUE(send_on(first));
+  EXPECT_TRUE(send_on(other)) << "though the first one's is full";
+  auto both = begun(3, {{.sends = true, .process = 1, .bytes = 8}, {.sends = true, .process = 2, .bytes = 8}}, {1, 2});
+  wire_.received[2]->done = wire_.received[3]->done = true;
+  EXPECT_FALSE(both.is_done());
+  EXPECT_FALSE(send_on(both));
   for (const auto& part : wire_.sent) part->done = part->to == 2;
   other.is_done();
-  EXPECT_TRUE(both.send_on());
+  EXPECT_TRUE(send_on(both));
   EXPECT_EQ(wire_.sent.back()->tag, 3);
   EXPECT_EQ(wire_.sent.back()->to, 2) << "the other one still waits";
 }
 
+/// The other process may have to be given something else before it can begin: it never would, if this went first.
+TEST_F(TransferTest, WhatIsNotBegunThereKeepsNobodyWaiting) {
+  auto early = sending_ahead(1, 4 * kMiB), wanted = sending(2, kMiB / 2);
+  HeldTags held;
+  EXPECT_TRUE(early.send_on(held)) << "a little goes ahead";
+  EXPECT_LT(given_bytes(), 300 * 1024);
+  EXPECT_FALSE(send_on(early));
+  EXPECT_TRUE(wanted.send_on(held));
+  const std::vector<int> given = wire_.carried_tags();
+  EXPECT_EQ(std::ranges::count(given, 2), 9) << "all of it";
+  EXPECT_TRUE(wanted.is_done());
+  // None of it was in the window, which it has to itself once it is begun there.
+  wire_.received[0]->done = true;
+  EXPECT_FALSE(early.is_done());
+  EXPECT_TRUE(send_on(early));
+  EXPECT_GE(given_bytes(), kMiB);
+}
+
+TEST_F(TransferTest, WhoNeverSaysThatItHasBegunGetsAllOfItByAndBy) {
+  auto transfer = begun(1, {{.sends = true, .process = 1, .bytes = 3 * kMiB}});
+  int64_t bytes = 0;
+  for (int round = 1; !transfer.is_done(); ++round) {
+    ASSERT_LE(round, 20);
+    EXPECT_TRUE(send_on(transfer));
+    EXPECT_LT(given_bytes(), 300 * 1024);
+    bytes += given_bytes();
+    wire_.carried_tags();
+  }
+  EXPECT_EQ(bytes, 3 * kMiB);
+}
+
+TEST_F(TransferTest, OfOneTagTheLaterOneGoesBehindTheEarlier) {
+  auto first = sending_ahead(1, 4 * kMiB), second = sending(1, 8), other = sending(2, 8);
+  HeldTags held;
+  first.send_on(held);
+  EXPECT_FALSE(second.send_on(held)) << "what comes of a tag is told apart by its order alone";
+  EXPECT_TRUE(other.send_on(held));
+}
+
 TEST_F(TransferTest, ExpectsWhatComesWhateverIsToBeSent) {
   auto full = sending(1, 4 * kMiB);
-  full.send_on();
+  send_on(full);
+  const size_t before = wire_.received.size();
   auto transfer =
       begun(2, {{.sends = false, .process = 1, .bytes = 8 * kMiB}, {.sends = false, .process = 2, .bytes = 5}});
-  ASSERT_GT(wire_.received.size(), 2u) << "though nothing may be sent";
-  EXPECT_EQ(wire_.received[1]->to, 2) << "the first part of each";
+  const std::vector<std::shared_ptr<WatchedWire::Sent>> parts(wire_.received.begin() + static_cast<long>(before),
+                                                              wire_.received.end());
+  ASSERT_GT(parts.size(), 2u) << "though nothing may be sent";
+  EXPECT_EQ(std::ranges::count(parts, 2, &WatchedWire::Sent::to), 1) << "though there is much of the other one";
   int64_t bytes = 0;
-  for (size_t i = 0; i < wire_.received.size(); ++i) {
+  for (const auto& part : parts) {
     EXPECT_FALSE(transfer.is_done());
-    wire_.received[i]->done = true;
-    bytes += wire_.received[i]->bytes;
+    part->done = true;
+    bytes += part->bytes;
   }
   EXPECT_TRUE(transfer.is_done());
   EXPECT_EQ(bytes, 8 * kMiB + 5);
+}
+
+/// Process 1 may begin only once it has something from process 2, which waits until all of this has come.
+TEST_F(TransferTest, WhatOneSendsIsTakenInWhateverAnotherHasBegun) {
+  memory_.resize(40 * kMiB);
+  auto transfer =
+      begun(2, {{.sends = false, .process = 1, .bytes = 40 * kMiB}, {.sends = false, .process = 2, .bytes = 40 * kMiB}},
+            {1, 2});
+  int64_t bytes = 0;
+  for (size_t i = 0; i < wire_.received.size(); ++i) {
+    const auto message = wire_.received[i];
+    if (message->to == 1) continue;
+    message->done = true;
+    bytes += message->bytes;
+    EXPECT_FALSE(transfer.is_done());
+  }
+  EXPECT_EQ(bytes, 40 * kMiB);
 }
 
 TEST_F(TransferTest, ExpectsTheMessagesOfAProcessInTheOrderInWhichItSendsThem) {
   auto receiving =
       begun(2, {{.sends = false, .process = 1, .bytes = kMiB}, {.sends = false, .process = 1, .bytes = 5}});
   auto sends = begun(2, {{.sends = true, .process = 1, .bytes = kMiB}, {.sends = true, .process = 1, .bytes = 5}});
-  EXPECT_TRUE(sends.send_on());
+  EXPECT_TRUE(send_on(sends));
   while (!sends.is_done()) {
     wire_.carried_tags();
-    sends.send_on();
+    sends.is_done();
+    send_on(sends);
   }
   ASSERT_EQ(wire_.sent.size(), wire_.received.size());
   for (size_t i = 0; i < wire_.sent.size(); ++i) EXPECT_EQ(wire_.sent[i]->bytes, wire_.received[i]->bytes) << i;
+}
+
+TEST_F(TransferTest, LooksAtNothingOfWhoDoesSomethingElse) {
+  wrong_ = JobFailure{.code = ExitCode::ranks_disagree, .sentence = "rank 1 called barrier"};
+  auto transfer = begun(2, {{.sends = false, .process = 1, .bytes = 8}}, {1});
+  wire_.received[1]->done = true;
+  EXPECT_FALSE(transfer.is_done()) << "its header hasn't come";
+  wire_.received[0]->done = true;
+  testing::expect_error(ExitCode::ranks_disagree, {"rank 1 called barrier"}, [&] { transfer.is_done(); });
 }
 
 TEST_F(TransferTest, OfManyPartsExpectsTheNextOnesAlone) {
@@ -193,7 +291,7 @@ TEST_F(TransferTest, WhatSharesItsTagIsExpectedWholeBeforeTheNextOfThatTag) {
 
 TEST_F(TransferTest, OfNoBytesIsAMessageAllTheSame) {
   auto transfer = sending(1, 0);
-  EXPECT_TRUE(transfer.send_on());
+  EXPECT_TRUE(send_on(transfer));
   ASSERT_EQ(wire_.sent.size(), 1u);
   EXPECT_EQ(wire_.sent[0]->bytes, 0);
 }
