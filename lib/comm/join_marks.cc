@@ -68,6 +68,8 @@ std::set<int> JoinMarks::present() const {
 std::string JoinMarks::missing() const {
   if (folder_.empty() || here_ == 0) return {};
   const std::set<int> there = present();
+  // A launcher that has ended may have taken the folder with it.
+  if (there.empty()) return {};
   if (here_ < processes_) {
     const std::string hosts = variable(std::array{"DPTRAIN_HOSTS", "SLURM_STEP_NODELIST"});
     return fmt::format(": on host {} {} of {} {} there{}", host_name(), there.size(), here_, here_ == 1 ? "is" : "are",
@@ -83,7 +85,8 @@ std::string JoinMarks::missing() const {
 bool JoinMarks::speaks_for_job() const {
   const int own = launched_process();
   if (own == 0 || folder_.empty() || here_ < processes_) return own == 0;
-  return *present().begin() == own;
+  const std::set<int> there = present();
+  return !there.empty() && *there.begin() == own;
 }
 
 }  // namespace dptrain

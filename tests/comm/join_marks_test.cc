@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 
 #include "support/idx_files.h"
 
@@ -63,6 +64,13 @@ TEST_F(JoinMarksTest, OverHostsCountThoseOfThisOne) {
   ::setenv("DPTRAIN_HOSTS", "a, b, c", 1);
   EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there; the hosts of the job are a, b, c");
   EXPECT_TRUE(marks_of(0, 6, 2).speaks_for_job());
+}
+
+TEST_F(JoinMarksTest, OnceTheirFolderIsGoneKnowNothing) {
+  const JoinMarks second = marks_of(1, 3, 3);
+  std::filesystem::remove_all(folder_.path());
+  EXPECT_EQ(second.missing(), "");
+  EXPECT_FALSE(second.speaks_for_job());
 }
 
 TEST_F(JoinMarksTest, WithoutAFolderKnowNothing) {
