@@ -320,7 +320,8 @@ TEST_P(StartedAloneFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
   }
 }
 
-DPTRAIN_EVERY_COMMUNICATOR(CommFailuresTest, 2);
+// Ranks over NCCL meet in two places, of NCCL's calls and of all others: nccl_world_test.cc has what they say.
+DPTRAIN_COMMUNICATORS(kinds_in_tree_order(), CommFailuresTest, 2);
 DPTRAIN_COMMUNICATORS(kinds_that_start_alone(), StartedAloneFailuresTest, 2);
 
 }  // namespace

@@ -16,16 +16,19 @@
 #include "base/error.h"
 #include "comm/communicator.h"
 #include "comm/gpu_communicators.h"
+#include "comm/link_communicators.h"
+#include "comm/nccl_communicators.h"
 #include "comm/process_communicators.h"
 #include "comm/thread_communicator.h"
 
 namespace dptrain {
 
-/// The table of kinds: a new one is a row.
-inline std::vector<CommunicatorKind> communicator_kinds() {
+/// The table of kinds that add in the tree's order: a new one is a row.
+inline std::vector<CommunicatorKind> kinds_in_tree_order() {
   return {
       {.name = "threads",
        .make = [](int size, double timeout_s) { return make_thread_communicators(size, {.timeout_s = timeout_s}); }},
+      link_communicators("threads_over_links", {.latency_s = 1e-6, .bytes_per_s = 1e9}),
       process_communicators("processes", 1),
       process_communicators("processes_of_two", 2),
       process_communicators("processes_of_three", 3),
@@ -33,9 +36,17 @@ inline std::vector<CommunicatorKind> communicator_kinds() {
       gpu_communicators("cuda_and_cpu", [](int rank) { return rank % 2 == 0 ? DeviceKind::cuda : DeviceKind::cpu; })};
 }
 
+/// All kinds. NCCL's order of sums is its own.
+inline std::vector<CommunicatorKind> communicator_kinds() {
+  std::vector<CommunicatorKind> kinds = kinds_in_tree_order();
+  kinds.push_back(nccl_communicators("cuda_nccl"));
+  kinds.push_back(nccl_process_communicators("cuda_nccl_processes"));
+  return kinds;
+}
+
 /// Those whose ranks start a collective without meeting.
 inline std::vector<CommunicatorKind> kinds_that_start_alone() {
-  std::vector<CommunicatorKind> kinds = communicator_kinds();
+  std::vector<CommunicatorKind> kinds = kinds_in_tree_order();
   std::erase_if(kinds, [](const CommunicatorKind& kind) { return kind.meets_at_start; });
   return kinds;
 }
@@ -90,6 +101,8 @@ class CommunicatorTest : public testing::TestWithParam<std::tuple<CommunicatorKi
 
   void SetUp() override {
     if (!kind().absence.empty()) GTEST_SKIP() << kind().absence;
+    if (size() > kind().most_ranks)
+      GTEST_SKIP() << "each rank needs " << kind().needs << ", of which there are " << kind().most_ranks;
   }
 
   RankList make(double timeout_s = 60) const { return kind().make(size(), timeout_s); }

@@ -28,6 +28,9 @@ struct CommunicatorKind {
   /// Whether starting a collective waits for the other ranks, so that it can't be taken back.
   bool meets_at_start = false;
   std::function<RankList(int size, double timeout_s)> make;
+  /// How many ranks this machine has room for, and what each of them needs.
+  int most_ranks = 1 << 20;
+  std::string needs = {};
   /// Ranks of each process, where there are several: who is missing is told by process, and a collective that this
   /// process's ranks have started can't be taken back.
   int ranks_of_process = 0;

@@ -1,8 +1,16 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "comm/communicator_kind.h"
 #include "comm/communicators.h"
@@ -11,7 +19,9 @@
 
 namespace dptrain {
 
-/// Pinned host memory: the test reads and writes it, and so do GPUs.
+/// Pinned host memory: the test reads and writes it, and so do GPUs. Blocks are taken out of one piece and kept once
+/// they are free, as CUDA may let whoever allocates or frees pinned memory wait for its GPU, and that waits in NCCL for
+/// the rank which does so.
 class PinnedValues final : public std::pmr::memory_resource {
  public:
   static PinnedValues& instance() {
@@ -20,22 +30,42 @@ class PinnedValues final : public std::pmr::memory_resource {
   }
 
  private:
+  static constexpr size_t kPieceBytes = size_t{1} << 30, kSmallestBlock = 256;
+
   void* do_allocate(size_t bytes, size_t) override {
-    auto memory = device_->host_memory(static_cast<int64_t>(bytes > 0 ? bytes : 1));
-    void* data = memory->data();
     const std::lock_guard lock(mutex_);
-    blocks_[data] = std::move(memory);
+    const size_t block = std::bit_ceil(std::max(bytes, kSmallestBlock));
+    std::vector<void*>& free = free_[block];
+    if (free.empty()) return carve(block);
+    void* const data = free.back();
+    free.pop_back();
     return data;
   }
-  void do_deallocate(void* data, size_t, size_t) override {
+  void do_deallocate(void* data, size_t bytes, size_t) override {
     const std::lock_guard lock(mutex_);
-    blocks_.erase(data);
+    free_[std::bit_ceil(std::max(bytes, kSmallestBlock))].push_back(data);
   }
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
+  void* carve(size_t block) {
+    if (pieces_.empty() || used_ + block > pieces_.back().bytes) {
+      const size_t bytes = std::max(block, kPieceBytes);
+      pieces_.push_back({device_->host_memory(static_cast<int64_t>(bytes)), bytes});
+      used_ = 0;
+    }
+    used_ += block;
+    return static_cast<std::byte*>(pieces_.back().memory->data()) + used_ - block;
+  }
+
+  struct Piece {
+    std::unique_ptr<HostMemory> memory;
+    size_t bytes;
+  };
   std::unique_ptr<Device> device_ = open_device({DeviceKind::cuda, 0});
   std::mutex mutex_;
-  std::map<void*, std::unique_ptr<HostMemory>> blocks_;
+  std::map<size_t, std::vector<void*>> free_;  // by the bytes of a block
+  std::vector<Piece> pieces_;
+  size_t used_ = 0;  // of the last piece
 };
 
 /// A rank of a list of devices whose calls return when the device is done, so that the test can look at once.
@@ -116,29 +146,39 @@ class FinishedCommunicator final : public Communicator {
   std::unique_ptr<Communicator> inner_;
 };
 
-/// Replicas on the machine's GPUs, in turn, or on CPU workers between them.
-inline CommunicatorKind gpu_communicators(const std::string& name, const std::function<DeviceKind(int rank)>& kind_of) {
+using DeviceList = std::vector<std::unique_ptr<Device>>;
+
+/// Devices of ranks 0, 1, ...: the machine's GPUs in turn, where `kind_of` asks for one.
+inline std::shared_ptr<DeviceList> devices_of_ranks(int size, const std::function<DeviceKind(int rank)>& kind_of) {
+  const int gpus = static_cast<int>(cuda_devices().size());
+  auto devices = std::make_shared<DeviceList>();
+  for (int rank = 0; rank < size; ++rank) {
+    const DeviceKind kind = kind_of(rank);
+    devices->push_back(open_device({kind, kind == DeviceKind::cuda ? rank % gpus : rank}, {.rank = rank}));
+  }
+  return devices;
+}
+
+/// Replicas on the machine's GPUs, in turn, or on CPU workers between them; without `deterministic` different GPUs add
+/// by NCCL.
+inline CommunicatorKind gpu_communicators(const std::string& name, const std::function<DeviceKind(int rank)>& kind_of,
+                                          bool deterministic = true) {
   if (cuda_devices().empty())
     return {.name = name, .absence = "no communicators of GPUs: " + cuda_absence(), .make = {}};
-  return {
-      .name = name,
-      .meets_at_start = true,
-      .make =
-          [kind_of](int size, double timeout_s) {
-            const int gpus = static_cast<int>(cuda_devices().size());
-            auto devices = std::make_shared<std::vector<std::unique_ptr<Device>>>();
-            std::vector<Device*> pointers;
-            for (int rank = 0; rank < size; ++rank) {
-              const DeviceKind kind = kind_of(rank);
-              devices->push_back(open_device({kind, kind == DeviceKind::cuda ? rank % gpus : rank}, {.rank = rank}));
-              pointers.push_back(devices->back().get());
-            }
-            std::vector<std::unique_ptr<Communicator>> ranks;
-            for (auto& inner : make_communicators(pointers, {.timeout_s = timeout_s}))
-              ranks.push_back(std::make_unique<FinishedCommunicator>(devices, std::move(inner)));
-            return ranks;
-          },
-      .memory = &PinnedValues::instance()};
+  return {.name = name,
+          .meets_at_start = true,
+          .make =
+              [kind_of, deterministic](int size, double timeout_s) {
+                const auto devices = devices_of_ranks(size, kind_of);
+                std::vector<Device*> pointers;
+                for (const auto& device : *devices) pointers.push_back(device.get());
+                std::vector<std::unique_ptr<Communicator>> ranks;
+                for (auto& inner :
+                     make_communicators(pointers, {.timeout_s = timeout_s, .deterministic = deterministic}))
+                  ranks.push_back(std::make_unique<FinishedCommunicator>(devices, std::move(inner)));
+                return ranks;
+              },
+          .memory = &PinnedValues::instance()};
 }
 
 }  // namespace dptrain

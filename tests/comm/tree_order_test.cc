@@ -189,7 +189,7 @@ TEST_P(TreeOrderTest, BitsDontDependOnWhoArrivesLast) {
   });
 }
 
-DPTRAIN_EVERY_COMMUNICATOR(TreeOrderTest, 1);
+DPTRAIN_COMMUNICATORS(kinds_in_tree_order(), TreeOrderTest, 1);
 
 }  // namespace
 }  // namespace dptrain

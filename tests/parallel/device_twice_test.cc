@@ -7,17 +7,23 @@
 namespace dptrain::parallel {
 namespace {
 
+/// Parameter: a strategy, or ddp with one of its options.
 class ADeviceListedTwice : public ::testing::TestWithParam<const char*> {
  protected:
   /// Trained on these devices, over and over, as many as the strategy takes.
   static Trained trained_on(const std::vector<DeviceId>& devices) {
-    StrategyOptions options{.name = GetParam()};
+    const std::string name = GetParam();
+    const bool of_ddp = name == "next_forward" || name == "shards";
+    StrategyOptions options{.name = of_ddp ? "ddp" : name};
+    options.buckets.defer_updates = name == "next_forward";
     options.pipeline.micro_batches = 2;
     const bool hybrid = options.name == "hybrid";
     if (hybrid) options.pipeline.replicas = 2;
     options.devices = hybrid ? 4 : 2;
     for (int i = 0; i < options.devices; ++i) options.list.push_back(devices[static_cast<size_t>(i) % devices.size()]);
-    const auto strategy = make_strategy(options);
+    StrategyContext context = context_of(options);
+    if (name == "shards") context.shards = 4;
+    const auto strategy = make_strategy(options, context);
     Trained trained;
     trained.losses = train(*strategy, digits(60, 10), 4, 15, 0.1, 2);
     trained.state = strategy->state_dict();
@@ -33,7 +39,8 @@ TEST_P(ADeviceListedTwice, TrainsAsTwoDo) {
 INSTANTIATE_TEST_SUITE_P(Strategies, ADeviceListedTwice,
                          ::testing::Values("data_parallel", "parallel_criterion", "ddp", "ddp_sharded", "ddp_bf16",
                                            "ddp_fp16", "ddp_powersgd", "ddp_two_bit", "kvstore", "kvstore_local",
-                                           "kvstore_dist_sync", "kvstore_round_robin", "model_parallel", "hybrid"),
+                                           "kvstore_dist_sync", "kvstore_round_robin", "model_parallel", "hybrid",
+                                           "next_forward", "shards"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

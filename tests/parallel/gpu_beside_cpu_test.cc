@@ -38,6 +38,21 @@ TEST_F(CudaBesideCpu, ShareAStep) {
   }
 }
 
+TEST_F(CudaBesideCpu, ShareAStepByTheirSpeeds) {
+  const StrategyOptions options{.name = "ddp", .sgd = {.momentum = 0.9}, .list = {kGpu, {DeviceKind::cpu, 0}}};
+  const Datasets data = digits(56, 10);
+  const std::vector<double> speeds = make_strategy(options)->measure_speeds(*data.train, 8);
+  ASSERT_EQ(speeds.size(), 2u);
+  for (const double speed : speeds) EXPECT_GT(speed, 0);
+  // What `split: auto` may make of them.
+  StrategyContext context = context_of(options);
+  context.split = BatchSplit::weighted({3, 1});
+  const auto losses = train(*make_strategy(options, context), data, 4, 16, 0.05);
+  const auto alone = trained({.name = "single", .sgd = {.momentum = 0.9}, .list = {kGpu}}, 4, 16, 56);
+  for (size_t step = 0; step < 4; ++step)
+    EXPECT_NEAR(losses[step], alone.losses[step], 1e-4 * alone.losses[step]) << "step " << step + 1;
+}
+
 TEST_F(CudaBesideCpu, AreMeasuredTogether) {
   RankTeam::Options options{.devices = {kGpu, {DeviceKind::cpu, 0}}, .threads = {1, 1}, .timeout_s = 60};
   RankTeam team(options);

@@ -151,7 +151,8 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
     if (pipeline && devices / way.options.pipeline.replicas > static_cast<int>(trainings.units().size())) continue;
     ++compared;
     const Trained& got = trainings.trained(way, devices);
-    const int parts = !way.own_statistics || !net.batch_norms ? 1 : way.shards > 0 ? way.shards : devices;
+    const int replicas = pipeline ? way.options.pipeline.replicas : devices;
+    const int parts = !way.own_statistics || !net.batch_norms ? 1 : way.shards > 0 ? way.shards : replicas;
     const Trained& right = trainings.single(way.options.micro_batches * parts);
     ASSERT_EQ(got.losses.size(), right.losses.size());
     ASSERT_EQ(got.state.size(), right.state.size());

@@ -33,7 +33,7 @@ struct ParityWay {
   /// Of a pipeline: even by number of stages, as counts or by the names of those that devices begin with.
   enum class Cut { counts, names, measured };
   Cut cut = Cut::counts;
-  /// Batch norms see the samples of one device, or shard, alone: as those of one device with so many more
+  /// Batch norms see the samples of one device, replica or shard alone: as those of one device with so many more
   /// micro-batches.
   bool own_statistics = false;
   /// Where gradients are compressed, in place of the net's bound: of all weights together.
@@ -98,8 +98,12 @@ inline ParityWays ways_in_micro_batches() {
 }
 
 inline ParityWays ways_with_weights() {
-  return strategies_with("weighted", {.way = "ddp_weighted"},
-                         [](ParityWay& way) { way.split = ParityWay::Split::weights; });
+  ParityWays ways = strategies_with("weighted", {.way = "ddp_weighted"},
+                                    [](ParityWay& way) { way.split = ParityWay::Split::weights; });
+  ParityWay& last = ways.emplace_back(ways[3]);
+  last.name = "data_parallel_last_output_weighted";
+  last.options.output_rank = -1;
+  return ways;
 }
 
 /// ddp whose updates are made in the course of the next step, beside what else it may be told.
@@ -123,10 +127,10 @@ inline ParityWays ways_with_deferred_updates() {
   return ways;
 }
 
-/// Of four shards, and of six, whose tree isn't a whole one.
+/// Of four shards and of eight, and of six, whose tree isn't a whole one.
 inline ParityWays ways_in_shards() {
   ParityWays all;
-  for (const auto& [shards, devices] : {std::pair{4, std::vector{1, 2, 4}}, {6, {1, 2, 3}}}) {
+  for (const auto& [shards, devices] : {std::pair{4, std::vector{1, 2, 4}}, {6, {1, 2, 3}}, {8, {1, 2, 4}}}) {
     const std::string what = std::to_string(shards) + "_shards";
     for (ParityWay& way : strategies_with(what, {.way = "single_" + what, .devices = 1}, [&](ParityWay& one) {
            one.shards = shards;
@@ -158,7 +162,7 @@ inline ParityWays ways_of_batch_norms() {
 }
 
 inline ParityWays ways_of_pipelines() {
-  const auto way_of = [](const char* name, PipelineSchedule schedule, int replicas) {
+  const auto way_of = [](const std::string& name, PipelineSchedule schedule, int replicas) {
     ParityWay way = parity_way(name, replicas > 1 ? "hybrid" : "model_parallel");
     way.options.micro_batches = kParityMicroBatches;
     way.options.pipeline = {.schedule = schedule, .micro_batches = kParityMicroBatches, .replicas = replicas};
@@ -182,6 +186,23 @@ inline ParityWays ways_of_pipelines() {
     if (way.name.ends_with("_one_in_flight")) way.steps_in_flight = 1;
     if (way.name.ends_with("_by_names")) way.cut = ParityWay::Cut::names;
     if (way.name.ends_with("_measured_cut")) way.cut = ParityWay::Cut::measured;
+  }
+  // What the replicas of a stage share, as those of ddp do.
+  constexpr std::pair<BatchNormMode, const char*> kModes[] = {
+      {BatchNormMode::local, "local"}, {BatchNormMode::average, "average"}, {BatchNormMode::first, "first"}};
+  for (const auto& [mode, mode_name] : kModes) {
+    ParityWay twin = parity_way(std::string("ddp_micro_batches_") + mode_name, "ddp", {});
+    twin.options.micro_batches = kParityMicroBatches;
+    twin.devices = {kHybridReplicas};
+    ParityWay way = way_of(std::string("hybrid_") + mode_name, k1f1b, kHybridReplicas);
+    for (ParityWay* one : {&twin, &way}) {
+      one->own_statistics = true;
+      one->options.batch_norm = mode;
+      one->name += "_statistics";
+    }
+    way.twin.way = twin.name;
+    ways.push_back(std::move(twin));
+    ways.push_back(std::move(way));
   }
   return ways;
 }

@@ -3,9 +3,11 @@
 
 #include <cmath>
 
+#include "base/clock.h"
 #include "parallel/digits.h"
 #include "parallel/residual_net.h"
 #include "parallel/shard_team.h"
+#include "parallel/sleeping_net.h"
 #include "parallel/trained_state.h"
 #include "support/expect_error.h"
 #include "support/sanitizer.h"
@@ -197,6 +199,28 @@ TEST(Shards, ADeviceHoldsLogarithmicallyManyGradients) {
   EXPECT_LE(peak(32, 2)[MemoryPurpose::gradients], one * (1 + 5)) << "no more with two threads";
   // Threads have a shard's each, and of the 13 others of 16 there are whole subtrees.
   EXPECT_LE(peak(32, 4)[MemoryPurpose::gradients], one * (1 + 4 + 3)) << "four that are computed, and log2(13)";
+}
+
+TEST(Shards, ADeviceComputesAsManyAtATimeAsItHasThreads) {
+  if (testing::kThreadSanitizer) GTEST_SKIP() << testing::kTeamsAreUnseen;
+  // A shard's pass sleeps for 0.2 s, so that the cores that there are play no part.
+  const auto seconds_of_eight = [](int threads) {
+    const StrategyOptions options{
+        .name = "single",
+        .net = sleeping_net({{.outputs = 10, .sleeps = {.forward_s = 0.1, .backward_s = 0.1}}}),
+        .devices = 1,
+        .threads = threads};
+    StrategyContext context = context_of(options);
+    context.shards = kShards;
+    const auto strategy = make_strategy(options, context);
+    const auto begun = Clock::now();
+    train(*strategy, digits(16, 10), 1, 16, 0.05);
+    return seconds_since(begun);
+  };
+  EXPECT_GE(seconds_of_eight(1), 8 * 0.2) << "one after the other";
+  const double by_four = seconds_of_eight(4);
+  EXPECT_GE(by_four, 2 * 0.2) << "four, and four more";
+  EXPECT_LT(by_four, 6 * 0.2);
 }
 
 TEST(Shards, AFailureOfAThreadIsTheRanks) {

@@ -149,6 +149,10 @@ TEST(Strategies, PipelinesAccumulateToOneLargerBatch) {
   expect_accumulated(pipeline, {8, 20});
 }
 
+TEST(Strategies, DeferredUpdatesAccumulateToOneLargerBatch) {
+  expect_accumulated({.devices = 3, .buckets = {.defer_updates = true}}, {2, 5});
+}
+
 TEST(Strategies, EveryOptimizerEndsInTheSameBits) {
   for (const bool decoupled : {false, true}) {
     StrategyOptions options{.devices = 3,

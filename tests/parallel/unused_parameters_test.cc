@@ -40,16 +40,42 @@ TEST(UnusedParameters, MoveByMomentumAndWeightDecayAlone) {
   }
 }
 
-TEST(UnusedParameters, EndATrainingUnderDdpUnlessAskedFor) {
-  for (const bool overlap : {true, false})
-    for (const int devices : {1, 3}) {
-      const auto strategy = half_used({.devices = devices, .buckets = {.overlap = overlap}});
-      train_step(*strategy, 1);
-      testing::expect_error(ExitCode::config,
-                            {"step 2: parameters branch.weight, branch.bias got no gradient", "find_unused: true"},
-                            [&] { train_step(*strategy, 2); });
-    }
+/// A way of ddp, in which what has no gradient is found.
+struct UnusedCase {
+  const char* name;
+  StrategyOptions options;
+  int shards = 0;
+};
+
+class UnusedParametersOfDdp : public ::testing::TestWithParam<UnusedCase> {};
+
+TEST_P(UnusedParametersOfDdp, EndATrainingUnlessAskedFor) {
+  for (const int devices : {1, 3}) {
+    SCOPED_TRACE(::testing::Message() << devices << " devices");
+    StrategyOptions options = GetParam().options;
+    options.net = half_used_net();
+    options.devices = devices;
+    StrategyContext context = context_of(options);
+    context.shards = GetParam().shards;
+    const auto strategy = make_strategy(options, context);
+    train_step(*strategy, 1);
+    testing::expect_error(ExitCode::config,
+                          {"step 2: parameters branch.weight, branch.bias got no gradient", "find_unused: true"},
+                          [&] { train_step(*strategy, 2); });
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, UnusedParametersOfDdp,
+    ::testing::Values(UnusedCase{.name = "overlap", .options = {}},
+                      UnusedCase{.name = "no_overlap", .options = {.buckets = {.overlap = false}}},
+                      UnusedCase{.name = "next_forward", .options = {.buckets = {.defer_updates = true}}},
+                      UnusedCase{.name = "shard_optimizer", .options = {.name = "ddp_sharded"}},
+                      UnusedCase{.name = "bf16", .options = {.name = "ddp_bf16"}},
+                      UnusedCase{.name = "powersgd", .options = {.name = "ddp_powersgd"}},
+                      UnusedCase{.name = "two_bit", .options = {.name = "ddp_two_bit"}},
+                      UnusedCase{.name = "shards", .options = {}, .shards = 3}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace dptrain::parallel

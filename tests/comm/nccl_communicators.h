@@ -1,0 +1,79 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/communicator_kind.h"
+#include "comm/communicators.h"
+#include "comm/gpu_communicators.h"
+#include "device/cuda_probe.h"
+#include "device/with_cuda.h"
+#include "support/memory_wires.h"
+
+namespace dptrain {
+
+/// The kind where this build has NCCL: a GPU of its own for each rank.
+inline CommunicatorKind of_nccl(CommunicatorKind kind) {
+  if (!kWithNccl) return {.name = kind.name, .absence = "no communicators of NCCL: it isn't built in", .make = {}};
+  kind.most_ranks = static_cast<int>(cuda_devices().size());
+  kind.needs = "a GPU of its own";
+  return kind;
+}
+
+/// Ranks of one process whose all-reduces of f32 are NCCL's.
+inline CommunicatorKind nccl_communicators(const std::string& name) {
+  return of_nccl(gpu_communicators(name, [](int) { return DeviceKind::cuda; }, /*deterministic=*/false));
+}
+
+/// A process for each rank, played by threads of this one, with one NCCL communicator over all.
+inline RankList nccl_ranks_of_processes(int size, double timeout_s) {
+  const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
+  for (const auto& wire : MemoryWires::make(size))
+    exchanges->push_back(std::make_unique<ProcessExchange>(wire, /*idle_pause_s=*/0.0005));
+  const auto devices = devices_of_ranks(size, [](int) { return DeviceKind::cuda; });
+  std::vector<int> processes(static_cast<size_t>(size));
+  std::iota(processes.begin(), processes.end(), 0);
+  std::vector<std::unique_ptr<Communicator>> ranks(processes.size());
+  std::vector<std::exception_ptr> failures(processes.size());
+  std::vector<std::thread> threads;
+  for (const int process : processes) {
+    // Each waits for the others' part of the communicator.
+    threads.emplace_back([&, process] {
+      const auto place = static_cast<size_t>(process);
+      try {
+        (*devices)[place]->enter_thread();
+        const RanksOfProcesses world{.exchange = (*exchanges)[place].get(),
+                                     .processes = processes,
+                                     .shape = WorldShape(std::vector<int>(processes.size(), 1))};
+        auto own = make_communicators(
+            {(*devices)[place].get()},
+            {.timeout_s = timeout_s, .deterministic = false, .world = world, .world_over_nccl = true});
+        ranks[place] = std::make_unique<FinishedCommunicator>(devices, std::move(own.front()));
+      } catch (...) {
+        failures[place] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  RankList list(std::move(ranks));
+  list.ground = exchanges;
+  return list;
+}
+
+inline CommunicatorKind nccl_process_communicators(const std::string& name) {
+  if (cuda_devices().empty()) return of_nccl(gpu_communicators(name, {}));
+  return of_nccl({.name = name,
+                  .meets_at_start = true,
+                  .make = nccl_ranks_of_processes,
+                  .ranks_of_process = 1,
+                  .memory = &PinnedValues::instance()});
+}
+
+}  // namespace dptrain
