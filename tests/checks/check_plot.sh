@@ -69,6 +69,64 @@ fi
 ended 66 "found no config.yaml" "$folder/runs/empty" -o "$folder/curves.svg"
 ended 0 "2 runs" "$folder/runs" -o "$folder/curves.svg"
 grep -q '</svg>' "$folder/curves.svg" || { echo "scripts/plot_runs.py: its picture is no whole SVG"; exit 1; }
+
+# What is drawn: two panels, in each the training and the test curve of every run, without the points that an epoch doesn't have: it
+# wasn't tested, or its loss isn't finite.
+"$python" -B - "$root/scripts" "$folder" << 'END_OF_PYTHON'
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot
+from plot_runs import draw
+
+subplots, figures = matplotlib.pyplot.subplots, []
+
+
+def kept_subplots(*arguments, **options):
+    figures.append(subplots(*arguments, **options))
+    return figures[-1]
+
+
+matplotlib.pyplot.subplots = kept_subplots
+# By run, of each epoch loss and accuracy in training and in the test.
+passes = {"a": [((1.5, 0.5), (1.25, 0.625)), ((1.0, 0.75), None), ((0.75, 0.8125), (0.5, 0.875))],
+          "b": [((3.0, 0.125), (2.0, 0.25)), ((None, 0.1875), (None, 0.3125))]}
+folder, bad = pathlib.Path(sys.argv[2]) / "drawn", []
+for run, epochs in passes.items():
+    (folder / run).mkdir(parents=True)
+    with (folder / run / "metrics.jsonl").open("w") as file:
+        for number, (train, test) in enumerate(epochs, 1):
+            train, test = (one and dict(zip(("loss", "accuracy"), one)) for one in (train, test))
+            file.write(json.dumps({"epoch": number, "train": train, "test": test}) + "\n")
+draw([folder / run for run in passes], list(passes), folder / "curves.svg")
+
+[(figure, panels)] = figures
+legend = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+if legend != ["test", "training", "a", "b"]:
+    bad.append(f"the legend says {legend}")
+if [panel.get_title("left") for panel in panels] != ["Loss", "Accuracy, %"]:
+    bad.append(f"the panels are called {[panel.get_title('left') for panel in panels]}")
+for panel, kind, scale in zip(panels, (0, 1), (1, 100)):
+    expected = []
+    for epochs in passes.values():
+        for which, style in ((0, "--"), (1, "-")):
+            points = [(number, scale * both[which][kind]) for number, both in enumerate(epochs, 1)
+                      if both[which] and both[which][kind] is not None]
+            expected.append((style, points))
+    drawn = [(line.get_linestyle(), [(float(x), float(y)) for x, y in line.get_xydata()]) for line in panel.get_lines()]
+    if drawn != expected:
+        bad.append(f"the panel '{panel.get_title('left')}' has the curves {drawn}, not {expected}")
+    colors = [line.get_color() for line in panel.get_lines()]
+    if len(colors) != 4 or colors[0] != colors[1] or colors[2] != colors[3] or colors[0] == colors[2]:
+        bad.append(f"the curves of the panel '{panel.get_title('left')}' have the colors {colors}: each run is to have its own")
+for sentence in bad:
+    print(f"scripts/plot_runs.py: {sentence}")
+sys.exit(bool(bad))
+END_OF_PYTHON
 ended 74 "No such file or directory" "$folder/runs" -o "$folder/nowhere/curves.svg"
 mkdir "$folder/folder.svg"
 ended 74 "Is a directory" "$folder/runs" -o "$folder/folder.svg"

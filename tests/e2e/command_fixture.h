@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -14,17 +17,24 @@
 
 namespace dptrain::testing {
 
-/// How many devices a configuration of the tree trains on in one process: what it lists, in each of N processes where
-/// its name ends in NxM.
-inline size_t listed_devices(const std::string& name, const ConfigNode& root) {
-  const ConfigNode* devices = root.find("devices");
-  const size_t listed = devices == nullptr ? 1 : std::max<size_t>(devices->list.size(), 1);
-  const size_t x = name.find('x', name.rfind('_'));
-  const bool is_of_several = x != std::string::npos && std::isdigit(static_cast<unsigned char>(name[x - 1])) != 0;
-  return is_of_several ? listed * static_cast<size_t>(name[x - 1] - '0') : listed;
-}
-
 using Arguments = std::vector<std::string>;
+
+/// What is set so that a configuration of the tree trains in one process without a GPU: CPU workers of the GPUs'
+/// numbers, so that a device that is listed twice still is. Where its name ends in NxM they are the workers of N
+/// processes; a GPU and a CPU worker become two workers that are unlike, too.
+inline Arguments on_cpu_workers(const std::string& name, const ConfigNode& root) {
+  std::vector<std::string> devices = {"cpu:0"};
+  if (const ConfigNode* listed = root.find("devices"); listed != nullptr) {
+    devices.clear();
+    for (const ConfigNode& device : listed->list) devices.push_back(device.scalar);
+  }
+  const size_t x = name.find('x', name.rfind('_'));
+  if (x != std::string::npos && std::isdigit(static_cast<unsigned char>(name[x - 1])) != 0)
+    return {fmt::format("devices=cpu:0-{}", devices.size() * static_cast<size_t>(name[x - 1] - '0') - 1)};
+  if (devices == std::vector<std::string>{"cuda:0", "cpu:0"}) return {"devices=cpu:0-1", "threads=[1, 3]"};
+  for (std::string& device : devices) device = "cpu" + device.substr(device.find(':'));
+  return {fmt::format("devices={}", fmt::join(devices, ","))};
+}
 
 /// Runs the program in a folder of its own, on a short experiment with the real digits: digits.yaml there.
 class CommandTest : public ::testing::Test {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "config/config_document.h"
 #include "data/small_text.h"
@@ -25,10 +26,10 @@ std::vector<std::string> config_names() {
 
 std::string path_of(const std::string& name) { return testing::source_file("configs/" + name + ".yaml"); }
 
-/// The experiment of a file with as many CPU workers as it lists devices, which this machine may not have.
-train::Experiment on_cpu_workers(const std::string& name) {
+/// A file's experiment on what stands in for its devices.
+train::Experiment experiment_of(const std::string& name, const Arguments& overrides) {
   ConfigNode root = load_config(path_of(name));
-  override_config(root, fmt::format("devices=cpu:0-{}", testing::listed_devices(name, root) - 1));
+  for (const auto& assignment : overrides) override_config(root, assignment);
   train::Experiment experiment;
   const ConfigSession session(root, [&](ConfigReader& config) { experiment = train::read_experiment(config, name); });
   return experiment;
@@ -62,14 +63,14 @@ class ConfigTest : public testing::CommandTest, public ::testing::WithParamInter
 
 TEST_P(ConfigTest, TrainsOnCpuWorkers) {
   const std::string& name = GetParam();
-  const train::Experiment experiment = on_cpu_workers(name);
+  Arguments overrides = testing::on_cpu_workers(name, load_config(path_of(name)));
+  const train::Experiment experiment = experiment_of(name, overrides);
   const size_t devices = experiment.devices.size();
   // The smallest step that has something for each shard, or two samples for each device.
   const int64_t batch = 2 * std::max<int64_t>(4, static_cast<int64_t>(devices));
 
-  Arguments arguments = {"--config", path_of(name), "--devices",  fmt::format("cpu:0-{}", devices - 1),
-                         "--out",    "run",         "--progress", "none"};
-  Arguments overrides = smaller(experiment);
+  Arguments arguments = {"--config", path_of(name), "--out", "run", "--progress", "none"};
+  std::ranges::copy(smaller(experiment), std::back_inserter(overrides));
   overrides.insert(overrides.end(), {fmt::format("dataset.limit={}", 2 * batch), "dataset.test_limit=5",
                                      fmt::format("batch_size={}", batch), "epochs=", "steps=2"});
   for (const auto& assignment : overrides) arguments.insert(arguments.end(), {"--set", assignment});
@@ -91,6 +92,10 @@ TEST_P(ConfigTest, TrainsOnCpuWorkers) {
   const auto summary = json_of("run/summary.json");
   EXPECT_EQ(violations("summary.schema.json", summary), std::vector<std::string>());
   EXPECT_EQ(summary["exit"], 0);
+  std::vector<std::string> listed;
+  for (const DeviceId& device : experiment.devices) listed.push_back(device.name());
+  EXPECT_EQ(summary["environment"]["devices"], listed);
+  EXPECT_EQ(summary["environment"]["threads"], experiment.threads);
   // What trials choose is another one from time to time.
   const auto& trials = summary["strategy_trials"];
   EXPECT_EQ(metrics["strategy"],

@@ -106,13 +106,14 @@ std::string in_thousands(int64_t number) {
 /// docs/strategies.md: its commands are run as they stand there, and its figures are read out of it.
 class StrategiesPageTest : public testing::CommandTest {
  protected:
-  /// The commands of the one block of code that has these words, but for the lines that print with jq.
+  /// The commands of the one block of code that has these words, but for what prints with jq.
   std::string commands_with(const std::string& words) const {
     std::istringstream lines(page_);
     std::string block, found;
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("    ")) {
-        if (line.find("jq -") == std::string::npos) block += line.substr(4) + "\n";
+        if (const size_t pipe = line.find(" | jq "); pipe != std::string::npos) line.resize(pipe);
+        if (!line.substr(line.find_first_not_of(' ')).starts_with("jq ")) block += line.substr(4) + "\n";
         continue;
       }
       if (block.find(words) != std::string::npos) {
@@ -126,14 +127,16 @@ class StrategiesPageTest : public testing::CommandTest {
   }
   /// Runs them; `more` stands behind what is trained.
   testing::Finished run_commands(const std::string& words, const std::string& more = "") const {
+    return run_lines(commands_with(words), more);
+  }
+  testing::Finished run_lines(const std::string& commands, const std::string& more) const {
     const std::string program =
         fmt::format("dptrain() {{ if [ \"$1\" = hash ]; then '{0}' \"$@\"; else '{0}' \"$@\" {1}; fi; }}\n",
                     testing::dptrain_binary(), more);
-    testing::Finished finished = testing::Process({.command = {"/bin/bash", "-c", program + commands_with(words)},
-                                                   .folder = folder_.path(),
-                                                   .out = {},
-                                                   .err = {}})
-                                     .wait();
+    testing::Finished finished =
+        testing::Process(
+            {.command = {"/bin/bash", "-c", program + commands}, .folder = folder_.path(), .out = {}, .err = {}})
+            .wait();
     EXPECT_EQ(finished.exit, 0) << finished.err;
     return finished;
   }
@@ -166,6 +169,8 @@ class StrategiesPageTest : public testing::CommandTest {
     return {all.begin(), all.end()};
   }
 
+  void expect_on_page(const std::string& words) const { EXPECT_NE(page_.find(words), std::string::npos) << words; }
+
   const std::string page_ = testing::text_of(testing::source_file("docs/strategies.md"));
 };
 
@@ -189,6 +194,10 @@ TEST_F(StrategiesPageTest, WhoHoldsWhat) {
   for (const auto& [hash, names] : written) alike_on_the_page.insert(names);
   for (const auto& [hash, names] : computed) alike.insert(names);
   EXPECT_EQ(alike, alike_on_the_page);
+  const auto collectives = [&](const std::string& name) {
+    return last_metrics("runs/bert/" + name)["comm"]["collectives"].get<int64_t>();
+  };
+  expect_on_page(fmt::format("({} collectives in place of {}\n", collectives("sharded"), collectives("kvstore")));
 }
 
 TEST_F(StrategiesPageTest, WhatDataParallelSends) {
@@ -201,6 +210,31 @@ TEST_F(StrategiesPageTest, WhatDataParallelSends) {
   expect_sent("| | `output-1` |", "runs/outputs/output-1");
   expect_sent("| | `parallel` |", "runs/outputs/parallel");
   expect_sent("| PyramidNet, 10 classes | `data_parallel` |", "runs/pyramidnet/data_parallel");
+}
+
+TEST_F(StrategiesPageTest, WhereAdamsStateAndOutputsAre) {
+  const std::string loop = "for config in bert_data_parallel_4gpu";
+  std::istringstream printed(run_commands(loop).out), told(page_.substr(page_.find("    [", page_.find(loop))));
+  for (int config = 0; config < 3; ++config) {
+    nlohmann::json plan, megabytes;
+    printed >> plan;
+    told >> megabytes;
+    ASSERT_EQ(megabytes.size(), plan["ranks"].size());
+    // Another instruction set has some kilobytes of workspace more or less.
+    for (size_t rank = 0; rank < megabytes.size(); ++rank)
+      EXPECT_NEAR(megabytes[rank].get<double>(), plan["ranks"][rank]["peak_bytes"].get<double>() / 1e6, 1)
+          << megabytes << " of " << plan["run"];
+  }
+}
+
+TEST_F(StrategiesPageTest, WhatASplitSharesOut) {
+  std::istringstream lines(commands_with("'split=[0.7, 0.3]'"));
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("split=[") != std::string::npos) run_lines(line, "");
+  const auto devices = last_metrics("runs/split")["devices"];
+  EXPECT_EQ(devices.size(), 2u);
+  for (const auto& device : devices)
+    expect_on_page(fmt::format("    [{},{},", device["device"].dump(), device["samples"].get<int64_t>()));
 }
 
 TEST_F(StrategiesPageTest, WhatSchedulesSend) {
@@ -226,8 +260,7 @@ TEST_F(StrategiesPageTest, WhatPlacementsHold) {
 TEST_F(StrategiesPageTest, HowTrainingsUnderAMemoryLimitEnd) {
   const auto codes = testing::lines_of(run_commands("--set memory_limit=30000000").out);
   ASSERT_EQ(codes.size(), 4u);
-  const std::string sentence = fmt::format("prints {}, {}, {} and {}:", codes[0], codes[1], codes[2], codes[3]);
-  EXPECT_NE(page_.find(sentence), std::string::npos) << sentence;
+  expect_on_page(fmt::format("prints {}, {}, {} and {}:", codes[0], codes[1], codes[2], codes[3]));
 }
 
 TEST_F(StrategiesPageTest, EqualHashes) {

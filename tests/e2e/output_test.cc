@@ -119,9 +119,10 @@ TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
     // By name, as a user would; with CPU workers for the GPUs that it may want.
     const ConfigNode root = load_config(entry.path());
     const std::string name = entry.path().stem();
-    const size_t devices = testing::listed_devices(name, root);
-    const Finished finished =
-        run({"--config", name, "--dump-config", "--devices", "cpu:0-" + std::to_string(devices - 1)});
+    Arguments arguments = {"--config", name, "--dump-config"};
+    for (const auto& assignment : testing::on_cpu_workers(name, root))
+      arguments.insert(arguments.end(), {"--set", assignment});
+    const Finished finished = run(arguments);
     EXPECT_EQ(finished.exit, 0) << finished.err;
   }
   EXPECT_GE(count, 1);

@@ -63,17 +63,14 @@ class SweepTest : public testing::CommandTest {
     EXPECT_EQ(values, (std::vector<std::string>{"32 0.05", "32 0.1", "64 0.05", "64 0.1"}));
     EXPECT_EQ(lines_of(text("swept/table.md")).size(), 6u);
   }
-  /// A loop over two rates in a shell.
-  Process loop() const {
-    return Process(
-        {.command = {"/usr/bin/env", "bash", "-c",
-                     fmt::format("for rate in 0.05 0.1; do '{}' --config digits.yaml --set learning_rate=$rate "
-                                 "--out 'swept/{{hash}}' --resume --quiet; [[ $? == 0 || $? == 74 ]] || exit; "
-                                 "done",
-                                 testing::dptrain_binary())},
-         .folder = folder_.path(),
-         .out = {},
-         .err = {}});
+  /// The shell's function `loop`: over two rates, of which each is trained by whoever comes first. It prints a line for
+  /// each epoch that it trains.
+  static std::string loop_over_rates(int epochs) {
+    return fmt::format(
+        "loop() {{ for rate in 0.05 0.1; do '{}' --config digits.yaml --set learning_rate=$rate --set epochs={} --set "
+        "'dataset={{name: synthetic, samples: 64, test_samples: 8, shape: [1, 16, 16]}}' --out 'swept/{{hash}}' "
+        "--resume --json; [[ $? == 0 || $? == 74 ]] || return; done; }}\n",
+        testing::dptrain_binary(), epochs);
   }
 };
 
@@ -193,16 +190,34 @@ TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
 }
 
 TEST_F(SweepTest, LoopsOfShellsAreKeyedByTheHash) {
-  Process one = loop(), other = loop();
-  EXPECT_EQ(one.wait().exit, 0);
-  EXPECT_EQ(other.wait().exit, 0);
+  constexpr int kShells = 16, kEpochs = 50;
+  const std::string loop = loop_over_rates(kEpochs);
+  // Each its own group of processes, so that what it trains is killed with it: the first that has trained an epoch.
+  const Finished killed = bash(
+      loop + fmt::format("set -m; for i in $(seq {}); do loop > $i.out 2> $i.err & pids[i]=$!; done\n"
+                         "until out=$(find . -name '*.out' -size +0 | head -n 1) && [[ $out ]]; do sleep 0.01; done\n"
+                         "kill -KILL -- -${{pids[$(basename $out .out)]}}\n"
+                         "for pid in ${{pids[@]}}; do wait $pid; echo $?; done; mv $out killed.txt",
+                         kShells));
+  const auto codes = lines_of(killed.out);
+  EXPECT_EQ(std::ranges::count(codes, "137"), 1) << killed.out;
+  EXPECT_EQ(std::ranges::count(codes, "0"), kShells - 1) << killed.out;
+  EXPECT_EQ(bash(loop + "loop").exit, 0);
+
   const auto runs = metrics_of_runs();
   EXPECT_EQ(runs.size(), 2u) << "one of each rate";
-  for (const auto& [run, epochs] : runs) {
-    EXPECT_EQ(epochs.size(), 1u) << run << " was trained once";
+  std::vector<std::string> all;
+  for (const auto& [run, lines] : runs) {
+    ASSERT_EQ(lines.size(), static_cast<size_t>(kEpochs)) << run;
+    for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(nlohmann::json::parse(lines[i])["epoch"], i + 1) << run;
     EXPECT_EQ(json_of("swept/" + run + "/summary.json")["config_hash"].get<std::string>().substr(0, 16), run);
+    all.insert(all.end(), lines.begin(), lines.end());
   }
-  EXPECT_EQ(loop().wait().exit, 0);
+  // An epoch's line has its seconds, so one that was trained again is another. The last may have had no checkpoint yet.
+  const auto before = lines_of(text("killed.txt"));
+  ASSERT_LT(before.size(), static_cast<size_t>(kEpochs)) << "it was to be killed while it trains";
+  for (size_t i = 0; i + 1 < before.size(); ++i) EXPECT_EQ(std::ranges::count(all, before[i]), 1) << before[i];
+  EXPECT_EQ(bash(loop + "loop").exit, 0);
   EXPECT_EQ(metrics_of_runs(), runs) << "what is finished is left as it is";
 }
 

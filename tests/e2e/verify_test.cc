@@ -1,4 +1,6 @@
 // `dptrain verify`: a table or one document, and an exit code that says whether strategies are equal.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -80,6 +82,40 @@ TEST_F(VerifyTest, AFaultSetsTheExitCodeAndIsNamed) {
     EXPECT_EQ(row["first_divergence"]["layer"], "conv1.bias");
   }
   expect_nothing_written();
+}
+
+TEST_F(VerifyTest, OtherFaultsAreNamedWhereTheyBegin) {
+  struct Planted {
+    std::string fault, row, pass, layer;
+    Arguments more;
+  };
+  const std::string normalized =
+      "model={layers: [conv: {channels: 4, kernel: 5, stride: 4}, batch_norm, relu, flatten, linear: classes]}";
+  for (const Planted& planted : {Planted{"divided_twice", "ddp", "backward", "fc2.bias", {}},
+                                 Planted{"local_statistics", "ddp", "forward", "bn1", {"--set", normalized}},
+                                 Planted{"boundary_gradient", "model_parallel, 1f1b", "backward", "conv1.bias", {}}}) {
+    SCOPED_TRACE(planted.fault);
+    Arguments arguments = verify({"--json"});
+    arguments.insert(arguments.end(), planted.more.begin(), planted.more.end());
+    ::setenv("DPTRAIN_VERIFY_FAULT", planted.fault.c_str(), 1);
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.exit, 1);
+    const std::string sentence =
+        fmt::format("dptrain: {} diverges from single first in the {} pass of step 1 at {}: ", planted.row,
+                    planted.pass, planted.layer);
+    EXPECT_NE(finished.err.find(sentence), std::string::npos) << finished.err;
+    const auto document = nlohmann::json::parse(finished.out);
+    EXPECT_EQ(violations("verify.schema.json", document), Arguments());
+    const auto row = std::ranges::find(document["strategies"], planted.row,
+                                       [](const auto& one) { return one["strategy"].template get<std::string>(); });
+    ASSERT_NE(row, document["strategies"].end());
+    ASSERT_EQ((*row)["verdict"], "diverges");
+    EXPECT_EQ((*row)["first_divergence"]["pass"], planted.pass);
+    EXPECT_EQ((*row)["first_divergence"]["layer"], planted.layer);
+    // Without the fault that net is equal.
+    ::unsetenv("DPTRAIN_VERIFY_FAULT");
+    EXPECT_EQ(run(arguments).exit, 0);
+  }
 }
 
 TEST_F(VerifyTest, MistakesAreRefused) {
