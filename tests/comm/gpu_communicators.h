@@ -165,20 +165,20 @@ inline CommunicatorKind gpu_communicators(const std::string& name, const std::fu
                                           bool deterministic = true) {
   if (cuda_devices().empty())
     return {.name = name, .absence = "no communicators of GPUs: " + cuda_absence(), .make = {}};
-  return {.name = name,
-          .meets_at_start = true,
-          .make =
-              [kind_of, deterministic](int size, double timeout_s) {
-                const auto devices = devices_of_ranks(size, kind_of);
-                std::vector<Device*> pointers;
-                for (const auto& device : *devices) pointers.push_back(device.get());
-                std::vector<std::unique_ptr<Communicator>> ranks;
-                for (auto& inner :
-                     make_communicators(pointers, {.timeout_s = timeout_s, .deterministic = deterministic}))
-                  ranks.push_back(std::make_unique<FinishedCommunicator>(devices, std::move(inner)));
-                return ranks;
-              },
-          .memory = &PinnedValues::instance()};
+  return {
+      .name = name,
+      .meets_at_start = true,
+      .make =
+          [kind_of, deterministic](int size, double timeout_s) {
+            const auto devices = devices_of_ranks(size, kind_of);
+            std::vector<Device*> pointers;
+            for (const auto& device : *devices) pointers.push_back(device.get());
+            std::vector<std::unique_ptr<Communicator>> ranks;
+            for (auto& inner : make_communicators(pointers, {.timeout_s = timeout_s, .deterministic = deterministic}))
+              ranks.push_back(std::make_unique<FinishedCommunicator>(devices, std::move(inner)));
+            return ranks;
+          },
+      .memory = &PinnedValues::instance()};
 }
 
 }  // namespace dptrain

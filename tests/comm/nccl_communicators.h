@@ -27,7 +27,8 @@ inline CommunicatorKind of_nccl(CommunicatorKind kind) {
 
 /// Ranks of one process whose all-reduces of f32 are NCCL's.
 inline CommunicatorKind nccl_communicators(const std::string& name) {
-  return of_nccl(gpu_communicators(name, [](int) { return DeviceKind::cuda; }, /*deterministic=*/false));
+  return of_nccl(gpu_communicators(
+      name, [](int) { return DeviceKind::cuda; }, /*deterministic=*/false));
 }
 
 /// A process for each rank, played by threads of this one, with one NCCL communicator over all.

@@ -65,17 +65,17 @@ TEST_P(UnusedParametersOfDdp, EndATrainingUnlessAskedFor) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Ways, UnusedParametersOfDdp,
-    ::testing::Values(UnusedCase{.name = "overlap", .options = {}},
-                      UnusedCase{.name = "no_overlap", .options = {.buckets = {.overlap = false}}},
-                      UnusedCase{.name = "next_forward", .options = {.buckets = {.defer_updates = true}}},
-                      UnusedCase{.name = "shard_optimizer", .options = {.name = "ddp_sharded"}},
-                      UnusedCase{.name = "bf16", .options = {.name = "ddp_bf16"}},
-                      UnusedCase{.name = "powersgd", .options = {.name = "ddp_powersgd"}},
-                      UnusedCase{.name = "two_bit", .options = {.name = "ddp_two_bit"}},
-                      UnusedCase{.name = "shards", .options = {}, .shards = 3}),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, UnusedParametersOfDdp,
+                         ::testing::Values(UnusedCase{.name = "overlap", .options = {}},
+                                           UnusedCase{.name = "no_overlap", .options = {.buckets = {.overlap = false}}},
+                                           UnusedCase{.name = "next_forward",
+                                                      .options = {.buckets = {.defer_updates = true}}},
+                                           UnusedCase{.name = "shard_optimizer", .options = {.name = "ddp_sharded"}},
+                                           UnusedCase{.name = "bf16", .options = {.name = "ddp_bf16"}},
+                                           UnusedCase{.name = "powersgd", .options = {.name = "ddp_powersgd"}},
+                                           UnusedCase{.name = "two_bit", .options = {.name = "ddp_two_bit"}},
+                                           UnusedCase{.name = "shards", .options = {}, .shards = 3}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace dptrain::parallel
