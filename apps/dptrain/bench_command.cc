@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -51,9 +54,29 @@ std::string as_json(const std::vector<DeviceId>& devices, const std::vector<para
   return document.dump(2) + "\n";
 }
 
+/// Each rank has two buffers at least, and all are written.
+void require_memory(const BenchFlags& flags, const std::vector<DeviceId>& devices) {
+  const double largest = *std::ranges::max_element(flags.mb) * kMiB;
+  const auto workers = std::ranges::count(devices, DeviceKind::cpu, &DeviceId::kind);
+  const auto memory = static_cast<double>(host_memory_bytes());
+  if (2 * largest * static_cast<double>(workers) <= memory) return;
+  throw Error(ExitCode::device,
+              Mistake{.where = "--mb",
+                      .expected = fmt::format("expected buffers that fit the {:.0f} MiB of this machine's memory",
+                                              memory / kMiB),
+                      .got = fmt::format("two of {:.0f} MiB for each of {} CPU workers", largest / kMiB, workers),
+                      .advice = "choose smaller ones"});
+}
+
+/// What CLI::Range lets pass.
+std::string refuse_nan(const std::string& text) {
+  return std::isnan(std::strtod(text.c_str(), nullptr)) ? "expected a number, got " + text : "";
+}
+
 int bench_comm(const BenchFlags& flags) {
   const train::StopSignal& stop = watch_stop_signals();
   const auto devices = parse_device_list(flags.devices, "--devices");
+  require_memory(flags, devices);
   parallel::RankTeam team({.devices = devices, .threads = std::vector<int>(devices.size(), 1)});
   parallel::CommSpeedOptions options{
       .bytes = {}, .repeats = flags.repeats, .stopped = [&stop] { return stop.load() != 0; }};
@@ -79,6 +102,7 @@ Run add_bench_command(CLI::App& command) {
   comm->add_option("--mb", flags->mb, "MiB of each rank's buffer")
       ->delimiter(',')
       ->check(CLI::Range(1e-6, 4096.0))
+      ->check(refuse_nan)
       ->capture_default_str();
   comm->add_option("--repeats", flags->repeats, "calls that the median is of")
       ->check(CLI::Range(1, 10000))

@@ -133,9 +133,11 @@ int compare_with(const CompareFlags& flags) {
   if (report.finished)
     for (const auto& assertion : assertions) report.assertions.push_back(assertion.check(report.runs));
   tell(report, flags);
-  if (signal != 0)
-    throw Error(static_cast<ExitCode>(128 + signal),
-                fmt::format("stopped by {}; {} has what was measured", signal_name(signal), flags.out().string()));
+  if (signal != 0) {
+    const std::string left =
+        report.runs.empty() ? "nothing was measured" : fmt::format("{} has what was measured", flags.out().string());
+    throw Error(static_cast<ExitCode>(128 + signal), fmt::format("stopped by {}; {}", signal_name(signal), left));
+  }
   std::vector<std::string> failed;
   for (const auto& outcome : report.assertions)
     if (!outcome.holds) failed.push_back("--assert " + outcome.sentence);

@@ -135,7 +135,7 @@ int run(int count, char** values) {
     write_output(text.str());
     return exit_code;
   } catch (const CLI::ParseError& error) {
-    return report(ExitCode::usage, {}, usage_mistake(program, error));
+    throw Error(ExitCode::usage, usage_mistake(program, error));
   }
   return code;
 }

@@ -20,7 +20,8 @@ struct Mistake {
   std::string sentence() const;
 };
 
-/// A failure that ends the program with `code()`. `what()` is one sentence: the root cause.
+/// A failure that ends the program with `code()`. `what()` is one sentence: the root cause. Control characters in it,
+/// as of a user's text, are written as escapes: \n.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& sentence);

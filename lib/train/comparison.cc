@@ -65,12 +65,14 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
     });
     auto& directories = directories_.emplace_back();
     for (const PlannedTraining& training : run.trainings) {
-      directories.push_back(std::make_unique<RunDirectory>(training.directory, options_.earlier));
+      directories.push_back(std::make_unique<RunDirectory>(training.directory, options_.earlier, /*resumable=*/false));
       remove_unfinished_checkpoints(directories.back()->checkpoints());
     }
     RunFigures& figures = figures_.emplace_back(
         RunFigures{.run = run.name, .strategy = experiment.strategy.name, .devices = {}, .trainings = {}});
     for (const DeviceId& device : experiment.devices) figures.devices.push_back(device.name());
+    const auto devices = static_cast<int64_t>(experiment.devices.size());
+    figures.device_batch = (experiment.batch_size + devices - 1) / devices;
   }
   if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();
   for (const PlannedRun& run : plan_.runs) in_run(run.name, [&] { find_initial_weights(run); });
@@ -111,6 +113,7 @@ int Comparison::run(const WatchTraining& watch, const StopSignal& stop) {
     ::rmdir(directory->path().parent_path().c_str());
   }
   stale_.clear();
+  if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) remove_earlier_comparison(options_.out);
   const size_t repetitions = plan_.runs.front().trainings.size();
   for (size_t repetition = 0; repetition < repetitions; ++repetition)
     for (size_t run = 0; run < plan_.runs.size(); ++run) {

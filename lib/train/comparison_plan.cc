@@ -46,14 +46,15 @@ PlannedTraining plan_training(const ComparedConfig& compared, uint64_t repetitio
   return training;
 }
 
-void require_other_name(const std::vector<PlannedRun>& runs, const std::string& name) {
+void require_other_name(const std::vector<PlannedRun>& runs, const std::string& name, bool of_strategy) {
   if (std::ranges::find(runs, name, &PlannedRun::name) == runs.end()) return;
-  throw Error(ExitCode::config, Mistake{.where = "compare",
-                                        .expected = "each run needs a name of its own",
-                                        .got = fmt::format("'{}' twice", name),
-                                        .advice = fmt::format("name one of them: {} '{{name: {}, as: other}}', or the "
-                                                              "key name of a configuration",
-                                                              kStrategies, name)});
+  throw Error(
+      ExitCode::config,
+      Mistake{.where = "compare",
+              .expected = "each run needs a name of its own",
+              .got = fmt::format("'{}' twice", name),
+              .advice = of_strategy ? fmt::format("name one of them: {} '{{name: {}, as: other}}'", kStrategies, name)
+                                    : "write another name: in one of the configurations"});
 }
 
 /// Beside the runs' directories compare writes files of its own.
@@ -88,7 +89,7 @@ std::vector<ComparedConfig> configs_by_strategy(const ConfigNode& config, std::s
                                             .got = item.text(),
                                             .advice = "write for instance 'single,ddp,{name: ddp, overlap: false, as: "
                                                       "plain}'"});
-    ComparedConfig compared{.name = take_name(item), .config = config};
+    ComparedConfig compared{.name = take_name(item), .config = config, .of_strategy = true};
     override_config(compared.config, fmt::format("strategy={}", item.text()), kStrategies);
     override_config(compared.config, fmt::format("name={}", yaml_text(compared.name)), kStrategies);
     configs.push_back(std::move(compared));
@@ -108,7 +109,7 @@ ComparisonPlan plan_comparison(const std::vector<ComparedConfig>& configs, const
       if (repetitions > 1) training.directory /= fmt::format("seed-{}", training.experiment.seed);
       run.trainings.push_back(std::move(training));
     }
-    require_other_name(plan.runs, run.name);
+    require_other_name(plan.runs, run.name, compared.of_strategy);
     require_own_directory(run.name);
     plan.runs.push_back(std::move(run));
   }

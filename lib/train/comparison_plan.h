@@ -16,6 +16,7 @@ namespace dptrain::train {
 struct ComparedConfig {
   std::string name;  ///< of the run, where the configuration has none
   ConfigNode config;
+  bool of_strategy = false;  ///< it was named by a list of strategies
 };
 
 /// One configuration under each strategy of `list`, names and maps as in YAML: "ddp,{name: ddp, overlap: false, as:

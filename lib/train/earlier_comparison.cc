@@ -1,8 +1,11 @@
 #include "train/earlier_comparison.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "base/file.h"
 
 namespace dptrain::train {
@@ -41,6 +44,15 @@ std::vector<fs::path> runs_of_earlier_comparison(const fs::path& out) {
     return {};
   }
   return found;
+}
+
+void remove_earlier_comparison(const fs::path& out) {
+  for (const char* file : {"compare.json", "compare.md"}) {
+    std::error_code error;
+    fs::remove(out / file, error);
+    if (error)
+      throw Error(ExitCode::io, fmt::format("{}: can't be removed: {}", (out / file).string(), error.message()));
+  }
 }
 
 }  // namespace dptrain::train

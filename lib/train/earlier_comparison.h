@@ -9,4 +9,7 @@ namespace dptrain::train {
 /// They may be gone by now. None where there is no such file, or one that no comparison wrote.
 std::vector<std::filesystem::path> runs_of_earlier_comparison(const std::filesystem::path& out);
 
+/// Removes compare.json and compare.md from `out`: what they say is of runs that are about to be replaced. Throws 74.
+void remove_earlier_comparison(const std::filesystem::path& out);
+
 }  // namespace dptrain::train

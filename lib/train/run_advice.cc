@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 
 #include "train/run_figures.h"
 
@@ -35,9 +37,29 @@ std::optional<Straggler> straggler_of(const RunFigures& run) {
   return std::ranges::all_of(run.trainings, is_it) ? last : std::nullopt;
 }
 
-std::string help(const Cause& cause, const RunFigures& run) {
+/// The samples of a device, a power of two, from which on `run` would be faster than `first` if a sample took it as
+/// long to compute and a step as long to communicate; none where computing alone takes it longer than `first` takes for
+/// all.
+std::optional<int64_t> paying_batch(const RunFigures& first, const RunFigures& run) {
+  const double exposed_s = run.exposed_comm_s();
+  const double spared_s = run.seconds_per_epoch() * speedup(first, run) - (run.seconds_per_epoch() - exposed_s);
+  if (run.device_batch == 0 || spared_s <= 0) return std::nullopt;
+  const double batch = static_cast<double>(run.device_batch) * exposed_s / spared_s;
+  // Beyond that a step's other costs are no longer what they were.
+  constexpr double kLargest = 1 << 16;
+  if (batch > kLargest) return std::nullopt;
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::ceil(batch))));
+}
+
+std::string help(const Cause& cause, const RunFigures& first, const RunFigures& run) {
+  if (cause.share != &TimeShares::exposed_comm_s) return cause.help;
   const auto straggler = straggler_of(run);
-  if (cause.share != &TimeShares::exposed_comm_s || !straggler) return cause.help;
+  if (!straggler) {
+    std::string text = cause.help;
+    if (const auto batch = paying_batch(first, run))
+      text += fmt::format(": by these figures it is the faster one from per_device_batch_size: {} on", *batch);
+    return text;
+  }
   return fmt::format("the others wait for rank {} ({}), which computes {:.1f} times as long as they do",
                      straggler->rank, run.devices[static_cast<size_t>(straggler->rank)], straggler->slower);
 }
@@ -55,7 +77,7 @@ std::optional<std::string> advice(const RunFigures& first, const RunFigures& run
   const std::string devices = fmt::format("{} device{}", run.devices.size(), run.devices.size() == 1 ? "" : "s");
   const std::string begin = fmt::format("{}, {}: {:.2g}x; ", run.run, devices, factor);
   if (share >= kSmallestShare)
-    return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, help(cause, run));
+    return begin + fmt::format("{:.0f} % of the step {}; {}", 100 * share, cause.words, help(cause, first, run));
   return begin + fmt::format(
                      "{:.0f} % of the step is computing; only faster devices, or threads that no other device "
                      "uses, would help",

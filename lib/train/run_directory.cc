@@ -83,7 +83,7 @@ fs::path undamaged(const fs::path& file) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(path), lock_(path) {
+RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier, bool resumable) : path_(path), lock_(path) {
   const auto refuse = [&](const std::string& what, const std::string& advice) {
     throw Error(ExitCode::io, Mistake{.where = path.string(), .expected = what, .got = "", .advice = advice});
   };
@@ -92,7 +92,8 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier) : path_(pat
     if (earlier != EarlierRun::refuse || !fs::exists(path / result, error)) continue;
     const std::string what = result == std::string("metrics.jsonl") ? "metrics" : result;
     refuse(fmt::format("the run directory already has {}", what),
-           "--resume goes on with it, --overwrite replaces them, --out DIR chooses another directory");
+           std::string(resumable ? "--resume goes on with it, " : "") +
+               "--overwrite replaces them, --out DIR chooses another directory");
   }
   // A copy of a run may have left the lock behind.
   const bool goes_on = earlier == EarlierRun::resume && std::ranges::any_of(kResults, [&](const char* result) {

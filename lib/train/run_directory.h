@@ -16,8 +16,9 @@ class RunDirectory {
  public:
   /// Creates and locks the directory. Throws 74 where another process uses it or it can't be written. Of an earlier run
   /// that left metrics, a summary or checkpoints: `refuse` throws 74, naming --resume and --overwrite. Nothing of it is
-  /// removed yet. A directory for which no configuration is written after that is left as it was found.
-  RunDirectory(const std::filesystem::path& path, EarlierRun earlier);
+  /// removed yet. `resumable`: whether --resume is there to be named. A directory for which no configuration is written
+  /// after that is left as it was found.
+  RunDirectory(const std::filesystem::path& path, EarlierRun earlier, bool resumable = true);
   const std::filesystem::path& path() const { return path_; }
 
   /// Removes what an earlier run wrote, and only that. Throws 74. For when nothing is left that could be refused: a

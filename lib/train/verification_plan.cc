@@ -124,9 +124,12 @@ class Planner {
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
     if (is_pipeline(own_) && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
+    // Processes that don't wait for each other can't share batch statistics.
+    const bool in_step = own_.strategy.in_step;
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
-                           parallel::BatchNormMode::sync));
+                           in_step ? parallel::BatchNormMode::sync : parallel::BatchNormMode::local));
     rows.back().compression = own_.strategy.compression;
+    rows.back().differs_by_design = !in_step && facts_.batch_norms;
   }
 
   /// `single` with the configuration's shards, and what has to have its bits.

@@ -35,6 +35,14 @@ TEST(Error, SaysTheFirstOfManyAndCountsTheRest) {
   EXPECT_EQ(static_cast<int>(one.code()), 74);
 }
 
+TEST(Error, IsALineWhateverAUsersTextHas) {
+  const Error named(ExitCode::config,
+                    Mistake{.where = "name", .expected = "expected a folder", .got = "'a\nb\tc\x1b'"});
+  EXPECT_STREQ(named.what(), "name: expected a folder, got 'a\\nb\\tc\\x1b'");
+  EXPECT_EQ(named.lines(), std::vector<std::string>{named.what()});
+  EXPECT_STREQ(Error(ExitCode::io, std::string("Größe, ½")).what(), "Größe, ½") << "as it was written";
+}
+
 TEST(Check, NamesPlaceConditionAndValues) {
   const int wheels = 3;
   testing::expect_error(ExitCode::bug, {"error_test.cc:", "a car with 3 wheels", "wheels == 4", "bug of dptrain"},

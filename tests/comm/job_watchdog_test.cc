@@ -332,8 +332,6 @@ TEST(JobWatchdogTest, WhoIsNotHeardOfInADoubtIsLost) {
   EXPECT_EQ(job.failure(0).sentence, failure.sentence);
 }
 
-/// All processes are stopped for a while after a doubt, as where a host is suspended: that neither answers it nor drops
-/// it.
 /// What process 0 says of the end of another one on its host, where all are stopped for longer than a silence that is a
 /// loss, `stops` before or after that end.
 enum class Stops { after_the_end, before_the_end };
@@ -343,18 +341,20 @@ std::string said_of_an_end(Stops stops) {
   const Child other;
   const pid_t stopped = ::fork();
   if (stopped == 0) {
-    WatchdogJob job(2, kShort);
-    for (JobProcess& place : job.places) place.host = "a";
-    job.places[1] = {.host = "a", .pid = other.pid(), .start = process_start(other.pid())};
-    job.watch();
-    WatchdogJob::sleep(0.3);
-    if (stops == Stops::after_the_end) {
-      other.kill();
-      // It is seen, and news of it are waited for.
-      WatchdogJob::sleep(0.12);
-    }
-    ::raise(SIGSTOP);
-    const std::string said = job.failure(0).sentence;
+    const std::string said = [&] {
+      WatchdogJob job(2, kShort);
+      for (JobProcess& place : job.places) place.host = "a";
+      job.places[1] = {.host = "a", .pid = other.pid(), .start = process_start(other.pid())};
+      job.watch();
+      WatchdogJob::sleep(0.3);
+      if (stops == Stops::after_the_end) {
+        other.kill();
+        // It is seen, and news of it are waited for.
+        WatchdogJob::sleep(0.12);
+      }
+      ::raise(SIGSTOP);
+      return job.failure(0).sentence;
+    }();
     ::_exit(::write(ends[1], said.data(), said.size()) == static_cast<ssize_t>(said.size()) ? 0 : 1);
   }
   int status = 0;
@@ -376,6 +376,8 @@ TEST(JobWatchdogTest, WhoWasAwayBlamesItselfForThoseThatLeftMeanwhileAlone) {
   EXPECT_TRUE(said_of_an_end(Stops::after_the_end).starts_with("process 1 has died"));
 }
 
+/// All processes are stopped for a while after a doubt, as where a host is suspended: that neither answers it nor drops
+/// it.
 TEST(JobWatchdogTest, ADoubtOutlivesAPause) {
   const pid_t stopped = ::fork();
   if (stopped == 0) {

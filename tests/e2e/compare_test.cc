@@ -162,7 +162,7 @@ TEST_F(CompareTest, FinishedRunsAreKeptUnlessOverwritten) {
   EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
   const std::string metrics = text("compared/single/metrics.jsonl");
   const Finished refused = run(strategies("data_parallel,ddp"));
-  expect_failed(refused, 74, {"compared/ddp", "already has metrics", "--overwrite"});
+  expect_failed(refused, 74, {"compared/ddp", "already has metrics; --overwrite replaces them"});
   EXPECT_FALSE(exists("compared/data_parallel")) << "refused before the first of them was begun";
   EXPECT_EQ(run(strategies("single,ddp", {"--overwrite", "--quiet"})).exit, 0);
   EXPECT_NE(text("compared/single/metrics.jsonl"), metrics) << "other seconds, at least";
@@ -238,6 +238,21 @@ TEST_F(CompareTest, ARunThatFailsEndsItWithItsCode) {
   const auto document = json_of("compared/compare.json");
   EXPECT_EQ(document["finished"], false);
   EXPECT_EQ(document["runs"].size(), 1u);
+}
+
+TEST_F(CompareTest, OverwriteLeavesNothingThatIsSaidOfTheRunsItReplaces) {
+  EXPECT_EQ(run(strategies("single,ddp", {"--quiet"})).exit, 0);
+  expect_failed(run(strategies("single,ddp", {"--overwrite", "--set", "memory_limit=1000000"})), 71, {"run single: "});
+  EXPECT_FALSE(exists("compared/compare.json")) << "the first run is gone";
+  EXPECT_FALSE(exists("compared/compare.md"));
+}
+
+TEST_F(CompareTest, SigintInTheFirstEpochSaysThatNothingWasMeasured) {
+  Process process(program(strategies("single,ddp", {"--set", "dataset={name: synthetic, samples: 1000000}"})));
+  process.wait_until([&] { return exists("compared/single/config.yaml"); });
+  process.signal(SIGINT);
+  expect_failed(process.wait(), 130, {"stopped by SIGINT; nothing was measured"});
+  EXPECT_FALSE(exists("compared/compare.json"));
 }
 
 TEST_F(CompareTest, SigintEndsItAfterTheStepInHandWithWhatWasMeasured) {

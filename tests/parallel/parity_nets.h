@@ -24,6 +24,7 @@ struct ParityNet {
   double bound = 5e-5;
 };
 
+/// ../CMakeLists.txt has a test of each.
 inline constexpr const char* kParityNets[] = {"lenet", "resnet", "pyramidnet", "bert", "half_used"};
 
 inline ParityNet parity_net(const std::string& name, int64_t samples) {

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# scripts/bench_hosts.py --quick measures all ways over two slowed hosts beside a peer that only says figures, writes what it prints,
+# and with --assert ends with 1 where that peer is too fast.
+#
+# Usage: tests/checks/check_bench_hosts.sh ROOT BUILD_FOLDER
+# Prints a sentence for each violation; exits 1 if there is one, 77 where this machine can't have the hosts, which is one where the
+# variable DPTRAIN_NEEDS_HOSTS is set.
+set -euo pipefail
+root=${1:?check_bench_hosts: needs the root folder of the tree} build=${2:?check_bench_hosts: needs the build folder}
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+skip() {
+  echo "$1"
+  [[ -z ${DPTRAIN_NEEDS_HOSTS:-} ]] || exit 1
+  exit 77
+}
+for program in python3 mpirun; do
+  command -v "$program" > /dev/null || skip "$program, which scripts/bench_hosts.py runs, is not installed"
+done
+"$root/tests/support/namespaces.sh" add "dptrain-$$" 2 2> "$folder/err" || skip "$(tail -n 1 "$folder/err")"
+"$root/tests/support/namespaces.sh" delete "dptrain-$$"
+
+# In PyTorch's place a program that makes a million steps a second.
+mkdir -p "$folder/torch/bin"
+cat > "$folder/torch/bin/python" << END
+#!/usr/bin/env bash
+echo '{"samples_per_s": 256e6, "peer": "PyTorch in name"}'
+END
+chmod +x "$folder/torch/bin/python"
+
+# Other tests run beside this one: nothing is too disturbed.
+status=0
+python3 -B "$root/scripts/bench_hosts.py" --quick --models lenet --rates 1gbit --rounds 1 --disturbed 1 --binary "$build/dptrain" \
+  --environments "$folder" --assert -o "$folder/hosts" > "$folder/out" 2> "$folder/err" || status=$?
+said=$(tail -n 1 "$folder/err")
+if ((status != 1)) || [[ $said != *"ddp is to be 1.5 times as fast as PyTorch's; it is for lenet 0.00x" ]]; then
+  echo "scripts/bench_hosts.py --quick --assert is to exit 1 beside a peer that is faster, but exited $status and said: $said"
+  exit 1
+fi
+
+python3 -B - "$folder" "$root/scripts" << 'END_OF_PYTHON'
+import json
+import pathlib
+import sys
+
+folder, bad = pathlib.Path(sys.argv[1]), []
+sys.path.insert(0, sys.argv[2])
+import bench_hosts
+
+
+def expect(holds, sentence):
+    if not holds:
+        bad.append(sentence)
+
+
+report = json.loads((folder / "out").read_text())
+expect(report == json.loads((folder / "hosts.json").read_text()), "what it prints is not what -o writes")
+(result,) = report["results"]
+expect((result["model"], result["rate"], len(result["rounds"])) == ("lenet", "1gbit", 1), f"it measured {result}")
+ways = result["rounds"][0]
+ways["pytorch ddp, gloo"]["steps_per_s"] /= 1e6
+expect(list(bench_hosts.below_bar(report["results"])) == [], "a step a second is too fast a peer")
+expect(ways.pop("pytorch ddp, gloo")["steps_per_s"] == 1, "256 samples aren't one step")
+expect(set(ways) == {"ddp", "ddp, no overlap", "ddp, next_forward", "ddp, next_forward, bf16", "ddp, bf16", "ddp, powersgd",
+                     "kvstore, dist_sync"}, f"ways are {sorted(ways)}")
+for name, way in ways.items():
+    expect(way["steps_per_s"] > 0 and 0 <= way["exposed_comm"] <= 1, f"{name} is {way}")
+sent = {name: way["bytes_per_step"] for name, way in ways.items()}
+expect(sent["ddp, bf16"] * 2 == sent["ddp"] == sent["ddp, next_forward"] > 10 * sent["ddp, powersgd"] > 0, f"bytes a step are {sent}")
+written = (folder / "hosts.md").read_text()
+for line in ("## lenet, batch 256, 1gbit", "| pytorch ddp, gloo | 1000000.00 (1000000.00 to 1000000.00) |", "PyTorch: PyTorch in name. 1 rounds"):
+    expect(line in written, f"the document has no '{line}'")
+for sentence in bad:
+    print(f"scripts/bench_hosts.py --quick: {sentence}")
+sys.exit(bool(bad))
+END_OF_PYTHON
