@@ -55,6 +55,15 @@ def flat_config(text):
     return values
 
 
+def config_of(run):
+    """The dotted keys and values of its config.yaml."""
+    file = run / "config.yaml"
+    try:
+        return flat_config(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        fail(65, f"{file}: expected a configuration in UTF-8, got {error}; leave this run out")
+
+
 def epochs_of(run):
     """The epochs that metrics.jsonl has whole; half a line at its end is being written just now."""
     file = run / "metrics.jsonl"
@@ -80,7 +89,7 @@ def is_pass(value):
 def labels_of(runs):
     """What each run differs from the others in, by the last part of the key where that is clear; else its folder. Options that only
     one strategy has follow from its name; those of several runs are told where they differ."""
-    configs = [flat_config((run / "config.yaml").read_text()) for run in runs]
+    configs = [config_of(run) for run in runs]
     keys = dict.fromkeys(itertools.chain.from_iterable(configs))
     differing = [key for key in keys if key != "name" and len({config[key] for config in configs if key in config}) > 1]
     # What follows from the strategy says nothing more.

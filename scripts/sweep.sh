@@ -81,20 +81,21 @@ binary=${DPTRAIN_BINARY:-$root/build/dptrain}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# A signal is passed on to the training in hand, which ends after its step and says so by its exit code.
+# A signal ends the training in hand after its step, which says so by its exit code. It is passed on as SIGTERM, the one that no process
+# misses while it starts: bash has what it starts in the background ignore SIGINT, and loses SIGHUP before that is another program.
 child=
 stopping=
 pass_on() {
   stopping=$1
-  [[ -z $child ]] || kill -s "$1" "$child" 2> /dev/null || true
+  [[ -z $child ]] || kill -s TERM "$child" 2> /dev/null || true
 }
 for signal in INT TERM HUP; do trap "pass_on $signal" "$signal"; done
+# end_if_stopping [CODE [WHERE]]: where a signal came here, or one that ended dptrain with CODE came there alone.
 end_if_stopping() {
-  case $stopping in
-    '') return 0 ;;
-    INT) fail 130 "stopped by SIGINT; the same command goes on" ;;
-    HUP) fail 129 "stopped by SIGHUP; the same command goes on" ;;
-    *) fail 143 "stopped by SIG$stopping; the same command goes on" ;;
+  case ${stopping:-${1:-0}} in
+    INT | 130) fail 130 "stopped ${2:-by SIGINT}; the same command goes on" ;;
+    HUP | 129) fail 129 "stopped ${2:-by SIGHUP}; the same command goes on" ;;
+    TERM | 143) fail 143 "stopped ${2:-by SIGTERM}; the same command goes on" ;;
   esac
 }
 
@@ -150,6 +151,7 @@ train() {
   for assignment in "${assignments[@]}"; do sets+=(--set "$assignment"); done
   if [[ -z ${directories[$1]:-} ]]; then
     "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --dump-config > "$scratch/config" 2> "$scratch/err" || status=$?
+    end_if_stopping "$status"
     if ((status != 0)); then
       note_failure "$1" "$status"
       return 0
@@ -162,8 +164,8 @@ train() {
     return 0
   fi
   end_if_stopping
-  "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --out "$directory" --resume --quiet \
-    > /dev/null 2> "$scratch/err" &
+  "$binary" --config "$config" "${sets[@]}" "${flags[@]}" --out "$directory" --resume --quiet --json \
+    > "$scratch/epochs" 2> "$scratch/err" &
   child=$!
   [[ -z $stopping ]] || pass_on "$stopping"
   wait "$child" || status=$?
@@ -174,8 +176,11 @@ train() {
   done
   child=
   case $status in
-    0) report "$1" "trained now, $directory" ;;
-    129 | 130 | 143) fail "$status" "stopped in ${combinations[$1]//$'\t'/ }; the same command goes on" ;;
+    0)
+      # Another sweep may have finished it just before.
+      if [[ -s $scratch/epochs ]]; then report "$1" "trained now, $directory"; else report "$1" "is trained, $directory"; fi
+      ;;
+    129 | 130 | 143) end_if_stopping "$status" "in ${combinations[$1]//$'\t'/ }" ;;
     74)
       ! grep -q 'another process is writing this run directory' "$scratch/err" || return 1
       note_failure "$1" 74
@@ -190,7 +195,7 @@ for ((number = 0; number < count; ++number)); do
   train "$number" || waiting+=("$number")
 done
 while ((${#waiting[@]} > 0)); do
-  sleep "$pause"
+  sleep "$pause" || true
   end_if_stopping
   ((pause >= 8)) || pause=$((2 * pause))
   still=()
@@ -200,9 +205,16 @@ while ((${#waiting[@]} > 0)); do
   waiting=("${still[@]}")
 done
 
+# table [FLAG]: of all runs in the folder.
+table() {
+  local status=0
+  "$binary" table "$@" "$out" || status=$?
+  end_if_stopping "$status"
+  return "$status"
+}
 # write_table FLAG FILE: others may write the same table at the same time.
 write_table() {
-  "$binary" table "$1" "$out" > "$scratch/table"
+  table "$1" > "$scratch/table"
   cp "$scratch/table" "$out/.$2.$$"
   mv "$out/.$2.$$" "$out/$2"
 }
@@ -210,6 +222,6 @@ if compgen -G "$out/*/config.yaml" > /dev/null; then
   write_table --json table.json
   write_table --markdown table.md
   echo
-  "$binary" table "$out"
+  table
 fi
 exit "$worst"

@@ -136,6 +136,12 @@ for line in '{"a": 1}' '[]' '{"epoch": 1, "train": {"loss": "low"}, "test": null
   printf '%s\n' "$line" > "$folder/strange/a/metrics.jsonl"
   ended 65 "leave this run out" "$folder/strange" -o "$folder/curves.svg"
 done
+# A configuration is UTF-8, whatever the locale.
+cp -r "$folder/runs" "$folder/umlaut"
+printf 'name: \xc3\xbc\n' >> "$folder/umlaut/a/config.yaml"
+PYTHONCOERCECLOCALE=0 PYTHONUTF8=0 LC_ALL=C ended 0 "2 runs" "$folder/umlaut" -o "$folder/curves.svg"
+printf 'name: \xfc\n' >> "$folder/umlaut/a/config.yaml"
+ended 65 "config.yaml: expected a configuration in UTF-8" "$folder/umlaut" -o "$folder/curves.svg"
 
 # watched CONDITION...: waits until the command succeeds; what it waits for comes within seconds.
 watched() {

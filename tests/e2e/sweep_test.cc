@@ -16,17 +16,28 @@ using testing::Process;
 
 class SweepTest : public testing::CommandTest {
  protected:
-  /// A command of bash, `sweep` in it being the script on a configuration into the folder `swept`.
-  Finished bash(const std::string& command, const std::string& config = "digits.yaml") const {
+  /// A command of bash, `sweep` in it being the script on a configuration into the folder `swept`. It runs `binary`.
+  Finished bash(const std::string& command, const std::string& config = "digits.yaml",
+                const std::string& binary = testing::dptrain_binary()) const {
     const std::string sweep = fmt::format("sweep() {{ '{}' --config {} --out swept \"$@\"; }}",
                                           testing::source_file("scripts/sweep.sh"), config);
-    return Process({.command = {"/usr/bin/env", "DPTRAIN_BINARY=" + testing::dptrain_binary(), "bash", "-c",
-                                sweep + "\n" + command},
+    return Process({.command = {"/usr/bin/env", "DPTRAIN_BINARY=" + binary, "bash", "-c", sweep + "\n" + command},
                     .folder = folder_.path(),
                     .out = {},
                     .err = {}})
         .wait();
   }
+  /// A program that does `command` of bash and then what dptrain does.
+  std::string dptrain_after(const std::string& command) const {
+    const std::string program = "dptrain.sh";
+    folder_.write(program,
+                  fmt::format("#!/usr/bin/env bash\n{}\nexec '{}' \"$@\"\n", command, testing::dptrain_binary()));
+    std::filesystem::permissions(path(program), std::filesystem::perms::owner_all);
+    return path(program).string();
+  }
+  /// The same command as a job of its own, to whose processes signals come as from a keyboard: to $! alone, or to -$!.
+  const std::string kJob =
+      fmt::format("set -m; '{}' --config digits.yaml --out swept", testing::source_file("scripts/sweep.sh"));
   static constexpr const char* kFour = "batch_size=32,64 learning_rate=0.05,0.1";
 
   /// The lines of metrics.jsonl as they stand, by run.
@@ -171,6 +182,51 @@ TEST_F(SweepTest, ASignalToTheScriptReachesTheTrainingInHand) {
   }
 }
 
+TEST_F(SweepTest, ASignalReachesATrainingThatIsStarting) {
+  const std::string binary = dptrain_after("[[ $* != *--out* ]] || : > started");
+  for (const std::string to : {"$!", "-$!"})
+    for (const auto& [signal, code] : {std::pair("INT", 130), {"TERM", 143}, {"HUP", 129}})
+      for (const double after_s : {0.0, 0.02, 0.1}) {
+        SCOPED_TRACE(fmt::format("SIG{} to {} after {} s", signal, to, after_s));
+        const Finished stopped =
+            bash(fmt::format("rm -rf started; {} learning_rate=0.05 -- --set epochs=300 & until [[ -e started ]]; do "
+                             "sleep 0.005; done; sleep {}; kill -{} -- {}; wait $!",
+                             kJob, after_s, signal, to),
+                 "digits.yaml", binary);
+        EXPECT_EQ(stopped.exit, code) << stopped.out << stopped.err;
+        EXPECT_NE(stopped.err.find("sweep: stopped in learning_rate=0.05; the same command goes on"), std::string::npos)
+            << stopped.err;
+      }
+}
+
+TEST_F(SweepTest, ASignalWhileNothingIsTrainedStopsToo) {
+  ASSERT_EQ(bash("sweep learning_rate=0.05").exit, 0);
+  for (const std::string beside_training : {"--dump-config", "table"})
+    // To dptrain alone, and to all that the script runs.
+    for (const std::string to : {"$$", "0"})
+      for (const auto& [signal, code] : {std::pair("INT", 130), {"TERM", 143}, {"HUP", 129}}) {
+        SCOPED_TRACE(fmt::format("SIG{} to {} at {}", signal, to, beside_training));
+        const Finished stopped =
+            bash(fmt::format("{} learning_rate=0.05 & wait $!", kJob), "digits.yaml",
+                 dptrain_after(fmt::format("[[ $* != *{}* ]] || kill -{} {}", beside_training, signal, to)));
+        EXPECT_EQ(stopped.exit, code) << stopped.out << stopped.err;
+        EXPECT_NE(stopped.err.find(fmt::format("sweep: stopped by SIG{}; the same command goes on", signal)),
+                  std::string::npos)
+            << stopped.err;
+        EXPECT_EQ(count(stopped.out, "FAILED"), 0u) << stopped.out;
+      }
+}
+
+TEST_F(SweepTest, WhatAnotherHasJustFinishedIsNotSaidToBeTrainedNow) {
+  // Between the script's look at a run and its start of it, another trains it.
+  const Finished finished = bash("sweep batch_size=32,64", "digits.yaml",
+                                 dptrain_after("[[ $* != *batch_size=32*--out* ]] || '" + testing::dptrain_binary() +
+                                               "' \"$@\" > /dev/null || exit"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("[1/2] batch_size=32: is trained, swept/"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("[2/2] batch_size=64: trained now, swept/"), std::string::npos) << finished.out;
+}
+
 TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
   constexpr int kShells = 16;
   const Finished finished = bash(
@@ -184,7 +240,7 @@ TEST_F(SweepTest, SeveralAtOnceShareTheRuns) {
     said += of_this;
   }
   EXPECT_EQ(finished.exit, 0) << said;
-  EXPECT_GE(count(said, "trained now"), 4u) << said;
+  EXPECT_EQ(count(said, "trained now"), 4u) << said;
   EXPECT_EQ(count(said, "FAILED"), 0u) << said;
   expect_four_trained(3);
 }
