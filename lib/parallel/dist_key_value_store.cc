@@ -66,8 +66,20 @@ void DistKeyValueStore::update(const optim::OptimizerStep& step, optim::LossScal
   const InPhase communicating(context_.clock, Phase::communication);
   dist_.process.barrier();
   if (!is_first_of_process()) return;
+  if (context_.observer != nullptr) show_sums();
   dist_.client->end_step(command);
   if (log_) log_->wait_until_sent();
+}
+
+void DistKeyValueStore::show_sums() {
+  // Who watches a step watches one process, which adds up what the servers get.
+  for (size_t key = 0; key < keys().size(); ++key) {
+    const float* sum = dist_.client->whole_sum(key);
+    const std::vector<float> values(sum + keys()[key].begin, sum + keys()[key].end);
+    const auto elements = static_cast<int64_t>(values.size());
+    const Tensor gradient = Tensor::from(context_.model.device(), {elements}, values, MemoryPurpose::workspace);
+    context_.observer->on_gradients(context_.model, gradient, keys()[key].begin);
+  }
 }
 
 void DistKeyValueStore::fetch(size_t key) {

@@ -40,6 +40,8 @@ class DistKeyValueStore final : public KeyValueStore {
   void take_in() override;
   std::unique_ptr<CommWork> start_sum(size_t key) override;
   void fetch(size_t key) override;
+  /// To the observer.
+  void show_sums();
   std::vector<nn::NamedValues> read_state();
   bool is_first_of_process() const { return dist_.process.rank() == 0; }
   Tensor window(const Tensor& flat, size_t key) const {

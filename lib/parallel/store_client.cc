@@ -100,6 +100,13 @@ void StoreClient::send(size_t key) {
   }
 }
 
+const float* StoreClient::whole_sum(size_t key) const {
+  DPTRAIN_CHECK(options_.subtrees.size() == 1, "{} subtrees have no sum in common here", options_.subtrees.size());
+  const std::lock_guard lock(mutex_);
+  const bool is_added_here = options_.adds_ranks && options_.subtrees.front().size() > 1;
+  return is_added_here ? sums_.front().data() : pushed_[key].gradients.front();
+}
+
 void StoreClient::end_step(const StoreCommand& command) {
   std::unique_lock lock(mutex_);
   const auto going = std::exchange(going_, {});

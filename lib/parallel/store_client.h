@@ -44,6 +44,9 @@ class StoreClient {
   /// Once all ranks have pushed everything: blocks until all of it has been sent. `command`: how the step is applied,
   /// where the store waits for that.
   void end_step(const StoreCommand& command);
+  /// What was sent of a key in this step, where all ranks that there are make one subtree of this worker's: the sum
+  /// over them, the begin of all.
+  const float* whole_sum(size_t key) const;
   /// Blocks until the new weights of a key are there; the begin of all, in host memory. The last key first.
   const float* pulled(size_t key);
 

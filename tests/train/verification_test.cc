@@ -108,6 +108,20 @@ TEST(Verification, LeNetOnTwoWorkers) {
   }
 }
 
+TEST(Verification, AStoreOnServersIsComparedAsConfigured) {
+  for (const char* type : {"dist_sync", "dist_device_sync", "dist_async"})
+    for (const int devices : {2, 3}) {
+      SCOPED_TRACE(std::string(type) + ", " + std::to_string(devices) + " devices");
+      const auto rows = verified(config_of(
+          kLeNet, devices, {std::string("strategy={name: kvstore, type: ") + type + "}", "batch_norm=local"}));
+      expect_no_divergence(rows);
+      const VerifiedRow& own = row_of(rows, "kvstore, as configured");
+      EXPECT_EQ(own.verdict, Verdict::equal) << own.reason;
+      EXPECT_EQ(layers_of(own, ComparedPass::backward).size(), 8u);
+      EXPECT_EQ(layers_of(own, ComparedPass::weights).size(), 8u);
+    }
+}
+
 TEST(Verification, TwoStepsOnThreeWorkersWithUnevenParts) {
   const auto rows =
       verified(config_of(kLeNet, 3, {"accumulate=2", "optimizer=adam", "learning_rate=0.001"}), {.steps = 2});
