@@ -37,7 +37,7 @@ TEST(Error, SaysTheFirstOfManyAndCountsTheRest) {
 
 TEST(Error, IsALineWhateverAUsersTextHas) {
   const Error named(ExitCode::config,
-                    Mistake{.where = "name", .expected = "expected a folder", .got = "'a\nb\tc\x1b'"});
+                    Mistake{.where = "name", .expected = "expected a folder", .got = "'a\nb\tc\x1b'", .advice = ""});
   EXPECT_STREQ(named.what(), "name: expected a folder, got 'a\\nb\\tc\\x1b'");
   EXPECT_EQ(named.lines(), std::vector<std::string>{named.what()});
   EXPECT_STREQ(Error(ExitCode::io, std::string("Größe, ½")).what(), "Größe, ½") << "as it was written";
