@@ -71,8 +71,8 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
     RunFigures& figures = figures_.emplace_back(
         RunFigures{.run = run.name, .strategy = experiment.strategy.name, .devices = {}, .trainings = {}});
     for (const DeviceId& device : experiment.devices) figures.devices.push_back(device.name());
-    const auto devices = static_cast<int64_t>(experiment.devices.size());
-    figures.device_batch = (experiment.batch_size + devices - 1) / devices;
+    const int64_t shares = static_cast<int64_t>(experiment.devices.size()) * experiment.accumulate;
+    figures.device_batch = (experiment.batch_size + shares - 1) / shares;
   }
   if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();
   for (const PlannedRun& run : plan_.runs) in_run(run.name, [&] { find_initial_weights(run); });

@@ -12,6 +12,7 @@
 #include "config/yaml_bytes.h"
 #include "device/cpu_device.h"
 #include "parallel/process_store.h"
+#include "train/init_setting.h"
 #include "train/shards_setting.h"
 
 namespace dptrain::train {
@@ -142,40 +143,6 @@ ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experimen
   if (name == "direct") return ops::ConvolutionAlgorithm::direct;
   if (cpu_isa() != CpuIsa::avx512) refuse("winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()));
   return ops::ConvolutionAlgorithm::winograd;
-}
-
-/// `init: {normal: 0.01}`, `xavier_uniform`, `kaiming_normal`: of weights with two or more dimensions; `lecun_normal`:
-/// of biases as well; or {from: FILE}.
-void read_initialization(ConfigReader& config, Experiment& experiment) {
-  std::optional<nn::Initializer> normal;
-  const std::vector<ConfigChoice> choices = {
-      {"model", "as the model's reference does", {}},
-      {"normal", "normally distributed with this deviation",
-       [&](ConfigReader& options) {
-         normal = nn::Initializer::normal(options.number(
-             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the deviation"}));
-       }},
-      {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
-      {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
-      {"lecun_normal",
-       "truncated normal, scaled by the layer's inputs (LeCun et al., 1998), and biases 0, as in Flax",
-       {}},
-      {"from", "the tensors of a .safetensors file, by name",
-       [&](ConfigReader& options) {
-         experiment.initial_weights = options.optional_path("from", "the file, a checkpoint or a run directory");
-         experiment.initial_average =
-             options.boolean("average", false, "their moving average, which a training with ema has kept beside them");
-       }},
-  };
-  const std::string name = config.named("init", choices, "model", "how weights begin");
-  std::optional<nn::Initializer>& weights = experiment.initialization.weights;
-  if (name == "xavier_uniform") weights = nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
-  if (name == "kaiming_normal") weights = nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};
-  if (name == "lecun_normal") weights = nn::Initializer{nn::Initializer::Kind::lecun_normal, 0};
-  experiment.initialization.zero_biases = name == "lecun_normal";
-  if (name == "normal") weights = normal;
-  if (config.describing() || name != "from" || experiment.initial_weights) return;
-  config.mistake("init", "expected the file to begin from", "none", "write init: {from: FILE}");
 }
 
 CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
@@ -338,7 +305,10 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   refuse_out_of_step(config, experiment);
   refuse_deferred_updates(config, experiment);
   experiment.initialization.seed = experiment.seed;
-  read_initialization(config, experiment);
+  const InitSetting init = read_init(config);
+  experiment.initialization = init.values;
+  experiment.initial_weights = init.weights;
+  experiment.initial_average = init.average;
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.steps_in_flight = static_cast<int>(config.integer(

@@ -40,7 +40,7 @@ struct RunFigures {
   std::string run;
   std::string strategy;
   std::vector<std::string> devices;
-  int64_t device_batch = 0;  ///< samples that a device has of a batch, the most
+  int64_t device_batch = 0;  ///< samples of a micro-batch on each device, where it is even
   std::vector<TrainingFigures> trainings;
 
   /// Means over the trainings; of memory the most.

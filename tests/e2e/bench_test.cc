@@ -66,6 +66,10 @@ TEST_F(BenchTest, RefusesWhatCannotBeMeasured) {
   expect_refused({"bench", "comm", "--devices", "cuda:99"}, 71, {"cuda:99"});
   expect_refused({"bench", "comm", "--devices", "dog:0"}, 78, {"dog:0"});
   expect_refused({"bench", "comm", "--mb", "0"}, 64, {"--mb"});
+  expect_refused({"bench", "comm", "--mb", "nan"}, 64, {"--mb", "expected a number, got nan"});
+  // 64 workers with two buffers of 4 GiB each.
+  expect_refused({"bench", "comm", "--devices", "cpu:0-63", "--mb", "4096"}, 71,
+                 {"--mb", "this machine's memory", "two of 4096 MiB for each of 64 CPU workers"});
   expect_refused({"bench"}, 64, {"subcommand"});
 }
 

@@ -1,0 +1,46 @@
+#include "train/init_setting.h"
+
+#include <string>
+#include <vector>
+
+#include "config/f32_range.h"
+#include "nn/initializer.h"
+
+namespace dptrain::train {
+
+InitSetting read_init(ConfigReader& config) {
+  InitSetting init;
+  std::optional<nn::Initializer> normal;
+  const std::vector<ConfigChoice> choices = {
+      {"model", "as the model's reference does", {}},
+      {"normal", "normally distributed with this deviation",
+       [&](ConfigReader& options) {
+         normal = nn::Initializer::normal(options.number(
+             "normal", 0.01, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "the deviation"}));
+       }},
+      {"xavier_uniform", "uniform, scaled by the layer's inputs and outputs (Glorot and Bengio, 2010)", {}},
+      {"kaiming_normal", "normal, scaled by the layer's outputs (He et al., 2015)", {}},
+      {"lecun_normal",
+       "truncated normal, scaled by the layer's inputs (LeCun et al., 1998), and biases 0, as in Flax",
+       {}},
+      {"from", "the tensors of a .safetensors file, by name",
+       [&](ConfigReader& options) {
+         init.weights = options.optional_path("from", "the file, a checkpoint or a run directory");
+         init.average =
+             options.boolean("average", false, "their moving average, which a training with ema has kept beside them");
+       }},
+  };
+  const std::string name = config.named("init", choices, "model", "how weights begin");
+  // Of weights with two or more dimensions.
+  std::optional<nn::Initializer>& drawn = init.values.weights;
+  if (name == "xavier_uniform") drawn = nn::Initializer{nn::Initializer::Kind::xavier_uniform, 0};
+  if (name == "kaiming_normal") drawn = nn::Initializer{nn::Initializer::Kind::kaiming_normal, 0};
+  if (name == "lecun_normal") drawn = nn::Initializer{nn::Initializer::Kind::lecun_normal, 0};
+  init.values.zero_biases = name == "lecun_normal";
+  if (name == "normal") drawn = normal;
+  if (!config.describing() && name == "from" && !init.weights)
+    config.mistake("init", "expected the file to begin from", "none", "write init: {from: FILE}");
+  return init;
+}
+
+}  // namespace dptrain::train
