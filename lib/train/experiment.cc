@@ -304,8 +304,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.shards = read_shards(config, experiment);
   refuse_out_of_step(config, experiment);
   refuse_deferred_updates(config, experiment);
-  experiment.initialization.seed = experiment.seed;
-  const InitSetting init = read_init(config);
+  const InitSetting init = read_init(config, experiment.seed);
   experiment.initialization = init.values;
   experiment.initial_weights = init.weights;
   experiment.initial_average = init.average;

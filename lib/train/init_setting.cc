@@ -8,8 +8,8 @@
 
 namespace dptrain::train {
 
-InitSetting read_init(ConfigReader& config) {
-  InitSetting init;
+InitSetting read_init(ConfigReader& config, uint64_t seed) {
+  InitSetting init{.values = {.seed = seed}};
   std::optional<nn::Initializer> normal;
   const std::vector<ConfigChoice> choices = {
       {"model", "as the model's reference does", {}},

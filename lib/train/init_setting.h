@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
@@ -15,7 +16,8 @@ struct InitSetting {
   bool average = false;                               ///< of these the average that lies beside them
 };
 
-/// Reads the key `init`: a name such as xavier_uniform, {normal: 0.01}, or {from: FILE}.
-InitSetting read_init(ConfigReader& config);
+/// Reads the key `init`: a name such as xavier_uniform, {normal: 0.01}, or {from: FILE}. What is drawn follows from
+/// `seed`.
+InitSetting read_init(ConfigReader& config, uint64_t seed);
 
 }  // namespace dptrain::train
