@@ -14,7 +14,6 @@ What isn't installed is left out, and the report says so.
 With --assert it ends with 1 where `ddp`, with `overlap: next_forward` or without, is less than 1.5 times as fast as PyTorch's over 1 Gbit/s.
 """
 import argparse
-import contextlib
 import datetime
 import json
 import os
@@ -26,10 +25,9 @@ import sys
 import tempfile
 
 from bench.machine import description, once_quiet
+from bench.two_hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, two_hosts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NAMESPACES = str(ROOT / "tests/support/namespaces.sh")
-NETWORK = "10.77.0.0/24"
 # Samples of a step on both hosts, steps of an epoch, fewer where a link of less than 1 Gbit/s makes each take seconds, and epochs, the
 # first of which isn't counted.
 CASES = {
@@ -53,19 +51,6 @@ BAR, BAR_RATE = 1.5, "1gbit"
 OF_BAR = ("ddp", "ddp, next_forward")
 
 
-@contextlib.contextmanager
-def two_hosts():
-    """The name of two namespaces, which are there meanwhile."""
-    name = f"dptrain-{os.getpid()}"
-    made = subprocess.run([NAMESPACES, "add", name, "2"], stderr=subprocess.PIPE, text=True, check=False)
-    if made.returncode != 0:
-        sys.exit(f"bench_hosts: {made.stderr.strip()}")
-    try:
-        yield name
-    finally:
-        subprocess.run([NAMESPACES, "delete", name], check=True)
-
-
 def finished(command, environment=None):
     """stdout of a program that has to succeed."""
     done = subprocess.run(command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -87,11 +72,9 @@ def dptrain(a, name, rate, model, strategy):
         path = pathlib.Path(folder) / "bench.yaml"
         path.write_text(json.dumps(config))
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "plm_rsh_agent", f"{NAMESPACES} agent {name}", "-H",
-                  "10.77.0.1,10.77.0.2", "-n", "2", a.binary, "--config", str(path), "--set", f"strategy={strategy}", "--out",
+                  ",".join(ADDRESSES), "-n", "2", a.binary, "--config", str(path), "--set", f"strategy={strategy}", "--out",
                   f"{folder}/run", "--json", "--progress", "none"]
-        out = finished([NAMESPACES, "run", name, "1", *mpirun], {
-            "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": NETWORK, "OMPI_MCA_oob_tcp_if_include": NETWORK,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        out = finished([NAMESPACES, "run", name, "1", *mpirun], MPI_ENVIRONMENT)
     epochs = [json.loads(line) for line in out.splitlines()]
     rates = [epoch["train"]["samples_per_s"] / case["batch"] for epoch in epochs[1:]]
     last = epochs[-1]
@@ -103,7 +86,7 @@ def pytorch(a, name, model):
     case = CASES[model]
     python = f"{a.environments}/torch/bin/python"
     shared = [python, str(ROOT / "scripts/bench_pytorch.py"), "--model", case.get("model", model), "--batch", str(case["batch"]), "--ranks", "2",
-              "--threads", "2", "--meet", "tcp://10.77.0.1:29511", "--seconds", str(0.5 if a.quick else a.seconds)]
+              "--threads", "2", "--meet", f"tcp://{ADDRESSES[0]}:29511", "--seconds", str(0.5 if a.quick else a.seconds)]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "eth0"}
     with subprocess.Popen([NAMESPACES, "run", name, "2", *shared, "--rank", "1"], env=environment,
                           stdout=subprocess.DEVNULL) as other:

@@ -25,7 +25,7 @@
 # or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
 # hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else
 # what --out names, or else runs/<name of the configuration>. An mpirun that has nothing left to wait for here once the run has failed is ended,
-# and one that hangs after a fault, as it does where a network is gone, is killed.
+# and one that hangs after a fault, as it does where a network is gone, or long after the training's end, is killed.
 set -euo pipefail
 
 fail() {
@@ -393,10 +393,17 @@ watch_over() {
       : "${term_at:=$((SECONDS + grace_s))}"
       ((SECONDS < term_at)) || { kill -s TERM "$1" && term_at=$((SECONDS + 3600)); } 2> /dev/null || true
     fi
-    if [[ -z $end ]] && has_failed; then end=$((SECONDS + 2 * grace_s + 20)); fi
-    if [[ -n $end ]] && ((SECONDS > end)); then
-      echo "launch: mpirun hangs, and is killed" >&2
-      kill -KILL "$1"
+    if [[ -z $end ]]; then
+      if has_failed; then
+        end=$((SECONDS + 2 * grace_s + 20))
+      elif [[ -n $(said "$directory"/summary.json) ]]; then
+        # Nobody watches over a process that is stopped once the others have ended.
+        end=$((SECONDS + join_s))
+      fi
+    elif ((SECONDS > end)); then
+      echo "launch: mpirun hangs, and is killed, with what it has left here" >&2
+      pkill -KILL -P "$1" || true
+      kill -KILL "$1" 2> /dev/null || true
     fi
     sleep 0.5 &> /dev/null
   done
@@ -431,10 +438,12 @@ resumed_command() {
   done
 }
 
-# is_worth_restart CODE: where a process was lost, and where all were killed, or mpirun was, so that nobody could say so. Of a start that
-# isn't the first one also where a host isn't there, which may be on its way.
+# is_worth_restart CODE OF_MPIRUN: where a process was lost, and where all were killed, or mpirun was, so that nobody could say so. Of a
+# start that isn't the first one also where a host isn't there, which may be on its way.
 is_worth_restart() {
   (($1 != 75)) || return 0
+  # A stop that nobody has asked this script for: mpirun's, who asks the others where it has lost one of them, or a host (205).
+  [[ $1 != 1[34][03] || ! $2 =~ ^(205|13[245679])$ ]] || return 0
   (($1 != 69 || restart == 0)) || return 0
   # By SIGILL, ABRT, BUS, FPE, KILL or SEGV; others ask for an end.
   [[ $1 =~ ^13[245679]$ ]] && has_begun
@@ -452,6 +461,7 @@ for ((restart = 0; ; ++restart)); do
   run "${launcher[@]}" "${command[@]}" "${contexts[@]}" || status=$?
   ((stops < 2)) || exit "$stopped_by"
   learn_directory
+  of_mpirun=$status
   within=
   [[ ! -e $scratch/unreached ]] || { status=255 && within=" within $join_s s"; }
   # Where mpirun was killed its processes find out, and say so, within a second or two.
@@ -468,7 +478,7 @@ for ((restart = 0; ; ++restart)); do
   elif ((status != 0)); then
     say_cause "$status"
   fi
-  if ((restart == restarts || stops > 0)) || ! is_worth_restart "$status"; then exit "$status"; fi
+  if ((restart == restarts || stops > 0)) || ! is_worth_restart "$status" "$of_mpirun"; then exit "$status"; fi
   command=("${first_command[@]}")
   if [[ " ${command[*]} " == *" --overwrite "* ]] && ! has_begun && ! is_yet_to_begin; then
     echo "launch: not starting again, as --overwrite may remove what the run has left: no process was on this host to say if it has begun" >&2

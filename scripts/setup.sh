@@ -2,9 +2,10 @@
 # Installs what dptrain needs to be built, on Debian and Ubuntu; does nothing where everything is there. Where the CUDA
 # Toolkit is, also the headers of cuDNN's frontend, from PyPI into .deps; the toolkit and cuDNN themselves it leaves to you.
 #
-# Usage: scripts/setup.sh [--with-fashion-mnist] [--dev]
+# Usage: scripts/setup.sh [--with-fashion-mnist] [--dev] [--with-slurm]
 #   --with-fashion-mnist   also the Fashion-MNIST data set, 31 MB
 #   --dev                  also what checks need: clang-format, and matplotlib, with which a script draws
+#   --with-slurm           also Slurm and its daemons, of which tests start their own; Debian's packages enable services of it
 #
 # Exit codes: 0 everything is there, 64 usage, 69 it could not be installed.
 set -euo pipefail
@@ -21,8 +22,9 @@ while (($# > 0)); do
   case $1 in
     --with-fashion-mnist) packages+=(dataset-fashion-mnist) ;;
     --dev) packages+=(clang-format python3-matplotlib) ;;
+    --with-slurm) packages+=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins) ;;
     -h | --help) sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    *) fail 64 "unknown option '$1'; there are --with-fashion-mnist and --dev" ;;
+    *) fail 64 "unknown option '$1'; there are --with-fashion-mnist, --dev and --with-slurm" ;;
   esac
   shift
 done

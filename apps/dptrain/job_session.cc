@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "as_error.h"
+#include "base/host_name.h"
 #include "comm/exit_timer.h"
 #include "device/device_list.h"
 #include "joined_texts.h"
@@ -29,12 +30,12 @@ constexpr double kWrite_s = 2;
 /// How long the launcher has to show the last line.
 constexpr double kShown_s = 0.1;
 
-/// A job that has waited for all of its processes in vain. Whoever is missing has no name here.
-void write_missing_fault(const ConfigFlags& flags, const std::string& sentence) {
+/// A job that hasn't formed.
+void write_unformed_fault(const std::function<ExpectedRun()>& expected, const JoinFailure& failure) {
   try {
-    write_unbegun_fault(expected_run(flags),
-                        {.code = ExitCode::job_not_formed, .sentence = sentence, .detected_s = join_timeout_s()},
-                        {.host = train::host_name(), .pid = ::getpid()}, {});
+    write_unbegun_fault(expected(),
+                        {.code = failure.code, .sentence = failure.sentence, .detected_s = failure.detected_s},
+                        {.host = host_name(), .pid = failure.pid}, {});
   } catch (const std::exception&) {
     // A configuration that can't be read names no directory.
   }
@@ -42,17 +43,18 @@ void write_missing_fault(const ConfigFlags& flags, const std::string& sentence) 
 
 }  // namespace
 
-JobSession::JobSession(train::StopSignal& stop, const ConfigFlags& flags) {
+JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun()>& expected) {
   if (was_launched_in_job())
-    job_ = join_job({.timeout_s = join_timeout_s(),
-                     .on_missing = [&flags](const std::string& sentence) { write_missing_fault(flags, sentence); }});
+    job_ =
+        join_job({.timeout_s = join_timeout_s(), .stop = &stop, .on_failure = [&expected](const JoinFailure& failure) {
+                    write_unformed_fault(expected, failure);
+                  }});
   else if (launched_processes() > 1)  // only srun says so without a way to join
     throw Error(ExitCode::job_not_formed,
                 fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
                             "start them with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS where they are to do that",
                             launched_processes()));
-  report_.emplace(process(),
-                  job_ ? job_->all() : std::vector<JobProcess>{{.host = train::host_name(), .pid = ::getpid()}});
+  report_.emplace(process(), job_ ? job_->all() : std::vector<JobProcess>{{.host = host_name(), .pid = ::getpid()}});
   if (!job_) return;
   if (launched_processes() > job_->processes())
     throw Error(
@@ -80,13 +82,13 @@ void JobSession::watch(train::StopSignal& stop) {
 }
 
 train::ConfigJob JobSession::config_job() {
-  if (!group_) return {.host = train::host_name()};
+  if (!group_) return {.host = host_name()};
   std::vector<std::string> hosts;
   for (const JobProcess& one : job_->all()) hosts.push_back(one.host);
   return {.processes = processes(),
           .process = process(),
           .hosts = hosts,
-          .host = train::host_name(),
+          .host = host_name(),
           .exchange_devices = [this](const std::vector<DeviceId>& own) {
             std::vector<std::vector<DeviceId>> all;
             for (const std::string& names : group_->gather_everywhere(device_names(own)))
@@ -95,9 +97,11 @@ train::ConfigJob JobSession::config_job() {
           }};
 }
 
-void JobSession::expect_training(const train::Experiment& experiment, const std::filesystem::path& directory) {
+void JobSession::expect_training(const train::Experiment& experiment, const std::filesystem::path& directory,
+                                 train::EarlierRun earlier) {
   if (processes() > 1 && is_main())
-    report_->expect({.name = experiment.name, .directory = directory, .start = start_words(processes())});
+    report_->expect(
+        {.name = experiment.name, .directory = directory, .start = start_words(processes()), .earlier = earlier});
 }
 
 void JobSession::one_of_each_host_first(const std::function<void()>& act) {

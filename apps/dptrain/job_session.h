@@ -13,7 +13,6 @@
 #include "comm/job_watchdog.h"
 #include "comm/process_exchange.h"
 #include "comm/process_group.h"
-#include "config_flags.h"
 #include "fault_report.h"
 #include "nn/named_values.h"
 #include "train/experiment.h"
@@ -30,8 +29,8 @@ class JobSession {
   /// Joins the job. Throws 69 where it can't be joined; ends the process with 69 where not all processes have joined in
   /// time. From then on the processes are watched: where one is lost, all others end with 75. `stop`: what asks this
   /// one to stop, and is set where another one is asked; outlives the session.
-  /// `flags`: of the run that is to be trained, for fault.json where they have not all joined.
-  JobSession(train::StopSignal& stop, const ConfigFlags& flags);
+  /// `expected`: the run that is to be trained, for fault.json where they have not all joined; may throw.
+  JobSession(train::StopSignal& stop, const std::function<ExpectedRun()>& expected);
 
   int processes() const { return job_ ? job_->processes() : 1; }
   int process() const { return job_ ? job_->process() : 0; }
@@ -41,7 +40,8 @@ class JobSession {
   /// What a configuration is read in.
   train::ConfigJob config_job();
   /// What this process is to train, unless the others disagree: of the main process, which leaves fault.json then.
-  void expect_training(const train::Experiment& experiment, const std::filesystem::path& directory);
+  void expect_training(const train::Experiment& experiment, const std::filesystem::path& directory,
+                       train::EarlierRun earlier);
   /// All processes have read their configuration. Throws 76, naming the first key that differs and both values, where
   /// it isn't the same one, or builds differ; keys that may differ by host aside. Where there are several processes the
   /// experiment is part of the job from now on, and those that don't train call nothing of what follows but `serve` and

@@ -1,8 +1,10 @@
 #include "openmp_restart.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 namespace dptrain::app {
@@ -21,7 +23,11 @@ bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 }  // namespace
 
 void restart_with_openmp_environment(char** arguments) {
-  if (is_set(kRestarted)) return;
+  if (is_set(kRestarted)) {
+    // What it was executed as is no name to be found by, in top or with pkill.
+    ::prctl(PR_SET_NAME, std::filesystem::path(arguments[0]).filename().c_str());
+    return;
+  }
   const bool chooses_waiting = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT");
   const char* binding = std::getenv("OMP_PROC_BIND");
   const bool binds = binding != nullptr && std::string_view(binding) != "false";

@@ -86,8 +86,10 @@ Words start_words(int processes) {
   const Words launcher = words_of(std::to_string(launcher_pid()));
   if (!launcher.empty() && is_mpirun(launcher[0])) return launcher;
   const std::string plugin = std::getenv("PMIX_RANK") != nullptr ? "pmix" : "pmi2";
-  own.insert(own.begin(), {"srun", "--mpi=" + plugin, "-n", std::to_string(processes)});
-  return own;
+  Words srun = {"srun", "--mpi=" + plugin, "--kill-on-bad-exit", "-n", std::to_string(processes)};
+  if (const char* nodes = std::getenv("SLURM_STEP_NUM_NODES")) srun.insert(srun.end(), {"-N", nodes});
+  srun.insert(srun.end(), own.begin(), own.end());
+  return srun;
 }
 
 std::string start_command(const Words& words) {

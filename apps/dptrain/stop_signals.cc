@@ -89,12 +89,4 @@ void ignore_stop_signals() {
   for (const int signal : kStopSignals) ::signal(signal, SIG_IGN);
 }
 
-const char* signal_name(int signal) {
-  switch (signal) {
-    case SIGINT: return "SIGINT";
-    case SIGHUP: return "SIGHUP";
-    default: return "SIGTERM";
-  }
-}
-
 }  // namespace dptrain::app

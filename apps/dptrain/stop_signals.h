@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/signal_name.h"
 #include "train/trainer.h"
 
 namespace dptrain::app {
@@ -16,8 +17,5 @@ void take_second_sigterm_for_the_first();
 
 /// From now on they change nothing, and nothing is said of them: this process is about to end.
 void ignore_stop_signals();
-
-/// "SIGINT"
-const char* signal_name(int signal);
 
 }  // namespace dptrain::app

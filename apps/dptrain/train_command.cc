@@ -41,16 +41,23 @@ struct TrainFlags {
   bool resume = false;
   std::string checkpoint;  ///< to resume from; by default the run directory's newest
 
-  /// What goes on from another run's checkpoint takes nothing of what a run has left in `out`. Throws 64 where what is
-  /// there is to go on and to be replaced.
+  /// Whether what a run has left in `out` is gone on with. What goes on from another run's checkpoint takes nothing of
+  /// it.
+  bool goes_on_in(const fs::path& out) const {
+    return resume && (checkpoint.empty() || train::lies_in_run(checkpoint, out));
+  }
+  /// Throws 64 where what is there is to go on and to be replaced.
   train::EarlierRun earlier_run(const fs::path& out) const {
-    const bool goes_on = resume && (checkpoint.empty() || train::lies_in_run(checkpoint, out));
-    if (goes_on && overwrite)
+    if (goes_on_in(out) && overwrite)
       throw Error(ExitCode::usage, fmt::format("--overwrite would remove what --resume goes on with in {}; give one of "
                                                "them, or --resume with a checkpoint of another run",
                                                out.string()));
-    if (goes_on) return train::EarlierRun::resume;
+    if (goes_on_in(out)) return train::EarlierRun::resume;
     return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
+  }
+  /// As a failure before the training finds it: what it was to replace is another run's.
+  train::EarlierRun before_training(const fs::path& out) const {
+    return goes_on_in(out) ? train::EarlierRun::resume : train::EarlierRun::refuse;
   }
 };
 
@@ -129,7 +136,7 @@ int TrainRun::run() {
   experiment().planted_weight = planted_weight();
   config_ = read_.session.resolved_yaml();
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
-  job_.expect_training(experiment(), out_);
+  job_.expect_training(experiment(), out_, flags_.before_training(out_));
   job_.agree_on(config_, experiment());
   if (!job_.is_worker()) {
     job_.serve(experiment());
@@ -223,7 +230,10 @@ std::string TrainRun::hash_of_read_weights() {
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   const bool goes_on = directory_ && resume_ && earlier_ == train::EarlierRun::resume;
   const bool is_over = goes_on && trainer.finished() && directory_->is_finished();
-  if (is_over) display_->on_finished_before(trainer.position().step, out_.string());
+  if (is_over) {
+    directory_->remove_records_of_failures();
+    display_->on_finished_before(trainer.position().step, out_.string());
+  }
   return job_.from_main(is_over ? "over" : "") == "over";
 }
 
@@ -272,7 +282,12 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
 
 int train_with(const TrainFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
-  JobSession job(stop, flags.common);
+  const auto expected = [&flags] {
+    ExpectedRun run = expected_run(flags.common);
+    run.earlier = flags.before_training(run.directory);
+    return run;
+  };
+  JobSession job(stop, expected);
   try {
     const int code = TrainRun(flags, job, stop).run();
     job.finish();

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "comm/job.h"
 #include "resume_command.h"
-#include "train/run_directory.h"
 
 namespace dptrain::app {
 
@@ -27,7 +26,7 @@ void write_unbegun_fault(const ExpectedRun& run, const JobFailure& failure, cons
                          const std::vector<train::FaultRecord::Operation>& operations) noexcept {
   try {
     // Held meanwhile, and but for the record left as it was found.
-    const train::RunDirectory directory(run.directory, train::EarlierRun::refuse);
+    const train::RunDirectory directory(run.directory, run.earlier);
     train::FaultRecord record;
     record.run = run.name;
     if (launched_process() != 0) record.rank.reset();

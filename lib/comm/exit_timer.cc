@@ -36,21 +36,25 @@ void write_to_stderr(std::string_view text) {
   }
 }
 
+[[noreturn]] void end_marked_process(ExitCode code, const std::string& sentence, const std::string& mark) {
+  // The line first: it has a deadline of its own, a disk that the other goes to has none.
+  write_to_stderr(fmt::format("{}dptrain: {}\n", mark, sentence));
+  tell_launcher_of_exit(static_cast<int>(code), sentence);
+  ::_exit(static_cast<int>(code));
+}
+
 }  // namespace
 
-ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence)
-    : ExitTimer(timeout_s, code, [sentence = std::move(sentence)] { return sentence; }) {}
+void end_process(ExitCode code, const std::string& sentence) {
+  end_marked_process(code, sentence, std::string(line_mark()));
+}
 
-ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::function<std::string()> sentence) {
+ExitTimer::ExitTimer(double timeout_s, ExitCode code, std::string sentence) {
   const std::string mark(line_mark());
   thread_ = std::thread([this, deadline = deadline_in(timeout_s), code, mark, sentence = std::move(sentence)] {
     std::unique_lock lock(mutex_);
     if (stopping_.wait_until(lock, deadline, [this] { return stopped_; })) return;
-    const std::string text = sentence();
-    // The line first: it has a deadline of its own, a disk that the other goes to has none.
-    write_to_stderr(fmt::format("{}dptrain: {}\n", mark, text));
-    tell_launcher_of_exit(static_cast<int>(code), text);
-    ::_exit(static_cast<int>(code));
+    end_marked_process(code, sentence, mark);
   });
 }
 

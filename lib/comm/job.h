@@ -10,6 +10,7 @@
 
 #include "base/exit_code.h"
 #include "base/library_version.h"
+#include "comm/join_options.h"
 #include "comm/process_wire.h"
 
 namespace dptrain {
@@ -72,15 +73,8 @@ void tell_launcher_of_exit(int code, std::string_view sentence);
 /// tell_launcher_of_exit does: the training has begun, and what an earlier one has left there is gone.
 void tell_launcher_of_run(const std::filesystem::path& directory);
 
-struct JoinOptions {
-  double timeout_s = 60;
-  /// Called where the process is about to end as not all have joined, by the process that speaks for the others
-  /// (join_marks.h), with the sentence. On another thread, which is given two seconds.
-  std::function<void(const std::string& sentence)> on_missing = {};
-};
-
-/// Joins the job. Blocks until all processes have, `timeout_s` at most: then this process ends with 69, from whatever
-/// thread, having said so on stderr. Throws 69 where MPI isn't built in, naming the CMake option.
+/// Joins the job. Blocks until all processes have, or JoinWatch (join_watch.h) ends this one. Throws 69 where MPI isn't
+/// built in, naming the CMake option.
 std::unique_ptr<Job> join_job(const JoinOptions& options);
 
 /// MPI, where it is built in.

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/host_name.h"
 #include "comm/job.h"
 
 namespace dptrain {
@@ -30,11 +31,6 @@ std::string variable(const std::array<const char*, n>& names) {
   return {};
 }
 
-std::string host_name() {
-  std::array<char, 256> name = {};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 /// "process 2 is", "processes 2, 3 and 7 more are"
 std::string named(const std::vector<int>& processes) {
   if (processes.size() == 1) return fmt::format("process {} is", processes[0]);
@@ -51,17 +47,57 @@ JoinMarks::JoinMarks()
       processes_(launched_processes()),
       here_(std::atoi(variable(std::array{"OMPI_COMM_WORLD_LOCAL_SIZE"}).c_str())) {
   if (folder_.empty()) return;
-  std::ofstream mark(folder_ / fmt::format("{}{}", kMark, launched_process()));
-  if (!mark) folder_.clear();
+  std::ofstream mark(file(launched_process()));
+  mark << ::getpid() << ' ' << process_start(::getpid()) << '\n';
+  if (!mark.flush()) folder_.clear();
 }
 
-std::set<int> JoinMarks::present() const {
+void JoinMarks::release() const {
+  if (!folder_.empty()) std::ofstream(file(launched_process()), std::ios::trunc);
+}
+
+fs::path JoinMarks::file(int process) const { return folder_ / fmt::format("{}{}", kMark, process); }
+
+std::optional<JoinMarks::Mark> JoinMarks::mark_of(int process) const {
+  std::ifstream text(file(process));
+  Mark mark;
+  // What is half written yet has no end.
+  if (!(text >> mark.pid >> mark.start) || text.get() != '\n') return std::nullopt;
+  return mark;
+}
+
+bool JoinMarks::has_died(int process) const {
+  const auto mark = mark_of(process);
+  return mark && process_start(mark->pid) != mark->start;
+}
+
+std::optional<JoinMarks::Process> JoinMarks::find_dead() {
+  if (folder_.empty()) return std::nullopt;
+  for (const int process : present_marks()) {
+    if (process == launched_process()) continue;
+    const auto mark = mark_of(process);
+    if (!mark) continue;
+    ProcessHandle& handle = watched_[process];
+    if (!handle) handle = ProcessHandle(mark->pid, mark->start);
+    // It may have been released before it ended.
+    if ((!handle || handle.has_ended()) && mark_of(process)) return Process{.number = process, .pid = mark->pid};
+  }
+  return std::nullopt;
+}
+
+std::set<int> JoinMarks::present_marks() const {
   std::set<int> processes;
   std::error_code gone;
   for (const auto& entry : fs::directory_iterator(folder_, gone)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kMark)) processes.insert(std::atoi(name.c_str() + kMark.size()));
   }
+  return processes;
+}
+
+std::set<int> JoinMarks::present() const {
+  std::set<int> processes = present_marks();
+  std::erase_if(processes, [this](int process) { return has_died(process); });
   return processes;
 }
 
@@ -84,7 +120,7 @@ std::string JoinMarks::missing() const {
 
 bool JoinMarks::speaks_for_job() const {
   const int own = launched_process();
-  if (own == 0 || folder_.empty() || here_ < processes_) return own == 0;
+  if (own == 0 || folder_.empty()) return own == 0;
   const std::set<int> there = present();
   return !there.empty() && *there.begin() == own;
 }

@@ -8,23 +8,20 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <thread>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "comm/exit_timer.h"
-#include "comm/join_marks.h"
+#include "comm/join_watch.h"
 #include "comm/mpi_messages.h"
 #include "comm/mpi_wire.h"
 #include "comm/process_handle.h"
 
 namespace dptrain {
 namespace {
-
-/// How long somebody has to note down that the job didn't form.
-constexpr double kTold_s = 2;
 
 /// Throws with `code` where MPI returned an error.
 void check(int result, ExitCode code, const char* call) {
@@ -54,7 +51,7 @@ std::vector<JobProcess> exchange_processes() {
   ProcessRecord own;
   own.pid = ::getpid();
   own.start = process_start(own.pid);
-  if (::gethostname(own.host.data(), own.host.size() - 1) != 0) std::strcpy(own.host.data(), "unknown");
+  host_name().copy(own.host.data(), own.host.size() - 1);
   int count = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &count), ExitCode::job_not_formed, "MPI_Comm_size");
   std::vector<ProcessRecord> records(static_cast<size_t>(count));
@@ -67,20 +64,10 @@ std::vector<JobProcess> exchange_processes() {
 }
 
 /// Where mpirun dies Open MPI ends its processes by itself, with -61, which may be before they have told each other of
-/// it. They leave earlier than this by the watch over their launcher.
-void leave_lost_launchers_to_the_watch() { ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0); }
-
-/// The last words of a process that has waited for others in vain.
-std::string say_who_is_missing(const JoinMarks& marks, const MpiJobOptions& options) {
-  const std::string sentence = fmt::format(
-      "the processes of the job did not all join within {} s{}; see what the launcher says of the others, or set "
-      "DPTRAIN_JOIN_TIMEOUT to more seconds",
-      options.timeout_s, marks.missing());
-  if (!options.on_missing || !marks.speaks_for_job()) return sentence;
-  // A disk of another machine may not answer.
-  const ExitTimer timer(kTold_s, ExitCode::job_not_formed, sentence);
-  options.on_missing(sentence);
-  return sentence;
+/// it. They leave earlier than this by the watch over their launcher. Where no PMIx joins the processes Open MPI may
+/// find that it can't either, and is to say so at once.
+void leave_lost_launchers_to_the_watch() {
+  if (std::getenv("PMIX_RANK") != nullptr) ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0);
 }
 
 class MpiJob final : public Job {
@@ -109,9 +96,9 @@ class MpiJob final : public Job {
       check(MPI_Test(&request, &made, MPI_STATUS_IGNORE), ExitCode::peer_lost, "MPI_Comm_idup");
       return made != 0;
     };
-    if (!wait_until(is_made, deadline_in(options_.timeout_s)))
+    if (!wait_until(is_made, deadline_in(options_.join.timeout_s)))
       throw Error(ExitCode::peer_lost, fmt::format("the {} processes of the job did not make a wire within {} s",
-                                                   processes(), options_.timeout_s));
+                                                   processes(), options_.join.timeout_s));
     check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), ExitCode::peer_lost, "MPI_Comm_set_errhandler");
     return make_mpi_wire({.comm = comm,
                           .processes = all_,
@@ -191,9 +178,7 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   check(MPI_Initialized(&initialized), ExitCode::job_not_formed, "MPI_Initialized");
   DPTRAIN_CHECK(initialized == 0, "a process joins its job once");
   // From the first call on MPI may wait for processes that never come, and knows no deadline.
-  const JoinMarks marks;
-  const ExitTimer timer(options.timeout_s, ExitCode::job_not_formed,
-                        [&] { return say_who_is_missing(marks, options); });
+  const JoinWatch watch(options.join);
   leave_lost_launchers_to_the_watch();
   const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;
@@ -208,9 +193,7 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   return std::make_unique<MpiJob>(options);
 }
 
-std::unique_ptr<Job> join_job(const JoinOptions& options) {
-  return join_mpi_job({.timeout_s = options.timeout_s, .on_missing = options.on_missing});
-}
+std::unique_ptr<Job> join_job(const JoinOptions& options) { return join_mpi_job({.join = options}); }
 
 std::vector<LibraryVersion> job_libraries() { return {mpi_library()}; }
 

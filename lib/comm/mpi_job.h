@@ -1,16 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "comm/job.h"
 
 namespace dptrain {
 
 struct MpiJobOptions {
-  double timeout_s = 0;                                           ///< for joining, and for each wire that is made
-  std::function<void(const std::string& sentence)> on_missing{};  ///< as JoinOptions has it
+  JoinOptions join = {};  ///< whose time is also that for each wire that is made
   /// Longer messages are told to MPI in parts of so many bytes (see mpi_wire.h).
   int largest_part_bytes = 1 << 30;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "config/f32_range.h"
 #include "config/yaml_bytes.h"
 #include "device/cpu_device.h"

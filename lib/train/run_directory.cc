@@ -111,6 +111,11 @@ void RunDirectory::remove_earlier_run() {
                                           error.message(), kElsewhere));
 }
 
+void RunDirectory::remove_records_of_failures() {
+  std::error_code kept;
+  remove_faults(path_, kept);
+}
+
 void RunDirectory::remove() {
   if (lock_.is_new()) return;
   remove_earlier_run();
@@ -150,7 +155,7 @@ void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
   keep_lines(path_ / "steps.jsonl", "step", step);
   std::error_code error;
   fs::remove(path_ / "summary.json", error);
-  remove_faults(path_, error);
+  remove_records_of_failures();
 }
 
 bool lies_in_run(const fs::path& path, const fs::path& run) {

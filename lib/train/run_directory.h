@@ -24,6 +24,8 @@ class RunDirectory {
   /// Removes what an earlier run wrote, and only that. Throws 74. For when nothing is left that could be refused: a
   /// mistake costs no weights, and a run may begin from those that it overwrites.
   void remove_earlier_run();
+  /// fault.json and its like, which tell of an earlier start.
+  void remove_records_of_failures();
 
   /// Does that and removes the directory, too, unless something lies in it that no run wrote. Nothing of a directory
   /// that no run has kept.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/host_name.h"
 #include "base/sha256.h"
 #include "device/cpu_bf16.h"
 #include "device/cpu_device.h"

@@ -1,17 +1,9 @@
 #include "train/training_job.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <cstring>
 #include <type_traits>
 
 namespace dptrain::train {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 std::vector<parallel::RankCosts> gather_costs(ProcessGroup& group, const std::vector<parallel::RankCosts>& own) {
   // The processes of a job are of one build.

@@ -21,9 +21,6 @@ struct TrainingJob {
   bool is_main() const { return group.is_main(); }
 };
 
-/// The name of this machine among others.
-std::string host_name();
-
 /// What the ranks of all processes have cost, by rank of the world, on the main process; elsewhere `own`.
 std::vector<parallel::RankCosts> gather_costs(ProcessGroup& group, const std::vector<parallel::RankCosts>& own);
 

@@ -2,11 +2,13 @@
 #include "comm/join_marks.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "support/idx_files.h"
 
@@ -60,10 +62,12 @@ TEST_F(JoinMarksTest, NameTheFirstOfMany) {
 TEST_F(JoinMarksTest, OverHostsCountThoseOfThisOne) {
   const JoinMarks marks = marks_of(4, 6, 2);
   EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there");
-  EXPECT_FALSE(marks.speaks_for_job()) << "the first one may be there";
+  EXPECT_TRUE(marks.speaks_for_job()) << "the first one of the job may be missing";
   ::setenv("DPTRAIN_HOSTS", "a, b, c", 1);
   EXPECT_EQ(marks.missing(), ": on host " + host() + " 1 of 2 are there; the hosts of the job are a, b, c");
   EXPECT_TRUE(marks_of(0, 6, 2).speaks_for_job());
+  const JoinMarks fifth = marks_of(5, 6, 2);
+  EXPECT_FALSE(fifth.speaks_for_job()) << "another one of its host does";
 }
 
 TEST_F(JoinMarksTest, OnceTheirFolderIsGoneKnowNothing) {
@@ -71,6 +75,45 @@ TEST_F(JoinMarksTest, OnceTheirFolderIsGoneKnowNothing) {
   std::filesystem::remove_all(folder_.path());
   EXPECT_EQ(second.missing(), "");
   EXPECT_FALSE(second.speaks_for_job());
+}
+
+TEST_F(JoinMarksTest, TellWhoHasDiedOnTheWay) {
+  JoinMarks first = marks_of(0, 3, 3);
+  // Another process leaves its mark and ends, with or without having joined.
+  const auto comes_and_goes = [this](int number, bool joins) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const JoinMarks marks = marks_of(number, 3, 3);
+      if (joins) marks.release();
+      ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    return child;
+  };
+  comes_and_goes(1, true);
+  ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  EXPECT_FALSE(first.find_dead()) << "it had joined";
+  EXPECT_EQ(first.missing(), ": process 2 is missing");
+  const pid_t dead = comes_and_goes(2, false);
+  ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  const auto found = first.find_dead();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->number, 2);
+  EXPECT_EQ(found->pid, dead);
+  EXPECT_EQ(first.missing(), ": process 2 is missing");
+  // Of what is half written nothing is known.
+  std::ofstream(folder_.path() / "dptrain-joins-2") << dead;
+  EXPECT_FALSE(first.find_dead());
+}
+
+TEST_F(JoinMarksTest, TheFirstOneThatLivesSpeaks) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    marks_of(0, 3, 3);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(marks_of(1, 3, 3).speaks_for_job());
 }
 
 TEST_F(JoinMarksTest, WithoutAFolderKnowNothing) {

@@ -90,14 +90,16 @@ std::string variable_of(const testing::Finished& finished, const std::string& na
   return "unset";
 }
 
-/// What the training process's own environment says once it has started, run under `env` with these settings.
+/// What the training process's own environment says once it has started, run under `env` with these settings, and as
+/// COMM what the system calls it.
 testing::Finished environment_with(const std::vector<std::string>& settings) {
   const std::string out = ::testing::TempDir() + "dptrain_openmp";
   std::string command = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT -u OMP_PROC_BIND -u DPTRAIN_OPENMP_RESTARTED";
   for (const std::string& setting : settings) command += " " + setting;
   command += " " + testing::dptrain_binary() + " --config " + testing::source_file("configs/lenet_1cpu.yaml") +
              " --quiet --overwrite --out " + out + " & child=$!; for i in $(seq 200); do [ -e " + out +
-             "/metrics.jsonl ] && break; sleep 0.05; done; tr '\\0' '\\n' < /proc/$child/environ; kill -KILL $child; "
+             "/metrics.jsonl ] && break; sleep 0.05; done; tr '\\0' '\\n' < /proc/$child/environ; "
+             "echo COMM=$(cat /proc/$child/comm); kill -KILL $child; "
              "wait $child 2> /dev/null; exit 0";
   std::filesystem::remove_all(out);
   const testing::ProcessOptions options{
@@ -110,6 +112,7 @@ TEST(OpenMpEnvironment, IdleThreadsHardlySpinUnlessTheUserSaysSo) {
   EXPECT_EQ(variable_of(plain, "GOMP_SPINCOUNT"), "2000");
   EXPECT_EQ(variable_of(plain, "OMP_WAIT_POLICY"), "unset");
   EXPECT_EQ(variable_of(plain, "DPTRAIN_OPENMP_RESTARTED"), "1");
+  EXPECT_EQ(variable_of(plain, "COMM"), "dptrain") << "top, ps and pkill show it under its name";
 
   const auto chosen = environment_with({"OMP_WAIT_POLICY=active"});
   EXPECT_EQ(variable_of(chosen, "OMP_WAIT_POLICY"), "active");

@@ -117,6 +117,25 @@ TEST_F(AgreementTest, LeavesNothingInAnotherRunsDirectory) {
   }
 }
 
+/// What the job was to go on with is its own: fault.json joins it, and nothing of it is lost.
+TEST_F(AgreementTest, LeavesItsRecordBesideWhatItWasToGoOnWith) {
+  const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  ASSERT_EQ(launched({own, own}).processes[0].exit, 0);
+  const auto text_of_summary = [this] { return text_of(run("job") / "summary.json"); };
+  const std::string before = text_of_summary();
+  Command again = own, other = own;
+  again.emplace_back("--resume");
+  other.insert(other.end(), {"--set", "learning_rate=0.5", "--resume"});
+  last_sentences(launched({again, other}), 76);
+  const json fault = json::parse(text_of(run("job") / "fault.json"), nullptr, false);
+  ASSERT_TRUE(fault.is_object());
+  EXPECT_EQ(fault["exit"], 76);
+  EXPECT_NE(fault["resume"].get<std::string>().find("--resume"), std::string::npos) << fault["resume"];
+  EXPECT_EQ(text_of_summary(), before);
+  for (const Command& one : {again, other}) EXPECT_EQ(launched({one, one}).processes[0].exit, 0);
+  EXPECT_FALSE(std::filesystem::exists(run("job") / "fault.json")) << "it went on meanwhile";
+}
+
 TEST_F(AgreementTest, OnTheBuild) {
   const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   Command other = own;

@@ -78,6 +78,22 @@ TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
   hosts_->wait_until_idle(10);
 }
 
+/// Who is there instead leaves the record.
+TEST_F(HostsFaultsTest, AFirstProcessThatNeverStarts) {
+  before_ = "[[ $(hostname) != host1 ]] || exec sleep 100\n";
+  ::setenv("DPTRAIN_JOIN_TIMEOUT", "2", 1);
+  const Finished finished = Process(over_hosts()).wait();
+  ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
+  EXPECT_EQ(finished.exit, 69) << finished.err;
+  const json fault = expect_unbegun_fault(
+      run("run"), 69,
+      "the processes of the job did not all join within 2 s: on host host2 1 of 1 is there; the hosts of the job are "
+      "10.77.0.1, 10.77.0.2; see what the launcher says of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds");
+  EXPECT_EQ(fault["rank"], nullptr);
+  EXPECT_EQ(fault["root"]["host"], "host2");
+  hosts_->wait_until_idle(10);
+}
+
 TEST_F(HostsFaultsTest, AStoppedProcess) {
   Process process(over_hosts({}, "1000000"));
   wait_until_trained(process);

@@ -190,7 +190,7 @@ void give_up(Job& job) {
 }
 
 int run(const std::string& what, double timeout_s, int largest_part_bytes) {
-  const auto job = join_mpi_job({.timeout_s = timeout_s, .largest_part_bytes = largest_part_bytes});
+  const auto job = join_mpi_job({.join = {.timeout_s = timeout_s}, .largest_part_bytes = largest_part_bytes});
   const std::map<std::string, void (*)(Job&)> acts = {{"messages", messages}, {"list", list}, {"too_long", too_long},
                                                       {"pass", pass},         {"late", late}, {"never", never},
                                                       {"give_up", give_up}};

@@ -133,7 +133,7 @@ inline json expect_unbegun_fault(const std::filesystem::path& run, int code, con
   const json schema = json::parse(text_of(source_file("docs/fault.schema.json")));
   EXPECT_EQ(JsonSchema(schema).violations(fault), std::vector<std::string>()) << fault;
   EXPECT_EQ(fault["exit"], code);
-  EXPECT_EQ(fault["root"]["kind"], code == 76 ? "ranks_disagree" : "job_not_formed");
+  EXPECT_EQ(fault["root"]["kind"], code == 76 ? "ranks_disagree" : code == 75 ? "peer_lost" : "job_not_formed");
   EXPECT_EQ(fault["root"]["cause"], cause);
   EXPECT_EQ(fault["last_checkpoint"], nullptr);
   EXPECT_EQ(fault["steps_lost"], 0);

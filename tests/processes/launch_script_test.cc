@@ -130,6 +130,20 @@ TEST_F(LaunchScriptTest, AProcessThatStaysIsWaitedForAndKilled) {
   EXPECT_FALSE(is_running(std::stoi(text("stays"))));
 }
 
+/// Once its training has ended nobody else would end a process that is stopped.
+TEST_F(LaunchScriptTest, SoIsOneThatStaysBehindAtTheEnd) {
+  DPTRAIN_NEEDS_MPI();
+  write_program(
+      "mkdir -p runs/e\nif [[ $rank == 0 ]]; then printf '{\\n  \"exit\": 0\\n}\\n' > runs/e/summary.json; exit 0; fi\n"
+      "echo $$ > stays; kill -STOP $$\n");
+  ::setenv("DPTRAIN_JOIN_TIMEOUT", "1", 1);
+  const Finished finished = run({"-n", "2", "--", "./program", "--config", "configs/e.yaml"});
+  ::unsetenv("DPTRAIN_JOIN_TIMEOUT");
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.err.find("launch: mpirun hangs, and is killed, with what it has left here"), std::string::npos);
+  EXPECT_FALSE(is_running(std::stoi(text("stays"))));
+}
+
 /// How often it starts a program that notes its arguments in "calls", and tells where its run is by `$begin`.
 class RestartTest : public LaunchScriptTest {
  protected:
@@ -197,6 +211,18 @@ TEST_F(RestartTest, SoIsOneWhoseMpirunWasKilled) {
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_NE(finished.err.find("launch: ended with 75: a peer was lost\n"), std::string::npos) << finished.err;
   EXPECT_EQ(calls(), (std::vector<std::string>{"", "--resume"}));
+}
+
+/// Where mpirun has lost a process it asks the others to stop, which then say that they did.
+TEST_F(RestartTest, AStopThatNobodyHasAskedForIsALoss) {
+  const auto started_after = [this](const std::string& end_of_second) {
+    write_run("begin\nif ((start == 1)); then\n  printf '143\\nstopped by SIGTERM\\n' > \"$DPTRAIN_EXIT_FILE\"; " +
+              end_of_second + "\nfi\n");
+    run_again("1", {});
+    return calls().size();
+  };
+  EXPECT_EQ(started_after("kill -KILL $$"), 2u);
+  EXPECT_EQ(started_after("exit 143"), 1u) << "somebody has asked the processes themselves";
 }
 
 TEST_F(RestartTest, AHostThatIsNotBackYetCostsATry) {

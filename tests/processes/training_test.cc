@@ -181,7 +181,8 @@ TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProc
   const Finished finished = alone(launch);
   EXPECT_EQ(finished.exit, 79) << finished.err;
   const auto resume = json::parse(text_of(run("job") / "fault.json"))["resume"].get<std::string>();
-  EXPECT_TRUE(resume.starts_with("srun --mpi=pmix -n 2 " + command[0] + " --config lenet_ddp_2cpu ")) << resume;
+  EXPECT_TRUE(resume.starts_with("srun --mpi=pmix --kill-on-bad-exit -n 2 " + command[0] + " --config lenet_ddp_2cpu "))
+      << resume;
 }
 
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {

@@ -1,0 +1,98 @@
+#include "comm/join_watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/host_name.h"
+#include "base/signal_name.h"
+#include "comm/exit_timer.h"
+#include "comm/job.h"
+
+namespace dptrain {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(50);
+/// How long somebody has to note down that the job didn't form.
+constexpr double kTold_s = 2;
+/// How long a signal waits for a job that is about to form, in which all can stop together.
+constexpr double kStop_s = 1;
+constexpr const char* kWhen = "before all processes had joined the job";
+
+}  // namespace
+
+JoinWatch::JoinWatch(JoinOptions options)
+    : options_(std::move(options)),
+      launcher_pid_(launcher_pid()),
+      launcher_(launcher_pid_),
+      thread_([this] { watch(); }) {}
+
+JoinWatch::~JoinWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  stopping_.notify_one();
+  thread_.join();
+  marks_.release();
+}
+
+void JoinWatch::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_.wait_for(lock, kLook, [this] { return stopped_; }))
+    if (const auto failure = find_failure()) end(*failure);
+}
+
+std::optional<JoinFailure> JoinWatch::find_failure() {
+  if (auto stop = find_stop()) return stop;
+  if (auto loss = find_loss()) return loss;
+  if (seconds_since(begun_) < options_.timeout_s) return std::nullopt;
+  return JoinFailure{
+      .sentence = fmt::format("the processes of the job did not all join within {} s{}; see what the launcher says of "
+                              "the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds",
+                              options_.timeout_s, marks_.missing()),
+      .pid = ::getpid(),
+      .detected_s = options_.timeout_s};
+}
+
+std::optional<JoinFailure> JoinWatch::find_stop() {
+  const int signal = options_.stop != nullptr ? options_.stop->load() : 0;
+  if (signal == 0) return std::nullopt;
+  if (!asked_at_) asked_at_ = Clock::now();
+  if (seconds_since(*asked_at_) < kStop_s) return std::nullopt;
+  return JoinFailure{.code = static_cast<ExitCode>(128 + signal),
+                     .sentence = fmt::format("stopped by {} {}", signal_name(signal), kWhen),
+                     .pid = ::getpid()};
+}
+
+std::optional<JoinFailure> JoinWatch::find_loss() {
+  JoinFailure loss{.code = ExitCode::peer_lost, .sentence = {}};
+  if (const auto dead = marks_.find_dead()) {
+    loss.pid = dead->pid;
+    loss.sentence =
+        fmt::format("process {} (host {}, pid {}) has died {}", dead->number, host_name(), dead->pid, kWhen);
+  } else if (launcher_.has_ended()) {
+    loss.pid = launcher_pid_;
+    loss.sentence =
+        fmt::format("the launcher of the job on host {} (pid {}) has died {}", host_name(), launcher_pid_, kWhen);
+  } else {
+    return std::nullopt;
+  }
+  return loss;
+}
+
+void JoinWatch::end(const JoinFailure& failure) {
+  const bool speaks = marks_.speaks_for_job() && static_cast<int>(failure.code) < 128;
+  // Others are not to take this end for a death.
+  marks_.release();
+  if (speaks && options_.on_failure) {
+    // A disk of another machine may not answer.
+    const ExitTimer timer(kTold_s, failure.code, failure.sentence);
+    options_.on_failure(failure);
+  }
+  end_process(failure.code, failure.sentence);
+}
+
+}  // namespace dptrain

@@ -1,0 +1,119 @@
+"""A job of several processes that somebody injures: what runs of it, how a fault is done to it, and how long it then takes to end."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from bench.two_hosts import NAMESPACES
+
+# Set for all processes of a job, and handed on by what starts them.
+MARK = "DPTRAIN_FAULT_TRIAL"
+POLL_S = 0.01
+
+
+def is_running(pid):
+    """Whether it is there, other than as what its parent has still to hear of."""
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "ZX"
+
+
+class Job:
+    """Started at once; `program` is the name of what its processes run, as ps shows it."""
+
+    def __init__(self, command, environment, mark, program, folder):
+        self.mark, self.program = f"{MARK}={mark}".encode(), program
+        self.output = open(folder / "output", "wb")
+        # A session of its own: a fault of the launcher is none of this script.
+        self.launcher = subprocess.Popen(command, env={**os.environ, **environment, MARK: mark}, cwd=folder, stdin=subprocess.DEVNULL,
+                                         stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def processes(self, name=None):
+        """Those of the job that run a program, by pid, with their environment; by default its own processes."""
+        found = {}
+        for entry in os.listdir("/proc"):
+            try:
+                if not entry.isdigit() or pathlib.Path(f"/proc/{entry}/comm").read_text().strip() != (name or self.program):
+                    continue
+                variables = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if self.mark in variables:
+                found[int(entry)] = dict(one.decode(errors="replace").split("=", 1) for one in variables if b"=" in one)
+        return found
+
+    def wait_for_processes(self, count):
+        """Until as many have been started; whether they have been."""
+        while self.launcher.poll() is None:
+            if len(self.processes()) >= count:
+                return True
+            time.sleep(POLL_S)
+        return False
+
+    def seconds_until_gone(self, pids, limit_s):
+        """None where one of them still runs by then."""
+        begun = time.monotonic()
+        while any(is_running(pid) for pid in pids):
+            if time.monotonic() - begun > limit_s:
+                return None
+            time.sleep(POLL_S)
+        return time.monotonic() - begun
+
+    def seconds_until_over(self, limit_s):
+        """Until the launcher has returned; None where it hasn't by then."""
+        begun = time.monotonic()
+        try:
+            self.launcher.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        return time.monotonic() - begun
+
+    def end(self):
+        """Kills what is left. How many of its own processes that were."""
+        left = self.processes()
+        for name in (None, "mpirun", "orted", "torchrun"):
+            for pid in self.processes(name):
+                os.kill(pid, signal.SIGKILL)
+        if self.launcher.poll() is None:
+            os.killpg(self.launcher.pid, signal.SIGKILL)
+        self.launcher.wait()
+        self.output.close()
+        return len(left)
+
+
+class Signal:
+    """To one process of a job: of its own, or of what starts them."""
+
+    def __init__(self, number, program=None):
+        self.number, self.program = number, program
+
+    def victims(self, job):
+        return sorted(job.processes(self.program).items())
+
+    def strike(self, _, pid):
+        """Whether it was there to be struck."""
+        try:
+            os.kill(pid, self.number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def heal(self, _):
+        pass
+
+
+class Cut:
+    """Of the second host's network."""
+
+    def victims(self, job):
+        return sorted(job.processes().items())[-1:]
+
+    def strike(self, hosts, _):
+        subprocess.run([NAMESPACES, "link", hosts, "2", "down"], check=True)
+        return True
+
+    def heal(self, hosts):
+        subprocess.run([NAMESPACES, "link", hosts, "2", "up"], check=True)

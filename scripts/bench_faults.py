@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# Usage: scripts/bench_faults.py [--faults kill,stop,...] [--trials N] [--seed N] [--environments FOLDER | --without-peers] [--assert] [-o OUT]
+"""What a fault of a job costs: processes are killed, stopped and cut off at random moments, again and again, beside torchrun and mpirun.
+
+Each trial starts a training of LeNet by scripts/launch.sh as several processes on this machine, or on two "hosts", which are network
+namespaces of it (as root), does one thing to it at a random moment from its start on, and measures how long the job takes to know
+that and to end. Then it starts the same command with --resume: the training has to end in the weights of one that nobody disturbed. Trials
+that end by themselves before their moment are done anew. Prints a JSON line a trial; with -o also writes OUT.json and OUT.md.
+
+    scripts/setup_peers.sh FOLDER
+    scripts/bench_faults.py --environments FOLDER --assert -o docs/results/faults
+
+The peers are PyTorch DDP over gloo, started by torchrun, and an all-reduce in a loop, started by mpirun alone. With --assert it exits
+with 1 where a job of dptrain hung, left a process behind, ended otherwise than it has to, knew too late, told of other causes in
+different processes, or did not go on to the same weights.
+"""
+import argparse
+import collections
+import datetime
+import json
+import os
+import pathlib
+import random
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench.fault_jobs import Cut, Job, Signal
+from bench.machine import description
+from bench.two_hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, two_hosts
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Of dptrain: how many processes, and what starts them.
+JOBS = {
+    "one host": dict(processes=2, launch=["-n", "2"], strategy="ddp"),
+    "two hosts": dict(processes=2, launch=["-H", ",".join(ADDRESSES)], strategy="ddp"),
+    "key-value store": dict(processes=4, launch=["-n", "2", "-s", "1"], strategy="{name: kvstore, type: dist_sync}"),
+}
+# Seconds within which a job has to know of each, from the last sign of life on (docs/hosts.md).
+FAULTS = {
+    "kill": dict(job="one host", fault=Signal(signal.SIGKILL), known_s=1, says="kill -9 of a process"),
+    "kill_store": dict(job="key-value store", fault=Signal(signal.SIGKILL), known_s=1,
+                       says="kill -9 of a worker, the server or the scheduler"),
+    "kill_on_host": dict(job="two hosts", fault=Signal(signal.SIGKILL), known_s=10, says="kill -9 of a process"),
+    "kill_launcher": dict(job="one host", fault=Signal(signal.SIGKILL, "mpirun"), known_s=1, says="kill -9 of mpirun"),
+    "kill_daemon": dict(job="two hosts", fault=Signal(signal.SIGKILL, "orted"), known_s=10,
+                        says="kill -9 of what mpirun runs on the second host"),
+    "stop": dict(job="one host", fault=Signal(signal.SIGSTOP), known_s=10, says="SIGSTOP of a process"),
+    "cut": dict(job="two hosts", fault=Cut(), known_s=10, says="the second host's network goes down"),
+}
+# Faults that peers are given as well, on one host.
+OF_PEERS = ("kill", "stop")
+PEERS = ("torchrun, PyTorch DDP over gloo", "mpirun, MPI_Allreduce")
+OURS = "dptrain"
+# A job that is still there after that hangs.
+HANGS_S = 100
+TRAINING = ["--config", str(ROOT / "configs/lenet_ddp_2cpu.yaml"), "--devices", "cpu:0", "--set", "threads=1", "--set",
+            "dataset={name: synthetic, shape: [1, 28, 28], samples: 640, test_samples: 64}", "--set", "batch_size=64", "--set", "epochs=",
+            "--set", "eval_every=0", "--set", "checkpoint={every_epochs: 0, every_steps: 20}", "--quiet"]
+
+
+class Dptrain:
+    """Trainings that are injured, and what they end in where they are not."""
+
+    def __init__(self, a, job, hosts):
+        self.a, self.hosts, self.job = a, hosts, JOBS[job]
+        self.on = [NAMESPACES, "run", hosts, "1"] if job == "two hosts" else []
+        self.agent = ["--agent", f"{NAMESPACES} agent {hosts}"] if self.on else []
+        self.processes, self.program = self.job["processes"], pathlib.Path(a.binary).name[:15]
+        self.environment = MPI_ENVIRONMENT if self.on else {k: v for k, v in MPI_ENVIRONMENT.items() if k.endswith(("ROOT", "CONFIRM"))}
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            one = self.start(folder, "whole")
+            one.wait_for_processes(self.processes)
+            begun = time.monotonic()
+            if one.seconds_until_over(HANGS_S) is None or one.launcher.returncode != 0:
+                sys.exit(f"bench_faults: an undisturbed training ended with {one.launcher.returncode}:\n{(folder / 'output').read_text()}")
+            self.seconds = time.monotonic() - begun
+            one.end()
+            self.hash = self.hash_of(folder / "run")
+
+    def command(self, folder, more=()):
+        return [*self.on, str(ROOT / "scripts/launch.sh"), *self.job["launch"], *self.agent, "--grace", "5", "--", self.a.binary, *TRAINING,
+                "--set", f"steps={self.a.steps}", "--set", f"strategy={self.job['strategy']}", "--out", str(folder / "run"), *more]
+
+    def start(self, folder, mark, more=()):
+        return Job(self.command(folder, more), self.environment, mark, self.program, folder)
+
+    def hash_of(self, run):
+        return subprocess.run([self.a.binary, "hash", str(run)], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+
+    def after(self, folder):
+        """What the job has left, and whether it goes on to the same weights."""
+        records = [json.loads(file.read_text()) for file in sorted((folder / "run").glob("fault*.json"))]
+        # Who is to blame may be there again, and has its own words for it.
+        causes = {(one["root"]["pid"], one["root"]["cause"]) for one in records if one["rank"] is None or one["rank"] != one["root"]["rank"]}
+        begun = (folder / "run" / "config.yaml").exists()
+        resumed = self.start(folder, "resumed", ["--resume"])
+        over = resumed.seconds_until_over(HANGS_S)
+        resumed.end()
+        return dict(begun=begun, records=len(records), causes=len(causes),
+                    detected_s=max((one["detected_s"] for one in records), default=None),
+                    resumed=over is not None and resumed.launcher.returncode == 0 and self.hash_of(folder / "run") == self.hash)
+
+
+class Peer:
+    """Ranks that add up for ever; what they do is looked at once they are at it."""
+    processes, hosts, seconds = 2, None, 3
+
+    def __init__(self, command, environment, program):
+        self.command, self.environment, self.program = command, environment, program
+
+    def start(self, folder, mark):
+        return Job(self.command, self.environment, mark, self.program, folder)
+
+    def after(self, _):
+        return {}
+
+
+def torchrun(a):
+    python = pathlib.Path(a.environments) / "torch/bin/python"
+    if not python.exists():
+        return None
+    # Of torchrun's own name and environment each rank is a Python of.
+    rank = f"exec -a pytorch_rank {python} {ROOT}/scripts/bench_pytorch.py --model lenet --batch 64 --ranks 2 --rank $RANK --meet env:// --seconds 600"
+    command = [str(python.parent / "torchrun"), "--nproc-per-node", "2", "--max-restarts", "0", "--no-python", "bash", "-c", rank]
+    return Peer(command, {}, "python")
+
+
+def mpirun(_, work):
+    compiler = shutil.which("mpicc")
+    if compiler is None:
+        return None
+    program = work / "all_reduce_mpi"
+    subprocess.run([compiler, "-O2", str(ROOT / "scripts/bench/all_reduce_mpi.c"), "-o", str(program)], check=True)
+    return Peer(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", str(program), "65536", "2", "100000000"], MPI_ENVIRONMENT,
+                program.name)
+
+
+def trial(contestant, fault, moment_s, choice):
+    """One injury, at a moment from when all processes are there. None where the job was over by then."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        job = contestant.start(folder, f"{os.getpid()}-{time.monotonic_ns()}")
+        struck = False
+        try:
+            if not job.wait_for_processes(contestant.processes):
+                return None
+            time.sleep(moment_s)
+            victims = fault.victims(job)
+            if not victims:
+                return None
+            pid, variables = victims[int(choice * len(victims))]
+            others = [one for one in job.processes() if one != pid]
+            struck = fault.strike(contestant.hosts, pid)
+            if not struck:
+                return None
+            result = dict(moment_s=round(moment_s, 3), victim=variables.get("OMPI_COMM_WORLD_RANK", variables.get("RANK", "")),
+                          gone_s=job.seconds_until_gone(others, HANGS_S), over_s=job.seconds_until_over(HANGS_S),
+                          exit=job.launcher.returncode)
+        finally:
+            if struck:
+                fault.heal(contestant.hosts)
+            left = job.end()
+        if result["exit"] == 0:
+            return None  # it was done before it knew
+        return dict(result, left=left, **contestant.after(folder))
+
+
+def defects(name, one):
+    """What a trial of dptrain shows that must not be."""
+    if one["over_s"] is None or one["gone_s"] is None:
+        yield "hung"
+    if one["left"] > 0:
+        yield "left a process"
+    if not one["resumed"]:
+        yield "did not go on to the same weights"
+    if one["begun"] and one["exit"] != 75:
+        yield f"ended with {one['exit']}"
+    if one["records"] > 0:
+        if one["detected_s"] > FAULTS[name]["known_s"]:
+            yield f"knew after {one['detected_s']} s"
+        # Both sides of a cut are right.
+        if one["causes"] > (2 if name == "cut" else 1):
+            yield "told of several causes"
+
+
+def measure(a, hosts, work):
+    results = []
+    chance = random.Random(a.seed)
+    ours = {}
+    for name in a.faults:
+        job = FAULTS[name]["job"]
+        if job not in ours:
+            ours[job] = Dptrain(a, job, hosts)
+        contestants = {OURS: ours[job]}
+        if name in OF_PEERS and not a.without_peers:
+            contestants.update({who: peer for who, peer in zip(PEERS, (torchrun(a), mpirun(a, work))) if peer is not None})
+        for who, contestant in contestants.items():
+            trials = []
+            while len(trials) < (a.trials if who == OURS else a.peer_trials):
+                # A peer has begun by then.
+                early = 0 if who == OURS else 8
+                one = trial(contestant, FAULTS[name]["fault"], early + chance.uniform(0, contestant.seconds), chance.random())
+                if one is None:
+                    continue
+                if who == OURS:
+                    one["defects"] = list(defects(name, one))
+                print(json.dumps(dict(fault=name, contestant=who, **one)), flush=True)
+                trials.append(one)
+            results.append(dict(fault=name, contestant=who, trials=trials))
+    return results
+
+
+def seconds(values):
+    """Median, and the most of them."""
+    if None in values:
+        return f"more than {HANGS_S}"
+    return f"{statistics.median(values):.2f} ({max(values):.2f})" if values else ""
+
+
+def row(result):
+    trials, who = result["trials"], result["contestant"]
+    fault = FAULTS[result["fault"]]
+    codes = collections.Counter(one["exit"] for one in trials)
+    exits = ", ".join("none" if code is None else f"{code}: {count}" for code, count in sorted(codes.items(), key=lambda one: -one[1]))
+    known = seconds([one["detected_s"] for one in trials if one["detected_s"] is not None]) if who == OURS else "not said"
+    resumed = f"{sum(one['resumed'] for one in trials)}" if who == OURS else ""
+    bad = sum(bool(one["defects"]) for one in trials) if who == OURS else ""
+    return (f"| {fault['says']}, {fault['job']} | {who} | {len(trials)} | {known} | {seconds([one['gone_s'] for one in trials])} | "
+            f"{seconds([one['over_s'] for one in trials])} | {exits} | {resumed} | {bad} |")
+
+
+def document(results):
+    machine = description()
+    lines = ["# What a fault of a job costs", "",
+             f"By `{shlex.join(['scripts/bench_faults.py', *sys.argv[1:]])}` on {datetime.date.today()}, {machine['cpu']}, "
+             f"{machine['cores']} cores. Seconds are medians, in brackets the most.", "",
+             "- known: from the last sign of life on until another process knew, as fault.json has it",
+             "- others gone: from the fault on until every other process of the job had ended; over: until what had started it returned",
+             "- of `dptrain` trials begin while processes join the job, when there is no fault.json yet, and are resumed afterwards",
+             "- amiss: hung, left a process, ended otherwise than with 75 once it trained, knew too late, told of several causes, or did "
+             "not go on to the same weights", "",
+             "| fault | | trials | known | others gone | over | exit codes | went on to the same weights | amiss |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    return "\n".join(lines + [row(result) for result in results]) + "\n"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--binary", default=str(ROOT / "build/dptrain"))
+    p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
+    p.add_argument("--without-peers", action="store_true", help="dptrain alone")
+    p.add_argument("--faults", type=lambda text: text.split(","), default=list(FAULTS), help=", ".join(FAULTS) + "; all by default")
+    p.add_argument("--trials", type=int, default=20, help="of each fault")
+    p.add_argument("--peer-trials", type=int, default=3)
+    p.add_argument("--steps", type=int, default=400, help="of the training that is injured")
+    p.add_argument("--seed", type=int, default=0, help="of the moments")
+    p.add_argument("-o", "--out", help="without an ending")
+    p.add_argument("--assert", dest="asserts", action="store_true", help="exit with 1 where something was amiss")
+    a = p.parse_args()
+    for fault in a.faults:
+        if fault not in FAULTS:
+            p.error(f"argument --faults: '{fault}' is none of {', '.join(FAULTS)}")
+    if not os.access(a.binary, os.X_OK):
+        sys.exit(f"bench_faults: there is no {a.binary}; build dptrain first, or name it with --binary")
+    with tempfile.TemporaryDirectory() as work, two_hosts() as hosts:
+        results = measure(a, hosts, pathlib.Path(work))
+    if a.out:
+        pathlib.Path(a.out + ".json").write_text(json.dumps(dict(machine=description(), results=results), indent=1) + "\n")
+        pathlib.Path(a.out + ".md").write_text(document(results))
+    else:
+        print(document(results), file=sys.stderr)
+    amiss = [f"{result['fault']}: {', '.join(one['defects'])}" for result in results for one in result["trials"] if one.get("defects")]
+    if a.asserts and amiss:
+        sys.exit("bench_faults: " + "; ".join(amiss))
+
+
+if __name__ == "__main__":
+    main()

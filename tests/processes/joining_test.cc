@@ -1,0 +1,84 @@
+// A process is lost, or asked to stop, while the processes of a job still wait for each other in MPI.
+#include "processes/watched_training.h"
+
+namespace dptrain::testing {
+namespace {
+
+/// Two processes of dptrain that join a job whose third one never comes.
+class JoiningTest : public WatchdogTest {
+ protected:
+  LaunchOptions job() const {
+    LaunchOptions options;
+    options.processes = programs();
+    options.processes.push_back({"/bin/sleep", "100"});
+    options.folder = folder_.path();
+    // Long enough that nobody ends by Open MPI's signals.
+    options.grace_s = 10;
+    return options;
+  }
+  /// Until both have come to where they join, and left their marks (comm/join_marks.h).
+  static void wait_until_joining(Launch& launch) {
+    for (const size_t process : {0u, 1u})
+      launch.launcher().wait_until([&] {
+        const std::string folder = variable_of(launch.pid(process), "OMPI_MCA_orte_jobfam_session_dir");
+        return !folder.empty() && !text_of(fmt::format("{}/dptrain-joins-{}", folder, process)).empty();
+      });
+  }
+  /// mpirun would wait for the third one.
+  static Launched left_to_end(Launch& launch) {
+    for (size_t process = 0; process < 3; ++process)
+      if (!launch.has_ended(process)) ::kill(launch.pid(process), SIGKILL);
+    launch.launcher().signal(SIGKILL);
+    return launch.wait();
+  }
+  static std::string variable_of(pid_t pid, const std::string& name) {
+    std::string variables = text_of(fmt::format("/proc/{}/environ", pid));
+    std::ranges::replace(variables, '\0', '\n');
+    for (const std::string& variable : lines_of(variables))
+      if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
+    return {};
+  }
+};
+
+TEST_F(JoiningTest, AProcessThatIsKilledEndsTheOtherAndLeavesItsRecord) {
+  Launch launch(job());
+  wait_until_joining(launch);
+  const pid_t killed = launch.pid(0);
+  ::kill(killed, SIGKILL);
+  launch.wait_for_ends({1}, kDeath_s);
+  const Finished ended = left_to_end(launch).processes[1];
+  EXPECT_EQ(ended.exit, 75) << ended.err;
+  const std::string sentence =
+      fmt::format("process 0 (host {}, pid {}) has died before all processes had joined the job", host_name(), killed);
+  EXPECT_EQ(ended.last_error(), "dptrain: " + sentence);
+  const json fault = expect_unbegun_fault(run("run"), 75, sentence);
+  EXPECT_EQ(fault["rank"], nullptr) << "the first one that lives";
+  EXPECT_EQ(fault["root"]["pid"], killed);
+}
+
+TEST_F(JoiningTest, TheLaunchersDeathEndsAll) {
+  Launch launch(job());
+  wait_until_joining(launch);
+  launch.launcher().signal(SIGKILL);
+  launch.wait_for_ends({0, 1}, kDeath_s);
+  for (const Finished& ended : launch.wait().processes) {
+    if (ended.err.empty()) continue;  // the third one
+    EXPECT_EQ(ended.exit, 75) << ended.err;
+    EXPECT_NE(ended.last_error().find("the launcher of the job on host "), std::string::npos) << ended.err;
+  }
+}
+
+TEST_F(JoiningTest, ASignalEndsIt) {
+  Launch launch(job());
+  wait_until_joining(launch);
+  ::kill(launch.pid(0), SIGTERM);
+  launch.wait_for_ends({0}, 2 + kSlack_s);
+  EXPECT_NE(launch.err(0).find("dptrain: stopped by SIGTERM before all processes had joined the job\n"),
+            std::string::npos)
+      << launch.err(0);
+  EXPECT_FALSE(std::filesystem::exists(run("run"))) << "a stop is no failure";
+  EXPECT_EQ(left_to_end(launch).processes[0].exit, 143);
+}
+
+}  // namespace
+}  // namespace dptrain::testing

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "support/launch.h"
+
+namespace dptrain::testing {
+
+/// A Slurm of two nodes on this machine (tests/support/slurm.sh) until the object ends, which `srun` and the like
+/// reach.
+class Slurm {
+ public:
+  Slurm() {
+    const Finished started = script("start");
+    if (started.exit == 0) {
+      ::setenv("SLURM_CONF", lines_of(started.out).at(0).c_str(), 1);
+      return;
+    }
+    absence_ = started.last_error();
+    // Who skips for that has failed all the same.
+    const char* needed = std::getenv("DPTRAIN_NEEDS_HOSTS");
+    if (started.exit != 77 || (needed != nullptr && *needed != '\0')) ADD_FAILURE() << started.err;
+  }
+  ~Slurm() {
+    ::unsetenv("SLURM_CONF");
+    script("stop");
+  }
+  Slurm(const Slurm&) = delete;
+  Slurm& operator=(const Slurm&) = delete;
+
+  /// Why this machine can't have it, for a test to skip; "" where it can. Where the variable DPTRAIN_NEEDS_HOSTS is
+  /// set, as in continuous integration, that is a failure.
+  const std::string& absence() const { return absence_; }
+
+ private:
+  Finished script(const char* what) const {
+    const Command command = {source_file("tests/support/slurm.sh"), what, folder_.path().string()};
+    return Process({.command = command, .folder = "/", .timeout_s = 60, .out = {}, .err = {}}).wait();
+  }
+
+  ScratchFolder folder_;
+  std::string absence_;
+};
+
+}  // namespace dptrain::testing
