@@ -32,13 +32,13 @@ import time
 
 from bench.fault_jobs import Cut, Job, Signal
 from bench.machine import description
-from bench.two_hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, two_hosts
+from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of dptrain: how many processes, and what starts them.
 JOBS = {
     "one host": dict(processes=2, launch=["-n", "2"], strategy="ddp"),
-    "two hosts": dict(processes=2, launch=["-H", ",".join(ADDRESSES)], strategy="ddp"),
+    "two hosts": dict(processes=2, launch=["-H", ",".join(ADDRESSES[:2])], strategy="ddp"),
     "key-value store": dict(processes=4, launch=["-n", "2", "-s", "1"], strategy="{name: kvstore, type: dist_sync}"),
 }
 # Seconds within which a job has to know of each, from the last sign of life on (docs/hosts.md).
@@ -79,7 +79,7 @@ class Dptrain:
             one.wait_for_processes(self.processes)
             begun = time.monotonic()
             if one.seconds_until_over(HANGS_S) is None or one.launcher.returncode != 0:
-                sys.exit(f"bench_faults: an undisturbed training ended with {one.launcher.returncode}:\n{(folder / 'output').read_text()}")
+                sys.exit(f"bench_faults: an undisturbed training ended with {one.launcher.returncode}: {(folder / 'output').read_text()[-2000:]}")
             self.seconds = time.monotonic() - begun
             one.end()
             self.hash = self.hash_of(folder / "run")
@@ -269,8 +269,9 @@ def main():
             p.error(f"argument --faults: '{fault}' is none of {', '.join(FAULTS)}")
     if not os.access(a.binary, os.X_OK):
         sys.exit(f"bench_faults: there is no {a.binary}; build dptrain first, or name it with --binary")
-    with tempfile.TemporaryDirectory() as work, two_hosts() as hosts:
-        results = measure(a, hosts, pathlib.Path(work))
+    a.binary, a.environments = os.path.abspath(a.binary), os.path.abspath(a.environments)
+    with tempfile.TemporaryDirectory() as work, hosts() as name:
+        results = measure(a, name, pathlib.Path(work))
     if a.out:
         pathlib.Path(a.out + ".json").write_text(json.dumps(dict(machine=description(), results=results), indent=1) + "\n")
         pathlib.Path(a.out + ".md").write_text(document(results))

@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 from bench.machine import description, once_quiet
-from bench.two_hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, two_hosts
+from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Samples of a step on both hosts, steps of an epoch, fewer where a link of less than 1 Gbit/s makes each take seconds, and epochs, the
@@ -72,7 +72,7 @@ def dptrain(a, name, rate, model, strategy):
         path = pathlib.Path(folder) / "bench.yaml"
         path.write_text(json.dumps(config))
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "plm_rsh_agent", f"{NAMESPACES} agent {name}", "-H",
-                  ",".join(ADDRESSES), "-n", "2", a.binary, "--config", str(path), "--set", f"strategy={strategy}", "--out",
+                  ",".join(ADDRESSES[:2]), "-n", "2", a.binary, "--config", str(path), "--set", f"strategy={strategy}", "--out",
                   f"{folder}/run", "--json", "--progress", "none"]
         out = finished([NAMESPACES, "run", name, "1", *mpirun], MPI_ENVIRONMENT)
     epochs = [json.loads(line) for line in out.splitlines()]
@@ -122,7 +122,7 @@ def measured_once_quiet(call, limit):
 
 def measure(a):
     results = []
-    with two_hosts() as name:
+    with hosts() as name:
         for rate in a.rates:
             subprocess.run([NAMESPACES, "slow", name, rate], check=True)
             for model in a.models:

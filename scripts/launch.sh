@@ -443,7 +443,7 @@ resumed_command() {
 is_worth_restart() {
   (($1 != 75)) || return 0
   # A stop that nobody has asked this script for: mpirun's, who asks the others where it has lost one of them, or a host (205).
-  [[ $1 != 1[34][03] || ! $2 =~ ^(205|13[245679])$ ]] || return 0
+  [[ ! $1 =~ ^(130|143)$ || ! $2 =~ ^(205|13[245679])$ ]] || return 0
   (($1 != 69 || restart == 0)) || return 0
   # By SIGILL, ABRT, BUS, FPE, KILL or SEGV; others ask for an end.
   [[ $1 =~ ^13[245679]$ ]] && has_begun

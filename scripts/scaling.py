@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 from bench import machine
+from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_DIFFERENCE = 0.15
@@ -238,34 +239,28 @@ def check_threads(dptrain, folder, model, ranks, arguments):
     return compared(arguments, lambda: train(dptrain, free, flags), cases, machine.beside_others)
 
 
-def check_hosts(dptrain, folder, model, hosts, arguments):
+def check_hosts(dptrain, folder, model, workers, arguments):
     """A process of one worker a namespace, over links that tc holds to a rate. The run that calibrates goes over free ones and
     computes nothing while it communicates."""
-    spaces, script = f"dptrain-{os.getpid()}", ROOT / "tests" / "support" / "namespaces.sh"
     free = folder / "free"
-    prefix = [script, "run", spaces, "1", ROOT / "scripts" / "launch.sh", "-H", ",".join(f"10.77.0.{i + 1}" for i in range(hosts)),
-              "--agent", f"{script} agent {spaces}", "--"]
-    network = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
-               "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
     def train_over(rate, run, strategy):
-        subprocess.run([script, "slow", spaces, rate], check=True)
-        return train(dptrain, run, [*flags_of(model, strategy=strategy), "--devices", "cpu:0"], prefix=prefix, environment=network)
+        subprocess.run([NAMESPACES, "slow", spaces, rate], check=True)
+        prefix = [NAMESPACES, "run", spaces, "1", ROOT / "scripts" / "launch.sh", "-H", ",".join(ADDRESSES[:workers]),
+                  "--agent", f"{NAMESPACES} agent {spaces}", "--"]
+        return train(dptrain, run, [*flags_of(model, strategy=strategy), "--devices", "cpu:0"], prefix=prefix, environment=MPI_ENVIRONMENT)
 
     def case(rate):
         links = folder / f"links-{rate}.yaml"
         # What a message takes beside its bytes is in what calibrates.
         links.write_text(f"hosts: {{devices: 1, gbps: {rate * TCP_SHARE}}}\n")
-        flags = [*flags_of(model, strategy="ddp"), "--devices", f"{hosts}xcpu", "--links", links, "--calibrate", free]
+        flags = [*flags_of(model, strategy="ddp"), "--devices", f"{workers}xcpu", "--links", links, "--calibrate", free]
         return (f"{rate} Gbit/s between processes", lambda: dptrain.plan(*flags),
                 lambda: train_over(f"{rate}gbit", folder / "held", "ddp"))
 
-    subprocess.run([script, "add", spaces, str(hosts)], check=True)
-    try:
+    with hosts(workers) as spaces:
         yield from compared(arguments, lambda: train_over("free", free, "{name: ddp, overlap: false}"),
                             [case(rate) for rate in HOST_RATES], lambda run: machine.once_quiet(run, arguments.disturbed))
-    finally:
-        subprocess.run([script, "delete", spaces], check=True)
 
 
 def spread_of(rounds):

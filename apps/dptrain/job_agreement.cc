@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <mutex>
 
 #include "base/line_mark.h"
 #include "config/config_document.h"
 #include "device/cpu_device.h"
+#include "device/cuda_probe.h"
 #include "job_session.h"
 #include "joined_texts.h"
 #include "output.h"
@@ -45,6 +47,13 @@ std::string computes_with(const std::vector<DeviceId>& devices) {
   for (const DeviceKind kind : kinds_of(devices))
     std::ranges::copy(parts_that_compute(kind), std::back_inserter(parts));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<std::string> uuids_of(const std::vector<DeviceId>& devices) {
+  std::vector<std::string> uuids;
+  for (const CudaDeviceInfo& gpu : cuda_devices())
+    if (std::ranges::find(devices, DeviceId{DeviceKind::cuda, gpu.index}) != devices.end()) uuids.push_back(gpu.uuid);
+  return uuids;
 }
 
 /// "4 CPU threads on 1 of 8 cores", where the launcher has left this process too few of its own; "" otherwise.
@@ -96,6 +105,7 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   train::ConfigJob job = config_job();
   job.store_servers = servers.value_or(0);
   warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
+  warn_of_shared_gpus(experiment.devices);
   std::vector<std::string> own;
   for (const DeviceId& device : experiment.devices) own.push_back(device.name());
   std::vector<train::RankPlace> places;
@@ -143,6 +153,22 @@ void JobSession::warn_of_narrow_masks(const std::string& own) {
       "dptrain: warning: {}{} computes with {}; start mpirun with --bind-to none, or srun with "
       "--cpu-bind=none\n",
       place_of(static_cast<int>(first - all.begin())), others > 0 ? fmt::format(", as {} more,", others) : "", *first));
+}
+
+void JobSession::warn_of_shared_gpus(const std::vector<DeviceId>& own) {
+  std::map<std::string, int> first;  // process that has it, by UUID
+  const std::vector<std::string> all = group_->gather(join_texts(uuids_of(own)));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int process = roles_.workers[i];
+    for (const std::string& uuid : split_texts(all[i])) {
+      const auto [other, is_new] = first.emplace(uuid, process);
+      if (is_new || other->second == process) continue;
+      return write_message(
+          fmt::format("dptrain: warning: processes {} and {} on {} have one GPU in common, which is slow: sums go "
+                      "through host memory; devices: [cuda:local] gives each process of a host a GPU of its own\n",
+                      other->second, process, job_->all()[static_cast<size_t>(process)].host));
+    }
+  }
 }
 
 void JobSession::agree_on_weights(const std::vector<nn::NamedValues>& own) {

@@ -89,6 +89,8 @@ class JobSession {
 
   /// One line of the main process where cores were left to some of them that are too few: what mpirun does by itself.
   void warn_of_narrow_masks(const std::string& own);
+  /// One line of the main process where processes drive the same GPU.
+  void warn_of_shared_gpus(const std::vector<DeviceId>& own);
   struct Compared {
     std::string of_main, own;
   };

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/host_name.h"
-#include "comm/job.h"
+#include "comm/process_handle.h"
 
 namespace dptrain {
 namespace {
@@ -42,62 +42,68 @@ std::string named(const std::vector<int>& processes) {
 
 }  // namespace
 
-JoinMarks::JoinMarks()
-    : folder_(variable(std::array{"OMPI_MCA_orte_jobfam_session_dir", "PMIX_SERVER_TMPDIR"})),
+JoinMarks::JoinMarks(int64_t launcher)
+    : launcher_(launcher),
+      launcher_start_(process_start(launcher)),
+      folder_(variable(std::array{"OMPI_MCA_orte_jobfam_session_dir", "PMIX_SERVER_TMPDIR"})),
       processes_(launched_processes()),
       here_(std::atoi(variable(std::array{"OMPI_COMM_WORLD_LOCAL_SIZE"}).c_str())) {
-  if (folder_.empty()) return;
-  std::ofstream mark(file(launched_process()));
-  mark << ::getpid() << ' ' << process_start(::getpid()) << '\n';
-  if (!mark.flush()) folder_.clear();
+  if (!folder_.empty() && !write({.pid = ::getpid(), .start = process_start(::getpid())})) folder_.clear();
 }
 
 void JoinMarks::release() const {
-  if (!folder_.empty()) std::ofstream(file(launched_process()), std::ios::trunc);
+  if (!folder_.empty()) write({});
 }
 
 fs::path JoinMarks::file(int process) const { return folder_ / fmt::format("{}{}", kMark, process); }
 
-std::optional<JoinMarks::Mark> JoinMarks::mark_of(int process) const {
-  std::ifstream text(file(process));
-  Mark mark;
-  // What is half written yet has no end.
-  if (!(text >> mark.pid >> mark.start) || text.get() != '\n') return std::nullopt;
-  return mark;
+bool JoinMarks::write(const Mark& mark) const {
+  const fs::path half = folder_ / fmt::format("half-of-{}{}", kMark, launched_process());
+  {
+    std::ofstream text(half);
+    text << fmt::format("{} {} {} {}\n", launcher_, launcher_start_, mark.pid, mark.start);
+    if (!text.flush()) return false;
+  }
+  std::error_code error;
+  fs::rename(half, file(launched_process()), error);
+  return !error;
 }
 
-bool JoinMarks::has_died(int process) const {
-  const auto mark = mark_of(process);
-  return mark && process_start(mark->pid) != mark->start;
+bool JoinMarks::Mark::has_died() const {
+  if (pid == 0) return false;
+  const ProcessHandle process(pid, start);
+  return !process || process.has_ended();
 }
 
-std::optional<JoinMarks::Process> JoinMarks::find_dead() {
+std::map<int, JoinMarks::Mark> JoinMarks::marks() const {
+  std::map<int, Mark> found;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator(folder_, gone)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kMark)) continue;
+    std::ifstream text(entry.path());
+    int64_t launcher = 0, launcher_start = 0;
+    Mark mark;
+    text >> launcher >> launcher_start >> mark.pid >> mark.start;
+    if (text && launcher == launcher_ && launcher_start == launcher_start_)
+      found.emplace(std::atoi(name.c_str() + kMark.size()), mark);
+  }
+  return found;
+}
+
+std::optional<JoinMarks::Process> JoinMarks::find_dead() const {
   if (folder_.empty()) return std::nullopt;
-  for (const int process : present_marks()) {
-    if (process == launched_process()) continue;
-    const auto mark = mark_of(process);
-    if (!mark) continue;
-    ProcessHandle& handle = watched_[process];
-    if (!handle) handle = ProcessHandle(mark->pid, mark->start);
-    // It may have been released before it ended.
-    if ((!handle || handle.has_ended()) && mark_of(process)) return Process{.number = process, .pid = mark->pid};
+  for (const auto& [number, mark] : marks()) {
+    // It may have been released meanwhile.
+    if (mark.has_died() && marks()[number].has_died()) return Process{.number = number, .pid = mark.pid};
   }
   return std::nullopt;
 }
 
-std::set<int> JoinMarks::present_marks() const {
-  std::set<int> processes;
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(folder_, gone)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kMark)) processes.insert(std::atoi(name.c_str() + kMark.size()));
-  }
-  return processes;
-}
-
 std::set<int> JoinMarks::present() const {
-  std::set<int> processes = present_marks();
-  std::erase_if(processes, [this](int process) { return has_died(process); });
+  std::set<int> processes;
+  for (const auto& [number, mark] : marks())
+    if (!mark.has_died()) processes.insert(number);
   return processes;
 }
 

@@ -7,19 +7,20 @@
 #include <set>
 #include <string>
 
-#include "comm/process_handle.h"
+#include "comm/job.h"
 
 namespace dptrain {
 
 /// Which processes of a job have come to where they join it, as far as one that waits for the others can tell: each
 /// leaves a mark in the folder that Open MPI's mpirun, or a launcher by PMIx, gives the job on its host, and removes
-/// with it. Of other hosts nothing is known.
+/// with it. Of other hosts nothing is known. What a launcher that was killed has left there is another job's.
 class JoinMarks {
  public:
   /// Leaves the mark of this process. Where there is no such folder, or it can't be written, nothing is known of any.
-  JoinMarks();
+  /// `launcher`: the process that launched this one here.
+  explicit JoinMarks(int64_t launcher = launcher_pid());
 
-  /// This process has joined, or is about to end by itself: it isn't watched any more.
+  /// This process has joined, or is about to end by itself: its end is no death any more.
   void release() const;
 
   /// What is known of who is missing: ": process 2 is missing", or over several hosts ": of those on host a 2 of 2 are
@@ -34,24 +35,26 @@ class JoinMarks {
     int64_t pid = 0;
   };
   /// One of this host that has died before it was released.
-  std::optional<Process> find_dead();
+  std::optional<Process> find_dead() const;
 
  private:
-  /// Of a process that isn't released.
+  /// A process of this host, as process_start has it; pid 0: it was released.
   struct Mark {
     int64_t pid = 0, start = 0;
+
+    bool has_died() const;
   };
   std::filesystem::path file(int process) const;
-  std::optional<Mark> mark_of(int process) const;
-  bool has_died(int process) const;
-  /// That have come, and those of them that live.
-  std::set<int> present_marks() const;
+  /// Whether it could be written. Others see it whole or not at all.
+  bool write(const Mark& mark) const;
+  /// Of all processes that have come, by number.
+  std::map<int, Mark> marks() const;
   std::set<int> present() const;
 
+  int64_t launcher_ = 0, launcher_start_ = 0;
   std::filesystem::path folder_;  ///< "": there is none
   int processes_ = 1;
   int here_ = 0;  ///< how many of them are on this host; 0: not known
-  std::map<int, ProcessHandle> watched_;
 };
 
 }  // namespace dptrain

@@ -14,7 +14,7 @@
 namespace dptrain {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kLook = std::chrono::milliseconds(100);
 /// How long somebody has to note down that the job didn't form.
 constexpr double kTold_s = 2;
 /// How long a signal waits for a job that is about to form, in which all can stop together.

@@ -49,7 +49,7 @@ std::vector<DeviceId> automatic(int count) {
   return devices;
 }
 
-void parse_item(std::string_view item, std::string_view where, std::vector<DeviceId>& devices) {
+void parse_item(std::string_view item, std::string_view where, int local, std::vector<DeviceId>& devices) {
   const auto colon = item.find(':');
   const auto kind_name = item.substr(0, colon);
   const auto numbers = colon == std::string_view::npos ? std::string_view() : item.substr(colon + 1);
@@ -62,6 +62,10 @@ void parse_item(std::string_view item, std::string_view where, std::vector<Devic
   }
   if (kind_name != "cpu" && kind_name != "cuda") refuse(where, item);
   const DeviceKind kind = kind_name == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
+  if (numbers == "local") {
+    devices.push_back({kind, local});
+    return;
+  }
   const auto dash = numbers.find('-');
   const auto first = small_number(numbers.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : small_number(numbers.substr(dash + 1));
@@ -69,11 +73,11 @@ void parse_item(std::string_view item, std::string_view where, std::vector<Devic
   for (int index = *first; index <= *last; ++index) devices.push_back({kind, index});
 }
 
-std::vector<DeviceId> parse_items(std::string_view text, std::string_view where) {
+std::vector<DeviceId> parse_items(std::string_view text, std::string_view where, int local = 0) {
   std::vector<DeviceId> devices;
   for (std::string_view rest = text;;) {
     const auto comma = rest.find(',');
-    parse_item(trimmed(rest.substr(0, comma)), where, devices);
+    parse_item(trimmed(rest.substr(0, comma)), where, local, devices);
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
@@ -82,8 +86,8 @@ std::vector<DeviceId> parse_items(std::string_view text, std::string_view where)
 
 }  // namespace
 
-std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where) {
-  std::vector<DeviceId> devices = parse_items(text, where);
+std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where, int local) {
+  std::vector<DeviceId> devices = parse_items(text, where, local);
   require_devices(devices, where);
   return devices;
 }

@@ -10,13 +10,11 @@ namespace {
 /// Of what guessing loses: whoever has learned anything in an epoch is below.
 constexpr double kLossOfChance = 0.98;
 
-struct Chance {
-  double loss = 0;    ///< of who thinks all alike
-  std::string among;  ///< "10 classes"
-};
+}  // namespace
 
-/// Nothing where it isn't known.
-std::optional<Chance> chance_of(const Dataset& data) {
+ChanceWatch::ChanceWatch(const Dataset& trained_on) : chance_(chance_of(trained_on)) {}
+
+std::optional<ChanceWatch::Chance> ChanceWatch::chance_of(const Dataset& data) {
   if (const auto* images = dynamic_cast<const ImageDataset*>(&data))
     return Chance{std::log(static_cast<double>(images->classes())), fmt::format("{} classes", images->classes())};
   // Of a masked token all pieces, and of a pair whether its second line follows.
@@ -26,15 +24,18 @@ std::optional<Chance> chance_of(const Dataset& data) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<std::string> chance_warning(const EpochMetrics& metrics, const Dataset& trained_on) {
-  const std::optional<Chance> chance = chance_of(trained_on);
-  if (!metrics.staleness || !chance) return std::nullopt;
+std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metrics, bool is_last) {
+  if (!metrics.staleness || !chance_) return std::nullopt;
   const double loss = metrics.train.score.mean_loss();
-  if (loss < kLossOfChance * chance->loss) return std::nullopt;
-  const std::string at_chance = fmt::format("epoch {}: the training loss, {:.3f}, is at chance level ({:.3f} for {})",
-                                            metrics.epoch, loss, chance->loss, chance->among);
+  if (loss < kLossOfChance * chance_->loss) {
+    epochs_ = 0;
+    return std::nullopt;
+  }
+  ++epochs_;
+  if (epochs_ == 1 && !is_last) return std::nullopt;
+  const std::string at_chance =
+      fmt::format("epoch {}: the training loss, {:.3f}, {} at chance level ({:.3f} for {})", metrics.epoch, loss,
+                  epochs_ == 1 ? "is" : "stays", chance_->loss, chance_->among);
   // Where nothing was behind, another type has what keeps it from learning, too.
   if (metrics.staleness->mean() == 0) return at_chance + ", though no update was behind; choose another learning_rate";
   return fmt::format(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -8,8 +9,26 @@
 
 namespace dptrain::train {
 
-/// What to tell of an epoch of asynchronous updates that has learned nothing, as they can fail to and nothing else
-/// would say so: its training loss is that of guessing. Nothing where it isn't, or updates were in step.
-std::optional<std::string> chance_warning(const EpochMetrics& metrics, const Dataset& trained_on);
+/// Watches for asynchronous updates that learn nothing, as they can fail to and nothing else would say so: the training
+/// loss stays that of guessing.
+class ChanceWatch {
+ public:
+  explicit ChanceWatch(const Dataset& trained_on);
+
+  /// What to tell after this epoch, each being given once, in order: where it is the second one in a row at chance, or
+  /// a later one. One alone is told of where it is the last, as small data may not be learned in the first. Nothing
+  /// where updates were in step.
+  std::optional<std::string> warning_after(const EpochMetrics& metrics, bool is_last);
+
+ private:
+  struct Chance {
+    double loss = 0;    ///< of who thinks all alike
+    std::string among;  ///< "10 classes"
+  };
+  static std::optional<Chance> chance_of(const Dataset& data);
+
+  std::optional<Chance> chance_;  ///< nothing where it isn't known
+  int64_t epochs_ = 0;            ///< in a row that were at chance
+};
 
 }  // namespace dptrain::train

@@ -39,14 +39,18 @@ std::optional<std::vector<std::string>> read_hosts(ConfigReader& config, const C
 std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   auto written = config.texts("devices", {"auto"},
                               "where to train: cpu:N is a logical CPU worker, cuda:N a GPU; ranges like cpu:0-3, "
-                              "auto (all GPUs, else cpu:0) or auto:N. Of several processes each has these");
+                              "auto (all GPUs, else cpu:0) or auto:N. Each of several processes has these; "
+                              "cuda:local gives those of a host a GPU each");
   const auto of_host = read_hosts(config, job);
   if (config.describing()) return {DeviceId{}};
   if (job.planned_devices) return *job.planned_devices;
   if (!job.trains()) return {};
   if (of_host) written = *of_host;
-  const auto devices =
-      parse_device_list(fmt::format("{}", fmt::join(written, ",")), config.where(of_host ? "hosts" : "devices"));
+  const auto devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")),
+                                         config.where(of_host ? "hosts" : "devices"), job.place_on_host());
+  // Which it is holds for this process alone.
+  if (std::ranges::any_of(written, [](const std::string& list) { return list.find(":local") != list.npos; }))
+    return devices;
   std::vector<std::string> names;
   for (const auto& device : devices) names.push_back("'" + device.name() + "'");
   // "a.yaml:4:1: devices" -> "a.yaml:4", as other values say where they come from; "--devices: devices" -> "--devices".
@@ -96,6 +100,12 @@ int ConfigJob::workers_of_host() const {
   const auto end = hosts.begin() + std::max(0, workers());
   const auto here = std::count(hosts.begin(), end, hosts[static_cast<size_t>(process)]);
   return std::max(1, static_cast<int>(here));
+}
+
+int ConfigJob::place_on_host() const {
+  if (hosts.empty()) return 0;
+  const auto own = hosts.begin() + process;
+  return static_cast<int>(std::count(hosts.begin(), own, *own));
 }
 
 int DeviceSettings::world_devices() const {

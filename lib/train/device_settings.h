@@ -30,6 +30,8 @@ struct ConfigJob {
   bool trains() const { return process < std::max(1, workers()); }
   /// Those of them that share this process's cores, this one included.
   int workers_of_host() const;
+  /// The number of this process among them, from 0.
+  int place_on_host() const;
 };
 
 /// What a process trains on. One that doesn't train has what the first process has, wherever that is: what other keys

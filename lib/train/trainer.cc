@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "comm/process_activity.h"
 #include "parallel/thread_failure.h"
-#include "train/chance_level.h"
 #include "train/first_statistics.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
@@ -26,7 +25,8 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
     : experiment_(experiment),
       data_(data),
       config_hash_(config_hash),
-      strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
+      strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))),
+      chance_(*data.train) {
   // The strategy may end only with the other processes: these are told why they are to.
   const auto fail_job = [this](const Error& error) {
     if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
@@ -100,6 +100,10 @@ bool Trainer::finished() const {
   return position_.step >= *experiment_.steps && (position_.batches == 0 || position_.reported);
 }
 
+bool Trainer::is_last(int64_t epoch) const {
+  return experiment_.epochs ? epoch >= *experiment_.epochs : position_.step >= *experiment_.steps;
+}
+
 int Trainer::signal_of_job(const StopSignal& stop) const {
   return experiment_.job == nullptr ? stop.load() : experiment_.job->group.largest(stop.load());
 }
@@ -135,7 +139,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
       observer.on_epoch(metrics);
-      if (const auto warning = chance_warning(metrics, *data_.train)) observer.on_warning(*warning);
+      if (const auto warning = chance_.warning_after(metrics, is_last(metrics.epoch))) observer.on_warning(*warning);
     }
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);

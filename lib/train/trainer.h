@@ -6,6 +6,7 @@
 
 #include "comm/job_progress.h"
 #include "data/batch_loader.h"
+#include "train/chance_level.h"
 #include "train/checkpoint.h"
 #include "train/divergence.h"
 #include "train/experiment.h"
@@ -94,6 +95,8 @@ class Trainer {
   int64_t planned_epochs() const;
   /// Trains what is left of the epoch that `position_` is in; leaves it where a signal comes.
   void train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
+  /// Whether the training ends with this epoch, which has been trained.
+  bool is_last(int64_t epoch) const;
   /// The signal that asks some process of the job to stop, so that all stop after the same step.
   int signal_of_job(const StopSignal& stop) const;
   /// Blocks until all processes of the job have called it, for as long as that takes.
@@ -144,6 +147,7 @@ class Trainer {
   bool has_begun_ = false;  ///< it has given a batch
   std::optional<optim::Schedule> schedule_;
   TrainingPosition position_;
+  ChanceWatch chance_;
   bool compared_ = false;       ///< the weights, since the last step
   std::vector<int64_t> split_;  ///< the weights by which batches are shared out, where they were measured
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet

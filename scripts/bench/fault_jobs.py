@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from bench.two_hosts import NAMESPACES
+from bench.hosts import NAMESPACES
 
 # Set for all processes of a job, and handed on by what starts them.
 MARK = "DPTRAIN_FAULT_TRIAL"

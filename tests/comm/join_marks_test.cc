@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "support/idx_files.h"
 
@@ -30,7 +29,7 @@ class JoinMarksTest : public ::testing::Test {
     ::setenv("OMPI_COMM_WORLD_RANK", std::to_string(process).c_str(), 1);
     ::setenv("OMPI_COMM_WORLD_SIZE", std::to_string(processes).c_str(), 1);
     ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(here).c_str(), 1);
-    return {};
+    return JoinMarks(launcher_);
   }
   static std::string host() {
     std::array<char, 256> name = {};
@@ -39,6 +38,7 @@ class JoinMarksTest : public ::testing::Test {
   }
 
   ScratchFolder folder_;
+  int64_t launcher_ = ::getpid();  ///< stands for mpirun
 };
 
 TEST_F(JoinMarksTest, OnOneHostNameThoseThatLeftNone) {
@@ -78,7 +78,7 @@ TEST_F(JoinMarksTest, OnceTheirFolderIsGoneKnowNothing) {
 }
 
 TEST_F(JoinMarksTest, TellWhoHasDiedOnTheWay) {
-  JoinMarks first = marks_of(0, 3, 3);
+  const JoinMarks first = marks_of(0, 3, 3);
   // Another process leaves its mark and ends, with or without having joined.
   const auto comes_and_goes = [this](int number, bool joins) {
     const pid_t child = ::fork();
@@ -101,9 +101,22 @@ TEST_F(JoinMarksTest, TellWhoHasDiedOnTheWay) {
   EXPECT_EQ(found->number, 2);
   EXPECT_EQ(found->pid, dead);
   EXPECT_EQ(first.missing(), ": process 2 is missing");
-  // Of what is half written nothing is known.
-  std::ofstream(folder_.path() / "dptrain-joins-2") << dead;
-  EXPECT_FALSE(first.find_dead());
+  EXPECT_TRUE(marks_of(0, 3, 3).find_dead());
+}
+
+/// An mpirun that was killed may have left its folder, and another one get its pid.
+TEST_F(JoinMarksTest, KnowNothingOfAnotherLaunchersProcesses) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    launcher_ = 1;
+    marks_of(1, 3, 3);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(std::filesystem::exists(folder_.path() / "dptrain-joins-1"));
+  const JoinMarks marks = marks_of(0, 3, 3);
+  EXPECT_FALSE(marks.find_dead());
+  EXPECT_EQ(marks.missing(), ": processes 1, 2 are missing");
 }
 
 TEST_F(JoinMarksTest, TheFirstOneThatLivesSpeaks) {

@@ -25,6 +25,13 @@ TEST(DeviceList, ADeviceMayStandTwice) {
   EXPECT_EQ(parsed("cpu:0-1,cpu:1"), "cpu:0, cpu:1, cpu:1");
 }
 
+TEST(DeviceList, LocalIsTheNumberOfAProcessAmongThoseOfItsHost) {
+  EXPECT_EQ(device_names(parse_device_list("cpu:local, cpu:0", "--devices", 2)), "cpu:2, cpu:0");
+  EXPECT_EQ(parsed("cpu:local"), "cpu:0") << "one that is alone";
+  testing::expect_error(ExitCode::device, {"cuda:4095 is not on this machine"},
+                        [] { parse_device_list("cuda:local", "--devices", 4095); });
+}
+
 TEST(DeviceList, AutoTakesGpusInTurnAndElseCpuWorkers) {
   const auto gpus = cuda_devices();
   std::vector<DeviceId> all, three;
@@ -40,9 +47,9 @@ TEST(DeviceList, AutoTakesGpusInTurnAndElseCpuWorkers) {
 
 TEST(DeviceList, RefusesWhatItCannotRead) {
   for (const char* text :
-       {"",          " ",       "cpu",    "cpu:",   "cpu:x",  "cpu:-1", "cpu:1-",      "cpu:3-1",
-        "cpu:0-1-2", "cpu:0:1", "gpu:0",  "CPU:0",  "cpu:0,", ",cpu:0", "cpu:0;cpu:1", "cpu:99999999999",
-        "auto:0",    "auto:",   "auto:x", "meta:0", "cpu: 0"}) {
+       {"",          " ",       "cpu",    "cpu:",   "cpu:x",  "cpu:-1",     "cpu:1-",      "cpu:3-1",
+        "cpu:0-1-2", "cpu:0:1", "gpu:0",  "CPU:0",  "cpu:0,", ",cpu:0",     "cpu:0;cpu:1", "cpu:99999999999",
+        "auto:0",    "auto:",   "auto:x", "meta:0", "cpu: 0", "auto:local", "cpu:local-1"}) {
     SCOPED_TRACE(text);
     testing::expect_error(ExitCode::config, {"--devices: expected a device list, got '", "write for instance cpu:0-1"},
                           [&] { parse_device_list(text, "--devices"); });

@@ -65,8 +65,11 @@ TEST(LayeredTraining, LeNetEndsInTheBitsOfTheBuiltInWithItsMemory) {
   const auto written_out = testing::test_device(), built_in = testing::test_device();
   expect_same(trained_on(*written_out, model_of("lenet_layers_1cpu.yaml"), training),
               trained_on(*built_in, find_model("lenet"), training));
-  EXPECT_EQ(written_out->allocator().peak_bytes(), built_in->allocator().peak_bytes())
+  // Where oneDNN has AMX the peak is in the linear layers, while the built-in one still has their input twice.
+  const int64_t peak = built_in->allocator().peak_bytes();
+  EXPECT_LE(written_out->allocator().peak_bytes(), peak)
       << "pools are within convolutions, whose outputs have no memory";
+  EXPECT_GT(written_out->allocator().peak_bytes(), peak - 16 * 800 * 4 - 1);
 }
 
 TEST(LayeredTraining, ResNet18EndsInTheBitsOfTheBuiltIn) {

@@ -169,6 +169,42 @@ TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(folder) / fmt::format("pid.{}", process))) << process;
 }
 
+/// Two that train, the scheduler on the first host, and a server on each.
+class HostsStoreFaultsTest : public HostsFaultsTest {
+ protected:
+  ProcessOptions with_servers() const {
+    Command training = program("run", 1, "1000000");
+    training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync}"});
+    return script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "--grace", "1", "-n", "2", "-s", "2"},
+                  hosts_->on(1), training);
+  }
+};
+
+TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
+  Process process(with_servers());
+  wait_until_trained(process);
+  const auto begun = Clock::now();
+  kill_process(3);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  expect_lost_job(finished, fmt::format("process 3 (host host2, pid {}, server 0) has died", pid(3)));
+}
+
+TEST_F(HostsStoreFaultsTest, AHostWithAServerThatIsCutOff) {
+  Process process(with_servers());
+  wait_until_trained(process);
+  const auto begun = Clock::now();
+  hosts_->set_link(2, false);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  for (size_t i = 0; i < 5; ++i) EXPECT_FALSE(is_running(pid(i))) << i;
+  hosts_->set_link(2, true);
+  // Of the host's two, the one that was heard of last before the other.
+  const json fault = expect_lost_job(finished, "process ");
+  EXPECT_EQ(fault["root"]["host"], "host2") << fault;
+  EXPECT_NE(fault["root"]["cause"].get<std::string>().find(" was silent for "), std::string::npos) << fault;
+}
+
 /// On one machine: where a server is lost the job begins again with all its kinds of processes.
 TEST_F(LaunchedTrainingTest, ServersAreStartedAgainWithTheOthers) {
   Command training = program("run", 1, "200");

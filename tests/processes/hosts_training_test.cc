@@ -58,7 +58,7 @@ TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
     add({"OMPI_MCA_btl_tcp_if_include=10.77.0.0/24", "OMPI_MCA_oob_tcp_if_include=10.77.0.0/24"});
     add({source_file("scripts/launch.sh"), "-n", "2", "-s", "2", "-H", "10.77.0.1,10.77.0.2"});
     add({"--agent", hosts.agent(), "--"});
-    add(training(type, "lenet_ddp_2cpu", 2, {"--set", "strategy={name: kvstore, type: " + type + "}"}));
+    add(training(type, "lenet_kvstore_" + type + "_2x2cpu", 2, {}));
     const Finished launched =
         Process({.command = command, .folder = folder_.path(), .timeout_s = 300, .out = {}, .err = {}}).wait();
     ASSERT_EQ(launched.exit, 0) << launched.err;

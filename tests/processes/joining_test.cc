@@ -80,5 +80,16 @@ TEST_F(JoiningTest, ASignalEndsIt) {
   EXPECT_EQ(left_to_end(launch).processes[0].exit, 143);
 }
 
+/// As a host that is busy, or a script that copies data before it begins.
+TEST_F(JoiningTest, AProcessThatComesLateTrainsWithTheOthers) {
+  LaunchOptions options;
+  options.processes = programs(2, "20");
+  Command& late = options.processes[1];
+  late.insert(late.begin(), {"/bin/bash", "-c", "sleep 3; exec \"$0\" \"$@\""});
+  options.folder = folder_.path();
+  for (const Finished& process : Launch(options).wait().processes) EXPECT_EQ(process.exit, 0) << process.err;
+  EXPECT_EQ(json::parse(text_of(run("run") / "summary.json"))["steps"], 20);
+}
+
 }  // namespace
 }  // namespace dptrain::testing

@@ -125,6 +125,8 @@ TEST_P(NcclJobParityTest, EndsAsOneProcessDoes) {
     else
       EXPECT_EQ((process.out + process.err).find("nranks"), std::string::npos) << process.out << process.err;
   }
+  EXPECT_EQ(job.processes[0].err.find("processes 0 and 1 on ") != std::string::npos, way.gpus == 1)
+      << job.processes[0].err;
   const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
   ASSERT_FALSE(got.is_null());
   EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
@@ -143,6 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, NcclJobParityTest,
     ::testing::Values(
         GpuWay{"ddp", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, kSmallBuckets},
+        GpuWay{"local", {"cuda:local", "cuda:local"}, "cuda:0-1", 2, kSmallBuckets},
         GpuWay{"three", {"cuda:0", "cuda:1-2"}, "cuda:0-2", 3, kSmallBuckets, 3},
         GpuWay{"accumulate", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "accumulate=2"}},
         GpuWay{"shard_optimizer",

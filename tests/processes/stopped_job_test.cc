@@ -1,4 +1,6 @@
 // Trainings of several processes that are asked to stop, and those of scripts/launch.sh.
+#include <sys/prctl.h>
+
 #include <functional>
 #include <thread>
 
@@ -131,15 +133,31 @@ TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {
   EXPECT_NE(hash("run"), "") << "the checkpoint before is whole";
 }
 
+/// How many processes of a script are left that has started something in this folder.
+size_t scripts_in(const std::filesystem::path& folder) {
+  size_t left = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string command = text_of(entry.path() / "cmdline"), name = entry.path().filename();
+    if (command.find("launch.sh") == std::string::npos || command.find(folder.string()) == std::string::npos) continue;
+    if (is_running(std::stoi(name))) ++left;
+  }
+  return left;
+}
+
 /// A batch system, or a tired user.
 TEST_F(LaunchedTrainingTest, TheScriptsDeathStopsTheTrainingWithACheckpoint) {
+  // Whose children fall to the test then, which never asks for the end of mpirun: nor does every container's first
+  // process.
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   Process process(script({"-n", "2"}, {}, "1000000"));
   wait_until_trained(process);
+  EXPECT_EQ(scripts_in(folder_.path()), 2u) << "the script, and what watches over mpirun for it";
   process.signal(SIGKILL);
-  const auto is_left = [this] { return is_running(pid(0)) || is_running(pid(1)); };
+  const auto is_left = [this] { return is_running(pid(0)) || is_running(pid(1)) || scripts_in(folder_.path()) > 0; };
   const auto begun = Clock::now();
   while (is_left() && seconds_since(begun) < 20) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(is_left());
+  EXPECT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
   const json summary = json::parse(text_of(run("run") / "summary.json"));
   EXPECT_EQ(summary["exit"], 143);
   EXPECT_EQ(summary["weights_hash"].get<std::string>() + "\n", hash("run"));

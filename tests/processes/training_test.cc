@@ -170,6 +170,24 @@ TEST_F(JobTrainingTest, ADivergedLossEndsAllWithItsSentence) {
   }
 }
 
+/// As where a host has less memory than the others, or a container a limit.
+TEST_F(JobTrainingTest, AProcessWithoutMemoryEndsAllWithItsSentence) {
+  const Command first =
+      training("job", "lenet_ddp_2cpu", 1,
+               {"--set", "epochs=1", "--set", "batch_size=40000", "--set", "split=[1, 39999]", "--set",
+                "dataset={name: synthetic, shape: [1, 28, 28], samples: 40000, test_samples: 64}"});
+  Command second = {"/bin/bash", "-c", "ulimit -v 3000000; exec \"$0\" \"$@\""};
+  second.insert(second.end(), first.begin(), first.end());
+  const auto sentences = last_sentences(launch_processes({first, second}), 71);
+  EXPECT_EQ(sentences[0], sentences[1]);
+  EXPECT_TRUE(sentences[0].starts_with("dptrain: rank 1 (cpu:0), step 1: cpu:0: out of memory: wanted "))
+      << sentences[0];
+  const json fault = json::parse(text_of(run("job") / "fault.json"), nullptr, false);
+  ASSERT_TRUE(fault.is_object());
+  EXPECT_EQ(fault["exit"], 71);
+  EXPECT_EQ(fault["root"]["rank"], 1);
+}
+
 /// Processes don't see an srun, as they do an mpirun; here one stands for it under another name.
 TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProcesses) {
   Command launch = {"/bin/bash", "-c", "exec -a slurmstepd \"$0\" \"$@\"", DPTRAIN_MPIRUN, "--allow-run-as-root"};
@@ -229,7 +247,10 @@ TEST_F(JobTrainingTest, ProcessesShareOutByMeasuredSpeeds) {
 }
 
 TEST_F(JobTrainingTest, OtherInstructionSetsAreRefused) {
-  const Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
+  // Convolutions take 0.1 s a sample by what oneDNN has for the least of them.
+  const Command command = training(
+      "job", "lenet_ddp_2cpu", 1,
+      {"--set", "epochs=1", "--set", "batch_size=8", "--set", "dataset.limit=16", "--set", "dataset.test_limit=4"});
   Command lesser = {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=SSE41", "DNNL_MAX_CPU_ISA=SSE41"};
   lesser.insert(lesser.end(), command.begin(), command.end());
   for (const std::string& sentence : last_sentences(launch_processes({command, lesser}), 76))

@@ -133,6 +133,7 @@ TEST_F(WatchdogTest, TheLaunchersDeathEndsTheProcessesOfOtherHosts) {
   const json second = expect_lost(launched.processes[1], 1, {});
   EXPECT_EQ(first["root"], second["root"]);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
+  hosts.wait_until_idle(10);
 }
 
 TEST_F(WatchdogTest, AHostThatIsCutOffEndsBothSides) {
@@ -259,6 +260,39 @@ TEST_F(WatchdogTest, AProcessThatIsKilledOnAnotherHostEndsAllInTheSameWords) {
   EXPECT_EQ(fault["root"], expect_lost(launched.processes[1], 1, {})["root"]);
   EXPECT_EQ(launched.processes[0].last_error(), launched.processes[1].last_error());
 }
+
+/// More than eight send their heartbeats to the first one alone, and hear of each other from it.
+class ManyProcessesTest : public WatchdogTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(ManyProcessesTest, WhicheverIsStoppedAllOthersEndInTheSameWords) {
+  const Hosts hosts(3);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  LaunchOptions options = hosts.launch_options(programs(9, "1000000"), folder_.path());
+  for (Command& command : options.processes) command.insert(command.end(), {"--set", "batch_size=90"});
+  Launch launch(options);
+  wait_until_trained(launch.launcher());
+  const auto stopped = static_cast<size_t>(GetParam());
+  const std::string who = name(launch, stopped, fmt::format("host{}", stopped / 3 + 1));
+  std::vector<size_t> others;
+  for (size_t i = 0; i < 9; ++i)
+    if (i != stopped) others.push_back(i);
+  // mpirun is to end nobody here.
+  launch.launcher().signal(SIGSTOP);
+  ::kill(launch.pid(stopped), SIGSTOP);
+  launch.wait_for_ends(others, kSilence_s);
+  launch.launcher().signal(SIGKILL);
+  ::kill(launch.pid(stopped), SIGKILL);
+  const Launched launched = launch.wait();
+  json first;
+  for (const size_t one : others) {
+    const json fault = expect_lost(launched.processes[one], one, {who + " was silent for "});
+    if (first.is_null()) first = fault;
+    EXPECT_EQ(fault["root"], first["root"]) << one;
+    EXPECT_LT(fault["detected_s"], kSilenceSeen_s) << one;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, ManyProcessesTest, ::testing::Values(0, 4));
 
 TEST_F(WatchdogTest, ASignalWhileAProcessIsSilentIsALoss) {
   Launch launch(job(/*grace_s=*/1));

@@ -16,19 +16,36 @@ EpochMetrics with_loss(double loss) {
   return metrics;
 }
 
+ByteImages images() { return {make_synthetic({.samples = 20, .classes = 10, .image_shape = {1, 4, 4}}), {}}; }
+
 TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
-  const ByteImages images(make_synthetic({.samples = 20, .classes = 10, .image_shape = {1, 4, 4}}), {});
-  const auto warning = chance_warning(with_loss(2.31), images);
+  const ByteImages data = images();
+  const auto warning_of = [&data](const EpochMetrics& metrics) {
+    return ChanceWatch(data).warning_after(metrics, /*is_last=*/true);
+  };
+  const auto warning = warning_of(with_loss(2.31));
   ASSERT_TRUE(warning);
-  for (const char* words : {"epoch 3", "2.310", "2.303 for 10 classes", "0.5 behind", "max_staleness"})
+  for (const char* words : {"epoch 3", "2.310, is at", "2.303 for 10 classes", "0.5 behind", "max_staleness"})
     EXPECT_NE(warning->find(words), std::string::npos) << *warning;
-  EXPECT_FALSE(chance_warning(with_loss(2.2), images)) << "it has learned something";
+  EXPECT_FALSE(warning_of(with_loss(2.2))) << "it has learned something";
   EpochMetrics in_step = with_loss(2.31);
   in_step.staleness.reset();
-  EXPECT_FALSE(chance_warning(in_step, images));
+  EXPECT_FALSE(warning_of(in_step));
   in_step.staleness = parallel::Staleness{.pushes = {2}};
-  EXPECT_NE(chance_warning(in_step, images).value_or("").find("no update was behind; choose another learning_rate"),
+  EXPECT_NE(warning_of(in_step).value_or("").find("no update was behind; choose another learning_rate"),
             std::string::npos);
+}
+
+/// Few steps make an epoch of little data: the first one may be over before anything is learned.
+TEST(ChanceLevel, IsToldOnceItStays) {
+  const ByteImages data = images();
+  ChanceWatch watch(data);
+  const auto after = [&watch](double loss) { return watch.warning_after(with_loss(loss), /*is_last=*/false); };
+  EXPECT_FALSE(after(2.31));
+  EXPECT_NE(after(2.30).value_or("").find("2.300, stays at chance level"), std::string::npos);
+  EXPECT_TRUE(after(2.31)) << "and as long as it does";
+  EXPECT_FALSE(after(1.9));
+  EXPECT_FALSE(after(2.31)) << "one alone";
 }
 
 /// Masked tokens and next sentences are guessed.
@@ -39,12 +56,12 @@ TEST(ChanceLevel, OfTextIsThatOfItsVocabularyAndOfTwoSentences) {
   const Datasets data = experiment.dataset.open();
   EpochMetrics metrics = with_loss(4.4);
   metrics.train.score.outputs.push_back({.loss_sum = 70, .correct = 50, .counted = 100});
-  const auto warning = chance_warning(metrics, *data.train);
+  const auto warning = ChanceWatch(*data.train).warning_after(metrics, /*is_last=*/true);
   ASSERT_TRUE(warning);
   EXPECT_NE(warning->find("5.100, is at chance level (5.075 for 80 pieces and next sentences)"), std::string::npos)
       << *warning;
   metrics.train.score.outputs[0].loss_sum = 420;
-  EXPECT_FALSE(chance_warning(metrics, *data.train)) << "it has learned something";
+  EXPECT_FALSE(ChanceWatch(*data.train).warning_after(metrics, /*is_last=*/true)) << "it has learned something";
 }
 
 }  // namespace

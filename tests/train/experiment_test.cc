@@ -68,6 +68,28 @@ TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
   EXPECT_TRUE(job.trains());
 }
 
+TEST(Experiment, ProcessesOfAHostMayHaveADeviceEach) {
+  const auto devices_of = [](int process) {
+    const std::vector<std::string> hosts = {"a", "b", "a", "b", "b"};
+    const ConfigJob job{
+        .processes = 5,
+        .process = process,
+        .hosts = hosts,
+        .host = hosts[static_cast<size_t>(process)],
+        .exchange_devices = [](const std::vector<DeviceId>&) { return std::vector(5, std::vector<DeviceId>(1)); }};
+    Experiment experiment;
+    const ConfigSession session(config_of({"devices=cpu:local"}),
+                                [&](ConfigReader& reader) { experiment = read_experiment(reader, "test", job); });
+    EXPECT_NE(session.resolved_yaml().find("[cpu:local]"), std::string::npos)
+        << "what config.yaml says starts all of them again: " << session.resolved_yaml();
+    return experiment.devices[0].name();
+  };
+  EXPECT_EQ(devices_of(0), "cpu:0");
+  EXPECT_EQ(devices_of(2), "cpu:1");
+  EXPECT_EQ(devices_of(1), "cpu:0");
+  EXPECT_EQ(devices_of(4), "cpu:2");
+}
+
 TEST(Experiment, AJobHasAsManyDevicesAsATreeOfSums) {
   const auto job_of = [](int processes) {
     return ConfigJob{.processes = processes, .exchange_devices = [processes](const std::vector<DeviceId>&) {

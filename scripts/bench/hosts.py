@@ -1,4 +1,4 @@
-"""Two "hosts" on this machine, as network namespaces (tests/support/namespaces.sh; as root)."""
+"""Some "hosts" on this machine, as network namespaces (tests/support/namespaces.sh; as root)."""
 import contextlib
 import os
 import pathlib
@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 NAMESPACES = str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests/support/namespaces.sh")
-ADDRESSES = ("10.77.0.1", "10.77.0.2")
+ADDRESSES = tuple(f"10.77.0.{host}" for host in range(1, 9))
 NETWORK = "10.77.0.0/24"
 # What Open MPI needs to know of them.
 MPI_ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": NETWORK, "OMPI_MCA_oob_tcp_if_include": NETWORK,
@@ -14,10 +14,10 @@ MPI_ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_btl_tcp_if_include": NE
 
 
 @contextlib.contextmanager
-def two_hosts():
-    """Their name, under which they are there meanwhile. Ends the script where this machine can't have them."""
+def hosts(count=2):
+    """The name under which so many, with the first of the addresses, are there meanwhile. Ends the script where this machine can't have them."""
     name = f"dptrain-{os.getpid()}"
-    made = subprocess.run([NAMESPACES, "add", name, "2"], stderr=subprocess.PIPE, text=True, check=False)
+    made = subprocess.run([NAMESPACES, "add", name, str(count)], stderr=subprocess.PIPE, text=True, check=False)
     if made.returncode != 0:
         sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {made.stderr.strip()}")
     try:

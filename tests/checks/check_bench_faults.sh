@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# scripts/bench_faults.py injures trainings and sees them go on; writes what it prints; and says so where a training is amiss.
+#
+# Usage: tests/checks/check_bench_faults.sh ROOT BUILD_FOLDER
+# Prints a sentence for each violation; exits 1 if there is one, 77 where this machine can't have the hosts, which is one where the
+# variable DPTRAIN_NEEDS_HOSTS is set.
+set -euo pipefail
+root=${1:?check_bench_faults: needs the root folder of the tree} build=${2:?check_bench_faults: needs the build folder}
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+skip() {
+  echo "$1"
+  [[ -z ${DPTRAIN_NEEDS_HOSTS:-} ]] || exit 1
+  exit 77
+}
+for program in python3 mpirun; do
+  command -v "$program" > /dev/null || skip "$program, which scripts/bench_faults.py runs, is not installed"
+done
+"$root/tests/support/namespaces.sh" add "dptrain-$$" 2 2> "$folder/err" || skip "$(tail -n 1 "$folder/err")"
+"$root/tests/support/namespaces.sh" delete "dptrain-$$"
+
+# Other tests run beside this one, which may take longer than an idle machine does: what is asserted here is that all is told.
+bench() {
+  python3 -B "$root/scripts/bench_faults.py" --without-peers --trials 1 --binary "$build/dptrain" "$@" > "$folder/out" 2> "$folder/err"
+}
+bench --faults kill_store,kill_on_host --steps 300 -o "$folder/faults" || {
+  echo "scripts/bench_faults.py is to end with 0, but said: $(tail -n 1 "$folder/err")"
+  exit 1
+}
+
+python3 -B - "$folder" "$root/scripts" << 'END_OF_PYTHON'
+import json
+import pathlib
+import sys
+
+folder, bad = pathlib.Path(sys.argv[1]), []
+sys.path.insert(0, sys.argv[2])
+import bench_faults
+
+
+def expect(holds, sentence):
+    if not holds:
+        bad.append(sentence)
+
+
+report = json.loads((folder / "faults.json").read_text())
+printed = [json.loads(line) for line in (folder / "out").read_text().splitlines()]
+expect([one["fault"] for one in printed] == ["kill_store", "kill_on_host"], f"it tried {printed}")
+expect([dict(fault=result["fault"], contestant=result["contestant"], **one) for result in report["results"] for one in result["trials"]] == printed,
+       "what it prints is not what -o writes")
+for one in printed:
+    expect(one["left"] == 0 and one["resumed"] and one["over_s"] is not None, f"a trial is amiss: {one}")
+whole = dict(printed[0], exit=75, begun=True, records=3, causes=1, detected_s=0.2, left=0, resumed=True, gone_s=0.3, over_s=1)
+for change, said in (({}, []), (dict(over_s=None), ["hung"]), (dict(left=2), ["left a process"]), (dict(exit=137), ["ended with 137"]),
+                     (dict(resumed=False), ["did not go on to the same weights"]), (dict(detected_s=1.5), ["knew after 1.5 s"]),
+                     (dict(causes=2), ["told of several causes"]), (dict(exit=137, begun=False, records=0, detected_s=None), [])):
+    found = list(bench_faults.defects("kill_store", {**whole, **change}))
+    expect(found == said, f"of {change} it says {found}")
+written = (folder / "faults.md").read_text()
+for line in ("| kill -9 of a worker, the server or the scheduler, key-value store | dptrain | 1 |", "| kill -9 of a process, two hosts | dptrain | 1 |"):
+    expect(line in written, f"the document has no '{line}'")
+for sentence in bad:
+    print(f"scripts/bench_faults.py: {sentence}")
+sys.exit(bool(bad))
+END_OF_PYTHON
