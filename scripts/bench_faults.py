@@ -59,6 +59,8 @@ PEERS = ("torchrun, PyTorch DDP over gloo", "mpirun, MPI_Allreduce")
 OURS = "dptrain"
 # A job that is still there after that hangs.
 HANGS_S = 100
+# Trials of one fault that may be over before it is done.
+IN_VAIN = 10
 TRAINING = ["--config", str(ROOT / "configs/lenet_ddp_2cpu.yaml"), "--devices", "cpu:0", "--set", "threads=1", "--set",
             "dataset={name: synthetic, shape: [1, 28, 28], samples: 640, test_samples: 64}", "--set", "batch_size=64", "--set", "epochs=",
             "--set", "eval_every=0", "--set", "checkpoint={every_epochs: 0, every_steps: 20}", "--quiet"]
@@ -78,7 +80,7 @@ class Dptrain:
             one = self.start(folder, "whole")
             one.wait_for_processes(self.processes)
             begun = time.monotonic()
-            if one.seconds_until_over(HANGS_S) is None or one.launcher.returncode != 0:
+            if one.seconds_until_over(HANGS_S, begun) is None or one.launcher.returncode != 0:
                 sys.exit(f"bench_faults: an undisturbed training ended with {one.launcher.returncode}: {(folder / 'output').read_text()[-2000:]}")
             self.seconds = time.monotonic() - begun
             one.end()
@@ -101,7 +103,7 @@ class Dptrain:
         causes = {(one["root"]["pid"], one["root"]["cause"]) for one in records if one["rank"] is None or one["rank"] != one["root"]["rank"]}
         begun = (folder / "run" / "config.yaml").exists()
         resumed = self.start(folder, "resumed", ["--resume"])
-        over = resumed.seconds_until_over(HANGS_S)
+        over = resumed.seconds_until_over(HANGS_S, time.monotonic())
         resumed.end()
         return dict(begun=begun, records=len(records), causes=len(causes),
                     detected_s=max((one["detected_s"] for one in records), default=None),
@@ -126,8 +128,7 @@ def torchrun(a):
     python = pathlib.Path(a.environments) / "torch/bin/python"
     if not python.exists():
         return None
-    # Of torchrun's own name and environment each rank is a Python of.
-    rank = f"exec -a pytorch_rank {python} {ROOT}/scripts/bench_pytorch.py --model lenet --batch 64 --ranks 2 --rank $RANK --meet env:// --seconds 600"
+    rank = f"exec {python} {ROOT}/scripts/bench_pytorch.py --model lenet --batch 64 --ranks 2 --rank $RANK --meet env:// --seconds 600"
     command = [str(python.parent / "torchrun"), "--nproc-per-node", "2", "--max-restarts", "0", "--no-python", "bash", "-c", rank]
     return Peer(command, {}, "python")
 
@@ -157,11 +158,12 @@ def trial(contestant, fault, moment_s, choice):
                 return None
             pid, variables = victims[int(choice * len(victims))]
             others = [one for one in job.processes() if one != pid]
+            begun = time.monotonic()
             struck = fault.strike(contestant.hosts, pid)
             if not struck:
                 return None
             result = dict(moment_s=round(moment_s, 3), victim=variables.get("OMPI_COMM_WORLD_RANK", variables.get("RANK", "")),
-                          gone_s=job.seconds_until_gone(others, HANGS_S), over_s=job.seconds_until_over(HANGS_S),
+                          gone_s=job.seconds_until_gone(others, HANGS_S, begun), over_s=job.seconds_until_over(HANGS_S, begun),
                           exit=job.launcher.returncode)
         finally:
             if struck:
@@ -183,7 +185,8 @@ def defects(name, one):
     if one["begun"] and one["exit"] != 75:
         yield f"ended with {one['exit']}"
     if one["records"] > 0:
-        if one["detected_s"] > FAULTS[name]["known_s"]:
+        # Of who is silent while processes join nobody knows until they were to have joined.
+        if one["begun"] and one["detected_s"] > FAULTS[name]["known_s"]:
             yield f"knew after {one['detected_s']} s"
         # Both sides of a cut are right.
         if one["causes"] > (2 if name == "cut" else 1):
@@ -202,12 +205,15 @@ def measure(a, hosts, work):
         if name in OF_PEERS and not a.without_peers:
             contestants.update({who: peer for who, peer in zip(PEERS, (torchrun(a), mpirun(a, work))) if peer is not None})
         for who, contestant in contestants.items():
-            trials = []
+            trials, in_vain = [], 0
             while len(trials) < (a.trials if who == OURS else a.peer_trials):
                 # A peer has begun by then.
                 early = 0 if who == OURS else 8
                 one = trial(contestant, FAULTS[name]["fault"], early + chance.uniform(0, contestant.seconds), chance.random())
                 if one is None:
+                    in_vain += 1
+                    if in_vain > IN_VAIN:
+                        sys.exit(f"bench_faults: {who} has ended by itself {in_vain} times; see if it runs, or --steps is too few")
                     continue
                 if who == OURS:
                     one["defects"] = list(defects(name, one))

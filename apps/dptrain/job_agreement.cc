@@ -68,18 +68,41 @@ std::string narrow_mask(const train::Experiment& experiment, int workers_of_host
 
 }  // namespace
 
-void JobSession::agree_on(const std::string& config, train::Experiment& experiment) {
+void JobSession::form_training(const std::string& config, train::Experiment& experiment) {
   if (!group_) return;
   agree_on("dptrain", fmt::format("{} ({})", version(), git_commit()));
   agree_on("dptrain was built by", built_by());
-  const auto differing = train::differing_keys(
-      {parse_config(from_main(config), place_of(0)), parse_config(config, place_of(process()))}, kOfHost);
-  if (!differing.empty())
-    throw Error(ExitCode::ranks_disagree,
-                fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
-                            differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
-  const auto servers = experiment.strategy.store_servers;
+  agree_on_config(config);
   progress().timeout_s = experiment.timeout_s;
+  take_roles(experiment);
+  if (!is_worker()) return;
+  agree_on("devices compute on", computes_on(experiment.devices),
+           "list devices of one kind everywhere; where some CPUs can do more, start all with ONEDNN_MAX_CPU_ISA=AVX2");
+  agree_on("devices compute with", computes_with(experiment.devices));
+  train::ConfigJob job = config_job();
+  job.store_servers = experiment.strategy.store_servers.value_or(0);
+  warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
+  warn_of_shared_gpus(experiment.devices);
+  training_.emplace(train::TrainingJob{.group = *group_,
+                                       .ranks = {.exchange = exchange_.get(),
+                                                 .processes = roles_.workers,
+                                                 .shape = WorldShape(experiment.devices_of_processes)},
+                                       .places = gather_places(experiment.devices),
+                                       .store_links = store_links_});
+  experiment.job = &*training_;
+}
+
+void JobSession::agree_on_config(const std::string& own) {
+  const auto differing = train::differing_keys(
+      {parse_config(from_main(own), place_of(0)), parse_config(own, place_of(process()))}, kOfHost);
+  if (differing.empty()) return;
+  throw Error(ExitCode::ranks_disagree,
+              fmt::format("{}: {} on {}, {} on {}; give all processes the same configuration", differing[0].key,
+                          differing[0].values[0], place_of(0), differing[0].values[1], place_of(process())));
+}
+
+void JobSession::take_roles(const train::Experiment& experiment) {
+  const auto servers = experiment.strategy.store_servers;
   {
     const std::lock_guard lock(names_mutex_);
     roles_ = parallel::store_roles(processes(), servers.value_or(0));
@@ -89,41 +112,28 @@ void JobSession::agree_on(const std::string& config, train::Experiment& experime
   if (servers)
     store_links_ = std::make_shared<parallel::StoreLinks>(
         parallel::make_store_links(*exchange_, roles_, experiment.wait_timeout_s()));
-  if (static_cast<int>(roles_.workers.size()) < processes()) {
-    group_.reset();
-    everyone_ = std::make_unique<ProcessGroup>(*exchange_, kWatched_s);
-    if (!is_worker()) {
-      progress().trains = false;
-      exchange_->next_group();
-      return;
-    }
+  if (static_cast<int>(roles_.workers.size()) == processes()) return;
+  group_.reset();
+  everyone_ = std::make_unique<ProcessGroup>(*exchange_, kWatched_s);
+  if (is_worker()) {
     group_ = std::make_unique<ProcessGroup>(*exchange_, roles_.workers, kWatched_s);
+  } else {
+    progress().trains = false;
+    exchange_->next_group();
   }
-  agree_on("devices compute on", computes_on(experiment.devices),
-           "list devices of one kind everywhere; where some CPUs can do more, start all with ONEDNN_MAX_CPU_ISA=AVX2");
-  agree_on("devices compute with", computes_with(experiment.devices));
-  train::ConfigJob job = config_job();
-  job.store_servers = servers.value_or(0);
-  warn_of_narrow_masks(narrow_mask(experiment, job.workers_of_host()));
-  warn_of_shared_gpus(experiment.devices);
-  std::vector<std::string> own;
-  for (const DeviceId& device : experiment.devices) own.push_back(device.name());
+}
+
+std::vector<train::RankPlace> JobSession::gather_places(const std::vector<DeviceId>& own) {
+  std::vector<std::string> names;
+  for (const DeviceId& device : own) names.push_back(device.name());
   std::vector<train::RankPlace> places;
   int p = 0;
-  for (const std::string& devices : group_->gather_everywhere(join_texts(own))) {
+  for (const std::string& devices : group_->gather_everywhere(join_texts(names))) {
+    const int process = roles_.workers[static_cast<size_t>(p++)];
     for (const std::string& device : split_texts(devices))
-      places.push_back({.device = device,
-                        .host = job_->all()[static_cast<size_t>(p)].host,
-                        .process = roles_.workers[static_cast<size_t>(p)]});
-    ++p;
+      places.push_back({.device = device, .host = job_->all()[static_cast<size_t>(process)].host, .process = process});
   }
-  training_.emplace(train::TrainingJob{.group = *group_,
-                                       .ranks = {.exchange = exchange_.get(),
-                                                 .processes = roles_.workers,
-                                                 .shape = WorldShape(experiment.devices_of_processes)},
-                                       .places = places,
-                                       .store_links = store_links_});
-  experiment.job = &*training_;
+  return places;
 }
 
 void JobSession::agree_on(const std::string& what, const std::string& own, const std::string& advice) {

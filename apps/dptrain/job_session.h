@@ -46,7 +46,7 @@ class JobSession {
   /// it isn't the same one, or builds differ; keys that may differ by host aside. Where there are several processes the
   /// experiment is part of the job from now on, and those that don't train call nothing of what follows but `serve` and
   /// the ends. `config`: the resolved one, as YAML.
-  void agree_on(const std::string& config, train::Experiment& experiment);
+  void form_training(const std::string& config, train::Experiment& experiment);
   /// Whether this process trains, rather than being a server of a key-value store, or its scheduler, alone.
   bool is_worker() const { return roles_.is_worker(process()) || !job_; }
   /// Is a server, or the scheduler. Blocks until the workers have ended.
@@ -87,6 +87,11 @@ class JobSession {
   /// be read, or a checkpoint to be written; who is lost meanwhile, or hangs in a step, the watch finds.
   static constexpr double kWatched_s = 7 * 24 * 3600;
 
+  void agree_on_config(const std::string& own);
+  /// Who trains and who serves; servers that are processes of their own leave the group of those that train.
+  void take_roles(const train::Experiment& experiment);
+  /// Which device of which process each rank is.
+  std::vector<train::RankPlace> gather_places(const std::vector<DeviceId>& own);
   /// One line of the main process where cores were left to some of them that are too few: what mpirun does by itself.
   void warn_of_narrow_masks(const std::string& own);
   /// One line of the main process where processes drive the same GPU.

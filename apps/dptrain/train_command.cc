@@ -137,7 +137,7 @@ int TrainRun::run() {
   config_ = read_.session.resolved_yaml();
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   job_.expect_training(experiment(), out_, flags_.before_training(out_));
-  job_.agree_on(config_, experiment());
+  job_.form_training(config_, experiment());
   if (!job_.is_worker()) {
     job_.serve(experiment());
     return 0;

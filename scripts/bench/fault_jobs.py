@@ -53,20 +53,19 @@ class Job:
             time.sleep(POLL_S)
         return False
 
-    def seconds_until_gone(self, pids, limit_s):
-        """None where one of them still runs by then."""
-        begun = time.monotonic()
+    @staticmethod
+    def seconds_until_gone(pids, limit_s, begun):
+        """From `begun` on; None where one of them still runs after `limit_s`."""
         while any(is_running(pid) for pid in pids):
             if time.monotonic() - begun > limit_s:
                 return None
             time.sleep(POLL_S)
         return time.monotonic() - begun
 
-    def seconds_until_over(self, limit_s):
-        """Until the launcher has returned; None where it hasn't by then."""
-        begun = time.monotonic()
+    def seconds_until_over(self, limit_s, begun):
+        """From `begun` on until the launcher has returned; None where it hasn't after `limit_s`."""
         try:
-            self.launcher.wait(limit_s)
+            self.launcher.wait(max(0, begun + limit_s - time.monotonic()))
         except subprocess.TimeoutExpired:
             return None
         return time.monotonic() - begun

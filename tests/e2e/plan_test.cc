@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "e2e/command_fixture.h"
@@ -239,6 +240,36 @@ TEST_F(PlanTest, IsCalibratedByARun) {
   // Over links that take a second a call nothing else counts.
   const json slow = planned({"--set", "links={latency_us: 1000000}", "--calibrate", "run"});
   EXPECT_GE(slow["time"]["step_s"], 2.0);
+}
+
+/// Times what it runs, so nothing else may run beside it.
+class LongPlanTest : public PlanTest {};
+
+/// What docs/scaling.md holds for rates of more kinds, by scripts/scaling.py: of a round that nothing disturbs.
+TEST_F(LongPlanTest, AStepOverASlowLinkTakesWithin15PercentOfThat) {
+  constexpr double kMost = 0.15;
+  for (const int ranks : {2, 4, 8}) {
+    double closest = 1e9;
+    for (int round = 0; round < 3 && std::abs(closest - 1) > kMost; ++round) {
+      std::filesystem::remove_all(path("free"));
+      std::filesystem::remove_all(path("held"));
+      Arguments settings = {"dataset={name: synthetic, shape: [1, 28, 28], samples: 4096, test_samples: 10}",
+                            "devices=[cpu:0-" + std::to_string(ranks - 1) + "]",
+                            "batch_size=512",
+                            "epochs=2",
+                            "eval_every=0",
+                            "checkpoint.every_epochs=0"};
+      train("free", settings);
+      settings.emplace_back("links.gbps=0.1");
+      train("held", settings);
+      Arguments flags = {"--calibrate", "free"};
+      for (const auto& setting : settings) flags.insert(flags.end(), {"--set", setting});
+      const json document = planned(flags), measured = last_metrics("held");
+      const double ratio = document["time"]["step_s"].get<double>() / (measured["train"]["seconds"].get<double>() / 8);
+      if (std::abs(ratio - 1) < std::abs(closest - 1)) closest = ratio;
+    }
+    EXPECT_NEAR(closest, 1, kMost) << ranks << " workers, planned to measured";
+  }
 }
 
 TEST_F(PlanTest, RefusesWhatItCannotTell) {

@@ -172,16 +172,18 @@ TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
 /// Two that train, the scheduler on the first host, and a server on each.
 class HostsStoreFaultsTest : public HostsFaultsTest {
  protected:
-  ProcessOptions with_servers() const {
+  ProcessOptions with_servers(int grace_s) const {
     Command training = program("run", 1, "1000000");
     training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync}"});
-    return script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "--grace", "1", "-n", "2", "-s", "2"},
+    return script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "--grace", std::to_string(grace_s), "-n",
+                   "2", "-s", "2"},
                   hosts_->on(1), training);
   }
 };
 
 TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
-  Process process(with_servers());
+  // Those of the other host know 3 s after its connections end, and mpirun is to kill nobody before.
+  Process process(with_servers(/*grace_s=*/5));
   wait_until_trained(process);
   const auto begun = Clock::now();
   kill_process(3);
@@ -191,7 +193,8 @@ TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
 }
 
 TEST_F(HostsStoreFaultsTest, AHostWithAServerThatIsCutOff) {
-  Process process(with_servers());
+  // What mpirun runs there waits for that twice, for one process after the other.
+  Process process(with_servers(/*grace_s=*/1));
   wait_until_trained(process);
   const auto begun = Clock::now();
   hosts_->set_link(2, false);

@@ -30,10 +30,11 @@ of() { ip netns list | awk '{print $1}' | { grep -x -- "$1-\([0-9]*\|switch\)" |
 delete() {
   local space pids
   for space in $(of "$1"); do
-    pids=$(ip netns pids "$space")
+    pids=$(ip netns pids "$space" 2> /dev/null) || true
     # shellcheck disable=SC2086 # a number a word
     [[ -z $pids ]] || kill -KILL $pids 2> /dev/null || true
-    ip netns delete "$space"
+    # Another one may be removing what was left behind, too.
+    ip netns delete "$space" 2> /dev/null || [[ ! -e /run/netns/$space ]]
   done
 }
 
