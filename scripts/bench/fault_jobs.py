@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from bench.hosts import NAMESPACES
+from bench.hosts import ADDRESSES, NAMESPACES
 
 # Set for all processes of a job, and handed on by what starts them.
 MARK = "DPTRAIN_FAULT_TRIAL"
@@ -116,3 +116,9 @@ class Cut:
 
     def heal(self, hosts):
         subprocess.run([NAMESPACES, "link", hosts, "2", "up"], check=True)
+        # They reach each other some time after that, both ways. Nobody listens there: who answers refuses.
+        for host, other in ((1, 2), (2, 1)):
+            connect = [NAMESPACES, "run", hosts, str(host), "timeout", "1", "bash", "-c", f"exec 3<>/dev/tcp/{ADDRESSES[other - 1]}/9"]
+            for _ in range(60):
+                if "refused" in subprocess.run(connect, stderr=subprocess.PIPE, text=True, check=False).stderr:
+                    break
