@@ -214,7 +214,8 @@ void JobWatchdog::guard() {
       note_long_pause(looked_at, now);
       look_for_ends(now);
       looked_at = now;
-      if (const int doubts = hooks_.doubts() + (stop_signal() != 0 ? 1 : 0); doubts != std::exchange(doubts_, doubts))
+      if (const int doubts = hooks_.doubts() + exchange_.lost_messages() + (stop_signal() != 0 ? 1 : 0);
+          doubts != std::exchange(doubts_, doubts))
         doubtful_since_ = looked_at;
       if ((ending_ || exchange_.has_failed()) && !end_at) end_at = deadline_in(options_.leave_s);
       if (!end_at) lost = find_lost(gone);

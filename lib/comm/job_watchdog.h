@@ -34,7 +34,8 @@ struct WatchdogOptions {
 struct WatchdogHooks {
   /// "process 1 (host b, pid 77, rank 1)"
   std::function<std::string(int process)> name;
-  /// How many reasons there have been to ask whether all others are there, beside a stop: connections that have ended.
+  /// How many reasons there have been to ask whether all others are there, beside a stop and messages that could not be
+  /// carried: connections that have ended.
   std::function<int()> doubts;
   std::function<void(const std::string& sentence)> warn;
   /// This process itself makes no progress: called while its threads are where they hang, before anybody is told.

@@ -123,9 +123,8 @@ class MpiMessage final : public WireMessage {
                   .expected = fmt::format("expected {} bytes at most", transfer_.bytes),
                   .got = "more",
                   .advice = "the processes don't do the same; start all of them with the same program and config"});
-    throw Error(ExitCode::peer_lost,
-                fmt::format("MPI could not carry {} bytes with tag {} {} {}: {}", transfer_.bytes, transfer_.tag,
-                            transfer_.sends ? "to" : "from", peer, mpi_error_text(result)));
+    throw LostMessage(fmt::format("MPI could not carry {} bytes with tag {} {} {}: {}", transfer_.bytes, transfer_.tag,
+                                  transfer_.sends ? "to" : "from", peer, mpi_error_text(result)));
   }
 
   std::shared_ptr<MpiWireState> state_;

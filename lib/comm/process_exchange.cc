@@ -18,6 +18,9 @@ constexpr auto kShortestPause = std::chrono::microseconds(10);
 constexpr auto kLongestPause = std::chrono::microseconds(200);
 /// How long processes that have failed wait to hear of all others.
 constexpr double kSettling_s = 1;
+/// How long the watch over the processes has to find why a message could not be carried: longer than it takes for one
+/// that is in doubt (WatchdogOptions::answer_s), and to tell of it.
+constexpr double kExplained_s = 5;
 /// As many operations that began last tell of a failure.
 constexpr size_t kKeptOperations = 1000;
 /// How long messages are asked for without a pause.
@@ -197,7 +200,14 @@ void ProcessExchange::expect_news() {
 bool ProcessExchange::hear_news() {
   bool heard = false;
   for (auto& news : expected_news_) {
-    if (!news->message || !news->message->is_done()) continue;
+    if (!news->message) continue;
+    try {
+      if (!news->message->is_done()) continue;
+    } catch (const LostMessage&) {
+      // Nothing comes from there any more.
+      news->message.reset();
+      throw;
+    }
     news->message.reset();
     heard = true;
     const std::lock_guard lock(mutex_);
@@ -257,13 +267,24 @@ bool ProcessExchange::has_to_end() const {
 bool ProcessExchange::move_on() {
   try {
     const bool heard = hear_news();
-    return carry() || heard;
+    if (!loss_) return carry() || heard;
+    if (!has_failed_ && Clock::now() >= unexplained_at_) fail(*loss_);
+    return heard;
+  } catch (const LostMessage& loss) {
+    rest_after(loss);
   } catch (const Error& error) {
     fail({.code = error.code(), .sentence = error.what()});
   } catch (const std::exception& error) {
     fail({.code = ExitCode::bug, .sentence = error.what()});
   }
   return true;
+}
+
+void ProcessExchange::rest_after(const LostMessage& loss) {
+  ++lost_messages_;
+  if (loss_) return;
+  loss_ = JobFailure{.code = loss.code(), .sentence = loss.what()};
+  unexplained_at_ = deadline_in(kExplained_s);
 }
 
 void ProcessExchange::run() {

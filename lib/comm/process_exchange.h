@@ -74,6 +74,8 @@ class ProcessExchange {
   Clock::time_point heard_at(int process) const {
     return Clock::time_point(Clock::duration(heard_at_[static_cast<size_t>(process)].load()));
   }
+  /// How many messages could not be carried: each is a reason to doubt that all others are there.
+  int lost_messages() const { return lost_messages_; }
   /// The operation that began last here; "" before the first.
   std::string latest_operation();
   /// The last thousand that began here, oldest first.
@@ -91,6 +93,8 @@ class ProcessExchange {
   /// Whether anything has moved.
   bool move_on();
   bool carry();
+  /// Transfers rest from here on: somebody who watches the processes will say why, or else the message's own words do.
+  void rest_after(const LostMessage& loss);
   bool take_new();
   void expect_news();
   bool hear_news();
@@ -122,6 +126,7 @@ class ProcessExchange {
   int groups_ = 0;
   std::function<JobFailure(JobFailure)> completed_;
   std::atomic<bool> has_failed_ = false;  ///< a failure is known
+  std::atomic<int> lost_messages_ = 0;
   std::vector<std::atomic<Clock::rep>> heard_at_;
 
   // Of the thread alone:
@@ -129,6 +134,8 @@ class ProcessExchange {
   std::vector<std::unique_ptr<TransferUnderWay>> under_way_;  ///< by priority, the highest first; then by age
   std::vector<std::unique_ptr<FailureNews>> expected_news_;
   std::vector<std::unique_ptr<FailureNews>> sent_news_;
+  std::optional<JobFailure> loss_;    ///< of a message, in its words
+  Clock::time_point unexplained_at_;  ///< when these words stand for the cause
 
   std::thread thread_;  ///< ends first
 };
