@@ -63,6 +63,10 @@ int launched_process();
 /// that isn't itself one of the job's, as a script that starts dptrain would be. Its pid.
 int64_t launcher_pid();
 
+/// Whether that died before this process could look, so that the host's first process has its place. Known where Open
+/// MPI's mpirun has started the job.
+bool launcher_is_gone();
+
 /// Leaves what this process ends with, a line of the code and one of the sentence, in the file that the variable
 /// DPTRAIN_EXIT_FILE names: for a launcher on this host, which learns of a process's end later than by itself. Not
 /// where there is no such variable, where the code is 0, or where another process was first; a file that can't be

@@ -35,6 +35,14 @@ bool was_started_with(int64_t pid, const std::string& variable) {
          environment.find(std::string(1, '\0') + variable + "=") != std::string::npos;
 }
 
+/// As ps shows it; "" where there is no such process.
+std::string name_of_program(int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
 /// In the file that the variable names, where no process has left anything before.
 void leave_for_launcher(const char* variable, const std::string& lines) {
   const char* path = std::getenv(variable);
@@ -55,6 +63,18 @@ int64_t launcher_pid() {
   int64_t pid = ::getppid();
   while (variable != nullptr && pid > 1 && was_started_with(pid, variable)) pid = parent_of_process(pid);
   return pid;
+}
+
+bool launcher_is_gone() {
+  constexpr const char* kOfOpenMpi = "OMPI_COMM_WORLD_SIZE";
+  constexpr std::array<std::string_view, 6> kLaunchers = {"mpirun", "mpiexec", "orterun",
+                                                          "orted",  "prte",    "slurmstepd"};
+  constexpr int64_t kFirst = 1;
+  if (std::getenv(kOfOpenMpi) == nullptr || launcher_pid() != kFirst) return false;
+  // In a container the launcher may be the first process itself, or have started it as one of the job.
+  const std::string name = name_of_program(kFirst);
+  return !was_started_with(kFirst, kOfOpenMpi) &&
+         std::ranges::none_of(kLaunchers, [&name](std::string_view one) { return name.starts_with(one); });
 }
 
 double join_timeout_s() {

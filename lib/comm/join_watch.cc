@@ -27,6 +27,7 @@ JoinWatch::JoinWatch(JoinOptions options)
     : options_(std::move(options)),
       launcher_pid_(launcher_pid()),
       launcher_(launcher_pid_),
+      launcher_is_gone_(launcher_is_gone()),
       thread_([this] { watch(); }) {}
 
 JoinWatch::~JoinWatch() {
@@ -73,6 +74,9 @@ std::optional<JoinFailure> JoinWatch::find_loss() {
     loss.pid = dead->pid;
     loss.sentence =
         fmt::format("process {} (host {}, pid {}) has died {}", dead->number, host_name(), dead->pid, kWhen);
+  } else if (launcher_is_gone_) {
+    loss.pid = ::getpid();
+    loss.sentence = fmt::format("the launcher of the job on host {} had died before this process began", host_name());
   } else if (launcher_.has_ended()) {
     loss.pid = launcher_pid_;
     loss.sentence =

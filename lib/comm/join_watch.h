@@ -37,6 +37,7 @@ class JoinWatch {
   JoinMarks marks_;
   const int64_t launcher_pid_;
   const ProcessHandle launcher_;
+  const bool launcher_is_gone_;
   std::mutex mutex_;
   std::condition_variable stopping_;
   bool stopped_ = false;

@@ -68,6 +68,28 @@ TEST_F(JoiningTest, TheLaunchersDeathEndsAll) {
   }
 }
 
+/// As where it is killed while it starts the job: whoever comes after that has no launcher to see dying.
+TEST_F(JoiningTest, AProcessThatBeginsAfterItsLaunchersDeathEndsAtOnce) {
+  LaunchOptions options = job();
+  folder_.write("late", "while [[ ! -e go ]]; do sleep 0.05; done; exec \"$@\"\n");
+  options.processes[0].insert(options.processes[0].begin(), {"/bin/bash", "late"});
+  Launch launch(options);
+  launch.launcher().wait_until([&] { return launch.pid(0) > 0 && launch.pid(1) > 0 && launch.pid(2) > 0; });
+  launch.launcher().signal(SIGKILL);
+  launch.wait_for_ends({1}, kDeath_s);
+  const auto parent_of = [](pid_t child) {
+    const std::string stat = text_of(fmt::format("/proc/{}/stat", child));
+    return std::stoi(stat.substr(stat.rfind(')') + 4));
+  };
+  if (parent_of(parent_of(launch.pid(0))) != 1) GTEST_SKIP() << "who has lost its parent isn't the first process's";
+  folder_.write("go", "");
+  launch.wait_for_ends({0}, kDeath_s);
+  const Finished ended = left_to_end(launch).processes[0];
+  EXPECT_EQ(ended.exit, 75) << ended.err;
+  EXPECT_EQ(ended.last_error(),
+            fmt::format("dptrain: the launcher of the job on host {} had died before this process began", host_name()));
+}
+
 TEST_F(JoiningTest, ASignalEndsIt) {
   Launch launch(job());
   wait_until_joining(launch);
