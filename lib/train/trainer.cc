@@ -100,10 +100,6 @@ bool Trainer::finished() const {
   return position_.step >= *experiment_.steps && (position_.batches == 0 || position_.reported);
 }
 
-bool Trainer::is_last(int64_t epoch) const {
-  return experiment_.epochs ? epoch >= *experiment_.epochs : position_.step >= *experiment_.steps;
-}
-
 int Trainer::signal_of_job(const StopSignal& stop) const {
   return experiment_.job == nullptr ? stop.load() : experiment_.job->group.largest(stop.load());
 }
@@ -139,12 +135,13 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
       observer.on_epoch(metrics);
-      if (const auto warning = chance_.warning_after(metrics, is_last(metrics.epoch))) observer.on_warning(*warning);
     }
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
     const bool is_due = checkpoint_is_due();
     end_epoch();
+    if (directory != nullptr)
+      if (const auto warning = chance_.warning_after(*outcome.last_epoch, finished())) observer.on_warning(*warning);
     if (is_due) save(directory, observer);
     outcome.signal = signal_of_job(stop);
   }

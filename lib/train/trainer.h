@@ -95,8 +95,6 @@ class Trainer {
   int64_t planned_epochs() const;
   /// Trains what is left of the epoch that `position_` is in; leaves it where a signal comes.
   void train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop);
-  /// Whether the training ends with this epoch, which has been trained.
-  bool is_last(int64_t epoch) const;
   /// The signal that asks some process of the job to stop, so that all stop after the same step.
   int signal_of_job(const StopSignal& stop) const;
   /// Blocks until all processes of the job have called it, for as long as that takes.
