@@ -31,8 +31,8 @@ import tempfile
 import time
 
 from bench.fault_jobs import Cut, Job, Signal
-from bench.machine import description
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
+from bench.machine import description
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of dptrain: how many processes, and what starts them.

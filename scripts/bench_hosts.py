@@ -24,8 +24,8 @@ import subprocess
 import sys
 import tempfile
 
-from bench.machine import description, once_quiet
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
+from bench.machine import description, once_quiet
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Samples of a step on both hosts, steps of an epoch, fewer where a link of less than 1 Gbit/s makes each take seconds, and epochs, the

@@ -32,7 +32,7 @@ if ! python3 -B "$root/scripts/bench_speed.py" --quick --only lenet --rounds 2 -
   exit 1
 fi
 
-python3 -B - "$folder" "$root/scripts" << 'END_OF_PYTHON'
+PYTHONPATH=$root/scripts:$root/tests/checks python3 -B - "$folder" << 'END_OF_PYTHON'
 import argparse
 import contextlib
 import io
@@ -40,16 +40,10 @@ import json
 import pathlib
 import sys
 
-folder, bad = pathlib.Path(sys.argv[1]), []
-sys.path.insert(0, sys.argv[2])
 import bench_speed
+from expectations import end, expect, expect_lines
 
-
-def expect(holds, sentence):
-    if not holds:
-        bad.append(sentence)
-
-
+folder = pathlib.Path(sys.argv[1])
 report = json.loads((folder / "out.json").read_text())
 expect(report == json.loads((folder / "speed.json").read_text()), "what it prints is not what -o writes")
 expect([row["model"] for row in report["rows"]] == ["lenet"], "--only lenet measures something else")
@@ -69,10 +63,9 @@ expect(row["absent"] == {"pytorch_ddp fp32": failed + "; tried again", "pytorch_
                          "mxnet_1 fp32": "not installed", "mxnet_2 fp32": "not installed"}, f"absent are {row['absent']}")
 again = [{name: one["tried_again"] for name, one in measured.items() if "tried_again" in one} for measured in row["rounds"]]
 expect(again == [{"pytorch_fast fp32": failed}, {}], f"tried again are {again}")
-written = (folder / "speed.md").read_text()
-for line in ("| lenet, batch 256 | fp32 |", f"- pytorch_ddp bf16 of lenet: {failed}; tried again",
-             f"- pytorch_fast fp32 of lenet: tried again in 1 of 2 rounds: {failed}"):
-    expect(line in written, f"the document has no '{line}'")
+expect_lines((folder / "speed.md").read_text(),
+             ("| lenet, batch 256 | fp32 |", f"- pytorch_ddp bf16 of lenet: {failed}; tried again",
+              f"- pytorch_fast fp32 of lenet: tried again in 1 of 2 rounds: {failed}"))
 # Where others always disturb, the other models' figures are kept.
 bench_speed.contestants = lambda *_: {("single", "fp32", False): lambda: dict(samples_per_s=1)}
 with contextlib.redirect_stderr(io.StringIO()):
@@ -80,7 +73,5 @@ with contextlib.redirect_stderr(io.StringIO()):
 expect(lacking == ([], ["lenet: other processes disturbed 6 of 6 rounds"]), f"of a machine that is never quiet it says {lacking}")
 document = bench_speed.document(dict(report, lacks=lacking[1]))
 expect("- lenet: other processes disturbed 6 of 6 rounds" in document, "what a report lacks isn't told of")
-for sentence in bad:
-    print(f"scripts/bench_speed.py --quick: {sentence}")
-sys.exit(bool(bad))
+end("scripts/bench_speed.py --quick")
 END_OF_PYTHON

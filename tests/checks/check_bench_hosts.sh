@@ -10,16 +10,9 @@ root=${1:?check_bench_hosts: needs the root folder of the tree} build=${2:?check
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-skip() {
-  echo "$1"
-  [[ -z ${DPTRAIN_NEEDS_HOSTS:-} ]] || exit 1
-  exit 77
-}
-for program in python3 mpirun; do
-  command -v "$program" > /dev/null || skip "$program, which scripts/bench_hosts.py runs, is not installed"
-done
-"$root/tests/support/namespaces.sh" add "dptrain-$$" 2 2> "$folder/err" || skip "$(tail -n 1 "$folder/err")"
-"$root/tests/support/namespaces.sh" delete "dptrain-$$"
+# shellcheck source=tests/checks/hosts_needed.sh
+source "$root/tests/checks/hosts_needed.sh"
+needs_hosts bench_hosts.py "$root" "$folder"
 
 # In PyTorch's place a program that makes a million steps a second.
 mkdir -p "$folder/torch/bin"
@@ -39,21 +32,15 @@ if ((status != 1)) || [[ $said != *"ddp is to be 1.5 times as fast as PyTorch's;
   exit 1
 fi
 
-python3 -B - "$folder" "$root/scripts" << 'END_OF_PYTHON'
+PYTHONPATH=$root/scripts:$root/tests/checks python3 -B - "$folder" << 'END_OF_PYTHON'
 import json
 import pathlib
 import sys
 
-folder, bad = pathlib.Path(sys.argv[1]), []
-sys.path.insert(0, sys.argv[2])
 import bench_hosts
+from expectations import end, expect, expect_lines
 
-
-def expect(holds, sentence):
-    if not holds:
-        bad.append(sentence)
-
-
+folder = pathlib.Path(sys.argv[1])
 report = json.loads((folder / "out").read_text())
 expect(report == json.loads((folder / "hosts.json").read_text()), "what it prints is not what -o writes")
 (result,) = report["results"]
@@ -68,10 +55,8 @@ for name, way in ways.items():
     expect(way["steps_per_s"] > 0 and 0 <= way["exposed_comm"] <= 1, f"{name} is {way}")
 sent = {name: way["bytes_per_step"] for name, way in ways.items()}
 expect(sent["ddp, bf16"] * 2 == sent["ddp"] == sent["ddp, next_forward"] > 10 * sent["ddp, powersgd"] > 0, f"bytes a step are {sent}")
-written = (folder / "hosts.md").read_text()
-for line in ("## lenet, batch 256, 1gbit", "| pytorch ddp, gloo | 1000000.00 (1000000.00 to 1000000.00) |", "PyTorch: PyTorch in name. 1 rounds"):
-    expect(line in written, f"the document has no '{line}'")
-for sentence in bad:
-    print(f"scripts/bench_hosts.py --quick: {sentence}")
-sys.exit(bool(bad))
+expect_lines((folder / "hosts.md").read_text(),
+             ("## lenet, batch 256, 1gbit", "| pytorch ddp, gloo | 1000000.00 (1000000.00 to 1000000.00) |",
+              "PyTorch: PyTorch in name. 1 rounds"))
+end("scripts/bench_hosts.py --quick")
 END_OF_PYTHON

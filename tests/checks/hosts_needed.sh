@@ -1,0 +1,16 @@
+# For a check of scripts/SCRIPT over "hosts", which sources this: needs_hosts SCRIPT ROOT FOLDER. Ends it with 77 and the reason where this
+# machine can't have them or mpirun is missing, or with 1 where the variable DPTRAIN_NEEDS_HOSTS is set.
+# shellcheck shell=bash
+skip() {
+  echo "$1"
+  [[ -z ${DPTRAIN_NEEDS_HOSTS:-} ]] || exit 1
+  exit 77
+}
+needs_hosts() {
+  local program
+  for program in python3 mpirun; do
+    command -v "$program" > /dev/null || skip "$program, which scripts/$1 runs, is not installed"
+  done
+  "$2/tests/support/namespaces.sh" add "dptrain-$$" 2 2> "$3/err" || skip "$(tail -n 1 "$3/err")"
+  "$2/tests/support/namespaces.sh" delete "dptrain-$$"
+}
