@@ -1,6 +1,9 @@
-# For a check of scripts/SCRIPT over "hosts", which sources this: needs_hosts SCRIPT ROOT FOLDER. Ends it with 77 and the reason where this
+#!/usr/bin/env bash
+# Usage: source tests/checks/hosts_needed.sh; needs_hosts SCRIPT ROOT FOLDER
+#
+# For a check of scripts/SCRIPT over "hosts", which needs_hosts ends with 77 and the reason where this
 # machine can't have them or mpirun is missing, or with 1 where the variable DPTRAIN_NEEDS_HOSTS is set.
-# shellcheck shell=bash
+set -euo pipefail
 skip() {
   echo "$1"
   [[ -z ${DPTRAIN_NEEDS_HOSTS:-} ]] || exit 1
