@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import pathlib
-import shlex
 import shutil
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ import sys
 import tempfile
 
 from bench import machine
+from bench.invocation import invocation
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BYTES = 25 << 20
@@ -146,7 +146,7 @@ def main():
     result = dict(schema=1, machine=machine.description(), rounds=options.rounds, all_reduce=rows, absent=contestants.absent,
                   date=subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True).stdout.strip(),
                   version=lines_of([options.binary, "--version"]).splitlines()[0],
-                  command=shlex.join(["scripts/bench_comm.py", *sys.argv[1:]]))
+                  command=invocation())
     print(json.dumps(result))
     if options.out:
         pathlib.Path(options.out + ".json").write_text(json.dumps(result, indent=1) + "\n")

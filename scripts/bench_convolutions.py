@@ -13,12 +13,12 @@ import datetime
 import json
 import os
 import pathlib
-import shlex
 import subprocess
 import sys
 import tempfile
 
 from bench import cases, machine
+from bench.invocation import invocation
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ("lenet", "resnet18", "pyramidnet")
@@ -130,7 +130,7 @@ def main():
         sys.exit(f"bench_convolutions: {options.binary} is missing; scripts/build.sh makes it")
     version = subprocess.run([options.binary, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
     result = dict(schema=1, version=version, date=datetime.date.today().isoformat(), machine=machine.description(),
-                  rounds=options.rounds, steps=options.steps, command=shlex.join(["scripts/bench_convolutions.py", *sys.argv[1:]]),
+                  rounds=options.rounds, steps=options.steps, command=invocation(),
                   steps_s=[], convolutions=[])
     for model in options.models:
         for precision in cases.PRECISIONS:

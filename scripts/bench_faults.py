@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_faults.py [--faults kill,stop,...] [--trials N] [--seed N] [--environments FOLDER | --without-peers] [--assert] [-o OUT]
+# Usage: scripts/bench_faults.py [--faults kill=100,stop,...] [--trials N] [--seed N] [--environments FOLDER | --without-peers] [--assert] [-o OUT]
 """What a fault of a job costs: processes are killed, stopped and cut off at random moments, again and again, beside torchrun and mpirun.
 
 Each trial starts a training of LeNet by scripts/launch.sh as several processes on this machine, or on two "hosts", which are network
@@ -8,7 +8,8 @@ that and to end. Then it starts the same command with --resume: the training has
 that end by themselves before their moment are done anew. Prints a JSON line a trial; with -o also writes OUT.json and OUT.md.
 
     scripts/setup_peers.sh FOLDER
-    scripts/bench_faults.py --environments FOLDER --assert -o docs/results/faults
+    scripts/bench_faults.py --environments FOLDER --faults kill=300,kill_store,kill_on_host,kill_launcher,kill_daemon,stop,cut \
+        --trials 10 --assert -o docs/results/faults
 
 The peers are PyTorch DDP over gloo, started by torchrun, and an all-reduce in a loop, started by mpirun alone. With --assert it exits
 with 1 where a job of dptrain hung, left a process behind, ended otherwise than it has to, knew too late, told of other causes in
@@ -21,7 +22,6 @@ import json
 import os
 import pathlib
 import random
-import shlex
 import shutil
 import signal
 import statistics
@@ -32,6 +32,7 @@ import time
 
 from bench.fault_jobs import Cut, Job, Signal
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
+from bench.invocation import invocation
 from bench.machine import description
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -197,7 +198,7 @@ def measure(a, hosts, work):
     results = []
     chance = random.Random(a.seed)
     ours = {}
-    for name in a.faults:
+    for name, trials_of_ours in a.faults.items():
         job = FAULTS[name]["job"]
         if job not in ours:
             ours[job] = Dptrain(a, job, hosts)
@@ -206,7 +207,7 @@ def measure(a, hosts, work):
             contestants.update({who: peer for who, peer in zip(PEERS, (torchrun(a), mpirun(a, work))) if peer is not None})
         for who, contestant in contestants.items():
             trials, in_vain = [], 0
-            while len(trials) < (a.trials if who == OURS else a.peer_trials):
+            while len(trials) < (trials_of_ours if who == OURS else a.peer_trials):
                 # A peer has begun by then.
                 early = 0 if who == OURS else 8
                 one = trial(contestant, FAULTS[name]["fault"], early + chance.uniform(0, contestant.seconds), chance.random())
@@ -242,10 +243,23 @@ def row(result):
             f"{seconds([one['over_s'] for one in trials])} | {exits} | {resumed} | {bad} |")
 
 
+def trials_by_fault(text, trials):
+    """Of "kill=100,stop": how many of each, `trials` where it doesn't say so."""
+    counts = {}
+    for item in text.split(","):
+        fault, _, count = item.partition("=")
+        if fault not in FAULTS:
+            raise ValueError(f"'{fault}' is none of {', '.join(FAULTS)}")
+        if "=" in item and (not count.isdecimal() or int(count) == 0):
+            raise ValueError(f"'{item}': expected a number of trials from 1 on, got '{count}'")
+        counts[fault] = int(count) if count else trials
+    return counts
+
+
 def document(results):
     machine = description()
     lines = ["# What a fault of a job costs", "",
-             f"By `{shlex.join(['scripts/bench_faults.py', *sys.argv[1:]])}` on {datetime.date.today()}, {machine['cpu']}, "
+             f"By `{invocation()}` on {datetime.date.today()}, {machine['cpu']}, "
              f"{machine['cores']} cores. Seconds are medians, in brackets the most.", "",
              "- known: from the last sign of life on until another process knew, as fault.json has it",
              "- others gone: from the fault on until every other process of the job had ended; over: until what had started it returned",
@@ -262,17 +276,18 @@ def main():
     p.add_argument("--binary", default=str(ROOT / "build/dptrain"))
     p.add_argument("--environments", default=str(ROOT / "build-peers"), help="the folder that setup_peers.sh made")
     p.add_argument("--without-peers", action="store_true", help="dptrain alone")
-    p.add_argument("--faults", type=lambda text: text.split(","), default=list(FAULTS), help=", ".join(FAULTS) + "; all by default")
-    p.add_argument("--trials", type=int, default=20, help="of each fault")
+    p.add_argument("--faults", default=",".join(FAULTS), help="of " + ", ".join(FAULTS) + "; kill=100 of so many trials; all by default")
+    p.add_argument("--trials", type=int, default=20, help="of each fault that says no number")
     p.add_argument("--peer-trials", type=int, default=3)
     p.add_argument("--steps", type=int, default=400, help="of the training that is injured")
     p.add_argument("--seed", type=int, default=0, help="of the moments")
     p.add_argument("-o", "--out", help="without an ending")
     p.add_argument("--assert", dest="asserts", action="store_true", help="exit with 1 where something was amiss")
     a = p.parse_args()
-    for fault in a.faults:
-        if fault not in FAULTS:
-            p.error(f"argument --faults: '{fault}' is none of {', '.join(FAULTS)}")
+    try:
+        a.faults = trials_by_fault(a.faults, a.trials)
+    except ValueError as wrong:
+        p.error(f"argument --faults: {wrong}")
     if not os.access(a.binary, os.X_OK):
         sys.exit(f"bench_faults: there is no {a.binary}; build dptrain first, or name it with --binary")
     a.binary, a.environments = os.path.abspath(a.binary), os.path.abspath(a.environments)

@@ -25,6 +25,7 @@ import sys
 import tempfile
 
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
+from bench.invocation import invocation
 from bench.machine import description, once_quiet
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -173,7 +174,7 @@ def document(a, results):
     version = next((one[PEER]["version"] for result in results for one in result["rounds"] if PEER in one), "not installed")
     others = max(one[way]["others"] for result in results for one in result["rounds"] for way in one)
     lines = ["# Two hosts over a slow link", "",
-             f"By `{shlex.join(['scripts/bench_hosts.py', *sys.argv[1:]])}` on {datetime.date.today()}, {machine['cpu']}, "
+             f"By `{invocation()}` on {datetime.date.today()}, {machine['cpu']}, "
              f"{machine['cores']} cores, {', '.join(machine['instruction_sets'])}. The hosts are network namespaces on this one",
              f"machine, with a process of one thread each. PyTorch: {version}. {a.rounds} rounds, in each all ways in turn: medians,",
              f"the least and the most; ratios are of one round. Before a measurement other processes took at most {others:.0%} of the machine.", ""]

@@ -15,12 +15,12 @@ import argparse
 import datetime
 import json
 import pathlib
-import shlex
 import subprocess
 import sys
 
 from bench.cases import CASES, PEERS
 from bench.contestants import Absent, Failed, contestants
+from bench.invocation import invocation
 from bench.machine import description, undisturbed
 from bench.report import document, summarize
 
@@ -90,11 +90,6 @@ def listed(known):
     return names
 
 
-def command():
-    """What this script was called with, for a shell in the root folder."""
-    return shlex.join([str(pathlib.Path(__file__).resolve().relative_to(ROOT)), *sys.argv[1:]])
-
-
 def write(report, out):
     out.parent.mkdir(parents=True, exist_ok=True)
     out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
@@ -115,7 +110,7 @@ def main():
     if not pathlib.Path(a.binary).exists():
         p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
     version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()
-    report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=[], peers=a.peers, command=command(),
+    report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=[], peers=a.peers, command=invocation(),
                   rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), lacks=[], rows=[])
     for model in a.only:
         rows, lacks = measure(model, a)

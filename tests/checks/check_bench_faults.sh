@@ -52,8 +52,18 @@ expect_lines((folder / "faults.md").read_text(),
 # Trials that are always over before their moment don't go on for ever.
 bench_faults.Dptrain, bench_faults.trial = (lambda *_: argparse.Namespace(seconds=1)), (lambda *_: None)
 try:
-    bench_faults.measure(argparse.Namespace(faults=["kill"], trials=1, seed=1, without_peers=True), "", folder)
+    bench_faults.measure(argparse.Namespace(faults={"kill": 1}, seed=1, without_peers=True), "", folder)
 except SystemExit as end_of_it:
     expect("dptrain has ended by itself 11 times" in str(end_of_it), f"of trials in vain it says {end_of_it}")
+for faults, counts in (("kill=300,stop", dict(kill=300, stop=10)), ("kill,kil", "'kil' is none of kill, "),
+                       ("kill=", "'kill=': expected a number of trials from 1 on, got ''"), ("stop=0", "got '0'"), ("stop=-1", "got '-1'")):
+    try:
+        found = bench_faults.trials_by_fault(faults, 10)
+    except ValueError as wrong:
+        found = counts if isinstance(counts, str) and counts in str(wrong) else str(wrong)
+    expect(found == counts, f"of --faults {faults} it makes {found}")
+sys.argv = ["/somewhere/scripts/bench_faults.py", "--environments", "/home/me", "--faults", "kill=2,stop"]
+expect(bench_faults.invocation() == "scripts/bench_faults.py --environments FOLDER --faults kill=2,stop",
+       f"it says that it was called as {bench_faults.invocation()}")
 end("scripts/bench_faults.py")
 END_OF_PYTHON
