@@ -10,8 +10,6 @@
 namespace dptrain {
 namespace {
 
-constexpr double kMostLatency_us = 10e6;
-constexpr double kLeastGbps = 1e-3, kMostGbps = 1e6;
 constexpr double kBitsPerGigabit = 1e9;
 
 std::pair<DeviceId, DeviceId> ordered(const DeviceId& a, const DeviceId& b) {
@@ -36,6 +34,11 @@ std::optional<std::pair<DeviceId, DeviceId>> pair_of(ConfigReader& pairs, const 
   for (size_t i = 0; i < devices.size(); ++i)
     for (size_t j = 0; j < devices.size(); ++j)
       if (i != j && key == devices[i].name() + "-" + devices[j].name()) return ordered(devices[i], devices[j]);
+  if (devices.empty()) {
+    pairs.mistake(key, "expected no pairs, as devices that are only counted have no names", fmt::format("'{}'", key),
+                  "leave out the pairs, or list the devices, cpu:0-3 say");
+    return std::nullopt;
+  }
   pairs.mistake(key, "expected two devices of the list", fmt::format("'{}'", key),
                 fmt::format("write for instance '{}-{}'", devices.front().name(), devices.back().name()));
   return std::nullopt;

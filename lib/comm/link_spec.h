@@ -10,6 +10,10 @@
 
 namespace dptrain {
 
+/// Of any link that is written down.
+inline constexpr double kMostLatency_us = 10e6;
+inline constexpr double kLeastGbps = 1e-3, kMostGbps = 1e6;
+
 /// What a link between two devices does, either way.
 struct LinkSpeed {
   double latency_s = 0;
@@ -27,7 +31,7 @@ struct LinkSpec {
 };
 
 /// Reads the key `links`: {latency_us, gbps, pairs: {'cpu:0-cpu:1': {latency_us, gbps}}}; nothing where it isn't
-/// written. A pair of devices that aren't listed is a mistake.
+/// written. A pair of devices that aren't listed is a mistake, and so is any where `devices` is empty.
 std::optional<LinkSpec> read_links(ConfigReader& config, const std::vector<DeviceId>& devices);
 
 }  // namespace dptrain

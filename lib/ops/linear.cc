@@ -22,7 +22,12 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (bias.defined()) require_shape("linear", "bias", bias.shape(), {weight.shape()[0]});
   count_flops(device, flops_of(x.shape()[0], weight.shape()));
   return on_device(
-      "linear", device, [&] { return cpu::linear_forward(x, weight, bias, relu); },
+      "linear", device,
+      [&] {
+        if (is_logged_gpu(device))
+          return Tensor::empty(device, {x.shape()[0], weight.shape()[0]}, {.dtype = x.dtype()});
+        return cpu::linear_forward(x, weight, bias, relu);
+      },
       [&] { return cuda::linear_forward(x, weight, bias, relu); });
 }
 
@@ -32,7 +37,13 @@ Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient)
                 {output_gradient.shape()[0], weight.shape()[0]});
   count_flops(device, flops_of(output_gradient.shape()[0], weight.shape()));
   return on_device(
-      "linear backward", device, [&] { return cpu::linear_backward_data(weight, output_gradient); },
+      "linear backward", device,
+      [&] {
+        if (is_logged_gpu(device))
+          return Tensor::empty(device, {output_gradient.shape()[0], weight.shape()[1]},
+                               {.dtype = output_gradient.dtype()});
+        return cpu::linear_backward_data(weight, output_gradient);
+      },
       [&] { return cuda::linear_backward_data(weight, output_gradient); });
 }
 
@@ -44,7 +55,10 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
                 {x.shape()[0], gradients.weight.shape()[0]});
   count_flops(device, flops_of(x.shape()[0], gradients.weight.shape()));
   return on_device(
-      "linear backward", device, [&] { return cpu::linear_backward_weights(x, output_gradient, gradients); },
+      "linear backward", device,
+      [&] {
+        if (!is_logged_gpu(device)) cpu::linear_backward_weights(x, output_gradient, gradients);
+      },
       [&] { return cuda::linear_backward_weights(x, output_gradient, gradients); });
 }
 

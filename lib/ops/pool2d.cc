@@ -25,6 +25,15 @@ Shape output_shape(const Shape& x, Pooling pooling, const Pool2dOptions& options
   return {x[0], x[1], size(2), size(3)};
 }
 
+/// What a GPU leaves, see pool2d_cuda.cu.
+Pool2dResult logged_forward(const Tensor& x, const Shape& shape, Pooling pooling) {
+  Pool2dResult result{.y = Tensor::empty(x.device(), shape, {.dtype = x.dtype(), .layout = x.layout()}),
+                      .workspace = {}};
+  if (pooling == Pooling::max)
+    result.workspace = Tensor::empty(x.device(), shape, {.dtype = DType::u8, .layout = Layout::nhwc});
+  return result;
+}
+
 }  // namespace
 
 Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOptions& options) {
@@ -36,7 +45,11 @@ Pool2dResult pool2d_forward(const Tensor& x, Pooling pooling, const Pool2dOption
   DPTRAIN_CHECK(!options.relu || (pooling == Pooling::max && options.kernel <= kLargestWindowOfPlaces),
                 "pool2d: a ReLU of averages, or of a window of {}", options.kernel);
   return on_device(
-      "pool2d", device, [&] { return cpu::pool2d_forward(x, shape, pooling, options); },
+      "pool2d", device,
+      [&] {
+        return is_logged_gpu(device) ? logged_forward(x, shape, pooling)
+                                     : cpu::pool2d_forward(x, shape, pooling, options);
+      },
       [&] { return cuda::pool2d_forward(x, shape, pooling, options); });
 }
 
@@ -45,7 +58,11 @@ Tensor pool2d_backward(const TensorForm& x, const Tensor& workspace, const Tenso
   Device& device = common_device("pool2d backward", x, {&workspace, &output_gradient});
   require_shape("pool2d backward", "output gradient", output_gradient.shape(), output_shape(x.shape, pooling, options));
   return on_device(
-      "pool2d backward", device, [&] { return cpu::pool2d_backward(x, workspace, output_gradient, pooling, options); },
+      "pool2d backward", device,
+      [&] {
+        return is_logged_gpu(device) ? x.empty()
+                                     : cpu::pool2d_backward(x, workspace, output_gradient, pooling, options);
+      },
       [&] { return cuda::pool2d_backward(x, workspace, output_gradient, pooling, options); });
 }
 

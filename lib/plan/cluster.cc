@@ -18,9 +18,9 @@ double bytes_of_gbps(double gbps) { return gbps * kBitsPerGigabit / 8; }
 HostLinks read_hosts(ConfigReader& reader) {
   HostLinks hosts;
   hosts.devices = static_cast<int>(reader.integer("devices", std::nullopt, {.min = 1, .max = kMostDevicesOfHost}));
-  hosts.link.latency_s = kMicro * reader.number("latency_us", 0, {.min = 0});
-  hosts.link.bytes_per_s = bytes_of_gbps(reader.number("gbps", std::nullopt, {.min = 0, .exclusive_min = true}));
-  hosts.message_s = kMicro * reader.number("message_us", 0, {.min = 0});
+  hosts.link.latency_s = kMicro * reader.number("latency_us", 0, {.min = 0, .max = kMostLatency_us});
+  hosts.link.bytes_per_s = bytes_of_gbps(reader.number("gbps", std::nullopt, {.min = kLeastGbps, .max = kMostGbps}));
+  hosts.message_s = kMicro * reader.number("message_us", 0, {.min = 0, .max = kMostLatency_us});
   hosts.message_bytes_per_s = bytes_of_gbps(reader.number("message_gbps", 0, {.min = 0}));
   hosts.memory_bytes_per_s = bytes_of_gbps(reader.number("memory_gbps", 0, {.min = 0}));
   hosts.server_hosts = static_cast<int>(reader.integer("server_hosts", 0, {.min = 0, .max = kMostHosts}));
@@ -197,7 +197,7 @@ double CallTimes::within_process(std::span<const LoggedCall* const> calls) const
   const DeviceFigures& figures = options_.figures;
   const bool of_host = first.over_host && figures.staging_bytes_per_s > 0;
   return rounds * figures.inside.latency_s +
-         bytes / (of_host ? figures.staging_bytes_per_s : figures.inside.bytes_per_s);
+         seconds_at(bytes, of_host ? figures.staging_bytes_per_s : figures.inside.bytes_per_s);
 }
 
 bool CallTimes::is_of_nccl(const LoggedCall& logged) const {
@@ -229,7 +229,7 @@ double CallTimes::over_nccl(const LoggedCall& logged) const {
     bytes = (n - 1) * static_cast<double>(call.in.bytes());
   }
   const double latency_s = depth * hosts.link.latency_s + 2 * figures.inside.latency_s;
-  return latency_s + bytes / std::min(hosts.link.bytes_per_s, figures.inside.bytes_per_s);
+  return latency_s + std::max(seconds_at(bytes, hosts.link.bytes_per_s), seconds_at(bytes, figures.inside.bytes_per_s));
 }
 
 CallCost CallTimes::cost_of(const ExchangeStage& stage) const {

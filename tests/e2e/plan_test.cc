@@ -92,6 +92,32 @@ TEST_F(PlanTest, OfGpusTakesEveryPrecision) {
   EXPECT_EQ(activations("fp16"), bf16);
 }
 
+/// What a worker's kernels are made of, which depends on its instructions, is no part of a GPU's.
+TEST_F(PlanTest, OfGpusDoesntDependOnTheCpuThatPlans) {
+  const Arguments images = {"--set", "dataset={name: synthetic, shape: [3, 32, 32], samples: 512}"};
+  for (const auto& [config, more] :
+       {std::pair{"bert_ddp_4gpu", Arguments()}, {"pyramidnet_ddp_4gpu", images}, {"lenet_ddp_2cpu", Arguments()}}) {
+    testing::ProcessOptions options =
+        program({"plan", "--config", config, "--devices", "8xh200", "--set", "precision=bf16", "--json"});
+    options.command.insert(options.command.end(), more.begin(), more.end());
+    std::vector<std::string> plans;
+    for (const char* most : {"SSE41", "AVX512_CORE_AMX"}) {
+      testing::ProcessOptions capped = options;
+      capped.command.insert(capped.command.begin(), {"/usr/bin/env", std::string("ONEDNN_MAX_CPU_ISA=") + most});
+      const Finished finished = testing::Process(capped).wait();
+      ASSERT_EQ(finished.exit, 0) << finished.err;
+      plans.push_back(finished.out);
+    }
+    EXPECT_EQ(plans[0], plans[1]) << config;
+    // Nor on that it computes some samples after the other.
+    const json plan = json::parse(plans[0]);
+    for (const json& one : plan["ranks"][0]["operators"])
+      if (one["operator"] == "reorder") {
+        EXPECT_LE(one["calls"], 2) << config;
+      }
+  }
+}
+
 TEST_F(PlanTest, PrintsTables) {
   const Finished finished = run(plan());
   EXPECT_EQ(finished.exit, 0) << finished.err;
@@ -222,6 +248,16 @@ TEST_F(PlanTest, OfAStoreInOneProcessIsCalibratedByARun) {
   EXPECT_GT(planned(calibrated)["served"]["server_s"].get<double>(), document["served"]["server_s"].get<double>());
 }
 
+TEST_F(PlanTest, ALinkMayHaveALatencyAlone) {
+  const auto waits = [&](const std::string& links) {
+    folder_.write("links.yaml", links);
+    return planned({"--devices", "2xh200", "--links", "links.yaml"})["time"]["comm_s"].get<double>();
+  };
+  const double unlimited = waits("latency_us: 1000\n"), slow = waits("{latency_us: 1000, gbps: 1}\n");
+  EXPECT_GE(unlimited, 1e-3);
+  EXPECT_LT(unlimited, slow);
+}
+
 TEST_F(PlanTest, ReadsTheLinksOfTheTree) {
   for (const auto& entry : std::filesystem::directory_iterator(testing::source_file("configs/links"))) {
     SCOPED_TRACE(entry.path().string());
@@ -291,6 +327,12 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(
       plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),
       78, {"expected inside: none", "data_parallel"});
+  // Devices that are only counted have no names.
+  folder_.write("pairs.yaml", "gbps: 1\npairs: {'cuda:0-cuda:1': {gbps: 10}}\n");
+  expect_refused(plan({"--devices", "2xh200", "--links", "pairs.yaml"}), 78,
+                 {"pairs.yaml:2:9: links.pairs.cuda:0-cuda:1: expected no pairs", "leave out the pairs"});
+  folder_.write("slow.yaml", "hosts: {devices: 8, gbps: 1e-300}\n");
+  expect_refused(plan({"--devices", "16xh200", "--links", "slow.yaml"}), 78, {"hosts.gbps", "1e-300"});
   folder_.write("wrong.yaml", "hosts: {devices: 8, gbps: 100, latency: 3}\n");
   expect_refused(plan({"--links", "wrong.yaml", "--devices", "16xh200"}), 78, {"latency", "latency_us"});
   expect_refused(plan({"--set", "memory_limit=1000000"}), 71, {"limit of 1000000"});
