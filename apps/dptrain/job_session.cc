@@ -25,6 +25,8 @@ namespace {
 
 /// How long processes wait for each other to end.
 constexpr double kFinish_s = 60;
+/// And once they have said that they are there.
+constexpr double kEnd_s = 10;
 /// How long writing fault.json may take.
 constexpr double kWrite_s = 2;
 /// How long the launcher has to show the last line.
@@ -204,7 +206,12 @@ void JobSession::finish() {
   group_.reset();
   everyone_.reset();
   exchange_.reset();
-  job_->finish(kFinish_s);
+  // All have done their work, and nobody watches over them any more: who is lost now takes nothing with it.
+  try {
+    job_->finish(kEnd_s);
+  } catch (const Error& lost) {
+    write_message(fmt::format("dptrain: {}; all work of the job was done by then\n", lost.what()));
+  }
 }
 
 void JobSession::leave_after(const std::exception& failure) {

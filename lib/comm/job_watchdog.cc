@@ -103,9 +103,15 @@ void JobWatchdog::beat() {
       const bool is_time = Clock::now() >= next_beat;
       if (is_time) next_beat = deadline_in(options_.beat_s);
       for (const auto& peer : peers_) {
-        if (!peer->is_linked) continue;
-        hear(*peer);
-        tell(*peer, is_time);
+        if (!peer->is_linked || peer->is_cut) continue;
+        try {
+          hear(*peer);
+          tell(*peer, is_time);
+        } catch (const LostMessage&) {
+          // That it is silent from now on, or has died, is to be found by all, and by those on its host.
+          peer->is_cut = true;
+          ++lost_beats_;
+        }
       }
     }
   } catch (const Error& error) {
@@ -214,7 +220,7 @@ void JobWatchdog::guard() {
       note_long_pause(looked_at, now);
       look_for_ends(now);
       looked_at = now;
-      if (const int doubts = hooks_.doubts() + exchange_.lost_messages() + (stop_signal() != 0 ? 1 : 0);
+      if (const int doubts = hooks_.doubts() + exchange_.lost_messages() + lost_beats_ + (stop_signal() != 0 ? 1 : 0);
           doubts != std::exchange(doubts_, doubts))
         doubtful_since_ = looked_at;
       if ((ending_ || exchange_.has_failed()) && !end_at) end_at = deadline_in(options_.leave_s);

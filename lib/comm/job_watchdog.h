@@ -130,6 +130,7 @@ class JobWatchdog {
   };
   std::vector<SeenService> services_;  ///< of this process
   std::optional<Clock::time_point> launcher_ended_at_;
+  std::atomic<int> lost_beats_ = 0;  ///< heartbeats that could not be carried
   int doubts_ = 0;
   std::optional<Clock::time_point> doubtful_since_;  ///< the latest doubt
   Clock::time_point forgiven_until_;                 ///< the end of the latest pause

@@ -41,6 +41,7 @@ struct JobWatchdog::Peer {
   int64_t told_checkpoint = -1;
   int told_signal = 0;
   bool last_is_sent = false;
+  bool is_cut = false;  ///< a message was lost: none goes there, or comes, any more
 
   Clock::time_point heard_at;   ///< a heartbeat
   Clock::time_point silent_at;  ///< where the silence began that may be told of once it is over

@@ -18,7 +18,7 @@
 namespace dptrain {
 namespace {
 
-/// A wire whose messages are lost while it is cut.
+/// A wire whose messages are lost while it is cut, and that can't carry any while it is broken.
 class CutWire final : public ProcessWire {
  public:
   explicit CutWire(std::shared_ptr<ProcessWire> wire) : wire_(std::move(wire)) {}
@@ -26,6 +26,7 @@ class CutWire final : public ProcessWire {
   int processes() const override { return wire_->processes(); }
   int largest_tag() const override { return wire_->largest_tag(); }
   std::unique_ptr<WireMessage> start_send(std::span<const std::byte> bytes, int to, int tag) override {
+    if (is_broken) throw LostMessage("MPI could not carry it");
     if (is_cut) return std::make_unique<Lost>();
     return wire_->start_send(bytes, to, tag);
   }
@@ -34,6 +35,7 @@ class CutWire final : public ProcessWire {
   }
 
   std::atomic<bool> is_cut = false;
+  std::atomic<bool> is_broken = false;
 
  private:
   class Lost final : public WireMessage {
@@ -85,6 +87,7 @@ class WatchdogJob {
       if (member->wire->process() != absent) watch(*member);
   }
   void cut(int process, bool is_cut) { members_[static_cast<size_t>(process)]->wire->is_cut = is_cut; }
+  void break_wire(int process) { members_[static_cast<size_t>(process)]->wire->is_broken = true; }
   void reach_step(int process, int64_t step, JobPhase phase = JobPhase::step) {
     JobProgress& progress = members_[static_cast<size_t>(process)]->progress;
     progress.phase = phase;
@@ -565,6 +568,17 @@ TEST(JobWatchdogTest, TheEndWaitsForAllAndIsNoDeath) {
     for (auto& thread : threads) thread.join();
     for (int process = 0; process < 3; ++process) EXPECT_FALSE(job.has_failed(process));
   }
+}
+
+/// MPI knows of the death first, on another host than the dead one's, and not what it is that it knows.
+TEST(JobWatchdogTest, AHeartbeatThatIsNotCarriedIsADoubtFirst) {
+  WatchdogJob job(2, kNeverSilent);
+  job.watch();
+  WatchdogJob::sleep(0.2);
+  job.break_wire(1);
+  const JobFailure failure = job.failure(1);
+  EXPECT_TRUE(failure.sentence.starts_with("process 0 was silent for 1.")) << failure.sentence;
+  EXPECT_EQ(failure.process, 0);
 }
 
 TEST(JobWatchdogTest, ADeathBeforeTheEndIsOneForThoseThatAreThere) {

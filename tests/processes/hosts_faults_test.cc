@@ -94,6 +94,31 @@ TEST_F(HostsFaultsTest, AFirstProcessThatNeverStarts) {
   hosts_->wait_until_idle(10);
 }
 
+/// Once all have said that they are done nothing is lost with one that dies, and nobody waits for it for long.
+TEST_F(HostsFaultsTest, ADeathAtTheVeryEndHoldsNobody) {
+  LaunchOptions options = hosts_->launch_options(programs(2, "40"), folder_.path());
+  options.grace_s = 20;
+  Launch launch(options);
+  launch.launcher().wait_until([this] { return std::filesystem::exists(run("run") / "summary.json"); });
+  // They say it a few milliseconds later.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::string victim = name(launch, 1, "host2");
+  ::kill(launch.pid(1), SIGKILL);
+  launch.wait_for_ends({0}, kSilence_s);
+  launch.launcher().signal(SIGKILL);  // which sleeps for twice the grace time
+  const Finished first = launch.wait().processes[0];
+  // Before they have said it it is a death as any other.
+  if (first.exit == 75) {
+    EXPECT_NE(first.err.find(victim), std::string::npos) << first.err;
+  } else {
+    EXPECT_EQ(first.exit, 0);
+    EXPECT_EQ(first.last_error(),
+              fmt::format("dptrain: process 1 (host host2, pid {}) did not come to the end of the job within 10 s; all "
+                          "work of the job was done by then",
+                          launch.pid(1)));
+  }
+}
+
 TEST_F(HostsFaultsTest, AStoppedProcess) {
   Process process(over_hosts({}, "1000000"));
   wait_until_trained(process);
