@@ -95,7 +95,8 @@ names=()
 counts=()
 if [[ -n $hosts ]]; then
   if [[ -f $hosts ]]; then
-    mapfile -t lines < <(sed 's/#.*//; s/[[:space:]]\+slots[[:space:]]*=[[:space:]]*/:/; s/[[:space:]]//g; /^$/d' "$hosts")
+    mapfile -t lines < <(sed -e 's/#.*//; s/^[[:space:]]*//; s/[[:space:]]*$//; /^$/d' \
+      -e 's/[[:space:]]\+max[_-]slots[[:space:]]*=[[:space:]]*[0-9]\+//; s/[[:space:]]\+slots[[:space:]]*=[[:space:]]*/:/' "$hosts")
   else
     IFS=, read -r -a lines <<< "$hosts"
   fi

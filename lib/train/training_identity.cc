@@ -66,7 +66,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
   if (const auto vocabulary = vocabulary_of(data)) identity.emplace_back(kVocabulary, *vocabulary);
   add_options(identity, kModel, experiment.model.options);
   add_options(identity, kDataset, experiment.dataset.options);
-  identity.emplace_back(option_name(kDataset, "order"), order_of(experiment));
+  identity.emplace_back(option_name(kDataset, "partition"), order_of(experiment));
   identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
                                    {"batch_size", std::to_string(experiment.batch_size)},
                                    {"accumulate", std::to_string(experiment.accumulate)},

@@ -68,6 +68,11 @@ TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
     EXPECT_EQ(got["staleness"].is_null(), type == "dist_sync");
     EXPECT_EQ(got["world_size"], 4);
   }
+  // A store that waits for all adds up and updates as ddp does, of the same samples.
+  const Command ddp = training("ddp", "lenet_ddp_2x2cpu", 2, {"--set", "dataset.partition=by_process"});
+  const Launched job = launch_on(hosts, {ddp, ddp});
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  EXPECT_EQ(last_epoch(run("dist_sync"))["weights_hash"], last_epoch(run("ddp"))["weights_hash"]);
 }
 
 TEST_F(HostsTrainingTest, HostsHaveListsOfTheirOwnOverASlowLink) {

@@ -304,7 +304,7 @@ TEST_F(JobTrainingTest, AStoreOnServersGoesOnFromACheckpoint) {
   // Another number of processes has other parts of the data.
   const Launched other = train("job", "2", 3);
   EXPECT_EQ(other.processes[0].exit, 65) << other.processes[0].err;
-  EXPECT_NE(other.processes[0].err.find("dataset.order"), std::string::npos) << other.processes[0].err;
+  EXPECT_NE(other.processes[0].err.find("dataset.partition"), std::string::npos) << other.processes[0].err;
   const Launched same = train("job", "2", 2);
   ASSERT_EQ(same.processes[0].exit, 0) << same.processes[0].err;
   EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("whole"))["weights_hash"]);

@@ -53,6 +53,12 @@ TEST_F(LaunchScriptTest, StartsProcessesAndShowsTheLineThatDoes) {
   EXPECT_TRUE(said[0].ends_with(" -n 2 ./program --set a=b\\ c")) << said[0];
   EXPECT_NE(run({"--grace", "08", "-n", "1", "--", "./program"}).err.find("odls_base_sigkill_timeout 8 "),
             std::string::npos);
+  // A process has that long to write down what it was at before mpirun kills it.
+  ProcessOptions options = launch_script({"-n", "1", "--", "./program"});
+  const auto grace = std::ranges::find(options.command, "--grace");
+  options.command.erase(grace, grace + 2);
+  const Finished unsaid = Process(options).wait();
+  EXPECT_NE(unsaid.err.find("odls_base_sigkill_timeout 15 "), std::string::npos) << unsaid.err;
 }
 
 TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
@@ -311,7 +317,9 @@ TEST_F(LaunchScriptTest, ReadsAFileOfHostsWithSlotsAndComments) {
   const Hosts hosts(3);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
   write_program("echo \"$rank $(hostname)\"");
-  folder_.write("hosts", "# of the test\n\n10.77.0.1 slots=2  # two of them\n   \n\t10.77.0.3\tslots = 1\r\n10.77.0.2");
+  folder_.write(
+      "hosts",
+      "# of the test\n\n10.77.0.1 slots=2  # two of them\n   \n\t10.77.0.3\tslots = 1\r\n10.77.0.2 max-slots=9");
   const auto launched = [&](const Command& more) {
     Command options = {"-H", "hosts", "--agent", hosts.agent()};
     options.insert(options.end(), more.begin(), more.end());
@@ -340,7 +348,8 @@ TEST_F(LaunchScriptTest, RefusesAFileOfHostsThatItCannotRead) {
   EXPECT_EQ(refused("a slots=0\n"), "launch: -H: expected a host, or host:processes, got 'a:0'");
   EXPECT_EQ(refused("me@a slots=2\n"),
             "launch: -H: mpirun takes no user's name, got 'me@a:2'; give it in ~/.ssh/config, as User of the host");
-  EXPECT_EQ(refused("ok slots=2\na; rm -r b\n"), "launch: -H: expected a host, or host:processes, got 'a;rm-rb'");
+  EXPECT_EQ(refused("ok slots=2\na; rm -r b\n"), "launch: -H: expected a host, or host:processes, got 'a; rm -r b'");
+  EXPECT_EQ(refused("a b\n"), "launch: -H: expected a host, or host:processes, got 'a b'");
 }
 
 }  // namespace

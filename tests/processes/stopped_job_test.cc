@@ -101,6 +101,15 @@ class StoppedLaunchTest : public LaunchedTrainingTest {
     EXPECT_NE(finished.err.find(sentence), std::string::npos) << finished.err;
     for (const size_t one : {0u, 1u}) EXPECT_FALSE(is_running(pid(one))) << "process " << one << " is still there";
   }
+  void expect_stops_over_two_hosts(int signal, int code) const {
+    const Hosts hosts(2);
+    if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+    const Command options = {"--grace", "2", "-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent()};
+    Process process(script(options, hosts.on(1), "1000000"));
+    expect_stops(process, signal, code);
+    // What mpirun runs on the other host goes on for twice the grace time.
+    hosts.wait_until_idle(2 * 2 + 2 * kSlack_s);
+  }
 };
 
 TEST_F(StoppedLaunchTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
@@ -108,12 +117,9 @@ TEST_F(StoppedLaunchTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
   expect_stops(process, SIGINT, 130);
 }
 
-TEST_F(StoppedLaunchTest, SoDoesSigtermOverTwoHosts) {
-  const Hosts hosts(2);
-  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
-  Process process(script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent()}, hosts.on(1), "1000000"));
-  expect_stops(process, SIGTERM, 143);
-}
+TEST_F(StoppedLaunchTest, SoItDoesOverTwoHosts) { expect_stops_over_two_hosts(SIGINT, 130); }
+
+TEST_F(StoppedLaunchTest, SoDoesSigtermOverTwoHosts) { expect_stops_over_two_hosts(SIGTERM, 143); }
 
 /// Of two processes one is stopped, and can't even be asked.
 TEST_F(LaunchedTrainingTest, ASecondCtrlCLeavesAtOnce) {

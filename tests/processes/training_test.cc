@@ -29,6 +29,7 @@ INSTANTIATE_TEST_SUITE_P(
             "lenet_ddp_2cpu",
             {2, 1},
             strategy("{name: ddp, overlap: next_forward, bucket_mb: 0.1, compress: bf16}")},
+        Way{"find_unused", "lenet_ddp_2cpu", {1, 2}, strategy("{name: ddp, find_unused: true, bucket_mb: 0.1}")},
         Way{"kvstore", "lenet_ddp_2cpu", {2, 2}, strategy("{name: kvstore, type: device}")},
         Way{"shards", "lenet_ddp_2cpu", {2, 2}, {"--set", "shards=8"}},
         Way{"shards_of_six", "lenet_ddp_2cpu", {1, 1}, {"--set", "shards=6"}},

@@ -135,7 +135,7 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
   std::vector<std::string> names;
   for (const auto& [name, value] : identity_of(experiment, *experiment.dataset.open().train)) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"model", "dataset", "model.layers", "dataset.classes", "dataset.shape",
-                                             "dataset.normalize", "dataset.shuffle", "dataset.order", "samples",
+                                             "dataset.normalize", "dataset.shuffle", "dataset.partition", "samples",
                                              "batch_size", "accumulate", "seed", "optimizer"}));
 }
 
@@ -148,7 +148,7 @@ TEST(TrainingIdentity, OfPartsOfTheDataSaysHowBatchesAreShared) {
     overrides.insert(overrides.end(), {"batch_size=24", "dataset.partition=by_process"});
     const Experiment experiment = experiment_of(overrides, job);
     for (const auto& [name, value] : identity_of(experiment, *experiment.dataset.open().train))
-      if (name == "dataset.order") return value;
+      if (name == "dataset.partition") return value;
     return std::string();
   };
   const std::string even = "by processes of 2, 2 devices";
