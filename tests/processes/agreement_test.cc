@@ -139,7 +139,7 @@ TEST_F(AgreementTest, LeavesItsRecordBesideWhatItWasToGoOnWith) {
 TEST_F(AgreementTest, OnTheBuild) {
   const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   Command other = own;
-  other[0] = DPTRAIN_OTHER_BUILD;
+  other[0] = built_file("dptrain_of_other_build");
   const auto built = [this](const std::string& binary) {
     const std::string text = alone({binary, "--version"}).out;
     return text.substr(8, text.find('\n') - 8);
@@ -152,7 +152,7 @@ TEST_F(AgreementTest, OnTheBuild) {
 TEST_F(AgreementTest, OnTheCompiler) {
   const Command own = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   Command other = own;
-  other[0] = DPTRAIN_OTHER_COMPILER;
+  other[0] = built_file("dptrain_of_other_compiler");
   const std::string built_by = lines_of(alone({own[0], "--version"}).out).back().substr(10);
   EXPECT_TRUE(std::regex_search(built_by, std::regex("[0-9]+\\.[0-9]+.* for "))) << built_by;
   expect_difference({own, other}, difference("dptrain was built by", built_by, "another compiler", 1));

@@ -6,7 +6,7 @@ namespace {
 
 class HostsTest : public ::testing::Test {
  protected:
-  static Command act(const std::string& what) { return {DPTRAIN_JOB_PROGRAM, what, "30", "1073741824"}; }
+  static Command act(const std::string& what) { return {built_file("job_program"), what, "30", "1073741824"}; }
   Launched run(const Hosts& hosts, size_t count, const std::string& what) const {
     const Launched launched =
         Launch(hosts.launch_options(std::vector<Command>(count, act(what)), folder_.path())).wait();

@@ -16,7 +16,7 @@ class JobTest : public ::testing::Test {
  protected:
   /// tests/processes/job_program.cc.
   static Command act(const std::string& what, double timeout_s = 30, int largest_part_bytes = kLargestPartBytes) {
-    return {DPTRAIN_JOB_PROGRAM, what, std::to_string(timeout_s), std::to_string(largest_part_bytes)};
+    return {built_file("job_program"), what, std::to_string(timeout_s), std::to_string(largest_part_bytes)};
   }
   Launched run(size_t count, const Command& command) const { return launch(count, command, folder_.path()); }
   static void expect_all_ended_well(const Launched& launched) {
@@ -91,7 +91,8 @@ TEST_F(JobTest, AProcessThatNeverJoinsEndsTheOthers) {
 TEST_F(JobTest, HowLongProcessesWaitToJoinIsSaidByAVariable) {
   DPTRAIN_NEEDS_MPI();
   const auto started = [this](const std::string& seconds) {
-    const Command waits = {"/usr/bin/env", "DPTRAIN_JOIN_TIMEOUT=" + seconds, DPTRAIN_BINARY, "--config", "lenet_1cpu"};
+    const Command waits = {"/usr/bin/env", "DPTRAIN_JOIN_TIMEOUT=" + seconds, dptrain_binary(), "--config",
+                           "lenet_1cpu"};
     return Launch({.processes = {waits, {"/bin/sleep", "100"}}, .folder = folder_.path()}).wait();
   };
   expect_sentence(started("1").processes[0], 69, {"did not all join within 1 s"});

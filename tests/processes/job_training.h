@@ -31,9 +31,9 @@ class JobTrainingTest : public ::testing::Test {
 
   /// A short training of `config` on so many devices, with more arguments.
   Command training(const std::string& name, const std::string& config, int devices, const Command& more) const {
-    Command command = {DPTRAIN_BINARY, "--config",         config,    "--devices",  cpu_devices(devices),
-                       "--out",        run(name).string(), "--quiet", "--progress", "none",
-                       "--set",        "threads=1"};
+    Command command = {dptrain_binary(), "--config",         config,    "--devices",  cpu_devices(devices),
+                       "--out",          run(name).string(), "--quiet", "--progress", "none",
+                       "--set",          "threads=1"};
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }

@@ -69,8 +69,8 @@ TEST_F(StoreSettingsTest, AsynchronousWorkersEvaluateTheAverages) {
         trained(name, 2, store, {"--set", "epochs=2", "--set", "dataset.limit=2000", "--set", "ema=" + decay});
     if (epoch.is_null()) return std::pair(0.0, 0.0);
     Command evaluation = {
-        DPTRAIN_BINARY, "eval",  "--config", "lenet_ddp_2cpu", "--checkpoint", run(name).string(),      "--json",
-        "--devices",    "cpu:0", "--set",    "threads=1",      "--set",        "dataset.test_limit=200"};
+        dptrain_binary(), "eval",  "--config", "lenet_ddp_2cpu", "--checkpoint", run(name).string(),      "--json",
+        "--devices",      "cpu:0", "--set",    "threads=1",      "--set",        "dataset.test_limit=200"};
     const Finished finished = alone(evaluation);
     EXPECT_EQ(finished.exit, 0) << finished.err;
     const json of_checkpoint = json::parse(finished.out, nullptr, false);

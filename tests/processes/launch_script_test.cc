@@ -114,11 +114,11 @@ TEST_F(LaunchScriptTest, AMistakeReturnsLongBeforeTheGraceTime) {
     return finished;
   };
   // Of a process that hasn't joined its job, and of one that has.
-  const Finished usage = launched({DPTRAIN_BINARY, "--confg", "lenet_1cpu"});
+  const Finished usage = launched({dptrain_binary(), "--confg", "lenet_1cpu"});
   EXPECT_EQ(usage.exit, 64) << usage.err;
   EXPECT_EQ(usage.last_error(),
             "launch: ended with 64: '--confg' is no argument of dptrain train; did you mean '--config'?");
-  const Finished absent = launched({DPTRAIN_BINARY, "--config", "absent.yaml"});
+  const Finished absent = launched({dptrain_binary(), "--config", "absent.yaml"});
   EXPECT_EQ(absent.exit, 66) << absent.err;
   EXPECT_NE(absent.last_error().find("launch: ended with 66: absent.yaml"), std::string::npos) << absent.err;
 }

@@ -36,7 +36,7 @@ class NcclJobTest : public JobTrainingTest {
     Command command = {"/usr/bin/env",
                        "NCCL_DEBUG=INFO",
                        "DPTRAIN_CUDA_SIM_DEVICES=4",
-                       DPTRAIN_BINARY,
+                       dptrain_binary(),
                        "--config",
                        "lenet_ddp_2cpu",
                        "--devices",

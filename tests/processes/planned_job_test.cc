@@ -19,7 +19,7 @@ class PlannedJobTest : public JobTrainingTest {
     return last_epoch(run(name));
   }
   Finished plan(const Command& more) const {
-    Command command = {DPTRAIN_BINARY, "plan", "--config", "lenet_ddp_2cpu", "--json"};
+    Command command = {dptrain_binary(), "plan", "--config", "lenet_ddp_2cpu", "--json"};
     command.insert(command.end(), more.begin(), more.end());
     return alone(command);
   }

@@ -17,7 +17,8 @@ namespace dptrain::testing {
 class SlowDisk {
  public:
   Command with(const Command& command) const {
-    Command all = {"/usr/bin/env", "LD_PRELOAD=" DPTRAIN_SLOW_DISK, "DPTRAIN_TEST_BUSY=" + busy_.string()};
+    Command all = {"/usr/bin/env", "LD_PRELOAD=" + built_file("libslow_disk.so"),
+                   "DPTRAIN_TEST_BUSY=" + busy_.string()};
     all.insert(all.end(), command.begin(), command.end());
     return all;
   }

@@ -79,7 +79,7 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
   }
   /// As `dptrain hash` prints it.
   std::string hash_of(const std::string& name) const {
-    const Finished hash = alone({DPTRAIN_BINARY, "hash", run(name).string()});
+    const Finished hash = alone({dptrain_binary(), "hash", run(name).string()});
     EXPECT_EQ(hash.exit, 0) << hash.err;
     EXPECT_EQ(hash.out.size(), 65u) << hash.out;
     return hash.out;

@@ -191,7 +191,7 @@ TEST_F(JobTrainingTest, AProcessWithoutMemoryEndsAllWithItsSentence) {
 
 /// Processes don't see an srun, as they do an mpirun; here one stands for it under another name.
 TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProcesses) {
-  Command launch = {"/bin/bash", "-c", "exec -a slurmstepd \"$0\" \"$@\"", DPTRAIN_MPIRUN, "--allow-run-as-root"};
+  Command launch = {"/bin/bash", "-c", "exec -a slurmstepd \"$0\" \"$@\"", mpirun(), "--allow-run-as-root"};
   Command settings = kLittleData;
   settings.insert(settings.end(), {"--set", "learning_rate=1e30"});
   const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
@@ -272,7 +272,7 @@ TEST_F(JobTrainingTest, MoreThanAFewProcessesTrain) {
 }
 
 TEST_F(JobTrainingTest, OtherCommandsRunInOneProcess) {
-  const Command table = {DPTRAIN_BINARY, "table", "runs"};
+  const Command table = {dptrain_binary(), "table", "runs"};
   for (const std::string& sentence : last_sentences(launch_processes({table, table}), 64))
     EXPECT_NE(sentence.find("dptrain table runs in one process"), std::string::npos) << sentence;
 }

@@ -91,7 +91,7 @@ class WatchdogTest : public JobTrainingTest {
     return fault;
   }
   std::string hash(const std::string& name) const {
-    const Finished finished = alone({DPTRAIN_BINARY, "hash", run(name).string()});
+    const Finished finished = alone({dptrain_binary(), "hash", run(name).string()});
     EXPECT_EQ(finished.exit, 0) << finished.err;
     return finished.out;
   }

@@ -11,10 +11,10 @@
 namespace dptrain::testing {
 
 /// Skips where this build or this machine has no MPI.
-#define DPTRAIN_NEEDS_MPI()                                                                           \
-  do {                                                                                                \
-    if (!DPTRAIN_WITH_MPI) GTEST_SKIP() << "MPI is not built in";                                     \
-    if (!std::filesystem::exists(DPTRAIN_MPIRUN)) GTEST_SKIP() << "mpirun of Open MPI was not found"; \
+#define DPTRAIN_NEEDS_MPI()                                                                                       \
+  do {                                                                                                            \
+    if (!DPTRAIN_WITH_MPI) GTEST_SKIP() << "MPI is not built in";                                                 \
+    if (!std::filesystem::exists(dptrain::testing::mpirun())) GTEST_SKIP() << "mpirun of Open MPI was not found"; \
   } while (false)
 
 using Command = std::vector<std::string>;
@@ -96,7 +96,7 @@ class Launch {
   static Command command(const LaunchOptions& options, const std::filesystem::path& files) {
     Command all = options.on;
     const auto add = [&all](const Command& more) { all.insert(all.end(), more.begin(), more.end()); };
-    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", DPTRAIN_MPIRUN});
+    add({"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", mpirun()});
     add({"--oversubscribe", "--bind-to", "none"});
     add({"--mca", "odls_base_sigkill_timeout", std::to_string(options.grace_s)});
     add(options.flags);
