@@ -214,13 +214,22 @@ void JobSession::finish() {
   }
 }
 
+std::string JobSession::with_host(const Error& error) const {
+  const bool names_processes = error.code() == ExitCode::peer_lost || error.code() == ExitCode::ranks_disagree ||
+                               error.code() == ExitCode::diverged || static_cast<int>(error.code()) > 128;
+  if (is_main() || names_processes) return error.what();
+  const std::string& own = job_->all()[static_cast<size_t>(process())].host;
+  if (own == job_->all().front().host) return error.what();
+  return fmt::format("on host {}: {}", own, error.what());
+}
+
 void JobSession::leave_after(const std::exception& failure) {
   const Error error = as_error(failure);
-  const JobFailure own{.code = error.code(), .sentence = error.what()};
+  const JobFailure own{.code = error.code(), .sentence = with_host(error)};
   if (!exchange_) return report_->write(report_->completed(own), {});
   exchange_->fail(own);
   const JobFailure settled = exchange_->settled_failure();
-  const bool is_own = settled.sentence == error.what() && error.lines().size() > 1;
+  const bool is_own = settled.sentence == own.sentence && error.lines().size() > 1;
   leave_with(settled, is_own ? error.lines() : std::vector<std::string>());
 }
 

@@ -103,6 +103,8 @@ class JobSession {
   void require_agreement(const std::string& what, const Compared& values, const std::string& advice);
   /// "process 1 on b"
   std::string place_of(int process) const;
+  /// What all processes say of a failure of this one, whose file, disk or device may be there on the others' hosts.
+  std::string with_host(const Error& error) const;
   /// "process 1 (host b, pid 77, ranks 2, 3)", "process 3 (host b, pid 78, server 0)"
   std::string name_of(int process);
   /// Of the world, that a process has; none before they are agreed on, and where it doesn't train.

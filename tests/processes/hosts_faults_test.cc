@@ -64,6 +64,21 @@ TEST_F(HostsFaultsTest, AnotherConfigurationOnOneHost) {
   hosts_->wait_until_idle(10);
 }
 
+/// All say it, also those whose host has the files.
+TEST_F(HostsFaultsTest, FilesThatOneHostLacksAreToldOfWithItsName) {
+  const std::string folder = source_file("datasets/mnist-10k");
+  ASSERT_TRUE(std::filesystem::is_directory(folder));
+  before_ = "[[ $(hostname) != host2 ]] || exec unshare -m bash -c 'mount -t tmpfs none " + folder +
+            " && exec \"$@\"' bash \"$@\"\n";
+  const Finished finished = Process(over_hosts()).wait();
+  EXPECT_EQ(finished.exit, 66) << finished.err;
+  for (const char* mark : {"\ndptrain: ", "\n[rank 1] dptrain: ", "\nlaunch: ended with 66: "})
+    EXPECT_NE(finished.err.find(mark + std::string("on host host2: ")), std::string::npos) << mark << finished.err;
+  EXPECT_NE(finished.last_error().find(": dataset: mnist: expected its files in one of "), std::string::npos)
+      << finished.err;
+  hosts_->wait_until_idle(10);
+}
+
 TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
   before_ = "[[ $(hostname) != host2 ]] || exec sleep 100\n";
   ::setenv("DPTRAIN_JOIN_TIMEOUT", "2", 1);
