@@ -23,27 +23,17 @@ class DocsFiguresTest : public testing::CommandTest {
   };
   nlohmann::json planned(const OnPaper& model, int count, const std::string& links,
                          const std::string& strategy = "ddp") const {
-    const testing::Finished finished =
-        run({"plan",
-             "--json",
-             "--config",
-             model.config,
-             "--devices",
-             fmt::format("{}xh200", count),
-             "--links",
-             testing::source_file(fmt::format("configs/links/{}.yaml", links)),
-             "--set",
-             fmt::format("dataset={{name: synthetic, shape: {}, samples: {}}}", model.shape, model.samples * count),
-             "--set",
-             "batch_size=",
-             "--set",
-             fmt::format("per_device_batch_size={}", model.samples),
-             "--set",
-             "accumulate=1",
-             "--set",
-             "precision=" + model.precision,
-             "--set",
-             "strategy=" + strategy});
+    const testing::Finished finished = run(
+        {"plan",      "--json",
+         "--config",  model.config,
+         "--devices", fmt::format("{}xh200", count),
+         "--links",   testing::source_file(fmt::format("configs/links/{}.yaml", links)),
+         "--set",     fmt::format("dataset={{name: synthetic, {} samples: {}}}", model.shape, model.samples * count),
+         "--set",     "batch_size=",
+         "--set",     fmt::format("per_device_batch_size={}", model.samples),
+         "--set",     "accumulate=1",
+         "--set",     "precision=" + model.precision,
+         "--set",     "strategy=" + strategy});
     EXPECT_EQ(finished.exit, 0) << finished.err;
     return nlohmann::json::parse(finished.out, nullptr, false);
   }
@@ -51,8 +41,10 @@ class DocsFiguresTest : public testing::CommandTest {
   static double samples_per_s(const nlohmann::json& plan) {
     return plan["time"]["samples_per_s"].get<double>() / plan["world_size"].get<double>();
   }
-  inline static const OnPaper kLeNet = {"lenet_1cpu", "[1, 28, 28]", "fp32", 64};
-  inline static const OnPaper kResNet = {"resnet18_2gpu", "[1, 28, 28]", "bf16", 128};
+  inline static const OnPaper kLeNet = {"lenet_1cpu", "shape: [1, 28, 28],", "fp32", 64};
+  inline static const OnPaper kResNet = {"resnet18_2gpu", "shape: [1, 28, 28],", "bf16", 128};
+  inline static const OnPaper kPyramidNet = {"pyramidnet_ddp_4gpu", "shape: [3, 32, 32],", "bf16", 32};
+  inline static const OnPaper kBert = {"bert_ddp_4gpu", "", "bf16", 60};
 };
 
 /// "7.36 ms, 16 %" and "54,785" as their numbers.
@@ -308,9 +300,16 @@ TEST_F(DocsFiguresTest, WhatBatchNormsSendIsInTheListOfStrategies) {
 TEST_F(DocsFiguresTest, WhatIsPlannedIsInTheTablesOfScaling) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
   const std::vector<std::string> links = {"h200_100g", "h200_200g", "h200_400g", "h200_8x400g"};
-  for (const auto& [title, model] :
-       {std::pair{"LeNet, 64 samples a device", kLeNet}, {"ResNet-18, 128 samples", kResNet}})
-    for (const int count : {8, 16}) {
+  struct Table {
+    const char* title;
+    OnPaper model;
+    std::vector<int> counts;
+  };
+  for (const auto& [title, model, counts] : {Table{"LeNet, 64 samples a device", kLeNet, {8, 16, 4096}},
+                                             {"ResNet-18, 128 samples", kResNet, {8, 16}},
+                                             {"PyramidNet, 32 samples", kPyramidNet, {16}},
+                                             {"BERT, 60 samples", kBert, {16}}})
+    for (const int count : counts) {
       SCOPED_TRACE(fmt::format("{}, {}", title, count));
       const double of_a_host = samples_per_s(planned(model, 8, links[0]));
       std::vector<Figure> figures;
