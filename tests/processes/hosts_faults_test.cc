@@ -1,5 +1,7 @@
 // scripts/launch.sh over two "hosts" of which one is another one than it should be: it returns what the run says,
 // leaves fault.json, and nothing keeps running.
+#include <fmt/format.h>
+
 #include <thread>
 
 #include "processes/launched_training.h"

@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "support/json_schema.h"
 #include "support/launch.h"
 
 namespace dptrain::testing {
@@ -14,37 +15,22 @@ namespace dptrain::testing {
 using nlohmann::json;
 
 /// What a run has left of its last epoch; nothing where it has left none.
-inline json last_epoch(const std::filesystem::path& run) {
-  const std::string text = text_of(run / "metrics.jsonl");
-  if (text.empty()) return {};
-  const size_t before = text.rfind('\n', text.size() - 2);
-  return json::parse(text.substr(before == std::string::npos ? 0 : before + 1));
-}
+json last_epoch(const std::filesystem::path& run);
 
-inline std::string cpu_devices(int count) { return count == 1 ? "cpu:0" : "cpu:0-" + std::to_string(count - 1); }
+std::string cpu_devices(int count);
 
 class JobTrainingTest : public ::testing::Test {
  protected:
-  void SetUp() override { DPTRAIN_NEEDS_MPI(); }
+  void SetUp() override;
 
   std::filesystem::path run(const std::string& name) const { return folder_.path() / name; }
 
   /// A short training of `config` on so many devices, with more arguments.
-  Command training(const std::string& name, const std::string& config, int devices, const Command& more) const {
-    Command command = {dptrain_binary(), "--config",         config,    "--devices",  cpu_devices(devices),
-                       "--out",          run(name).string(), "--quiet", "--progress", "none",
-                       "--set",          "threads=1"};
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
-  }
+  Command training(const std::string& name, const std::string& config, int devices, const Command& more) const;
 
-  Launched launch_processes(const std::vector<Command>& processes) const {
-    return Launch({.processes = processes, .folder = folder_.path(), .on = {}, .flags = {}, .grace_s = 1}).wait();
-  }
+  Launched launch_processes(const std::vector<Command>& processes) const;
 
-  Finished alone(const Command& command) const {
-    return Process({.command = command, .folder = folder_.path(), .timeout_s = 120, .out = {}, .err = {}}).wait();
-  }
+  Finished alone(const Command& command) const;
 
   ScratchFolder folder_;
 };
@@ -58,16 +44,7 @@ inline constexpr const char* kLenetReplicas =
     "{name: hybrid, model_parallel: 2, stages: [conv1, conv2], micro_batches: 4}";
 
 /// What the last line on stderr of each process is; all exit with `code`.
-inline std::vector<std::string> last_sentences(const Launched& job, int code) {
-  std::vector<std::string> sentences;
-  for (const Finished& process : job.processes) {
-    EXPECT_EQ(process.exit, code) << process.err;
-    const std::string text = process.err.substr(0, process.err.size() - 1);
-    const size_t before = text.rfind('\n');
-    sentences.push_back(text.substr(before == std::string::npos ? 0 : before + 1));
-  }
-  return sentences;
-}
+std::vector<std::string> last_sentences(const Launched& job, int code);
 
 struct Way {
   std::string name;
@@ -76,7 +53,7 @@ struct Way {
   Command settings = {};
 };
 
-inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+void PrintTo(const Way& way, std::ostream* out);
 
 /// Trains in a way's processes and in one with all their devices.
 class JobParityTest : public JobTrainingTest, public ::testing::WithParamInterface<Way> {
@@ -84,64 +61,9 @@ class JobParityTest : public JobTrainingTest, public ::testing::WithParamInterfa
   void expect_bits_of_one_process() const;
 };
 
-inline void JobParityTest::expect_bits_of_one_process() const {
-  const Way& way = GetParam();
-  Command settings = way.settings;
-  if (way.config != "bert_small_1cpu") settings.insert(settings.end(), kLittleData.begin(), kLittleData.end());
-  int all = 0;
-  std::vector<Command> processes;
-  for (const int devices : way.devices) {
-    all += devices;
-    processes.push_back(training("job", way.config, devices, settings));
-  }
-  const Finished one = alone(training("one", way.config, all, settings));
-  ASSERT_EQ(one.exit, 0) << one.err;
-  const Launched job = launch_processes(processes);
-  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-
-  json expected = last_epoch(run("one")), got = last_epoch(run("job"));
-  ASSERT_FALSE(got.is_null());
-  EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
-  for (const char* pass : {"train", "test"})
-    for (const char* figure : {"loss", "accuracy", "samples"})
-      EXPECT_EQ(got[pass][figure], expected[pass][figure]) << pass << " " << figure;
-  for (const char* figure : {"world_size", "step", "skipped_steps", "batch_norm"})
-    EXPECT_EQ(got[figure], expected[figure]) << figure;
-  EXPECT_EQ(got["comm"], expected["comm"]);
-  ASSERT_EQ(got["pipeline"].is_null(), expected["pipeline"].is_null());
-  if (!got["pipeline"].is_null()) {
-    for (const char* figure : {"stages", "micro_batches", "schedule"})
-      EXPECT_EQ(got["pipeline"][figure], expected["pipeline"][figure]) << figure;
-    EXPECT_GT(got["pipeline"]["bubble"], 0);
-  }
-  ASSERT_EQ(got["devices"].size(), static_cast<size_t>(all));
-  for (int rank = 0; rank < all; ++rank) {
-    const json& device = got["devices"][static_cast<size_t>(rank)];
-    EXPECT_EQ(device["rank"], rank);
-    EXPECT_EQ(device["samples"], expected["devices"][static_cast<size_t>(rank)]["samples"]);
-    EXPECT_GT(device["peak_bytes"], 0);
-  }
-}
-
 /// fault.json of a job that ended before its training began: all that is in the run's directory.
-inline json expect_unbegun_fault(const std::filesystem::path& run, int code, const std::string& cause) {
-  json fault = json::parse(text_of(run / "fault.json"), nullptr, false);
-  if (!fault.is_object()) {
-    ADD_FAILURE() << run << " has no fault.json";
-    return json::object();
-  }
-  const json schema = json::parse(text_of(source_file("docs/fault.schema.json")));
-  EXPECT_EQ(JsonSchema(schema).violations(fault), std::vector<std::string>()) << fault;
-  EXPECT_EQ(fault["exit"], code);
-  EXPECT_EQ(fault["root"]["kind"], code == 76 ? "ranks_disagree" : code == 75 ? "peer_lost" : "job_not_formed");
-  EXPECT_EQ(fault["root"]["cause"], cause);
-  EXPECT_EQ(fault["last_checkpoint"], nullptr);
-  EXPECT_EQ(fault["steps_lost"], 0);
-  for (const auto& entry : std::filesystem::directory_iterator(run))
-    EXPECT_EQ(entry.path().filename(), "fault.json") << "it isn't the run's yet";
-  return fault;
-}
+json expect_unbegun_fault(const std::filesystem::path& run, int code, const std::string& cause);
 
-inline Command strategy(const std::string& options) { return {"--set", "strategy=" + options}; }
+Command strategy(const std::string& options);
 
 }  // namespace dptrain::testing

@@ -1,4 +1,6 @@
 // A process is lost, or asked to stop, while the processes of a job still wait for each other in MPI.
+#include <fmt/format.h>
+
 #include "processes/watched_training.h"
 
 namespace dptrain::testing {

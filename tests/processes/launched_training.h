@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include "processes/watched_training.h"
 #include "support/hosts.h"
 

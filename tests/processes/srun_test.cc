@@ -1,4 +1,6 @@
 // A job that srun starts, without a script, on two nodes of a Slurm on this machine.
+#include <fmt/format.h>
+
 #include <thread>
 
 #include "processes/watched_training.h"

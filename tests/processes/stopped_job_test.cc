@@ -1,4 +1,5 @@
 // Trainings of several processes that are asked to stop, and those of scripts/launch.sh.
+#include <fmt/format.h>
 #include <sys/prctl.h>
 
 #include <functional>

@@ -1,6 +1,9 @@
 // Trainings with a key-value store on servers of their own, of which a worker, a server or the scheduler is killed or
 // asked to stop: all others end in time, in the same words, and the training goes on where it was.
+#include <fmt/format.h>
+
 #include "processes/watched_training.h"
+#include "support/json_schema.h"
 
 namespace dptrain::testing {
 namespace {
@@ -40,8 +43,7 @@ class StoreFaultTest : public WatchdogTest, public ::testing::WithParamInterface
                                            : fmt::format("fault-process-{}.json", process);
     json fault = json::parse(text_of(run("run") / name), nullptr, false);
     EXPECT_TRUE(fault.is_object()) << name;
-    const json schema = json::parse(text_of(source_file("docs/fault.schema.json")));
-    EXPECT_EQ(JsonSchema(schema).violations(fault), std::vector<std::string>()) << fault;
+    EXPECT_EQ(schema_violations("fault.schema.json", fault), std::vector<std::string>()) << fault;
     return fault;
   }
   /// All but the one that it happens to.

@@ -1,6 +1,4 @@
 // A process that gets a tenth of its processor's time: all wait for it, in the same bits, and the metrics name it.
-#include <fstream>
-
 #include "processes/job_training.h"
 #include "processes/slowed_process.h"
 #include "support/json_schema.h"
@@ -31,8 +29,7 @@ TEST_F(StragglerTest, ASlowProcessIsNamedAndChangesNoBit) {
   const json got = last_epoch(run("job"));
   ASSERT_FALSE(got.is_null());
   EXPECT_EQ(got["weights_hash"], last_epoch(run("one"))["weights_hash"]);
-  const JsonSchema schema(json::parse(std::ifstream(source_file("docs/metrics.schema.json"))));
-  EXPECT_EQ(schema.violations(got), std::vector<std::string>());
+  EXPECT_EQ(schema_violations("metrics.schema.json", got), std::vector<std::string>());
   const json& straggler = got["straggler"];
   ASSERT_TRUE(straggler.is_object()) << got;
   EXPECT_EQ(straggler["rank"], 1);

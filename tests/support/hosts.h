@@ -1,11 +1,7 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "support/launch.h"
 
@@ -15,18 +11,8 @@ namespace dptrain::testing {
 /// a process at a time.
 class Hosts {
  public:
-  explicit Hosts(int count) : count_(count) {
-    const Finished made = script({"add", name_, std::to_string(count)});
-    if (made.exit == 77) {
-      absence_ = made.last_error();
-      // Who skips for that has failed all the same.
-      const char* needed = std::getenv("DPTRAIN_NEEDS_HOSTS");
-      if (needed != nullptr && *needed != '\0') ADD_FAILURE() << absence_ << ", and DPTRAIN_NEEDS_HOSTS is set";
-    } else {
-      EXPECT_EQ(made.exit, 0) << made.err;
-    }
-  }
-  ~Hosts() { script({"delete", name_}); }
+  explicit Hosts(int count);
+  ~Hosts();
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
@@ -35,72 +21,27 @@ class Hosts {
   const std::string& absence() const { return absence_; }
 
   /// What a command begins with, to run on one of them.
-  Command on(int host) const { return {path(), "run", name_, std::to_string(host)}; }
+  Command on(int host) const;
   /// What reaches them, as ssh does.
-  std::string agent() const { return path() + " agent " + name_; }
+  std::string agent() const;
 
   /// A job with processes on each of them, by number, started on the first.
-  LaunchOptions launch_options(const std::vector<Command>& processes, const std::filesystem::path& folder) const {
-    std::string hosts;
-    for (int host = 1; host <= count_; ++host)
-      hosts += fmt::format("{}10.77.0.{}:{}", host == 1 ? "" : ",", host,
-                           (static_cast<int>(processes.size()) + count_ - host) / count_);
-    LaunchOptions options{.processes = processes, .folder = folder};
-    options.on = on(1);
-    options.flags = {
-        "--mca", "plm_rsh_agent",      agent(),  "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", kNetwork,
-        "--mca", "oob_tcp_if_include", kNetwork, "-H",    hosts};
-    return options;
-  }
+  LaunchOptions launch_options(const std::vector<Command>& processes, const std::filesystem::path& folder) const;
 
   /// Holds every link to a rate of tc's, such as "1gbit".
-  void slow(const std::string& rate) const { expect_done({"slow", name_, rate}); }
+  void slow(const std::string& rate) const;
   /// Blocks until the first host and this one reach each other, as they do some time after the link is there again.
-  void wait_until_reached(int host) const {
-    for (const auto& [from, to] : {std::pair{1, host}, {host, 1}}) {
-      Command connects = on(from);
-      connects.insert(connects.end(),
-                      {"/usr/bin/timeout", "1", "/bin/bash", "-c", fmt::format("exec 3<>/dev/tcp/10.77.0.{}/9", to)});
-      // Nobody listens there: who answers refuses.
-      for (int tries = 0; Process({.command = connects, .folder = "/", .timeout_s = 10, .out = {}, .err = {}})
-                              .wait()
-                              .err.find("refused") == std::string::npos;
-           ++tries)
-        ASSERT_LT(tries, 60) << "host " << to << " isn't reached from host " << from;
-    }
-  }
+  void wait_until_reached(int host) const;
   /// Cuts a host off, or connects it again.
-  void set_link(int host, bool up) const { expect_done({"link", name_, std::to_string(host), up ? "up" : "down"}); }
+  void set_link(int host, bool up) const;
   /// All that one of them sends to another is lost from now on, and nothing of what it gets from there.
-  void lose(int from, int to) const { expect_done({"lose", name_, std::to_string(from), std::to_string(to)}); }
+  void lose(int from, int to) const;
   /// Blocks until nothing runs on any of them; fails the test where something still does after that.
-  void wait_until_idle(double timeout_s) const {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
-    const auto running = [this] { return script({"pids", name_}).out; };
-    while (!running().empty() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    for (const std::string& pid : lines_of(running())) {
-      std::string command = text_of("/proc/" + pid + "/cmdline");
-      std::ranges::replace(command, '\0', ' ');
-      ADD_FAILURE() << "after " << timeout_s << " s there still runs " << command;
-    }
-  }
+  void wait_until_idle(double timeout_s) const;
 
  private:
-  static constexpr const char* kNetwork = "10.77.0.0/24";
-
-  static std::string path() { return source_file("tests/support/namespaces.sh"); }
-  static Finished script(Command command) {
-    command.insert(command.begin(), path());
-    return Process({.command = command, .folder = "/", .timeout_s = 30, .out = {}, .err = {}}).wait();
-  }
-  static void expect_done(const Command& command) {
-    const Finished done = script(command);
-    EXPECT_EQ(done.exit, 0) << done.err;
-  }
-
   int count_;
-  std::string name_ = fmt::format("dptrain-{}", ::getpid());
+  std::string name_;
   std::string absence_;
 };
 

@@ -7,7 +7,6 @@
 
 #include "support/json_schema.h"
 #include "support/process.h"
-#include "support/source_tree.h"
 #include "train/compared_runs.h"
 
 namespace dptrain::train {
@@ -76,14 +75,12 @@ TEST(ComparisonReport, OfRepetitionsSaysWhatIsSignificant) {
 }
 
 TEST(ComparisonReport, JsonFitsItsSchema) {
-  const testing::JsonSchema schema(
-      nlohmann::json::parse(testing::text_of(testing::source_file("docs/compare.schema.json"))));
   ComparisonReport stopped = report_of(1);
   stopped.finished = false;
   stopped.runs[0].trainings[0].accuracy = std::nullopt;
   for (const ComparisonReport& report : {report_of(1), report_of(3), stopped}) {
     const auto document = nlohmann::json::parse(report.json());
-    EXPECT_EQ(schema.violations(document), std::vector<std::string>());
+    EXPECT_EQ(testing::schema_violations("compare.schema.json", document), std::vector<std::string>());
     EXPECT_EQ(document["runs"][1]["speedup"], speedup(report.runs[0], report.runs[1]));
   }
 }

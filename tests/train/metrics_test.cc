@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "support/json_schema.h"
-#include "support/source_tree.h"
 
 namespace dptrain::train {
 namespace {
@@ -70,11 +68,10 @@ TEST(Metrics, AnEmptyPassHasNoRates) {
 
 class MetricsSchemaTest : public ::testing::Test {
  protected:
-  std::vector<std::string> violations(const json& line) const { return schema_.violations(line); }
+  std::vector<std::string> violations(const json& line) const {
+    return testing::schema_violations("metrics.schema.json", line);
+  }
   json line_ = json::parse(sample_metrics().json());
-
- private:
-  testing::JsonSchema schema_{json::parse(std::ifstream(testing::source_file("docs/metrics.schema.json")))};
 };
 
 TEST_F(MetricsSchemaTest, ALineOfAStoreFits) {

@@ -5,9 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "support/expect_error.h"
+#include "support/idx_files.h"
 #include "support/json_schema.h"
-#include "support/process.h"
-#include "support/source_tree.h"
 
 namespace dptrain::train {
 namespace {
@@ -36,9 +35,7 @@ class RunTableTest : public ::testing::Test {
   }
   nlohmann::json table_of(const std::vector<std::filesystem::path>& paths) {
     const auto document = nlohmann::json::parse(RunTable(find_runs(paths)).json());
-    const testing::JsonSchema schema(
-        nlohmann::json::parse(testing::text_of(testing::source_file("docs/table.schema.json"))));
-    EXPECT_EQ(schema.violations(document), std::vector<std::string>());
+    EXPECT_EQ(testing::schema_violations("table.schema.json", document), std::vector<std::string>());
     return document["runs"];
   }
 

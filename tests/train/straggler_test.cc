@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "support/json_schema.h"
-#include "support/source_tree.h"
 #include "train/metrics.h"
 
 namespace dptrain::train {
@@ -71,8 +69,7 @@ TEST(Straggler, StandsInTheMetricsWithItsDeviceAndHost) {
   const json line = json::parse(metrics.json());
   EXPECT_EQ(line["straggler"],
             json({{"rank", 1}, {"device", "cpu:0"}, {"host", "b"}, {"slower", 4.0}, {"waited_s", 6.0}}));
-  const testing::JsonSchema schema(json::parse(std::ifstream(testing::source_file("docs/metrics.schema.json"))));
-  EXPECT_EQ(schema.violations(line), std::vector<std::string>());
+  EXPECT_EQ(testing::schema_violations("metrics.schema.json", line), std::vector<std::string>());
   EXPECT_EQ(straggler_advice(metrics, /*may_split=*/false),
             "rank 1 (cpu:0 on b) computed 4.0 times as long as the others, which waited for it for 6.00 of the last "
             "epoch's 10.00 s; see what else runs there");
