@@ -216,7 +216,7 @@ void JobSession::finish() {
 
 std::string JobSession::with_host(const Error& error) const {
   const bool names_processes = error.code() == ExitCode::peer_lost || error.code() == ExitCode::ranks_disagree ||
-                               error.code() == ExitCode::diverged || static_cast<int>(error.code()) > 128;
+                               error.code() == ExitCode::diverged;
   if (is_main() || names_processes) return error.what();
   const std::string& own = job_->all()[static_cast<size_t>(process())].host;
   if (own == job_->all().front().host) return error.what();
@@ -225,7 +225,9 @@ std::string JobSession::with_host(const Error& error) const {
 
 void JobSession::leave_after(const std::exception& failure) {
   const Error error = as_error(failure);
-  const JobFailure own{.code = error.code(), .sentence = with_host(error)};
+  // The job's is told in its own words.
+  const bool is_of_job = dynamic_cast<const JobError*>(&failure) != nullptr;
+  const JobFailure own{.code = error.code(), .sentence = is_of_job ? error.what() : with_host(error)};
   if (!exchange_) return report_->write(report_->completed(own), {});
   exchange_->fail(own);
   const JobFailure settled = exchange_->settled_failure();

@@ -276,7 +276,7 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
   }
   sentence = job_.from_main(sentence);
   const int code_of_job = std::stoi(job_.from_main(std::to_string(code)));
-  if (code_of_job != 0) throw Error(static_cast<ExitCode>(code_of_job), sentence);
+  if (code_of_job != 0) throw JobError({.code = static_cast<ExitCode>(code_of_job), .sentence = sentence});
   return 0;
 }
 

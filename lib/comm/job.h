@@ -39,7 +39,8 @@ class Job {
   virtual int connections_lost() const = 0;
 
   /// The regular end, which every process calls: waits for the others, `timeout_s` at most. Throws 75 where they don't
-  /// come. Nothing of the job may be used after.
+  /// come; where they do and MPI itself doesn't end by then the process ends with 0. Nothing of the job may be used
+  /// after.
   virtual void finish(double timeout_s) = 0;
   /// The end after a failure: leaves the process at once with this code, waiting for nobody, whatever its other threads
   /// do. What was to be told has been. Also how a process must end that gave up a message.
