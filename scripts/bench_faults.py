@@ -214,8 +214,9 @@ def measure(a, hosts, work):
                 if one is None:
                     in_vain += 1
                     if in_vain > IN_VAIN:
-                        sys.exit(f"bench_faults: {who} has ended by itself {in_vain} times; see if it runs, or --steps is too few")
+                        sys.exit(f"bench_faults: {who} has ended by itself {in_vain} times in a row; see if it runs, or --steps is too few")
                     continue
+                in_vain = 0
                 if who == OURS:
                     one["defects"] = list(defects(name, one))
                 print(json.dumps(dict(fault=name, contestant=who, **one)), flush=True)

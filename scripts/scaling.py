@@ -39,6 +39,7 @@ COUNTS = (8, 16, 64, 512, 4096)
 LINKS = {"100 Gbit/s": "h200_100g", "200 Gbit/s": "h200_200g", "400 Gbit/s": "h200_400g", "8 x 400 Gbit/s": "h200_8x400g"}
 STRATEGIES = {
     "`ddp`": "ddp",
+    "`ddp`, deterministic": "ddp",
     "`ddp`, bf16": "{name: ddp, compress: bf16}",
     "`ddp`, powersgd": "{name: ddp, compress: {name: powersgd, rank: 4}}",
     "`ddp`, two_bit": "{name: ddp, compress: two_bit}",
@@ -80,12 +81,12 @@ def table(header, rows):
                      + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
-def planned_step(dptrain, model, count, links, strategy="ddp", samples=None):
+def planned_step(dptrain, model, count, links, strategy="ddp", samples=None, deterministic=False):
     """The plan of one of MODELS on so many H200s; None where the strategy doesn't reach so far. `samples`: of a device."""
     config, shape, usual_samples, precision = MODELS[model]
     samples = samples or usual_samples
     flags = set_flags(dataset=synthetic(shape, samples * count), batch_size="", per_device_batch_size=samples, accumulate=1,
-                      precision=precision, strategy=strategy)
+                      precision=precision, strategy=strategy, deterministic=str(deterministic).lower())
     # Of one host it says how fast host memory is.
     where = ["--links", ROOT / "configs" / "links" / f"{links}.yaml"]
     try:
@@ -116,7 +117,8 @@ def predict_links(dptrain, model):
 def predict_strategies(dptrain, model, links):
     rows = []
     for count in COUNTS:
-        plans = {name: planned_step(dptrain, model, count, links, strategy) for name, strategy in STRATEGIES.items()}
+        plans = {name: planned_step(dptrain, model, count, links, strategy, deterministic="deterministic" in name)
+                 for name, strategy in STRATEGIES.items()}
         best = min(plan["time"]["step_s"] for plan in plans.values() if plan)
         cells = []
         for plan in plans.values():

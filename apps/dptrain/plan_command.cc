@@ -230,8 +230,8 @@ plan::CallTimes call_times(const PlannedExperiment& planned, const plan::LinksFi
                           .figures = figures,
                           .links = planned.experiment.links,
                           .hosts = links.hosts,
-                          .over_nccl = planned.figures != nullptr && planned.figures->kind == DeviceKind::cuda &&
-                                       !planned.experiment.deterministic});
+                          .over_nccl = planned.figures != nullptr && planned.figures->kind == DeviceKind::cuda,
+                          .deterministic = planned.experiment.deterministic});
 }
 
 /// Where the servers of the experiment's store are; nothing where it has none.

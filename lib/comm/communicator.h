@@ -116,8 +116,9 @@ class Communicator {
   /// Where it has several, that of most bytes so far.
   virtual CommWays ways() const { return {}; }
 
-  /// Whether its all-reduces may be recorded with a device's work. Ranks then record and replay together.
-  virtual bool can_be_recorded() const { return false; }
+  /// Whether its all-reduces of such numbers may be recorded with a device's work. Ranks then record and replay
+  /// together.
+  virtual bool can_be_recorded(DType /*dtype*/) const { return false; }
   /// Counts what a replay of recorded work sends.
   virtual void count_replay(const CommCounts&) {}
 };

@@ -84,7 +84,10 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
   }
   if constexpr (kWithNccl)
     if (options.world && options.world_over_nccl)
-      return make_nccl_world_communicators(devices, *options.world, options.timeout_s);
+      return make_nccl_world_communicators(devices, {.timeout_s = options.timeout_s,
+                                                     .deterministic = options.deterministic,
+                                                     .world = *options.world,
+                                                     .nodes = options.nodes});
   auto host = options.world
                   ? make_process_communicators(*options.world, options.timeout_s)
                   : make_thread_communicators(

@@ -14,7 +14,7 @@ namespace dptrain {
 
 struct CommunicatorOptions {
   double timeout_s = 300;  ///< the deadline of every wait for another rank
-  /// All sums in the tree's order; otherwise different GPUs leave all-reduces to NCCL, where it is built in.
+  /// All sums in the tree's order; otherwise different GPUs leave those of 32 bits to NCCL, where it is built in.
   bool deterministic = true;
   /// What all calls take at least, over these links between the devices; everything goes through host memory then.
   std::shared_ptr<SimulatedLinks> links = {};
@@ -22,8 +22,10 @@ struct CommunicatorOptions {
   std::vector<int> link_ranks = {};
   /// Ranks of other processes belong to them too; the devices are those of this process's ranks.
   std::optional<RanksOfProcesses> world = {};
-  /// Ranks of several processes leave their sums to NCCL: `world_has_nccl` has said so of a world that they are in.
+  /// NCCL carries what ranks of several processes exchange: `world_has_nccl` has said so of a world that they are in.
   bool world_over_nccl = false;
+  /// Which ranks of that world are near each other; by default those on one host.
+  std::optional<WorldShape> nodes = {};
 };
 
 /// Whether all ranks of a world of several processes are different GPUs, and NCCL is built in everywhere and of one
@@ -38,12 +40,13 @@ int exchange_groups_of(const CommunicatorOptions& options);
 std::vector<LibraryVersion> comm_libraries();
 
 /// Communicators for ranks that are threads of this process, one for each device in the order of the list, for buffers
-/// in the devices' memory. All but NCCL sum in the tree's order, so that the kind changes no bit:
+/// in the devices' memory. All sum in the tree's order, so that the kind changes no bit, but NCCL unless
+/// `deterministic`:
 ///   CPU workers                             read and write each other's memory (thread_communicator.h)
 ///   GPUs that reach each other's memory,    read and write it by kernels and copies (cuda_communicator.h)
 ///   and replicas on one GPU
 ///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
-///   different GPUs of several processes,    NCCL's sums and copies, the rest through host memory
+///   different GPUs of several processes,    sums and copies over NCCL, the rest through host memory
 ///   `world_over_nccl`                       (nccl_communicator.h)
 ///   anything else, and simulated links      through host memory (staged_communicator.h)
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -114,7 +115,9 @@ class MetaCommunicator final : public CallCommunicator {
   void abort(const std::string& cause, ExitCode code) override { meeting_->fail(cause, code); }
 
   CommCounts counts() const override { return counts_; }
-  bool can_be_recorded() const override { return world_.can_be_recorded; }
+  bool can_be_recorded(DType dtype) const override {
+    return std::ranges::find(world_.recorded, dtype) != world_.recorded.end();
+  }
   void count_replay(const CommCounts& replayed) override {
     counts_.bytes += replayed.bytes;
     counts_.collectives += replayed.collectives;

@@ -37,10 +37,9 @@ using CallLog = std::vector<LoggedCall>;
 
 /// A world of ranks of which only the first are there, and none sends anything that is on a device.
 struct LoggedWorld {
-  int ranks = 1;                         ///< of the world, or of one of its groups
-  std::optional<WorldShape> shape = {};  ///< of the world's processes; nothing: there is one
-  /// All-reduces may be recorded with a GPU's work, as NCCL's may.
-  bool can_be_recorded = false;
+  int ranks = 1;                          ///< of the world, or of one of its groups
+  std::optional<WorldShape> shape = {};   ///< of the world's processes; nothing: there is one
+  std::vector<DType> recorded = {};       ///< all-reduces of these may be recorded with a GPU's work, as NCCL's may
   bool over_host = false;                 ///< its calls are of host memory, whatever the devices
   std::vector<CallLog>* calls = nullptr;  ///< one for each rank that is there; outlives the communicators
   int group = 0;                          ///< as LoggedCall has it, and so the next

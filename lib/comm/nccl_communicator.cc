@@ -7,8 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "base/bit_digest.h"
+#include "base/host_name.h"
 #include "comm/cuda_work.h"
 #include "comm/nccl_group.h"
+#include "comm/nccl_tree.h"
 #include "comm/process_group.h"
 #include "comm/staged_communicator.h"
 #include "device/cuda_device.h"
@@ -49,19 +52,30 @@ class NcclCommunicator final : public Communicator {
     std::unique_ptr<Communicator> others;
     std::unique_ptr<Communicator> meeting;
   };
-  /// `place`: of the device among this process's. `spans_processes`: `others` goes through host memory.
-  NcclCommunicator(CudaDevice& device, Ends ends, std::shared_ptr<NcclGroup> group, int place, bool spans_processes)
+  /// Of ranks of several processes, where `others` goes through host memory.
+  struct Span {
+    WorldShape nodes;
+    bool deterministic = true;
+  };
+  /// `place`: of the device among this process's.
+  NcclCommunicator(CudaDevice& device, Ends ends, std::shared_ptr<NcclGroup> group, int place,
+                   const std::optional<Span>& span)
       : device_(device),
         others_(std::move(ends.others)),
         meeting_(std::move(ends.meeting)),
         group_(std::move(group)),
         place_(place),
-        spans_processes_(spans_processes) {}
+        spans_processes_(span.has_value()),
+        deterministic_(span && span->deterministic) {
+    if (span) tree_.emplace(device, *group_, place, others_->rank(), span->nodes);
+  }
 
   int rank() const override { return others_->rank(); }
   int size() const override { return others_->size(); }
 
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& b) override {
+    if (goes_by_tree(b))
+      return start_by_tree({.kind = CommKind::all_reduce, .in = b, .out = b}, meeting_->start_all_reduce(b));
     const auto type = type_of_sum(b);
     if (!type) return others_->start_all_reduce(b);
     return start("ncclAllReduce", meeting_->start_all_reduce(b), [&](ncclComm_t comm, cudaStream_t stream) {
@@ -69,6 +83,9 @@ class NcclCommunicator final : public Communicator {
     });
   }
   std::unique_ptr<CommWork> start_reduce(const CommBuffer& b, int root) override {
+    if (goes_by_tree(b))
+      return start_by_tree({.kind = CommKind::reduce, .in = b, .out = b, .other = root},
+                           meeting_->start_reduce(b, root));
     const auto type = type_of_sum(b);
     if (!type || !spans_processes_) return others_->start_reduce(b, root);
     return start("ncclReduce", meeting_->start_reduce(b, root), [&](ncclComm_t comm, cudaStream_t stream) {
@@ -78,15 +95,18 @@ class NcclCommunicator final : public Communicator {
   void broadcast(const CommBuffer& b, int root) override {
     if (!spans_processes_) return others_->broadcast(b, root);
     meeting_->broadcast(b, root);
-    give("ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
+    give_nccl("ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclBroadcast(b.data, b.data, bytes(b), ncclUint8, root, comm, stream);
     })->wait();
   }
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     const auto type = type_of_sum(in);
-    if (!type || !spans_processes_) return others_->reduce_scatter(in, out);
+    const bool by_tree = goes_by_tree(in);
+    if (!by_tree && (!type || !spans_processes_)) return others_->reduce_scatter(in, out);
     meeting_->reduce_scatter(in, out);
-    give("ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
+    if (by_tree)
+      return give([&](cudaStream_t) { tree_->give({.kind = CommKind::reduce_scatter, .in = in, .out = out}); })->wait();
+    give_nccl("ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(in.data, out.data, count(out), *type, ncclSum, comm, stream);
     })->wait();
   }
@@ -125,7 +145,7 @@ class NcclCommunicator final : public Communicator {
       if (!way->empty()) *way = "nccl";
     return ways;
   }
-  bool can_be_recorded() const override { return true; }
+  bool can_be_recorded(DType dtype) const override { return tree_ ? can_sum(dtype) : dtype == DType::f32; }
   void count_replay(const CommCounts& counts) override {
     replayed_.bytes += counts.bytes;
     replayed_.collectives += counts.collectives;
@@ -140,23 +160,36 @@ class NcclCommunicator final : public Communicator {
     if (!spans_processes_ && buffer.dtype != DType::f32) return std::nullopt;
     return summed_as(buffer.dtype);
   }
+  /// Whether NCCL's own sum isn't the one that is asked for.
+  bool goes_by_tree(const CommBuffer& buffer) const {
+    return tree_ && can_sum(buffer.dtype) && (deterministic_ || !summed_as(buffer.dtype));
+  }
 
-  /// Gives NCCL a call that follows what the device has been given, and goes on beside what it is given next.
-  template <class Begin>
-  std::unique_ptr<CudaWork> give(const char* name, const Begin& begin) {
+  /// Gives the device what follows all that it has been given, and goes on beside what it is given next.
+  template <class Give>
+  std::unique_ptr<CudaWork> give(const Give& give_to) {
     const cudaStream_t stream = device_.communication_stream();
     ready_.record(device_.stream());
     ready_.block(stream);
-    group_->call(place_, name, [&](ncclComm_t comm) { return begin(comm, stream); });
+    give_to(stream);
     group_->expect(place_, stream);
     return std::make_unique<CudaWork>(device_);
   }
+  template <class Begin>
+  std::unique_ptr<CudaWork> give_nccl(const char* name, const Begin& begin) {
+    return give(
+        [&](cudaStream_t stream) { group_->call(place_, name, [&](ncclComm_t comm) { return begin(comm, stream); }); });
+  }
 
+  /// Threads of one process meet at once; where others are a message away the GPU is given its work meanwhile.
   template <class Begin>
   std::unique_ptr<CommWork> start(const char* name, std::unique_ptr<CommWork> meeting, const Begin& begin) {
-    // Threads of one process meet at once; where others are a message away the GPU is given its work meanwhile.
     if (!spans_processes_) meeting->wait();
-    std::unique_ptr<CudaWork> given = give(name, begin);
+    std::unique_ptr<CudaWork> given = give_nccl(name, begin);
+    return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
+  }
+  std::unique_ptr<CommWork> start_by_tree(const CommCall& call, std::unique_ptr<CommWork> meeting) {
+    std::unique_ptr<CudaWork> given = give([&](cudaStream_t) { tree_->give(call); });
     return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
   }
 
@@ -166,13 +199,14 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclGroup> group_;
   int place_;
   bool spans_processes_;
+  bool deterministic_;
+  std::optional<NcclTree> tree_;  ///< of ranks of several processes
   CudaEvent ready_;
   CommCounts replayed_;
 };
 
 /// The id that process 0 of the world has made.
-ncclUniqueId shared_id(const RanksOfProcesses& world, double timeout_s) {
-  ProcessGroup processes(*world.exchange, world.processes, timeout_s);
+ncclUniqueId shared_id(ProcessGroup& processes) {
   ncclUniqueId id{};
   std::string bytes;
   if (processes.is_main()) {
@@ -184,22 +218,36 @@ ncclUniqueId shared_id(const RanksOfProcesses& world, double timeout_s) {
   return id;
 }
 
+/// Ranks of processes of one host, which follow on each other, are near each other.
+WorldShape nodes_of(const RanksOfProcesses& world, ProcessGroup& processes) {
+  const std::string name = host_name();
+  const uint64_t digest = bit_digest(std::as_bytes(std::span(name)));
+  const std::vector<int64_t> hosts = processes.values(static_cast<int64_t>(digest));
+  std::vector<int> ranks_of_nodes;
+  for (int process = 0; process < world.shape.processes(); ++process) {
+    const int ranks = world.shape.ranks_of(process).size();
+    const auto at = static_cast<size_t>(process);
+    const bool is_near = !ranks_of_nodes.empty() && hosts[at] == hosts[at - 1];
+    if (is_near && ranks_of_nodes.back() + ranks <= kMostRanksOfProcess)
+      ranks_of_nodes.back() += ranks;
+    else if (ranks > 0)
+      ranks_of_nodes.push_back(ranks);
+  }
+  return WorldShape(ranks_of_nodes);
+}
+
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
 
-struct Formed {
-  std::shared_ptr<NcclGroup> group;
-  bool spans_processes = false;
-};
-
 Communicators communicators_of(const std::vector<Device*>& devices, Communicators others, Communicators meetings,
-                               const Formed& formed) {
+                               const std::shared_ptr<NcclGroup>& group,
+                               const std::optional<NcclCommunicator::Span>& span) {
   Communicators ranks;
   for (size_t place = 0; place < devices.size(); ++place) {
     devices[place]->enter_thread();
     ranks.push_back(std::make_unique<NcclCommunicator>(
         CudaDevice::of(*devices[place]),
-        NcclCommunicator::Ends{.others = std::move(others[place]), .meeting = std::move(meetings[place])}, formed.group,
-        static_cast<int>(place), formed.spans_processes));
+        NcclCommunicator::Ends{.others = std::move(others[place]), .meeting = std::move(meetings[place])}, group,
+        static_cast<int>(place), span));
   }
   return ranks;
 }
@@ -212,22 +260,25 @@ Communicators make_nccl_communicators(const std::vector<Device*>& devices, Commu
   auto group = std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = timeout_s});
   group->form(devices, {.id = NcclGroup::make_id(), .ranks = size});
   return communicators_of(devices, std::move(others),
-                          make_thread_communicators(size, {.timeout_s = timeout_s, .meet_only = true}),
-                          {.group = group});
+                          make_thread_communicators(size, {.timeout_s = timeout_s, .meet_only = true}), group,
+                          std::nullopt);
 }
 
-Communicators make_nccl_world_communicators(const std::vector<Device*>& devices, const RanksOfProcesses& world,
-                                            double timeout_s) {
+Communicators make_nccl_world_communicators(const std::vector<Device*>& devices, const NcclWorldOptions& options) {
   nccl_library().require_fit();
-  Communicators host = make_process_communicators(world, timeout_s);
-  Communicators meetings = make_process_communicators(world, timeout_s, /*meet_only=*/true);
-  auto group = std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = timeout_s, .exchange = world.exchange});
-  group->form(devices,
-              {.id = shared_id(world, timeout_s), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
+  const RanksOfProcesses& world = options.world;
+  Communicators host = make_process_communicators(world, options.timeout_s);
+  Communicators meetings = make_process_communicators(world, options.timeout_s, /*meet_only=*/true);
+  auto group =
+      std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = options.timeout_s, .exchange = world.exchange});
+  ProcessGroup processes(*world.exchange, world.processes, options.timeout_s);
+  const NcclCommunicator::Span span{.nodes = options.nodes ? *options.nodes : nodes_of(world, processes),
+                                    .deterministic = options.deterministic};
+  group->form(devices, {.id = shared_id(processes), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)
     staged.push_back(make_staged_communicator(*devices[place], std::move(host[place])));
-  return communicators_of(devices, std::move(staged), std::move(meetings), {.group = group, .spans_processes = true});
+  return communicators_of(devices, std::move(staged), std::move(meetings), group, span);
 }
 
 LibraryVersion nccl_library() {

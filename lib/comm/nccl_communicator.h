@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/library_version.h"
@@ -23,12 +24,18 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
 /// processes call this, in the same order as they form other groups of the exchange, of which these are
 /// `kNcclWorldGroups`. NCCL's ranks find each other by an id that rank 0 sends to the others.
 ///
-/// NCCL does all sums of 32 bits and more, broadcasts, reduce-scatters and all-gathers. The rest goes through host
-/// memory: sums of 16 bits, so that they are rounded once, gathers, scatters and messages. What GPUs are given is to be
-/// done within the deadline, too (see nccl_watch.h).
+/// NCCL does broadcasts and all-gathers, and sums of 32 bits and more unless they are to be `deterministic`. Those, and
+/// sums of 16 bits, so that they are rounded once, are made in the tree's order of what NCCL carries (nccl_tree.h).
+/// Gathers, scatters and messages go through host memory. What GPUs are given is to be done within the deadline, too
+/// (see nccl_watch.h).
+struct NcclWorldOptions {
+  double timeout_s = 300;
+  bool deterministic = true;
+  RanksOfProcesses world;
+  std::optional<WorldShape> nodes = {};  ///< of ranks near each other; by default those on one host
+};
 std::vector<std::unique_ptr<Communicator>> make_nccl_world_communicators(const std::vector<Device*>& devices,
-                                                                         const RanksOfProcesses& world,
-                                                                         double timeout_s);
+                                                                         const NcclWorldOptions& options);
 inline constexpr int kNcclWorldGroups = 3;
 
 LibraryVersion nccl_library();

@@ -31,15 +31,16 @@ ProcessGroup::ProcessGroup(ProcessExchange& exchange, const std::vector<int>& pr
       make_process_communicators({.exchange = &exchange, .processes = processes, .shape = shape}, timeout_s).front());
 }
 
-int ProcessGroup::largest(int value) {
-  std::vector<int64_t> own = {value}, all(static_cast<size_t>(processes()));
-  communicator_->all_gather(buffer_of(own), buffer_of(all));
-  return static_cast<int>(std::ranges::max(all));
+std::vector<int64_t> ProcessGroup::values(int64_t own) {
+  std::vector<int64_t> values = {own}, all(static_cast<size_t>(processes()));
+  communicator_->all_gather(buffer_of(values), buffer_of(all));
+  return all;
 }
 
+int ProcessGroup::largest(int value) { return static_cast<int>(std::ranges::max(values(value))); }
+
 std::vector<std::string> ProcessGroup::gather(const std::string& own) {
-  std::vector<int64_t> size = {static_cast<int64_t>(own.size())}, sizes(static_cast<size_t>(processes()));
-  communicator_->all_gather(buffer_of(size), buffer_of(sizes));
+  const std::vector<int64_t> sizes = values(static_cast<int64_t>(own.size()));
   std::string part = own, whole;
   if (is_main()) whole.resize(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
   communicator_->gather(bytes_of(part), bytes_of(whole), 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,9 @@ class ProcessGroup {
   /// The process that writes files and talks.
   bool is_main() const { return process() == 0; }
 
-  /// The largest of all processes' values.
+  /// All processes' values, by process.
+  std::vector<int64_t> values(int64_t own);
+  /// The largest of them.
   int largest(int value);
   /// What each process has to say, by process: on the main one; nothing elsewhere.
   std::vector<std::string> gather(const std::string& own);

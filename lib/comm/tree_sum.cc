@@ -49,14 +49,16 @@ void fold(const T* const* in, int ranks, int64_t count, T* __restrict result, T*
   for (int64_t i = 0; i < count; ++i) result[i] += right[i];
 }
 
-/// How many of the first inputs are in the left half of the tree over `ranks` ranks, of which each has `widths`. Inputs
-/// are whole subtrees, so that one of them ends there.
-int left_inputs(const int* widths, int ranks) {
-  const int left = tree_left_ranks(ranks);
+/// How many of the first inputs have `ranks` ranks, where each has `widths`.
+int inputs_of(const int* widths, int ranks) {
   int inputs = 0;
-  for (int before = 0; before < left; ++inputs) before += widths[inputs];
+  for (int before = 0; before < ranks; ++inputs) before += widths[inputs];
   return inputs;
 }
+
+/// How many of the first inputs are in the left half of the tree over `ranks` ranks. Inputs are whole subtrees, so that
+/// one of them ends there.
+int left_inputs(const int* widths, int ranks) { return inputs_of(widths, tree_left_ranks(ranks)); }
 
 /// The same as `fold` of inputs that are subtrees themselves, `ranks` ranks in all.
 template <class T>
@@ -99,8 +101,7 @@ void fold_widened(const void* const* in, const int* widths, int ranks, int64_t a
 
 /// The widths of a sum, and how many ranks they are in all.
 struct Widths {
-  explicit Widths(const TreeSum& sum) : of_inputs(sum.widths) {
-    if (of_inputs.empty()) of_inputs.assign(sum.inputs.size(), 1);
+  explicit Widths(const TreeSum& sum) : of_inputs(sum.widths_of_inputs()) {
     ranks = std::accumulate(of_inputs.begin(), of_inputs.end(), 0);
   }
   std::vector<int> of_inputs;
@@ -153,7 +154,40 @@ void copy_range(const TreeSum& sum, int64_t begin, int64_t end) {
   }
 }
 
+void divide(const std::vector<int>& widths, int first, int ranks, int most_inputs, std::vector<InputRun>& runs) {
+  const int* own = widths.data() + first;
+  const int inputs = inputs_of(own, ranks);
+  if (inputs <= most_inputs) {
+    runs.push_back({.first = first, .inputs = inputs, .ranks = ranks});
+    return;
+  }
+  const int left_ranks = tree_left_ranks(ranks);
+  divide(widths, first, left_ranks, most_inputs, runs);
+  divide(widths, first + left_inputs(own, ranks), ranks - left_ranks, most_inputs, runs);
+}
+
+void count_additions(const std::vector<int>& widths, int first, int ranks, std::vector<int>& additions) {
+  const int* own = widths.data() + first;
+  if (own[0] == ranks) return;
+  const int left_ranks = tree_left_ranks(ranks);
+  count_additions(widths, first, left_ranks, additions);
+  count_additions(widths, first + left_inputs(own, ranks), ranks - left_ranks, additions);
+  ++additions[static_cast<size_t>(first + inputs_of(own, ranks) - 1)];
+}
+
 }  // namespace
+
+std::vector<InputRun> subtrees_of(const std::vector<int>& widths, int most_inputs) {
+  std::vector<InputRun> runs;
+  divide(widths, 0, std::accumulate(widths.begin(), widths.end(), 0), most_inputs, runs);
+  return runs;
+}
+
+std::vector<int> additions_after(const std::vector<int>& widths) {
+  std::vector<int> additions(widths.size());
+  count_additions(widths, 0, std::accumulate(widths.begin(), widths.end(), 0), additions);
+  return additions;
+}
 
 int tree_left_ranks(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1))); }
 
@@ -161,12 +195,20 @@ DType partial_sum_dtype(DType dtype) { return dtype == DType::bf16 || dtype == D
 
 bool can_sum(DType dtype) { return dtype != DType::u8; }
 
+std::vector<int> TreeSum::widths_of_inputs() const {
+  return widths.empty() ? std::vector<int>(inputs.size(), 1) : widths;
+}
+
+bool TreeSum::is_copy() const {
+  const bool is_rounded = dtype != partial_sum_dtype(dtype);
+  const bool is_of_many = !widths.empty() && widths.front() > 1;
+  return inputs.size() == 1 && !(is_rounded && (is_of_many || partial));
+}
+
 void TreeSum::run(int64_t begin, int64_t end) const noexcept {
   assert(!inputs.empty() && inputs.size() <= kMaxTreeInputs);
   if (begin >= end) return;
-  const bool is_rounded = dtype != partial_sum_dtype(dtype);
-  const bool is_of_many = is_rounded && !widths.empty() && widths.front() > 1;
-  if (inputs.size() == 1 && !is_of_many && !(is_rounded && partial)) return copy_range(*this, begin, end);
+  if (is_copy()) return copy_range(*this, begin, end);
   switch (dtype) {
     case DType::f32: return sum_range<float>(*this, begin, end);
     case DType::f64: return sum_range<double>(*this, begin, end);

@@ -20,6 +20,22 @@ DType partial_sum_dtype(DType dtype);
 /// f32, and their sum is rounded once, to nearest.
 bool can_sum(DType dtype);
 
+/// A run of a sum's inputs that is a whole subtree of it.
+struct InputRun {
+  int first = 0;  ///< input
+  int inputs = 0;
+  int ranks = 0;  ///< of these inputs in all
+};
+
+/// The fewest subtrees of at most `most_inputs` inputs each (2 or more) that a sum over inputs of these widths divides
+/// into, in order.
+std::vector<InputRun> subtrees_of(const std::vector<int>& widths, int most_inputs);
+
+/// How often the two latest sums are added up once each input has been read, where what isn't added up yet is kept on a
+/// stack: at the end it is the one sum over all. At most kMostOnStack lie on it at once.
+std::vector<int> additions_after(const std::vector<int>& widths);
+inline constexpr int kMostOnStack = 13;
+
 /// outputs[k][i] = the sum of inputs[r][i] over r, for every k, in the one order of sums of the project: the balanced
 /// binary tree over the inputs, whose left half has `tree_left_ranks` of them. Of one input the sum is a copy.
 ///
@@ -37,6 +53,10 @@ struct TreeSum {
   std::vector<int> widths = {};
   bool partial = false;
 
+  /// `widths`, with those that it has by default.
+  std::vector<int> widths_of_inputs() const;
+  /// Whether there is nothing to add or to round.
+  bool is_copy() const;
   /// Sums elements begin to end - 1. The dtype must be one that can be summed, unless there is one input.
   void run(int64_t begin, int64_t end) const noexcept;
 };

@@ -15,8 +15,11 @@ constexpr int kThreads = 256;
 struct Places {
   const void* inputs[kMaxCudaTreeInputs];
   void* outputs[kMaxCudaTreeInputs];
+  uint8_t additions[kMaxCudaTreeInputs];  ///< after each input; see additions_after
+  uint64_t sums;                          ///< a bit for each input that is one of several ranks, not rounded yet
   int input_count;
   int output_count;
+  bool partial;  ///< the output isn't rounded
 };
 
 /// What numbers are added in: those of 16 bits in float.
@@ -39,30 +42,27 @@ struct Addend<__half> {
   __device__ static __half written(float x) { return __float2half_rn(x); }
 };
 
-/// The balanced tree as a binary counter: after input r the levels of the set bits of r + 1 hold the sums of whole
-/// subtrees, the larger ones first; what is left at the end is added from the smallest up. Reads each input once and
-/// writes each output once, over the links where they lie on other GPUs.
+/// The tree in the order in which its inputs come, with a stack. Reads each input once and writes each output once,
+/// over the links where they lie on other GPUs.
 template <class T>
 __global__ void tree_sum_kernel(Places places, int64_t begin, int64_t end) {
   using Sum = typename Addend<T>::Type;
-  constexpr int kLevels = 7;  // 64 inputs
   for (int64_t i = begin + int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < end;
        i += int64_t{gridDim.x} * blockDim.x) {
-    Sum level[kLevels];
-    for (int r = 0; r < places.input_count; ++r) {
-      Sum sum = Addend<T>::read(static_cast<const T*>(places.inputs[r])[i]);
-      int height = 0;
-      for (; (r >> height) & 1; ++height) sum = level[height] + sum;
-      level[height] = sum;
+    Sum stack[kMostOnStack];
+    int height = 0;
+    for (int k = 0; k < places.input_count; ++k) {
+      Sum sum = (places.sums >> k) & 1 ? static_cast<const Sum*>(places.inputs[k])[i]
+                                       : Addend<T>::read(static_cast<const T*>(places.inputs[k])[i]);
+      for (int n = places.additions[k]; n > 0; --n) sum = stack[--height] + sum;
+      stack[height++] = sum;
     }
-    Sum total{};
-    bool first = true;
-    for (int height = 0; height < kLevels; ++height) {
-      if (((places.input_count >> height) & 1) == 0) continue;
-      total = first ? level[height] : level[height] + total;
-      first = false;
+    for (int o = 0; o < places.output_count; ++o) {
+      if (places.partial)
+        static_cast<Sum*>(places.outputs[o])[i] = stack[0];
+      else
+        static_cast<T*>(places.outputs[o])[i] = Addend<T>::written(stack[0]);
     }
-    for (int o = 0; o < places.output_count; ++o) static_cast<T*>(places.outputs[o])[i] = Addend<T>::written(total);
   }
 }
 
@@ -85,19 +85,38 @@ void copy(CudaDevice& device, const TreeSum& sum, int64_t begin, int64_t end) {
   }
 }
 
+template <class T>
+void load() {
+  cudaFuncAttributes attributes;
+  cuda_check(cudaFuncGetAttributes(&attributes, tree_sum_kernel<T>), "cudaFuncGetAttributes");
+}
+
 }  // namespace
+
+void load_tree_sums() {
+  load<float>();
+  load<double>();
+  load<uint32_t>();
+  load<uint64_t>();
+  load<__nv_bfloat16>();
+  load<__half>();
+}
 
 void run_tree_sum(CudaDevice& device, const TreeSum& sum, int64_t begin, int64_t end) {
   if (begin >= end) return;
-  if (sum.inputs.size() == 1) return copy(device, sum, begin, end);
+  if (sum.is_copy()) return copy(device, sum, begin, end);
+  if (std::max(sum.inputs.size(), sum.outputs.size()) > kMaxCudaTreeInputs)
+    throw Error(ExitCode::device,
+                device.name() + ": sums of at most 64 ranks are computed on GPUs; list fewer devices");
   Places places{};
   places.input_count = static_cast<int>(sum.inputs.size());
   places.output_count = static_cast<int>(sum.outputs.size());
-  if (places.input_count > kMaxCudaTreeInputs)
-    throw Error(ExitCode::device,
-                device.name() + ": sums of at most 64 ranks are computed on GPUs; list fewer devices");
+  places.partial = sum.partial;
   std::ranges::copy(sum.inputs, places.inputs);
   std::ranges::copy(sum.outputs, places.outputs);
+  const std::vector<int> widths = sum.widths_of_inputs();
+  std::ranges::copy(additions_after(widths), places.additions);
+  for (size_t k = 0; k < widths.size(); ++k) places.sums |= uint64_t{widths[k] > 1} << k;
   switch (sum.dtype) {
     case DType::f32: return launch_sum<float>(device, places, begin, end);
     case DType::f64: return launch_sum<double>(device, places, begin, end);

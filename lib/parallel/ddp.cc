@@ -66,7 +66,10 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), world_size());
   if (options.compress.method != CompressionOptions::Method::none && world_size() > 1) {
     start_compression(context, options.compress, buckets);
-    if (buckets.defer_updates) defer_updates();
+    if (buckets.defer_updates)
+      defer_updates();
+    else
+      agree_on_recording(context);
     return;
   }
   for (int rank = 0; rank < ranks(); ++rank)
@@ -95,7 +98,7 @@ void Ddp::agree_on_recording(const StrategyContext& context) {
   // Where ranks log what they would do, one stands for all.
   if (!team().spans_processes() || context.team.logged) return;
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (!team().communicator(rank).can_be_recorded()) continue;
+    if (!records_sums(rank)) continue;
     replica(rank).agree_on_recording_by([this, rank](StepRecorder::How own) {
       const auto all = gather_values(team().host_communicator(rank), static_cast<double>(own));
       return static_cast<StepRecorder::How>(static_cast<int>(std::ranges::min(all)));
@@ -150,11 +153,11 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
     step_with_owners(rank, parts);
   } else if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
+  } else if (records_sums(rank)) {
+    step_with_recorded_sums(rank, parts, signature_of(batch), update);
   } else if (!compressions_.empty()) {
     reduce_unrecorded(rank, parts);
     update();
-  } else if (communicator.can_be_recorded()) {
-    step_with_recorded_sums(rank, parts, signature_of(batch), update);
   } else if (sums_between_parts_) {
     // Ranks meet between two parts, which GPUs record.
     const StepRecorder::Signature signature = signature_of(batch);
@@ -188,7 +191,10 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
       compute(rank, parts, {});
       own.device().synchronize();
       communicator.barrier();
-      communicator.all_reduce(comm_buffer(own.model().gradients()));
+      if (compressions_.empty())
+        communicator.all_reduce(comm_buffer(own.model().gradients()));
+      else
+        reduce_all_buckets(rank);
     }
     update();
   });
@@ -234,10 +240,20 @@ void Ddp::step_with_owners(int rank, const StepParts& parts) {
   own.exchange().publish();
 }
 
+bool Ddp::records_sums(int rank) {
+  if (compressions_.empty()) return team().communicator(rank).can_be_recorded(DType::f32);
+  return compressions_[static_cast<size_t>(rank)]->can_be_recorded();
+}
+
 void Ddp::reduce_unrecorded(int rank, const StepParts& parts) {
   if (!sums_between_parts_) return reduce_in_buckets(rank, parts);
   Replica& own = replica(rank);
   own.run_part(0, {}, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+  reduce_all_buckets(rank);
+}
+
+void Ddp::reduce_all_buckets(int rank) {
+  Replica& own = replica(rank);
   GradientBuckets& buckets = *buckets_[static_cast<size_t>(rank)];
   const InPhase communicating(own.clock(), Phase::communication);
   buckets.begin_step();

@@ -61,6 +61,10 @@ class Ddp final : public ReplicatedStrategy {
   void start_in_buckets(int rank, const StepParts& parts);
   /// The same, and ended.
   void reduce_in_buckets(int rank, const StepParts& parts);
+  /// Buckets of gradients that are all there.
+  void reduce_all_buckets(int rank);
+  /// Whether sums may be part of what a rank records.
+  bool records_sums(int rank);
   /// The same, for sums that can't be recorded: where ranks record, all buckets are reduced after what is recorded.
   void reduce_unrecorded(int rank, const StepParts& parts);
 

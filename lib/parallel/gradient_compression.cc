@@ -64,6 +64,13 @@ std::unique_ptr<BucketSum> GradientCompression::sum_of(const Bucket& bucket, int
                                     std::vector<PlainSum::Part>{{.begin = bucket.begin, .end = bucket.end}}, priority);
 }
 
+bool GradientCompression::can_be_recorded() const {
+  const bool is_half = options_.method == Method::bf16 || options_.method == Method::fp16;
+  const DType format = options_.method == Method::bf16 ? DType::bf16 : DType::f16;
+  // fp16 sums its bounds in f32.
+  return is_half && context_.communicator.can_be_recorded(format) && context_.communicator.can_be_recorded(DType::f32);
+}
+
 Tensor GradientCompression::part(const Tensor& flat, const Parameter& parameter) const {
   return flat.window(context_.model.offset(parameter), parameter.shape(), parameter.layout());
 }

@@ -26,6 +26,9 @@ class GradientCompression {
   /// `priority`: of its all-reduces; PowerSGD's and two_bit's small exchanges go by no priority.
   std::unique_ptr<BucketSum> sum_of(const Bucket& bucket, int priority) const;
 
+  /// Whether its sums may be recorded with the device's work, as Communicator has it.
+  bool can_be_recorded() const;
+
   /// What this rank hasn't sent, flat, as the model's gradients lie; undefined where the method keeps nothing.
   const Tensor& residual() const { return residual_; }
 

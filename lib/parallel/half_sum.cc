@@ -13,6 +13,26 @@ HalfSum::HalfSum(Communicator& communicator, const Tensor& gradients, DType form
       halves_(Tensor::empty(gradients.device(), gradients.shape(),
                             {.dtype = format, .purpose = MemoryPurpose::communication})) {
   if (format == DType::f16) bound_ = Tensor::empty(gradients.device(), {1}, {.purpose = MemoryPurpose::communication});
+  if (!gradients.device().can_record()) return;
+  // A GPU loads what converts them now, as that may wait for all that it is at work on: later, for other ranks.
+  gradients_.fill_zero();
+  if (bound_.defined()) bound_.copy_from(ops::largest_magnitude(gradients_));
+  convert_to_halves();
+  convert_to_gradients();
+}
+
+void HalfSum::convert_to_halves() {
+  if (bound_.defined())
+    ops::scale_to_f16(gradients_, bound_, halves_);
+  else
+    ops::reorder_into(gradients_, halves_);
+}
+
+void HalfSum::convert_to_gradients() {
+  if (bound_.defined())
+    ops::scale_from_f16(halves_, bound_, gradients_);
+  else
+    ops::reorder_into(halves_, gradients_);
 }
 
 void HalfSum::start() {
@@ -29,10 +49,7 @@ void HalfSum::go_on() {
 }
 
 void HalfSum::start_sum() {
-  if (bound_.defined())
-    ops::scale_to_f16(gradients_, bound_, halves_);
-  else
-    ops::reorder_into(gradients_, halves_);
+  convert_to_halves();
   summing_ = communicator_.start_prioritized_all_reduce(comm_buffer(halves_), priority_);
 }
 
@@ -40,10 +57,7 @@ void HalfSum::finish() {
   go_on();
   summing_->wait();
   summing_.reset();
-  if (bound_.defined())
-    ops::scale_from_f16(halves_, bound_, gradients_);
-  else
-    ops::reorder_into(halves_, gradients_);
+  convert_to_gradients();
 }
 
 }  // namespace dptrain::parallel

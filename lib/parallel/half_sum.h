@@ -20,6 +20,8 @@ class HalfSum final : public BucketSum {
   void finish() override;
 
  private:
+  void convert_to_halves();
+  void convert_to_gradients();
   void start_sum();
 
   Communicator& communicator_;

@@ -47,7 +47,7 @@ RankTeam::RankTeam(const Options& options)
   if (logged_) {
     make_logging_communicators(devices);
   } else {
-    if (options.world && !options.deterministic && !options.links)
+    if (options.world && !options.links)
       communicator_options_.world_over_nccl = world_has_nccl(devices, *options.world, options.timeout_s);
     communicators_ = make_communicators(devices, communicator_options_);
     host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
@@ -99,7 +99,7 @@ void RankTeam::make_logging_communicators(const std::vector<Device*>& devices) {
   for (const Device* device : devices) log_numbers.push_back(device->rank());
   communicators_ = make_meta_communicators(devices, *logged_, log_numbers);
   LoggedWorld over_host = *logged_;
-  over_host.can_be_recorded = false;
+  over_host.recorded.clear();
   over_host.over_host = true;
   // Between processes scores alone go that way, which are no part of a step.
   unread_calls_.resize(devices.size());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "comm/rank_tree_plan.h"
 #include "config/config_document.h"
 #include "config/config_reader.h"
 
@@ -205,11 +206,66 @@ bool CallTimes::is_of_nccl(const LoggedCall& logged) const {
   switch (logged.call.kind) {
     case CommKind::all_reduce:
     case CommKind::reduce:
-    case CommKind::reduce_scatter: return dtype_bytes(logged.call.payload().dtype) >= 4;
+    case CommKind::reduce_scatter:
     case CommKind::broadcast:
     case CommKind::all_gather: return true;
     default: return false;
   }
+}
+
+bool CallTimes::goes_by_tree(const LoggedCall& logged) const {
+  const CommKind kind = logged.call.kind;
+  const bool is_sum = kind == CommKind::all_reduce || kind == CommKind::reduce || kind == CommKind::reduce_scatter;
+  return is_sum && (options_.deterministic || dtype_bytes(logged.call.payload().dtype) < 4);
+}
+
+/// Round after round: what the ranks of the first host, or of the root's, send over its link in all, and what each of
+/// them has to send and to add up inside it.
+double CallTimes::by_tree(const LoggedCall& logged) const {
+  const WorldShape shape = shape_of(logged);
+  const RankRun host = shape.ranks_of(logged.call.other >= 0 ? shape.process_of(logged.call.other) : 0);
+  struct Round {
+    double sent = 0;
+    double received = 0;
+    // Of the busiest rank:
+    double inside = 0;
+    int messages = 0;  ///< to other hosts, or from them
+    double adding_s = 0;
+  };
+  std::vector<Round> rounds;
+  for (int rank = host.begin; rank < host.end; ++rank) {
+    const RankTreePlan plan = plan_rank_tree(logged.call, {.nodes = shape, .rank = rank});
+    rounds.resize(plan.stages.size());
+    for (size_t stage = 0; stage < rounds.size(); ++stage) {
+      Round& round = rounds[stage];
+      double sent = 0, received = 0, added = 0;
+      int sends = 0, receives = 0;
+      for (const RankMessage& message : plan.stages[stage].messages) {
+        const auto bytes = static_cast<double>(message.bytes);
+        if (host.contains(message.rank)) {
+          (message.sends ? sent : received) += bytes;
+        } else {
+          (message.sends ? round.sent : round.received) += bytes;
+          ++(message.sends ? sends : receives);
+        }
+      }
+      for (const RankSum& sum : plan.stages[stage].sums)
+        added +=
+            static_cast<double>(sum.inputs.size() + 1) * static_cast<double>(sum.elements * dtype_bytes(sum.dtype));
+      round.inside = std::max({round.inside, sent, received});
+      round.messages = std::max({round.messages, sends, receives});
+      round.adding_s = std::max(round.adding_s, seconds_at(added, options_.figures.memory_bytes_per_s));
+    }
+  }
+  double seconds = 0;
+  for (const Round& round : rounds) {
+    seconds += round.adding_s;
+    if (round.messages > 0)
+      seconds += options_.hosts->link.seconds(std::max(round.sent, round.received)) +
+                 round.messages * options_.hosts->message_s;
+    if (round.inside > 0) seconds += options_.figures.inside.seconds(round.inside);
+  }
+  return seconds;
 }
 
 /// Bytes go round all GPUs in rings, as fast as the slowest link lets them, which each host's own is at most one of;
@@ -269,8 +325,8 @@ void CallTimes::set_exchange_rate(double bytes_per_s) {
 }
 
 CallCost CallTimes::between_processes(const LoggedCall& logged) {
-  if (is_of_nccl(logged)) return {.seconds = over_nccl(logged), .work_s = 0};
   const CommCall& call = logged.call;
+  if (is_of_nccl(logged) && !goes_by_tree(logged)) return {.seconds = over_nccl(logged), .work_s = 0};
   const CommBuffer& payload = call.payload();
   const WorldShape shape = shape_of(logged);
   const int process = call.other >= 0 ? shape.process_of(call.other) : 0;
@@ -278,6 +334,11 @@ CallCost CallTimes::between_processes(const LoggedCall& logged) {
   if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
 
   CallCost cost;
+  if (is_of_nccl(logged)) {
+    cost.seconds = by_tree(logged);
+    planned_.emplace(key, cost);
+    return cost;
+  }
   for (const ExchangeStage& stage : exchange_of(logged, shape, process).stages) {
     const CallCost of_stage = cost_of(stage);
     cost.seconds += of_stage.seconds;

@@ -58,8 +58,10 @@ class CallTimes {
     const DeviceFigures& figures;
     std::optional<LinkSpec> links = {};  ///< that calls of one process are held to, as in training
     std::optional<HostLinks> hosts = {};
-    /// GPUs of several hosts sum by NCCL; otherwise through host memory.
+    /// NCCL carries what GPUs of several hosts exchange; otherwise it goes through host memory.
     bool over_nccl = false;
+    /// All of their sums are made in the tree's order.
+    bool deterministic = false;
   };
   explicit CallTimes(const Options& options);
 
@@ -79,9 +81,12 @@ class CallTimes {
 
  private:
   double within_process(std::span<const LoggedCall* const> calls) const;
-  /// NCCL's share of what a communicator does between processes: see make_nccl_world_communicators.
+  /// What a communicator does by NCCL between processes, and the sums among them that it makes by itself: see
+  /// make_nccl_world_communicators.
   bool is_of_nccl(const LoggedCall& call) const;
+  bool goes_by_tree(const LoggedCall& call) const;
   double over_nccl(const LoggedCall& call) const;
+  double by_tree(const LoggedCall& call) const;
   double on_simulated_links(std::span<const LoggedCall* const> calls) const;
   CallCost between_processes(const LoggedCall& call);
   CallCost message_between_processes(const LoggedCall& call) const;

@@ -16,14 +16,16 @@ namespace {
 constexpr int64_t kSteps = 5;
 constexpr int64_t kToldStep = 2;
 
-/// NCCL's all-reduces are a part of what GPUs record, which those of other hosts are different from; see
+/// What NCCL carries is a part of what GPUs record, which those of other hosts are different from; see
 /// make_communicators.
-bool records_sums(const StepRequest& request) {
+std::vector<DType> recorded_sums(const StepRequest& request) {
   const auto& team = request.context.team;
   std::set<int> gpus;
   for (const DeviceId& id : team.devices)
     if (id.kind == DeviceKind::cuda) gpus.insert(id.index);
-  return gpus.size() == team.devices.size() && request.world.ranks() > 1 && !team.deterministic && !team.links;
+  if (gpus.size() != team.devices.size() || request.world.ranks() == 1 || team.links) return {};
+  if (request.world.processes() > 1) return {DType::f32, DType::bf16, DType::f16};
+  return team.deterministic ? std::vector<DType>() : std::vector{DType::f32};
 }
 
 /// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
@@ -93,7 +95,7 @@ PlannedStep plan_step(const StepRequest& request) {
   parallel::StrategyContext context = request.context;
   context.team.logged = LoggedWorld{.ranks = request.world.ranks(),
                                     .shape = request.world,
-                                    .can_be_recorded = records_sums(request),
+                                    .recorded = recorded_sums(request),
                                     .calls = &calls,
                                     .operator_s = request.operator_s};
   const auto strategy = request.make(context);

@@ -321,7 +321,7 @@ TEST_P(StartedAloneFailuresTest, NobodyTouchesABufferAfterItsRankHasThrown) {
 }
 
 // Ranks over NCCL meet in two places, of NCCL's calls and of all others: nccl_world_test.cc has what they say.
-DPTRAIN_COMMUNICATORS(kinds_in_tree_order(), CommFailuresTest, 2);
+DPTRAIN_COMMUNICATORS(kinds_without_nccl(), CommFailuresTest, 2);
 DPTRAIN_COMMUNICATORS(kinds_that_start_alone(), StartedAloneFailuresTest, 2);
 
 }  // namespace

@@ -30,7 +30,7 @@ class PinnedValues final : public std::pmr::memory_resource {
   }
 
  private:
-  static constexpr size_t kPieceBytes = size_t{1} << 30, kSmallestBlock = 256;
+  static constexpr size_t kSmallestBlock = 256;
 
   void* do_allocate(size_t bytes, size_t) override {
     const std::lock_guard lock(mutex_);
@@ -49,7 +49,7 @@ class PinnedValues final : public std::pmr::memory_resource {
 
   void* carve(size_t block) {
     if (pieces_.empty() || used_ + block > pieces_.back().bytes) {
-      const size_t bytes = std::max(block, kPieceBytes);
+      const size_t bytes = std::max(block, piece_bytes_);
       pieces_.push_back({device_->host_memory(static_cast<int64_t>(bytes)), bytes});
       used_ = 0;
     }
@@ -61,6 +61,8 @@ class PinnedValues final : public std::pmr::memory_resource {
     std::unique_ptr<HostMemory> memory;
     size_t bytes;
   };
+  /// More than any test asks for, whose values are of a rank each GPU.
+  const size_t piece_bytes_ = cuda_devices().size() << 27;
   std::unique_ptr<Device> device_ = open_device({DeviceKind::cuda, 0});
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_;  // by the bytes of a block

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <numeric>
@@ -31,8 +32,17 @@ inline CommunicatorKind nccl_communicators(const std::string& name) {
       name, [](int) { return DeviceKind::cuda; }, /*deterministic=*/false));
 }
 
+/// How ranks of several processes sum over NCCL.
+struct NcclSums {
+  bool deterministic = false;
+  int ranks_of_node = 8;
+};
+
 /// A process for each rank, played by threads of this one, with one NCCL communicator over all.
-inline RankList nccl_ranks_of_processes(int size, double timeout_s) {
+inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSums& sums) {
+  std::vector<int> ranks_of_nodes;
+  for (int begin = 0; begin < size; begin += sums.ranks_of_node)
+    ranks_of_nodes.push_back(std::min(sums.ranks_of_node, size - begin));
   const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
   for (const auto& wire : MemoryWires::make(size))
     exchanges->push_back(std::make_unique<ProcessExchange>(wire, /*idle_pause_s=*/0.0005));
@@ -51,9 +61,11 @@ inline RankList nccl_ranks_of_processes(int size, double timeout_s) {
         const RanksOfProcesses world{.exchange = (*exchanges)[place].get(),
                                      .processes = processes,
                                      .shape = WorldShape(std::vector<int>(processes.size(), 1))};
-        auto own = make_communicators(
-            {(*devices)[place].get()},
-            {.timeout_s = timeout_s, .deterministic = false, .world = world, .world_over_nccl = true});
+        auto own = make_communicators({(*devices)[place].get()}, {.timeout_s = timeout_s,
+                                                                  .deterministic = sums.deterministic,
+                                                                  .world = world,
+                                                                  .world_over_nccl = true,
+                                                                  .nodes = WorldShape(ranks_of_nodes)});
         ranks[place] = std::make_unique<FinishedCommunicator>(devices, std::move(own.front()));
       } catch (...) {
         failures[place] = std::current_exception();
@@ -68,11 +80,11 @@ inline RankList nccl_ranks_of_processes(int size, double timeout_s) {
   return list;
 }
 
-inline CommunicatorKind nccl_process_communicators(const std::string& name) {
+inline CommunicatorKind nccl_process_communicators(const std::string& name, const NcclSums& sums = {}) {
   if (cuda_devices().empty()) return of_nccl(gpu_communicators(name, {}));
   return of_nccl({.name = name,
                   .meets_at_start = true,
-                  .make = nccl_ranks_of_processes,
+                  .make = [sums](int size, double timeout_s) { return nccl_ranks_of_processes(size, timeout_s, sums); },
                   .ranks_of_process = 1,
                   .memory = &PinnedValues::instance()});
 }

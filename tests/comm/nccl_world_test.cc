@@ -55,7 +55,7 @@ class NcclWorldTest : public ::testing::Test {
           const auto communicators = make_communicators(
               {device.get()},
               {.timeout_s = timeout_s, .deterministic = false, .world = world, .world_over_nccl = over_nccl});
-          EXPECT_EQ(communicators.front()->can_be_recorded(), expects_nccl);
+          EXPECT_EQ(communicators.front()->can_be_recorded(DType::f32), expects_nccl);
           work({static_cast<int>(r), *device, *communicators.front(), exchanges[r]->activity()});
         } catch (const Error& error) {
           codes[r] = error.code();

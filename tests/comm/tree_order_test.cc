@@ -114,6 +114,43 @@ TEST(TreeSumTest, OfSixteenBitsIsRoundedOnce) {
   expect_rounded_tree_of_inputs<Float16>(kMaxTreeInputs - 1, 50);
 }
 
+/// What a stack makes of one input after the other, as GPUs add up.
+float sum_on_stack(const std::vector<float>& inputs, const std::vector<int>& widths) {
+  const std::vector<int> additions = additions_after(widths);
+  std::vector<float> stack;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    stack.push_back(inputs[k]);
+    EXPECT_LE(stack.size(), static_cast<size_t>(kMostOnStack) + 1) << "the latest is held elsewhere";
+    for (int n = 0; n < additions[k]; ++n) {
+      const float right = stack.back();
+      stack.pop_back();
+      stack.back() += right;
+    }
+  }
+  EXPECT_EQ(stack.size(), 1u);
+  return stack.front();
+}
+
+TEST(TreeSumTest, AStackAddsUpInTheSameOrder) {
+  for (const int ranks : {1, 2, 3, 7, 8, 40, kMaxTreeInputs - 1, kMaxTreeInputs}) {
+    std::vector<float> addends;
+    for (const auto& row : rough_values<float>(ranks, 1)) addends.push_back(row[0]);
+    EXPECT_EQ(sum_on_stack(addends, std::vector<int>(addends.size(), 1)), tree_of(addends)) << ranks;
+    // And of subtrees that are added up before.
+    for (const int most : {2, 3, 5, 64}) {
+      std::vector<float> sums;
+      std::vector<int> widths;
+      for (const InputRun& run : subtrees_of(std::vector<int>(addends.size(), 1), most)) {
+        EXPECT_LE(run.inputs, most);
+        const auto begin = addends.begin() + run.first;
+        sums.push_back(tree_of(std::vector<float>(begin, begin + run.inputs)));
+        widths.push_back(run.ranks);
+      }
+      EXPECT_EQ(sum_on_stack(sums, widths), tree_of(addends)) << ranks << " in " << most;
+    }
+  }
+}
+
 TEST(TreeSumTest, LeftHalfIsTheLargestPowerOfTwoBelow) {
   const std::vector<int> left = {1, 2, 2, 4, 4, 4, 4, 8};
   for (int ranks = 2; ranks <= 9; ++ranks) EXPECT_EQ(tree_left_ranks(ranks), left[ranks - 2]) << ranks;

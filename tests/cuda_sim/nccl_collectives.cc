@@ -12,6 +12,14 @@ bool reachable(const void* data, std::size_t bytes) {
   return find_allocation(data, &after) != nullptr && bytes <= after;
 }
 
+bool is_transfer(const Call& call) { return call.kind == CallKind::kSend || call.kind == CallKind::kRecv; }
+
+// Into the file that processes share.
+bool fits(const Call& call, const Rank& rank) {
+  if (is_transfer(call)) return call.count * element_bytes(call.type) <= kMostTransferBytes;
+  return send_bytes(call, rank.rank, rank.ranks()) <= kMostBytes;
+}
+
 ncclResult_t give(ncclComm_t comm, cudaStream_t handle, const Call& call) {
   Lock lock(runtime().mutex);
   if (!communicators().contains(comm)) return refuse(ncclInvalidArgument, describe(call) + ": no such communicator");
@@ -22,10 +30,11 @@ ncclResult_t give(ncclComm_t comm, cudaStream_t handle, const Call& call) {
   }
   if (call.type < 0 || call.type > ncclBfloat16) return refuse(ncclInvalidArgument, describe(call) + ": unknown type");
   if (call.op < 0 || call.op >= ncclNumOps) return refuse(ncclInvalidArgument, describe(call) + ": unknown operation");
-  if (rank->world->shared != nullptr && (call.kind == CallKind::kSend || call.kind == CallKind::kRecv ||
-                                         send_bytes(call, rank->rank, rank->ranks()) > kMostBytes))
-    return refuse(ncclInvalidUsage, describe(call) + ": between processes a collective of at most 64 MiB is simulated");
-  if (call.peer < 0 || call.peer >= rank->ranks())
+  if (rank->world->shared != nullptr && !fits(call, *rank))
+    return refuse(ncclInvalidUsage, describe(call) +
+                                        ": between processes a collective of at most 64 MiB is simulated, "
+                                        "and a transfer of 32");
+  if (call.peer < 0 || call.peer >= rank->ranks() || (is_transfer(call) && call.peer == rank->rank))
     return refuse(ncclInvalidArgument, describe(call) + ": no such rank");
   if (!reachable(call.send, send_bytes(call, rank->rank, rank->ranks())) ||
       !reachable(call.recv, recv_bytes(call, rank->rank, rank->ranks()))) {

@@ -20,39 +20,83 @@ void fail_world(World& world, ncclResult_t error, const std::string& why) {
   world.shared->fail(error);
 }
 
-void give(Lock& lock, World& world, const Rank& rank, Carried& carried) {
-  const std::shared_ptr<SharedWorld> shared = world.shared;
-  const Call call = carried.call;
-  const std::uint64_t number = carried.number;
+// Gives others what the call sends, for which the lock isn't needed.
+template <class Give>
+void give(Lock& lock, Carried& carried, const Give& give_to) {
   carried.given = true;
   lock.unlock();
-  shared->give(rank.rank, number, call);
+  give_to();
   lock.lock();
 }
 
-// All have given: the call may run.
-void let_run(World& world, const Rank& rank, const Carried& carried, const OpPtr& op) {
-  const std::vector<Call> calls = world.shared->calls(rank.rank, carried.call);
-  for (const Call& call : calls) {
-    if (match(calls[0], call)) continue;
-    return fail_world(world, ncclInvalidArgument, "calls differ: " + describe(calls[0]) + " and " + describe(call));
-  }
-  op->body = [shared = world.shared, number = carried.number, calls, own = rank.rank] {
-    run_calls(calls);
-    shared->took(own, number);
-    return cudaSuccess;
-  };
+void let_run(const OpPtr& op, Body body) {
+  op->body = std::move(body);
   op->held = false;
   runtime().changed.notify_all();
 }
 
-// One step of a rank's oldest call. Whether there was one to do.
-bool go_on(Lock& lock, World& world, Rank& rank) {
-  if (rank.carried.empty()) return false;
-  Carried& carried = rank.carried.front();
+bool agree(World& world, const Call& a, const Call& b) {
+  if (match(a, b)) return true;
+  fail_world(world, ncclInvalidArgument, "calls differ: " + describe(a) + " and " + describe(b));
+  return false;
+}
+
+// One step of a call that all ranks make, to whose turn the stream has come. Whether there was one to do.
+bool go_on_with_all(Lock& lock, World& world, const Rank& rank, Carried& carried, const OpPtr& op) {
+  const std::shared_ptr<SharedWorld> shared = world.shared;
+  const std::uint64_t number = carried.number;
+  if (!carried.given) {
+    if (!shared->may_give(number)) return false;
+    give(lock, carried, [&, call = carried.call] { shared->give(rank.rank, number, call); });
+    return true;
+  }
+  if (!shared->all_gave(number)) return false;
+  const std::vector<Call> calls = shared->calls(rank.rank, carried.call);
+  for (const Call& call : calls)
+    if (!agree(world, calls[0], call)) return true;
+  let_run(op, [shared, number, calls, own = rank.rank] {
+    run_calls(calls);
+    shared->took(own, number);
+    return cudaSuccess;
+  });
+  return true;
+}
+
+// The same of a transfer, whose sender waits for the receiver as it does where nothing is kept on the way.
+bool go_on_with_transfer(Lock& lock, World& world, const Rank& rank, Carried& carried, const OpPtr& op) {
+  const std::shared_ptr<SharedWorld> shared = world.shared;
+  const std::uint64_t number = carried.number;
+  const Call call = carried.call;
+  if (call.kind == CallKind::kSend) {
+    const SharedWorld::Pair pair{rank.rank, call.peer};
+    if (!carried.given) {
+      if (!shared->may_send(pair, number)) return false;
+      give(lock, carried, [&] { shared->send(pair, number, call); });
+      return true;
+    }
+    if (!shared->is_received(pair, number)) return false;
+    let_run(op, [] { return cudaSuccess; });
+    return true;
+  }
+  const SharedWorld::Pair pair{call.peer, rank.rank};
+  if (!shared->is_sent(pair, number)) return false;
+  const Call sent = shared->sent(pair);
+  if (!agree(world, sent, call)) return true;
+  let_run(op, [shared, pair, number, sent, call] {
+    run_calls({sent, call});
+    shared->received(pair, number);
+    return cudaSuccess;
+  });
+  return true;
+}
+
+// One step of the oldest call of a line. Whether there was one to do.
+bool go_on(Lock& lock, World& world, const Rank& rank, std::deque<Carried>& line) {
+  if (line.empty()) return false;
+  Carried& carried = line.front();
   const OpPtr op = carried.op.lock();
   if (op == nullptr || op->state == OpState::kDone) {
-    rank.carried.pop_front();
+    line.pop_front();
     return true;
   }
   if (op->state == OpState::kRunning) return false;
@@ -64,14 +108,10 @@ bool go_on(Lock& lock, World& world, Rank& rank) {
   }
   if (std::chrono::steady_clock::now() - carried.begun > kPatience) {
     fail_world(world, ncclRemoteError, describe(carried.call) + ": other processes didn't come");
-  } else if (!carried.given && world.shared->may_give(carried.number)) {
-    give(lock, world, rank, carried);
-  } else if (carried.given && world.shared->all_gave(carried.number)) {
-    let_run(world, rank, carried, op);
-  } else {
-    return false;
+    return true;
   }
-  return true;
+  return &line == &rank.carried ? go_on_with_all(lock, world, rank, carried, op)
+                                : go_on_with_transfer(lock, world, rank, carried, op);
 }
 
 // As long as this process has ranks of the world.
@@ -83,8 +123,13 @@ void carry(const std::shared_ptr<World>& world) {
       const std::shared_ptr<Rank> rank = world->ranks[r];
       if (rank == nullptr) continue;
       there = true;
-      moved |= go_on(lock, *world, *rank);
+      moved |= go_on(lock, *world, *rank, rank->carried);
       busy |= !rank->carried.empty();
+      // Lines come, and never go.
+      for (auto& [peer, line] : rank->transfers) {
+        moved |= go_on(lock, *world, *rank, line);
+        busy |= !line.empty();
+      }
     }
     if (!there) return;
     world_state(*world);
@@ -116,15 +161,25 @@ std::string share_world(const std::shared_ptr<World>& world, bool make) {
 
 void carry_call(const std::shared_ptr<Rank>& rank, const Call& call, const OpPtr& op) {
   op->held = true;
-  rank->carried.push_back(
-      {.op = op, .call = call, .number = ++rank->collectives, .begun = std::chrono::steady_clock::now()});
+  Carried carried{.op = op, .call = call, .begun = std::chrono::steady_clock::now()};
+  if (call.kind == CallKind::kSend || call.kind == CallKind::kRecv) {
+    carried.number = ++(call.kind == CallKind::kSend ? rank->sends : rank->receives)[call.peer];
+    rank->transfers[{call.kind, call.peer}].push_back(carried);
+  } else {
+    carried.number = ++rank->collectives;
+    rank->carried.push_back(carried);
+  }
   runtime().changed.notify_all();
 }
 
 void let_go(Rank& rank) {
-  for (const Carried& carried : rank.carried)
-    if (const OpPtr op = carried.op.lock()) op->held = false;
-  rank.carried.clear();
+  const auto let_go_of = [](std::deque<Carried>& line) {
+    for (const Carried& carried : line)
+      if (const OpPtr op = carried.op.lock()) op->held = false;
+    line.clear();
+  };
+  let_go_of(rank.carried);
+  for (auto& [peer, line] : rank.transfers) let_go_of(line);
   runtime().changed.notify_all();
 }
 

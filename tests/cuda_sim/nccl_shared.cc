@@ -18,11 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "dptrain-cuda-sim-nccl-";
-constexpr std::size_t kHeadBytes = std::size_t{1} << 16;
+constexpr std::size_t kHeadBytes = std::size_t{1} << 20;
 
 std::string path_of(const std::string& id) { return (fs::temp_directory_path() / (kPrefix + id)).string(); }
 
-std::size_t file_bytes(int ranks) { return kHeadBytes + static_cast<std::size_t>(ranks) * kMostBytes; }
+std::size_t file_bytes(int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  return kHeadBytes + count * kMostBytes + count * count * kMostTransferBytes;
+}
 
 // What processes left that were killed before all had come.
 void remove_stale_files() {
@@ -146,8 +149,25 @@ std::vector<Call> SharedWorld::calls(int own, const Call& call) const {
   return all;
 }
 
+void SharedWorld::send(Pair pair, std::uint64_t number, const Call& call) {
+  Line& own = line(pair);
+  own.call = call;
+  std::memcpy(data(pair), call.send, call.count * element_bytes(call.type));
+  own.given = number;
+}
+
+Call SharedWorld::sent(Pair pair) const {
+  Call call = line(pair).call;
+  call.send = data(pair);
+  return call;
+}
+
 char* SharedWorld::data(int rank) const {
   return reinterpret_cast<char*>(head_) + kHeadBytes + static_cast<std::size_t>(rank) * kMostBytes;
+}
+
+char* SharedWorld::data(Pair pair) const {
+  return data(ranks_) + static_cast<std::size_t>(pair.from * ranks_ + pair.to) * kMostTransferBytes;
 }
 
 }  // namespace dptrain::cuda_sim

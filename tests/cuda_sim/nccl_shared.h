@@ -17,6 +17,8 @@ namespace dptrain::cuda_sim {
 inline constexpr int kMostRanks = 64;
 // Of one rank in one call between processes. The file is sparse.
 inline constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+// Of one transfer between processes.
+inline constexpr std::size_t kMostTransferBytes = std::size_t{32} << 20;
 
 // "4711-1": made by this process, for this machine.
 std::string new_unique_id();
@@ -47,18 +49,37 @@ class SharedWorld {
   std::vector<Call> calls(int own, const Call& call) const;
   void took(int rank, std::uint64_t number) { head_->slots[rank].taken = number; }
 
+  // The transfer of this number, from 1, from one rank to another.
+  struct Pair {
+    int from, to;
+  };
+  bool may_send(Pair pair, std::uint64_t number) const { return line(pair).taken + 1 == number; }
+  void send(Pair pair, std::uint64_t number, const Call& call);
+  bool is_sent(Pair pair, std::uint64_t number) const { return line(pair).given >= number; }
+  // The sender's call, which reads what it gave.
+  Call sent(Pair pair) const;
+  void received(Pair pair, std::uint64_t number) { line(pair).taken = number; }
+  bool is_received(Pair pair, std::uint64_t number) const { return line(pair).taken >= number; }
+
  private:
   struct Slot {
     std::atomic<int> device;  // and 1; 0: not there yet
     std::atomic<std::uint64_t> given, taken;
     Call call;  // of which the addresses mean nothing elsewhere
   };
+  struct Line {
+    std::atomic<std::uint64_t> given, taken;
+    Call call;
+  };
   struct Head {
     std::atomic<int> ranks, error;
     Slot slots[kMostRanks];
+    Line lines[kMostRanks * kMostRanks];
   };
   SharedWorld(std::string path, int descriptor, int ranks, void* memory);
   char* data(int rank) const;
+  char* data(Pair pair) const;
+  Line& line(Pair pair) const { return head_->lines[pair.from * kMostRanks + pair.to]; }
 
   const std::string path_;
   const int descriptor_;

@@ -57,7 +57,9 @@ struct Rank {
   std::size_t collectives = 0;
   std::map<int, std::size_t> sends, receives;  // by peer
   std::vector<std::weak_ptr<Op>> work;
-  std::deque<Carried> carried;  // oldest first
+  // Oldest first: calls that all ranks make, and of each peer what is sent to it and received from it.
+  std::deque<Carried> carried;
+  std::map<std::pair<CallKind, int>, std::deque<Carried>> transfers;
   int ranks() const { return static_cast<int>(world->ranks.size()); }
 };
 

@@ -194,9 +194,31 @@ TEST(CallTimes, OverNcclAreAsFastAsTheSlowestLink) {
   EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 8);
   hosts.link.bytes_per_s = 1e9;
   EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4) << "as fast as inside a host";
-  // Sums of 16 bits go through host memory, by messages.
-  call.call.in.dtype = call.call.out.dtype = DType::bf16;
-  EXPECT_GT(seconds(), 100);
+}
+
+/// Sums of 16 bits, and all where they are deterministic, are made in the tree's order of what NCCL carries.
+TEST(CallTimes, InTheTreesOrderTakeFourRounds) {
+  DeviceFigures figures = unit_figures();
+  figures.inside = {.latency_s = 0.25, .bytes_per_s = 1e6};
+  figures.memory_bytes_per_s = 0;
+  const plan::HostLinks hosts{
+      .devices = 2, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}, .message_s = 0.125, .memory_bytes_per_s = 1};
+  const auto seconds = [&](DType dtype) {
+    LoggedCall call = call_of(CommKind::all_reduce, 1'024'000, 0, 0, 8);
+    call.call.in.dtype = call.call.out.dtype = dtype;
+    return seconds_of({.world = WorldShape({2, 2, 2, 2}),
+                       .devices = {},
+                       .figures = figures,
+                       .hosts = hosts,
+                       .over_nccl = true,
+                       .deterministic = true},
+                      call);
+  };
+  // Half of the buffer goes to the other device of the host, both ways, and three quarters of it leave a host, both
+  // ways, in a message of each device to each other host.
+  const double mb = 1.024, latencies = 2 * 0.25 + 2 * (0.5 + 3 * 0.125);
+  EXPECT_NEAR(seconds(DType::f32), latencies + 2 * 0.5 * 4 * mb + 2 * 0.75 * 4 * mb, 1e-6);
+  EXPECT_NEAR(seconds(DType::bf16), latencies + 2 * 0.5 * 2 * mb + 0.75 * (4 + 2) * mb, 1e-6);
 }
 
 TEST(CallTimes, OfMoreHostsTakeLonger) {

@@ -11,6 +11,7 @@
 #include "device/cuda_probe.h"
 #include "device/with_cuda.h"
 #include "processes/job_training.h"
+#include "support/hosts.h"
 
 namespace dptrain::testing {
 namespace {
@@ -139,6 +140,8 @@ TEST_P(NcclJobParityTest, EndsAsOneProcessDoes) {
   EXPECT_EQ(got["comm"], expected["comm"]);
 }
 
+/// Sums that aren't recorded are made in one piece.
+constexpr const char* kOneBucket = "strategy={name: ddp, bucket_mb: 25}";
 const Command kSmallBuckets = strategy("{name: ddp, bucket_mb: 0.5, first_bucket_mb: 0.1}");
 
 INSTANTIATE_TEST_SUITE_P(
@@ -163,9 +166,56 @@ INSTANTIATE_TEST_SUITE_P(
                2,
                "gpu_kernels"},
         GpuWay{"hybrid", {"cuda:0-1", "cuda:2-3"}, "cuda:0-3", 4, strategy(kLenetReplicas), 2},
-        GpuWay{"deterministic", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, {"--set", "deterministic=true"}, 0, "gpu_kernels"},
+        GpuWay{"deterministic",
+               {"cuda:0", "cuda:1-2"},
+               "cuda:0-2",
+               3,
+               {"--set", "deterministic=true", "--set", kOneBucket},
+               3,
+               "gpu_kernels"},
+        GpuWay{"bf16",
+               {"cuda:0", "cuda:1-2"},
+               "cuda:0-2",
+               3,
+               strategy("{name: ddp, compress: bf16, bucket_mb: 0.5, first_bucket_mb: 0.1}"),
+               3,
+               "gpu_kernels"},
+        GpuWay{"fp16", {"cuda:0", "cuda:1"}, "cuda:0-1", 2, strategy("{name: ddp, compress: fp16}"), 2, "gpu_kernels"},
         GpuWay{"one_gpu", {"cuda:0", "cuda:0"}, "cuda:0,cuda:0", 1, {}, 0, "gpu_kernels"}),
     [](const ::testing::TestParamInfo<GpuWay>& way) { return way.param.name; });
+
+/// Sums in the tree's order are made within each host first; what travels between hosts are sums of subtrees.
+TEST_F(NcclJobTest, SumsOfHostsAreThoseOfOneProcess) {
+  needs(4);
+  if (IsSkipped()) return;
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  const auto expect_bits_of_one = [&](const std::vector<std::string>& devices, const std::string& all,
+                                      const Command& more) {
+    SCOPED_TRACE(all + " " + more.back());
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--overwrite"});
+    settings.insert(settings.end(), more.begin(), more.end());
+    const Finished one = alone(on_gpus("one", all, settings));
+    ASSERT_EQ(one.exit, 0) << one.err;
+    std::vector<Command> processes;
+    for (const std::string& own : devices) processes.push_back(on_gpus("job", own, settings));
+    LaunchOptions options = hosts.launch_options(processes, folder_.path());
+    options.timeout_s = 240;
+    const Launched job = Launch(options).wait();
+    for (const Finished& process : job.processes) {
+      ASSERT_EQ(process.exit, 0) << process.err;
+      EXPECT_TRUE(met_by_nccl(process, 4)) << process.out << process.err;
+    }
+    const json got = last_epoch(run("job"));
+    EXPECT_EQ(got["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+    EXPECT_EQ(got["devices"].back()["host"], "host2");
+    EXPECT_EQ(sums_of("job")["between_processes"], "nccl");
+  };
+  expect_bits_of_one({"cuda:0-1", "cuda:2-3"}, "cuda:0-3", {"--set", "deterministic=true"});
+  expect_bits_of_one({"cuda:0-2", "cuda:3"}, "cuda:0-3", {"--set", "deterministic=true"});
+  expect_bits_of_one({"cuda:0-1", "cuda:2-3"}, "cuda:0-3", strategy("{name: ddp, compress: bf16}"));
+}
 
 TEST_F(NcclJobTest, AStoreOnServersAddsUpAProcesssGpus) {
   const auto trained = [this](const std::string& type, const Command& more) {

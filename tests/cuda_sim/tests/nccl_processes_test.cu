@@ -87,6 +87,77 @@ TEST_F(NcclProcesses, SumTheirDevices) {
   EXPECT_EQ(files_of_worlds(), 0);
 }
 
+// In a group both ends of a pair may send first, and parts come in the order in which they were sent.
+void exchange(const ncclUniqueId& id, int rank) {
+  ncclComm_t comm = begin(id, 2, rank, rank);
+  ASSERT_EQ(settled(comm), ncclSuccess);
+  Stream stream;
+  Array<float> own(std::vector<float>(kCount, 1.0f + static_cast<float>(rank))), first(kCount), second(kCount);
+  for (int i = 0; i < 3; ++i) {
+    ncclGroupStart();
+    ncclSend(own.data, kCount, ncclFloat, 1 - rank, comm, stream);
+    ncclSend(own.data, kCount / 2, ncclFloat, 1 - rank, comm, stream);
+    ncclRecv(first.data, kCount, ncclFloat, 1 - rank, comm, stream);
+    ncclRecv(second.data, kCount / 2, ncclFloat, 1 - rank, comm, stream);
+    ncclGroupEnd();
+    ncclAllReduce(first.data, own.data, kCount, ncclFloat, ncclSum, comm, stream);
+  }
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  // 3, then twice as much each time; of the last one what both had before.
+  EXPECT_EQ(own.read(), std::vector<float>(kCount, 12.0f));
+  EXPECT_EQ(first.read(), std::vector<float>(kCount, 6.0f));
+  EXPECT_EQ(second.read()[kCount / 2 - 1], 6.0f);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+TEST_F(NcclProcesses, SendEachOther) {
+  const pid_t other = process([this] { exchange(id_, 1); });
+  exchange(id_, 0);
+  EXPECT_EQ(exit_of(other), 0);
+}
+
+TEST_F(NcclProcesses, ASendWaitsForItsReceive) {
+  const pid_t other = process([this] {
+    ncclComm_t comm = begin(id_, 2, 1, 1);
+    settled(comm);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    Stream stream;
+    Array<float> x(kCount);
+    ncclRecv(x.data, kCount, ncclFloat, 0, comm, stream);
+    cudaStreamSynchronize(stream);
+    EXPECT_EQ(x.read()[0], 1.0f);
+  });
+  ncclComm_t comm = begin(id_, 2, 0, 0);
+  ASSERT_EQ(settled(comm), ncclSuccess);
+  Stream stream;
+  Array<float> x(std::vector<float>(kCount, 1.0f));
+  const auto begun = std::chrono::steady_clock::now();
+  ncclSend(x.data, kCount, ncclFloat, 1, comm, stream);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(200));
+  EXPECT_EQ(exit_of(other), 0);
+  EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+}
+
+TEST_F(NcclProcesses, TransfersThatDifferAreAnErrorOfBoth) {
+  const auto differ = [this](int rank) {
+    ncclComm_t comm = begin(id_, 2, rank, rank);
+    ASSERT_EQ(settled(comm), ncclSuccess);
+    Stream stream;
+    Array<float> x(2);
+    if (rank == 0)
+      ncclSend(x.data, 1, ncclFloat, 1, comm, stream);
+    else
+      ncclRecv(x.data, 2, ncclFloat, 0, comm, stream);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_NE(settled(comm), ncclSuccess);
+    ncclCommAbort(comm);
+  };
+  const pid_t other = process([&] { differ(1); });
+  differ(0);
+  EXPECT_EQ(exit_of(other), 0);
+}
+
 TEST_F(NcclProcesses, GoOnWhileAHostThreadIsElsewhere) {
   const pid_t other = process([this] {
     ncclComm_t comm = begin(id_, 2, 1, 1);

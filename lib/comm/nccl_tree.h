@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "comm/nccl_group.h"
+#include "comm/rank_tree_plan.h"
+#include "device/allocator.h"
+#include "device/cuda_device.h"
+
+namespace dptrain {
+
+/// A rank's part in sums over GPUs in the tree's order: NCCL carries parts of buffers from rank to rank, and each
+/// rank's GPU adds them up. Unlike NCCL's own sums they end in the same bits on any number of processes, and those of
+/// 16 bits are rounded once. Used by the device's rank thread.
+class NcclTree {
+ public:
+  /// `device` is the thread's; `place`: its place in the group. `nodes`: of the group's ranks, near each other.
+  NcclTree(CudaDevice& device, NcclGroup& group, int place, int rank, const WorldShape& nodes);
+  ~NcclTree();
+  NcclTree(const NcclTree&) = delete;
+  NcclTree& operator=(const NcclTree&) = delete;
+
+  /// Gives an all_reduce, a reduce or a reduce_scatter to the device's communication stream; may be recorded.
+  void give(const CommCall& call);
+
+ private:
+  /// All of a call's buffers.
+  void give_at_once(const CommCall& call);
+  const RankTreePlan& plan_of(const CommCall& call);
+  void* staging(int64_t bytes);
+  void exchange(const std::vector<RankMessage>& messages, const CommCall& call, void* staging);
+
+  CudaDevice& device_;
+  NcclGroup& group_;
+  const int place_;
+  const RankTreeOptions options_;
+  std::map<std::tuple<CommKind, int64_t, DType, int>, RankTreePlan> plans_;
+  /// The last one serves all calls, which are done one after the other; recorded work goes on using those before it.
+  std::vector<CachingAllocator::Block> staging_;
+};
+
+}  // namespace dptrain

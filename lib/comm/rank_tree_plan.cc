@@ -1,0 +1,308 @@
+#include "comm/rank_tree_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "comm/tree_sum.h"
+
+namespace dptrain {
+namespace {
+
+using Buffer = RankPlace::Buffer;
+
+/// Where parts of a buffer begin, and what lies in staging, as vectors of memory are read.
+constexpr int64_t kPartElements = 16, kAlignment = 256;
+
+/// A run of elements of the ranks' inputs.
+struct Part {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t elements() const { return end - begin; }
+};
+
+/// The sum over a subtree of ranks, of a part.
+struct Subtree {
+  RankRun ranks;
+  RankPlace place;
+};
+
+class Planner {
+ public:
+  Planner(const CommCall& call, const RankTreeOptions& options)
+      : call_(call),
+        options_(options),
+        nodes_(options.nodes),
+        rank_(options.rank),
+        node_(nodes_.process_of(rank_)),
+        own_(nodes_.ranks_of(node_)),
+        parts_(parts_of_ranks()) {}
+
+  RankTreePlan plan() {
+    plan_.stages.resize(4);
+    lay_out_shares();
+    exchange_in_node();
+    add_up_in_node();
+    send_to_owners();
+    const RankPlace sum = add_up_own_part();
+    if (call_.kind == CommKind::all_reduce) {
+      send_to_nodes();
+      spread_in_node();
+    } else if (call_.kind == CommKind::reduce) {
+      send_to_root(sum);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  int ranks() const { return nodes_.ranks(); }
+  DType dtype() const { return call_.in.dtype; }
+  const Part& part_of(int rank) const { return parts_[static_cast<size_t>(rank)]; }
+  RankStage& stage(size_t number) { return plan_.stages[number]; }
+  RankPlace at(Buffer buffer, int64_t element) const { return {buffer, element * dtype_bytes(dtype())}; }
+  DType dtype_of(const RankRun& subtree) const { return subtree.size() > 1 ? partial_sum_dtype(dtype()) : dtype(); }
+  template <class Act>
+  void for_nodes(const Act& act) const {
+    for (int node = 0; node < nodes_.processes(); ++node)
+      if (node != node_) act(node);
+  }
+  template <class Act>
+  void for_neighbors(const Act& act) const {
+    for (int rank = own_.begin; rank < own_.end; ++rank)
+      if (rank != rank_) act(rank);
+  }
+
+  /// What each rank makes of the sum. Where it is free to choose, ranks at the same place in their nodes have parts
+  /// beside each other, so that a rank's share of them is one run.
+  std::vector<Part> parts_of_ranks() const {
+    std::vector<Part> parts(static_cast<size_t>(ranks()));
+    if (call_.kind == CommKind::reduce_scatter) {
+      for (int rank = 0; rank < ranks(); ++rank)
+        parts[static_cast<size_t>(rank)] = {rank * call_.out.elements, (rank + 1) * call_.out.elements};
+      return parts;
+    }
+    std::vector<int> order(parts.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto place = [this](int rank) {
+      const RankRun node = nodes_.ranks_of(nodes_.process_of(rank));
+      return std::pair<int64_t, int64_t>{rank - node.begin, node.size()};
+    };
+    std::ranges::stable_sort(order, [&](int a, int b) {
+      const auto [place_a, size_a] = place(a);
+      const auto [place_b, size_b] = place(b);
+      return place_a * size_b < place_b * size_a;
+    });
+    const int64_t whole = call_.in.elements;
+    const auto begin = [&](int64_t p) {
+      return p == ranks() ? whole : whole / kPartElements * p / ranks() * kPartElements;
+    };
+    for (size_t p = 0; p < order.size(); ++p)
+      parts[static_cast<size_t>(order[p])] = {begin(static_cast<int64_t>(p)), begin(static_cast<int64_t>(p) + 1)};
+    return parts;
+  }
+
+  /// Which rank of a node adds up its subtrees of `owner`'s part: the one at the same place in it.
+  int leader(int node, int owner) const {
+    const RankRun there = nodes_.ranks_of(node), home = nodes_.ranks_of(nodes_.process_of(owner));
+    return there.begin + (owner - home.begin) * there.size() / home.size();
+  }
+
+  /// The parts that each rank of this node leads, in runs.
+  void lay_out_shares() {
+    std::vector<int> order(parts_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [this](int owner) { return part_of(owner).begin; });
+    shares_.resize(static_cast<size_t>(own_.size()));
+    for (const int owner : order) {
+      const Part& part = part_of(owner);
+      if (part.elements() == 0) continue;
+      const int led_by = leader(node_, owner);
+      std::vector<Part>& share = shares_[static_cast<size_t>(led_by - own_.begin)];
+      if (!share.empty() && share.back().end == part.begin)
+        share.back().end = part.end;
+      else
+        share.push_back(part);
+      if (led_by == rank_) {
+        led_.push_back(owner);
+        packed_[part.begin] = share_elements_;
+        share_elements_ += part.elements();
+      }
+    }
+    // One node has nothing to send but the whole sum.
+    if (nodes_.processes() > 1)
+      subtrees_ = nodes_.whole_subtrees(node_);
+    else
+      for (int rank = 0; rank < ranks(); ++rank) subtrees_.push_back({rank, rank + 1});
+  }
+  const std::vector<Part>& share_of(int rank) const { return shares_[static_cast<size_t>(rank - own_.begin)]; }
+
+  RankPlace staging(int64_t elements, DType type) {
+    const RankPlace place{Buffer::staging, plan_.staging_bytes};
+    plan_.staging_bytes += (elements * dtype_bytes(type) + kAlignment - 1) / kAlignment * kAlignment;
+    return place;
+  }
+  static RankPlace moved(RankPlace place, int64_t elements, DType type) {
+    place.byte += elements * dtype_bytes(type);
+    return place;
+  }
+  void message(size_t number, bool sends, int rank, const RankPlace& place, int64_t bytes) {
+    if (bytes > 0) stage(number).messages.push_back({.sends = sends, .rank = rank, .place = place, .bytes = bytes});
+  }
+
+  void exchange_in_node() {
+    for_neighbors([&](int other) {
+      for (const Part& run : share_of(other))
+        message(0, true, other, at(Buffer::in, run.begin), run.elements() * dtype_bytes(dtype()));
+      const RankPlace received = staging(share_elements_, dtype());
+      of_neighbors_[other] = received;
+      for (const Part& run : share_of(rank_))
+        message(0, false, other, moved(received, packed_.at(run.begin), dtype()),
+                run.elements() * dtype_bytes(dtype()));
+    });
+  }
+
+  /// What a rank of this node has of elements of this one's share.
+  RankPlace of_rank(int rank, int64_t element) const {
+    return rank == rank_ ? at(Buffer::in, element) : moved(of_neighbors_.at(rank), packed_.at(element), dtype());
+  }
+
+  void add_up_in_node() {
+    for (const RankRun& ranks : subtrees_) {
+      if (ranks.size() == 1) continue;
+      const RankPlace sums = of_subtrees_[ranks.begin] = staging(share_elements_, dtype_of(ranks));
+      for (const Part& run : share_of(rank_)) {
+        RankSum sum{.output = moved(sums, packed_.at(run.begin), dtype_of(ranks)),
+                    .elements = run.elements(),
+                    .dtype = dtype(),
+                    .widths = std::vector<int>(static_cast<size_t>(ranks.size()), 1),
+                    .partial = true};
+        for (int rank = ranks.begin; rank < ranks.end; ++rank) sum.inputs.push_back(of_rank(rank, run.begin));
+        add(1, std::move(sum));
+      }
+    }
+  }
+
+  /// What this rank has of a part that it leads, of one of its node's subtrees.
+  RankPlace of_subtree(const RankRun& ranks, const Part& part) const {
+    if (ranks.size() == 1) return of_rank(ranks.begin, part.begin);
+    return moved(of_subtrees_.at(ranks.begin), packed_.at(part.begin), dtype_of(ranks));
+  }
+
+  void send_to_owners() {
+    for (const int owner : led_) {
+      if (owner == rank_) continue;
+      const Part& part = part_of(owner);
+      for (const RankRun& ranks : subtrees_)
+        message(1, true, owner, of_subtree(ranks, part), part.elements() * dtype_bytes(dtype_of(ranks)));
+    }
+  }
+
+  /// Returns where the sum is.
+  RankPlace add_up_own_part() {
+    const Part& own = part_of(rank_);
+    const bool is_left_here = call_.kind == CommKind::reduce && call_.other != rank_;
+    const RankPlace output = is_left_here                             ? staging(own.elements(), dtype())
+                             : call_.kind == CommKind::reduce_scatter ? at(Buffer::out, 0)
+                                                                      : at(Buffer::out, own.begin);
+    if (own.elements() == 0) return output;
+    RankSum sum{.output = output, .elements = own.elements(), .dtype = dtype()};
+    const auto add_input = [&sum](const RankRun& ranks, const RankPlace& place) {
+      sum.inputs.push_back(place);
+      sum.widths.push_back(ranks.size());
+    };
+    for (int node = 0; node < nodes_.processes(); ++node) {
+      if (node == node_) {
+        for (const RankRun& ranks : subtrees_) add_input(ranks, of_subtree(ranks, own));
+        continue;
+      }
+      for (const RankRun& ranks : nodes_.whole_subtrees(node)) {
+        const RankPlace received = staging(own.elements(), dtype_of(ranks));
+        message(1, false, leader(node, rank_), received, own.elements() * dtype_bytes(dtype_of(ranks)));
+        add_input(ranks, received);
+      }
+    }
+    add(2, std::move(sum));
+    return output;
+  }
+
+  /// A sum of more inputs than one may have is made of those of its subtrees.
+  void add(size_t number, RankSum sum) {
+    if (static_cast<int>(sum.inputs.size()) <= options_.most_inputs) {
+      stage(number).sums.push_back(std::move(sum));
+      return;
+    }
+    RankSum of_subtrees{.output = sum.output, .elements = sum.elements, .dtype = sum.dtype, .partial = sum.partial};
+    for (const InputRun& run : subtrees_of(sum.widths, options_.most_inputs)) {
+      of_subtrees.widths.push_back(run.ranks);
+      if (run.inputs == 1) {
+        of_subtrees.inputs.push_back(sum.inputs[static_cast<size_t>(run.first)]);
+        continue;
+      }
+      const auto part_of_run = [&run](const auto& whole) {
+        return std::vector(whole.begin() + run.first, whole.begin() + run.first + run.inputs);
+      };
+      const RankPlace output = staging(sum.elements, partial_sum_dtype(sum.dtype));
+      of_subtrees.inputs.push_back(output);
+      add(number, {.inputs = part_of_run(sum.inputs),
+                   .output = output,
+                   .elements = sum.elements,
+                   .dtype = sum.dtype,
+                   .widths = part_of_run(sum.widths),
+                   .partial = true});
+    }
+    add(number, std::move(of_subtrees));
+  }
+
+  void send_to_nodes() {
+    const auto bytes_of = [this](int owner) { return part_of(owner).elements() * dtype_bytes(dtype()); };
+    const auto place_of = [this](int owner) { return at(Buffer::out, part_of(owner).begin); };
+    for_nodes([&](int node) { message(2, true, leader(node, rank_), place_of(rank_), bytes_of(rank_)); });
+    for (const int owner : led_)
+      if (owner != rank_) message(2, false, owner, place_of(owner), bytes_of(owner));
+  }
+
+  void spread_in_node() {
+    for_neighbors([&](int other) {
+      for (const bool sends : {true, false})
+        for (const Part& run : share_of(sends ? rank_ : other))
+          message(3, sends, other, at(Buffer::out, run.begin), run.elements() * dtype_bytes(dtype()));
+    });
+  }
+
+  void send_to_root(const RankPlace& sum) {
+    const auto bytes_of = [this](int owner) { return part_of(owner).elements() * dtype_bytes(dtype()); };
+    if (rank_ != call_.other) return message(2, true, call_.other, sum, bytes_of(rank_));
+    for (int owner = 0; owner < ranks(); ++owner)
+      if (owner != rank_) message(2, false, owner, at(Buffer::out, part_of(owner).begin), bytes_of(owner));
+  }
+
+  const CommCall& call_;
+  const RankTreeOptions& options_;
+  const WorldShape& nodes_;
+  const int rank_;
+  const int node_;
+  const RankRun own_;
+  const std::vector<Part> parts_;          ///< by the rank that makes it
+  std::vector<RankRun> subtrees_;          ///< that this node adds up for others
+  std::vector<std::vector<Part>> shares_;  ///< by rank of this node
+  std::vector<int> led_;                   ///< whose parts are this rank's share
+  int64_t share_elements_ = 0;
+  std::map<int64_t, int64_t> packed_;      ///< where an element that a part begins with lies among the share's
+  std::map<int, RankPlace> of_neighbors_;  ///< by rank: the share's elements, one run behind the other
+  std::map<int, RankPlace> of_subtrees_;   ///< by first rank, the same
+  RankTreePlan plan_;
+};
+
+}  // namespace
+
+RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options) {
+  DPTRAIN_CHECK(
+      call.kind == CommKind::all_reduce || call.kind == CommKind::reduce || call.kind == CommKind::reduce_scatter,
+      "{} in the tree's order", describe(call));
+  return Planner(call, options).plan();
+}
+
+}  // namespace dptrain

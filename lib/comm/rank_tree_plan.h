@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/comm_call.h"
+#include "comm/world_shape.h"
+
+namespace dptrain {
+
+/// A place in one of a rank's buffers.
+struct RankPlace {
+  enum class Buffer { in, out, staging };
+  Buffer buffer = Buffer::staging;
+  int64_t byte = 0;
+};
+
+/// A sum that a rank makes of what lies in its own buffers: as TreeSum.
+struct RankSum {
+  std::vector<RankPlace> inputs = {};
+  RankPlace output = {};
+  int64_t elements = 0;
+  DType dtype = DType::f32;
+  std::vector<int> widths = {};
+  bool partial = false;
+};
+
+struct RankMessage {
+  bool sends = false;
+  int rank = 0;  ///< the other one
+  RankPlace place = {};
+  int64_t bytes = 0;
+};
+
+/// Sums, one after the other; then messages, all at once.
+struct RankStage {
+  std::vector<RankSum> sums = {};
+  std::vector<RankMessage> messages = {};
+};
+
+/// A sum over ranks that see no other's memory, as one of them takes part in it. All have as many stages, and messages
+/// of a stage have their other ends in the same stage there; those from one rank to another come in one order.
+struct RankTreePlan {
+  std::vector<RankStage> stages;
+  int64_t staging_bytes = 0;
+};
+
+struct RankTreeOptions {
+  /// The ranks of each node: those that are near each other.
+  WorldShape nodes;
+  int rank = 0;
+  int most_inputs = 64;  ///< of one sum
+};
+
+/// In the order of the tree over ranks (see Communicator), whatever the nodes. Rank r makes the r-th part of the sum:
+///   1  the ranks of a node send each other what they have: each adds up the node's whole subtrees for its share of the
+///      parts,
+///   2  and sends the sums of each part to the part's rank, which adds up all subtrees
+///   3  all_reduce: and sends that to one rank of each other node; reduce: to the root
+///   4  all_reduce: which send it to the other ranks of their nodes.
+/// So of a buffer of S bytes S (nodes - 1) / nodes leave a node, of each of its whole subtrees and of the sum, in equal
+/// shares from its ranks. Of ranks of one node, and of nodes of one rank, two of the four rounds are empty.
+///
+/// `call`: an all_reduce, a reduce or a reduce_scatter.
+RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options);
+
+}  // namespace dptrain

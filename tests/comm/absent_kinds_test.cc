@@ -1,0 +1,26 @@
+// Kinds of communicators that this machine can't test, or not with as many ranks as others.
+#include "comm/communicator_fixture.h"
+
+namespace dptrain {
+namespace {
+
+class AbsentKinds : public testing::TestWithParam<CommunicatorKind> {};
+
+TEST_P(AbsentKinds, AreSkipped) {
+  if (!GetParam().absence.empty()) GTEST_SKIP() << GetParam().absence;
+  GTEST_SKIP() << "each rank needs " << GetParam().needs << ", of which there are " << GetParam().most_ranks;
+}
+
+std::vector<CommunicatorKind> absent_kinds() {
+  std::vector<CommunicatorKind> kinds = communicator_kinds();
+  std::erase_if(kinds,
+                [](const CommunicatorKind& kind) { return kind.absence.empty() && kind.most_ranks >= kMostRanks; });
+  return kinds;
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AbsentKinds);
+INSTANTIATE_TEST_SUITE_P(Kinds, AbsentKinds, ::testing::ValuesIn(absent_kinds()),
+                         [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace dptrain
