@@ -87,7 +87,8 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
       return make_nccl_world_communicators(devices, {.timeout_s = options.timeout_s,
                                                      .deterministic = options.deterministic,
                                                      .world = *options.world,
-                                                     .nodes = options.nodes});
+                                                     .nodes = options.nodes,
+                                                     .most_bytes = options.most_bytes});
   auto host = options.world
                   ? make_process_communicators(*options.world, options.timeout_s)
                   : make_thread_communicators(

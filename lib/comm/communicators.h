@@ -6,6 +6,7 @@
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
+#include "comm/rank_tree_plan.h"
 #include "comm/simulated_links.h"
 #include "comm/thread_communicator.h"
 #include "device/device.h"
@@ -26,6 +27,8 @@ struct CommunicatorOptions {
   bool world_over_nccl = false;
   /// Which ranks of that world are near each other; by default those on one host.
   std::optional<WorldShape> nodes = {};
+  /// As many bytes of a buffer are summed at once there in the tree's order.
+  int64_t most_bytes = kMostTreeBytes;
 };
 
 /// Whether all ranks of a world of several processes are different GPUs, and NCCL is built in everywhere and of one

@@ -56,6 +56,7 @@ class NcclCommunicator final : public Communicator {
   struct Span {
     WorldShape nodes;
     bool deterministic = true;
+    int64_t most_bytes = kMostTreeBytes;
   };
   /// `place`: of the device among this process's.
   NcclCommunicator(CudaDevice& device, Ends ends, std::shared_ptr<NcclGroup> group, int place,
@@ -67,7 +68,9 @@ class NcclCommunicator final : public Communicator {
         place_(place),
         spans_processes_(span.has_value()),
         deterministic_(span && span->deterministic) {
-    if (span) tree_.emplace(device, *group_, place, others_->rank(), span->nodes);
+    if (span)
+      tree_.emplace(device, *group_, place,
+                    NcclTree::Options{.nodes = span->nodes, .rank = others_->rank(), .most_bytes = span->most_bytes});
   }
 
   int rank() const override { return others_->rank(); }
@@ -218,22 +221,11 @@ ncclUniqueId shared_id(ProcessGroup& processes) {
   return id;
 }
 
-/// Ranks of processes of one host, which follow on each other, are near each other.
+/// The ranks of each host.
 WorldShape nodes_of(const RanksOfProcesses& world, ProcessGroup& processes) {
   const std::string name = host_name();
   const uint64_t digest = bit_digest(std::as_bytes(std::span(name)));
-  const std::vector<int64_t> hosts = processes.values(static_cast<int64_t>(digest));
-  std::vector<int> ranks_of_nodes;
-  for (int process = 0; process < world.shape.processes(); ++process) {
-    const int ranks = world.shape.ranks_of(process).size();
-    const auto at = static_cast<size_t>(process);
-    const bool is_near = !ranks_of_nodes.empty() && hosts[at] == hosts[at - 1];
-    if (is_near && ranks_of_nodes.back() + ranks <= kMostRanksOfProcess)
-      ranks_of_nodes.back() += ranks;
-    else if (ranks > 0)
-      ranks_of_nodes.push_back(ranks);
-  }
-  return WorldShape(ranks_of_nodes);
+  return ranks_of_hosts(world.shape, processes.values(static_cast<int64_t>(digest)));
 }
 
 using Communicators = std::vector<std::unique_ptr<Communicator>>;
@@ -273,7 +265,8 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
       std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = options.timeout_s, .exchange = world.exchange});
   ProcessGroup processes(*world.exchange, world.processes, options.timeout_s);
   const NcclCommunicator::Span span{.nodes = options.nodes ? *options.nodes : nodes_of(world, processes),
-                                    .deterministic = options.deterministic};
+                                    .deterministic = options.deterministic,
+                                    .most_bytes = options.most_bytes};
   group->form(devices, {.id = shared_id(processes), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)

@@ -6,6 +6,7 @@
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
+#include "comm/rank_tree_plan.h"
 #include "comm/thread_communicator.h"
 #include "device/device.h"
 
@@ -33,6 +34,7 @@ struct NcclWorldOptions {
   bool deterministic = true;
   RanksOfProcesses world;
   std::optional<WorldShape> nodes = {};  ///< of ranks near each other; by default those on one host
+  int64_t most_bytes = kMostTreeBytes;   ///< as NcclTree has it
 };
 std::vector<std::unique_ptr<Communicator>> make_nccl_world_communicators(const std::vector<Device*>& devices,
                                                                          const NcclWorldOptions& options);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -17,6 +18,9 @@ namespace {
 
 /// How long communicators may take to end that have nothing under way.
 constexpr double kFinalize_s = 5;
+
+/// How long whoever aborts communicators waits for that.
+constexpr double kAbort_s = 0.5;
 
 /// For calls that may go on after they return.
 void expect_begun(ncclResult_t result, const char* call) {
@@ -151,9 +155,16 @@ void NcclGroup::abort(const std::string& cause, ExitCode code) {
     cause_ = cause;
     code_ = code;
   }
-  // From now on nobody else touches them.
+  // From now on nobody else touches them. GPUs are let go at once; the last call may wait for recorded work of NCCL's
+  // to end, which whoever aborts may be the one to end.
+  const auto left = std::make_shared<std::atomic<size_t>>(comms_.size());
   for (ncclComm_t comm : comms_)
-    if (comm != nullptr) ncclCommAbort(comm);
+    std::thread([comm, left] {
+      if (comm != nullptr) ncclCommAbort(comm);
+      --*left;
+    }).detach();
+  const auto deadline = deadline_in(kAbort_s);
+  while (*left > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 void NcclGroup::throw_failure() {

@@ -1,15 +1,12 @@
 #include "comm/nccl_tree.h"
 
-#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "comm/tree_sum_cuda.h"
 
 namespace dptrain {
 namespace {
-
-/// Of a buffer's elements so many are summed at once, which bounds what lies in staging.
-constexpr int64_t kMostBytesAtOnce = int64_t{32} << 20;
 
 void* resolved(const RankPlace& place, const CommCall& call, void* staging) {
   const auto in = [&]() -> void* {
@@ -36,11 +33,12 @@ TreeSum resolved(const RankSum& sum, const CommCall& call, void* staging) {
 
 }  // namespace
 
-NcclTree::NcclTree(CudaDevice& device, NcclGroup& group, int place, int rank, const WorldShape& nodes)
+NcclTree::NcclTree(CudaDevice& device, NcclGroup& group, int place, const Options& options)
     : device_(device),
       group_(group),
       place_(place),
-      options_{.nodes = nodes, .rank = rank, .most_inputs = kMaxCudaTreeInputs} {
+      options_{.nodes = options.nodes, .rank = options.rank, .most_inputs = kMaxCudaTreeInputs},
+      most_bytes_(options.most_bytes) {
   load_tree_sums();
 }
 
@@ -49,14 +47,7 @@ NcclTree::~NcclTree() {
 }
 
 void NcclTree::give(const CommCall& call) {
-  if (call.kind == CommKind::reduce_scatter) return give_at_once(call);
-  const int64_t width = dtype_bytes(call.in.dtype), most = kMostBytesAtOnce / width;
-  for (int64_t begin = 0; begin < call.in.elements; begin += most) {
-    const CommBuffer part{.data = static_cast<std::byte*>(call.in.data) + begin * width,
-                          .elements = std::min(most, call.in.elements - begin),
-                          .dtype = call.in.dtype};
-    give_at_once({.kind = call.kind, .in = part, .out = part, .other = call.other});
-  }
+  for (const CommCall& piece : pieces_of(call, most_bytes_)) give_at_once(piece);
 }
 
 void NcclTree::give_at_once(const CommCall& call) {
@@ -77,8 +68,11 @@ const RankTreePlan& NcclTree::plan_of(const CommCall& call) {
 
 void* NcclTree::staging(int64_t bytes) {
   if (bytes == 0) return nullptr;
-  if (staging_.empty() || staging_.back().bytes < bytes)
-    staging_.push_back(device_.allocator().allocate(bytes, MemoryPurpose::communication));
+  if (staging_.empty() || staging_.back().bytes < bytes) {
+    // Of powers of two those before the last are no more than it.
+    const auto block = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
+    staging_.push_back(device_.allocator().allocate(block, MemoryPurpose::communication));
+  }
   return staging_.back().memory;
 }
 

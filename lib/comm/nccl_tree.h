@@ -16,8 +16,13 @@ namespace dptrain {
 /// 16 bits are rounded once. Used by the device's rank thread.
 class NcclTree {
  public:
-  /// `device` is the thread's; `place`: its place in the group. `nodes`: of the group's ranks, near each other.
-  NcclTree(CudaDevice& device, NcclGroup& group, int place, int rank, const WorldShape& nodes);
+  struct Options {
+    WorldShape nodes;  ///< the group's ranks that are near each other
+    int rank = 0;
+    int64_t most_bytes = kMostTreeBytes;  ///< of a buffer that is summed at once
+  };
+  /// `device` is the thread's; `place`: its place in the group.
+  NcclTree(CudaDevice& device, NcclGroup& group, int place, const Options& options);
   ~NcclTree();
   NcclTree(const NcclTree&) = delete;
   NcclTree& operator=(const NcclTree&) = delete;
@@ -36,6 +41,7 @@ class NcclTree {
   NcclGroup& group_;
   const int place_;
   const RankTreeOptions options_;
+  const int64_t most_bytes_;
   std::map<std::tuple<CommKind, int64_t, DType, int>, RankTreePlan> plans_;
   /// The last one serves all calls, which are done one after the other; recorded work goes on using those before it.
   std::vector<CachingAllocator::Block> staging_;

@@ -298,6 +298,20 @@ class Planner {
 
 }  // namespace
 
+std::vector<CommCall> pieces_of(const CommCall& call, int64_t most_bytes) {
+  if (call.kind == CommKind::reduce_scatter) return {call};
+  const int64_t width = dtype_bytes(call.in.dtype), most = most_bytes / width;
+  std::vector<CommCall> pieces;
+  for (int64_t begin = 0; begin < call.in.elements; begin += most) {
+    auto* const data = static_cast<std::byte*>(call.in.data);
+    const CommBuffer piece{.data = data == nullptr ? data : data + begin * width,
+                           .elements = std::min(most, call.in.elements - begin),
+                           .dtype = call.in.dtype};
+    pieces.push_back({.kind = call.kind, .in = piece, .out = piece, .other = call.other});
+  }
+  return pieces;
+}
+
 RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options) {
   DPTRAIN_CHECK(
       call.kind == CommKind::all_reduce || call.kind == CommKind::reduce || call.kind == CommKind::reduce_scatter,

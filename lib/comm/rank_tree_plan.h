@@ -64,4 +64,9 @@ struct RankTreeOptions {
 /// `call`: an all_reduce, a reduce or a reduce_scatter.
 RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options);
 
+/// An all_reduce or a reduce as some of at most `most_bytes` each, one after the other, which bounds what lies in
+/// staging; a reduce_scatter as it is.
+std::vector<CommCall> pieces_of(const CommCall& call, int64_t most_bytes);
+inline constexpr int64_t kMostTreeBytes = int64_t{32} << 20;
+
 }  // namespace dptrain

@@ -43,6 +43,23 @@ std::vector<RankRun> WorldShape::whole_subtrees(int process) const {
   return subtrees;
 }
 
+WorldShape ranks_of_hosts(const WorldShape& processes, const std::vector<int64_t>& hosts) {
+  std::vector<int> ranks_of;
+  std::vector<int64_t> host_of;
+  for (int process = 0; process < processes.processes(); ++process) {
+    const int ranks = processes.ranks_of(process).size();
+    if (ranks == 0) continue;
+    const int64_t host = hosts[static_cast<size_t>(process)];
+    if (!host_of.empty() && host_of.back() == host && ranks_of.back() + ranks <= kMostRanksOfProcess) {
+      ranks_of.back() += ranks;
+      continue;
+    }
+    ranks_of.push_back(ranks);
+    host_of.push_back(host);
+  }
+  return WorldShape(ranks_of);
+}
+
 std::string rank_names(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ class WorldShape {
  private:
   std::vector<int> begins_;
 };
+
+/// Processes that follow on each other on one host, up to as many ranks as one process may have, as one; those without
+/// ranks are left out. `hosts`: of each process, by any number that stands for it.
+WorldShape ranks_of_hosts(const WorldShape& processes, const std::vector<int64_t>& hosts);
 
 /// "rank 3", "ranks 2, 3".
 std::string rank_names(const std::vector<int>& ranks);

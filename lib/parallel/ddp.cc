@@ -56,6 +56,7 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
       multiplies_factors_(options.compress.method == CompressionOptions::Method::powersgd),
       steps_(team(), context.replica.steps_in_flight) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
+  has_summed_.resize(recorded_counts_.size());
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   BucketOptions buckets = options.buckets;
   buckets.leave_out_last = leaves_last_sum_out();
@@ -187,14 +188,13 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
       reduce_in_buckets(rank, parts);
       communicator.barrier();
     } else {
-      // The first time kernels are loaded, which may wait for the device; no collective may be under way then.
       compute(rank, parts, {});
-      own.device().synchronize();
-      communicator.barrier();
+      wait_until_idle(rank);
       if (compressions_.empty())
         communicator.all_reduce(comm_buffer(own.model().gradients()));
       else
         reduce_all_buckets(rank);
+      wait_until_idle(rank);
     }
     update();
   });
@@ -249,7 +249,14 @@ void Ddp::reduce_unrecorded(int rank, const StepParts& parts) {
   if (!sums_between_parts_) return reduce_in_buckets(rank, parts);
   Replica& own = replica(rank);
   own.run_part(0, {}, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
-  reduce_all_buckets(rank);
+  if (std::exchange(has_summed_[static_cast<size_t>(rank)], true)) return reduce_all_buckets(rank);
+  wait_until_idle(rank);
+  buckets_[static_cast<size_t>(rank)]->finish_apart([&] { wait_until_idle(rank); });
+}
+
+void Ddp::wait_until_idle(int rank) {
+  replica(rank).device().synchronize();
+  team().communicator(rank).barrier();
 }
 
 void Ddp::reduce_all_buckets(int rank) {

@@ -63,6 +63,10 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_in_buckets(int rank, const StepParts& parts);
   /// Buckets of gradients that are all there.
   void reduce_all_buckets(int rank);
+  /// Waits until the devices of all ranks are done. In a rank's first step GPUs load the kernels that they haven't come
+  /// to before, which may wait for all that a GPU is at work on: no collective may be under way then, as it may wait
+  /// for another rank of this process that would load kernels, too.
+  void wait_until_idle(int rank);
   /// Whether sums may be part of what a rank records.
   bool records_sums(int rank);
   /// The same, for sums that can't be recorded: where ranks record, all buckets are reduced after what is recorded.
@@ -77,6 +81,7 @@ class Ddp final : public ReplicatedStrategy {
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
   std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay
+  std::vector<char> has_summed_;                                                ///< by rank, between recorded parts
   StepsUnderWay steps_;
 };
 

@@ -135,4 +135,16 @@ void GradientBuckets::finish() {
   for (const auto& sum : sums_) sum->finish();
 }
 
+void GradientBuckets::finish_apart(const std::function<void()>& between) {
+  for (const auto& sum : sums_) {
+    sum->start();
+    between();
+    sum->go_on();
+    between();
+    sum->finish();
+    between();
+  }
+  next_ = buckets_.size();
+}
+
 }  // namespace dptrain::parallel

@@ -61,6 +61,9 @@ class GradientBuckets {
   int bucket_of(const Parameter& parameter) const {
     return bucket_of_parameter_[static_cast<size_t>(parameter.index())];
   }
+  /// The same of gradients that are all there, one bucket after the other, `between` after each part of an exchange. In
+  /// place of the other calls of a step.
+  void finish_apart(const std::function<void()>& between);
 
  private:
   void start_complete_buckets();

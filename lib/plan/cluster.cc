@@ -65,6 +65,14 @@ StageBytes bytes_of(const ExchangeStage& stage) {
   return bytes;
 }
 
+/// What a GPU reads and writes for a sum.
+double bytes_of(const RankSum& sum) {
+  const int64_t one = dtype_bytes(sum.dtype), of_several = dtype_bytes(partial_sum_dtype(sum.dtype));
+  int64_t bytes = sum.partial ? of_several : one;
+  for (const int width : sum.widths) bytes += width > 1 ? of_several : one;
+  return static_cast<double>(bytes * sum.elements);
+}
+
 /// Of a message, in the world.
 struct MessageEnds {
   int from = 0;
@@ -219,11 +227,18 @@ bool CallTimes::goes_by_tree(const LoggedCall& logged) const {
   return is_sum && (options_.deterministic || dtype_bytes(logged.call.payload().dtype) < 4);
 }
 
-/// Round after round: what the ranks of the first host, or of the root's, send over its link in all, and what each of
-/// them has to send and to add up inside it.
+/// Piece after piece.
 double CallTimes::by_tree(const LoggedCall& logged) const {
   const WorldShape shape = shape_of(logged);
-  const RankRun host = shape.ranks_of(logged.call.other >= 0 ? shape.process_of(logged.call.other) : 0);
+  double seconds = 0;
+  for (const CommCall& piece : pieces_of(logged.call, kMostTreeBytes)) seconds += by_tree(piece, shape);
+  return seconds;
+}
+
+/// Round after round: what the ranks of the first host, or of the root's, send over its link in all, and what each of
+/// them has to send and to add up inside it.
+double CallTimes::by_tree(const CommCall& call, const WorldShape& shape) const {
+  const RankRun host = shape.ranks_of(call.other >= 0 ? shape.process_of(call.other) : 0);
   struct Round {
     double sent = 0;
     double received = 0;
@@ -234,7 +249,7 @@ double CallTimes::by_tree(const LoggedCall& logged) const {
   };
   std::vector<Round> rounds;
   for (int rank = host.begin; rank < host.end; ++rank) {
-    const RankTreePlan plan = plan_rank_tree(logged.call, {.nodes = shape, .rank = rank});
+    const RankTreePlan plan = plan_rank_tree(call, {.nodes = shape, .rank = rank});
     rounds.resize(plan.stages.size());
     for (size_t stage = 0; stage < rounds.size(); ++stage) {
       Round& round = rounds[stage];
@@ -249,9 +264,7 @@ double CallTimes::by_tree(const LoggedCall& logged) const {
           ++(message.sends ? sends : receives);
         }
       }
-      for (const RankSum& sum : plan.stages[stage].sums)
-        added +=
-            static_cast<double>(sum.inputs.size() + 1) * static_cast<double>(sum.elements * dtype_bytes(sum.dtype));
+      for (const RankSum& sum : plan.stages[stage].sums) added += bytes_of(sum);
       round.inside = std::max({round.inside, sent, received});
       round.messages = std::max({round.messages, sends, receives});
       round.adding_s = std::max(round.adding_s, seconds_at(added, options_.figures.memory_bytes_per_s));

@@ -40,7 +40,8 @@ inline std::vector<CommunicatorKind> kinds_without_nccl() {
 inline std::vector<CommunicatorKind> kinds_in_tree_order() {
   std::vector<CommunicatorKind> kinds = kinds_without_nccl();
   kinds.push_back(nccl_process_communicators("cuda_nccl_tree", {.deterministic = true}));
-  kinds.push_back(nccl_process_communicators("cuda_nccl_tree_of_hosts", {.deterministic = true, .ranks_of_node = 2}));
+  kinds.push_back(nccl_process_communicators("cuda_nccl_tree_of_hosts",
+                                             {.deterministic = true, .ranks_of_node = 2, .most_bytes = 64 << 10}));
   return kinds;
 }
 

@@ -36,6 +36,7 @@ inline CommunicatorKind nccl_communicators(const std::string& name) {
 struct NcclSums {
   bool deterministic = false;
   int ranks_of_node = 8;
+  int64_t most_bytes = kMostTreeBytes;
 };
 
 /// A process for each rank, played by threads of this one, with one NCCL communicator over all.
@@ -65,7 +66,8 @@ inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSu
                                                                   .deterministic = sums.deterministic,
                                                                   .world = world,
                                                                   .world_over_nccl = true,
-                                                                  .nodes = WorldShape(ranks_of_nodes)});
+                                                                  .nodes = WorldShape(ranks_of_nodes),
+                                                                  .most_bytes = sums.most_bytes});
         ranks[place] = std::make_unique<FinishedCommunicator>(devices, std::move(own.front()));
       } catch (...) {
         failures[place] = std::current_exception();

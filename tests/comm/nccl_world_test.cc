@@ -37,7 +37,7 @@ class NcclWorldTest : public ::testing::Test {
 
   /// A rank a process, on `gpus[rank]`; returns what each ended with. `expects_nccl`: what all find that they have.
   static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work,
-                                   double timeout_s = 60) {
+                                   double timeout_s = 60, bool deterministic = false) {
     const auto wires = MemoryWires::make(static_cast<int>(gpus.size()));
     std::vector<ExitCode> codes(gpus.size(), ExitCode::ok);
     std::vector<std::unique_ptr<ProcessExchange>> exchanges;
@@ -54,7 +54,7 @@ class NcclWorldTest : public ::testing::Test {
           EXPECT_EQ(over_nccl, expects_nccl);
           const auto communicators = make_communicators(
               {device.get()},
-              {.timeout_s = timeout_s, .deterministic = false, .world = world, .world_over_nccl = over_nccl});
+              {.timeout_s = timeout_s, .deterministic = deterministic, .world = world, .world_over_nccl = over_nccl});
           EXPECT_EQ(communicators.front()->can_be_recorded(DType::f32), expects_nccl);
           work({static_cast<int>(r), *device, *communicators.front(), exchanges[r]->activity()});
         } catch (const Error& error) {
@@ -115,12 +115,45 @@ TEST_F(NcclWorldTest, OneGpuTwiceGoesThroughHostMemory) {
 }
 
 TEST_F(NcclWorldTest, RanksThatDifferEndAll) {
-  const auto codes = run({0, 1}, true, [](const Rank& own) {
-    const Tensor x = Tensor::zeros(own.device, {2 + own.rank});
-    own.communicator.all_reduce(buffer_of(x));
-    own.communicator.barrier();
-  });
-  EXPECT_EQ(codes, (Codes{ExitCode::ranks_disagree, ExitCode::ranks_disagree}));
+  for (const bool deterministic : {false, true}) {
+    const auto codes = run(
+        {0, 1}, true,
+        [](const Rank& own) {
+          const Tensor x = Tensor::zeros(own.device, {2 + own.rank});
+          own.communicator.all_reduce(buffer_of(x));
+          own.communicator.barrier();
+        },
+        /*timeout_s=*/60, deterministic);
+    EXPECT_EQ(codes, (Codes{ExitCode::ranks_disagree, ExitCode::ranks_disagree})) << deterministic;
+  }
+}
+
+/// What was recorded goes on with the staging that it was recorded with, when later calls have needed more.
+TEST_F(NcclWorldTest, SumsInTheTreesOrderAreRecorded) {
+  const auto codes = run(
+      {0, 1}, true,
+      [](const Rank& own) {
+        const Tensor x = Tensor::zeros(own.device, {1000}), large = Tensor::zeros(own.device, {100'000}),
+                     half = Tensor::zeros(own.device, {1000}, {.dtype = DType::bf16});
+        EXPECT_TRUE(own.communicator.can_be_recorded(DType::bf16));
+        x.copy_from(Tensor::from(own.device, {1000}, std::vector<float>(1000, 1 + static_cast<float>(own.rank))));
+        const auto sums = [&] {
+          own.communicator.all_reduce(buffer_of(x));
+          own.communicator.all_reduce(buffer_of(half));
+        };
+        sums();
+        own.device.synchronize();
+        own.communicator.barrier();
+        const auto recorded = own.device.record(sums);
+        own.communicator.barrier();
+        own.communicator.all_reduce(buffer_of(large));
+        for (int i = 0; i < 2; ++i) recorded->run();
+        // 3, and twice as much with each replay.
+        EXPECT_EQ(x.values(), std::vector<float>(1000, 12));
+        own.communicator.barrier();
+      },
+      /*timeout_s=*/60, /*deterministic=*/true);
+  EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
 /// Who hangs is found among those at work: where one process does, the others' GPUs are in NCCL, and nothing else is.

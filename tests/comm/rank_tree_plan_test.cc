@@ -221,6 +221,19 @@ TEST(RankTreePlan, EqualNodesHaveFewMessages) {
   }
 }
 
+TEST(RankTreePlan, ALargeBufferIsSummedInPieces) {
+  std::vector<float> values(10);
+  const CommBuffer buffer{.data = values.data(), .elements = 10, .dtype = DType::f32};
+  const auto pieces = pieces_of({.kind = CommKind::reduce, .in = buffer, .out = buffer, .other = 1}, 16);
+  ASSERT_EQ(pieces.size(), 3u);
+  for (size_t p = 0; p < 3; ++p) {
+    EXPECT_EQ(pieces[p].in.data, values.data() + 4 * p);
+    EXPECT_EQ(pieces[p].out.data, pieces[p].in.data);
+    EXPECT_EQ(pieces[p].in.elements, p < 2 ? 4 : 2);
+    EXPECT_EQ(pieces[p].other, 1);
+  }
+}
+
 TEST(RankTreePlan, StagingIsLessThanThreeTimesTheBuffer) {
   for (const std::vector<int>& shape : kNodes) {
     const WorldShape nodes(shape);

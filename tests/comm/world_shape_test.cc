@@ -32,6 +32,19 @@ TEST(WorldShape, WholeSubtreesAreThoseOfTheTreeOverAllRanks) {
   EXPECT_EQ(WorldShape({5}).whole_subtrees(0), (Runs{{0, 5}}));
 }
 
+TEST(WorldShape, ProcessesOfOneHostAreOneWhereTheyFollowOnEachOther) {
+  const auto of_hosts = [](const std::vector<int>& processes, const std::vector<int64_t>& hosts) {
+    const WorldShape joined = ranks_of_hosts(WorldShape(processes), hosts);
+    std::vector<int> ranks;
+    for (int host = 0; host < joined.processes(); ++host) ranks.push_back(joined.ranks_of(host).size());
+    return ranks;
+  };
+  EXPECT_EQ(of_hosts({1, 1, 2, 1}, {7, 7, -3, -3}), (std::vector<int>{2, 3}));
+  EXPECT_EQ(of_hosts({1, 1, 1, 1}, {7, 8, 7, 8}), (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(of_hosts({0, 2, 0, 2, 0}, {7, 8, 7, 8, 8}), (std::vector<int>{4}));
+  EXPECT_EQ(of_hosts({40, 24, 1}, {7, 7, 7}), (std::vector<int>{64, 1})) << "as many as one process may have";
+}
+
 TEST(WorldShape, RanksThatAreNotThereAreOurBug) {
   testing::expect_error(ExitCode::bug, {"no rank 2 among 2"}, [] { WorldShape({1, 1}).process_of(2); });
   testing::expect_error(ExitCode::bug, {"without ranks"}, [] { WorldShape({0, 0}); });

@@ -203,8 +203,9 @@ TEST(CallTimes, InTheTreesOrderTakeFourRounds) {
   figures.memory_bytes_per_s = 0;
   const plan::HostLinks hosts{
       .devices = 2, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}, .message_s = 0.125, .memory_bytes_per_s = 1};
+  int64_t elements = 1'024'000;
   const auto seconds = [&](DType dtype) {
-    LoggedCall call = call_of(CommKind::all_reduce, 1'024'000, 0, 0, 8);
+    LoggedCall call = call_of(CommKind::all_reduce, elements, 0, 0, 8);
     call.call.in.dtype = call.call.out.dtype = dtype;
     return seconds_of({.world = WorldShape({2, 2, 2, 2}),
                        .devices = {},
@@ -219,6 +220,14 @@ TEST(CallTimes, InTheTreesOrderTakeFourRounds) {
   const double mb = 1.024, latencies = 2 * 0.25 + 2 * (0.5 + 3 * 0.125);
   EXPECT_NEAR(seconds(DType::f32), latencies + 2 * 0.5 * 4 * mb + 2 * 0.75 * 4 * mb, 1e-6);
   EXPECT_NEAR(seconds(DType::bf16), latencies + 2 * 0.5 * 2 * mb + 0.75 * (4 + 2) * mb, 1e-6);
+  // Each device adds up two numbers of half of the buffer, and four of its eighth.
+  figures.memory_bytes_per_s = 1e6;
+  const double links = latencies + 2 * 0.5 * 2 * mb + 0.75 * (4 + 2) * mb;
+  EXPECT_NEAR(seconds(DType::bf16), links + 0.5 * (2 + 2 + 4) * mb + 0.125 * (4 * 4 + 2) * mb, 1e-6);
+  // A larger buffer is summed in pieces.
+  figures.memory_bytes_per_s = 0;
+  elements = 2 * (32 << 20) / 4;
+  EXPECT_NEAR(seconds(DType::f32), 2 * (latencies + (0.5 * 2 + 0.75 * 2) * (32 << 20) / 1e6), 1e-6);
 }
 
 TEST(CallTimes, OfMoreHostsTakeLonger) {
