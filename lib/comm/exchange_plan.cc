@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "comm/element_run.h"
 
 namespace dptrain {
 namespace {
@@ -11,20 +12,9 @@ namespace {
 /// Below this one round of small messages ends earlier than two of smaller ones.
 constexpr int64_t kOneRoundBytes = 32 * 1024;
 
-/// Where parts of a buffer begin, so that no two processes write to one cache line.
-constexpr int64_t kPartElements = 16;
-
 std::byte* at(void* data, int64_t element, DType dtype) {
   return static_cast<std::byte*>(data) + element * dtype_bytes(dtype);
 }
-
-/// A run of elements.
-struct Part {
-  int64_t begin = 0;
-  int64_t end = 0;
-
-  int64_t elements() const { return end - begin; }
-};
 
 /// The sum over a subtree of ranks, as far as this process has it.
 struct Subtree {
@@ -82,7 +72,7 @@ class Planner {
     return subtrees;
   }
 
-  void send(size_t number, const Subtree& subtree, const Part& part, int to) {
+  void send(size_t number, const Subtree& subtree, const ElementRun& part, int to) {
     message(number, true, to, at(subtree.data, part.begin, subtree.dtype),
             part.elements() * dtype_bytes(subtree.dtype));
   }
@@ -93,7 +83,7 @@ class Planner {
 
   /// Element `part.begin` of every subtree of the world, in order: of those of the other processes after they have
   /// been received in stage 0, each in staging of its own.
-  std::vector<Subtree> all_once_received(const std::vector<Subtree>& own, const Part& part) {
+  std::vector<Subtree> all_once_received(const std::vector<Subtree>& own, const ElementRun& part) {
     std::vector<Subtree> all;
     for (int process = 0; process < world_.processes(); ++process) {
       if (process == process_) {
@@ -151,7 +141,7 @@ class Planner {
   }
 
   void all_reduce() {
-    const Part whole{0, calls_[0].in.elements};
+    const ElementRun whole{0, calls_[0].in.elements};
     const std::vector<Subtree> own = own_subtrees(whole.elements());
     if (takes_one_round(whole.elements())) {
       for_others([&](int to) {
@@ -161,21 +151,16 @@ class Planner {
       stage(1).sums.push_back(whole_sum(all, 0, whole.elements(), every_output(0)));
       return;
     }
-    const auto part_of = [&](int process) {
-      const auto begin = [&](int64_t p) {
-        return p == world_.processes() ? whole.end : whole.end / kPartElements * p / world_.processes() * kPartElements;
-      };
-      return Part{begin(process), begin(process + 1)};
-    };
+    const auto part_of = [&](int process) { return ElementRun::part_of(whole.end, process, world_.processes()); };
     for_others([&](int to) {
       for (const Subtree& subtree : own) send(0, subtree, part_of(to), to);
     });
-    const Part mine = part_of(process_);
+    const ElementRun mine = part_of(process_);
     const std::vector<Subtree> all = all_once_received(own, mine);
     stage(1).sums.push_back(whole_sum(all, 0, mine.elements(), every_output(mine.begin)));
     void* result = calls_[0].out.data;
     for_others([&](int other) {
-      const Part theirs = part_of(other);
+      const ElementRun theirs = part_of(other);
       message(1, true, other, at(result, mine.begin, dtype()), mine.elements() * dtype_bytes(dtype()));
       message(1, false, other, at(result, theirs.begin, dtype()), theirs.elements() * dtype_bytes(dtype()));
       if (calls_.size() > 1)
@@ -187,7 +172,7 @@ class Planner {
   }
 
   void reduce() {
-    const Part whole{0, calls_[0].in.elements};
+    const ElementRun whole{0, calls_[0].in.elements};
     const std::vector<Subtree> own = own_subtrees(whole.elements());
     const int to = world_.process_of(root());
     if (to != process_) {
@@ -217,7 +202,7 @@ class Planner {
     const int64_t each = calls_[0].out.elements;
     const auto part_of = [&](int process) {
       const RankRun ranks = world_.ranks_of(process);
-      return Part{ranks.begin * each, ranks.end * each};
+      return ElementRun{ranks.begin * each, ranks.end * each};
     };
     const std::vector<Subtree> own = own_subtrees(each * world_.ranks());
     for_others([&](int to) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "comm/element_run.h"
 #include "comm/tree_sum.h"
 
 namespace dptrain {
@@ -13,22 +14,8 @@ namespace {
 
 using Buffer = RankPlace::Buffer;
 
-/// Where parts of a buffer begin, and what lies in staging, as vectors of memory are read.
-constexpr int64_t kPartElements = 16, kAlignment = 256;
-
-/// A run of elements of the ranks' inputs.
-struct Part {
-  int64_t begin = 0;
-  int64_t end = 0;
-
-  int64_t elements() const { return end - begin; }
-};
-
-/// The sum over a subtree of ranks, of a part.
-struct Subtree {
-  RankRun ranks;
-  RankPlace place;
-};
+/// Where what lies in staging begins, in bytes.
+constexpr int64_t kAlignment = 256;
 
 class Planner {
  public:
@@ -60,7 +47,7 @@ class Planner {
  private:
   int ranks() const { return nodes_.ranks(); }
   DType dtype() const { return call_.in.dtype; }
-  const Part& part_of(int rank) const { return parts_[static_cast<size_t>(rank)]; }
+  const ElementRun& part_of(int rank) const { return parts_[static_cast<size_t>(rank)]; }
   RankStage& stage(size_t number) { return plan_.stages[number]; }
   RankPlace at(Buffer buffer, int64_t element) const { return {buffer, element * dtype_bytes(dtype())}; }
   DType dtype_of(const RankRun& subtree) const { return subtree.size() > 1 ? partial_sum_dtype(dtype()) : dtype(); }
@@ -77,8 +64,8 @@ class Planner {
 
   /// What each rank makes of the sum. Where it is free to choose, ranks at the same place in their nodes have parts
   /// beside each other, so that a rank's share of them is one run.
-  std::vector<Part> parts_of_ranks() const {
-    std::vector<Part> parts(static_cast<size_t>(ranks()));
+  std::vector<ElementRun> parts_of_ranks() const {
+    std::vector<ElementRun> parts(static_cast<size_t>(ranks()));
     if (call_.kind == CommKind::reduce_scatter) {
       for (int rank = 0; rank < ranks(); ++rank)
         parts[static_cast<size_t>(rank)] = {rank * call_.out.elements, (rank + 1) * call_.out.elements};
@@ -95,12 +82,8 @@ class Planner {
       const auto [place_b, size_b] = place(b);
       return place_a * size_b < place_b * size_a;
     });
-    const int64_t whole = call_.in.elements;
-    const auto begin = [&](int64_t p) {
-      return p == ranks() ? whole : whole / kPartElements * p / ranks() * kPartElements;
-    };
     for (size_t p = 0; p < order.size(); ++p)
-      parts[static_cast<size_t>(order[p])] = {begin(static_cast<int64_t>(p)), begin(static_cast<int64_t>(p) + 1)};
+      parts[static_cast<size_t>(order[p])] = ElementRun::part_of(call_.in.elements, static_cast<int64_t>(p), ranks());
     return parts;
   }
 
@@ -117,10 +100,10 @@ class Planner {
     std::ranges::stable_sort(order, {}, [this](int owner) { return part_of(owner).begin; });
     shares_.resize(static_cast<size_t>(own_.size()));
     for (const int owner : order) {
-      const Part& part = part_of(owner);
+      const ElementRun& part = part_of(owner);
       if (part.elements() == 0) continue;
       const int led_by = leader(node_, owner);
-      std::vector<Part>& share = shares_[static_cast<size_t>(led_by - own_.begin)];
+      std::vector<ElementRun>& share = shares_[static_cast<size_t>(led_by - own_.begin)];
       if (!share.empty() && share.back().end == part.begin)
         share.back().end = part.end;
       else
@@ -137,7 +120,7 @@ class Planner {
     else
       for (int rank = 0; rank < ranks(); ++rank) subtrees_.push_back({rank, rank + 1});
   }
-  const std::vector<Part>& share_of(int rank) const { return shares_[static_cast<size_t>(rank - own_.begin)]; }
+  const std::vector<ElementRun>& share_of(int rank) const { return shares_[static_cast<size_t>(rank - own_.begin)]; }
 
   RankPlace staging(int64_t elements, DType type) {
     const RankPlace place{Buffer::staging, plan_.staging_bytes};
@@ -154,11 +137,11 @@ class Planner {
 
   void exchange_in_node() {
     for_neighbors([&](int other) {
-      for (const Part& run : share_of(other))
+      for (const ElementRun& run : share_of(other))
         message(0, true, other, at(Buffer::in, run.begin), run.elements() * dtype_bytes(dtype()));
       const RankPlace received = staging(share_elements_, dtype());
       of_neighbors_[other] = received;
-      for (const Part& run : share_of(rank_))
+      for (const ElementRun& run : share_of(rank_))
         message(0, false, other, moved(received, packed_.at(run.begin), dtype()),
                 run.elements() * dtype_bytes(dtype()));
     });
@@ -173,7 +156,7 @@ class Planner {
     for (const RankRun& ranks : subtrees_) {
       if (ranks.size() == 1) continue;
       const RankPlace sums = of_subtrees_[ranks.begin] = staging(share_elements_, dtype_of(ranks));
-      for (const Part& run : share_of(rank_)) {
+      for (const ElementRun& run : share_of(rank_)) {
         RankSum sum{.output = moved(sums, packed_.at(run.begin), dtype_of(ranks)),
                     .elements = run.elements(),
                     .dtype = dtype(),
@@ -186,7 +169,7 @@ class Planner {
   }
 
   /// What this rank has of a part that it leads, of one of its node's subtrees.
-  RankPlace of_subtree(const RankRun& ranks, const Part& part) const {
+  RankPlace of_subtree(const RankRun& ranks, const ElementRun& part) const {
     if (ranks.size() == 1) return of_rank(ranks.begin, part.begin);
     return moved(of_subtrees_.at(ranks.begin), packed_.at(part.begin), dtype_of(ranks));
   }
@@ -194,7 +177,7 @@ class Planner {
   void send_to_owners() {
     for (const int owner : led_) {
       if (owner == rank_) continue;
-      const Part& part = part_of(owner);
+      const ElementRun& part = part_of(owner);
       for (const RankRun& ranks : subtrees_)
         message(1, true, owner, of_subtree(ranks, part), part.elements() * dtype_bytes(dtype_of(ranks)));
     }
@@ -202,7 +185,7 @@ class Planner {
 
   /// Returns where the sum is.
   RankPlace add_up_own_part() {
-    const Part& own = part_of(rank_);
+    const ElementRun& own = part_of(rank_);
     const bool is_left_here = call_.kind == CommKind::reduce && call_.other != rank_;
     const RankPlace output = is_left_here                             ? staging(own.elements(), dtype())
                              : call_.kind == CommKind::reduce_scatter ? at(Buffer::out, 0)
@@ -267,7 +250,7 @@ class Planner {
   void spread_in_node() {
     for_neighbors([&](int other) {
       for (const bool sends : {true, false})
-        for (const Part& run : share_of(sends ? rank_ : other))
+        for (const ElementRun& run : share_of(sends ? rank_ : other))
           message(3, sends, other, at(Buffer::out, run.begin), run.elements() * dtype_bytes(dtype()));
     });
   }
@@ -285,10 +268,10 @@ class Planner {
   const int rank_;
   const int node_;
   const RankRun own_;
-  const std::vector<Part> parts_;          ///< by the rank that makes it
-  std::vector<RankRun> subtrees_;          ///< that this node adds up for others
-  std::vector<std::vector<Part>> shares_;  ///< by rank of this node
-  std::vector<int> led_;                   ///< whose parts are this rank's share
+  const std::vector<ElementRun> parts_;          ///< by the rank that makes it
+  std::vector<RankRun> subtrees_;                ///< that this node adds up for others
+  std::vector<std::vector<ElementRun>> shares_;  ///< by rank of this node
+  std::vector<int> led_;                         ///< whose parts are this rank's share
   int64_t share_elements_ = 0;
   std::map<int64_t, int64_t> packed_;      ///< where an element that a part begins with lies among the share's
   std::map<int, RankPlace> of_neighbors_;  ///< by rank: the share's elements, one run behind the other

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "comm/rank_tree_plan.h"
 #include "config/config_document.h"
 #include "config/config_reader.h"
+#include "plan/tree_seconds.h"
 
 namespace dptrain::plan {
 namespace {
@@ -63,14 +63,6 @@ StageBytes bytes_of(const ExchangeStage& stage) {
     bytes.added += static_cast<double>(sum.inputs.size() + sum.outputs.size()) *
                    static_cast<double>(sum.elements * dtype_bytes(sum.dtype));
   return bytes;
-}
-
-/// What a GPU reads and writes for a sum.
-double bytes_of(const RankSum& sum) {
-  const int64_t one = dtype_bytes(sum.dtype), of_several = dtype_bytes(partial_sum_dtype(sum.dtype));
-  int64_t bytes = sum.partial ? of_several : one;
-  for (const int width : sum.widths) bytes += width > 1 ? of_several : one;
-  return static_cast<double>(bytes * sum.elements);
 }
 
 /// Of a message, in the world.
@@ -227,60 +219,6 @@ bool CallTimes::goes_by_tree(const LoggedCall& logged) const {
   return is_sum && (options_.deterministic || dtype_bytes(logged.call.payload().dtype) < 4);
 }
 
-/// Piece after piece.
-double CallTimes::by_tree(const LoggedCall& logged) const {
-  const WorldShape shape = shape_of(logged);
-  double seconds = 0;
-  for (const CommCall& piece : pieces_of(logged.call, kMostTreeBytes)) seconds += by_tree(piece, shape);
-  return seconds;
-}
-
-/// Round after round: what the ranks of the first host, or of the root's, send over its link in all, and what each of
-/// them has to send and to add up inside it.
-double CallTimes::by_tree(const CommCall& call, const WorldShape& shape) const {
-  const RankRun host = shape.ranks_of(call.other >= 0 ? shape.process_of(call.other) : 0);
-  struct Round {
-    double sent = 0;
-    double received = 0;
-    // Of the busiest rank:
-    double inside = 0;
-    int messages = 0;  ///< to other hosts, or from them
-    double adding_s = 0;
-  };
-  std::vector<Round> rounds;
-  for (int rank = host.begin; rank < host.end; ++rank) {
-    const RankTreePlan plan = plan_rank_tree(call, {.nodes = shape, .rank = rank});
-    rounds.resize(plan.stages.size());
-    for (size_t stage = 0; stage < rounds.size(); ++stage) {
-      Round& round = rounds[stage];
-      double sent = 0, received = 0, added = 0;
-      int sends = 0, receives = 0;
-      for (const RankMessage& message : plan.stages[stage].messages) {
-        const auto bytes = static_cast<double>(message.bytes);
-        if (host.contains(message.rank)) {
-          (message.sends ? sent : received) += bytes;
-        } else {
-          (message.sends ? round.sent : round.received) += bytes;
-          ++(message.sends ? sends : receives);
-        }
-      }
-      for (const RankSum& sum : plan.stages[stage].sums) added += bytes_of(sum);
-      round.inside = std::max({round.inside, sent, received});
-      round.messages = std::max({round.messages, sends, receives});
-      round.adding_s = std::max(round.adding_s, seconds_at(added, options_.figures.memory_bytes_per_s));
-    }
-  }
-  double seconds = 0;
-  for (const Round& round : rounds) {
-    seconds += round.adding_s;
-    if (round.messages > 0)
-      seconds += options_.hosts->link.seconds(std::max(round.sent, round.received)) +
-                 round.messages * options_.hosts->message_s;
-    if (round.inside > 0) seconds += options_.figures.inside.seconds(round.inside);
-  }
-  return seconds;
-}
-
 /// Bytes go round all GPUs in rings, as fast as the slowest link lets them, which each host's own is at most one of;
 /// what little ones take is the depth of a tree over the hosts.
 double CallTimes::over_nccl(const LoggedCall& logged) const {
@@ -348,7 +286,7 @@ CallCost CallTimes::between_processes(const LoggedCall& logged) {
 
   CallCost cost;
   if (is_of_nccl(logged)) {
-    cost.seconds = by_tree(logged);
+    cost.seconds = tree_seconds(call, shape, *options_.hosts, options_.figures);
     planned_.emplace(key, cost);
     return cost;
   }

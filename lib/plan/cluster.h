@@ -86,8 +86,6 @@ class CallTimes {
   bool is_of_nccl(const LoggedCall& call) const;
   bool goes_by_tree(const LoggedCall& call) const;
   double over_nccl(const LoggedCall& call) const;
-  double by_tree(const LoggedCall& call) const;
-  double by_tree(const CommCall& call, const WorldShape& shape) const;
   double on_simulated_links(std::span<const LoggedCall* const> calls) const;
   CallCost between_processes(const LoggedCall& call);
   CallCost message_between_processes(const LoggedCall& call) const;
