@@ -13,7 +13,7 @@ function(dptrain_cxx_options)
 endfunction()
 
 add_library(dptrain_compiler INTERFACE)
-dptrain_cxx_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+dptrain_cxx_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wsuggest-override)
 # Sums keep the order and the contraction that the source gives them on every build.
 dptrain_cxx_options(-ffp-contract=fast -fno-fast-math)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -136,6 +136,21 @@ if [[ ${command[0]} == dptrain && -x $root/build/dptrain ]] && ! command -v dptr
   [[ $PWD != "$root" ]] || command[0]=build/dptrain
 fi
 
+# is_among_hosts: whether one of the hosts is known to be this one, so that a process begins here.
+is_among_hosts() {
+  local own
+  ((${#names[@]} > 0)) || return 0
+  for own in localhost 127.0.0.1 "$(hostname)" "$(hostname -s)" $(hostname -I); do
+    [[ " ${names[*]} " != *" $own "* ]] || return 0
+  done 2> /dev/null
+  return 1
+}
+
+# What a host elsewhere has nobody here can know.
+if is_among_hosts && ! type -P "${command[0]}" > /dev/null; then
+  fail 69 "there is no program '${command[0]}' here; write its path, for instance build/dptrain, or put it on PATH"
+fi
+
 say() {
   {
     printf '+'
@@ -323,16 +338,6 @@ has_agents() {
     ! grep -qs '^OMPI_COMM_WORLD_RANK=' "/proc/$process/environ" || continue
     ! grep -qsa orted "/proc/$process/cmdline" || return 0
   done
-  return 1
-}
-
-# is_among_hosts: whether one of the hosts is known to be this one, so that a process begins here.
-is_among_hosts() {
-  local own
-  ((${#names[@]} > 0)) || return 0
-  for own in localhost 127.0.0.1 "$(hostname)" "$(hostname -s)" $(hostname -I); do
-    [[ " ${names[*]} " != *" $own "* ]] || return 0
-  done 2> /dev/null
   return 1
 }
 

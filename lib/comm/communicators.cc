@@ -88,7 +88,8 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<
                                                      .deterministic = options.deterministic,
                                                      .world = *options.world,
                                                      .nodes = options.nodes,
-                                                     .most_bytes = options.most_bytes});
+                                                     .most_bytes = options.most_bytes,
+                                                     .messages = options.messages});
   auto host = options.world
                   ? make_process_communicators(*options.world, options.timeout_s)
                   : make_thread_communicators(

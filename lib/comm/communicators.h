@@ -6,6 +6,7 @@
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
+#include "comm/message_lanes.h"
 #include "comm/rank_tree_plan.h"
 #include "comm/simulated_links.h"
 #include "comm/thread_communicator.h"
@@ -29,6 +30,8 @@ struct CommunicatorOptions {
   std::optional<WorldShape> nodes = {};
   /// As many bytes of a buffer are summed at once there in the tree's order.
   int64_t most_bytes = kMostTreeBytes;
+  /// Between which of its ranks messages go step after step: they go from GPU to GPU then.
+  std::vector<RankPair> messages = {};
 };
 
 /// Whether all ranks of a world of several processes are different GPUs, and NCCL is built in everywhere and of one
@@ -49,7 +52,7 @@ std::vector<LibraryVersion> comm_libraries();
 ///   GPUs that reach each other's memory,    read and write it by kernels and copies (cuda_communicator.h)
 ///   and replicas on one GPU
 ///   different GPUs, not `deterministic`     the same, with NCCL's all-reduce (nccl_communicator.h)
-///   different GPUs of several processes,    sums and copies over NCCL, the rest through host memory
+///   different GPUs of several processes,    sums, copies and `messages` over NCCL, the rest through host memory
 ///   `world_over_nccl`                       (nccl_communicator.h)
 ///   anything else, and simulated links      through host memory (staged_communicator.h)
 std::vector<std::unique_ptr<Communicator>> make_communicators(const std::vector<Device*>& devices,

@@ -110,7 +110,7 @@ std::unique_ptr<CommWork> CudaCommunicator::start(const CommCall& call, const Me
   own.done.record(stream);
   meeting_->barrier();
   for (int r = 0; r < size(); ++r) shown(r).done.block(stream);
-  auto work = std::make_unique<CudaWork>(device_);
+  auto work = std::make_unique<CudaWork>(device_, stream);
   // Now all wait for these events, and they may be recorded anew.
   meeting_->barrier();
   return work;

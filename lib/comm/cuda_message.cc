@@ -68,21 +68,27 @@ struct Sending {
   }
 };
 
+/// The copy comes after what the device had been given when the message was begun, and goes on beside what it is given
+/// meanwhile.
 struct Receiving {
   CudaMessageEnd end;
   CommBuffer buffer;
+  CudaEvent ready;                      ///< nothing else uses the buffer any more
   std::shared_ptr<CudaEvent> received;  ///< made while the device is the thread's own
   std::unique_ptr<CommWork> met;
 
   void finish() {
     met->wait();
     const auto message = end.mail.take();
-    message->ready.block(end.device.stream());
+    const cudaStream_t stream = end.device.communication_stream();
+    ready.block(stream);
+    message->ready.block(stream);
     if (buffer.elements > 0)
       cuda_check(cudaMemcpyAsync(buffer.data, message->buffer.data, static_cast<size_t>(buffer.bytes()),
-                                 cudaMemcpyDefault, end.device.stream()),
+                                 cudaMemcpyDefault, stream),
                  "cudaMemcpyAsync");
-    received->record(end.device.stream());
+    received->record(stream);
+    received->block(end.device.stream());
     message->received = received;
     end.answers.send({}, end.peer);  // the sender has been receiving it since it sent
   }
@@ -101,8 +107,10 @@ std::unique_ptr<CommWork> start_cuda_send(const CudaMessageEnd& end, const CommB
 }
 
 std::unique_ptr<CommWork> start_cuda_receive(const CudaMessageEnd& end, const CommBuffer& buffer) {
-  return std::make_unique<Message<Receiving>>(
-      Receiving{end, buffer, std::make_shared<CudaEvent>(), end.calls.start_receive(buffer, end.peer)});
+  CudaEvent ready;
+  ready.record(end.device.stream());
+  return std::make_unique<Message<Receiving>>(Receiving{end, buffer, std::move(ready), std::make_shared<CudaEvent>(),
+                                                        end.calls.start_receive(buffer, end.peer)});
 }
 
 }  // namespace dptrain

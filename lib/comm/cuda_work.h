@@ -7,10 +7,10 @@
 
 namespace dptrain {
 
-/// What has been given to a device's communication stream so far: what the device is given after `wait` comes after it.
+/// What has been given to a stream of a device so far: what the device is given after `wait` comes after it.
 class CudaWork final : public CommWork {
  public:
-  explicit CudaWork(CudaDevice& device) : device_(device) { finished_.record(device.communication_stream()); }
+  CudaWork(CudaDevice& device, cudaStream_t stream) : device_(device) { finished_.record(stream); }
   CudaWork(const CudaWork&) = delete;
   CudaWork& operator=(const CudaWork&) = delete;
   /// Ended without `wait`, it is waited for all the same: its buffers may be used for something else.

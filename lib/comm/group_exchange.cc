@@ -86,7 +86,7 @@ Transfer GroupExchange::transfer_of(const Started& started) {
   if (operation->stage_number() > 0) return transfer;
   transfer.operation = fmt::format("{}, {}", operation->name(), describe(operation->all_calls().front()));
   if (key.is_message())
-    compare_message(transfer);
+    compare_message(transfer, operation->all_calls().front());
   else
     compare_collective(transfer, key);
   transfer.header = header_of(operation->all_calls().front());
@@ -105,13 +105,14 @@ int GroupExchange::pair_tag(const OperationKey& key) const {
   return place_in_process(key.from) * kMostRanksOfProcess + place_in_process(key.to);
 }
 
-void GroupExchange::compare_message(Transfer& transfer) const {
+void GroupExchange::compare_message(Transfer& transfer, const CommCall& call) const {
   // Both ends compare. Two processes may have a pair of such places each way, so the ends have tags of their own.
-  const bool sends = transfer.messages.front().sends;
+  const bool sends = call.kind == CommKind::send;
   const int pair = transfer.tag - kMessageTags;
   transfer.sent_header_tag = pair + (sends ? kSenderTags : kReceiverTags);
   transfer.received_header_tag = pair + (sends ? kReceiverTags : kSenderTags);
-  transfer.header_to = transfer.header_from = {transfer.messages.front().process};
+  transfer.header_to =
+      transfer.header_from = {world_.processes[static_cast<size_t>(world_.shape.process_of(call.other))]};
 }
 
 void GroupExchange::compare_collective(Transfer& transfer, const OperationKey& key) {

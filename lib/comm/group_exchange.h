@@ -54,7 +54,7 @@ class GroupExchange {
   Transfer transfer_of(const Started& started);
   /// Whom a collective is compared with, and its tag.
   void compare_collective(Transfer& transfer, const OperationKey& key);
-  void compare_message(Transfer& transfer) const;
+  void compare_message(Transfer& transfer, const CommCall& call) const;
   int pair_tag(const OperationKey& key) const;
   JobFailure disagreement(const ThreadGroup::Operation& operation, int process, const std::string& theirs) const;
   JobFailure overdue(const ThreadGroup::Operation& operation, const std::vector<int>& processes) const;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/call_communicator.h"
+#include "comm/tree_staging.h"
 #include "device/operator_log.h"
 
 namespace dptrain {
@@ -105,9 +106,17 @@ class Meeting {
 
 class MetaCommunicator final : public CallCommunicator {
  public:
-  MetaCommunicator(const Device& device, int rank, const LoggedWorld& world, CallLog& calls,
-                   std::shared_ptr<Meeting> meeting)
-      : operators_(*device.operator_log()), rank_(rank), world_(world), calls_(calls), meeting_(std::move(meeting)) {}
+  MetaCommunicator(Device& device, int rank, const LoggedWorld& world, CallLog& calls, std::shared_ptr<Meeting> meeting)
+      : operators_(*device.operator_log()),
+        rank_(rank),
+        world_(world),
+        calls_(calls),
+        meeting_(std::move(meeting)),
+        staging_(device.allocator()) {
+    if (!world.by_tree) return;
+    const WorldShape nodes = world.members ? shape_of_ranks(*world.shape, *world.members) : *world.shape;
+    if (nodes.processes() > 1) tree_plans_.emplace(RankTreeOptions{.nodes = nodes, .rank = rank});
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks; }
@@ -141,6 +150,8 @@ class MetaCommunicator final : public CallCommunicator {
                       .awaited_calls = calls_.size() + 1});
     counts_.bytes += calls_.back().sent_bytes;
     counts_.collectives += is_collective ? 1 : 0;
+    if (tree_plans_ && goes_by_tree(call, *world_.by_tree))
+      for (const CommCall& piece : pieces_of(call, kMostTreeBytes)) staging_.take(tree_plans_->of(piece).staging_bytes);
     auto work = std::make_unique<MetaWork>(operators_, calls_);
     meet(call);
     return work;
@@ -158,6 +169,8 @@ class MetaCommunicator final : public CallCommunicator {
   const LoggedWorld world_;
   CallLog& calls_;
   const std::shared_ptr<Meeting> meeting_;
+  std::optional<RankTreePlans> tree_plans_;  ///< where sums are made by them
+  TreeStaging staging_;
   CommCounts counts_;
 };
 

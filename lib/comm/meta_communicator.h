@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/comm_call.h"
+#include "comm/rank_tree_plan.h"
 #include "comm/world_shape.h"
 #include "device/device.h"
 #include "device/operator_log.h"
@@ -40,6 +41,7 @@ struct LoggedWorld {
   int ranks = 1;                          ///< of the world, or of one of its groups
   std::optional<WorldShape> shape = {};   ///< of the world's processes; nothing: there is one
   std::vector<DType> recorded = {};       ///< all-reduces of these may be recorded with a GPU's work, as NCCL's may
+  std::optional<TreeSums> by_tree = {};   ///< which GPUs make in memory of their own, where NCCL joins processes
   bool over_host = false;                 ///< its calls are of host memory, whatever the devices
   std::vector<CallLog>* calls = nullptr;  ///< one for each rank that is there; outlives the communicators
   int group = 0;                          ///< as LoggedCall has it, and so the next

@@ -70,6 +70,10 @@ void leave_lost_launchers_to_the_watch() {
   if (std::getenv("PMIX_RANK") != nullptr) ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0);
 }
 
+/// GPUs of several processes wait for each other in streams of their own. Of the 8 queues that a GPU has by default two
+/// of these streams may share one, and then wait for each other as well.
+void give_each_stream_a_queue() { ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
+
 class MpiJob final : public Job {
  public:
   /// MPI must be initialized.
@@ -181,6 +185,7 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   // From the first call on MPI may wait for processes that never come, and knows no deadline.
   const JoinWatch watch(options.join);
   leave_lost_launchers_to_the_watch();
+  give_each_stream_a_queue();
   const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), ExitCode::job_not_formed, "MPI_Init_thread");

@@ -11,6 +11,7 @@
 #include "base/host_name.h"
 #include "comm/cuda_work.h"
 #include "comm/nccl_group.h"
+#include "comm/nccl_messages.h"
 #include "comm/nccl_tree.h"
 #include "comm/process_group.h"
 #include "comm/staged_communicator.h"
@@ -55,8 +56,9 @@ class NcclCommunicator final : public Communicator {
   /// Of ranks of several processes, where `others` goes through host memory.
   struct Span {
     WorldShape nodes;
-    bool deterministic = true;
+    TreeSums by_tree = TreeSums::all;
     int64_t most_bytes = kMostTreeBytes;
+    std::vector<NcclLane> lanes = {};
   };
   /// `place`: of the device among this process's.
   NcclCommunicator(CudaDevice& device, Ends ends, std::shared_ptr<NcclGroup> group, int place,
@@ -66,19 +68,20 @@ class NcclCommunicator final : public Communicator {
         meeting_(std::move(ends.meeting)),
         group_(std::move(group)),
         place_(place),
-        spans_processes_(span.has_value()),
-        deterministic_(span && span->deterministic) {
-    if (span)
-      tree_.emplace(device, *group_, place,
-                    NcclTree::Options{.nodes = span->nodes, .rank = others_->rank(), .most_bytes = span->most_bytes});
+        spans_processes_(span.has_value()) {
+    if (!span) return;
+    by_tree_ = span->by_tree;
+    tree_.emplace(device, *group_, place,
+                  NcclTree::Options{.nodes = span->nodes, .rank = others_->rank(), .most_bytes = span->most_bytes});
+    messages_.emplace(device, place, others_->rank(), span->lanes);
   }
 
   int rank() const override { return others_->rank(); }
   int size() const override { return others_->size(); }
 
   std::unique_ptr<CommWork> start_all_reduce(const CommBuffer& b) override {
-    if (goes_by_tree(b))
-      return start_by_tree({.kind = CommKind::all_reduce, .in = b, .out = b}, meeting_->start_all_reduce(b));
+    const CommCall call{.kind = CommKind::all_reduce, .in = b, .out = b};
+    if (is_of_tree(call)) return start_by_tree(call, meeting_->start_all_reduce(b));
     const auto type = type_of_sum(b);
     if (!type) return others_->start_all_reduce(b);
     return start("ncclAllReduce", meeting_->start_all_reduce(b), [&](ncclComm_t comm, cudaStream_t stream) {
@@ -86,9 +89,8 @@ class NcclCommunicator final : public Communicator {
     });
   }
   std::unique_ptr<CommWork> start_reduce(const CommBuffer& b, int root) override {
-    if (goes_by_tree(b))
-      return start_by_tree({.kind = CommKind::reduce, .in = b, .out = b, .other = root},
-                           meeting_->start_reduce(b, root));
+    const CommCall call{.kind = CommKind::reduce, .in = b, .out = b, .other = root};
+    if (is_of_tree(call)) return start_by_tree(call, meeting_->start_reduce(b, root));
     const auto type = type_of_sum(b);
     if (!type || !spans_processes_) return others_->start_reduce(b, root);
     return start("ncclReduce", meeting_->start_reduce(b, root), [&](ncclComm_t comm, cudaStream_t stream) {
@@ -104,11 +106,11 @@ class NcclCommunicator final : public Communicator {
   }
   void reduce_scatter(const CommBuffer& in, const CommBuffer& out) override {
     const auto type = type_of_sum(in);
-    const bool by_tree = goes_by_tree(in);
+    const CommCall call{.kind = CommKind::reduce_scatter, .in = in, .out = out};
+    const bool by_tree = is_of_tree(call);
     if (!by_tree && (!type || !spans_processes_)) return others_->reduce_scatter(in, out);
     meeting_->reduce_scatter(in, out);
-    if (by_tree)
-      return give([&](cudaStream_t) { tree_->give({.kind = CommKind::reduce_scatter, .in = in, .out = out}); })->wait();
+    if (by_tree) return give([&](cudaStream_t) { tree_->give(call); })->wait();
     give_nccl("ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(in.data, out.data, count(out), *type, ncclSum, comm, stream);
     })->wait();
@@ -122,10 +124,14 @@ class NcclCommunicator final : public Communicator {
   void gather(const CommBuffer& in, const CommBuffer& out, int root) override { others_->gather(in, out, root); }
   void scatter(const CommBuffer& in, const CommBuffer& out, int root) override { others_->scatter(in, out, root); }
   std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
-    return others_->start_send(buffer, peer);
+    const CommCall call{.kind = CommKind::send, .in = buffer, .other = peer};
+    if (!goes_by_lane(call)) return others_->start_send(buffer, peer);
+    return start_by_lane(call, meeting_->start_send(buffer, peer));
   }
   std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
-    return others_->start_receive(buffer, peer);
+    const CommCall call{.kind = CommKind::receive, .out = buffer, .other = peer};
+    if (!goes_by_lane(call)) return others_->start_receive(buffer, peer);
+    return start_by_lane(call, meeting_->start_receive(buffer, peer));
   }
   void barrier() override { others_->barrier(); }
 
@@ -133,6 +139,7 @@ class NcclCommunicator final : public Communicator {
     meeting_->abort(cause, code);
     others_->abort(cause, code);
     group_->abort(cause, code);
+    if (messages_) messages_->abort(cause, code);
   }
 
   CommCounts counts() const override {
@@ -164,9 +171,7 @@ class NcclCommunicator final : public Communicator {
     return summed_as(buffer.dtype);
   }
   /// Whether NCCL's own sum isn't the one that is asked for.
-  bool goes_by_tree(const CommBuffer& buffer) const {
-    return tree_ && can_sum(buffer.dtype) && (deterministic_ || !summed_as(buffer.dtype));
-  }
+  bool is_of_tree(const CommCall& call) const { return tree_ && goes_by_tree(call, by_tree_); }
 
   /// Gives the device what follows all that it has been given, and goes on beside what it is given next.
   template <class Give>
@@ -176,7 +181,7 @@ class NcclCommunicator final : public Communicator {
     ready_.block(stream);
     give_to(stream);
     group_->expect(place_, stream);
-    return std::make_unique<CudaWork>(device_);
+    return std::make_unique<CudaWork>(device_, stream);
   }
   template <class Begin>
   std::unique_ptr<CudaWork> give_nccl(const char* name, const Begin& begin) {
@@ -195,6 +200,11 @@ class NcclCommunicator final : public Communicator {
     std::unique_ptr<CudaWork> given = give([&](cudaStream_t) { tree_->give(call); });
     return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
   }
+  bool goes_by_lane(const CommCall& message) const { return messages_ && messages_->carries(message); }
+  std::unique_ptr<CommWork> start_by_lane(const CommCall& message, std::unique_ptr<CommWork> meeting) {
+    std::unique_ptr<CudaWork> given = messages_->give(message);
+    return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
+  }
 
   CudaDevice& device_;
   std::unique_ptr<Communicator> others_;
@@ -202,8 +212,9 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclGroup> group_;
   int place_;
   bool spans_processes_;
-  bool deterministic_;
-  std::optional<NcclTree> tree_;  ///< of ranks of several processes
+  TreeSums by_tree_ = TreeSums::all;
+  std::optional<NcclTree> tree_;          ///< of ranks of several processes
+  std::optional<NcclMessages> messages_;  ///< of the same
   CudaEvent ready_;
   CommCounts replayed_;
 };
@@ -261,13 +272,22 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
   const RanksOfProcesses& world = options.world;
   Communicators host = make_process_communicators(world, options.timeout_s);
   Communicators meetings = make_process_communicators(world, options.timeout_s, /*meet_only=*/true);
-  auto group =
-      std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = options.timeout_s, .exchange = world.exchange});
   ProcessGroup processes(*world.exchange, world.processes, options.timeout_s);
-  const NcclCommunicator::Span span{.nodes = options.nodes ? *options.nodes : nodes_of(world, processes),
-                                    .deterministic = options.deterministic,
-                                    .most_bytes = options.most_bytes};
-  group->form(devices, {.id = shared_id(processes), .first_rank = host.front()->rank(), .ranks = host.front()->size()});
+  NcclCommunicator::Span span{.nodes = options.nodes ? *options.nodes : nodes_of(world, processes),
+                              .by_tree = options.deterministic ? TreeSums::all : TreeSums::of_16_bits,
+                              .most_bytes = options.most_bytes};
+  const int first_rank = host.front()->rank(), size = host.front()->size();
+  const auto form_group = [&] {
+    auto group =
+        std::make_shared<NcclGroup>(NcclGroup::Options{.timeout_s = options.timeout_s, .exchange = world.exchange});
+    group->form(devices, {.id = shared_id(processes), .first_rank = first_rank, .ranks = size});
+    return group;
+  };
+  const auto group = form_group();
+  for (const auto& pairs : message_lanes(options.messages)) {
+    span.lanes.push_back({.group = form_group(), .pairs = pairs});
+    connect(span.lanes.back(), devices, first_rank);
+  }
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)
     staged.push_back(make_staged_communicator(*devices[place], std::move(host[place])));

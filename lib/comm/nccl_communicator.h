@@ -6,6 +6,7 @@
 
 #include "base/library_version.h"
 #include "comm/communicator.h"
+#include "comm/message_lanes.h"
 #include "comm/rank_tree_plan.h"
 #include "comm/thread_communicator.h"
 #include "device/device.h"
@@ -27,7 +28,8 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
 ///
 /// NCCL does broadcasts and all-gathers, and sums of 32 bits and more unless they are to be `deterministic`. Those, and
 /// sums of 16 bits, so that they are rounded once, are made in the tree's order of what NCCL carries (nccl_tree.h).
-/// Gathers, scatters and messages go through host memory. What GPUs are given is to be done within the deadline, too
+/// Messages between the pairs of `messages` go from GPU to GPU over communicators of their own (nccl_messages.h). Other
+/// messages, gathers and scatters go through host memory. What GPUs are given is to be done within the deadline, too
 /// (see nccl_watch.h).
 struct NcclWorldOptions {
   double timeout_s = 300;
@@ -35,6 +37,7 @@ struct NcclWorldOptions {
   RanksOfProcesses world;
   std::optional<WorldShape> nodes = {};  ///< of ranks near each other; by default those on one host
   int64_t most_bytes = kMostTreeBytes;   ///< as NcclTree has it
+  std::vector<RankPair> messages = {};   ///< alike on all processes
 };
 std::vector<std::unique_ptr<Communicator>> make_nccl_world_communicators(const std::vector<Device*>& devices,
                                                                          const NcclWorldOptions& options);

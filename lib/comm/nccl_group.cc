@@ -135,17 +135,41 @@ void NcclGroup::throw_error(ncclResult_t error, const char* what) {
   throw_failure();
 }
 
-void NcclGroup::call(int place, const char* name, const Begin& begin) {
+ncclResult_t NcclGroup::together(const std::function<void(const Note&)>& begin_all) {
+  ncclResult_t result = ncclGroupStart();
+  if (result != ncclSuccess) return result;
+  begin_all([&](ncclResult_t begun) {
+    if (result == ncclSuccess && begun != ncclInProgress) result = begun;
+  });
+  // A group that was begun has to be ended, whatever it has met with.
+  const ncclResult_t ended = ncclGroupEnd();
+  return result != ncclSuccess ? result : ended;
+}
+
+void NcclGroup::begin(const char* name, const std::function<ncclResult_t()>& begin) {
   bool has_failed = false;
   ncclResult_t result = ncclSuccess;
   {
     const std::lock_guard lock(mutex_);
     has_failed = !cause_.empty();
-    if (!has_failed) result = begin(comms_[static_cast<size_t>(place)]);
+    if (!has_failed) result = begin();
   }
   if (has_failed) throw_failure();
   if (result != ncclSuccess && result != ncclInProgress) throw_error(result, name);
+}
+
+void NcclGroup::call(int place, const char* name, const Begin& begin_at) {
+  begin(name, [&] { return begin_at(comms_[static_cast<size_t>(place)]); });
   finish(place, name);
+}
+
+void NcclGroup::call_at_all(const char* name, const BeginAt& begin_at) {
+  begin(name, [&] {
+    return together([&](const Note& note) {
+      for (size_t place = 0; place < comms_.size(); ++place) begin_at(static_cast<int>(place), comms_[place], note);
+    });
+  });
+  for (int place = 0; place < static_cast<int>(comms_.size()); ++place) finish(place, name);
 }
 
 void NcclGroup::abort(const std::string& cause, ExitCode code) {

@@ -45,10 +45,17 @@ class NcclGroup {
   /// longer than the deadline, the job's failure where it fails meanwhile. Called once.
   void form(const std::vector<Device*>& devices, const World& world);
 
+  /// Begins calls together: each one's result is noted. Returns what the first has failed of.
+  using Note = std::function<void(ncclResult_t)>;
+  static ncclResult_t together(const std::function<void(const Note&)>& begin_all);
+
   using Begin = std::function<ncclResult_t(ncclComm_t)>;
   /// Begins a call and waits until it is made: given to the GPU, not done there. Throws as `form` does, and what the
   /// group was aborted with.
-  void call(int place, const char* name, const Begin& begin);
+  void call(int place, const char* name, const Begin& begin_at);
+  /// The same for calls of all places, which may wait for each other.
+  using BeginAt = std::function<void(int place, ncclComm_t, const Note&)>;
+  void call_at_all(const char* name, const BeginAt& begin_at);
   /// Where other processes take part: what `stream` has been given so far is to be done within the deadline.
   void expect(int place, cudaStream_t stream) {
     if (watch_) watch_->expect(place, stream);
@@ -62,6 +69,8 @@ class NcclGroup {
  private:
   /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
   ncclResult_t state_of(int place);
+  /// Calls `begin`, which begins something that has to be finished then.
+  void begin(const char* name, const std::function<ncclResult_t()>& begin);
   void finish(int place, const char* what);
   void tell_of_waits(CudaDevice& device, int place);
   /// Of NCCL, or what the job has failed of, if the error's root cause is found in time.

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <map>
-#include <memory>
-#include <tuple>
+#include <vector>
 
 #include "comm/nccl_group.h"
 #include "comm/rank_tree_plan.h"
-#include "device/allocator.h"
+#include "comm/tree_staging.h"
 #include "device/cuda_device.h"
 
 namespace dptrain {
@@ -23,9 +21,6 @@ class NcclTree {
   };
   /// `device` is the thread's; `place`: its place in the group.
   NcclTree(CudaDevice& device, NcclGroup& group, int place, const Options& options);
-  ~NcclTree();
-  NcclTree(const NcclTree&) = delete;
-  NcclTree& operator=(const NcclTree&) = delete;
 
   /// Gives an all_reduce, a reduce or a reduce_scatter to the device's communication stream; may be recorded.
   void give(const CommCall& call);
@@ -33,18 +28,14 @@ class NcclTree {
  private:
   /// All of a call's buffers.
   void give_at_once(const CommCall& call);
-  const RankTreePlan& plan_of(const CommCall& call);
-  void* staging(int64_t bytes);
   void exchange(const std::vector<RankMessage>& messages, const CommCall& call, void* staging);
 
   CudaDevice& device_;
   NcclGroup& group_;
   const int place_;
-  const RankTreeOptions options_;
   const int64_t most_bytes_;
-  std::map<std::tuple<CommKind, int64_t, DType, int>, RankTreePlan> plans_;
-  /// The last one serves all calls, which are done one after the other; recorded work goes on using those before it.
-  std::vector<CachingAllocator::Block> staging_;
+  RankTreePlans plans_;
+  TreeStaging staging_;
 };
 
 }  // namespace dptrain

@@ -302,4 +302,21 @@ RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options
   return Planner(call, options).plan();
 }
 
+const RankTreePlan& RankTreePlans::of(const CommCall& call) {
+  const auto [found, is_new] =
+      plans_.try_emplace({call.kind, call.payload().elements, call.in.dtype, call.other}, RankTreePlan{});
+  if (is_new) found->second = plan_rank_tree(call, options_);
+  return found->second;
+}
+
+bool goes_by_tree(const CommCall& call, TreeSums sums) {
+  switch (call.kind) {
+    case CommKind::all_reduce:
+    case CommKind::reduce:
+    case CommKind::reduce_scatter: break;
+    default: return false;
+  }
+  return can_sum(call.in.dtype) && (sums == TreeSums::all || dtype_bytes(call.in.dtype) < 4);
+}
+
 }  // namespace dptrain

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "comm/comm_call.h"
@@ -63,6 +65,25 @@ struct RankTreeOptions {
 ///
 /// `call`: an all_reduce, a reduce or a reduce_scatter.
 RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options);
+
+/// A rank's plans, each made once.
+class RankTreePlans {
+ public:
+  explicit RankTreePlans(const RankTreeOptions& options) : options_(options) {}
+  const RankTreePlan& of(const CommCall& call);
+
+ private:
+  const RankTreeOptions options_;
+  /// By kind, elements, type, root.
+  std::map<std::tuple<CommKind, int64_t, DType, int>, RankTreePlan> plans_;
+};
+
+/// Which sums GPUs of several processes make so, of what NCCL carries; NCCL adds up the others.
+enum class TreeSums {
+  of_16_bits,  ///< which are rounded once then
+  all          ///< in the bits of one process
+};
+bool goes_by_tree(const CommCall& call, TreeSums sums);
 
 /// An all_reduce or a reduce as some of at most `most_bytes` each, one after the other, which bounds what lies in
 /// staging; a reduce_scatter as it is.

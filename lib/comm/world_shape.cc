@@ -43,6 +43,18 @@ std::vector<RankRun> WorldShape::whole_subtrees(int process) const {
   return subtrees;
 }
 
+WorldShape shape_of_ranks(const WorldShape& world, const std::vector<int>& ranks) {
+  std::vector<int> counts;
+  int last = -1;
+  for (const int rank : ranks) {
+    const int process = world.process_of(rank);
+    if (process != last) counts.push_back(0);
+    ++counts.back();
+    last = process;
+  }
+  return WorldShape(counts);
+}
+
 WorldShape ranks_of_hosts(const WorldShape& processes, const std::vector<int64_t>& hosts) {
   std::vector<int> ranks_of;
   std::vector<int64_t> host_of;

@@ -40,6 +40,9 @@ class WorldShape {
   std::vector<int> begins_;
 };
 
+/// Of some ranks of a world, in ascending order: what each of the processes has of them that have any.
+WorldShape shape_of_ranks(const WorldShape& world, const std::vector<int>& ranks);
+
 /// Processes that follow on each other on one host, up to as many ranks as one process may have, as one; those without
 /// ranks are left out. `hosts`: of each process, by any number that stands for it.
 WorldShape ranks_of_hosts(const WorldShape& processes, const std::vector<int64_t>& hosts);

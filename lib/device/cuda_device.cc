@@ -124,11 +124,16 @@ void CudaDevice::wait_for(const CudaEvent& event) {
   wait([&event] { event.synchronize(); });
 }
 
+void CudaDevice::surround_waits(std::weak_ptr<const AroundWaits> around) {
+  std::erase_if(around_waits_, [](const auto& earlier) { return earlier.expired(); });
+  around_waits_.push_back(std::move(around));
+}
+
 void CudaDevice::wait(const std::function<void()>& wait) {
-  if (const auto around = around_waits_.lock())
-    (*around)(wait);
-  else
-    wait();
+  std::function<void()> surrounded = wait;
+  for (const auto& weak : around_waits_)
+    if (const auto around = weak.lock()) surrounded = [around, inner = std::move(surrounded)] { (*around)(inner); };
+  surrounded();
 }
 
 void CudaDevice::begin_range(const char* name) { nvtxRangePushA(name); }

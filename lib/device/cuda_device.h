@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "device/cuda_handles.h"
 #include "device/cuda_host_memory.h"
@@ -47,8 +48,8 @@ class CudaDevice final : public Device {
 
   /// Goes on around the host's waits for this device: calls `wait`. For who watches what a process waits for.
   using AroundWaits = std::function<void(const std::function<void()>& wait)>;
-  /// From now on, until `around` is gone.
-  void surround_waits(std::weak_ptr<const AroundWaits> around) { around_waits_ = std::move(around); }
+  /// From now on, until `around` is gone; beside what does so already.
+  void surround_waits(std::weak_ptr<const AroundWaits> around);
   /// Blocks until the event, recorded on a stream of this device, is reached.
   void wait_for(const CudaEvent& event);
 
@@ -61,7 +62,7 @@ class CudaDevice final : public Device {
   int multiprocessors_ = 0;
   bool deterministic_;
   bool tf32_;
-  std::weak_ptr<const AroundWaits> around_waits_;
+  std::vector<std::weak_ptr<const AroundWaits>> around_waits_;
 };
 
 }  // namespace dptrain

@@ -21,6 +21,15 @@ ReplicaPart part_of(const PipelineCut& cut, int rank) {
   return {.duties = {.updates = true, .averages = rank < stages}, .stages = cut[static_cast<size_t>(rank % stages)]};
 }
 
+/// Stages hand activations on, and gradients back.
+StrategyContext with_messages(StrategyContext context, int replicas, int stages) {
+  for (int first = 0; first < replicas * stages; first += stages) {
+    for (int rank = first; rank + 1 < first + stages; ++rank) context.team.messages.push_back({rank, rank + 1});
+    for (int rank = first; rank + 1 < first + stages; ++rank) context.team.messages.push_back({rank + 1, rank});
+  }
+  return context;
+}
+
 /// The cut by what the model's units cost on the first device of all.
 PipelineCut measured_cut(const StrategyContext& context, const PipelineStep& step) {
   const auto measure = [&] { return cut_by_cost(profile_units(context), step, context.team.memory_limit_bytes); };
@@ -51,7 +60,8 @@ std::unique_ptr<Strategy> PipelineStrategy::make(const StrategyContext& context,
 
 PipelineStrategy::PipelineStrategy(const StrategyContext& context, const PipelineOptions& options,
                                    const PipelineCut& cut)
-    : ReplicatedStrategy(context, [&](int world_rank) { return part_of(cut, world_rank); }),
+    : ReplicatedStrategy(with_messages(context, options.replicas, static_cast<int>(cut.size())),
+                         [&](int world_rank) { return part_of(cut, world_rank); }),
       cut_(cut),
       replicas_(options.replicas),
       step_{.schedule = options.schedule, .stages = static_cast<int>(cut.size()), .micro_batches = 0},
@@ -135,14 +145,21 @@ std::vector<Device*> PipelineStrategy::batch_devices() {
   return devices;
 }
 
-std::vector<StageAction> PipelineStrategy::actions_on(int rank, const PipelineStep& step,
-                                                      const StepParts& parts) const {
-  std::vector<StageAction> actions = actions_of(step, stage_of(rank));
-  if (!shares_statistics_)
-    std::erase_if(actions, [&](const StageAction& action) {
-      return parts[static_cast<size_t>(action.micro_batch)]->samples() == 0;
-    });
-  return actions;
+PipelineStage::Actions PipelineStrategy::actions_on(int rank, const PipelineStep& step, const StepParts& parts) const {
+  const auto of_stage = [&](int stage) {
+    std::vector<StageAction> actions;
+    if (stage < 0 || stage >= stages()) return actions;
+    actions = actions_of(step, stage);
+    if (!shares_statistics_)
+      std::erase_if(actions, [&](const StageAction& action) {
+        return parts[static_cast<size_t>(action.micro_batch)]->samples() == 0;
+      });
+    return actions;
+  };
+  const int own = stage_of(rank);
+  std::vector<StageAction> all = of_stage(own);
+  std::vector<bool> early = early_receives(all, of_stage(own - 1), of_stage(own + 1));
+  return {.all = std::move(all), .early = std::move(early)};
 }
 
 void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {

@@ -49,7 +49,9 @@ RankTeam::RankTeam(const Options& options)
   } else {
     if (options.world && !options.links)
       communicator_options_.world_over_nccl = world_has_nccl(devices, *options.world, options.timeout_s);
-    communicators_ = make_communicators(devices, communicator_options_);
+    CommunicatorOptions world_options = communicator_options_;
+    world_options.messages = options.messages;
+    communicators_ = make_communicators(devices, world_options);
     host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
                                         : make_thread_communicators(size, {.timeout_s = options.timeout_s});
   }
@@ -100,6 +102,7 @@ void RankTeam::make_logging_communicators(const std::vector<Device*>& devices) {
   communicators_ = make_meta_communicators(devices, *logged_, log_numbers);
   LoggedWorld over_host = *logged_;
   over_host.recorded.clear();
+  over_host.by_tree.reset();
   over_host.over_host = true;
   // Between processes scores alone go that way, which are no part of a step.
   unread_calls_.resize(devices.size());

@@ -29,6 +29,7 @@ class RankTeam {
     bool tf32 = false;
     std::optional<LinkSpec> links = {};          ///< that communication is held to
     std::optional<RanksOfProcesses> world = {};  ///< of all processes, where there are several
+    std::vector<RankPair> messages = {};         ///< as CommunicatorOptions has it, between ranks of the world
     /// Ranks that log what they would compute and send, in a world whose first ranks they are.
     std::optional<LoggedWorld> logged = {};
     bool times_operators = false;  ///< see DeviceOptions

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "ops/reorder.h"
 #include "parallel/replicated_strategy.h"
 
@@ -66,12 +67,30 @@ StageLink::Form StageLink::receive_form() {
           .requires_gradient = numbers[0] != 0};
 }
 
-StageLink::Crossing StageLink::receive(const Signature& signature) {
-  const auto known = known_.find(signature);
-  const Form& form = known != known_.end() ? known->second : known_.emplace(signature, receive_form()).first->second;
+StageLink::Expected StageLink::start_receive(const Signature& signature, const Form& form) {
   Tensor value = Tensor::empty(device_, form.shape, {.dtype = form.dtype, .layout = form.layout});
-  ends_.tensors.receive(comm_buffer(value), peer_);
-  return {.value = std::move(value), .requires_gradient = form.requires_gradient};
+  auto work = ends_.tensors.start_receive(comm_buffer(value), peer_);
+  return {.signature = signature,
+          .crossing = {.value = std::move(value), .requires_gradient = form.requires_gradient},
+          .work = std::move(work)};
+}
+
+void StageLink::expect(const Signature& signature) {
+  DPTRAIN_CHECK(!expected_, "a tensor is expected before the one that was expected has come");
+  if (const auto known = known_.find(signature); known != known_.end())
+    expected_ = start_receive(signature, known->second);
+}
+
+StageLink::Crossing StageLink::receive(const Signature& signature) {
+  if (!expected_) {
+    const auto known = known_.find(signature);
+    expected_ = start_receive(
+        signature, known != known_.end() ? known->second : known_.emplace(signature, receive_form()).first->second);
+  }
+  Expected expected = *std::exchange(expected_, std::nullopt);
+  DPTRAIN_CHECK(expected.signature == signature, "another tensor is received than was expected");
+  expected.work->wait();
+  return std::move(expected.crossing);
 }
 
 }  // namespace dptrain::parallel

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -35,7 +36,9 @@ class StageLink {
   };
   /// Starts to send; the work holds the value until it was received.
   std::unique_ptr<CommWork> start_send(const Signature& signature, const Crossing& crossing);
-  /// Blocks, as Communicator::receive does.
+  /// The next tensor is of this signature, and may come from now on. Nothing where its form isn't known yet.
+  void expect(const Signature& signature);
+  /// Blocks, as Communicator::receive does. What was expected is to be received next.
   Crossing receive(const Signature& signature);
   /// Whether tensors cross in another layout than they have.
   bool plain() const { return plain_; }
@@ -47,7 +50,13 @@ class StageLink {
     Layout layout = Layout::plain;
     bool requires_gradient = false;
   };
+  struct Expected {
+    Signature signature;
+    Crossing crossing;
+    std::unique_ptr<CommWork> work;  ///< ends before what it writes
+  };
   Form receive_form();
+  Expected start_receive(const Signature& signature, const Form& form);
 
   Device& device_;
   Ends ends_;
@@ -55,6 +64,7 @@ class StageLink {
   bool plain_;
   std::set<Signature> told_;         ///< those whose form the neighbor has been sent
   std::map<Signature, Form> known_;  ///< of what comes from it
+  std::optional<Expected> expected_;
 };
 
 }  // namespace dptrain::parallel

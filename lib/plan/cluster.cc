@@ -106,16 +106,7 @@ CallTimes::CallTimes(const Options& options) : options_(options), pool_(StagingP
 }
 
 WorldShape CallTimes::shape_of(const LoggedCall& call) const {
-  if (!call.members) return options_.world;
-  std::vector<int> counts;
-  int last = -1;
-  for (const int rank : *call.members) {
-    const int process = process_of(rank);
-    if (process != last) counts.push_back(0);
-    ++counts.back();
-    last = process;
-  }
-  return WorldShape(counts);
+  return call.members ? shape_of_ranks(options_.world, *call.members) : options_.world;
 }
 
 CallCost CallTimes::cost(std::span<const LoggedCall* const> calls) {
@@ -208,15 +199,11 @@ bool CallTimes::is_of_nccl(const LoggedCall& logged) const {
     case CommKind::reduce:
     case CommKind::reduce_scatter:
     case CommKind::broadcast:
-    case CommKind::all_gather: return true;
+    case CommKind::all_gather:
+    case CommKind::send:
+    case CommKind::receive: return true;
     default: return false;
   }
-}
-
-bool CallTimes::goes_by_tree(const LoggedCall& logged) const {
-  const CommKind kind = logged.call.kind;
-  const bool is_sum = kind == CommKind::all_reduce || kind == CommKind::reduce || kind == CommKind::reduce_scatter;
-  return is_sum && (options_.deterministic || dtype_bytes(logged.call.payload().dtype) < 4);
 }
 
 /// Bytes go round all GPUs in rings, as fast as the slowest link lets them, which each host's own is at most one of;
@@ -277,7 +264,8 @@ void CallTimes::set_exchange_rate(double bytes_per_s) {
 
 CallCost CallTimes::between_processes(const LoggedCall& logged) {
   const CommCall& call = logged.call;
-  if (is_of_nccl(logged) && !goes_by_tree(logged)) return {.seconds = over_nccl(logged), .work_s = 0};
+  const TreeSums by_tree = options_.deterministic ? TreeSums::all : TreeSums::of_16_bits;
+  if (is_of_nccl(logged) && !goes_by_tree(call, by_tree)) return {.seconds = over_nccl(logged), .work_s = 0};
   const CommBuffer& payload = call.payload();
   const WorldShape shape = shape_of(logged);
   const int process = call.other >= 0 ? shape.process_of(call.other) : 0;
@@ -304,6 +292,8 @@ CallCost CallTimes::between_processes(const LoggedCall& logged) {
 CallCost CallTimes::message_between_processes(const LoggedCall& logged) const {
   const double bytes = payload_bytes(logged);
   const HostLinks& hosts = *options_.hosts;
+  if (is_of_nccl(logged))
+    return {.seconds = 2 * options_.figures.inside.latency_s + hosts.link.seconds(bytes), .work_s = 0};
   // By way of a copy on either side.
   const double copying = seconds_at(2 * bytes, hosts.memory_bytes_per_s);
   const double handing_on = seconds_at(bytes, hosts.message_bytes_per_s);

@@ -81,10 +81,8 @@ class CallTimes {
 
  private:
   double within_process(std::span<const LoggedCall* const> calls) const;
-  /// What a communicator does by NCCL between processes, and the sums among them that it makes by itself: see
-  /// make_nccl_world_communicators.
+  /// What a communicator does by NCCL between processes: see make_nccl_world_communicators.
   bool is_of_nccl(const LoggedCall& call) const;
-  bool goes_by_tree(const LoggedCall& call) const;
   double over_nccl(const LoggedCall& call) const;
   double on_simulated_links(std::span<const LoggedCall* const> calls) const;
   CallCost between_processes(const LoggedCall& call);

@@ -28,6 +28,12 @@ std::vector<DType> recorded_sums(const StepRequest& request) {
   return team.deterministic ? std::vector<DType>() : std::vector{DType::f32};
 }
 
+/// As make_nccl_world_communicators has it.
+std::optional<TreeSums> sums_by_tree(const StepRequest& request) {
+  if (request.world.processes() == 1 || recorded_sums(request).empty()) return std::nullopt;
+  return request.context.team.deterministic ? TreeSums::all : TreeSums::of_16_bits;
+}
+
 /// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.
 BatchLoaderOptions of_ranks_there(const StepRequest& request, BatchLoaderOptions options, int64_t batch_samples) {
   const size_t parts = options.devices.size();
@@ -96,6 +102,7 @@ PlannedStep plan_step(const StepRequest& request) {
   context.team.logged = LoggedWorld{.ranks = request.world.ranks(),
                                     .shape = request.world,
                                     .recorded = recorded_sums(request),
+                                    .by_tree = sums_by_tree(request),
                                     .calls = &calls,
                                     .operator_s = request.operator_s};
   const auto strategy = request.make(context);

@@ -49,7 +49,7 @@ inline std::vector<CommunicatorKind> kinds_in_tree_order() {
 inline std::vector<CommunicatorKind> communicator_kinds() {
   std::vector<CommunicatorKind> kinds = kinds_in_tree_order();
   kinds.push_back(nccl_communicators("cuda_nccl"));
-  kinds.push_back(nccl_process_communicators("cuda_nccl_processes"));
+  kinds.push_back(nccl_process_communicators("cuda_nccl_processes", {.neighbors_have_lanes = true}));
   return kinds;
 }
 

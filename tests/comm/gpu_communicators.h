@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -118,12 +119,14 @@ class FinishedCommunicator final : public Communicator {
  private:
   class Work final : public CommWork {
    public:
-    Work(Device& device, std::unique_ptr<CommWork> inner) : device_(device), inner_(std::move(inner)) {}
+    Work(Device& device, std::unique_ptr<CommWork> inner)
+        : device_(device), inner_(std::move(inner)), exceptions_(std::uncaught_exceptions()) {}
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
     ~Work() override {
       inner_.reset();
-      device_.synchronize();
+      // Of a rank that fails the GPU may wait for others until it aborts.
+      if (std::uncaught_exceptions() == exceptions_) device_.synchronize();
     }
     void wait() override {
       inner_->wait();
@@ -133,6 +136,7 @@ class FinishedCommunicator final : public Communicator {
    private:
     Device& device_;
     std::unique_ptr<CommWork> inner_;
+    int exceptions_;
   };
 
   Device& device() const { return *(*devices_)[static_cast<size_t>(rank())]; }

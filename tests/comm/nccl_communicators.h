@@ -37,6 +37,7 @@ struct NcclSums {
   bool deterministic = false;
   int ranks_of_node = 8;
   int64_t most_bytes = kMostTreeBytes;
+  bool neighbors_have_lanes = false;  ///< 0 and 1, 2 and 3, ... send each other messages from GPU to GPU
 };
 
 /// A process for each rank, played by threads of this one, with one NCCL communicator over all.
@@ -44,6 +45,9 @@ inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSu
   std::vector<int> ranks_of_nodes;
   for (int begin = 0; begin < size; begin += sums.ranks_of_node)
     ranks_of_nodes.push_back(std::min(sums.ranks_of_node, size - begin));
+  std::vector<RankPair> messages;
+  for (int rank = 0; sums.neighbors_have_lanes && rank < size; ++rank)
+    if ((rank ^ 1) < size) messages.push_back({rank, rank ^ 1});
   const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
   for (const auto& wire : MemoryWires::make(size))
     exchanges->push_back(std::make_unique<ProcessExchange>(wire, /*idle_pause_s=*/0.0005));
@@ -67,7 +71,8 @@ inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSu
                                                                   .world = world,
                                                                   .world_over_nccl = true,
                                                                   .nodes = WorldShape(ranks_of_nodes),
-                                                                  .most_bytes = sums.most_bytes});
+                                                                  .most_bytes = sums.most_bytes,
+                                                                  .messages = messages});
         ranks[place] = std::make_unique<FinishedCommunicator>(devices, std::move(own.front()));
       } catch (...) {
         failures[place] = std::current_exception();

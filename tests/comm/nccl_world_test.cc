@@ -36,8 +36,16 @@ class NcclWorldTest : public ::testing::Test {
   }
 
   /// A rank a process, on `gpus[rank]`; returns what each ended with. `expects_nccl`: what all find that they have.
+  struct Options {
+    double timeout_s = 60;
+    bool deterministic = false;
+    std::vector<RankPair> messages = {};
+  };
+  static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work) {
+    return run(gpus, expects_nccl, work, {});
+  }
   static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work,
-                                   double timeout_s = 60, bool deterministic = false) {
+                                   const Options& options) {
     const auto wires = MemoryWires::make(static_cast<int>(gpus.size()));
     std::vector<ExitCode> codes(gpus.size(), ExitCode::ok);
     std::vector<std::unique_ptr<ProcessExchange>> exchanges;
@@ -50,11 +58,13 @@ class NcclWorldTest : public ::testing::Test {
           device->enter_thread();
           const RanksOfProcesses world{
               .exchange = exchanges[r].get(), .processes = {0, 1}, .shape = WorldShape(std::vector<int>{1, 1})};
-          const bool over_nccl = world_has_nccl({device.get()}, world, timeout_s);
+          const bool over_nccl = world_has_nccl({device.get()}, world, options.timeout_s);
           EXPECT_EQ(over_nccl, expects_nccl);
-          const auto communicators = make_communicators(
-              {device.get()},
-              {.timeout_s = timeout_s, .deterministic = deterministic, .world = world, .world_over_nccl = over_nccl});
+          const auto communicators = make_communicators({device.get()}, {.timeout_s = options.timeout_s,
+                                                                         .deterministic = options.deterministic,
+                                                                         .world = world,
+                                                                         .world_over_nccl = over_nccl,
+                                                                         .messages = options.messages});
           EXPECT_EQ(communicators.front()->can_be_recorded(DType::f32), expects_nccl);
           work({static_cast<int>(r), *device, *communicators.front(), exchanges[r]->activity()});
         } catch (const Error& error) {
@@ -105,6 +115,72 @@ TEST_F(NcclWorldTest, EveryCallDoesWhatItSays) {
   EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
+/// Both send before they receive, and a message of nothing follows.
+TEST_F(NcclWorldTest, MessagesOfPairsGoFromGpuToGpu) {
+  const auto exchange = [](const Rank& own) {
+    const int other = 1 - own.rank;
+    const auto of = [&](int rank, int step) {
+      return std::vector<float>(100'000, static_cast<float>(10 * step + rank));
+    };
+    for (int step = 0; step < 3; ++step) {
+      const Tensor x = Tensor::from(own.device, {100'000}, of(own.rank, step));
+      const Tensor y = Tensor::zeros(own.device, {100'000});
+      const auto sending = own.communicator.start_send(buffer_of(x), other);
+      const auto sending_nothing = own.communicator.start_send({}, other);
+      own.communicator.receive(buffer_of(y), other);
+      own.communicator.receive({}, other);
+      sending->wait();
+      sending_nothing->wait();
+      x.fill_zero();
+      EXPECT_EQ(y.values(), of(other, step));
+    }
+    EXPECT_EQ(own.communicator.ways().between_processes, "nccl");
+    EXPECT_EQ(own.communicator.counts().bytes, 3 * 400'000);
+    own.communicator.barrier();
+  };
+  EXPECT_EQ(run({0, 1}, true, exchange, {.messages = {{0, 1}, {1, 0}}}), (Codes{ExitCode::ok, ExitCode::ok}));
+}
+
+TEST_F(NcclWorldTest, OtherMessagesGoThroughHostMemory) {
+  const auto send_back = [](const Rank& own) {
+    const Tensor x = Tensor::from(own.device, {2}, std::vector<float>{static_cast<float>(own.rank), 5});
+    if (own.rank == 1)
+      own.communicator.send(buffer_of(x), 0);
+    else
+      own.communicator.receive(buffer_of(x), 1);
+    EXPECT_EQ(x.values(), (std::vector<float>{1, 5}));
+    EXPECT_EQ(own.communicator.ways().between_processes, own.rank == 1 ? "mpi" : "nccl") << "by what it has sent";
+    own.communicator.barrier();
+  };
+  EXPECT_EQ(run({0, 1}, true, send_back, {.messages = {{0, 1}}}), (Codes{ExitCode::ok, ExitCode::ok}));
+}
+
+TEST_F(NcclWorldTest, EndsOfAMessageThatDifferEndAll) {
+  const auto differ = [](const Rank& own) {
+    const Tensor x = Tensor::zeros(own.device, {2 + own.rank});
+    if (own.rank == 0)
+      own.communicator.send(buffer_of(x), 1);
+    else
+      own.communicator.receive(buffer_of(x), 0);
+    own.communicator.barrier();
+  };
+  EXPECT_EQ(run({0, 1}, true, differ, {.messages = {{0, 1}}}),
+            (Codes{ExitCode::ranks_disagree, ExitCode::ranks_disagree}));
+}
+
+TEST_F(NcclWorldTest, AMessageThatNobodySendsIsWaitedForUntilTheDeadline) {
+  const auto begun = Clock::now();
+  const auto wait_for_nothing = [](const Rank& own) {
+    const Tensor x = Tensor::zeros(own.device, {1000});
+    if (own.rank == 0) own.communicator.receive(buffer_of(x), 1);
+    own.communicator.barrier();
+  };
+  EXPECT_EQ(run({0, 1}, true, wait_for_nothing, {.timeout_s = 2, .messages = {{1, 0}}}),
+            (Codes{ExitCode::peer_lost, ExitCode::peer_lost}));
+  EXPECT_GE(seconds_since(begun), 1.9);
+  EXPECT_LT(seconds_since(begun), 40);
+}
+
 TEST_F(NcclWorldTest, OneGpuTwiceGoesThroughHostMemory) {
   const auto codes = run({0, 0}, false, [](const Rank& own) {
     const Tensor x = Tensor::from(own.device, {1}, std::vector<float>{1});
@@ -116,43 +192,42 @@ TEST_F(NcclWorldTest, OneGpuTwiceGoesThroughHostMemory) {
 
 TEST_F(NcclWorldTest, RanksThatDifferEndAll) {
   for (const bool deterministic : {false, true}) {
-    const auto codes = run(
-        {0, 1}, true,
-        [](const Rank& own) {
-          const Tensor x = Tensor::zeros(own.device, {2 + own.rank});
-          own.communicator.all_reduce(buffer_of(x));
-          own.communicator.barrier();
-        },
-        /*timeout_s=*/60, deterministic);
+    const auto codes = run({0, 1}, true,
+                           [](const Rank& own) {
+                             const Tensor x = Tensor::zeros(own.device, {2 + own.rank});
+                             own.communicator.all_reduce(buffer_of(x));
+                             own.communicator.barrier();
+                           },
+                           {.deterministic = deterministic});
     EXPECT_EQ(codes, (Codes{ExitCode::ranks_disagree, ExitCode::ranks_disagree})) << deterministic;
   }
 }
 
 /// What was recorded goes on with the staging that it was recorded with, when later calls have needed more.
 TEST_F(NcclWorldTest, SumsInTheTreesOrderAreRecorded) {
-  const auto codes = run(
-      {0, 1}, true,
-      [](const Rank& own) {
-        const Tensor x = Tensor::zeros(own.device, {1000}), large = Tensor::zeros(own.device, {100'000}),
-                     half = Tensor::zeros(own.device, {1000}, {.dtype = DType::bf16});
-        EXPECT_TRUE(own.communicator.can_be_recorded(DType::bf16));
-        x.copy_from(Tensor::from(own.device, {1000}, std::vector<float>(1000, 1 + static_cast<float>(own.rank))));
-        const auto sums = [&] {
-          own.communicator.all_reduce(buffer_of(x));
-          own.communicator.all_reduce(buffer_of(half));
-        };
-        sums();
-        own.device.synchronize();
-        own.communicator.barrier();
-        const auto recorded = own.device.record(sums);
-        own.communicator.barrier();
-        own.communicator.all_reduce(buffer_of(large));
-        for (int i = 0; i < 2; ++i) recorded->run();
-        // 3, and twice as much with each replay.
-        EXPECT_EQ(x.values(), std::vector<float>(1000, 12));
-        own.communicator.barrier();
-      },
-      /*timeout_s=*/60, /*deterministic=*/true);
+  const auto codes =
+      run({0, 1}, true,
+          [](const Rank& own) {
+            const Tensor x = Tensor::zeros(own.device, {1000}), large = Tensor::zeros(own.device, {100'000}),
+                         half = Tensor::zeros(own.device, {1000}, {.dtype = DType::bf16});
+            EXPECT_TRUE(own.communicator.can_be_recorded(DType::bf16));
+            x.copy_from(Tensor::from(own.device, {1000}, std::vector<float>(1000, 1 + static_cast<float>(own.rank))));
+            const auto sums = [&] {
+              own.communicator.all_reduce(buffer_of(x));
+              own.communicator.all_reduce(buffer_of(half));
+            };
+            sums();
+            own.device.synchronize();
+            own.communicator.barrier();
+            const auto recorded = own.device.record(sums);
+            own.communicator.barrier();
+            own.communicator.all_reduce(buffer_of(large));
+            for (int i = 0; i < 2; ++i) recorded->run();
+            // 3, and twice as much with each replay.
+            EXPECT_EQ(x.values(), std::vector<float>(1000, 12));
+            own.communicator.barrier();
+          },
+          {.deterministic = true});
   EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
@@ -188,29 +263,29 @@ TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
 /// A recorded step has no call that a thread could wait in: the host sees its end, or none.
 TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
   std::atomic<bool> ended = false;
-  const auto codes = run(
-      {0, 1}, true,
-      [&ended](const Rank& own) {
-        const Tensor x = Tensor::zeros(own.device, {1000});
-        own.communicator.all_reduce(buffer_of(x));
-        own.device.synchronize();
-        const auto recorded = own.device.record([&] { own.communicator.all_reduce(buffer_of(x)); });
-        own.communicator.barrier();
-        if (own.rank == 1) {
-          const auto deadline = deadline_in(60);
-          while (!ended && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-          return;
-        }
-        const auto begun = Clock::now();
-        recorded->run();
-        own.communicator.count_replay({});
-        own.device.synchronize();
-        EXPECT_GE(seconds_since(begun), 1.5);
-        EXPECT_LT(seconds_since(begun), 30);
-        ended = true;
-        own.communicator.barrier();
-      },
-      /*timeout_s=*/2);
+  const auto codes = run({0, 1}, true,
+                         [&ended](const Rank& own) {
+                           const Tensor x = Tensor::zeros(own.device, {1000});
+                           own.communicator.all_reduce(buffer_of(x));
+                           own.device.synchronize();
+                           const auto recorded = own.device.record([&] { own.communicator.all_reduce(buffer_of(x)); });
+                           own.communicator.barrier();
+                           if (own.rank == 1) {
+                             const auto deadline = deadline_in(60);
+                             while (!ended && Clock::now() < deadline)
+                               std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                             return;
+                           }
+                           const auto begun = Clock::now();
+                           recorded->run();
+                           own.communicator.count_replay({});
+                           own.device.synchronize();
+                           EXPECT_GE(seconds_since(begun), 1.5);
+                           EXPECT_LT(seconds_since(begun), 30);
+                           ended = true;
+                           own.communicator.barrier();
+                         },
+                         {.timeout_s = 2});
   EXPECT_EQ(codes[0], ExitCode::peer_lost);
 }
 

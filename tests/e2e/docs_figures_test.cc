@@ -343,6 +343,31 @@ TEST_F(DocsFiguresTest, WhichStrategyWinsIsAsPlanned) {
                  {{step_ms(planned(kResNet, 16, "h200_400g", "{name: ddp, compress: bf16}"))}});
 }
 
+/// ResNet-18 on as many images as Fashion-MNIST has.
+TEST_F(DocsFiguresTest, SixteenGpusTakeWhatIsPlanned) {
+  const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
+  const auto epoch_s = [this](int batch, int count, const std::string& kind) {
+    const testing::Finished finished = run(
+        {"plan", "--json", "--config", "resnet18_2gpu", "--devices", fmt::format("{}x{}", count, kind), "--set",
+         "dataset={name: synthetic, shape: [1, 28, 28], samples: 60000}", "--set", fmt::format("batch_size={}", batch),
+         "--set", count > 1 ? "strategy=ddp" : "strategy=single", "--set", "precision=fp32"});
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    return nlohmann::json::parse(finished.out, nullptr, false)["time"]["epoch_s"].get<double>();
+  };
+  for (const int batch : {256, 1024}) {
+    SCOPED_TRACE(batch);
+    const double k80 = epoch_s(batch, 1, "k80"), k80s = epoch_s(batch, 16, "k80"), h200 = epoch_s(batch, 1, "h200"),
+                 h200s = epoch_s(batch, 16, "h200");
+    expect_figures(cells_of(page, "| batch | learning rate |", std::to_string(batch)), {{0.1 * batch / 256, 1e-9},
+                                                                                        {k80, 0.1},
+                                                                                        {k80s},
+                                                                                        {k80 / k80s, 0.1},
+                                                                                        {h200},
+                                                                                        {h200s, 0.001},
+                                                                                        {h200 / h200s, 0.1}});
+  }
+}
+
 TEST_F(DocsFiguresTest, MoreSamplesAGpuAreAsPlanned) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
   for (const int samples : {128, 512}) {

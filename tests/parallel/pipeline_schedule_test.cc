@@ -63,6 +63,71 @@ TEST(PipelineSchedule, EveryMicroBatchGoesForwardAndBackOnceInOrder) {
       }
 }
 
+std::vector<bool> early_on(const PipelineStep& step, int stage) {
+  const auto of = [&](int s) { return s < 0 || s >= step.stages ? std::vector<StageAction>() : actions_of(step, s); };
+  return early_receives(of(stage), of(stage - 1), of(stage + 1));
+}
+
+/// Each action with a + where what it begins with is received during the one before: "F0 +F1 +F2 B0".
+std::string early_text(const PipelineStep& step, int stage) {
+  const auto actions = actions_of(step, stage);
+  const auto early = early_on(step, stage);
+  std::string text;
+  for (size_t a = 0; a < actions.size(); ++a)
+    text += std::string(a > 0 ? " " : "") + (early[a] ? "+" : "") + text_of({actions[a]});
+  return text;
+}
+
+TEST(PipelineSchedule, AStageReceivesEarlyWhatDoesNotComeOfWhatItDoes) {
+  const PipelineStep step{.schedule = k1f1b, .stages = 3, .micro_batches = 4};
+  EXPECT_EQ(early_text(step, 0), "F0 F1 F2 +B0 F3 +B1 +B2 +B3");
+  EXPECT_EQ(early_text(step, 1), "F0 +F1 +B0 +F2 +B1 +F3 +B2 +B3");
+  EXPECT_EQ(early_text(step, 2), "F0 B0 +F1 B1 +F2 B2 +F3 B3");
+  const PipelineStep flushed{.schedule = kGpipe, .stages = 3, .micro_batches = 4, .flush = 2};
+  EXPECT_EQ(early_text(flushed, 1), "F0 +F1 B0 +B1 F2 +F3 B2 +B3");
+}
+
+/// A stage that begins each action only once all has come that it receives early meanwhile.
+TEST(PipelineSchedule, AStageThatWaitsForWhatItReceivesEarlyHoldsNobodyUp) {
+  using Kind = StageAction::Kind;
+  struct Stage {
+    std::vector<StageAction> actions;
+    std::vector<bool> early;
+    size_t done = 0;
+  };
+  const auto has_come = [](const std::vector<Stage>& all, size_t stage, size_t action) {
+    const StageAction& wanted = all[stage].actions[action];
+    const size_t sender = wanted.kind == Kind::forward ? stage - 1 : stage + 1;
+    if (sender >= all.size()) return true;  // before the first, or behind the last
+    const auto sent = std::span(all[sender].actions).first(all[sender].done);
+    return std::ranges::find(sent, wanted) != sent.end();
+  };
+  for (const auto schedule : {kGpipe, k1f1b})
+    for (const int stages : {2, 3, 4, 7})
+      for (const int64_t micro_batches : {1, 2, 3, 4, 8, 13})
+        for (int waits = 0; waits < stages; ++waits) {
+          const PipelineStep step{.schedule = schedule, .stages = stages, .micro_batches = micro_batches, .flush = 3};
+          std::vector<Stage> all;
+          for (int s = 0; s < stages; ++s) all.push_back({.actions = actions_of(step, s), .early = early_on(step, s)});
+          for (bool goes_on = true; goes_on;) {
+            goes_on = false;
+            for (size_t s = 0; s < all.size(); ++s) {
+              const size_t next = all[s].done;
+              if (next == all[s].actions.size() || !has_come(all, s, next)) continue;
+              const bool waits_for_more = static_cast<int>(s) == waits && next + 1 < all[s].actions.size() &&
+                                          all[s].early[next + 1] && !has_come(all, s, next + 1);
+              if (waits_for_more) continue;
+              ++all[s].done;
+              goes_on = true;
+            }
+          }
+          for (const Stage& stage : all)
+            EXPECT_EQ(stage.done, stage.actions.size())
+                << schedule_name(schedule) << ", stages " << stages << ", micro-batches " << micro_batches << ", stage "
+                << waits << " waits";
+        }
+}
+
 TEST(PipelineSchedule, OneForwardOneBackHoldsNoMoreThanTheStagesBehindNeed) {
   for (int stage = 0; stage < 4; ++stage) {
     const auto held = [&](PipelineSchedule schedule) {

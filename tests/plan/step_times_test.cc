@@ -196,6 +196,23 @@ TEST(CallTimes, OverNcclAreAsFastAsTheSlowestLink) {
   EXPECT_DOUBLE_EQ(seconds(), 4 * 0.5 + 2 * 0.25 + 1.75 * 4) << "as fast as inside a host";
 }
 
+/// From GPU to GPU; what goes by way of host memory is copied on either side.
+TEST(CallTimes, MessagesOverNcclTakeWhatTheirLinkDoes) {
+  DeviceFigures figures = unit_figures();
+  figures.inside = {.latency_s = 0.25, .bytes_per_s = 1e6};
+  figures.staging_bytes_per_s = 2e6;
+  const plan::HostLinks hosts{
+      .devices = 1, .link = {.latency_s = 0.5, .bytes_per_s = 1e6}, .message_s = 0.125, .memory_bytes_per_s = 4e6};
+  LoggedCall message = message_of(CommKind::send, 0, 1, 0);
+  message.call.in.elements = message.call.out.elements = 3'000'000;
+  CallTimes::Options options{.world = WorldShape({1, 1}), .devices = {}, .figures = figures, .hosts = hosts};
+  EXPECT_DOUBLE_EQ(seconds_of(options, message), 2 * (2 * 3 / 4.0 + 3 / 2.0) + 0.125 + 0.5 + 3);
+  options.over_nccl = true;
+  EXPECT_DOUBLE_EQ(seconds_of(options, message), 2 * 0.25 + 0.5 + 3);
+  message.over_host = true;
+  EXPECT_GT(seconds_of(options, message), 2 * (2 * 3 / 4.0)) << "as stages tell what their tensors are like";
+}
+
 /// Sums of 16 bits, and all where they are deterministic, are made in the tree's order of what NCCL carries.
 TEST(CallTimes, InTheTreesOrderTakeFourRounds) {
   DeviceFigures figures = unit_figures();

@@ -234,6 +234,27 @@ TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
   expect_lost_job(finished, fmt::format("process 3 (host host2, pid {}, server 0) has died", pid(3)));
 }
 
+/// It holds nothing, and the workers hear of it over the network alone on one of the hosts.
+TEST_F(HostsStoreFaultsTest, ASchedulerThatIsKilled) {
+  Process process(with_servers(/*grace_s=*/5));
+  wait_until_trained(process);
+  const auto begun = Clock::now();
+  kill_process(2);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  expect_lost_job(finished, fmt::format("process 2 (host host1, pid {}, the scheduler) has died", pid(2)));
+}
+
+TEST_F(HostsStoreFaultsTest, AServerThatIsStoppedOnAnotherHost) {
+  Process process(with_servers(/*grace_s=*/1));
+  wait_until_trained(process);
+  const auto begun = Clock::now();
+  ::kill(pid(3), SIGSTOP);
+  const Finished finished = process.wait();
+  EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+  expect_lost_job(finished, fmt::format("process 3 (host host2, pid {}, server 0) was silent for ", pid(3)));
+}
+
 TEST_F(HostsStoreFaultsTest, AHostWithAServerThatIsCutOff) {
   // What mpirun runs there waits for that twice, for one process after the other.
   Process process(with_servers(/*grace_s=*/1));

@@ -74,6 +74,19 @@ TEST_F(LaunchScriptTest, ReturnsWhatTheRunSaysOfItsFailure) {
   EXPECT_EQ(run({"-n", "1", "--", "./program", "--config", "configs/e.yaml", "--out", "elsewhere"}).exit, 9);
 }
 
+TEST_F(LaunchScriptTest, AProgramThatIsNotThereIsToldOfBeforeMpirunIsStarted) {
+  DPTRAIN_NEEDS_MPI();
+  for (const Command& where : {Command{"-n", "2"}, {"-H", "localhost:2"}}) {
+    Command options = where;
+    options.insert(options.end(), {"--", "./progam", "--config", "a"});
+    const Finished finished = run(options);
+    EXPECT_EQ(finished.exit, 69);
+    EXPECT_EQ(finished.err,
+              "launch: there is no program './progam' here; write its path, for instance build/dptrain, or put it on "
+              "PATH\n");
+  }
+}
+
 TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
   DPTRAIN_NEEDS_MPI();
   write_program("exit 255\n");

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "comm/communicators.h"
@@ -215,6 +216,63 @@ TEST_F(NcclJobTest, SumsInTheTreesOrderAreRecordedWithTheSteps) {
   EXPECT_LT(collectives("true", {"--set", kOneBucket}), of_nccl);
 }
 
+/// A GPU is a stage. Between processes activations go from GPU to GPU, each of the four ways of a stage in the middle
+/// by a communicator of its own; so do those of GPUs of one process.
+TEST_F(NcclJobTest, StagesHandOnByNccl) {
+  needs(3);
+  if (IsSkipped()) return;
+  for (const std::string schedule : {"1f1b", "gpipe"}) {
+    SCOPED_TRACE(schedule);
+    Command settings = kLittleData;
+    settings.insert(
+        settings.end(),
+        {"--overwrite", "--set",
+         "strategy={name: model_parallel, stages: [conv1, conv2, fc1], micro_batches: 4, schedule: " + schedule + "}"});
+    const Finished one = alone(on_gpus("one", "cuda:0-2", settings));
+    ASSERT_EQ(one.exit, 0) << one.err;
+    const Launched job = launch_on({"cuda:0", "cuda:1-2"}, settings);
+    for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+    const std::string met = job.processes[0].out + job.processes[0].err;
+    int communicators = 0;
+    for (size_t at = met.find("nranks 3 "); at != std::string::npos; at = met.find("nranks 3 ", at + 1))
+      ++communicators;
+    EXPECT_EQ(communicators, 1 + 4) << met;
+    const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+    EXPECT_EQ(got["weights_hash"], expected["weights_hash"]);
+    EXPECT_EQ(got["test"]["loss"], expected["test"]["loss"]);
+    EXPECT_EQ(got["comm"], expected["comm"]);
+  }
+}
+
+/// What GPUs hold for sums in the tree's order, and receive ahead, is in a plan of them.
+TEST_F(NcclJobTest, HoldsForCommunicationWhatAPlanSays) {
+  needs(2);
+  if (IsSkipped()) return;
+  std::ofstream(folder_.path() / "links.yaml") << "hosts: {devices: 1, gbps: 100}\n";
+  const auto of = [&](const Command& more) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--overwrite"});
+    settings.insert(settings.end(), more.begin(), more.end());
+    const Launched job = launch_on({"cuda:0", "cuda:1"}, settings);
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    Command plan = {dptrain_binary(), "plan",           "--json",
+                    "--config",       "lenet_ddp_2cpu", "--devices",
+                    "2xh200",         "--links",        (folder_.path() / "links.yaml").string()};
+    plan.insert(plan.end(), {"--set", "threads=", "--set", "dataset.limit=320"});
+    plan.insert(plan.end(), more.begin(), more.end());
+    const Finished planned = alone(plan);
+    EXPECT_EQ(planned.exit, 0) << planned.err;
+    const json trained = last_epoch(run("job"))["devices"][0]["memory"];
+    const json memory = json::parse(planned.out)["ranks"][0]["memory"];
+    EXPECT_EQ(memory["communication"], trained["communication"]) << more.back();
+    return memory["communication"].get<int64_t>();
+  };
+  const int64_t of_nccl = of({"--set", "deterministic=false"});
+  EXPECT_GT(of({"--set", "deterministic=true"}), of_nccl);
+  of(strategy("{name: ddp, compress: bf16}"));
+  of({"--set", "deterministic=true", "--set", "strategy={name: ddp, shard_optimizer: true}"});
+}
+
 /// Sums in the tree's order are made within each host first; what travels between hosts are sums of subtrees.
 TEST_F(NcclJobTest, SumsOfHostsAreThoseOfOneProcess) {
   needs(4);
@@ -279,8 +337,8 @@ TEST_F(NcclJobTest, AStoreOnServersSkipsWhatOverflowsInHalfPrecision) {
   if (IsSkipped()) return;
   const auto trained = [this](const std::string& strategy, const std::vector<std::string>& devices) {
     const Launched job =
-        launch_on(devices, {"--overwrite", "--set", "epochs=2", "--set", "dataset.limit=640", "--set",
-                            "dataset.test_limit=500", "--set", "dataset.partition=by_process", "--set",
+        launch_on(devices, {"--overwrite", "--set", "epochs=2", "--set", "dataset.limit=320", "--set",
+                            "dataset.test_limit=200", "--set", "dataset.partition=by_process", "--set",
                             "precision=fp16", "--set", "deterministic=true", "--set", "strategy=" + strategy});
     for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
     return last_epoch(run("job"));

@@ -1,0 +1,21 @@
+#include "comm/message_lanes.h"
+
+#include <algorithm>
+
+namespace dptrain {
+
+std::vector<std::vector<RankPair>> message_lanes(const std::vector<RankPair>& pairs) {
+  std::vector<std::vector<RankPair>> lanes;
+  for (const RankPair& pair : pairs) {
+    const auto is_free = [&](const std::vector<RankPair>& lane) {
+      return std::ranges::none_of(lane,
+                                  [&](const RankPair& other) { return other.has(pair.from) || other.has(pair.to); });
+    };
+    auto lane = std::ranges::find_if(lanes, is_free);
+    if (lane == lanes.end()) lane = lanes.emplace(lanes.end());
+    lane->push_back(pair);
+  }
+  return lanes;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <compare>
+#include <vector>
+
+namespace dptrain {
+
+/// Ranks of which the first sends messages to the second.
+struct RankPair {
+  int from = 0;
+  int to = 0;
+
+  bool has(int rank) const { return from == rank || to == rank; }
+  auto operator<=>(const RankPair&) const = default;
+};
+
+/// The pairs in lists in each of which a rank stands once at most, so that what a rank sends or receives in a list
+/// waits for one other rank alone. Those that go from stage to stage of a pipeline and back need four such lists, or
+/// two where there are two stages.
+std::vector<std::vector<RankPair>> message_lanes(const std::vector<RankPair>& pairs);
+
+}  // namespace dptrain

@@ -1,0 +1,50 @@
+#include "comm/message_lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace dptrain {
+namespace {
+
+using Pairs = std::vector<RankPair>;
+
+/// Forward and back between the stages of each replica.
+Pairs pairs_of_pipelines(int replicas, int stages) {
+  Pairs pairs;
+  for (int first = 0; first < replicas * stages; first += stages) {
+    for (int rank = first; rank + 1 < first + stages; ++rank) pairs.push_back({rank, rank + 1});
+    for (int rank = first; rank + 1 < first + stages; ++rank) pairs.push_back({rank + 1, rank});
+  }
+  return pairs;
+}
+
+TEST(MessageLanes, HaveEveryPairOnceAndNoRankTwice) {
+  for (const auto& [replicas, stages] : {std::pair(1, 2), {3, 2}, {1, 3}, {2, 4}, {1, 8}, {5, 7}}) {
+    const Pairs pairs = pairs_of_pipelines(replicas, stages);
+    Pairs all;
+    for (const Pairs& lane : message_lanes(pairs)) {
+      std::vector<int> ranks;
+      for (const RankPair& pair : lane) {
+        ranks.insert(ranks.end(), {pair.from, pair.to});
+        all.push_back(pair);
+      }
+      std::ranges::sort(ranks);
+      EXPECT_EQ(std::ranges::adjacent_find(ranks), ranks.end()) << replicas << " x " << stages;
+    }
+    std::ranges::sort(all);
+    EXPECT_TRUE(std::ranges::is_permutation(all, pairs)) << replicas << " x " << stages;
+  }
+}
+
+TEST(MessageLanes, OfPipelinesAreTwoOrFourHoweverLongTheyAre) {
+  EXPECT_TRUE(message_lanes({}).empty());
+  for (const int replicas : {1, 2, 9}) {
+    EXPECT_EQ(message_lanes(pairs_of_pipelines(replicas, 2)).size(), 2u);
+    for (const int stages : {3, 4, 5, 8, 33})
+      EXPECT_EQ(message_lanes(pairs_of_pipelines(replicas, stages)).size(), 4u) << replicas << " x " << stages;
+  }
+}
+
+}  // namespace
+}  // namespace dptrain
