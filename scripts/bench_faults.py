@@ -183,7 +183,8 @@ def defects(name, one):
         yield "left a process"
     if not one["resumed"]:
         yield "did not go on to the same weights"
-    if one["begun"] and one["exit"] != 75:
+    # Over several hosts, while processes join, those that lost nobody of their own host end as mpirun asks them to.
+    if one["exit"] != 75 and (one["begun"] or name in ("kill", "kill_store")):
         yield f"ended with {one['exit']}"
     if one["records"] > 0:
         # Of who is silent while processes join nobody knows until they were to have joined.
@@ -264,9 +265,9 @@ def document(results):
              f"{machine['cores']} cores. Seconds are medians, in brackets the most.", "",
              "- known: from the last sign of life on until another process knew, as fault.json has it",
              "- others gone: from the fault on until every other process of the job had ended; over: until what had started it returned",
-             "- of `dptrain` trials begin while processes join the job, when there is no fault.json yet, and are resumed afterwards",
-             "- amiss: hung, left a process, ended otherwise than with 75 once it trained, knew too late, told of several causes, or did "
-             "not go on to the same weights", "",
+             "- of `dptrain` trials begin as soon as there are processes, long before they have joined the job; all are resumed afterwards",
+             "- amiss: hung, left a process, ended otherwise than with 75 (on one host at any moment, else once it trained), knew too late, "
+             "told of several causes, or did not go on to the same weights", "",
              "| fault | | trials | known | others gone | over | exit codes | went on to the same weights | amiss |",
              "|---|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [row(result) for result in results]) + "\n"

@@ -146,11 +146,6 @@ is_among_hosts() {
   return 1
 }
 
-# What a host elsewhere has nobody here can know.
-if is_among_hosts && ! type -P "${command[0]}" > /dev/null; then
-  fail 69 "there is no program '${command[0]}' here; write its path, for instance build/dptrain, or put it on PATH"
-fi
-
 say() {
   {
     printf '+'
@@ -227,6 +222,15 @@ for name in "${names[@]}"; do
   [[ $copied == true ]] ||
     fail 69 "could not copy the working folder to $sync_folder on $name; rsync's own message stands above"
 done
+
+# has_program: whether the command's program is where it is to run; what a host elsewhere has nobody here can know.
+has_program() {
+  local program=${command[0]}
+  [[ $program != -* ]] && is_among_hosts || return 0
+  (cd "${sync_folder:-.}" 2> /dev/null && { type -P -- "$program" > /dev/null || [[ -f $program && -x $program ]]; })
+}
+has_program ||
+  fail 69 "there is no program '${command[0]}' here; write its path, for instance build/dptrain, or put it on PATH"
 
 # Binding would leave a process that drives several devices one core. Processes beyond the cores are the user's wish.
 launcher=(mpirun --oversubscribe --bind-to none --mca odls_base_sigkill_timeout "$grace_s")

@@ -92,16 +92,22 @@ std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobF
   return last;
 }
 
+bool FaultReport::writes_unbegun(const JobFailure& failure) const {
+  if (!is_expected_ || begun_) return false;
+  // Process 0, or who is next where that is the one that is lost.
+  if (failure.code == ExitCode::peer_lost) return process_ == (failure.process == 0 ? 1 : 0);
+  return failure.code == ExitCode::ranks_disagree && process_ == 0;
+}
+
 void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperation>& operations) noexcept {
   const bool is_stop = static_cast<int>(failure.code) > 128;
-  const bool is_disagreement = is_expected_ && !begun_ && failure.code == ExitCode::ranks_disagree;
   std::error_code absent;
   try {
     const auto root = static_cast<size_t>(failure.process < 0 ? process_ : failure.process);
     std::vector<train::FaultRecord::Operation> begun;
     for (const BegunOperation& operation : operations)
       begun.push_back({.name = operation.name, .ago_s = seconds_since(operation.begun_at)});
-    if (is_disagreement) write_unbegun_fault(expected_, failure, processes_[root], begun);
+    if (writes_unbegun(failure)) write_unbegun_fault(expected_, failure, processes_[root], begun);
     if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
     const std::lock_guard lock(stacks_mutex_);
     const std::string stacks = stacks_.empty() ? "" : stacks_file().filename().string();

@@ -33,8 +33,8 @@ class FaultReport {
   /// `processes`: of the job; this one alone where there is none.
   FaultReport(int process, std::vector<JobProcess> processes);
 
-  /// From now on the processes may disagree on what to train, which leaves fault.json as well. Of the process that is
-  /// to write it.
+  /// From now on the processes may disagree on what to train, or one of them die, which leaves fault.json as well. A
+  /// later call knows better.
   void expect(ExpectedRun run);
   /// From now on the training can fail.
   void begin(FaultContext context);
@@ -55,6 +55,8 @@ class FaultReport {
   JobProgress& progress() { return progress_; }
 
  private:
+  /// Whether it is this process that leaves the record of a failure before the training has begun.
+  bool writes_unbegun(const JobFailure& failure) const;
   bool is_of_other_run(int64_t checkpoint) const;
   std::string resume(const JobFailure& failure) const;
   std::optional<int> first_rank() const { return context_.first_ranks[static_cast<size_t>(process_)]; }

@@ -12,6 +12,7 @@
 #include "as_error.h"
 #include "base/host_name.h"
 #include "comm/exit_timer.h"
+#include "comm/join_watch.h"
 #include "device/device_list.h"
 #include "joined_texts.h"
 #include "output.h"
@@ -46,16 +47,21 @@ void write_unformed_fault(const std::function<ExpectedRun()>& expected, const Jo
 }  // namespace
 
 JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun()>& expected) {
-  if (was_launched_in_job())
-    job_ =
-        join_job({.timeout_s = join_timeout_s(), .stop = &stop, .on_failure = [&expected](const JoinFailure& failure) {
-                    write_unformed_fault(expected, failure);
-                  }});
-  else if (launched_processes() > 1)  // only srun says so without a way to join
+  // Until the watch over the job's processes has begun, which needs a wire of all of them.
+  std::optional<JoinWatch> joining;
+  if (was_launched_in_job()) {
+    const JoinOptions options{
+        .timeout_s = join_timeout_s(), .stop = &stop, .on_failure = [&expected](const JoinFailure& failure) {
+          write_unformed_fault(expected, failure);
+        }};
+    joining.emplace(options);
+    job_ = join_job(options);
+  } else if (launched_processes() > 1) {  // only srun says so without a way to join
     throw Error(ExitCode::job_not_formed,
                 fmt::format("srun started {} processes that don't know each other, and each would train by itself; "
                             "start them with srun --mpi=pmix, or unset SLURM_STEP_NUM_TASKS where they are to do that",
                             launched_processes()));
+  }
   report_.emplace(process(), job_ ? job_->all() : std::vector<JobProcess>{{.host = host_name(), .pid = ::getpid()}});
   if (!job_) return;
   if (launched_processes() > job_->processes())
@@ -66,6 +72,11 @@ JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun(
                     launched_processes(), job_->processes()));
   if (job_->processes() == 1) return;
   take_second_sigterm_for_the_first();
+  try {
+    report_->expect(expected());
+  } catch (const Error&) {
+    // A configuration that can't be read names no directory.
+  }
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());
   exchange_->complete_failures_by([this](JobFailure failure) { return report_->completed(std::move(failure)); });
   watch(stop);

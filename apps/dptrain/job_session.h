@@ -48,7 +48,7 @@ class JobSession {
   /// the ends. `config`: the resolved one, as YAML.
   void form_training(const std::string& config, train::Experiment& experiment);
   /// Whether this process trains, rather than being a server of a key-value store, or its scheduler, alone.
-  bool is_worker() const { return roles_.is_worker(process()) || !job_; }
+  bool is_worker() const { return roles_.is_worker(process()) || !exchange_; }
   /// Is a server, or the scheduler. Blocks until the workers have ended.
   void serve(const train::Experiment& experiment);
   /// Throws 76, naming `what` and both values, where this process has another value than the main one.

@@ -13,6 +13,7 @@
 #include "base/line_mark.h"
 #include "base/nearest_name.h"
 #include "comm/job.h"
+#include "comm/join_marks.h"
 #include "commands.h"
 #include "help_format.h"
 #include "host_heap.h"
@@ -54,6 +55,7 @@ int report(ExitCode code, const std::vector<std::string>& lines, const std::stri
     for (const std::string& line : lines) write_message(fmt::format("dptrain: {}\n", line));
   write_message(fmt::format("dptrain: {}\n", last));
   tell_launcher_of_exit(static_cast<int>(code), last);
+  note_end_before_joining();
   return static_cast<int>(code);
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,8 +58,14 @@ double join_timeout_s();
 /// How many processes the launcher says that it has started together; 1 where it doesn't say.
 int launched_processes();
 
+/// How many of them are on this host; 0 where it doesn't say.
+int launched_processes_here();
+
 /// The number among them that the launcher has given to this one; 0 where it doesn't say.
 int launched_process();
+
+/// The same of another process of this host, which is of the same job; nothing where it can't be seen.
+std::optional<int> launched_process_of(int64_t pid);
 
 /// The process that launched this one on this host: mpirun, or what mpirun started there. That is the nearest ancestor
 /// that isn't itself one of the job's, as a script that starts dptrain would be. Its pid.
@@ -78,7 +85,8 @@ void tell_launcher_of_exit(int code, std::string_view sentence);
 /// tell_launcher_of_exit does: the training has begun, and what an earlier one has left there is gone.
 void tell_launcher_of_run(const std::filesystem::path& directory);
 
-/// Joins the job. Blocks until all processes have, or JoinWatch (join_watch.h) ends this one. Throws 69 where MPI isn't
+/// Joins the job, under a JoinWatch (join_watch.h) of the caller's: blocks until all processes have, and knows no
+/// deadline. What is made of it before the job's watchdog is, as its wire, may wait as well. Throws 69 where MPI isn't
 /// built in, naming the CMake option.
 std::unique_ptr<Job> join_job(const JoinOptions& options);
 

@@ -27,13 +27,17 @@ const char* job_variable() {
   return nullptr;
 }
 
-/// Whether a process was started with this variable; not known of another user's.
-bool was_started_with(int64_t pid, const std::string& variable) {
+/// What a process was started with of this variable; nothing where it wasn't, and of another user's.
+std::optional<std::string> started_with(int64_t pid, const std::string& variable) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(file), {}};
-  return environment.starts_with(variable + "=") ||
-         environment.find(std::string(1, '\0') + variable + "=") != std::string::npos;
+  for (std::string entry; std::getline(file, entry, '\0');)
+    if (entry.starts_with(variable + "=")) return entry.substr(variable.size() + 1);
+  return std::nullopt;
 }
+
+bool was_started_with(int64_t pid, const std::string& variable) { return started_with(pid, variable).has_value(); }
+
+constexpr std::array kNumberVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 
 /// As ps shows it; "" where there is no such process.
 std::string name_of_program(int64_t pid) {
@@ -107,11 +111,22 @@ int launched_processes() {
   return 1;
 }
 
+int launched_processes_here() {
+  const char* value = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return value != nullptr ? std::atoi(value) : 0;
+}
+
 int launched_process() {
-  constexpr std::array kVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-  for (const char* name : kVariables)
+  for (const char* name : kNumberVariables)
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return std::max(0, std::atoi(value));
   return 0;
+}
+
+std::optional<int> launched_process_of(int64_t pid) {
+  for (const char* name : kNumberVariables)
+    if (const auto value = started_with(pid, name); value && !value->empty())
+      return std::max(0, std::atoi(value->c_str()));
+  return std::nullopt;
 }
 
 }  // namespace dptrain

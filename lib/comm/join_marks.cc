@@ -42,12 +42,16 @@ std::string named(const std::vector<int>& processes) {
 
 }  // namespace
 
+void note_end_before_joining() {
+  if (was_launched_in_job()) JoinMarks().release();
+}
+
 JoinMarks::JoinMarks(int64_t launcher)
     : launcher_(launcher),
       launcher_start_(process_start(launcher)),
       folder_(variable(std::array{"OMPI_MCA_orte_jobfam_session_dir", "PMIX_SERVER_TMPDIR"})),
       processes_(launched_processes()),
-      here_(std::atoi(variable(std::array{"OMPI_COMM_WORLD_LOCAL_SIZE"}).c_str())) {
+      here_(launched_processes_here()) {
   if (!folder_.empty() && !write({.pid = ::getpid(), .start = process_start(::getpid())})) folder_.clear();
 }
 
@@ -98,6 +102,13 @@ std::optional<JoinMarks::Process> JoinMarks::find_dead() const {
     if (mark.has_died() && marks()[number].has_died()) return Process{.number = number, .pid = mark.pid};
   }
   return std::nullopt;
+}
+
+std::optional<std::set<int>> JoinMarks::come() const {
+  if (folder_.empty()) return std::nullopt;
+  std::set<int> processes;
+  for (const auto& [number, mark] : marks()) processes.insert(number);
+  return processes;
 }
 
 std::set<int> JoinMarks::present() const {

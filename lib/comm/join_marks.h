@@ -11,6 +11,9 @@
 
 namespace dptrain {
 
+/// This process ends by itself before it has joined its job, if it is in one: that is no death.
+void note_end_before_joining();
+
 /// Which processes of a job have come to where they join it, as far as one that waits for the others can tell: each
 /// leaves a mark in the folder that Open MPI's mpirun, or a launcher by PMIx, gives the job on its host, and removes
 /// with it. Of other hosts nothing is known. What a launcher that was killed has left there is another job's.
@@ -36,6 +39,8 @@ class JoinMarks {
   };
   /// One of this host that has died before it was released.
   std::optional<Process> find_dead() const;
+  /// Those that have left a mark, whatever has become of them since; nothing where there can be none.
+  std::optional<std::set<int>> come() const;
 
  private:
   /// A process of this host, as process_start has it; pid 0: it was released.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "base/host_name.h"
@@ -21,11 +22,16 @@ constexpr double kTold_s = 2;
 constexpr double kStop_s = 1;
 constexpr const char* kWhen = "before all processes had joined the job";
 
+std::string death_of(int process, int64_t pid) {
+  return fmt::format("process {} (host {}, pid {}) has died {}", process, host_name(), pid, kWhen);
+}
+
 }  // namespace
 
 JoinWatch::JoinWatch(JoinOptions options)
     : options_(std::move(options)),
       launcher_pid_(launcher_pid()),
+      siblings_(launcher_pid_, launched_processes_here()),
       launcher_(launcher_pid_),
       launcher_is_gone_(launcher_is_gone()),
       thread_([this] { watch(); }) {}
@@ -72,8 +78,7 @@ std::optional<JoinFailure> JoinWatch::find_loss() {
   JoinFailure loss{.code = ExitCode::peer_lost, .sentence = {}};
   if (const auto dead = marks_.find_dead()) {
     loss.pid = dead->pid;
-    loss.sentence =
-        fmt::format("process {} (host {}, pid {}) has died {}", dead->number, host_name(), dead->pid, kWhen);
+    loss.sentence = death_of(dead->number, dead->pid);
   } else if (launcher_is_gone_) {
     loss.pid = ::getpid();
     loss.sentence = fmt::format("the launcher of the job on host {} had died before this process began", host_name());
@@ -82,8 +87,27 @@ std::optional<JoinFailure> JoinWatch::find_loss() {
     loss.sentence =
         fmt::format("the launcher of the job on host {} (pid {}) has died {}", host_name(), launcher_pid_, kWhen);
   } else {
-    return std::nullopt;
+    return find_early_loss();
   }
+  return loss;
+}
+
+std::optional<JoinFailure> JoinWatch::find_early_loss() {
+  JoinFailure loss{.code = ExitCode::peer_lost, .sentence = {}, .pid = ::getpid()};
+  siblings_.look();
+  // Who ends by itself leaves a mark before.
+  const auto ended = siblings_.ended();
+  const auto marked = marks_.come();
+  if (!marked) return std::nullopt;
+  for (const auto& [number, pid] : ended) {
+    if (marked->contains(number)) continue;
+    loss.pid = pid;
+    loss.sentence = death_of(number, pid);
+    return loss;
+  }
+  if (!siblings_.lacks_some(*marked)) return std::nullopt;
+  loss.sentence =
+      fmt::format("of the {} processes on host {} one has died {}", launched_processes_here(), host_name(), kWhen);
   return loss;
 }
 

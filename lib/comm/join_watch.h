@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "comm/join_marks.h"
 #include "comm/join_options.h"
+#include "comm/launched_siblings.h"
 #include "comm/process_handle.h"
 
 namespace dptrain {
@@ -29,13 +30,16 @@ class JoinWatch {
   std::optional<JoinFailure> find_failure();
   std::optional<JoinFailure> find_stop();
   std::optional<JoinFailure> find_loss();
+  /// Of a process of this host that had not come so far as to leave a mark.
+  std::optional<JoinFailure> find_early_loss();
   [[noreturn]] void end(const JoinFailure& failure);
 
   const JoinOptions options_;
   const Clock::time_point begun_ = Clock::now();
   std::optional<Clock::time_point> asked_at_;  ///< to stop
-  JoinMarks marks_;
   const int64_t launcher_pid_;
+  LaunchedSiblings siblings_;
+  JoinMarks marks_;
   const ProcessHandle launcher_;
   const bool launcher_is_gone_;
   std::mutex mutex_;

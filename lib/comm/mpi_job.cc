@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "comm/exit_timer.h"
-#include "comm/join_watch.h"
 #include "comm/mpi_messages.h"
 #include "comm/mpi_wire.h"
 #include "comm/process_handle.h"
@@ -182,8 +181,6 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   int initialized = 0;
   check(MPI_Initialized(&initialized), ExitCode::job_not_formed, "MPI_Initialized");
   DPTRAIN_CHECK(initialized == 0, "a process joins its job once");
-  // From the first call on MPI may wait for processes that never come, and knows no deadline.
-  const JoinWatch watch(options.join);
   leave_lost_launchers_to_the_watch();
   give_each_stream_a_queue();
   const MpiMessages messages;

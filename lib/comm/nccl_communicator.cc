@@ -138,8 +138,9 @@ class NcclCommunicator final : public Communicator {
   void abort(const std::string& cause, ExitCode code) override {
     meeting_->abort(cause, code);
     others_->abort(cause, code);
-    group_->abort(cause, code);
-    if (messages_) messages_->abort(cause, code);
+    std::vector<NcclGroup*> groups = messages_ ? messages_->groups() : std::vector<NcclGroup*>();
+    groups.push_back(group_.get());
+    NcclGroup::abort_all(groups, cause, code);
   }
 
   CommCounts counts() const override {
@@ -202,8 +203,7 @@ class NcclCommunicator final : public Communicator {
   }
   bool goes_by_lane(const CommCall& message) const { return messages_ && messages_->carries(message); }
   std::unique_ptr<CommWork> start_by_lane(const CommCall& message, std::unique_ptr<CommWork> meeting) {
-    std::unique_ptr<CudaWork> given = messages_->give(message);
-    return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
+    return messages_->start(message, std::move(meeting));
   }
 
   CudaDevice& device_;

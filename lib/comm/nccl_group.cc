@@ -172,7 +172,14 @@ void NcclGroup::call_at_all(const char* name, const BeginAt& begin_at) {
   for (int place = 0; place < static_cast<int>(comms_.size()); ++place) finish(place, name);
 }
 
-void NcclGroup::abort(const std::string& cause, ExitCode code) {
+void NcclGroup::abort_all(const std::vector<NcclGroup*>& groups, const std::string& cause, ExitCode code) {
+  const auto left = std::make_shared<std::atomic<size_t>>(0);
+  for (NcclGroup* group : groups) group->start_abort(cause, code, left);
+  const auto deadline = deadline_in(kAbort_s);
+  while (*left > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+void NcclGroup::start_abort(const std::string& cause, ExitCode code, const Left& left) {
   {
     const std::lock_guard lock(mutex_);
     if (!cause_.empty()) return;
@@ -181,14 +188,12 @@ void NcclGroup::abort(const std::string& cause, ExitCode code) {
   }
   // From now on nobody else touches them. GPUs are let go at once; the last call may wait for recorded work of NCCL's
   // to end, which whoever aborts may be the one to end.
-  const auto left = std::make_shared<std::atomic<size_t>>(comms_.size());
+  *left += comms_.size();
   for (ncclComm_t comm : comms_)
     std::thread([comm, left] {
       if (comm != nullptr) ncclCommAbort(comm);
       --*left;
     }).detach();
-  const auto deadline = deadline_in(kAbort_s);
-  while (*left > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 void NcclGroup::throw_failure() {

@@ -2,6 +2,7 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,11 +63,16 @@ class NcclGroup {
   }
 
   /// Ends what is under way, on all ranks of this process, and what is called later. The first cause stays.
-  void abort(const std::string& cause, ExitCode code);
+  void abort(const std::string& cause, ExitCode code) { abort_all({this}, cause, code); }
+  /// The same of several, in the time that one takes.
+  static void abort_all(const std::vector<NcclGroup*>& groups, const std::string& cause, ExitCode code);
 
   static void check(ncclResult_t result, const char* call);
 
  private:
+  /// How many communicators are left to end, on threads of their own.
+  using Left = std::shared_ptr<std::atomic<size_t>>;
+  void start_abort(const std::string& cause, ExitCode code, const Left& left);
   /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
   ncclResult_t state_of(int place);
   /// Calls `begin`, which begins something that has to be finished then.

@@ -1,6 +1,8 @@
 #include "comm/nccl_messages.h"
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 #include "device/allocator.h"
 
@@ -50,11 +52,63 @@ void connect(const NcclLane& lane, const std::vector<Device*>& devices, int firs
   }
 }
 
-NcclMessages::NcclMessages(CudaDevice& device, int place, int rank, const std::vector<NcclLane>& lanes)
-    : device_(device), place_(place), rank_(rank) {
-  for (const NcclLane& lane : lanes)
+/// What is sent is there once the GPU has done all that it has been given.
+class NcclMessages::Sending final : public CommWork {
+ public:
+  Sending(NcclMessages& messages, const CommCall& call, std::unique_ptr<CommWork> meeting)
+      : meeting_(std::move(meeting)) {
+    CudaEvent ready;
+    ready.record(messages.device_.stream());
+    given_ = messages.give(call, ready);
+  }
+  void wait() override {
+    meeting_->wait();
+    given_->wait();
+  }
+
+ private:
+  std::unique_ptr<CommWork> meeting_;
+  std::unique_ptr<CudaWork> given_;
+};
+
+/// Ended without `wait` it is waited for all the same, unless an exception is on its way out of the rank: then the
+/// meeting takes it back.
+class NcclMessages::Receiving final : public CommWork {
+ public:
+  Receiving(NcclMessages& messages, const CommCall& call, std::unique_ptr<CommWork> meeting)
+      : messages_(messages), call_(call), meeting_(std::move(meeting)), exceptions_(std::uncaught_exceptions()) {
+    ready_.record(messages.device_.stream());
+  }
+  Receiving(const Receiving&) = delete;
+  Receiving& operator=(const Receiving&) = delete;
+  ~Receiving() override {
+    if (std::uncaught_exceptions() > exceptions_) return;
+    try {
+      wait();
+    } catch (const std::exception&) {
+      // The group has failed: every later call of this rank says so.
+    }
+  }
+  void wait() override {
+    if (std::exchange(waited_, true)) return;
+    meeting_->wait();
+    messages_.give(call_, ready_)->wait();
+  }
+
+ private:
+  NcclMessages& messages_;
+  CommCall call_;
+  std::unique_ptr<CommWork> meeting_;
+  CudaEvent ready_;  ///< nothing else uses the buffer any more
+  bool waited_ = false;
+  int exceptions_;
+};
+
+NcclMessages::NcclMessages(CudaDevice& device, int place, int rank, std::vector<NcclLane> lanes)
+    : device_(device), place_(place), rank_(rank), lanes_(std::move(lanes)) {
+  for (const NcclLane& lane : lanes_)
     for (const RankPair& pair : lane.pairs)
-      if (pair.has(rank)) ways_.push_back({.group = lane.group, .pair = pair, .stream = {}});
+      if (pair.has(rank)) ways_.push_back({.group = lane.group.get(), .pair = pair, .stream = {}});
 }
 
 const NcclMessages::Way* NcclMessages::way_of(const CommCall& call) const {
@@ -64,11 +118,15 @@ const NcclMessages::Way* NcclMessages::way_of(const CommCall& call) const {
   return way != ways_.end() ? &*way : nullptr;
 }
 
-std::unique_ptr<CudaWork> NcclMessages::give(const CommCall& call) {
+std::unique_ptr<CommWork> NcclMessages::start(const CommCall& call, std::unique_ptr<CommWork> meeting) {
+  if (call.kind == CommKind::send) return std::make_unique<Sending>(*this, call, std::move(meeting));
+  return std::make_unique<Receiving>(*this, call, std::move(meeting));
+}
+
+std::unique_ptr<CudaWork> NcclMessages::give(const CommCall& call, const CudaEvent& ready) {
   const Way& way = *way_of(call);
   const cudaStream_t stream = way.stream.get();
-  ready_.record(device_.stream());
-  ready_.block(stream);
+  ready.block(stream);
   const CommBuffer& buffer = call.payload();
   const auto bytes = static_cast<size_t>(buffer.bytes());
   const bool sends = call.kind == CommKind::send;
@@ -81,8 +139,10 @@ std::unique_ptr<CudaWork> NcclMessages::give(const CommCall& call) {
   return std::make_unique<CudaWork>(device_, stream);
 }
 
-void NcclMessages::abort(const std::string& cause, ExitCode code) {
-  for (const Way& way : ways_) way.group->abort(cause, code);
+std::vector<NcclGroup*> NcclMessages::groups() const {
+  std::vector<NcclGroup*> groups;
+  for (const NcclLane& lane : lanes_) groups.push_back(lane.group.get());
+  return groups;
 }
 
 }  // namespace dptrain

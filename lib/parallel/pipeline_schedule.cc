@@ -40,18 +40,6 @@ std::vector<StageAction> actions_of(const PipelineStep& step, int stage) {
   return actions;
 }
 
-std::vector<bool> early_receives(std::span<const StageAction> own, std::span<const StageAction> previous,
-                                 std::span<const StageAction> next) {
-  std::vector<bool> early(own.size(), false);
-  for (size_t a = 1; a < own.size(); ++a) {
-    // Forward passes are for the next stage, backward passes for the one before.
-    const std::span<const StageAction> sender = own[a].kind == Kind::forward ? previous : next;
-    const auto sends = std::ranges::find(sender, own[a]), waits = std::ranges::find(sender, own[a - 1]);
-    early[a] = sends != sender.end() && (own[a - 1].kind == own[a].kind || sends < waits);
-  }
-  return early;
-}
-
 int64_t most_in_flight(std::span<const StageAction> actions) {
   int64_t held = 0, most = 0;
   for (const StageAction& action : actions) {

@@ -38,12 +38,6 @@ struct PipelineStep {
 /// number, 0, 1, 2..., so that gradients are added in one order whatever the schedule.
 std::vector<StageAction> actions_of(const PipelineStep& step, int stage);
 
-/// Of a stage and its neighbors, by action of its own: whether what the action begins with may be received while the
-/// one before is done, as a neighbor doesn't wait for that one before it sends. A GPU that receives may wait with all
-/// that it has been given, as where memory is given back, and would wait for ever for what comes of just that.
-std::vector<bool> early_receives(std::span<const StageAction> own, std::span<const StageAction> previous,
-                                 std::span<const StageAction> next);
-
 /// The most micro-batches whose forward pass is done and whose backward pass isn't: what a stage keeps activations of.
 int64_t most_in_flight(std::span<const StageAction> actions);
 

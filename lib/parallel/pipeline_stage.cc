@@ -70,13 +70,13 @@ void PipelineStage::finish(std::unique_ptr<CommWork>& work) {
   work.reset();
 }
 
-void PipelineStage::add_gradients(const Actions& actions, const StepParts& parts) {
+void PipelineStage::add_gradients(std::span<const StageAction> actions, const StepParts& parts) {
   nn::Model& model = part_.model();
   model.forget_gradients();
   Step step{.parts = parts, .places = places_of(parts), .under_way = {}, .gradient = {}};
-  for (size_t a = 0; a < actions.all.size(); ++a) {
-    const auto& [kind, micro_batch] = actions.all[a];
-    step.early = a + 1 < actions.all.size() && actions.early[a + 1] ? &actions.all[a + 1] : nullptr;
+  for (size_t a = 0; a < actions.size(); ++a) {
+    const auto& [kind, micro_batch] = actions[a];
+    step.next = a + 1 < actions.size() ? &actions[a + 1] : nullptr;
     if (kind == StageAction::Kind::forward)
       forward(step, micro_batch);
     else
@@ -86,14 +86,17 @@ void PipelineStage::add_gradients(const Actions& actions, const StepParts& parts
   part_.complete_gradients();
 }
 
-void PipelineStage::expect_early(const Step& step) {
-  if (step.early == nullptr) return;
-  const auto& [kind, micro_batch] = *step.early;
+void PipelineStage::expect_next(const Step& step) {
+  if (step.next == nullptr) return;
+  const auto& [kind, micro_batch] = *step.next;
   const StageLink::Signature signature = signature_of(*step.parts[static_cast<size_t>(micro_batch)], true);
-  if (kind == StageAction::Kind::forward)
-    previous_->expect(signature);
-  else if (step.under_way.at(micro_batch).output.requires_gradient())
-    next_->expect(signature);
+  if (kind == StageAction::Kind::forward) {
+    if (previous_) previous_->expect(signature);
+    return;
+  }
+  // Whether a gradient comes back is known once forward has been there.
+  const auto own = step.under_way.find(micro_batch);
+  if (next_ && own != step.under_way.end() && own->second.output.requires_gradient()) next_->expect(signature);
 }
 
 void PipelineStage::forward(Step& step, int64_t micro_batch) {
@@ -102,7 +105,7 @@ void PipelineStage::forward(Step& step, int64_t micro_batch) {
   const StageLink::Signature signature = signature_of(part, true);
   StageLink::Crossing received;
   if (previous_) received = receive(*previous_, signature);
-  expect_early(step);
+  expect_next(step);
   const Timing computing(times_.forward_s);
   ++times_.micro_batches;
   Underway& own = step.under_way[micro_batch];
@@ -136,7 +139,7 @@ void PipelineStage::backward(Step& step, int64_t micro_batch) {
     }
     finish(own.sending);
   }
-  expect_early(step);
+  expect_next(step);
   if (!own.roots.empty()) {
     const Timing computing(times_.backward_s);
     own.tape->backward(std::move(own.roots));
@@ -151,23 +154,13 @@ std::vector<StepResults> PipelineStage::evaluate(const Dataset& dataset, std::sp
                                                  PredictedRows rows) {
   std::vector<StepResults> results;
   std::unique_ptr<CommWork> sending;
-  const auto load = [&](size_t b) {
-    const auto& [begin, end] = blocks[b];
-    return previous_ ? load_block_without_images(dataset, begin, end, rows)
-                     : load_block(dataset, begin, end, part_.device(), rows);
-  };
-  BatchPart next;
-  if (!blocks.empty()) next = load(0);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const BatchPart block = std::move(next);
+  for (const auto& [begin, end] : blocks) {
+    const BatchPart block = previous_ ? load_block_without_images(dataset, begin, end, rows)
+                                      : load_block(dataset, begin, end, part_.device(), rows);
     const StageLink::Signature signature = signature_of(block, false);
     Tape tape(Tape::Mode::forget);
     const Replica::Samples samples = part_.uploaded(block);
     const Variable x = tape.input(previous_ ? previous_->receive(signature).value : samples.x);
-    if (b + 1 < blocks.size()) {
-      next = load(b + 1);
-      if (previous_) previous_->expect(signature_of(next, false));
-    }
     const auto outputs = part_.evaluation_outputs(x, samples);
     if (!next_) {
       results.push_back(part_.results_of(outputs, samples, block));

@@ -38,11 +38,7 @@ class PipelineStage {
 
   /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. One that no
   /// action names is left out, here and on the neighbors.
-  struct Actions {
-    std::vector<StageAction> all;  ///< in order
-    std::vector<bool> early;       ///< as early_receives has it
-  };
-  void add_gradients(const Actions& actions, const StepParts& parts);
+  void add_gradients(std::span<const StageAction> actions, const StepParts& parts);
   /// Passes blocks of test samples on, with these rows of text predicted; the last stage returns what they have come
   /// out as, the others nothing.
   struct Block {
@@ -68,7 +64,7 @@ class PipelineStage {
     std::vector<Replica::Place> places;     ///< of each part
     std::map<int64_t, Underway> under_way;  ///< by micro-batch
     std::unique_ptr<CommWork> gradient;     ///< the latest that was sent back
-    const StageAction* early = nullptr;     ///< what follows, where that is received early
+    const StageAction* next = nullptr;      ///< null: none
   };
 
   void forward(Step& step, int64_t micro_batch);
@@ -76,7 +72,8 @@ class PipelineStage {
   /// What both ends of a boundary know of a part.
   static StageLink::Signature signature_of(const BatchPart& part, bool training);
   StageLink::Crossing receive(StageLink& link, const StageLink::Signature& signature);
-  void expect_early(const Step& step);
+  /// What the next action begins with may come while this one computes.
+  void expect_next(const Step& step);
   void finish(std::unique_ptr<CommWork>& work);
 
   Replica& part_;

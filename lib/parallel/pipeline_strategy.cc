@@ -145,21 +145,14 @@ std::vector<Device*> PipelineStrategy::batch_devices() {
   return devices;
 }
 
-PipelineStage::Actions PipelineStrategy::actions_on(int rank, const PipelineStep& step, const StepParts& parts) const {
-  const auto of_stage = [&](int stage) {
-    std::vector<StageAction> actions;
-    if (stage < 0 || stage >= stages()) return actions;
-    actions = actions_of(step, stage);
-    if (!shares_statistics_)
-      std::erase_if(actions, [&](const StageAction& action) {
-        return parts[static_cast<size_t>(action.micro_batch)]->samples() == 0;
-      });
-    return actions;
-  };
-  const int own = stage_of(rank);
-  std::vector<StageAction> all = of_stage(own);
-  std::vector<bool> early = early_receives(all, of_stage(own - 1), of_stage(own + 1));
-  return {.all = std::move(all), .early = std::move(early)};
+std::vector<StageAction> PipelineStrategy::actions_on(int rank, const PipelineStep& step,
+                                                      const StepParts& parts) const {
+  std::vector<StageAction> actions = actions_of(step, stage_of(rank));
+  if (!shares_statistics_)
+    std::erase_if(actions, [&](const StageAction& action) {
+      return parts[static_cast<size_t>(action.micro_batch)]->samples() == 0;
+    });
+  return actions;
 }
 
 void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) {

@@ -62,7 +62,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   void find_ties(const std::vector<StageFacts>& facts);
   /// What a rank does in a step. It leaves out micro-batches that its replica has no samples of; but where batch norms
   /// of any stage share their statistics all replicas make the same passes.
-  PipelineStage::Actions actions_on(int rank, const PipelineStep& step, const StepParts& parts) const;
+  std::vector<StageAction> actions_on(int rank, const PipelineStep& step, const StepParts& parts) const;
   /// The gradients of a rank's stage, complete in what other devices add to them.
   void add_other_gradients(int rank);
   void share_weights(int rank) override;

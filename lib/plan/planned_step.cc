@@ -20,10 +20,12 @@ constexpr int64_t kToldStep = 2;
 /// make_communicators.
 std::vector<DType> recorded_sums(const StepRequest& request) {
   const auto& team = request.context.team;
+  // Each host has the same ones.
+  const size_t of_host = std::min(team.devices.size(), static_cast<size_t>(request.world.ranks_of(0).size()));
   std::set<int> gpus;
-  for (const DeviceId& id : team.devices)
-    if (id.kind == DeviceKind::cuda) gpus.insert(id.index);
-  if (gpus.size() != team.devices.size() || request.world.ranks() == 1 || team.links) return {};
+  for (size_t i = 0; i < of_host; ++i)
+    if (team.devices[i].kind == DeviceKind::cuda) gpus.insert(team.devices[i].index);
+  if (gpus.size() != of_host || request.world.ranks() == 1 || team.links) return {};
   if (request.world.processes() > 1) return {DType::f32, DType::bf16, DType::f16};
   return team.deterministic ? std::vector<DType>() : std::vector{DType::f32};
 }

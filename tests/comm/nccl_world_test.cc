@@ -141,6 +141,26 @@ TEST_F(NcclWorldTest, MessagesOfPairsGoFromGpuToGpu) {
   EXPECT_EQ(run({0, 1}, true, exchange, {.messages = {{0, 1}, {1, 0}}}), (Codes{ExitCode::ok, ExitCode::ok}));
 }
 
+/// A GPU that gives memory back waits for all that it has been given. Both have begun to receive what the other one
+/// sends only after that.
+TEST_F(NcclWorldTest, WhoReceivesAheadMayWaitForItsGpu) {
+  const auto give_memory_back = [](const Rank& own) {
+    const int other = 1 - own.rank;
+    const Tensor x = Tensor::from(own.device, {1000}, std::vector<float>(1000, static_cast<float>(own.rank)));
+    const Tensor y = Tensor::zeros(own.device, {1000});
+    const auto coming = own.communicator.start_receive(buffer_of(y), other);
+    { const Tensor large = Tensor::zeros(own.device, {10'000'000}); }
+    own.device.allocator().release_cached();
+    const auto sending = own.communicator.start_send(buffer_of(x), other);
+    coming->wait();
+    sending->wait();
+    EXPECT_EQ(y.values(), std::vector<float>(1000, static_cast<float>(other)));
+    own.communicator.barrier();
+  };
+  EXPECT_EQ(run({0, 1}, true, give_memory_back, {.timeout_s = 10, .messages = {{0, 1}, {1, 0}}}),
+            (Codes{ExitCode::ok, ExitCode::ok}));
+}
+
 TEST_F(NcclWorldTest, OtherMessagesGoThroughHostMemory) {
   const auto send_back = [](const Rank& own) {
     const Tensor x = Tensor::from(own.device, {2}, std::vector<float>{static_cast<float>(own.rank), 5});

@@ -10,12 +10,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "comm/join_watch.h"
 #include "comm/mpi_job.h"
 #include "comm/process_exchange.h"
 
@@ -190,7 +192,10 @@ void give_up(Job& job) {
 }
 
 int run(const std::string& what, double timeout_s, int largest_part_bytes) {
+  std::optional<JoinWatch> joining;
+  joining.emplace(JoinOptions{.timeout_s = timeout_s});
   const auto job = join_mpi_job({.join = {.timeout_s = timeout_s}, .largest_part_bytes = largest_part_bytes});
+  joining.reset();
   const std::map<std::string, void (*)(Job&)> acts = {{"messages", messages}, {"list", list}, {"too_long", too_long},
                                                       {"pass", pass},         {"late", late}, {"never", never},
                                                       {"give_up", give_up}};

@@ -33,6 +33,10 @@ class JoiningTest : public WatchdogTest {
     launch.launcher().signal(SIGKILL);
     return launch.wait();
   }
+  static pid_t parent_of(pid_t child) {
+    const std::string stat = text_of(fmt::format("/proc/{}/stat", child));
+    return std::stoi(stat.substr(stat.rfind(')') + 4));
+  }
   static std::string variable_of(pid_t pid, const std::string& name) {
     std::string variables = text_of(fmt::format("/proc/{}/environ", pid));
     std::ranges::replace(variables, '\0', '\n');
@@ -58,6 +62,55 @@ TEST_F(JoiningTest, AProcessThatIsKilledEndsTheOtherAndLeavesItsRecord) {
   EXPECT_EQ(fault["root"]["pid"], killed);
 }
 
+/// As of one that is killed while the system still loads it: it has told nobody yet that it is there.
+TEST_F(JoiningTest, AProcessThatIsKilledBeforeItHasDoneAnythingEndsTheOthers) {
+  Launch launch(job());
+  wait_until_joining(launch);
+  // What mpirun has started is a script, which ends with its program.
+  const pid_t killed = parent_of(launch.pid(2));
+  ::kill(launch.pid(2), SIGKILL);
+  launch.wait_for_ends({0, 1}, kDeath_s);
+  const Launched ended = left_to_end(launch);
+  const std::string sentence =
+      fmt::format("process 2 (host {}, pid {}) has died before all processes had joined the job", host_name(), killed);
+  for (const size_t process : {0u, 1u}) {
+    EXPECT_EQ(ended.processes[process].exit, 75) << ended.processes[process].err;
+    EXPECT_NE(ended.processes[process].err.find(sentence), std::string::npos) << ended.processes[process].err;
+  }
+  EXPECT_EQ(expect_unbegun_fault(run("run"), 75, sentence)["root"]["pid"], killed);
+}
+
+/// Before the others could see it.
+TEST_F(JoiningTest, AProcessThatHasDiedBeforeTheOthersBeganEndsThem) {
+  LaunchOptions options = job();
+  for (const size_t process : {0u, 1u}) {
+    Command& late = options.processes[process];
+    late.insert(late.begin(), {"/bin/bash", "-c", "sleep 1; exec \"$0\" \"$@\""});
+  }
+  options.processes[2] = {"/bin/bash", "-c", "kill -9 $$"};
+  const auto begun = Clock::now();
+  Launch launch(options);
+  launch.wait_for_ends({0, 1}, 1 + 1 + kSlack_s);
+  EXPECT_GE(seconds_since(begun), 1);
+  const Launched ended = left_to_end(launch);
+  for (const size_t process : {0u, 1u}) EXPECT_EQ(ended.processes[process].exit, 75) << ended.processes[process].err;
+  expect_unbegun_fault(
+      run("run"), 75,
+      fmt::format("of the 3 processes on host {} one has died before all processes had joined the job", host_name()));
+}
+
+/// What it says is the cause, and not that it is gone.
+TEST_F(JoiningTest, AProcessThatEndsByItselfHasNotDied) {
+  LaunchOptions options = job();
+  options.processes[2] = {dptrain_binary(), "--confg", "lenet_1cpu"};
+  options.grace_s = 2;
+  const Launched ended = Launch(options).wait();
+  EXPECT_EQ(ended.processes[2].exit, 64);
+  for (const size_t process : {0u, 1u})
+    EXPECT_EQ(ended.processes[process].err.find("has died"), std::string::npos) << ended.processes[process].err;
+  EXPECT_FALSE(std::filesystem::exists(run("run") / "fault.json"));
+}
+
 TEST_F(JoiningTest, TheLaunchersDeathEndsAll) {
   Launch launch(job());
   wait_until_joining(launch);
@@ -79,10 +132,6 @@ TEST_F(JoiningTest, AProcessThatBeginsAfterItsLaunchersDeathEndsAtOnce) {
   launch.launcher().wait_until([&] { return launch.pid(0) > 0 && launch.pid(1) > 0 && launch.pid(2) > 0; });
   launch.launcher().signal(SIGKILL);
   launch.wait_for_ends({1}, kDeath_s);
-  const auto parent_of = [](pid_t child) {
-    const std::string stat = text_of(fmt::format("/proc/{}/stat", child));
-    return std::stoi(stat.substr(stat.rfind(')') + 4));
-  };
   if (parent_of(parent_of(launch.pid(0))) != 1) GTEST_SKIP() << "who has lost its parent isn't the first process's";
   folder_.write("go", "");
   launch.wait_for_ends({0}, kDeath_s);

@@ -87,6 +87,23 @@ TEST_F(LaunchScriptTest, AProgramThatIsNotThereIsToldOfBeforeMpirunIsStarted) {
   }
 }
 
+TEST_F(LaunchScriptTest, AProgramOfTheFolderNeedsNoPath) {
+  DPTRAIN_NEEDS_MPI();
+  write_program("echo \"$*\"");
+  EXPECT_EQ(run({"-n", "1", "--", "program", "told"}).out, "told\n");
+  // Arguments of mpirun's go on being its own.
+  EXPECT_EQ(run({"-n", "1", "--", "-x", "A=1", "./program", "told"}).out, "told\n");
+}
+
+/// A job of one process is a training of one.
+TEST_F(LaunchScriptTest, OneProcessTrainsAlone) {
+  DPTRAIN_NEEDS_MPI();
+  const Finished finished = run({"-n", "1", "--", dptrain_binary(), "--config", "lenet_1cpu", "--set", "epochs=1",
+                                 "--set", "dataset.limit=64", "--set", "dataset.test_limit=10", "--out", "one"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_EQ(json::parse(text("one/summary.json"))["steps"], 1);
+}
+
 TEST_F(LaunchScriptTest, AHostThatCannotBeReachedIsSaidLast) {
   DPTRAIN_NEEDS_MPI();
   write_program("exit 255\n");
@@ -309,7 +326,7 @@ TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
   ::setenv("DPTRAIN_TEST", "told", 1);
   const Finished finished =
       Process(launch_script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts.agent(), "--sync-dst-dir", place, "-n", "3",
-                             "--max-restarts", "1", "--", "./program"},
+                             "--max-restarts", "1", "--", place + "/program"},
                             hosts.on(1)))
           .wait();
   ::unsetenv("DPTRAIN_TEST");

@@ -1,5 +1,6 @@
 // Processes whose devices are GPUs sum by one NCCL communicator over all of them, and train as one process with these
 // GPUs does. The other way, through host memory, is there where NCCL can't be.
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -244,20 +245,28 @@ TEST_F(NcclJobTest, StagesHandOnByNccl) {
   }
 }
 
-/// What GPUs hold for sums in the tree's order, and receive ahead, is in a plan of them.
+/// What GPUs hold for sums in the tree's order is in a plan of them.
 TEST_F(NcclJobTest, HoldsForCommunicationWhatAPlanSays) {
-  needs(2);
+  needs(4);
   if (IsSkipped()) return;
   std::ofstream(folder_.path() / "links.yaml") << "hosts: {devices: 1, gbps: 100}\n";
-  const auto of = [&](const Command& more) {
+  const auto of = [&](const Command& more, int count = 2) {
     Command settings = kLittleData;
     settings.insert(settings.end(), {"--overwrite"});
     settings.insert(settings.end(), more.begin(), more.end());
-    const Launched job = launch_on({"cuda:0", "cuda:1"}, settings);
+    std::vector<std::string> devices;
+    for (int gpu = 0; gpu < count; ++gpu) devices.push_back(fmt::format("cuda:{}", gpu));
+    const Launched job = launch_on(devices, settings);
     for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
-    Command plan = {dptrain_binary(), "plan",           "--json",
-                    "--config",       "lenet_ddp_2cpu", "--devices",
-                    "2xh200",         "--links",        (folder_.path() / "links.yaml").string()};
+    Command plan = {dptrain_binary(),
+                    "plan",
+                    "--json",
+                    "--config",
+                    "lenet_ddp_2cpu",
+                    "--devices",
+                    fmt::format("{}xh200", count),
+                    "--links",
+                    (folder_.path() / "links.yaml").string()};
     plan.insert(plan.end(), {"--set", "threads=", "--set", "dataset.limit=320"});
     plan.insert(plan.end(), more.begin(), more.end());
     const Finished planned = alone(plan);
@@ -271,6 +280,7 @@ TEST_F(NcclJobTest, HoldsForCommunicationWhatAPlanSays) {
   EXPECT_GT(of({"--set", "deterministic=true"}), of_nccl);
   of(strategy("{name: ddp, compress: bf16}"));
   of({"--set", "deterministic=true", "--set", "strategy={name: ddp, shard_optimizer: true}"});
+  of({"--set", "deterministic=true", "--set", std::string("strategy=") + kLenetReplicas}, 4);
 }
 
 /// Sums in the tree's order are made within each host first; what travels between hosts are sums of subtrees.
