@@ -286,7 +286,7 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
   const auto group = form_group();
   for (const auto& pairs : message_lanes(options.messages)) {
     span.lanes.push_back({.group = form_group(), .pairs = pairs});
-    connect(span.lanes.back(), devices, first_rank);
+    connect_pairs(span.lanes.back(), devices, first_rank);
   }
   Communicators staged;
   for (size_t place = 0; place < devices.size(); ++place)

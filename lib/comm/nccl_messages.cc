@@ -26,7 +26,7 @@ class Byte {
 
 }  // namespace
 
-void connect(const NcclLane& lane, const std::vector<Device*>& devices, int first_rank) {
+void connect_pairs(const NcclLane& lane, const std::vector<Device*>& devices, int first_rank) {
   std::vector<std::unique_ptr<Byte>> bytes;
   for (Device* device : devices) {
     device->enter_thread();

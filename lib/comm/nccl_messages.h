@@ -22,7 +22,7 @@ struct NcclLane {
 /// Connects the pairs of a lane that this process has ends of: NCCL does so with the first message of a pair, whose
 /// sender then waits for the receiver. Blocks until the other ends have come; all processes call it for the same lanes
 /// in the same order. `first_rank`: that of the first device.
-void connect(const NcclLane& lane, const std::vector<Device*>& devices, int first_rank);
+void connect_pairs(const NcclLane& lane, const std::vector<Device*>& devices, int first_rank);
 
 /// A rank's ends of messages over NCCL: from GPU to GPU, while both compute. `meeting` compares the ends of each and
 /// has the deadline. Used by the device's rank thread.
