@@ -214,9 +214,9 @@ TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
 /// Two that train, the scheduler on the first host, and a server on each.
 class HostsStoreFaultsTest : public HostsFaultsTest {
  protected:
-  ProcessOptions with_servers(int grace_s) const {
+  ProcessOptions with_servers(int grace_s, const std::string& type = "dist_sync") const {
     Command training = program("run", 1, "1000000");
-    training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync}"});
+    training.insert(training.end(), {"--set", "strategy={name: kvstore, type: " + type + "}"});
     return script({"-H", "10.77.0.1,10.77.0.2", "--agent", hosts_->agent(), "--grace", std::to_string(grace_s), "-n",
                    "2", "-s", "2"},
                   hosts_->on(1), training);
@@ -236,7 +236,7 @@ TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
 
 /// It holds nothing, and the workers hear of it over the network alone on one of the hosts.
 TEST_F(HostsStoreFaultsTest, ASchedulerThatIsKilled) {
-  Process process(with_servers(/*grace_s=*/5));
+  Process process(with_servers(/*grace_s=*/5, "dist_async"));
   wait_until_trained(process);
   const auto begun = Clock::now();
   kill_process(2);

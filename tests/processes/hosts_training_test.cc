@@ -47,6 +47,19 @@ TEST_F(HostsTrainingTest, AReplicaMayLieOnTwoHosts) {
   EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
 }
 
+/// Each host shares out its samples over its devices, gathers their outputs and updates on the first one.
+TEST_F(HostsTrainingTest, DataParallelInsideHostsEndsAsDdpOverAllDevices) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2x2cpu", 4, kLittleData)).exit, 0);
+  const Launched job =
+      launch_on(hosts, std::vector<Command>(2, training("job", "lenet_ddp_inside_2x2cpu", 2, kLittleData)));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json got = last_epoch(run("job"));
+  EXPECT_EQ(got["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+  EXPECT_EQ(got["devices"][2]["host"], "host2");
+}
+
 /// What MXNet's tutorial of distributed training does: two workers, two servers and the scheduler.
 TEST_F(HostsTrainingTest, WorkersLearnByServersOnTheirHosts) {
   const Hosts hosts(2);

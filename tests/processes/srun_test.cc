@@ -67,6 +67,17 @@ TEST_F(SrunTest, TrainsOnTwoNodesToTheBitsOfOneProcess) {
   for (size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(epoch["devices"][rank]["host"], fmt::format("node{}", rank + 1));
 }
 
+/// Two that train, the scheduler and a server, two of them on each node.
+TEST_F(SrunTest, ServersOfAStoreNeedNoScript) {
+  Command training = program("run", 1, "20");
+  training.insert(training.end(), {"--set", "strategy={name: kvstore, type: dist_sync, servers: 1}"});
+  const Finished finished = Process(srun(training, {"--mpi=pmix", "--kill-on-bad-exit", "-n", "4"})).wait();
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  const json ended = summary();
+  EXPECT_EQ(ended["steps"], 20);
+  EXPECT_EQ(last_epoch(run("run"))["world_size"], 2);
+}
+
 TEST_F(SrunTest, WithoutAPluginThatJoinsProcessesEachIsRefused) {
   const Finished finished = Process(srun(program("run", 1), {"--mpi=none"})).wait();
   EXPECT_EQ(finished.exit, 69) << finished.err;
