@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Within which a launcher that has started a process has started the next one, at the latest.
-constexpr double kNext_s = 1;
+constexpr double kNext_s = 3;
 
 bool is_number(const std::string& text) {
   return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });

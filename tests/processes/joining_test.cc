@@ -90,7 +90,7 @@ TEST_F(JoiningTest, AProcessThatHasDiedBeforeTheOthersBeganEndsThem) {
   options.processes[2] = {"/bin/bash", "-c", "kill -9 $$"};
   const auto begun = Clock::now();
   Launch launch(options);
-  launch.wait_for_ends({0, 1}, 1 + 1 + kSlack_s);
+  launch.wait_for_ends({0, 1}, 1 + 3 + kSlack_s);
   EXPECT_GE(seconds_since(begun), 1);
   const Launched ended = left_to_end(launch);
   for (const size_t process : {0u, 1u}) EXPECT_EQ(ended.processes[process].exit, 75) << ended.processes[process].err;
