@@ -20,7 +20,7 @@
 #
 # Ctrl-C, SIGTERM and SIGHUP ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
-# Exit codes: 64 usage, 69 a tool is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
+# Exit codes: 64 usage, 69 a tool or the program is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
 # fault.json, fault-<rank>.json or summary.json of its directory, or else in the file that DPTRAIN_EXIT_FILE names for it, on this host;
 # or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
 # hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else

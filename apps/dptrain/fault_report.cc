@@ -23,8 +23,8 @@ FaultReport::FaultReport(int process, std::vector<JobProcess> processes)
     : process_(process), processes_(std::move(processes)) {}
 
 void FaultReport::expect(ExpectedRun run) {
+  const std::lock_guard lock(expected_mutex_);
   expected_ = std::move(run);
-  is_expected_ = true;
 }
 
 void FaultReport::begin(FaultContext context) {
@@ -93,7 +93,7 @@ std::optional<train::FaultRecord::Saved> FaultReport::last_checkpoint(const JobF
 }
 
 bool FaultReport::writes_unbegun(const JobFailure& failure) const {
-  if (!is_expected_ || begun_) return false;
+  if (begun_) return false;
   // Process 0, or who is next where that is the one that is lost.
   if (failure.code == ExitCode::peer_lost) return process_ == (failure.process == 0 ? 1 : 0);
   return failure.code == ExitCode::ranks_disagree && process_ == 0;
@@ -107,7 +107,10 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
     std::vector<train::FaultRecord::Operation> begun;
     for (const BegunOperation& operation : operations)
       begun.push_back({.name = operation.name, .ago_s = seconds_since(operation.begun_at)});
-    if (writes_unbegun(failure)) write_unbegun_fault(expected_, failure, processes_[root], begun);
+    if (writes_unbegun(failure)) {
+      const std::lock_guard lock(expected_mutex_);
+      if (expected_) write_unbegun_fault(*expected_, failure, processes_[root], begun);
+    }
     if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
     const std::lock_guard lock(stacks_mutex_);
     const std::string stacks = stacks_.empty() ? "" : stacks_file().filename().string();

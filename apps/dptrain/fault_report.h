@@ -71,8 +71,8 @@ class FaultReport {
   bool began_at_other_run_ = false;  ///< at a checkpoint of it
   std::mutex stacks_mutex_;
   std::vector<ThreadStack> stacks_;
-  ExpectedRun expected_;
-  std::atomic<bool> is_expected_ = false;
+  std::mutex expected_mutex_;
+  std::optional<ExpectedRun> expected_;
   std::atomic<bool> begun_ = false;
 };
 

@@ -74,7 +74,7 @@ JobSession::JobSession(train::StopSignal& stop, const std::function<ExpectedRun(
   take_second_sigterm_for_the_first();
   try {
     report_->expect(expected());
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // A configuration that can't be read names no directory.
   }
   exchange_ = std::make_unique<ProcessExchange>(job_->make_wire());

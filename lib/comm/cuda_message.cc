@@ -1,8 +1,8 @@
 #include "comm/cuda_message.h"
 
-#include <exception>
 #include <utility>
 
+#include "comm/message_work.h"
 #include "device/cuda_check.h"
 
 namespace dptrain {
@@ -27,32 +27,6 @@ std::shared_ptr<CudaMessage> CudaMailbox::take() {
 }
 
 namespace {
-
-/// Ended without `wait` it is waited for all the same, unless an exception is on its way out of the rank: then threads
-/// take back what they have said of it.
-template <class End>
-class Message final : public CommWork {
- public:
-  explicit Message(End end) : end_(std::move(end)), exceptions_(std::uncaught_exceptions()) {}
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
-  ~Message() override {
-    if (std::uncaught_exceptions() > exceptions_) return;
-    try {
-      wait();
-    } catch (const std::exception&) {
-      // The group has failed: every later call of this rank says so.
-    }
-  }
-  void wait() override {
-    if (!std::exchange(waited_, true)) end_.finish();
-  }
-
- private:
-  End end_;
-  bool waited_ = false;
-  int exceptions_;
-};
 
 /// The sender meets the receiver twice: when that wants the message, and when its GPU has been given the copy.
 struct Sending {
@@ -102,15 +76,15 @@ std::unique_ptr<CommWork> start_cuda_send(const CudaMessageEnd& end, const CommB
   end.mail.put(message);
   auto answer = end.answers.start_receive({}, end.peer);
   auto sent = end.calls.start_send(buffer, end.peer);
-  return std::make_unique<Message<Sending>>(
+  return std::make_unique<MessageWork<Sending>>(
       Sending{end.device, std::move(message), std::move(answer), std::move(sent)});
 }
 
 std::unique_ptr<CommWork> start_cuda_receive(const CudaMessageEnd& end, const CommBuffer& buffer) {
   CudaEvent ready;
   ready.record(end.device.stream());
-  return std::make_unique<Message<Receiving>>(Receiving{end, buffer, std::move(ready), std::make_shared<CudaEvent>(),
-                                                        end.calls.start_receive(buffer, end.peer)});
+  return std::make_unique<MessageWork<Receiving>>(Receiving{
+      end, buffer, std::move(ready), std::make_shared<CudaEvent>(), end.calls.start_receive(buffer, end.peer)});
 }
 
 }  // namespace dptrain

@@ -4,6 +4,15 @@
 
 namespace dptrain {
 
+std::vector<RankPair> neighbor_pairs(int runs, int ranks) {
+  std::vector<RankPair> pairs;
+  for (int first = 0; first < runs * ranks; first += ranks) {
+    for (int rank = first; rank + 1 < first + ranks; ++rank) pairs.push_back({rank, rank + 1});
+    for (int rank = first; rank + 1 < first + ranks; ++rank) pairs.push_back({rank + 1, rank});
+  }
+  return pairs;
+}
+
 std::vector<std::vector<RankPair>> message_lanes(const std::vector<RankPair>& pairs) {
   std::vector<std::vector<RankPair>> lanes;
   for (const RankPair& pair : pairs) {

@@ -14,6 +14,10 @@ struct RankPair {
   auto operator<=>(const RankPair&) const = default;
 };
 
+/// Of runs of so many ranks each, which stages of pipelines are, what goes from each to its neighbors: forward through
+/// a run, and back.
+std::vector<RankPair> neighbor_pairs(int runs, int ranks);
+
 /// The pairs in lists in each of which a rank stands once at most, so that what a rank sends or receives in a list
 /// waits for one other rank alone. Those that go from stage to stage of a pipeline and back need four such lists, or
 /// two where there are two stages.

@@ -13,6 +13,7 @@
 #include "comm/nccl_group.h"
 #include "comm/nccl_messages.h"
 #include "comm/nccl_tree.h"
+#include "comm/nccl_work.h"
 #include "comm/process_group.h"
 #include "comm/staged_communicator.h"
 #include "device/cuda_device.h"
@@ -30,22 +31,6 @@ std::optional<ncclDataType_t> summed_as(DType dtype) {
     default: return std::nullopt;
   }
 }
-
-/// What NCCL was given, and the meeting of the ranks' threads that compares their calls: ranks that differ would hang
-/// in NCCL, until the meeting has failed of it.
-class NcclWork final : public CommWork {
- public:
-  NcclWork(std::unique_ptr<CommWork> meeting, std::unique_ptr<CudaWork> given)
-      : meeting_(std::move(meeting)), given_(std::move(given)) {}
-  void wait() override {
-    meeting_->wait();
-    given_->wait();
-  }
-
- private:
-  std::unique_ptr<CommWork> meeting_;
-  std::unique_ptr<CudaWork> given_;
-};
 
 class NcclCommunicator final : public Communicator {
  public:
@@ -274,7 +259,7 @@ Communicators make_nccl_world_communicators(const std::vector<Device*>& devices,
   Communicators meetings = make_process_communicators(world, options.timeout_s, /*meet_only=*/true);
   ProcessGroup processes(*world.exchange, world.processes, options.timeout_s);
   NcclCommunicator::Span span{.nodes = options.nodes ? *options.nodes : nodes_of(world, processes),
-                              .by_tree = options.deterministic ? TreeSums::all : TreeSums::of_16_bits,
+                              .by_tree = tree_sums(options.deterministic),
                               .most_bytes = options.most_bytes};
   const int first_rank = host.front()->rank(), size = host.front()->size();
   const auto form_group = [&] {

@@ -1,9 +1,10 @@
 #include "comm/nccl_messages.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "comm/message_work.h"
+#include "comm/nccl_work.h"
 #include "device/allocator.h"
 
 namespace dptrain {
@@ -52,56 +53,17 @@ void connect_pairs(const NcclLane& lane, const std::vector<Device*>& devices, in
   }
 }
 
-/// What is sent is there once the GPU has done all that it has been given.
-class NcclMessages::Sending final : public CommWork {
- public:
-  Sending(NcclMessages& messages, const CommCall& call, std::unique_ptr<CommWork> meeting)
-      : meeting_(std::move(meeting)) {
-    CudaEvent ready;
-    ready.record(messages.device_.stream());
-    given_ = messages.give(call, ready);
-  }
-  void wait() override {
-    meeting_->wait();
-    given_->wait();
-  }
+/// A receive that its GPU isn't given yet.
+struct NcclMessages::Receiving {
+  NcclMessages& messages;
+  CommCall call;
+  std::unique_ptr<CommWork> meeting;
+  CudaEvent ready;  ///< nothing else uses the buffer any more
 
- private:
-  std::unique_ptr<CommWork> meeting_;
-  std::unique_ptr<CudaWork> given_;
-};
-
-/// Ended without `wait` it is waited for all the same, unless an exception is on its way out of the rank: then the
-/// meeting takes it back.
-class NcclMessages::Receiving final : public CommWork {
- public:
-  Receiving(NcclMessages& messages, const CommCall& call, std::unique_ptr<CommWork> meeting)
-      : messages_(messages), call_(call), meeting_(std::move(meeting)), exceptions_(std::uncaught_exceptions()) {
-    ready_.record(messages.device_.stream());
+  void finish() {
+    meeting->wait();
+    messages.give(call, ready)->wait();
   }
-  Receiving(const Receiving&) = delete;
-  Receiving& operator=(const Receiving&) = delete;
-  ~Receiving() override {
-    if (std::uncaught_exceptions() > exceptions_) return;
-    try {
-      wait();
-    } catch (const std::exception&) {
-      // The group has failed: every later call of this rank says so.
-    }
-  }
-  void wait() override {
-    if (std::exchange(waited_, true)) return;
-    meeting_->wait();
-    messages_.give(call_, ready_)->wait();
-  }
-
- private:
-  NcclMessages& messages_;
-  CommCall call_;
-  std::unique_ptr<CommWork> meeting_;
-  CudaEvent ready_;  ///< nothing else uses the buffer any more
-  bool waited_ = false;
-  int exceptions_;
 };
 
 NcclMessages::NcclMessages(CudaDevice& device, int place, int rank, std::vector<NcclLane> lanes)
@@ -119,8 +81,13 @@ const NcclMessages::Way* NcclMessages::way_of(const CommCall& call) const {
 }
 
 std::unique_ptr<CommWork> NcclMessages::start(const CommCall& call, std::unique_ptr<CommWork> meeting) {
-  if (call.kind == CommKind::send) return std::make_unique<Sending>(*this, call, std::move(meeting));
-  return std::make_unique<Receiving>(*this, call, std::move(meeting));
+  CudaEvent ready;
+  ready.record(device_.stream());
+  if (call.kind == CommKind::send) {
+    std::unique_ptr<CudaWork> given = give(call, ready);
+    return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
+  }
+  return std::make_unique<MessageWork<Receiving>>(Receiving{*this, call, std::move(meeting), std::move(ready)});
 }
 
 std::unique_ptr<CudaWork> NcclMessages::give(const CommCall& call, const CudaEvent& ready) {

@@ -43,8 +43,7 @@ class NcclMessages {
   std::vector<NcclGroup*> groups() const;
 
  private:
-  class Sending;
-  class Receiving;
+  struct Receiving;
   struct Way {
     NcclGroup* group;
     RankPair pair;

@@ -83,6 +83,7 @@ enum class TreeSums {
   of_16_bits,  ///< which are rounded once then
   all          ///< in the bits of one process
 };
+inline TreeSums tree_sums(bool deterministic) { return deterministic ? TreeSums::all : TreeSums::of_16_bits; }
 bool goes_by_tree(const CommCall& call, TreeSums sums);
 
 /// An all_reduce or a reduce as some of at most `most_bytes` each, one after the other, which bounds what lies in

@@ -1,11 +1,11 @@
 #include "comm/staged_communicator.h"
 
 #include <cstddef>
-#include <exception>
 #include <utility>
 #include <vector>
 
 #include "comm/comm_call.h"
+#include "comm/message_work.h"
 
 namespace dptrain {
 namespace {
@@ -35,40 +35,17 @@ class Done final : public CommWork {
   void wait() override {}
 };
 
-/// A message whose copy on the host is on its way. Ended without `wait` it is waited for all the same, unless an
-/// exception is on its way out of the rank: then the host's communicator takes it back.
-class StagedMessage final : public CommWork {
- public:
-  StagedMessage(Device& device, const CommBuffer& buffer, bool receives)
-      : staged_(device, buffer), receives_(receives), exceptions_(std::uncaught_exceptions()) {}
-  StagedMessage(const StagedMessage&) = delete;
-  StagedMessage& operator=(const StagedMessage&) = delete;
-  ~StagedMessage() override {
-    if (std::uncaught_exceptions() > exceptions_) return;
-    try {
-      wait();
-    } catch (const std::exception&) {
-      // The group has failed: every later call of this rank says so.
-    }
-  }
+/// A message whose copy on the host is on its way.
+struct StagedMessage {
+  Staged staged;
+  bool receives;
+  std::unique_ptr<CommWork> on_host = {};  ///< ends before the copy that it reads or writes
 
-  template <class Start>
-  void start(const Start& start_on_host) {
-    if (!receives_) staged_.fetch();
-    on_host_ = start_on_host(staged_.on_host());
+  void finish() {
+    on_host->wait();
+    on_host.reset();
+    if (receives) staged.bring_back();
   }
-  void wait() override {
-    if (!on_host_) return;
-    on_host_->wait();
-    on_host_.reset();
-    if (receives_) staged_.bring_back();
-  }
-
- private:
-  Staged staged_;
-  std::unique_ptr<CommWork> on_host_;  ///< ends before the copy that it reads or writes
-  bool receives_;
-  int exceptions_;
 };
 
 class StagedCommunicator final : public Communicator {
@@ -111,15 +88,16 @@ class StagedCommunicator final : public Communicator {
   }
   std::unique_ptr<CommWork> start_send(const CommBuffer& buffer, int peer) override {
     check_call({.kind = CommKind::send, .in = buffer, .other = peer}, rank(), size());
-    auto message = std::make_unique<StagedMessage>(device_, buffer, /*receives=*/false);
-    message->start([&](const CommBuffer& staged) { return host_->start_send(staged, peer); });
-    return message;
+    StagedMessage message{.staged = Staged(device_, buffer), .receives = false};
+    message.staged.fetch();
+    message.on_host = host_->start_send(message.staged.on_host(), peer);
+    return std::make_unique<MessageWork<StagedMessage>>(std::move(message));
   }
   std::unique_ptr<CommWork> start_receive(const CommBuffer& buffer, int peer) override {
     check_call({.kind = CommKind::receive, .out = buffer, .other = peer}, rank(), size());
-    auto message = std::make_unique<StagedMessage>(device_, buffer, /*receives=*/true);
-    message->start([&](const CommBuffer& staged) { return host_->start_receive(staged, peer); });
-    return message;
+    StagedMessage message{.staged = Staged(device_, buffer), .receives = true};
+    message.on_host = host_->start_receive(message.staged.on_host(), peer);
+    return std::make_unique<MessageWork<StagedMessage>>(std::move(message));
   }
   void barrier() override { host_->barrier(); }
 

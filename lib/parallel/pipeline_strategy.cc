@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "comm/message_lanes.h"
 #include "comm/process_group.h"
 #include "parallel/unit_profile.h"
 #include "parallel/world_results.h"
@@ -23,10 +24,7 @@ ReplicaPart part_of(const PipelineCut& cut, int rank) {
 
 /// Stages hand activations on, and gradients back.
 StrategyContext with_messages(StrategyContext context, int replicas, int stages) {
-  for (int first = 0; first < replicas * stages; first += stages) {
-    for (int rank = first; rank + 1 < first + stages; ++rank) context.team.messages.push_back({rank, rank + 1});
-    for (int rank = first; rank + 1 < first + stages; ++rank) context.team.messages.push_back({rank + 1, rank});
-  }
+  context.team.messages = neighbor_pairs(replicas, stages);
   return context;
 }
 

@@ -264,8 +264,8 @@ void CallTimes::set_exchange_rate(double bytes_per_s) {
 
 CallCost CallTimes::between_processes(const LoggedCall& logged) {
   const CommCall& call = logged.call;
-  const TreeSums by_tree = options_.deterministic ? TreeSums::all : TreeSums::of_16_bits;
-  if (is_of_nccl(logged) && !goes_by_tree(call, by_tree)) return {.seconds = over_nccl(logged), .work_s = 0};
+  if (is_of_nccl(logged) && !goes_by_tree(call, tree_sums(options_.deterministic)))
+    return {.seconds = over_nccl(logged), .work_s = 0};
   const CommBuffer& payload = call.payload();
   const WorldShape shape = shape_of(logged);
   const int process = call.other >= 0 ? shape.process_of(call.other) : 0;

@@ -33,7 +33,7 @@ std::vector<DType> recorded_sums(const StepRequest& request) {
 /// As make_nccl_world_communicators has it.
 std::optional<TreeSums> sums_by_tree(const StepRequest& request) {
   if (request.world.processes() == 1 || recorded_sums(request).empty()) return std::nullopt;
-  return request.context.team.deterministic ? TreeSums::all : TreeSums::of_16_bits;
+  return tree_sums(request.context.team.deterministic);
 }
 
 /// How the samples of the first ranks alone are loaded, of the same batches: nobody asks for those of other processes.

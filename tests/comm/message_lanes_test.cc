@@ -9,19 +9,14 @@ namespace {
 
 using Pairs = std::vector<RankPair>;
 
-/// Forward and back between the stages of each replica.
-Pairs pairs_of_pipelines(int replicas, int stages) {
-  Pairs pairs;
-  for (int first = 0; first < replicas * stages; first += stages) {
-    for (int rank = first; rank + 1 < first + stages; ++rank) pairs.push_back({rank, rank + 1});
-    for (int rank = first; rank + 1 < first + stages; ++rank) pairs.push_back({rank + 1, rank});
-  }
-  return pairs;
+TEST(NeighborPairs, GoForwardThroughEachRunAndBack) {
+  EXPECT_EQ(neighbor_pairs(2, 3), (Pairs{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {3, 4}, {4, 5}, {4, 3}, {5, 4}}));
+  EXPECT_TRUE(neighbor_pairs(3, 1).empty());
 }
 
 TEST(MessageLanes, HaveEveryPairOnceAndNoRankTwice) {
   for (const auto& [replicas, stages] : {std::pair(1, 2), {3, 2}, {1, 3}, {2, 4}, {1, 8}, {5, 7}}) {
-    const Pairs pairs = pairs_of_pipelines(replicas, stages);
+    const Pairs pairs = neighbor_pairs(replicas, stages);
     Pairs all;
     for (const Pairs& lane : message_lanes(pairs)) {
       std::vector<int> ranks;
@@ -40,9 +35,9 @@ TEST(MessageLanes, HaveEveryPairOnceAndNoRankTwice) {
 TEST(MessageLanes, OfPipelinesAreTwoOrFourHoweverLongTheyAre) {
   EXPECT_TRUE(message_lanes({}).empty());
   for (const int replicas : {1, 2, 9}) {
-    EXPECT_EQ(message_lanes(pairs_of_pipelines(replicas, 2)).size(), 2u);
+    EXPECT_EQ(message_lanes(neighbor_pairs(replicas, 2)).size(), 2u);
     for (const int stages : {3, 4, 5, 8, 33})
-      EXPECT_EQ(message_lanes(pairs_of_pipelines(replicas, stages)).size(), 4u) << replicas << " x " << stages;
+      EXPECT_EQ(message_lanes(neighbor_pairs(replicas, stages)).size(), 4u) << replicas << " x " << stages;
   }
 }
 
