@@ -1,8 +1,7 @@
 #include "ops/residual_cpu.h"
 
-#include <cmath>
-
 #include "device/parallel_for.h"
+#include "ops/compression_kernels.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -17,21 +16,16 @@ float number(const Tensor& scale) { return scale.defined() ? *scale.data<float>(
 void take_up_residual(const Tensor& residual, const Tensor& gradients, const Tensor& scale) {
   const float factor = number(scale);
   parallel_ranges(residual.device(), residual.storage_elements(), kGrain, [&](int64_t begin, int64_t end) {
-    float* kept = residual.data<float>();
-    const float* gradient = gradients.data<float>();
-    for (int64_t i = begin; i < end; ++i) kept[i] = kept[i] * factor + gradient[i];
+    compression_kernels().take_up_residual(residual.data<float>() + begin, gradients.data<float>() + begin, factor,
+                                           end - begin);
   });
 }
 
 void leave_residual(const Tensor& residual, const Tensor& sent, const Tensor& scale) {
   const float factor = number(scale);
   parallel_ranges(residual.device(), residual.storage_elements(), kGrain, [&](int64_t begin, int64_t end) {
-    float* kept = residual.data<float>();
-    const float* gone = sent.data<float>();
-    for (int64_t i = begin; i < end; ++i) {
-      const float left = kept[i] - gone[i], rest = std::isfinite(left) ? left : kept[i];
-      kept[i] = std::isfinite(rest) ? rest / factor : 0.f;
-    }
+    compression_kernels().leave_residual(residual.data<float>() + begin, sent.data<float>() + begin, factor,
+                                         end - begin);
   });
 }
 

@@ -92,6 +92,31 @@ TEST_P(GradientCompressionOps, TwoBitsPassOnWhatIsNotFinite) {
   }
 }
 
+/// Every value in every place of a word, and at every length of the last one.
+TEST_P(GradientCompressionOps, TwoBitsStandForEachValueAlone) {
+  const std::vector<float> kinds = {0, -0.f, 1, -1, 0.99f, -0.99f, 1e30f, -1e30f, 1e-40f, kInfinity, -kInfinity, kNan};
+  for (size_t count = 1; count < 50; ++count) {
+    std::vector<float> values(count);
+    for (size_t i = 0; i < count; ++i) values[i] = kinds[(i * i + i / 5 + count) % kinds.size()];
+    for (const float threshold : {1.f, 0.f}) {
+      std::vector<int32_t> expected((count + 15) / 16);
+      for (size_t i = 0; i < count; ++i) {
+        const float value = values[i];
+        const uint32_t code = !std::isfinite(value) ? 3 : value >= threshold ? 1 : value <= -threshold ? 2 : 0;
+        expected[i / 16] |= static_cast<int32_t>(code << 2 * (i % 16));
+      }
+      const auto [words, decoded] = encode(values, threshold);
+      EXPECT_EQ(words, expected) << count;
+      for (size_t i = 0; i < count; ++i) {
+        if (std::isfinite(values[i]))
+          EXPECT_EQ(decoded[i], values[i] >= threshold ? threshold : values[i] <= -threshold ? -threshold : 0) << i;
+        else
+          EXPECT_TRUE(std::isnan(decoded[i])) << i;
+      }
+    }
+  }
+}
+
 TEST_P(GradientCompressionOps, MessagesAreAddedInTheTreesOrder) {
   // In the tree (1e8 + 1) + (-1e8 + 1): both ones are lost. Without the last rank's: (1e8 + 1) - 1e8.
   const int64_t stride = 5;
