@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # Usage: scripts/scaling.py predict [--build FOLDER]
-#        scripts/scaling.py check [--build FOLDER] [--hosts] [--models M ...] [--workers N ...] [--rounds N] [--assert] [-o FILE.json]
+#        scripts/scaling.py check [--build FOLDER] [--hosts] [--models M ...] [--workers N ...] [--strategies S ...] [--rounds N]
+#                                 [--assert] [-o FILE.json]
 """What `dptrain plan` predicts for many devices, and how far it is from what this machine measures over slowed links.
 
     scripts/scaling.py predict > tables.md
     scripts/scaling.py check --assert
+    scripts/scaling.py check --strategies all --workers 2 --assert
     sudo scripts/scaling.py check --hosts --assert
 
 `predict` prints the tables of docs/scaling.md; nothing is trained. `check` trains LeNet and ResNet-18 on 1 to 8 CPU workers over
-links that are held to a rate, plans the same, calibrated by a run without slow links, in turns, and prints both as a table; with
---hosts, as root, on two and four processes in network namespaces of their own. A round in which other processes took more than
+links that are held to a rate, plans the same from each operator's time and a run of ddp without slow links, in turns, and prints both as
+a table; with --hosts, as root, on two and four processes in network namespaces of their own. --strategies asks the same of others. A round in which other processes took more than
 --disturbed of the machine is measured anew, three times as many rounds at most. With --assert it exits with 1 where the median of the
 rounds' ratios is off by more than 15 %. Needs Python's standard library alone.
 """
@@ -173,6 +175,20 @@ CHECKED = {
     "ResNet-18": ("resnet18_2gpu", synthetic("shape: [1, 28, 28]", 256), 32, (1, 10)),
 }
 HOST_RATES = (1, 4)
+# What --strategies knows, with whether it reaches over processes. A batch of ResNet-18 has 32 samples.
+CHECKED_STRATEGIES = {
+    "ddp": ("ddp", True),
+    "ddp, bf16": ("{name: ddp, compress: bf16}", True),
+    "ddp, two_bit": ("{name: ddp, compress: two_bit}", True),
+    "ddp, powersgd": ("{name: ddp, compress: {name: powersgd, rank: 4}}", True),
+    "ddp, shard_optimizer": ("{name: ddp, shard_optimizer: true}", True),
+    "data_parallel": ("data_parallel", False),
+    "kvstore": ("kvstore", False),
+    "kvstore, device": ("{name: kvstore, type: device}", False),
+    "kvstore, dist_sync": ("{name: kvstore, type: dist_sync}", True),
+    "model_parallel, 1f1b": ("{name: model_parallel, micro_batches: 4, schedule: 1f1b}", True),
+    "model_parallel, gpipe": ("{name: model_parallel, micro_batches: 4, schedule: gpipe}", True),
+}
 # Of a link's rate, as tc counts it, for data: 1448 bytes of a frame of 1514, the rest are headers of TCP, IP and Ethernet.
 TCP_SHARE = 1448 / 1514
 
@@ -193,19 +209,19 @@ class Disturbed(Exception):
 
 
 def one_round(calibrate, cases, watched):
-    """Seconds of a step by links, as planned and as measured, and the most that others took of the machine. Right behind the run that
+    """Seconds of a step by case, as planned and as measured, and the most that others took of the machine. Right behind the run that
     calibrates comes what was planned by it: a machine that is slower for a while is so for both."""
     row, most = {}, watched(calibrate)[1]
-    for links, plan, measure in cases:
+    for name, plan, measure in cases:
         planned = plan()["time"]["step_s"]
         measured, others = watched(measure)
-        row[links] = {"planned_s": planned, "measured_s": measured}
+        row[name] = {"planned_s": planned, "measured_s": measured}
         most = max(most, others)
     return row, most
 
 
 def compared(arguments, calibrate, cases, watched):
-    """A row for each of `cases`, (name of the links, plan, measure), of as many rounds as were asked for and weren't disturbed. What
+    """A row for each of `cases`, ((strategy, links), plan, measure), of as many rounds as were asked for and weren't disturbed. What
     counts is the median of the rounds' ratios: each is of one round. `watched`: runs, and says what others took of the machine."""
     rounds = []
     for _ in range(3 * arguments.rounds):
@@ -219,32 +235,46 @@ def compared(arguments, calibrate, cases, watched):
     else:
         raise Disturbed(f"other processes disturbed {3 * arguments.rounds - len(rounds)} of {3 * arguments.rounds} rounds; run it on "
                         "a quiet machine, or allow more with --disturbed")
-    for links, _, _ in cases:
-        pairs = [row[links] for row in rounds]
-        yield {"links": links, "rounds": pairs, "ratio": statistics.median(pair["planned_s"] / pair["measured_s"] for pair in pairs),
+    for (strategy, links), _, _ in cases:
+        pairs = [row[strategy, links] for row in rounds]
+        yield {"strategy": strategy, "links": links, "rounds": pairs,
+               "ratio": statistics.median(pair["planned_s"] / pair["measured_s"] for pair in pairs),
                **{key: statistics.median(pair[key] for pair in pairs) for key in ("planned_s", "measured_s")}}
 
 
-def flags_of(model, **values):
+def flags_of(model, share=1, **values):
+    """`share`: of how many workers' batch it is one's."""
     config, dataset, batch, _ = CHECKED[model]
-    return ["--config", config, *set_flags(dataset=dataset, batch_size=batch, threads=1, precision="fp32", **values)]
+    return ["--config", config, *set_flags(dataset=dataset, batch_size=batch // share, threads=1, precision="fp32", **values)]
+
+
+def measure_operators(dptrain, model, workers, file):
+    """What each operator takes on one of so many workers."""
+    file.write_text(dptrain.run("bench", "ops", "--json", *flags_of(model, workers, strategy="single"), "--devices", "cpu:0"))
 
 
 def check_threads(dptrain, folder, model, ranks, arguments):
-    flags = [*flags_of(model, strategy="ddp" if ranks > 1 else "single"), "--devices", f"cpu:0-{ranks - 1}"]
-    free = folder / "free"
-    cases = []
-    for rate in CHECKED[model][3] if ranks > 1 else (None,):
-        held = [*flags, "--set", f"links.gbps={rate}"] if rate else flags
-        cases.append((f"{rate} Gbit/s, simulated" if rate else "none", lambda held=held: dptrain.plan(*held, "--calibrate", free),
-                      lambda held=held: train(dptrain, folder / "held", held)))
-    return compared(arguments, lambda: train(dptrain, free, flags), cases, machine.beside_others)
+    free, operators = folder / "free", folder / "operators.json"
+    devices = ["--devices", f"cpu:0-{ranks - 1}"]
+
+    def calibrate():
+        measure_operators(dptrain, model, ranks, operators)
+        return train(dptrain, free, [*flags_of(model, strategy="ddp" if ranks > 1 else "single"), *devices])
+
+    def case(strategy, rate):
+        config = CHECKED_STRATEGIES[strategy][0] if ranks > 1 else "single"
+        flags = [*flags_of(model, strategy=config, **({"links.gbps": rate} if rate else {})), *devices]
+        return ((strategy if ranks > 1 else "single", f"{rate} Gbit/s, simulated" if rate else "none"),
+                lambda: dptrain.plan(*flags, "--operators", operators, "--calibrate", free), lambda: train(dptrain, folder / "held", flags))
+
+    strategies, rates = (arguments.strategies, CHECKED[model][3]) if ranks > 1 else (["ddp"], [None])
+    return compared(arguments, calibrate, [case(strategy, rate) for strategy in strategies for rate in rates], machine.beside_others)
 
 
 def check_hosts(dptrain, folder, model, workers, arguments):
     """A process of one worker a namespace, over links that tc holds to a rate. The run that calibrates goes over free ones and
     computes nothing while it communicates."""
-    free = folder / "free"
+    free, operators = folder / "free", folder / "operators.json"
 
     def train_over(rate, run, strategy):
         subprocess.run([NAMESPACES, "slow", spaces, rate], check=True)
@@ -252,17 +282,23 @@ def check_hosts(dptrain, folder, model, workers, arguments):
                   "--agent", f"{NAMESPACES} agent {spaces}", "--"]
         return train(dptrain, run, [*flags_of(model, strategy=strategy), "--devices", "cpu:0"], prefix=prefix, environment=MPI_ENVIRONMENT)
 
-    def case(rate):
+    def calibrate():
+        measure_operators(dptrain, model, workers, operators)
+        return train_over("free", free, "{name: ddp, overlap: false}")
+
+    def case(strategy, rate):
+        config, _ = CHECKED_STRATEGIES[strategy]
         links = folder / f"links-{rate}.yaml"
         # What a message takes beside its bytes is in what calibrates.
         links.write_text(f"hosts: {{devices: 1, gbps: {rate * TCP_SHARE}}}\n")
-        flags = [*flags_of(model, strategy="ddp"), "--devices", f"{workers}xcpu", "--links", links, "--calibrate", free]
-        return (f"{rate} Gbit/s between processes", lambda: dptrain.plan(*flags),
-                lambda: train_over(f"{rate}gbit", folder / "held", "ddp"))
+        flags = [*flags_of(model, strategy=config), "--devices", f"{workers}xcpu", "--links", links, "--operators", operators,
+                 "--calibrate", free]
+        return ((strategy, f"{rate} Gbit/s between processes"), lambda: dptrain.plan(*flags),
+                lambda: train_over(f"{rate}gbit", folder / "held", config))
 
+    cases = [case(strategy, rate) for strategy in arguments.strategies if CHECKED_STRATEGIES[strategy][1] for rate in HOST_RATES]
     with hosts(workers) as spaces:
-        yield from compared(arguments, lambda: train_over("free", free, "{name: ddp, overlap: false}"),
-                            [case(rate) for rate in HOST_RATES], lambda run: machine.once_quiet(run, arguments.disturbed))
+        yield from compared(arguments, calibrate, cases, lambda run: machine.once_quiet(run, arguments.disturbed))
 
 
 def spread_of(rounds):
@@ -282,16 +318,16 @@ def check(dptrain, arguments):
                 for row in each(dptrain, pathlib.Path(folder), model, workers, arguments):
                     checks.append({"model": model, "workers": workers, **row})
                     print(json.dumps(checks[-1]), file=sys.stderr, flush=True)
-    print(table(["model", "workers", "links", "planned, ms", "measured, ms", "planned to measured", "of the rounds"],
-                [[row["model"], str(row["workers"]), row["links"], f"{1e3 * row['planned_s']:.1f}",
+    print(table(["model", "workers", "strategy", "links", "planned, ms", "measured, ms", "planned to measured", "of the rounds"],
+                [[row["model"], str(row["workers"]), row["strategy"], row["links"], f"{1e3 * row['planned_s']:.1f}",
                   f"{1e3 * row['measured_s']:.1f}", f"{row['ratio']:.2f}", spread_of(row["rounds"])] for row in checks]))
     if arguments.output:
-        document = {"schema": 3, "machine": machine.description(), "steps": checks}
+        document = {"schema": 4, "machine": machine.description(), "steps": checks}
         pathlib.Path(arguments.output).write_text(json.dumps(document, indent=2) + "\n")
     beyond = [row for row in checks if abs(row["ratio"] - 1) > MOST_DIFFERENCE]
     if arguments.asserts and beyond:
         worst = max(beyond, key=lambda row: abs(row["ratio"] - 1))
-        sys.exit(f"scaling: {len(beyond)} of {len(checks)} plans are over 15 % off; the worst, {worst['model']} on "
+        sys.exit(f"scaling: {len(beyond)} of {len(checks)} plans are over 15 % off; the worst, {worst['model']}, {worst['strategy']} on "
                  f"{worst['workers']} workers over {worst['links']}, by {100 * (worst['ratio'] - 1):+.0f} %")
 
 
@@ -307,6 +343,9 @@ def main():
             command.add_argument("--models", nargs="+", choices=CHECKED, default=list(CHECKED))
             command.add_argument("--workers", nargs="+", type=int, choices=range(1, 9), metavar="N",
                                  help="by default 1 2 4 8; with --hosts 2 4")
+            command.add_argument("--strategies", nargs="+", choices=[*CHECKED_STRATEGIES, "all"], default=["ddp"], metavar="STRATEGY",
+                                 help=f"by default ddp; all, or of {'; '.join(CHECKED_STRATEGIES)}. With --hosts those that reach over "
+                                      "processes")
             command.add_argument("--rounds", type=int, default=3, help="of the trainings, that medians are of")
             command.add_argument("--disturbed", type=float, default=0.05,
                                  help="share of the machine that other processes may take in a round that counts, by default 0.05")
@@ -319,6 +358,8 @@ def main():
         parser.error("argument --workers: with --hosts expected 2 or more, a host each")
     if arguments.command == "check" and not arguments.workers:
         arguments.workers = [2, 4] if arguments.hosts else [1, 2, 4, 8]
+    if arguments.command == "check" and "all" in arguments.strategies:
+        arguments.strategies = list(CHECKED_STRATEGIES)
     dptrain = Dptrain(arguments.build)
     if arguments.command == "predict":
         predict(dptrain)

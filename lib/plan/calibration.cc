@@ -58,8 +58,7 @@ bool overlaps(const PlannedStep& step) {
 Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_run) {
   double computed = 0;
   for (const PlannedRank& rank : of_run.step.ranks)
-    for (const OperatorCost& cost : rank.operators)
-      computed += operator_seconds(cost, of_run.figures, of_run.precision);
+    for (const OperatorCost& cost : rank.operators) computed += of_run.estimates.seconds(cost);
   computed /= static_cast<double>(of_run.step.ranks.size());
   StepTimesRequest request = of_run;
   request.calibration = {.compute_factor = measured.compute_s / computed, .host_s = 0};

@@ -214,18 +214,31 @@ ordered_json served_json(const PlanReport& report) {
           {"server_s", report.times ? ordered_json(report.times->server_s) : ordered_json(nullptr)}};
 }
 
+std::string shares_text(const EstimateShares& shares) {
+  return fmt::format("operators' time: {:.1f} % measured of these shapes, {:.1f} % of others, {:.1f} % by figures\n",
+                     100 * shares.same_operands, 100 * shares.same_operator, 100 * shares.figures);
+}
+
+ordered_json shares_json(const std::optional<EstimateShares>& shares) {
+  if (!shares) return nullptr;
+  return {
+      {"same_operands", shares->same_operands}, {"same_operator", shares->same_operator}, {"figures", shares->figures}};
+}
+
 std::string times_text(const PlanReport& report) {
   if (!report.times)
-    return "no times: the devices' figures are not known; name the devices as 16xh200, or give --calibrate\n";
+    return "no times: the devices' figures are not known; name the devices as 16xh200, or give --operators or "
+           "--calibrate\n";
   const StepTimes& times = *report.times;
   const RankTimes& rank = busiest(times);
-  return fmt::format(
+  const std::string text = fmt::format(
       "a step takes {:.4g} ms: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n"
       "{:.5g} samples/s; an epoch of {} steps takes {:.4g} s\n"
       "figures: {}\n",
       1e3 * times.step_s, 1e3 * rank.compute_s, 1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s,
       static_cast<double>(report.step.batch_samples) / times.step_s, report.step.steps_per_epoch,
       static_cast<double>(report.step.steps_per_epoch) * times.step_s, report.figures_source);
+  return report.shares ? text + shares_text(*report.shares) : text;
 }
 
 ordered_json memory_json(const MemoryCounts& memory) {
@@ -293,7 +306,8 @@ std::string PlanReport::json() const {
             {"other_s", times->host_s},
             {"samples_per_s", static_cast<double>(step.batch_samples) / times->step_s},
             {"epoch_s", static_cast<double>(step.steps_per_epoch) * times->step_s},
-            {"figures", figures_source}};
+            {"figures", figures_source},
+            {"operators", shares_json(shares)}};
   const ordered_json document = {{"schema", 1},
                                  {"run", run},
                                  {"strategy", strategy},

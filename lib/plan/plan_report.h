@@ -19,6 +19,8 @@ struct PlanReport {
   std::optional<StorePlaces> places = {};  ///< of a store on servers
   std::optional<StepTimes> times;          ///< where the devices' figures are known
   std::string figures_source;              ///< of the times
+  /// Of the first rank's operators, where some were measured.
+  std::optional<EstimateShares> shares = {};
 
   /// Tables of memory, operators and messages, and the step's time.
   std::string text() const;

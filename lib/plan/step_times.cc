@@ -43,8 +43,7 @@ class Player {
     seconds_before_.push_back(0);
     for (const OperatorCost& cost : rank.operators)
       seconds_before_.push_back(seconds_before_.back() +
-                                request.calibration.compute_factor *
-                                    operator_seconds(cost, request.figures, request.precision));
+                                request.calibration.compute_factor * request.estimates.seconds(cost));
   }
 
   /// The next one; null at the end.
@@ -113,11 +112,11 @@ class Links {
 std::function<double(double)> memory_seconds(const StepTimesRequest& request) {
   if (const auto& hosts = request.calls.hosts())
     return [rate = hosts->memory_bytes_per_s](double bytes) { return rate > 0 ? bytes / rate : 0; };
-  const DeviceFigures& figures = request.figures;
+  const DeviceFigures& figures = request.estimates.figures();
   if (figures.staging_bytes_per_s > 0)
     return [rate = figures.staging_bytes_per_s](double bytes) { return bytes / rate; };
-  const double each = operator_seconds({.name = {}, .bytes = int64_t{1} << 30}, figures, request.precision) /
-                      static_cast<double>(int64_t{1} << 30);
+  const OperatorCost pass{.name = {}, .bytes = int64_t{1} << 30};
+  const double each = request.estimates.seconds(pass) / static_cast<double>(pass.bytes);
   return [per_byte = each * request.calibration.compute_factor](double bytes) { return per_byte * bytes; };
 }
 
@@ -127,7 +126,7 @@ class Play {
       : request_(request),
         operations_(operations_of(request.step.ranks)),
         under_way_(operations_.all.size()),
-        takes_cores_(request.figures.kind == DeviceKind::cpu) {
+        takes_cores_(request.estimates.figures().kind == DeviceKind::cpu) {
     for (const PlannedRank& rank : request.step.ranks) players_.emplace_back(rank, request);
     if (!request.step.store || !request.step.store->served) return;
     DPTRAIN_CHECK(request.places, "a store of {} slices on servers that are nowhere",

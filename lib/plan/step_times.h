@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/cluster.h"
-#include "plan/device_figures.h"
+#include "plan/operator_estimates.h"
 #include "plan/planned_step.h"
 #include "plan/store_places.h"
 
@@ -27,8 +27,7 @@ struct StepTimes {
 
 struct StepTimesRequest {
   const PlannedStep& step;
-  const DeviceFigures& figures;
-  Precision precision = Precision::fp32;
+  const OperatorEstimates& estimates;
   Calibration calibration = {};
   CallTimes& calls;
   std::optional<StorePlaces> places = {};  ///< of a store on servers

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "device/cpu_device.h"
+#include "device/cuda_probe.h"
 #include "train/text_table.h"
 
 namespace dptrain::train {
@@ -17,6 +19,14 @@ std::string rate_of(const OperatorTime& time) {
   if (time.seconds <= 0) return "-";
   if (time.flops > 0) return fmt::format("{:.0f} GFLOP/s", time.flops / time.seconds / kGiga);
   return fmt::format("{:.1f} GB/s", static_cast<double>(time.bytes) / time.seconds / kGiga);
+}
+
+/// "NVIDIA H200"; empty of a CPU worker.
+std::string gpu_product(const DeviceId& device) {
+  if (device.kind == DeviceKind::cpu) return {};
+  const auto gpus = cuda_devices();
+  const auto found = std::ranges::find(gpus, device.index, &CudaDeviceInfo::index);
+  return found == gpus.end() ? std::string() : found->name;
 }
 
 std::string table_of(const DeviceOperators& found, int width) {
@@ -72,7 +82,9 @@ std::string OperatorReport::json() const {
                            {"seconds", time.seconds},
                            {"flops", time.flops},
                            {"bytes", time.bytes}});
+    const std::string product = gpu_product(found.device);
     list.push_back({{"device", found.device.name()},
+                    {"product", product.empty() ? ordered_json(nullptr) : ordered_json(product)},
                     {"threads", found.threads},
                     {"samples", found.samples},
                     {"step_s", found.step_s},

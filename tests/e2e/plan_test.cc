@@ -278,6 +278,60 @@ TEST_F(PlanTest, IsCalibratedByARun) {
   EXPECT_GE(slow["time"]["step_s"], 2.0);
 }
 
+TEST_F(PlanTest, TakesWhatOperatorsWereMeasuredToTake) {
+  const Finished measured = run({"bench", "ops", "--config", "digits.yaml", "--steps", "3", "--json"});
+  folder_.write("operators.json", measured.out);
+  const json operators = json::parse(measured.out), device = operators["devices"][0];
+  const double seconds = device["operators_s"];
+  // Each device was measured alone on this step's share of the batch.
+  const json alone = planned({"--devices", "cpu:0", "--set", "strategy=single", "--set", "batch_size=32", "--operators",
+                              "operators.json"})["time"];
+  EXPECT_NEAR(alone["step_s"].get<double>(), device["step_s"].get<double>(), 0.1 * seconds);
+  EXPECT_GT(alone["operators"]["same_operands"], 0.95);
+  // Of two samples to each one that was measured every operator takes twice as long.
+  const json twice = planned({"--devices", "cpu:0", "--set", "strategy=single", "--operators", "operators.json"});
+  EXPECT_LT(twice["time"]["operators"]["same_operands"], 0.5);
+  EXPECT_GT(twice["ranks"][0]["time"]["compute_s"], 1.5 * seconds);
+  // More workers than cores share these.
+  const int cores = operators["cores"];
+  const json shared = planned({"--devices", "cpu:0-" + std::to_string(4 * cores - 1), "--set",
+                               "batch_size=" + std::to_string(32 * 4 * cores), "--operators", "operators.json"});
+  EXPECT_NEAR(shared["ranks"][0]["time"]["compute_s"].get<double>(), 4 * seconds, 0.5 * seconds);
+  // A run says what all of them take together.
+  train("run", {"devices=cpu:0", "strategy=single"});
+  const json time = last_metrics("run")["time"];
+  const double computed = (time["compute_s"].get<double>() + time["optimizer_s"].get<double>()) / 5;
+  const json both = planned(
+      {"--devices", "cpu:0", "--set", "strategy=single", "--operators", "operators.json", "--calibrate", "run"});
+  EXPECT_NEAR(both["ranks"][0]["time"]["compute_s"].get<double>(), computed, 1e-6 * computed);
+}
+
+TEST_F(PlanTest, RefusesOperatorsOfOtherDevices) {
+  const Finished measured = run({"bench", "ops", "--config", "digits.yaml", "--steps", "1", "--json"});
+  folder_.write("operators.json", measured.out);
+  const auto refused = [&](const Arguments& more, int code, const Arguments& words) {
+    Arguments arguments = plan(more);
+    arguments.insert(arguments.end(), {"--operators", "operators.json"});
+    expect_refused(arguments, code, words);
+  };
+  refused({"--set", "threads=2"}, 78, {"operators.json", "expected", "2", "got 1 of cpu:0", "threads=1"});
+  refused({"--set", "precision=bf16"}, 78, {"expected operators in bf16", "got fp32", "precision=fp32"});
+  refused({"--devices", "2xh200"}, 78, {"operators.json", "measured on h200", "got none"});
+  json other = json::parse(measured.out);
+  other["devices"][0]["device"] = "cuda:0";
+  other["devices"][0]["product"] = "NVIDIA H100 80GB HBM3";
+  folder_.write("operators.json", other.dump());
+  refused({"--devices", "2xh200"}, 78, {"expected operators of h200", "H100"});
+  const json h100 = planned({"--devices", "2xh100", "--operators", "operators.json"});
+  EXPECT_FALSE(h100["time"]["operators"].is_null());
+  EXPECT_EQ(h100["time"]["other_s"], 0);
+  folder_.write("operators.json", "{}");
+  refused({}, 65, {"operators.json", "bench ops --json"});
+  folder_.write("operators.json", "");
+  refused({}, 65, {"operators.json", "bench ops --json"});
+  expect_refused(plan({"--operators", "nowhere.json"}), 66, {"nowhere.json", "bench ops --json"});
+}
+
 /// Times what it runs, so nothing else may run beside it.
 class LongPlanTest : public PlanTest {};
 

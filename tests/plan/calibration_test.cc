@@ -7,6 +7,7 @@ namespace {
 
 using plan::CallTimes;
 using plan::DeviceFigures;
+using plan::OperatorEstimates;
 using plan::PlannedRank;
 using plan::PlannedStep;
 
@@ -35,24 +36,27 @@ CallTimes calls_of(const DeviceFigures& device, const plan::HostLinks& hosts) {
 
 TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
   const DeviceFigures device = figures();
+  const OperatorEstimates estimates(device, Precision::fp32);
   const PlannedStep step = step_of_two_hosts();
   const plan::MeasuredStep measured{.compute_s = 20, .comm_s = 3, .step_s = 24, .devices_of_hosts = {1, 1}};
   CallTimes calls = calls_of(device, {.devices = 1, .link = {}});
-  const auto calibration = plan::calibrated(measured, {.step = step, .figures = device, .calls = calls});
+  const auto calibration = plan::calibrated(measured, {.step = step, .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(calibration.compute_factor, 2);
   // Sent, received, two read and one written.
   EXPECT_NEAR(calibration.exchange_bytes_per_s, 5 * 4.0 * kElements / 3, 1);
 
   CallTimes again = calls_of(device, {.devices = 1, .link = {}});
   again.set_exchange_rate(calibration.exchange_bytes_per_s);
-  const auto times = plan::step_times({.step = step, .figures = device, .calibration = calibration, .calls = again});
+  const auto times =
+      plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = again});
   EXPECT_NEAR(times.step_s, 24, 1e-9);
   EXPECT_NEAR(times.ranks[0].exposed_comm_s, 3, 1e-9);
 
   // Over a link that takes ten seconds what cores do for it goes on meanwhile; adding up follows.
   CallTimes slow = calls_of(device, {.devices = 1, .link = {.bytes_per_s = 4.0 * kElements / 10}});
   slow.set_exchange_rate(calibration.exchange_bytes_per_s);
-  const auto slowed = plan::step_times({.step = step, .figures = device, .calibration = calibration, .calls = slow});
+  const auto slowed =
+      plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = slow});
   EXPECT_NEAR(slowed.ranks[0].exposed_comm_s, 10 + 3 * 3.0 / 5, 1e-9);
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 using plan::CallTimes;
 using plan::DeviceFigures;
+using plan::OperatorEstimates;
 using plan::PlannedRank;
 using plan::PlannedStep;
 
@@ -50,8 +51,9 @@ PlannedStep step_of(const std::vector<std::vector<double>>& seconds, const CallL
 
 plan::StepTimes times_of(const PlannedStep& step, const plan::Calibration& calibration = {}) {
   const DeviceFigures figures = unit_figures();
+  const OperatorEstimates estimates(figures, Precision::fp32);
   CallTimes calls({.world = WorldShape({static_cast<int>(step.ranks.size())}), .devices = {}, .figures = figures});
-  return plan::step_times({.step = step, .figures = figures, .calibration = calibration, .calls = calls});
+  return plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = calls});
 }
 
 // Two ranks' all-reduce of B bytes: two rounds, and 2 (N - 1) / N B = B bytes.
@@ -134,17 +136,18 @@ TEST(StepTimes, WaitsComeInTheOrderOfWhatIsComputedBetween) {
 
 TEST(StepTimes, CoresThatExchangeComputeLess) {
   const DeviceFigures figures = unit_figures();
+  const OperatorEstimates estimates(figures, Precision::fp32);
   const plan::HostLinks hosts{.link = {.bytes_per_s = 1}, .message_bytes_per_s = 4};
   CallTimes calls({.world = WorldShape({1, 1}), .devices = {}, .figures = figures, .hosts = hosts});
   // 8 bytes go each way and keep a core busy for (8 + 8) / 4 s, beside 20 s of computing.
   LoggedCall call = call_of(CommKind::all_reduce, 8, 1, 2);
   const auto times =
-      plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .figures = figures, .calls = calls});
+      plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(times.step_s, 1 + 20 + 4);
   // Where all of it is waited for, the core does it while it waits.
   call.awaited_after = 1;
   const auto waited =
-      plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .figures = figures, .calls = calls});
+      plan::step_times({.step = step_of({{1, 20}, {1, 20}}, {call}), .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(waited.step_s, 1 + 8 + 20);
 }
 

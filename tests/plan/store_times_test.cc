@@ -144,8 +144,9 @@ plan::StepTimes step_of_worker(double seconds) {
   step.store->served = ServedStore{.slices = {{.key = 0, .begin = 0, .end = 2, .server = 0}}};
   plan::CallTimes calls(
       {.world = WorldShape({1, 1}), .devices = {}, .figures = figures, .hosts = HostLinks{.link = {.bytes_per_s = 1}}});
+  const plan::OperatorEstimates estimates(figures, Precision::fp32);
   return plan::step_times(
-      {.step = step, .figures = figures, .calls = calls, .places = place_servers(WorldShape({1, 1}), 1, 1)});
+      {.step = step, .estimates = estimates, .calls = calls, .places = place_servers(WorldShape({1, 1}), 1, 1)});
 }
 
 TEST(StepTimes, OfAStoreWaitForTheWeightsAsFarAsNothingHidesThat) {
