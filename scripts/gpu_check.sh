@@ -83,9 +83,11 @@ for packed in "$build"/lib/*.gz "$build"/tests/*.gz; do
   [[ ! -e $packed ]] || gzip --decompress --force "$packed"
 done
 
-# The libraries that the loader doesn't find by itself, searched in NVIDIA's Python packages and the toolkit's folders.
+# The libraries that the loader doesn't find by itself, and the one that dptrain opens, searched in NVIDIA's Python packages and the
+# toolkit's folders.
 missing_libraries() {
   { LD_LIBRARY_PATH=$1 ldd "$binary" "$build"/tests/*_test 2> /dev/null || true; } | sed -n 's/^[[:space:]]*\([^ ]*\) => not found.*/\1/p' | sort -u
+  { LD_LIBRARY_PATH=$1 "$binary" --version 2> /dev/null || true; } | sed -n 's/.*CUDA \([0-9]*\)\..*cuBLASLt (not found).*/libcublasLt.so.\1/p'
 }
 python_folders() {
   python3 -c 'import glob, site, sys
@@ -99,15 +101,18 @@ path=$path${LD_LIBRARY_PATH:+${path:+:}$LD_LIBRARY_PATH}
 missing=$(missing_libraries "$path")
 if [[ -n $missing ]]; then
   mapfile -t folders < <(python_folders | sed '/^$/d'; printf '%s\n' /usr/local/cuda/lib64 /usr/local/cuda/lib)
-  for library in $missing; do
-    for folder in "${folders[@]}"; do
-      [[ -e $folder/$library ]] || continue
-      echo "gpu_check: $library is in $folder" >&2
-      [[ :$path: == *":$folder:"* ]] || path=${path:+$path:}$folder
-      break
+  # What dptrain opens is known once the loader finds the others.
+  for round in 1 2; do
+    for library in $missing; do
+      for folder in "${folders[@]}"; do
+        [[ -e $folder/$library ]] || continue
+        echo "gpu_check: $library is in $folder" >&2
+        [[ :$path: == *":$folder:"* ]] || path=${path:+$path:}$folder
+        break
+      done
     done
+    missing=$(missing_libraries "$path" | tr '\n' ' ')
   done
-  missing=$(missing_libraries "$path" | tr '\n' ' ')
   [[ -z $missing ]] ||
     fail 69 "no ${missing% } in ${folders[*]}; cuDNN, cuBLAS and NVRTC come with the CUDA Toolkit and cuDNN, or as the Python packages nvidia-cudnn-cu13, nvidia-cublas and nvidia-cuda-nvrtc"
 fi

@@ -83,9 +83,12 @@ void require_known_command(const std::string& name) {
               fmt::format("'{}' is no command; {}", name, advice.empty() ? suggestion(name, known) : advice));
 }
 
-/// Of several processes each would do the same, and write the same files; they are one job in training alone.
-void require_one_process(const std::string& command) {
-  if (command == "train" || command.starts_with("-") || launched_processes() == 1) return;
+/// Of several processes each would do the same, and write the same files; they are one job where they train, or measure
+/// what they exchange.
+void require_one_process(const std::vector<std::string>& arguments) {
+  const std::string& command = arguments[0];
+  const bool is_job = command == "train" || (command == "bench" && arguments.size() > 1 && arguments[1] == "comm");
+  if (is_job || command.starts_with("-") || launched_processes() == 1) return;
   throw Error(ExitCode::usage,
               fmt::format("dptrain {} runs in one process, and a launcher has started {}; start it without mpirun",
                           command, launched_processes()));
@@ -117,7 +120,7 @@ int run(int count, char** values) {
   CLI::App program("Trains one experiment under every parallel strategy.");
   program.name("dptrain");
   program.formatter(help_format());
-  program.set_version_flag("--version", version_text());
+  program.set_version_flag("--version", version_text);  // asked for where it is printed
   program.require_subcommand(1);
   program.footer("Begin with: dptrain --config lenet_ddp_2cpu");
   int code = 0;
@@ -127,7 +130,7 @@ int run(int count, char** values) {
   }
   auto arguments = with_command(count, values);
   if (!arguments.empty()) require_known_command(arguments[0]);
-  if (!arguments.empty()) require_one_process(arguments[0]);
+  if (!arguments.empty()) require_one_process(arguments);
   std::ranges::reverse(arguments);  // as CLI11 takes them
   try {
     program.parse(arguments);

@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <algorithm>
+
 #include "comm/communicators.h"
 #include "comm/job.h"
 #include "device/cuda_probe.h"
@@ -23,9 +25,17 @@ std::vector<std::string> parts_that_compute(DeviceKind kind) {
 }
 
 std::vector<std::string> parts_present() {
-  std::vector<std::string> parts = parts_that_compute(DeviceKind::cpu);
-  for (const auto& part : parts_that_compute(DeviceKind::cuda)) parts.push_back(part);
-  for (const auto& library : comm_libraries()) parts.push_back(library.text());
+  return parts_of_run({{.kind = DeviceKind::cpu}, {.kind = DeviceKind::cuda}});
+}
+
+std::vector<std::string> parts_of_run(const std::vector<DeviceId>& devices) {
+  std::vector<std::string> parts;
+  const auto add = [&](const std::vector<std::string>& more) { parts.insert(parts.end(), more.begin(), more.end()); };
+  const auto has = [&](DeviceKind kind) { return std::ranges::find(devices, kind, &DeviceId::kind) != devices.end(); };
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    if (has(kind)) add(parts_that_compute(kind));
+  if (has(DeviceKind::cuda))
+    for (const auto& library : comm_libraries()) parts.push_back(library.text());
   for (const auto& library : job_libraries()) parts.push_back(library.text());
   return parts;
 }

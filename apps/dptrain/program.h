@@ -17,6 +17,8 @@ std::string built_by();
 std::vector<std::string> parts_present();
 /// "NCCL", ...
 std::vector<std::string> parts_absent();
+/// Those of them that a run on such devices uses.
+std::vector<std::string> parts_of_run(const std::vector<DeviceId>& devices);
 /// Those of the parts present, of the versions that are loaded, by which devices of this kind compute.
 std::vector<std::string> parts_that_compute(DeviceKind kind);
 

@@ -269,9 +269,12 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
                            signal_name(outcome.signal), outcome.steps, outcome.weights.string());
   const std::vector<std::string> processes = job_.gather(train::process_record(experiment(), data_));
   if (directory_) {
-    directory_->write_summary(train::summary_json(
-        experiment(), outcome, code,
-        {.version = version(), .commit = git_commit(), .libraries = parts_present(), .processes = processes}, config_));
+    directory_->write_summary(train::summary_json(experiment(), outcome, code,
+                                                  {.version = version(),
+                                                   .commit = git_commit(),
+                                                   .libraries = parts_of_run(experiment().devices),
+                                                   .processes = processes},
+                                                  config_));
     display_->on_finish(outcome, out_.string());
   }
   sentence = job_.from_main(sentence);

@@ -6,7 +6,9 @@
 
 namespace dptrain {
 
-std::string LibraryVersion::text() const { return fmt::format("{} {}.{}", name, loaded_major, loaded_minor); }
+std::string LibraryVersion::text() const {
+  return loaded_major == 0 ? name + " (not found)" : fmt::format("{} {}.{}", name, loaded_major, loaded_minor);
+}
 
 void LibraryVersion::require_fit() const {
   if (loaded_major == built_major) return;

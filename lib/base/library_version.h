@@ -9,10 +9,10 @@ struct LibraryVersion {
   std::string name;
   int built_major = 0;
   int built_minor = 0;
-  int loaded_major = 0;
+  int loaded_major = 0;  ///< 0: it wasn't found
   int loaded_minor = 0;
 
-  /// "cuDNN 9.19"
+  /// "cuDNN 9.19", "cuBLASLt (not found)"
   std::string text() const;
   /// Throws 71, naming both versions, where the major ones differ: their interfaces do.
   void require_fit() const;

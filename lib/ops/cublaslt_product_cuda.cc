@@ -1,6 +1,5 @@
 #include "ops/cublaslt_product_cuda.h"
 
-#include <cublasLt.h>
 #include <fmt/format.h>
 
 #include <map>
@@ -9,6 +8,7 @@
 
 #include "base/check.h"
 #include "device/cuda_device.h"
+#include "ops/cublaslt_library_cuda.h"
 #include "ops/gpu_libraries_cuda.h"
 
 namespace dptrain::ops::cuda {
@@ -21,7 +21,7 @@ constexpr uint32_t kAlignmentBytes = 16;
 
 void cublas_check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(ExitCode::device, fmt::format("cuBLASLt: {} failed: {}", call, cublasLtGetStatusString(status)));
+    throw Error(ExitCode::device, fmt::format("cuBLASLt: {} failed: {}", call, cublaslt().GetStatusString(status)));
 }
 
 cudaDataType_t cuda_type(DType dtype) {
@@ -73,7 +73,7 @@ class Plan {
  public:
   Plan(cublasLtHandle_t handle, const Problem& p, const void* bias, bool tf32) {
     const cublasComputeType_t compute = tf32 && p.in == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    cublas_check(cublasLtMatmulDescCreate(&operation_, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    cublas_check(cublaslt().MatmulDescCreate(&operation_, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p.epilogue));
@@ -86,10 +86,10 @@ class Plan {
     choose(handle);
   }
   ~Plan() {
-    cublasLtMatrixLayoutDestroy(out_);
-    cublasLtMatrixLayoutDestroy(b_);
-    cublasLtMatrixLayoutDestroy(a_);
-    cublasLtMatmulDescDestroy(operation_);
+    cublaslt().MatrixLayoutDestroy(out_);
+    cublaslt().MatrixLayoutDestroy(b_);
+    cublaslt().MatrixLayoutDestroy(a_);
+    cublaslt().MatmulDescDestroy(operation_);
   }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -104,46 +104,46 @@ class Plan {
     const Tensor workspace = Tensor::empty(p.out.device(), {static_cast<int64_t>(choice_.workspaceSize)},
                                            {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
     const float alpha = 1, beta = p.accumulate ? 1.f : 0.f;
-    cublas_check(cublasLtMatmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
-                                p.out.raw(), out_, &choice_.algo, workspace.raw(), choice_.workspaceSize,
-                                CudaDevice::of(p.out.device()).stream()),
+    cublas_check(cublaslt().Matmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
+                                   p.out.raw(), out_, &choice_.algo, workspace.raw(), choice_.workspaceSize,
+                                   CudaDevice::of(p.out.device()).stream()),
                  "cublasLtMatmul");
   }
 
  private:
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    cublas_check(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
+    cublas_check(cublaslt().MatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
                  "cublasLtMatmulDescSetAttribute");
   }
   /// `batch` matrices, one after the other.
   static cublasLtMatrixLayout_t matrix(DType dtype, int64_t rows, int64_t columns, int64_t batch) {
     cublasLtMatrixLayout_t layout = nullptr;
-    cublas_check(cublasLtMatrixLayoutCreate(&layout, cuda_type(dtype), static_cast<uint64_t>(rows),
-                                            static_cast<uint64_t>(columns), rows),
+    cublas_check(cublaslt().MatrixLayoutCreate(&layout, cuda_type(dtype), static_cast<uint64_t>(rows),
+                                               static_cast<uint64_t>(columns), rows),
                  "cublasLtMatrixLayoutCreate");
     const auto count = static_cast<int32_t>(batch);
     const int64_t stride = rows * columns;
-    cublas_check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+    cublas_check(cublaslt().MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
                  "cublasLtMatrixLayoutSetAttribute");
-    cublas_check(
-        cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
-        "cublasLtMatrixLayoutSetAttribute");
+    cublas_check(cublaslt().MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                                     sizeof stride),
+                 "cublasLtMatrixLayoutSetAttribute");
     return layout;
   }
 
   void choose(cublasLtHandle_t handle) {
     cublasLtMatmulPreference_t preference = nullptr;
-    cublas_check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
-                                         sizeof kWorkspaceBytes);
+    cublas_check(cublaslt().MatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+    cublaslt().MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
+                                            sizeof kWorkspaceBytes);
     for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      cublasLtMatmulPreferenceSetAttribute(preference, matrix, &kAlignmentBytes, sizeof kAlignmentBytes);
+      cublaslt().MatmulPreferenceSetAttribute(preference, matrix, &kAlignmentBytes, sizeof kAlignmentBytes);
     int found = 0;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
-    cublasLtMatmulPreferenceDestroy(preference);
+        cublaslt().MatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
+    cublaslt().MatmulPreferenceDestroy(preference);
     exists_ = status == CUBLAS_STATUS_SUCCESS && found == 1 && choice_.state == CUBLAS_STATUS_SUCCESS;
   }
 
@@ -157,11 +157,11 @@ class Plan {
 class Products {
  public:
   explicit Products(Device& device) : tf32_(CudaDevice::of(device).tf32()) {
-    cublas_check(cublasLtCreate(&handle_), "cublasLtCreate");
+    cublas_check(cublaslt().Create(&handle_), "cublasLtCreate");
   }
   ~Products() {
     plans_.clear();
-    if (handle_ != nullptr) cublasLtDestroy(handle_);
+    if (handle_ != nullptr) cublaslt().Destroy(handle_);
   }
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
@@ -187,13 +187,18 @@ Products& products_of(const Product& product) { return product.out.device().atta
 }  // namespace
 
 LibraryVersion cublaslt_library() {
-  const auto loaded = static_cast<int>(cublasLtGetVersion());  // 130100
-  return {.name = "cuBLASLt",
-          .built_major = CUBLAS_VER_MAJOR,
-          .built_minor = CUBLAS_VER_MINOR,
-          .loaded_major = loaded / 10000,
-          .loaded_minor = loaded / 100 % 100};
+  LibraryVersion version{.name = "cuBLASLt", .built_major = CUBLAS_VER_MAJOR, .built_minor = CUBLAS_VER_MINOR};
+  try {
+    const auto loaded = static_cast<int>(cublaslt().GetVersion());  // 130100
+    version.loaded_major = loaded / 10000;
+    version.loaded_minor = loaded / 100 % 100;
+  } catch (const Error&) {
+    // Who needs it calls require_cublaslt.
+  }
+  return version;
 }
+
+void require_cublaslt() { cublaslt(); }
 
 bool has_product(const Product& product) { return products_of(product).plan_of(product).exists(); }
 

@@ -11,6 +11,7 @@ std::vector<LibraryVersion> gpu_libraries() {
 }
 
 void require_gpu_libraries() {
+  if constexpr (kWithCuda) cuda::require_cublaslt();
   for (const LibraryVersion& library : gpu_libraries()) library.require_fit();
   if constexpr (kWithCuda) cuda::require_whole_cudnn();
 }

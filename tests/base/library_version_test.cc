@@ -11,6 +11,10 @@ TEST(LibraryVersion, AnotherMajorVersionIsRefusedWithBoth) {
   testing::expect_error(ExitCode::device, {"cuDNN", "9.19", "8.9"}, [&] { other.require_fit(); });
 }
 
+TEST(LibraryVersion, OneThatWasntFoundIsToldOfAsThat) {
+  EXPECT_EQ((LibraryVersion{.name = "cuDNN", .built_major = 9}.text()), "cuDNN (not found)");
+}
+
 TEST(LibraryVersion, AnotherMinorVersionFits) {
   const LibraryVersion older{
       .name = "cuDNN", .built_major = 9, .built_minor = 19, .loaded_major = 9, .loaded_minor = 2};

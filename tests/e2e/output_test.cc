@@ -10,6 +10,15 @@ using testing::Arguments;
 using testing::Finished;
 using testing::lines_of;
 
+/// Of this process.
+std::string libm() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("/libm.so") != std::string::npos || line.find("/libm-") != std::string::npos)
+      return line.substr(line.find('/'));
+  return {};
+}
+
 class OutputTest : public testing::CommandTest {
  protected:
   static Arguments with(Arguments arguments, const Arguments& more) {
@@ -126,6 +135,30 @@ TEST_F(OutputTest, EveryConfigurationOfTheTreeIsValid) {
     EXPECT_EQ(finished.exit, 0) << finished.err;
   }
   EXPECT_GE(count, 1);
+}
+
+/// What only GPUs need is loaded by what needs it: without it all else goes on.
+TEST_F(OutputTest, WithoutCublasLtOnlyGpusAreMissed) {
+  const std::string with = lines_of(run({"--version"}).out).at(1);
+  if (with.find("CUDA") == std::string::npos) GTEST_SKIP() << "CUDA is not built in";
+  if (with.find("simulated") != std::string::npos) GTEST_SKIP() << "the simulated GPU's cuBLASLt is a part of dptrain";
+  const std::string major =
+      with.substr(with.find("CUDA ") + 5, with.find('.', with.find("CUDA ")) - with.find("CUDA ") - 5);
+  // Another library of that name, in front of the right one.
+  std::filesystem::create_directory(path("lib"));
+  std::filesystem::copy_file(libm(), path("lib") / ("libcublasLt.so." + major));
+  const auto without = [&](Arguments arguments) {
+    testing::ProcessOptions options = program(std::move(arguments));
+    options.command.insert(options.command.begin(), {"/usr/bin/env", "LD_LIBRARY_PATH=" + path("lib").string()});
+    return testing::Process(options).wait();
+  };
+  const Finished version = without({"--version"});
+  EXPECT_EQ(version.exit, 0) << version.err;
+  EXPECT_NE(version.out.find("cuBLASLt (not found)"), std::string::npos) << version.out;
+  const Finished trained = without(training("run"));
+  EXPECT_EQ(trained.exit, 0) << trained.err;
+  const auto libraries = json_of("run/summary.json")["environment"]["libraries"];
+  EXPECT_EQ(libraries.dump().find("cuBLASLt"), std::string::npos) << "a run on CPU workers has none: " << libraries;
 }
 
 TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {

@@ -122,7 +122,7 @@ class SimulatedPlan final : public ConvolutionPlan {
 
 }  // namespace
 
-LibraryVersion cudnn_library() { return {.name = "simulated cuDNN"}; }
+LibraryVersion cudnn_library() { return {.name = "simulated cuDNN", .built_major = 1, .loaded_major = 1}; }
 
 void require_whole_cudnn() {}
 
