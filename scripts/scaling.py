@@ -272,27 +272,30 @@ def check_threads(dptrain, folder, model, ranks, arguments):
 
 
 def check_hosts(dptrain, folder, model, workers, arguments):
-    """A process of one worker a namespace, over links that tc holds to a rate. The run that calibrates goes over free ones and
-    computes nothing while it communicates."""
-    free, operators = folder / "free", folder / "operators.json"
+    """A process of one worker a namespace, over links that tc holds to a rate. What calibrates goes over free ones."""
+    free, operators, comm = folder / "free", folder / "operators.json", folder / "comm.json"
+
+    def launched(rate):
+        """How processes are started over links of a rate."""
+        subprocess.run([NAMESPACES, "slow", spaces, rate], check=True)
+        return {"prefix": [NAMESPACES, "run", spaces, "1", ROOT / "scripts" / "launch.sh", "-H", ",".join(ADDRESSES[:workers]),
+                           "--agent", f"{NAMESPACES} agent {spaces}", "--"], "environment": MPI_ENVIRONMENT}
 
     def train_over(rate, run, strategy):
-        subprocess.run([NAMESPACES, "slow", spaces, rate], check=True)
-        prefix = [NAMESPACES, "run", spaces, "1", ROOT / "scripts" / "launch.sh", "-H", ",".join(ADDRESSES[:workers]),
-                  "--agent", f"{NAMESPACES} agent {spaces}", "--"]
-        return train(dptrain, run, [*flags_of(model, strategy=strategy), "--devices", "cpu:0"], prefix=prefix, environment=MPI_ENVIRONMENT)
+        return train(dptrain, run, [*flags_of(model, strategy=strategy), "--devices", "cpu:0"], **launched(rate))
 
     def calibrate():
         measure_operators(dptrain, model, workers, operators)
-        return train_over("free", free, "{name: ddp, overlap: false}")
+        comm.write_text(dptrain.run("bench", "comm", "--devices", "cpu:0", "--mb", "0.0001,25", "--json", **launched("free")))
+        return train_over("free", free, "ddp")
 
     def case(strategy, rate):
         config, _ = CHECKED_STRATEGIES[strategy]
         links = folder / f"links-{rate}.yaml"
-        # What a message takes beside its bytes is in what calibrates.
+        # What a message takes beside its bytes is in what was measured over free ones.
         links.write_text(f"hosts: {{devices: 1, gbps: {rate * TCP_SHARE}}}\n")
         flags = [*flags_of(model, strategy=config), "--devices", f"{workers}xcpu", "--links", links, "--operators", operators,
-                 "--calibrate", free]
+                 "--comm", comm, "--calibrate", free]
         return ((strategy, f"{rate} Gbit/s between processes"), lambda: dptrain.plan(*flags),
                 lambda: train_over(f"{rate}gbit", folder / "held", config))
 

@@ -6,12 +6,15 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "commands.h"
 #include "device/cpu_device.h"
 #include "device/device_list.h"
+#include "job_session.h"
 #include "output.h"
 #include "parallel/comm_speed.h"
 #include "program.h"
@@ -39,18 +42,35 @@ std::string as_text(const std::vector<parallel::CommSpeed>& speeds) {
   return text;
 }
 
-std::string as_json(const std::vector<DeviceId>& devices, const std::vector<parallel::CommSpeed>& speeds) {
+/// Of a process that is alone.
+std::vector<train::RankPlace> places_of(const std::vector<DeviceId>& devices) {
+  std::vector<train::RankPlace> places;
+  for (const DeviceId& device : devices) places.push_back({.device = device.name(), .host = host_name(), .process = 0});
+  return places;
+}
+
+std::string as_json(const std::vector<train::RankPlace>& ranks, const std::vector<parallel::CommSpeed>& speeds) {
   using nlohmann::ordered_json;
-  ordered_json names = ordered_json::array(), rows = ordered_json::array();
-  for (const DeviceId& device : devices) names.push_back(device.name());
+  ordered_json names = ordered_json::array(), hosts = ordered_json::array(), processes = ordered_json::array(),
+               rows = ordered_json::array();
+  for (const train::RankPlace& rank : ranks) {
+    names.push_back(rank.device);
+    hosts.push_back(rank.host);
+    processes.push_back(rank.process);
+  }
   for (const auto& speed : speeds)
     rows.push_back({{"collective", std::string(comm_kind_name(speed.kind))},
                     {"bytes", speed.bytes},
                     {"sent_bytes", speed.sent_bytes},
                     {"seconds", speed.seconds},
                     {"copy_s", speed.copy_s > 0 ? ordered_json(speed.copy_s) : ordered_json(nullptr)}});
-  const ordered_json document = {
-      {"schema", 1}, {"devices", names}, {"cpu", cpu_model_name()}, {"cores", usable_cores()}, {"comm", rows}};
+  const ordered_json document = {{"schema", 1},
+                                 {"devices", names},
+                                 {"hosts", hosts},
+                                 {"processes", processes},
+                                 {"cpu", cpu_model_name()},
+                                 {"cores", usable_cores()},
+                                 {"comm", rows}};
   return document.dump(2) + "\n";
 }
 
@@ -73,20 +93,55 @@ std::string refuse_nan(const std::string& text) {
   return std::isnan(std::strtod(text.c_str(), nullptr)) ? "expected a number, got " + text : "";
 }
 
-int bench_comm(const BenchFlags& flags) {
-  const train::StopSignal& stop = watch_stop_signals();
-  const auto devices = parse_device_list(flags.devices, "--devices");
+/// What ranks of several processes are made from.
+train::Experiment experiment_of(const std::vector<DeviceId>& devices, const train::ConfigJob& job) {
+  train::Experiment experiment;
+  experiment.devices = devices;
+  experiment.threads.assign(devices.size(), 1);
+  experiment.devices_of_processes = {static_cast<int>(devices.size())};
+  if (!job.exchange_devices) return experiment;
+  experiment.devices_of_processes.clear();
+  for (const std::vector<DeviceId>& own : job.exchange_devices(devices))
+    experiment.devices_of_processes.push_back(static_cast<int>(own.size()));
+  return experiment;
+}
+
+int bench_comm_in(JobSession& job, const BenchFlags& flags, const train::StopSignal& stop) {
+  const train::ConfigJob place = job.config_job();
+  const auto devices = parse_device_list(flags.devices, "--devices", place.place_on_host());
   require_memory(flags, devices);
-  parallel::RankTeam team({.devices = devices, .threads = std::vector<int>(devices.size(), 1)});
+  train::Experiment experiment = experiment_of(devices, place);
+  // Held against the other processes' as a configuration.
+  job.form_training(fmt::format("mb: [{}]\nrepeats: {}\n", fmt::join(flags.mb, ", "), flags.repeats), experiment);
+  const train::TrainingJob* formed = experiment.job;
+  parallel::RankTeam team({.devices = devices,
+                           .threads = experiment.threads,
+                           .world = formed != nullptr ? std::optional(formed->ranks) : std::nullopt});
   parallel::CommSpeedOptions options{
       .bytes = {}, .repeats = flags.repeats, .stopped = [&stop] { return stop.load() != 0; }};
   for (const double mb : flags.mb) options.bytes.push_back(static_cast<int64_t>(mb * kMiB));
   const auto speeds = parallel::measure_comm(team, options);
-  if (const int signal = stop.load(); signal != 0)
-    throw Error(static_cast<ExitCode>(128 + signal),
-                fmt::format("stopped by {}; nothing was printed", signal_name(signal)));
-  write_output(flags.json ? as_json(devices, speeds) : as_text(speeds));
+  const int signal = std::stoi(job.from_main(std::to_string(stop.load())));
+  if (signal != 0)
+    throw JobError({.code = static_cast<ExitCode>(128 + signal),
+                    .sentence = fmt::format("stopped by {}; nothing was printed", signal_name(signal))});
+  if (!job.is_main()) return 0;
+  const std::vector<train::RankPlace> ranks = formed != nullptr ? formed->places : places_of(devices);
+  write_output(flags.json ? as_json(ranks, speeds) : as_text(speeds));
   return 0;
+}
+
+int bench_comm(const BenchFlags& flags) {
+  train::StopSignal& stop = watch_stop_signals();
+  JobSession job(stop, []() -> ExpectedRun { throw std::logic_error("a measurement leaves no run"); });
+  try {
+    const int code = bench_comm_in(job, flags, stop);
+    job.finish();
+    return code;
+  } catch (const std::exception& failure) {
+    job.leave_after(failure);
+    throw;
+  }
 }
 
 }  // namespace
@@ -97,7 +152,7 @@ Run add_bench_command(CLI::App& command) {
   CLI::App* ops = command.add_subcommand("ops", "each operator of a training step, where it stands in the step");
   const Run run_ops = add_bench_ops_command(*ops);
   CLI::App* comm = command.add_subcommand(
-      "comm", "collectives over a list of devices, in turns with a memcpy of as many bytes by the same threads");
+      "comm", "collectives over the devices of one process or of many, in turns with a memcpy of as many bytes");
   comm->add_option("--devices", flags->devices, "the ranks")->type_name("LIST")->capture_default_str();
   comm->add_option("--mb", flags->mb, "MiB of each rank's buffer")
       ->delimiter(',')

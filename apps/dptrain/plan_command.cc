@@ -1,12 +1,17 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "commands.h"
 #include "output.h"
 #include "plan/calibration.h"
+#include "plan/exchange_figures.h"
 #include "plan/plan_report.h"
 #include "planned_experiment.h"
 #include "train/strategy_context.h"
@@ -18,7 +23,13 @@ struct PlanFlags {
   ConfigFlags common;
   std::string links;
   std::string operators;
+  std::string comm;
   std::string calibrate;
+
+  /// Nothing where no file was named.
+  std::optional<plan::ExchangeFigures> exchange() const {
+    return comm.empty() ? std::nullopt : std::optional(plan::read_exchange_figures(comm));
+  }
 };
 
 plan::PlannedStep step_of(const PlannedExperiment& planned) {
@@ -62,11 +73,12 @@ std::optional<plan::StorePlaces> places_of(const PlannedExperiment& planned, con
   return plan::place_servers(WorldShape(planned.devices_of_hosts), *servers, links.hosts->server_hosts);
 }
 
-plan::Calibration calibration_of(const std::string& run, const std::string& operators) {
+plan::Calibration calibration_of(const PlanFlags& flags) {
+  const std::string& run = flags.calibrate;
   const plan::MeasuredStep measured = plan::read_measured_step(run);
   PlannedExperiment planned = read_planned_run(run, measured);
   require_plannable(planned.experiment, run);
-  estimate_operators(planned, operators);
+  estimate_operators(planned, flags.operators);
   if (planned.figures == nullptr)
     throw Error(ExitCode::config, Mistake{.where = run,
                                           .expected = "expected a run of devices whose figures are known",
@@ -76,18 +88,18 @@ plan::Calibration calibration_of(const std::string& run, const std::string& oper
   plan::LinksFile links;
   if (planned.devices_of_hosts.size() > 1) {
     links.hosts = plan::HostLinks{.devices = planned.devices_of_hosts.front(), .link = {}};
-    if (plan::overlaps(step))
+    if (flags.comm.empty() && plan::overlaps(step))
       throw Error(
           ExitCode::config,
           Mistake{.where = run,
                   .expected = "a run of several hosts tells what its calls take where nothing is computed meanwhile",
                   .got = "calls that overlap",
-                  .advice = "train it with --set 'strategy={name: ddp, overlap: false}'"});
+                  .advice = "train it with --set 'strategy={name: ddp, overlap: false}', or give --comm"});
   }
   plan::CallTimes calls = call_times(planned, links, *planned.figures);
   return plan::calibrated(measured, {.step = step,
                                      .estimates = *planned.estimates,
-                                     .calibration = {},
+                                     .calibration = {.exchange = flags.exchange()},
                                      .calls = calls,
                                      .places = places_of(planned, links)});
 }
@@ -95,18 +107,20 @@ plan::Calibration calibration_of(const std::string& run, const std::string& oper
 /// Nothing where nobody knows how fast the devices are.
 std::optional<plan::Calibration> calibration_for(const PlannedExperiment& planned, const PlanFlags& flags) {
   if (!planned.estimates) return std::nullopt;
-  if (!flags.calibrate.empty()) return calibration_of(flags.calibrate, flags.operators);
+  if (!flags.calibrate.empty()) return calibration_of(flags);
   // A CPU worker's figures are for measurements to correct.
   if (planned.figures->kind == DeviceKind::cpu && !planned.estimates->is_measured()) return std::nullopt;
-  return plan::Calibration{.compute_factor = 1 / planned.core_share, .host_s = planned.estimates->beside_s()};
+  return plan::Calibration{
+      .compute_factor = 1 / planned.core_share, .host_s = planned.estimates->beside_s(), .exchange = flags.exchange()};
 }
 
 std::string figures_source(const PlannedExperiment& planned, const PlanFlags& flags) {
-  if (flags.operators.empty() && flags.calibrate.empty()) return planned.figures->source;
-  std::string source;
-  if (!flags.operators.empty()) source = "operators measured by " + flags.operators;
-  if (flags.calibrate.empty()) return source;
-  return source + (source.empty() ? "" : ", ") + "calibrated by " + flags.calibrate;
+  std::vector<std::string> sources;
+  if (flags.operators.empty() && flags.calibrate.empty()) sources.push_back(planned.figures->source);
+  if (!flags.operators.empty()) sources.push_back("operators measured by " + flags.operators);
+  if (!flags.comm.empty()) sources.push_back("exchange measured by " + flags.comm);
+  if (!flags.calibrate.empty()) sources.push_back("calibrated by " + flags.calibrate);
+  return fmt::format("{}", fmt::join(sources, ", "));
 }
 
 plan::StepTimes times_of(const PlannedExperiment& planned, const plan::PlannedStep& step, const plan::LinksFile& links,
@@ -114,7 +128,7 @@ plan::StepTimes times_of(const PlannedExperiment& planned, const plan::PlannedSt
   plan::DeviceFigures figures = *planned.figures;
   if (links.links && !planned.experiment.links) figures.inside = plan::link_of_file(*links.links);
   plan::CallTimes calls = call_times(planned, links, figures);
-  if (links.hosts && calibration.exchange_bytes_per_s > 0) calls.set_exchange_rate(calibration.exchange_bytes_per_s);
+  if (links.hosts && calibration.exchange) calls.set_exchange(*calibration.exchange);
   return plan::step_times({.step = step,
                            .estimates = *planned.estimates,
                            .calibration = calibration,
@@ -122,11 +136,23 @@ plan::StepTimes times_of(const PlannedExperiment& planned, const plan::PlannedSt
                            .places = places_of(planned, links)});
 }
 
+/// What was measured between processes of CPU workers says nothing of one process, or of GPUs.
+void require_exchange(const PlannedExperiment& planned, const PlanFlags& flags) {
+  const bool has_cores = planned.figures != nullptr && planned.figures->kind == DeviceKind::cpu;
+  if (flags.comm.empty() || (has_cores && planned.devices_of_hosts.size() > 1)) return;
+  throw Error(ExitCode::config,
+              Mistake{.where = "--comm",
+                      .expected = "what processes exchange is a part of plans of CPU workers on hosts",
+                      .got = planned.devices,
+                      .advice = "write --devices 4xcpu and --links with hosts, or leave it out"});
+}
+
 int plan_with(const PlanFlags& flags) {
   const plan::LinksFile links = flags.links.empty() ? plan::LinksFile() : plan::read_links_file(flags.links);
   PlannedExperiment planned = read_planned(flags.common, links);
   if (flags.common.dump_config) return 0;
   require_plannable(planned.experiment, flags.common.config);
+  require_exchange(planned, flags);
   estimate_operators(planned, flags.operators);
   plan::PlanReport report{.run = planned.experiment.name,
                           .strategy = planned.experiment.strategy.name,
@@ -164,6 +190,10 @@ Run add_plan_command(CLI::App& command) {
   command
       .add_option("--operators", flags->operators,
                   "what each operator takes on such devices: a file with what bench ops --json prints")
+      ->type_name("FILE");
+  command
+      .add_option("--comm", flags->comm,
+                  "what CPU workers of several processes take to exchange: a file with what bench comm --json prints")
       ->type_name("FILE");
   return [flags] { return plan_with(*flags); };
 }

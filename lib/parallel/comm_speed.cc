@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "tensor/tensor.h"
@@ -97,43 +99,64 @@ class Caller {
   int64_t turn_ = 0;
 };
 
+/// What the ranks of the world have taken for calls that they made together.
+class Durations {
+ public:
+  /// Makes a call that begins once all ranks are there.
+  void time(Communicator& communicator, const std::function<void()>& call) {
+    communicator.barrier();
+    const auto begun = Clock::now();
+    call();
+    own_.push_back(static_cast<float>(seconds_since(begun)));
+  }
+  /// Of the slowest rank of each call: the median; 0 of none. All ranks call this.
+  double median_of_slowest(Communicator& over_host) {
+    const auto calls = static_cast<int64_t>(own_.size());
+    if (calls == 0) return 0;
+    std::vector<float> all(own_.size() * static_cast<size_t>(over_host.size()));
+    over_host.all_gather({.data = own_.data(), .elements = calls, .dtype = DType::f32},
+                         {.data = all.data(), .elements = static_cast<int64_t>(all.size()), .dtype = DType::f32});
+    std::vector<double> slowest(own_.size());
+    for (size_t i = 0; i < all.size(); ++i)
+      slowest[i % own_.size()] = std::max(slowest[i % own_.size()], static_cast<double>(all[i]));
+    return median(std::move(slowest));
+  }
+
+ private:
+  std::vector<float> own_;
+};
+
 /// Nothing where it was stopped.
 std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, const CommSpeedOptions& options) {
+  const int ranks = team.world_size();
   CommSpeed speed{.kind = kind};
   std::atomic<bool> is_stopped = false;
-  std::vector<double> seconds, copy_s;
   // Beside a GPU memcpy is no measure, and all ranks time the same.
   bool copies = true;
-  for (int rank = 0; rank < team.size(); ++rank) copies &= team.device(rank).kind() == DeviceKind::cpu;
+  for (int rank = 0; rank < ranks; ++rank) copies &= team.kind(rank) == DeviceKind::cpu;
   team.run(fmt::format("measuring {}", comm_kind_name(kind)), [&](int rank) {
-    Communicator& communicator = team.communicator(rank);
+    Communicator &communicator = team.communicator(rank), &over_host = team.host_communicator(rank);
     Caller caller(team.device(rank), communicator, bytes);
     const CommCall sample = caller.call(kind);
     int64_t sent = 0;
-    for (int r = 0; r < team.size(); ++r) sent += sent_bytes(sample, r, team.size());
-    const auto timed = [&](std::vector<double>& into, const auto& work) {
-      communicator.barrier();
-      const auto begun = Clock::now();
-      work();
-      communicator.barrier();
-      if (rank == 0) into.push_back(seconds_since(begun));
-    };
+    for (int r = 0; r < ranks; ++r) sent += sent_bytes(sample, r, ranks);
+    Durations calls, copied;
     for (int i = 0; i < options.repeats; ++i) {
-      // The first rank decides. It comes here again once all others have read it and gone on.
-      if (rank == 0 && options.stopped) is_stopped = options.stopped();
-      communicator.barrier();
-      if (is_stopped) return;
-      timed(seconds, [&] { caller.run(caller.call(kind)); });
-      if (copies && sent > 0) timed(copy_s, [&] { caller.copy(sent / team.size()); });
+      // The first rank decides for all.
+      float stops = team.is_first(rank) && options.stopped && options.stopped() ? 1 : 0;
+      over_host.broadcast({.data = &stops, .elements = 1, .dtype = DType::f32}, 0);
+      if (stops != 0) {
+        is_stopped = true;
+        return;
+      }
+      calls.time(communicator, [&] { caller.run(caller.call(kind)); });
+      if (copies && sent > 0) copied.time(communicator, [&] { caller.copy(sent / ranks); });
     }
-    if (rank == 0) {
-      speed.bytes = caller.bytes();
-      speed.sent_bytes = sent;
-    }
+    const double seconds = calls.median_of_slowest(over_host), copy_s = copied.median_of_slowest(over_host);
+    if (rank == 0)
+      speed = {.kind = kind, .bytes = caller.bytes(), .seconds = seconds, .copy_s = copy_s, .sent_bytes = sent};
   });
   if (is_stopped) return std::nullopt;
-  speed.seconds = median(seconds);
-  if (!copy_s.empty()) speed.copy_s = median(copy_s);
   return speed;
 }
 

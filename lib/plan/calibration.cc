@@ -61,15 +61,19 @@ Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_
     for (const OperatorCost& cost : rank.operators) computed += of_run.estimates.seconds(cost);
   computed /= static_cast<double>(of_run.step.ranks.size());
   StepTimesRequest request = of_run;
-  request.calibration = {.compute_factor = measured.compute_s / computed, .host_s = 0};
+  auto& exchange = request.calibration.exchange;
+  const bool is_known = exchange.has_value();
+  request.calibration.compute_factor = measured.compute_s / computed;
   if (measured.devices_of_hosts.size() > 1) {
-    double bytes = 0;
-    for (const LoggedCall& call : of_run.step.ranks.front().calls) bytes += of_run.calls.exchanged_bytes(call);
-    request.calibration.exchange_bytes_per_s = bytes / measured.comm_s;
-    of_run.calls.set_exchange_rate(request.calibration.exchange_bytes_per_s);
+    if (!is_known) {
+      double bytes = 0;
+      for (const LoggedCall& call : of_run.step.ranks.front().calls) bytes += of_run.calls.exchanged(call).bytes;
+      exchange = {.message_s = 0, .bytes_per_s = bytes / measured.comm_s};
+    }
+    of_run.calls.set_exchange(*exchange);
   }
-  // Cores that servers of a store share with the workers compute that much less.
-  if (of_run.step.store && of_run.step.store->served) {
+  // Cores that servers of a store share with the workers compute that much less, and those that exchange beside it.
+  if ((of_run.step.store && of_run.step.store->served) || is_known) {
     constexpr int kRounds = 10;
     for (int round = 0; round < kRounds; ++round) {
       double planned = 0;

@@ -26,8 +26,9 @@ bool overlaps(const PlannedStep& step);
 
 /// The calibration with which the plan of the same run takes as long as was measured, to compute and in all. What is
 /// left beside computing and calls (loading data, ranks that wait for a slower one) is taken to be the same in other
-/// plans. Of a run of several hosts, whose links are taken to be free and whose calls not to overlap, the time of its
-/// calls is what the cores take for the bytes that they add up, send and receive.
+/// plans. Of a run of several hosts, whose links are taken to be free: where the request's calibration says nothing of
+/// what they exchange, its calls are taken not to overlap, and their time is what cores take for the bytes that they
+/// add up, send and receive.
 Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_run);
 
 }  // namespace dptrain::plan

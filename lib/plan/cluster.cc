@@ -246,19 +246,21 @@ ExchangePlan CallTimes::exchange_of(const LoggedCall& logged, const WorldShape& 
   return plan_exchange(calls, shape, process, *pool_);
 }
 
-double CallTimes::exchanged_bytes(const LoggedCall& call) {
+Exchanged CallTimes::exchanged(const LoggedCall& call) {
   const WorldShape shape = shape_of(call);
-  if (is_message(call) || shape.processes() == 1) return 0;
-  double bytes = 0;
+  if (is_message(call) || shape.processes() == 1) return {};
+  Exchanged all;
   for (const ExchangeStage& stage : exchange_of(call, shape, 0).stages) {
     const auto [sent, received, added] = bytes_of(stage);
-    bytes += sent + received + added;
+    all.bytes += sent + received + added;
+    all.messages += static_cast<double>(stage.messages.size());
   }
-  return bytes;
+  return all;
 }
 
-void CallTimes::set_exchange_rate(double bytes_per_s) {
-  options_.hosts->memory_bytes_per_s = options_.hosts->message_bytes_per_s = bytes_per_s;
+void CallTimes::set_exchange(const ExchangeFigures& figures) {
+  options_.hosts->memory_bytes_per_s = options_.hosts->message_bytes_per_s = figures.bytes_per_s;
+  options_.hosts->message_s = figures.message_s;
   planned_.clear();
 }
 

@@ -16,6 +16,7 @@
 #include "comm/world_shape.h"
 #include "config/config_node.h"
 #include "plan/device_figures.h"
+#include "plan/exchange_figures.h"
 
 namespace dptrain::plan {
 
@@ -42,6 +43,12 @@ LinksFile read_links_file(const std::filesystem::path& path);
 
 /// What such links are between all devices, those of `pairs` left out.
 LinkSpeed link_of_file(const ConfigNode& links);
+
+/// What a process does for a call between processes.
+struct Exchanged {
+  double bytes = 0;     ///< that it adds up, sends and receives
+  double messages = 0;  ///< that it sends and receives
+};
 
 /// What an operation of ranks takes.
 struct CallCost {
@@ -70,10 +77,10 @@ class CallTimes {
   CallCost cost(std::span<const LoggedCall* const> calls);
   /// Numbers of the links that it takes; none where it takes all.
   std::vector<int> links_of(const LoggedCall& call) const;
-  /// What the first process adds up, sends and receives for a call between processes.
-  double exchanged_bytes(const LoggedCall& call);
-  /// Sets the rates of the hosts' memory and cores.
-  void set_exchange_rate(double bytes_per_s);
+  /// Of the first process; nothing of a call within one, and of a message.
+  Exchanged exchanged(const LoggedCall& call);
+  /// Sets what the hosts' memory and cores take.
+  void set_exchange(const ExchangeFigures& figures);
   /// Of a rank.
   int process_of(int rank) const { return options_.world.process_of(rank); }
   /// What joins the hosts, where there are several.

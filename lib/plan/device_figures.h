@@ -8,6 +8,7 @@
 #include "comm/link_spec.h"
 #include "device/device_id.h"
 #include "device/operator_log.h"
+#include "plan/exchange_figures.h"
 #include "tensor/precision.h"
 
 namespace dptrain::plan {
@@ -52,8 +53,8 @@ std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::
 struct Calibration {
   double compute_factor = 1;  ///< that operators' seconds are multiplied by
   double host_s = 0;          ///< of a step, which no operator takes
-  /// At which a process's cores add up, and hand on what it sends and receives, where the run was of several; else 0.
-  double exchange_bytes_per_s = 0;
+  /// Where the run was of several processes.
+  std::optional<ExchangeFigures> exchange = {};
 };
 
 /// What an operator takes: as long as its products or the memory that it goes over, whichever is slower.

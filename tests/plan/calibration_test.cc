@@ -43,10 +43,11 @@ TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
   const auto calibration = plan::calibrated(measured, {.step = step, .estimates = estimates, .calls = calls});
   EXPECT_DOUBLE_EQ(calibration.compute_factor, 2);
   // Sent, received, two read and one written.
-  EXPECT_NEAR(calibration.exchange_bytes_per_s, 5 * 4.0 * kElements / 3, 1);
+  ASSERT_TRUE(calibration.exchange);
+  EXPECT_NEAR(calibration.exchange->bytes_per_s, 5 * 4.0 * kElements / 3, 1);
 
   CallTimes again = calls_of(device, {.devices = 1, .link = {}});
-  again.set_exchange_rate(calibration.exchange_bytes_per_s);
+  again.set_exchange(*calibration.exchange);
   const auto times =
       plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = again});
   EXPECT_NEAR(times.step_s, 24, 1e-9);
@@ -54,7 +55,7 @@ TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
 
   // Over a link that takes ten seconds what cores do for it goes on meanwhile; adding up follows.
   CallTimes slow = calls_of(device, {.devices = 1, .link = {.bytes_per_s = 4.0 * kElements / 10}});
-  slow.set_exchange_rate(calibration.exchange_bytes_per_s);
+  slow.set_exchange(*calibration.exchange);
   const auto slowed =
       plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = slow});
   EXPECT_NEAR(slowed.ranks[0].exposed_comm_s, 10 + 3 * 3.0 / 5, 1e-9);

@@ -1,0 +1,78 @@
+#include "plan/exchange_figures.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/cluster.h"
+#include "support/expect_error.h"
+#include "support/process.h"
+#include "support/source_tree.h"
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+
+class ExchangeFiguresTest : public ::testing::Test {
+ protected:
+  static json all_reduce(int64_t bytes, double seconds) {
+    return {{"collective", "all_reduce"}, {"bytes", bytes}, {"seconds", seconds}};
+  }
+  static json document(const std::vector<json>& rows) {
+    return {{"devices", {"cpu:0", "cpu:1", "cpu:0"}}, {"processes", {0, 0, 1}}, {"comm", rows}};
+  }
+  plan::ExchangeFigures read(const json& document) const {
+    folder_.write("comm.json", document.dump());
+    return plan::read_exchange_figures(folder_.path() / "comm.json");
+  }
+  /// What a plan then has for an all_reduce of the same processes.
+  static double planned_s(const plan::ExchangeFigures& figures, int64_t bytes) {
+    const plan::DeviceFigures device;
+    plan::CallTimes calls({.world = WorldShape({2, 1}), .devices = {}, .figures = device, .hosts = plan::HostLinks()});
+    calls.set_exchange(figures);
+    const CommBuffer buffer{.elements = bytes / 4, .dtype = DType::f32};
+    const LoggedCall call{.call = {.kind = CommKind::all_reduce, .in = buffer, .out = buffer}, .ranks = 3};
+    return calls.cost(std::vector{&call}).seconds;
+  }
+
+  testing::ScratchFolder folder_;
+};
+
+TEST_F(ExchangeFiguresTest, MakeAPlanOfWhatWasMeasured) {
+  const auto figures =
+      read(document({all_reduce(24, 2e-4), all_reduce(1'200'000, 3e-3), all_reduce(24'000'000, 0.03)}));
+  EXPECT_GT(figures.message_s, 0);
+  EXPECT_NEAR(planned_s(figures, 24), 2e-4, 1e-6);
+  EXPECT_NEAR(planned_s(figures, 24'000'000), 0.03, 1e-6);
+}
+
+TEST_F(ExchangeFiguresTest, OfOneSizeAreARate) {
+  const auto figures = read(document({all_reduce(24'000'000, 0.03)}));
+  EXPECT_EQ(figures.message_s, 0);
+  EXPECT_NEAR(planned_s(figures, 24'000'000), 0.03, 1e-6);
+}
+
+TEST_F(ExchangeFiguresTest, OfASmallBufferThatTookAsLongAsALargeOneStayRates) {
+  const auto figures = read(document({all_reduce(24, 1), all_reduce(24'000'000, 1)}));
+  EXPECT_GT(figures.bytes_per_s, 0);
+  EXPECT_NEAR(planned_s(figures, 24'000'000), 1, 1e-6);
+}
+
+TEST_F(ExchangeFiguresTest, OfAnythingElseAreRefused) {
+  json one = document({all_reduce(24, 1)});
+  one["processes"] = {0, 0, 0};
+  testing::expect_error(ExitCode::config, {"several processes exchange, got one process"}, [&] { read(one); });
+  json gpus = document({all_reduce(24, 1)});
+  gpus["devices"][2] = "cuda:0";
+  testing::expect_error(ExitCode::config, {"got cuda:0"}, [&] { read(gpus); });
+  testing::expect_error(ExitCode::config, {"got no all_reduce"}, [&] { read(document({})); });
+  testing::expect_error(ExitCode::bad_data, {"comm.json: expected what dptrain bench comm --json prints"}, [&] {
+    read({{"devices", 3}});
+  });
+  testing::expect_error(ExitCode::missing_file, {"no such file"},
+                        [&] { plan::read_exchange_figures(folder_.path() / "none.json"); });
+}
+
+}  // namespace
+}  // namespace dptrain
