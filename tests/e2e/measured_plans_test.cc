@@ -1,0 +1,55 @@
+// docs/scaling.md: its tables of plans against measurements are those of docs/results.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+#include "support/source_tree.h"
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+
+struct MeasuredPlans : ::testing::TestWithParam<const char*> {};
+
+/// As scripts/scaling.py check prints it.
+std::string row_of(const json& step) {
+  std::vector<double> ratios;
+  for (const json& round : step["rounds"])
+    ratios.push_back(round["planned_s"].get<double>() / round["measured_s"].get<double>());
+  const auto [least, most] = std::ranges::minmax(ratios);
+  return fmt::format("| {} | {} | {} | {} | {:.1f} | {:.1f} | {:.2f} | {:.2f} to {:.2f} |",
+                     step["model"].get<std::string>(), step["workers"].get<int>(), step["strategy"].get<std::string>(),
+                     step["links"].get<std::string>(), 1e3 * step["planned_s"].get<double>(),
+                     1e3 * step["measured_s"].get<double>(), step["ratio"].get<double>(), least, most);
+}
+
+TEST_P(MeasuredPlans, AreInATableWithTheirWorst) {
+  const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
+  const std::string file = fmt::format("results/{}.json", GetParam());
+  const json steps = json::parse(testing::text_of(testing::source_file("docs/" + file)))["steps"];
+  ASSERT_GT(steps.size(), 0u);
+  double worst = 0;
+  std::string table;
+  for (const json& step : steps) {
+    worst = std::max(worst, std::abs(step["ratio"].get<double>() - 1));
+    table += row_of(step) + "\n";
+  }
+  EXPECT_NE(page.find(table), std::string::npos) << "docs/scaling.md has not\n" << table;
+  const std::string claim =
+      fmt::format("([all rounds]({})): all {} are within 15 %, the worst by {:.0f} %", file, steps.size(), 100 * worst);
+  EXPECT_NE(page.find(claim), std::string::npos) << claim;
+  EXPECT_LE(worst, 0.15);
+}
+
+INSTANTIATE_TEST_SUITE_P(Results, MeasuredPlans,
+                         ::testing::Values("plan-threads", "plan-hosts", "plan-threads-strategies",
+                                           "plan-hosts-strategies"));
+
+}  // namespace
+}  // namespace dptrain
