@@ -74,10 +74,9 @@ std::string as_json(const std::vector<train::RankPlace>& ranks, const std::vecto
   return document.dump(2) + "\n";
 }
 
-/// Each rank has two buffers at least, and all are written.
-void require_memory(const BenchFlags& flags, const std::vector<DeviceId>& devices) {
+/// Each rank has two buffers at least, and all are written. `workers`: of this host.
+void require_memory(const BenchFlags& flags, int64_t workers) {
   const double largest = *std::ranges::max_element(flags.mb) * kMiB;
-  const auto workers = std::ranges::count(devices, DeviceKind::cpu, &DeviceId::kind);
   const auto memory = static_cast<double>(host_memory_bytes());
   if (2 * largest * static_cast<double>(workers) <= memory) return;
   throw Error(ExitCode::device,
@@ -93,28 +92,32 @@ std::string refuse_nan(const std::string& text) {
   return std::isnan(std::strtod(text.c_str(), nullptr)) ? "expected a number, got " + text : "";
 }
 
-/// What ranks of several processes are made from.
-train::Experiment experiment_of(const std::vector<DeviceId>& devices, const train::ConfigJob& job) {
+int64_t workers_among(const std::vector<DeviceId>& devices) {
+  return std::ranges::count(devices, DeviceKind::cpu, &DeviceId::kind);
+}
+
+/// What ranks of several processes are made from. Throws 71 where they have too little memory.
+train::Experiment experiment_of(const BenchFlags& flags, const train::ConfigJob& job) {
   train::Experiment experiment;
-  experiment.devices = devices;
-  experiment.threads.assign(devices.size(), 1);
-  experiment.devices_of_processes = {static_cast<int>(devices.size())};
-  if (!job.exchange_devices) return experiment;
-  experiment.devices_of_processes.clear();
-  for (const std::vector<DeviceId>& own : job.exchange_devices(devices))
-    experiment.devices_of_processes.push_back(static_cast<int>(own.size()));
+  experiment.devices = parse_device_list(flags.devices, "--devices", job.processes > 1 ? job.place_on_host() : 0);
+  experiment.threads.assign(experiment.devices.size(), 1);
+  std::vector<std::vector<DeviceId>> all = {experiment.devices};
+  if (job.exchange_devices) all = job.exchange_devices(experiment.devices);
+  int64_t workers = 0;
+  for (size_t process = 0; process < all.size(); ++process) {
+    experiment.devices_of_processes.push_back(static_cast<int>(all[process].size()));
+    if (job.hosts.empty() || job.hosts[process] == job.host) workers += workers_among(all[process]);
+  }
+  require_memory(flags, workers);
   return experiment;
 }
 
 int bench_comm_in(JobSession& job, const BenchFlags& flags, const train::StopSignal& stop) {
-  const train::ConfigJob place = job.config_job();
-  const auto devices = parse_device_list(flags.devices, "--devices", place.place_on_host());
-  require_memory(flags, devices);
-  train::Experiment experiment = experiment_of(devices, place);
+  train::Experiment experiment = experiment_of(flags, job.config_job());
   // Held against the other processes' as a configuration.
   job.form_training(fmt::format("mb: [{}]\nrepeats: {}\n", fmt::join(flags.mb, ", "), flags.repeats), experiment);
   const train::TrainingJob* formed = experiment.job;
-  parallel::RankTeam team({.devices = devices,
+  parallel::RankTeam team({.devices = experiment.devices,
                            .threads = experiment.threads,
                            .world = formed != nullptr ? std::optional(formed->ranks) : std::nullopt});
   parallel::CommSpeedOptions options{
@@ -126,7 +129,7 @@ int bench_comm_in(JobSession& job, const BenchFlags& flags, const train::StopSig
     throw JobError({.code = static_cast<ExitCode>(128 + signal),
                     .sentence = fmt::format("stopped by {}; nothing was printed", signal_name(signal))});
   if (!job.is_main()) return 0;
-  const std::vector<train::RankPlace> ranks = formed != nullptr ? formed->places : places_of(devices);
+  const std::vector<train::RankPlace> ranks = formed != nullptr ? formed->places : places_of(experiment.devices);
   write_output(flags.json ? as_json(ranks, speeds) : as_text(speeds));
   return 0;
 }

@@ -102,6 +102,15 @@ void tell(const train::ComparisonReport& report, const CompareFlags& flags) {
                              report.text(terminal_width(STDOUT_FILENO)), out.string()));
 }
 
+/// Of all runs.
+std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
+  std::vector<DeviceId> devices;
+  for (const train::PlannedRun& run : plan.runs)
+    for (const train::PlannedTraining& training : run.trainings)
+      devices.insert(devices.end(), training.experiment.devices.begin(), training.experiment.devices.end());
+  return devices;
+}
+
 int compare_with(const CompareFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
   const train::ComparisonPlan plan = train::plan_comparison(flags.compared(), flags.out(), flags.repetitions);
@@ -110,7 +119,7 @@ int compare_with(const CompareFlags& flags) {
   train::Comparison comparison(
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
              .out = flags.out(),
-             .environment = {.version = version(), .commit = git_commit(), .libraries = parts_present()},
+             .environment = {.version = version(), .commit = git_commit(), .libraries = parts_of_run(devices_of(plan))},
              .report_damage = tell_of_damage});
   // What is said while it runs goes to stderr: stdout gets the comparison.
   const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {

@@ -91,7 +91,8 @@ void require_one_process(const std::vector<std::string>& arguments) {
   if (is_job || command.starts_with("-") || launched_processes() == 1) return;
   throw Error(ExitCode::usage,
               fmt::format("dptrain {} runs in one process, and a launcher has started {}; start it without mpirun",
-                          command, launched_processes()));
+                          command == "bench" && arguments.size() > 1 ? "bench " + arguments[1] : command,
+                          launched_processes()));
 }
 
 /// An argument that its command doesn't know is told of first: who writes --confg misses no --config.

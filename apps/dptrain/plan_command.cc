@@ -142,9 +142,18 @@ void require_exchange(const PlannedExperiment& planned, const PlanFlags& flags) 
   if (flags.comm.empty() || (has_cores && planned.devices_of_hosts.size() > 1)) return;
   throw Error(ExitCode::config,
               Mistake{.where = "--comm",
-                      .expected = "what processes exchange is a part of plans of CPU workers on hosts",
+                      .expected = "what processes exchange is of CPU workers on hosts, expected several of these",
                       .got = planned.devices,
                       .advice = "write --devices 4xcpu and --links with hosts, or leave it out"});
+}
+
+/// It has no times of operators.
+void require_operators(const PlanFlags& flags) {
+  if (flags.comm.empty() || !flags.operators.empty() || !flags.calibrate.empty()) return;
+  throw Error(ExitCode::config, Mistake{.where = "--comm",
+                                        .expected = "expected what a step's operators take as well",
+                                        .got = "neither --operators nor --calibrate",
+                                        .advice = "give one of them"});
 }
 
 int plan_with(const PlanFlags& flags) {
@@ -153,6 +162,7 @@ int plan_with(const PlanFlags& flags) {
   if (flags.common.dump_config) return 0;
   require_plannable(planned.experiment, flags.common.config);
   require_exchange(planned, flags);
+  require_operators(flags);
   estimate_operators(planned, flags.operators);
   plan::PlanReport report{.run = planned.experiment.name,
                           .strategy = planned.experiment.strategy.name,

@@ -9,8 +9,6 @@ namespace {
 
 /// Values of a word.
 constexpr int kValues = 16;
-/// Of the tree over all ranks, 1024 at most.
-constexpr int kLevels = 11;
 constexpr int32_t kExponentBits = 0x7f800000;
 
 using Numbers = Row<kValues>;
@@ -69,7 +67,7 @@ Numbers decoded(int32_t word, float threshold) {
 /// As a binary counter: after rank r the levels of the set bits of r + 1 hold the sums of whole subtrees, which are
 /// added from the smallest up at the end.
 Numbers sum_of(const TwoBitRanks& messages, int64_t word) {
-  Numbers level[kLevels], sum = {};
+  Numbers level[kTwoBitLevels], sum = {};
   for (int64_t r = 0; r < messages.ranks; ++r) {
     sum = decoded(messages.words[r * messages.stride + word], messages.thresholds[r * messages.stride]);
     int height = 0;
@@ -77,7 +75,7 @@ Numbers sum_of(const TwoBitRanks& messages, int64_t word) {
     level[height] = sum;
   }
   // `sum` holds the last rank's subtree, that of the lowest set bit.
-  for (int height = __builtin_ctzll(static_cast<uint64_t>(messages.ranks)) + 1; height < kLevels; ++height)
+  for (int height = __builtin_ctzll(static_cast<uint64_t>(messages.ranks)) + 1; height < kTwoBitLevels; ++height)
     if ((messages.ranks >> height & 1) != 0) sum = level[height] + sum;
   return sum;
 }

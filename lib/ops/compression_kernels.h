@@ -4,6 +4,9 @@
 
 namespace dptrain::ops {
 
+/// Of the tree over the ranks, of which there are fewer than 2 to the power of these.
+inline constexpr int kTwoBitLevels = 11;
+
 /// 2-bit messages of several ranks; see two_bit.h.
 struct TwoBitRanks {
   const int32_t* words = nullptr;     ///< the first rank's
@@ -12,10 +15,10 @@ struct TwoBitRanks {
   int64_t stride = 0;  ///< from one rank's to the next one's, in elements of either
 };
 
-/// Kernels over `count` floats that lie one after the other. They run on the calling thread, and have the same results
-/// on every instruction set.
+/// Kernels over `count` floats that lie one after the other. They run on the calling thread.
 struct CompressionKernels {
-  /// kept = kept * factor + gradient
+  /// kept = kept * factor + gradient; the same on every instruction set where the product is exact, as of a power of
+  /// two.
   void (*take_up_residual)(float* kept, const float* gradient, float factor, int64_t count);
   /// kept = (kept - sent) / factor; where that isn't finite kept / factor, where neither is 0.
   void (*leave_residual)(float* kept, const float* sent, float factor, int64_t count);

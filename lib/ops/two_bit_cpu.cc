@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kGrain = 1024;
 /// Elements whose squares are added at once.
 constexpr int64_t kRun = 16384;
+static_assert(kMostTwoBitRanks < 1 << kTwoBitLevels);
 
 /// In double, by runs, so that it is the same for any number of threads.
 double sum_of_squares(const Tensor& values) {

@@ -15,8 +15,8 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr int kMostDevices = 4096;
 
-/// An assumption, until a run calibrates it: cuDNN's and cuBLAS's large products reach about half of the data sheets'
-/// figures, and what goes over memory alone four fifths.
+/// An assumption, until measurements take its place: cuDNN's and cuBLAS's large products reach about half of the data
+/// sheets' figures, and what goes over memory alone four fifths.
 constexpr double kShareOfProducts = 0.5, kShareOfMemory = 0.8;
 
 /// A kernel of a recorded step takes no less; an assumption, too.
@@ -75,7 +75,7 @@ std::vector<DeviceFigures> make_table() {
        .half_flops = 0.1 * kTera,
        .memory_bytes_per_s = 10 * kGiga,
        .inside = {.latency_s = 20e-6, .bytes_per_s = 8 * kGiga},
-       .source = "a guess at a worker of one core, for --calibrate to correct; sums: docs/results/comm-speed.md"},
+       .source = "a guess at a worker of one core, for measurements to correct; sums: docs/results/comm-speed.md"},
   };
 }
 

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "plan/cluster.h"
+#include "plan/printed_file.h"
 
 namespace dptrain::plan {
 namespace {
@@ -22,30 +21,39 @@ struct AllReduce {
   Exchanged exchanged = {};  ///< by the first process
 };
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& got) {
-  throw Error(
-      ExitCode::config,
-      Mistake{.where = file.string(),
-              .expected = "expected what CPU workers of several processes exchange",
-              .got = got,
-              .advice = "measure it with scripts/launch.sh -H HOSTS -- dptrain bench comm --devices cpu:0 --json"});
+constexpr int64_t kLeastLarge = 1 << 20;
+/// What bench comm measures, and no more.
+constexpr int64_t kMostBytes = int64_t{1} << 33, kMostProcesses = 4096;
+constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
+
+[[noreturn]] void refuse(const PrintedFile& file, const std::string& got) {
+  file.refuse("expected what CPU workers of several processes exchange", got,
+              "measure it with scripts/launch.sh -H HOSTS -- dptrain bench comm --devices cpu:0 --mb 0.0001,25 --json");
 }
 
 /// By process, how many ranks it has.
-WorldShape shape_of(const std::filesystem::path& file, const json& document) {
-  for (const std::string device : document.at("devices"))
+WorldShape shape_of(const PrintedFile& file, const json& document) {
+  const json &devices = document.at("devices"), &processes = document.at("processes");
+  for (const std::string device : devices)
     if (!device.starts_with("cpu")) refuse(file, device);
   std::vector<int> ranks;
-  for (const size_t process : document.at("processes")) {
-    ranks.resize(std::max(ranks.size(), process + 1));
-    ++ranks[process];
+  // In the order of the processes.
+  for (const json& process : processes) {
+    const auto number = process.is_number_integer() ? process.get<double>() : -1;
+    const auto before = static_cast<double>(ranks.size());
+    if (number == before && number < kMostProcesses) ranks.push_back(0);
+    if (ranks.empty() || number != static_cast<double>(ranks.size() - 1))
+      file.damaged("processes: " + processes.dump());
+    ++ranks.back();
   }
+  if (processes.size() != devices.size()) file.damaged("processes: " + processes.dump());
   if (ranks.size() < 2) refuse(file, "one process");
   return WorldShape(ranks);
 }
 
-AllReduce all_reduce_of(const json& row, CallTimes& calls, int ranks) {
-  AllReduce one{.bytes = row.at("bytes"), .seconds = row.at("seconds")};
+AllReduce all_reduce_of(const PrintedFile& file, const json& row, CallTimes& calls, int ranks) {
+  AllReduce one{.bytes = file.integer(row, "bytes", dtype_bytes(DType::f32), kMostBytes),
+                .seconds = file.number(row, "seconds", kLeastSeconds, kMostSeconds)};
   const CommBuffer buffer{.elements = one.bytes / dtype_bytes(DType::f32), .dtype = DType::f32};
   one.exchanged =
       calls.exchanged({.call = {.kind = CommKind::all_reduce, .in = buffer, .out = buffer}, .ranks = ranks});
@@ -67,30 +75,22 @@ ExchangeFigures solved(const AllReduce& small, const AllReduce& large) {
 
 }  // namespace
 
-ExchangeFigures read_exchange_figures(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream)
-    throw Error(ExitCode::missing_file, Mistake{.where = file.string(),
-                                                .expected = "expected what dptrain bench comm --json prints",
-                                                .got = "no such file",
-                                                .advice = "write it with dptrain bench comm --json > FILE"});
-  try {
-    const json document = json::parse(stream);
+ExchangeFigures read_exchange_figures(const std::filesystem::path& path) {
+  const PrintedFile file(path, "bench comm");
+  std::vector<AllReduce> measured;
+  file.read([&](const json& document) {
     const WorldShape shape = shape_of(file, document);
     const DeviceFigures figures;
     CallTimes calls({.world = shape, .devices = {}, .figures = figures, .hosts = HostLinks()});
-    std::vector<AllReduce> measured;
     for (const json& row : document.at("comm"))
-      if (row.at("collective") == "all_reduce") measured.push_back(all_reduce_of(row, calls, shape.ranks()));
-    if (measured.empty()) refuse(file, "no all_reduce");
-    const auto [small, large] = std::ranges::minmax_element(measured, {}, &AllReduce::bytes);
-    return solved(*small, *large);
-  } catch (const json::exception& damage) {
-    throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
-                                            .expected = "expected what dptrain bench comm --json prints",
-                                            .got = damage.what(),
-                                            .advice = "write it anew"});
-  }
+      if (row.at("collective") == "all_reduce") measured.push_back(all_reduce_of(file, row, calls, shape.ranks()));
+  });
+  if (measured.empty()) file.damaged("no all_reduce");
+  const auto [small, large] = std::ranges::minmax_element(measured, {}, &AllReduce::bytes);
+  if (large->bytes < kLeastLarge)
+    file.refuse("expected an all_reduce of a MiB at least, whose bytes take most of its time",
+                fmt::format("none of more than {} bytes", large->bytes), "measure --mb 0.0001,25");
+  return solved(*small, *large);
 }
 
 }  // namespace dptrain::plan

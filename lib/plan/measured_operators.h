@@ -10,11 +10,17 @@
 
 namespace dptrain::plan {
 
+/// Calls of an operator that are alike.
+struct MeasuredCalls {
+  OperatorCost one;  ///< with its seconds
+  int64_t count = 1;
+};
+
 /// What was measured of operators on one device, or on several alike.
 struct MeasuredOperators {
-  std::vector<OperatorCost> calls;  ///< one of those that are alike, with its seconds
-  double beside_s = 0;              ///< of a step, which no operator takes
-  int cores = 0;                    ///< that the process which measured could use
+  std::vector<MeasuredCalls> calls;
+  double beside_s = 0;  ///< of a step, which no operator takes
+  int cores = 0;        ///< that the process which measured could use
 };
 
 /// Of which devices measurements are wanted.
@@ -26,7 +32,7 @@ struct MeasuredDevices {
 
 /// Reads what `dptrain bench ops --json` has printed, of all its devices of the wanted kind. Throws 66 where the file
 /// isn't there, 65 where it is something else, 78 where it was measured on other devices, in another precision or with
-/// other threads.
-MeasuredOperators read_measured_operators(const std::filesystem::path& file, const MeasuredDevices& wanted);
+/// other threads, or where those planned for have unlike threads.
+MeasuredOperators read_measured_operators(const std::filesystem::path& path, const MeasuredDevices& wanted);
 
 }  // namespace dptrain::plan

@@ -46,14 +46,15 @@ OperatorEstimates::OperatorEstimates(const DeviceFigures& figures, Precision pre
                                      const MeasuredOperators& measured)
     : figures_(figures), precision_(precision), beside_s_(measured.beside_s) {
   Ratio products, memory, all;
-  for (const OperatorCost& call : measured.calls) {
+  for (const auto& [call, count] : measured.calls) {
+    const auto times = static_cast<double>(count);
     Measured& alike = by_name_[call.name][call.operands];
-    ++alike.count;
-    alike.seconds += (call.seconds - alike.seconds) / alike.count;
+    alike.count += times;
+    alike.seconds += (call.seconds - alike.seconds) * times / alike.count;
     alike.by_figures = by_figures(call);
     for (Ratio* ratio : {&all, call.flops > 0 ? &products : &memory}) {
-      ratio->measured += call.seconds;
-      ratio->by_figures += alike.by_figures;
+      ratio->measured += call.seconds * times;
+      ratio->by_figures += alike.by_figures * times;
     }
   }
   products_factor_ = products.value_or(all.value_or(1));

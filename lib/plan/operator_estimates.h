@@ -38,7 +38,7 @@ class OperatorEstimates {
   struct Measured {
     double seconds = 0;  ///< the mean
     double by_figures = 0;
-    int count = 0;
+    double count = 0;
   };
 
   /// Of an operator that takes so long by the figures to a measured one; 1 where one of them has no size.

@@ -23,6 +23,7 @@ TEST_F(BenchTest, EveryCollectiveIsMeasuredBesideACopy) {
       run({"bench", "comm", "--devices", "cpu:0-2", "--mb", "0.01,0.1", "--repeats", "3", "--json"});
   ASSERT_EQ(finished.exit, 0) << finished.err;
   const auto document = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(violations("comm.schema.json", document), std::vector<std::string>());
   EXPECT_EQ(document["devices"], (nlohmann::json{"cpu:0", "cpu:1", "cpu:2"}));
   ASSERT_EQ(document["comm"].size(), 10u) << "five collectives of two sizes";
   for (const auto& row : document["comm"]) {

@@ -1,8 +1,9 @@
-// docs/scaling.md: its tables of plans against measurements are those of docs/results.
+// What docs/results have of plans and hosts: docs/scaling.md has it in its tables, and it is within its bounds.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -50,6 +51,24 @@ TEST_P(MeasuredPlans, AreInATableWithTheirWorst) {
 INSTANTIATE_TEST_SUITE_P(Results, MeasuredPlans,
                          ::testing::Values("plan-threads", "plan-hosts", "plan-threads-strategies",
                                            "plan-hosts-strategies"));
+
+/// A test has no PyTorch: what scripts/bench_hosts.py --assert found is in docs/results. The two end in the same bits.
+TEST(MeasuredHosts, DdpIsOneAndAHalfTimesAsFastAsPyTorchOver1Gbit) {
+  const json document = json::parse(testing::text_of(testing::source_file("docs/results/hosts-1gbit.json")));
+  std::vector<std::string> models;
+  for (const json& result : document["results"]) {
+    models.push_back(result["model"]);
+    const auto median_of = [&](const char* name) {
+      std::vector<double> steps;
+      for (const json& round : result["rounds"]) steps.push_back(round[name]["steps_per_s"]);
+      std::ranges::sort(steps);
+      return steps.at(steps.size() / 2);
+    };
+    EXPECT_GE(std::max(median_of("ddp"), median_of("ddp, next_forward")), 1.5 * median_of("pytorch ddp, gloo"))
+        << models.back();
+  }
+  EXPECT_EQ(models, (std::vector<std::string>{"lenet", "resnet18"}));
+}
 
 }  // namespace
 }  // namespace dptrain

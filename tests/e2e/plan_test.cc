@@ -297,6 +297,14 @@ TEST_F(PlanTest, TakesWhatOperatorsWereMeasuredToTake) {
   const json shared = planned({"--devices", "cpu:0-" + std::to_string(4 * cores - 1), "--set",
                                "batch_size=" + std::to_string(32 * 4 * cores), "--operators", "operators.json"});
   EXPECT_NEAR(shared["ranks"][0]["time"]["compute_s"].get<double>(), 4 * seconds, 0.5 * seconds);
+  // So do the threads of one that was measured with more.
+  const Finished crowded = run({"bench", "ops", "--config", "digits.yaml", "--steps", "3", "--json", "--devices",
+                                "cpu:0", "--set", "strategy=single", "--set", "threads=" + std::to_string(4 * cores)});
+  folder_.write("crowded.json", crowded.out);
+  const json same = planned({"--devices", "cpu:0", "--set", "strategy=single", "--set",
+                             "threads=" + std::to_string(4 * cores), "--operators", "crowded.json"});
+  const double crowded_s = json::parse(crowded.out)["devices"][0]["operators_s"];
+  EXPECT_NEAR(same["ranks"][0]["time"]["compute_s"].get<double>(), crowded_s, 0.2 * crowded_s);
   // A run says what all of them take together.
   train("run", {"devices=cpu:0", "strategy=single"});
   const json time = last_metrics("run")["time"];
@@ -325,6 +333,25 @@ TEST_F(PlanTest, RefusesOperatorsOfOtherDevices) {
   const json h100 = planned({"--devices", "2xh100", "--operators", "operators.json"});
   EXPECT_FALSE(h100["time"]["operators"].is_null());
   EXPECT_EQ(h100["time"]["other_s"], 0);
+  const auto damaged = [&](const std::string& place, const json& value, const Arguments& words) {
+    json odd = json::parse(measured.out);
+    odd[json::json_pointer(place)] = value;
+    folder_.write("operators.json", odd.dump());
+    refused({}, 65, words);
+  };
+  damaged("/cores", -3, {"operators.json", "got cores: -3"});
+  damaged("/devices/0/operators/0/calls", 0, {"got calls: 0"});
+  damaged("/devices/0/operators/0/seconds", -1, {"got seconds: -1"});
+  damaged("/devices/0/operators/0/bytes", 1e300, {"got bytes: 1e+300"});
+  damaged("/devices/0/operators/0/flops", "many", {"operators.json"});
+  damaged("/devices/1/step_s", -1, {"got step_s: -1"});
+  json none = json::parse(measured.out);
+  for (json& device : none["devices"]) device["operators"] = json::array();
+  folder_.write("operators.json", none.dump());
+  refused({}, 65, {"operators.json", "got no operators"});
+  folder_.write("operators.json", measured.out);
+  refused({"--set", "threads=[1, 2]"}, 78, {"as many threads each", "threads [1, 2]", "threads=1"});
+  expect_refused(plan({"--operators", "."}), 66, {"got a folder"});
   folder_.write("operators.json", "{}");
   refused({}, 65, {"operators.json", "bench ops --json"});
   folder_.write("operators.json", "");

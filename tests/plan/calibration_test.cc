@@ -61,6 +61,31 @@ TEST(Calibration, OfARunOfHostsPlansThatRunAsItWas) {
   EXPECT_NEAR(slowed.ranks[0].exposed_comm_s, 10 + 3 * 3.0 / 5, 1e-9);
 }
 
+TEST(Calibration, OfARunWhoseExchangeIsKnownMayOverlap) {
+  const DeviceFigures device = figures();
+  const OperatorEstimates estimates(device, Precision::fp32);
+  PlannedStep step = step_of_two_hosts();
+  for (PlannedRank& rank : step.ranks) {
+    rank.operators.push_back({.name = "linear", .flops = 10});
+    rank.calls[0].awaited_after = 2;
+  }
+  const plan::ExchangeFigures exchange{.message_s = 0.1, .bytes_per_s = 4.0 * kElements};
+  const plan::MeasuredStep measured{.compute_s = 50, .comm_s = 1, .step_s = 60, .devices_of_hosts = {1, 1}};
+  CallTimes calls = calls_of(device, {.devices = 1, .link = {}});
+  const auto calibration = plan::calibrated(
+      measured, {.step = step, .estimates = estimates, .calibration = {.exchange = exchange}, .calls = calls});
+  ASSERT_TRUE(calibration.exchange);
+  EXPECT_EQ(calibration.exchange->bytes_per_s, exchange.bytes_per_s);
+  // What its core does for others beside computing is a part of what was measured.
+  EXPECT_LT(calibration.compute_factor, 50.0 / 20);
+  CallTimes again = calls_of(device, {.devices = 1, .link = {}});
+  again.set_exchange(exchange);
+  const auto times =
+      plan::step_times({.step = step, .estimates = estimates, .calibration = calibration, .calls = again});
+  EXPECT_NEAR(times.ranks[0].compute_s, 50, 1e-3);
+  EXPECT_NEAR(times.step_s, 60, 1e-3);
+}
+
 TEST(Calibration, SeesWhetherCallsOverlap) {
   PlannedStep step = step_of_two_hosts();
   EXPECT_FALSE(plan::overlaps(step));

@@ -53,6 +53,11 @@ TEST_F(ExchangeFiguresTest, OfOneSizeAreARate) {
   EXPECT_NEAR(planned_s(figures, 24'000'000), 0.03, 1e-6);
 }
 
+TEST_F(ExchangeFiguresTest, OfSmallBuffersAloneAreRefused) {
+  testing::expect_error(ExitCode::config, {"a MiB at least", "none of more than 24 bytes", "--mb 0.0001,25"},
+                        [&] { read(document({all_reduce(24, 2e-4)})); });
+}
+
 TEST_F(ExchangeFiguresTest, OfASmallBufferThatTookAsLongAsALargeOneStayRates) {
   const auto figures = read(document({all_reduce(24, 1), all_reduce(24'000'000, 1)}));
   EXPECT_GT(figures.bytes_per_s, 0);
@@ -66,10 +71,21 @@ TEST_F(ExchangeFiguresTest, OfAnythingElseAreRefused) {
   json gpus = document({all_reduce(24, 1)});
   gpus["devices"][2] = "cuda:0";
   testing::expect_error(ExitCode::config, {"got cuda:0"}, [&] { read(gpus); });
-  testing::expect_error(ExitCode::config, {"got no all_reduce"}, [&] { read(document({})); });
+  testing::expect_error(ExitCode::bad_data, {"got no all_reduce"}, [&] { read(document({})); });
+  for (const json& processes :
+       {json{0, -1, 1}, json{0, 0, 5}, json{0, 1}, json{1, 1, 0}, json{0, 1e18, 1}, json{0, 0.5, 1}}) {
+    json odd = document({all_reduce(24, 1)});
+    odd["processes"] = processes;
+    testing::expect_error(ExitCode::bad_data, {"comm.json", "processes: ["}, [&] { read(odd); });
+  }
+  for (const auto& [bytes, seconds] : {std::pair{int64_t{-400}, 1.0}, {int64_t{1} << 60, 1.0}, {0, 1.0}})
+    testing::expect_error(ExitCode::bad_data, {"got bytes: "}, [&] { read(document({all_reduce(bytes, seconds)})); });
+  for (const double seconds : {0.0, -1.0, 1e300})
+    testing::expect_error(ExitCode::bad_data, {"got seconds: "}, [&] { read(document({all_reduce(24, seconds)})); });
   testing::expect_error(ExitCode::bad_data, {"comm.json: expected what dptrain bench comm --json prints"}, [&] {
     read({{"devices", 3}});
   });
+  testing::expect_error(ExitCode::missing_file, {"a folder"}, [&] { plan::read_exchange_figures(folder_.path()); });
   testing::expect_error(ExitCode::missing_file, {"no such file"},
                         [&] { plan::read_exchange_figures(folder_.path() / "none.json"); });
 }

@@ -14,6 +14,13 @@ DeviceFigures figures() {
   return {.name = "unit", .fp32_flops = 2, .memory_bytes_per_s = 1000, .inside = {}, .source = "a test"};
 }
 
+/// Each once.
+plan::MeasuredOperators measured(const std::vector<OperatorCost>& calls, double beside_s = 0) {
+  plan::MeasuredOperators all{.calls = {}, .beside_s = beside_s};
+  for (const OperatorCost& call : calls) all.calls.push_back({.one = call});
+  return all;
+}
+
 OperatorCost product(double flops, const std::string& operands, double seconds = 0) {
   return {.name = "linear", .flops = flops, .operands = operands, .seconds = seconds};
 }
@@ -29,17 +36,21 @@ TEST(OperatorEstimates, AreTheFiguresWhereNothingWasMeasured) {
 TEST(OperatorEstimates, OfTheSameOperandsAreTheirMean) {
   const OperatorEstimates estimates(
       figures(), Precision::fp32,
-      {.calls = {product(3, "[3, 1]", 30), product(3, "[3, 1]", 60), product(300, "[300, 1]", 600)}, .beside_s = 5});
+      measured({product(3, "[3, 1]", 30), product(3, "[3, 1]", 60), product(300, "[300, 1]", 600)}, 5));
   const auto [seconds, basis] = estimates.estimate(product(3, "[3, 1]"));
   EXPECT_DOUBLE_EQ(seconds, 45);
   EXPECT_EQ(basis, Basis::same_operands);
   EXPECT_EQ(estimates.beside_s(), 5);
+  // Three calls of one weigh as much as three.
+  plan::MeasuredOperators weighed = measured({product(3, "[3, 1]", 30), product(3, "[3, 1]", 60)});
+  weighed.calls[0].count = 3;
+  EXPECT_DOUBLE_EQ(OperatorEstimates(figures(), Precision::fp32, weighed).seconds(product(3, "[3, 1]")), 37.5);
 }
 
 TEST(OperatorEstimates, OfOtherOperandsAreScaledFromTheNearest) {
   // The small one reaches a tenth of the figures, the large one half.
   const OperatorEstimates estimates(figures(), Precision::fp32,
-                                    {.calls = {product(3, "[3, 1]", 30), product(300, "[300, 1]", 600)}});
+                                    measured({product(3, "[3, 1]", 30), product(300, "[300, 1]", 600)}));
   EXPECT_DOUBLE_EQ(estimates.seconds(product(6, "[6, 1]")), 60);
   EXPECT_DOUBLE_EQ(estimates.seconds(product(150, "[150, 1]")), 300);
   EXPECT_EQ(estimates.estimate(product(6, "[6, 1]")).basis, Basis::same_operator);
@@ -48,15 +59,15 @@ TEST(OperatorEstimates, OfOtherOperandsAreScaledFromTheNearest) {
 TEST(OperatorEstimates, OfOtherSamplesAreScaledFromTheSameLayer) {
   // That the other layer is nearer in size says nothing.
   const OperatorEstimates estimates(figures(), Precision::fp32,
-                                    {.calls = {product(160, "[16, 64, 28, 28] [64, 64, 3, 3]", 480),
-                                               product(90, "[16, 512, 4, 4] [512, 512, 3, 3]", 900)}});
+                                    measured({product(160, "[16, 64, 28, 28] [64, 64, 3, 3]", 480),
+                                              product(90, "[16, 512, 4, 4] [512, 512, 3, 3]", 900)}));
   EXPECT_DOUBLE_EQ(estimates.seconds(product(80, "[8, 64, 28, 28] [64, 64, 3, 3]")), 240);
   EXPECT_DOUBLE_EQ(estimates.seconds(product(45, "[8, 512, 4, 4] [512, 512, 3, 3]")), 450);
 }
 
 TEST(OperatorEstimates, OfOperatorsThatAreGivenNothingAreTimesToo) {
   const OperatorEstimates estimates(figures(), Precision::fp32,
-                                    {.calls = {{.name = "stamp_time", .seconds = 3}, product(3, "[3, 1]", 30)}});
+                                    measured({{.name = "stamp_time", .seconds = 3}, product(3, "[3, 1]", 30)}));
   EXPECT_DOUBLE_EQ(estimates.seconds({.name = "stamp_time", .operands = "[0]"}), 3);
   EXPECT_DOUBLE_EQ(estimates.seconds({.name = "stamp_time", .bytes = 800, .operands = "[200]"}), 3);
   EXPECT_DOUBLE_EQ(estimates.seconds({.name = "publish"}), 0);
@@ -66,7 +77,7 @@ TEST(OperatorEstimates, OfOperatorsThatAreGivenNothingAreTimesToo) {
 TEST(OperatorEstimates, OfOperatorsThatWerentMeasuredDifferFromTheFiguresAsOthersOfTheirKind) {
   const OperatorEstimates estimates(
       figures(), Precision::fp32,
-      {.calls = {product(10, "[10]", 20), {.name = "tanh", .bytes = 800, .operands = "[200]", .seconds = 7}}});
+      measured({product(10, "[10]", 20), {.name = "tanh", .bytes = 800, .operands = "[200]", .seconds = 7}}));
   const OperatorCost convolution{.name = "conv2d", .flops = 5, .operands = "[10]"}, add{.name = "add", .bytes = 1600};
   EXPECT_DOUBLE_EQ(estimates.seconds(convolution), 10);
   EXPECT_DOUBLE_EQ(estimates.seconds(add), 14);
@@ -74,7 +85,7 @@ TEST(OperatorEstimates, OfOperatorsThatWerentMeasuredDifferFromTheFiguresAsOther
 }
 
 TEST(OperatorEstimates, TellSharesOfTime) {
-  const OperatorEstimates estimates(figures(), Precision::fp32, {.calls = {product(10, "[10]", 20)}});
+  const OperatorEstimates estimates(figures(), Precision::fp32, measured({product(10, "[10]", 20)}));
   const plan::EstimateShares shares =
       plan::shares_of(estimates, {product(10, "[10]"), product(5, "[5]"), {.name = "conv2d", .flops = 5}});
   EXPECT_DOUBLE_EQ(shares.same_operands, 0.5);

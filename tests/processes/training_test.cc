@@ -275,6 +275,9 @@ TEST_F(JobTrainingTest, OtherCommandsRunInOneProcess) {
   const Command table = {dptrain_binary(), "table", "runs"};
   for (const std::string& sentence : last_sentences(launch_processes({table, table}), 64))
     EXPECT_NE(sentence.find("dptrain table runs in one process"), std::string::npos) << sentence;
+  const Command operators = {dptrain_binary(), "bench", "ops"};
+  for (const std::string& sentence : last_sentences(launch_processes({operators, operators}), 64))
+    EXPECT_NE(sentence.find("dptrain bench ops runs in one process"), std::string::npos) << sentence;
 }
 
 TEST_F(JobTrainingTest, MpiThatJoinsFewerThanWereLaunchedIsRefused) {
