@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -87,7 +86,8 @@ std::vector<pid_t> threads_of_process() {
 ThreadStack known_of(pid_t thread) {
   ThreadStack known{.thread = thread, .name = {}};
   std::ifstream file(fmt::format("/proc/self/task/{}/stat", thread));
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  std::string line;
+  std::getline(file, line, '\0');  // which, unlike an iterator, bears that the system refuses to read of what has ended
   // "4711 (name) S ...", where the name may hold anything.
   const size_t begin = line.find('('), end = line.rfind(')');
   if (begin == std::string::npos || end == std::string::npos || end + 2 >= line.size()) return known;

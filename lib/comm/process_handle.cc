@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,7 +15,8 @@ namespace {
 /// Field `number` of /proc/PID/stat, from 1, beyond the second; 0 where there is no such process.
 int64_t stat_field(int64_t pid, int number) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  std::string line;
+  std::getline(file, line, '\0');  // which, unlike an iterator, bears that the system refuses to read of what has ended
   // The second one, the program's name, may hold anything.
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return 0;

@@ -11,11 +11,20 @@ command -v python3 > /dev/null || { echo "python3, which runs the stages on a ma
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/build/tests" "$folder/tools"
-export GPUS='[]' RESULT=COMPLETED ERRORS=0
+export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF=
 cat > "$folder/build/dptrain" << 'END'
 #!/bin/sh
 case "$*" in
-  --version) echo 'dptrain 0.0.0 (abc)'; echo 'with: CUDA 13.0'; exit ;;
+  --version)
+    echo 'dptrain 0.0.0 (abc)'
+    cublaslt=
+    # Opened by its name, and not linked to.
+    if [ -n "$CUBLASLT_OF" ]; then
+      cublaslt=', cuBLASLt (not found)'
+      for one in $(echo "$LD_LIBRARY_PATH" | tr : ' '); do [ ! -e "$one/libcublasLt.so.$CUBLASLT_OF" ] || cublaslt=', cuBLASLt 1'; done
+    fi
+    echo "with: CUDA ${CUBLASLT_OF:-13}.0$cublaslt"
+    exit ;;
   *--config*)
     [ -n "$TRAINING" ] || { echo 'dptrain: no training here' >&2; exit 71; }
     echo "$*" >> "$TRAINING"
@@ -87,6 +96,13 @@ expect 64 "is there and no bundle" gpu_bundle --out "$folder/build"
 expect 66 "has no dptrain or no tests" gpu_bundle --build "$folder/tools" --out "$folder/bundle"
 check 71 "no GPU: there is no driver; run this where nvidia-smi lists one" test
 check 0 "$PWD" run printenv DPTRAIN_SOURCE_DIR
+
+# What dptrain opens itself is looked for where the others are.
+mkdir -p "$folder/site-packages/nvidia/cublas/lib"
+touch "$folder/site-packages/nvidia/cublas/lib/libcublasLt.so.98"
+export PYTHONPATH=$folder/site-packages
+CUBLASLT_OF=98 check 0 "gpu_check: libcublasLt.so.98 is in $folder/site-packages/nvidia/cublas/lib" run printenv LD_LIBRARY_PATH
+CUBLASLT_OF=99 check 69 "no libcublasLt.so.99 in " run printenv DPTRAIN_SOURCE_DIR
 
 export GPUS='[{"name": "Simulated GPU"}]'
 check 64 "name another folder with --out" test
