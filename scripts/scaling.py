@@ -340,9 +340,9 @@ def check_strategies(parser, arguments):
         arguments.strategies = list(CHECKED_STRATEGIES)
     pipelines = [strategy for strategy in arguments.strategies if strategy.startswith("model_parallel")]
     if pipelines and arguments.workers not in ([2], [1, 2]):
-        parser.error(f"argument --strategies: {pipelines[0]} is cut in two stages here, expected --workers 2")
+        parser.error(f"argument --strategies: of {pipelines[0]}, which has two stages here, expected --workers 2")
     if arguments.hosts and not any(CHECKED_STRATEGIES[strategy][1] for strategy in arguments.strategies):
-        parser.error(f"argument --strategies: {', '.join(arguments.strategies)} stay in one process, expected others with --hosts")
+        parser.error(f"argument --strategies: with --hosts expected some that reach over processes, got {', '.join(arguments.strategies)}")
 
 
 def main():
