@@ -234,6 +234,21 @@ TEST_F(HostsStoreFaultsTest, AServerThatIsKilledOnAnotherHost) {
   expect_lost_job(finished, fmt::format("process 3 (host host2, pid {}, server 0) has died", pid(3)));
 }
 
+/// Also where the others would go on without it.
+TEST_F(HostsStoreFaultsTest, AWorkerThatIsKilledOnAnotherHost) {
+  for (const char* type : {"dist_sync", "dist_async"}) {
+    SCOPED_TRACE(type);
+    std::filesystem::remove_all(run("run"));
+    Process process(with_servers(/*grace_s=*/5, type));
+    wait_until_trained(process);
+    const auto begun = Clock::now();
+    kill_process(1);
+    const Finished finished = process.wait();
+    EXPECT_LT(seconds_since(begun), 12 + kSlack_s);
+    expect_lost_job(finished, fmt::format("process 1 (host host2, pid {}, rank 1) has died", pid(1)));
+  }
+}
+
 /// It holds nothing, and the workers hear of it over the network alone on one of the hosts.
 TEST_F(HostsStoreFaultsTest, ASchedulerThatIsKilled) {
   Process process(with_servers(/*grace_s=*/5, "dist_async"));

@@ -177,7 +177,7 @@ TEST_F(JobTrainingTest, AProcessWithoutMemoryEndsAllWithItsSentence) {
       training("job", "lenet_ddp_2cpu", 1,
                {"--set", "epochs=1", "--set", "batch_size=40000", "--set", "split=[1, 39999]", "--set",
                 "dataset={name: synthetic, shape: [1, 28, 28], samples: 40000, test_samples: 64}"});
-  Command second = {"/bin/bash", "-c", "ulimit -v 3000000; exec \"$0\" \"$@\""};
+  Command second = {"/bin/bash", "-c", "ulimit -v 2000000; exec \"$0\" \"$@\""};
   second.insert(second.end(), first.begin(), first.end());
   const auto sentences = last_sentences(launch_processes({first, second}), 71);
   EXPECT_EQ(sentences[0], sentences[1]);
