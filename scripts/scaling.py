@@ -175,7 +175,7 @@ CHECKED = {
     "ResNet-18": ("resnet18_2gpu", synthetic("shape: [1, 28, 28]", 256), 32, (1, 10)),
 }
 HOST_RATES = (1, 4)
-# What --strategies knows, with whether it reaches over processes. A batch of ResNet-18 has 32 samples.
+# What --strategies knows, with whether it reaches over processes.
 CHECKED_STRATEGIES = {
     "ddp": ("ddp", True),
     "ddp, bf16": ("{name: ddp, compress: bf16}", True),

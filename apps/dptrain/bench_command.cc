@@ -92,10 +92,6 @@ std::string refuse_nan(const std::string& text) {
   return std::isnan(std::strtod(text.c_str(), nullptr)) ? "expected a number, got " + text : "";
 }
 
-int64_t workers_among(const std::vector<DeviceId>& devices) {
-  return std::ranges::count(devices, DeviceKind::cpu, &DeviceId::kind);
-}
-
 /// What ranks of several processes are made from. Throws 71 where they have too little memory.
 train::Experiment experiment_of(const BenchFlags& flags, const train::ConfigJob& job) {
   train::Experiment experiment;
@@ -106,7 +102,8 @@ train::Experiment experiment_of(const BenchFlags& flags, const train::ConfigJob&
   int64_t workers = 0;
   for (size_t process = 0; process < all.size(); ++process) {
     experiment.devices_of_processes.push_back(static_cast<int>(all[process].size()));
-    if (job.hosts.empty() || job.hosts[process] == job.host) workers += workers_among(all[process]);
+    if (job.hosts.empty() || job.hosts[process] == job.host)
+      workers += std::ranges::count(all[process], DeviceKind::cpu, &DeviceId::kind);
   }
   require_memory(flags, workers);
   return experiment;

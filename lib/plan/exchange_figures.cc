@@ -64,13 +64,13 @@ AllReduce all_reduce_of(const PrintedFile& file, const json& row, CallTimes& cal
 ExchangeFigures solved(const AllReduce& small, const AllReduce& large) {
   const double determinant =
       small.exchanged.messages * large.exchanged.bytes - large.exchanged.messages * small.exchanged.bytes;
-  const double message_s =
+  const double solution =
       determinant > 0 ? (small.seconds * large.exchanged.bytes - large.seconds * small.exchanged.bytes) / determinant
                       : 0;
-  // A small one may be faster than its share of the large one.
-  const double at_least = std::clamp(message_s, 0.0, 0.5 * large.seconds / large.exchanged.messages);
-  return {.message_s = at_least,
-          .bytes_per_s = large.exchanged.bytes / (large.seconds - at_least * large.exchanged.messages)};
+  // A small one that took as long as a large one, or as its share of that, would leave bytes no time, or too much.
+  const double message_s = std::clamp(solution, 0.0, 0.5 * large.seconds / large.exchanged.messages);
+  return {.message_s = message_s,
+          .bytes_per_s = large.exchanged.bytes / (large.seconds - message_s * large.exchanged.messages)};
 }
 
 }  // namespace

@@ -159,6 +159,10 @@ TEST_F(OutputTest, WithoutCublasLtOnlyGpusAreMissed) {
   EXPECT_EQ(trained.exit, 0) << trained.err;
   const auto libraries = json_of("run/summary.json")["environment"]["libraries"];
   EXPECT_EQ(libraries.dump().find("cuBLASLt"), std::string::npos) << "a run on CPU workers has none: " << libraries;
+  folder_.write("again.yaml", text("digits.yaml"));
+  const Finished compared = without({"compare", "digits.yaml", "again.yaml", "--out", "compared"});
+  EXPECT_EQ(compared.exit, 0) << compared.err;
+  EXPECT_EQ(json_of("compared/digits/summary.json")["environment"]["libraries"], libraries);
 }
 
 TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {
