@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -99,38 +100,55 @@ class Caller {
   int64_t turn_ = 0;
 };
 
-/// What the ranks of the world have taken for calls that they made together.
-class Durations {
- public:
-  /// Makes a call that begins once all ranks are there.
-  void time(Communicator& communicator, const std::function<void()>& call) {
-    communicator.barrier();
-    const auto begun = Clock::now();
-    call();
-    own_.push_back(static_cast<float>(seconds_since(begun)));
-  }
-  /// Of the slowest rank of each call: the median; 0 of none. All ranks call this.
-  double median_of_slowest(Communicator& over_host) {
-    const auto calls = static_cast<int64_t>(own_.size());
-    if (calls == 0) return 0;
-    std::vector<float> all(own_.size() * static_cast<size_t>(over_host.size()));
-    over_host.all_gather({.data = own_.data(), .elements = calls, .dtype = DType::f32},
-                         {.data = all.data(), .elements = static_cast<int64_t>(all.size()), .dtype = DType::f32});
-    std::vector<double> slowest(own_.size());
-    for (size_t i = 0; i < all.size(); ++i)
-      slowest[i % own_.size()] = std::max(slowest[i % own_.size()], static_cast<double>(all[i]));
-    return median(std::move(slowest));
-  }
+/// When one rank has begun its calls of a kind, which it makes together with all others, and ended them.
+struct Spans {
+  std::vector<Clock::time_point> begun, ended;
 
- private:
-  std::vector<float> own_;
+  /// Makes a call that begins once all ranks are there.
+  void add(Communicator& communicator, const std::function<void()>& call) {
+    communicator.barrier();
+    begun.push_back(Clock::now());
+    call();
+    ended.push_back(Clock::now());
+  }
 };
+
+/// Of each call, until the last of a process's ranks was done: from the first one on, as one that has to wait for a
+/// core begins late.
+std::vector<float> seconds_of_process(const std::vector<Spans>& ranks) {
+  std::vector<float> seconds;
+  for (size_t call = 0; call < ranks.front().begun.size(); ++call) {
+    Clock::time_point begun = ranks.front().begun[call], ended = ranks.front().ended[call];
+    for (const Spans& rank : ranks) {
+      begun = std::min(begun, rank.begun[call]);
+      ended = std::max(ended, rank.ended[call]);
+    }
+    seconds.push_back(std::chrono::duration<float>(ended - begun).count());
+  }
+  return seconds;
+}
+
+/// Of the slowest process in each call: the median; 0 of none. All ranks call this, whose clocks aren't one.
+double median_of_slowest(const std::vector<Spans>& ranks, Communicator& over_host) {
+  over_host.barrier();  // until all have written theirs
+  std::vector<float> own = seconds_of_process(ranks);
+  if (own.empty()) return 0;
+  const auto calls = static_cast<int64_t>(own.size());
+  std::vector<float> all(own.size() * static_cast<size_t>(over_host.size()));
+  over_host.all_gather({.data = own.data(), .elements = calls, .dtype = DType::f32},
+                       {.data = all.data(), .elements = static_cast<int64_t>(all.size()), .dtype = DType::f32});
+  std::vector<double> slowest(own.size());
+  for (size_t i = 0; i < all.size(); ++i)
+    slowest[i % own.size()] = std::max(slowest[i % own.size()], static_cast<double>(all[i]));
+  return median(std::move(slowest));
+}
 
 /// Nothing where it was stopped.
 std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, const CommSpeedOptions& options) {
   const int ranks = team.world_size();
   CommSpeed speed{.kind = kind};
   std::atomic<bool> is_stopped = false;
+  std::vector<Spans> calls(static_cast<size_t>(team.size())), copied(calls.size());
   // Beside a GPU memcpy is no measure, and all ranks time the same.
   bool copies = true;
   for (int rank = 0; rank < ranks; ++rank) copies &= team.kind(rank) == DeviceKind::cpu;
@@ -140,7 +158,7 @@ std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, 
     const CommCall sample = caller.call(kind);
     int64_t sent = 0;
     for (int r = 0; r < ranks; ++r) sent += sent_bytes(sample, r, ranks);
-    Durations calls, copied;
+    const auto own = static_cast<size_t>(rank);
     for (int i = 0; i < options.repeats; ++i) {
       // The first rank decides for all.
       float stops = team.is_first(rank) && options.stopped && options.stopped() ? 1 : 0;
@@ -149,10 +167,10 @@ std::optional<CommSpeed> measured(RankTeam& team, CommKind kind, int64_t bytes, 
         is_stopped = true;
         return;
       }
-      calls.time(communicator, [&] { caller.run(caller.call(kind)); });
-      if (copies && sent > 0) copied.time(communicator, [&] { caller.copy(sent / ranks); });
+      calls[own].add(communicator, [&] { caller.run(caller.call(kind)); });
+      if (copies && sent > 0) copied[own].add(communicator, [&] { caller.copy(sent / ranks); });
     }
-    const double seconds = calls.median_of_slowest(over_host), copy_s = copied.median_of_slowest(over_host);
+    const double seconds = median_of_slowest(calls, over_host), copy_s = median_of_slowest(copied, over_host);
     if (rank == 0)
       speed = {.kind = kind, .bytes = caller.bytes(), .seconds = seconds, .copy_s = copy_s, .sent_bytes = sent};
   });
