@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import typing
 
 from bench import machine
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
@@ -175,19 +176,30 @@ CHECKED = {
     "ResNet-18": ("resnet18_2gpu", synthetic("shape: [1, 28, 28]", 256), 32, (1, 10)),
 }
 HOST_RATES = (1, 4)
-# What --strategies knows, with whether it reaches over processes.
+
+
+class Checked(typing.NamedTuple):
+    config: str
+    over_processes: bool = False
+    workers: int = 0  # that it takes; 0: any number
+
+
+# What --strategies knows.
 CHECKED_STRATEGIES = {
-    "ddp": ("ddp", True),
-    "ddp, bf16": ("{name: ddp, compress: bf16}", True),
-    "ddp, two_bit": ("{name: ddp, compress: two_bit}", True),
-    "ddp, powersgd": ("{name: ddp, compress: {name: powersgd, rank: 4}}", True),
-    "ddp, shard_optimizer": ("{name: ddp, shard_optimizer: true}", True),
-    "data_parallel": ("data_parallel", False),
-    "kvstore": ("kvstore", False),
-    "kvstore, device": ("{name: kvstore, type: device}", True),
-    "kvstore, dist_sync": ("{name: kvstore, type: dist_sync}", True),
-    "model_parallel, 1f1b": ("{name: model_parallel, micro_batches: 4, schedule: 1f1b}", True),
-    "model_parallel, gpipe": ("{name: model_parallel, micro_batches: 4, schedule: gpipe}", True),
+    "ddp": Checked("ddp", over_processes=True),
+    "ddp, bf16": Checked("{name: ddp, compress: bf16}", over_processes=True),
+    "ddp, fp16": Checked("{name: ddp, compress: fp16}", over_processes=True),
+    "ddp, two_bit": Checked("{name: ddp, compress: two_bit}", over_processes=True),
+    "ddp, powersgd": Checked("{name: ddp, compress: {name: powersgd, rank: 4}}", over_processes=True),
+    "ddp, shard_optimizer": Checked("{name: ddp, shard_optimizer: true}", over_processes=True),
+    "data_parallel": Checked("data_parallel"),
+    "kvstore": Checked("kvstore"),
+    "kvstore, device": Checked("{name: kvstore, type: device}", over_processes=True),
+    "kvstore, dist_sync": Checked("{name: kvstore, type: dist_sync}", over_processes=True),
+    "kvstore, dist_device_sync": Checked("{name: kvstore, type: dist_device_sync}", over_processes=True),
+    "model_parallel, 1f1b": Checked("{name: model_parallel, micro_batches: 4, schedule: 1f1b}", over_processes=True, workers=2),
+    "model_parallel, gpipe": Checked("{name: model_parallel, micro_batches: 4, schedule: gpipe}", over_processes=True, workers=2),
+    "hybrid": Checked("{name: hybrid, model_parallel: 2, micro_batches: 4}", workers=4),
 }
 # Of a link's rate, as tc counts it, for data: 1448 bytes of a frame of 1514, the rest are headers of TCP, IP and Ethernet.
 TCP_SHARE = 1448 / 1514
@@ -262,7 +274,7 @@ def check_threads(dptrain, folder, model, ranks, arguments):
         return train(dptrain, free, [*flags_of(model, strategy="ddp" if ranks > 1 else "single"), *devices])
 
     def case(strategy, rate):
-        config = CHECKED_STRATEGIES[strategy][0] if ranks > 1 else "single"
+        config = CHECKED_STRATEGIES[strategy].config if ranks > 1 else "single"
         flags = [*flags_of(model, strategy=config, **({"links.gbps": rate} if rate else {})), *devices]
         return ((strategy if ranks > 1 else "single", f"{rate} Gbit/s, simulated" if rate else "none"),
                 lambda: dptrain.plan(*flags, "--operators", operators, "--calibrate", free), lambda: train(dptrain, folder / "held", flags))
@@ -290,7 +302,7 @@ def check_hosts(dptrain, folder, model, workers, arguments):
         return train_over("free", free, "ddp")
 
     def case(strategy, rate):
-        config, _ = CHECKED_STRATEGIES[strategy]
+        config = CHECKED_STRATEGIES[strategy].config
         links = folder / f"links-{rate}.yaml"
         # What a message takes beside its bytes is in what was measured over free ones.
         links.write_text(f"hosts: {{devices: 1, gbps: {rate * TCP_SHARE}}}\n")
@@ -299,7 +311,7 @@ def check_hosts(dptrain, folder, model, workers, arguments):
         return ((strategy, f"{rate} Gbit/s between processes"), lambda: dptrain.plan(*flags),
                 lambda: train_over(f"{rate}gbit", folder / "held", config))
 
-    cases = [case(strategy, rate) for strategy in arguments.strategies if CHECKED_STRATEGIES[strategy][1] for rate in HOST_RATES]
+    cases = [case(strategy, rate) for strategy in arguments.strategies if CHECKED_STRATEGIES[strategy].over_processes for rate in HOST_RATES]
     with hosts(workers) as spaces:
         yield from compared(arguments, calibrate, cases, lambda run: machine.once_quiet(run, arguments.disturbed))
 
@@ -337,11 +349,13 @@ def check(dptrain, arguments):
 def check_strategies(parser, arguments):
     """What can't be measured is refused before anything is."""
     if "all" in arguments.strategies:
-        arguments.strategies = list(CHECKED_STRATEGIES)
-    pipelines = [strategy for strategy in arguments.strategies if strategy.startswith("model_parallel")]
-    if pipelines and arguments.workers not in ([2], [1, 2]):
-        parser.error(f"argument --strategies: of {pipelines[0]}, which has two stages here, expected --workers 2")
-    if arguments.hosts and not any(CHECKED_STRATEGIES[strategy][1] for strategy in arguments.strategies):
+        arguments.strategies = [name for name, strategy in CHECKED_STRATEGIES.items()
+                                if not strategy.workers or arguments.workers == [strategy.workers]]
+    for name in arguments.strategies:
+        workers = CHECKED_STRATEGIES[name].workers
+        if workers and arguments.workers not in ([workers], [1, workers]):
+            parser.error(f"argument --strategies: of {name}, which takes {workers} workers here, expected --workers {workers}")
+    if arguments.hosts and not any(CHECKED_STRATEGIES[strategy].over_processes for strategy in arguments.strategies):
         parser.error(f"argument --strategies: with --hosts expected some that reach over processes, got {', '.join(arguments.strategies)}")
 
 

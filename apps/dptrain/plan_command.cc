@@ -101,7 +101,8 @@ plan::Calibration calibration_of(const PlanFlags& flags) {
                                      .estimates = *planned.estimates,
                                      .calibration = {.exchange = flags.exchange()},
                                      .calls = calls,
-                                     .places = places_of(planned, links)});
+                                     .places = places_of(planned, links),
+                                     .cores = planned.cores});
 }
 
 /// Nothing where nobody knows how fast the devices are.
@@ -110,8 +111,7 @@ std::optional<plan::Calibration> calibration_for(const PlannedExperiment& planne
   if (!flags.calibrate.empty()) return calibration_of(flags);
   // A CPU worker's figures are for measurements to correct.
   if (planned.figures->kind == DeviceKind::cpu && !planned.estimates->is_measured()) return std::nullopt;
-  return plan::Calibration{
-      .compute_factor = 1 / planned.core_share, .host_s = planned.estimates->beside_s(), .exchange = flags.exchange()};
+  return plan::Calibration{.host_s = planned.estimates->beside_s(), .exchange = flags.exchange()};
 }
 
 std::string figures_source(const PlannedExperiment& planned, const PlanFlags& flags) {
@@ -133,7 +133,8 @@ plan::StepTimes times_of(const PlannedExperiment& planned, const plan::PlannedSt
                            .estimates = *planned.estimates,
                            .calibration = calibration,
                            .calls = calls,
-                           .places = places_of(planned, links)});
+                           .places = places_of(planned, links),
+                           .cores = planned.cores});
 }
 
 /// What was measured between processes of CPU workers says nothing of one process, or of GPUs.

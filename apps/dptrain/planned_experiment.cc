@@ -193,14 +193,9 @@ void estimate_operators(PlannedExperiment& planned, const std::string& file) {
     measured = plan::read_measured_operators(
         file, {.figures = *planned.figures, .precision = experiment.precision, .threads = experiment.threads});
   planned.estimates.emplace(*planned.figures, experiment.precision, measured);
-  if (planned.figures->kind != DeviceKind::cpu || measured.cores == 0) return;
   // The worker that was measured had all of them, as far as they went.
-  const auto share = [cores = measured.cores](int threads) {
-    return std::min(1.0, static_cast<double>(cores) / threads);
-  };
-  const auto here = experiment.threads.begin();
-  const int computing = std::accumulate(here, here + planned.devices_of_hosts.front(), 0);
-  planned.core_share = share(computing) / share(experiment.threads.front());
+  if (planned.figures->kind == DeviceKind::cpu && measured.cores > 0)
+    planned.cores = plan::SharedCores{.cores = measured.cores, .threads = experiment.threads};
 }
 
 }  // namespace dptrain::app

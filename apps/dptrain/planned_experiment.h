@@ -21,7 +21,7 @@ struct PlannedExperiment {
   std::string devices;                           ///< as they were asked for
   /// Nothing where the figures aren't known.
   std::optional<plan::OperatorEstimates> estimates = {};
-  double core_share = 1;  ///< that each CPU worker has of the cores which its operators were measured on
+  std::optional<plan::SharedCores> cores = {};  ///< that CPU workers share, as far as they are known
 
   int world_size() const { return std::accumulate(devices_of_hosts.begin(), devices_of_hosts.end(), 0); }
 };

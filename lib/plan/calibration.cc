@@ -72,8 +72,9 @@ Calibration calibrated(const MeasuredStep& measured, const StepTimesRequest& of_
     }
     of_run.calls.set_exchange(*exchange);
   }
-  // Cores that servers of a store share with the workers compute that much less, and those that exchange beside it.
-  if ((of_run.step.store && of_run.step.store->served) || is_known) {
+  // Cores that workers share with each other, or with servers of a store, compute that much less, and those that
+  // exchange beside it.
+  if (of_run.cores || (of_run.step.store && of_run.step.store->served) || is_known) {
     constexpr int kRounds = 10;
     for (int round = 0; round < kRounds; ++round) {
       double planned = 0;

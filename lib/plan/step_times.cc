@@ -4,87 +4,15 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "plan/operation.h"
+#include "plan/rank_player.h"
 #include "plan/store_times.h"
 
 namespace dptrain::plan {
 namespace {
-
-/// A call's beginning or the wait for its end.
-struct Event {
-  size_t calls = 0;  ///< that the rank has started before
-  bool starts = false;
-  size_t operators = 0;  ///< that it has computed before
-  size_t call = 0;
-
-  /// Of two waits between the same starts the one with fewer operators before it comes first, whichever call is older.
-  auto operator<=>(const Event&) const = default;
-};
-
-/// In the order in which a rank comes to them.
-std::vector<Event> events_of(const CallLog& calls) {
-  std::vector<Event> events;
-  for (size_t k = 0; k < calls.size(); ++k) {
-    events.push_back({.calls = k, .starts = true, .operators = calls[k].started_after, .call = k});
-    if (!calls[k].is_awaited) continue;
-    events.push_back(
-        {.calls = calls[k].awaited_calls, .starts = false, .operators = calls[k].awaited_after, .call = k});
-  }
-  std::ranges::sort(events);
-  return events;
-}
-
-/// One rank on its way through a step.
-class Player {
- public:
-  Player(const PlannedRank& rank, const StepTimesRequest& request) : events_(events_of(rank.calls)) {
-    seconds_before_.push_back(0);
-    for (const OperatorCost& cost : rank.operators)
-      seconds_before_.push_back(seconds_before_.back() +
-                                request.calibration.compute_factor * request.estimates.seconds(cost));
-  }
-
-  /// The next one; null at the end.
-  const Event* event() const { return next_ < events_.size() ? &events_[next_] : nullptr; }
-  void go_past_event() { ++next_; }
-
-  /// When as many operators are done, with what its core has to do beside them.
-  double time_at(size_t operators) const { return now_ + lasts(operators) + std::min(owed_, lasts(operators)); }
-  double compute_to(size_t operators) {
-    DPTRAIN_CHECK(operators >= done_, "{} operators after {}", operators, done_);
-    const double computing = lasts(operators), beside = std::min(owed_, computing);
-    now_ += computing + beside;
-    computed_ += computing + beside;
-    owed_ -= beside;
-    done_ = operators;
-    return now_;
-  }
-  double compute_to_end() { return compute_to(seconds_before_.size() - 1); }
-  void wait_until(double time) {
-    const double waits = std::max(0.0, time - now_);
-    exposed_ += waits;
-    owed_ = std::max(0.0, owed_ - waits);
-    now_ += waits;
-  }
-  /// Its core has so much to do from now on: half of it, until that is done, where the rank computes.
-  void owe(double seconds) { owed_ += seconds; }
-
-  RankTimes times() const { return {.compute_s = computed_, .exposed_comm_s = exposed_}; }
-
- private:
-  double lasts(size_t operators) const { return seconds_before_[operators] - seconds_before_[done_]; }
-
-  std::vector<Event> events_;
-  size_t next_ = 0;
-  std::vector<double> seconds_before_;  ///< of so many operators
-  size_t done_ = 0;
-  double now_ = 0;
-  double computed_ = 0;
-  double exposed_ = 0;
-  double owed_ = 0;
-};
 
 /// Links that operations take, one after the other.
 class Links {
@@ -120,6 +48,13 @@ std::function<double(double)> memory_seconds(const StepTimesRequest& request) {
   return [per_byte = each * request.calibration.compute_factor](double bytes) { return per_byte * bytes; };
 }
 
+std::vector<double> seconds_of_operators(const PlannedRank& rank, const StepTimesRequest& request) {
+  std::vector<double> seconds;
+  for (const OperatorCost& cost : rank.operators)
+    seconds.push_back(request.calibration.compute_factor * request.estimates.seconds(cost));
+  return seconds;
+}
+
 class Play {
  public:
   explicit Play(const StepTimesRequest& request)
@@ -127,7 +62,9 @@ class Play {
         operations_(operations_of(request.step.ranks)),
         under_way_(operations_.all.size()),
         takes_cores_(request.estimates.figures().kind == DeviceKind::cpu) {
-    for (const PlannedRank& rank : request.step.ranks) players_.emplace_back(rank, request);
+    for (const PlannedRank& rank : request.step.ranks) players_.emplace_back(rank, seconds_of_operators(rank, request));
+    held_until_.resize(players_.size());
+    share_cores(0);
     if (!request.step.store || !request.step.store->served) return;
     DPTRAIN_CHECK(request.places, "a store of {} slices on servers that are nowhere",
                   request.step.store->served->slices.size());
@@ -141,9 +78,11 @@ class Play {
     while (go_on()) continue;
     StepTimes times{.comm_s = comm_s_, .host_s = request_.calibration.host_s, .ranks = {}};
     for (size_t r = 0; r < players_.size(); ++r) {
-      DPTRAIN_CHECK(players_[r].event() == nullptr, "rank {} waits for call {} forever", r, players_[r].event()->call);
-      times.step_s = std::max(times.step_s, players_[r].compute_to_end() + times.host_s);
-      times.ranks.push_back(players_[r].times());
+      const RankPlayer& player = players_[r];
+      DPTRAIN_CHECK(player.event() == nullptr, "rank {} waits for call {} forever", r, player.event()->call);
+      const double computed = player.computed_s(), waited = player.waited_s();
+      times.step_s = std::max(times.step_s, computed + waited + times.host_s);
+      times.ranks.push_back({.compute_s = computed, .exposed_comm_s = waited});
     }
     if (store_) {
       times.comm_s += store_->comm_s();
@@ -158,7 +97,7 @@ class Play {
     std::optional<double> end = {};
   };
 
-  size_t operation_of(size_t rank, const Event& event) const { return operations_.of_call[rank][event.call]; }
+  size_t operation_of(size_t rank, const CallEvent& event) const { return operations_.of_call[rank][event.call]; }
 
   struct RankAt {
     size_t rank = 0;
@@ -171,64 +110,99 @@ class Play {
     const std::optional<double> of_servers = store_ ? store_->next() : std::nullopt;
     if (of_servers && (!first || *of_servers < first->time)) {
       store_->go_on();
-      owe_for_store();
+      owe_for_store(*of_servers);
+      share_cores(*of_servers);
       return true;
     }
-    if (first) meet(first->rank);
-    return first.has_value();
+    if (!first) return false;
+    meet(first->rank, first->time);
+    share_cores(first->time);
+    return true;
   }
 
-  const LoggedCall& call_of(size_t rank, const Event& event) const {
+  const LoggedCall& call_of(size_t rank, const CallEvent& event) const {
     return request_.step.ranks[rank].calls[event.call];
   }
 
   /// Of what a rank waits for, as far as it is known.
-  std::optional<double> end_of(size_t rank, const Event& event) const {
+  std::optional<double> end_of(size_t rank) const {
+    if (held_until_[rank]) return held_until_[rank];
+    const CallEvent& event = *players_[rank].event();
     const LoggedCall& call = call_of(rank, event);
     if (call.key && call.call.kind == CommKind::receive) return store_->pulled(*call.key);
     return under_way_[operation_of(rank, event)].end;
   }
 
-  /// The rank that comes to its next event first, of those that don't wait for an end that isn't known yet.
+  /// When something happens to a rank next, as far as that is known.
+  std::optional<double> next_of(size_t rank) const {
+    const RankPlayer& player = players_[rank];
+    if (player.state() == RankPlayer::State::computing) return player.arrives_at();
+    std::optional<double> next = player.relieved_at();
+    if (player.state() == RankPlayer::State::finished) return next;
+    if (const std::optional<double> end = end_of(rank))
+      next = std::min(next.value_or(*end), std::max(*end, player.now()));
+    return next;
+  }
+
   std::optional<RankAt> earliest() const {
     std::optional<RankAt> first;
     for (size_t r = 0; r < players_.size(); ++r) {
-      const Event* event = players_[r].event();
-      if (event == nullptr || (!event->starts && !end_of(r, *event))) continue;
-      const double at = players_[r].time_at(event->operators);
-      if (!first || at < first->time) first = {.rank = r, .time = at};
+      const std::optional<double> at = next_of(r);
+      if (at && (!first || *at < first->time)) first = {.rank = r, .time = *at};
     }
     return first;
   }
 
-  void meet(size_t rank) {
-    Player& player = players_[rank];
-    const Event& event = *player.event();
+  void meet(size_t rank, double now) {
+    RankPlayer& player = players_[rank];
+    const bool arrives = player.state() == RankPlayer::State::computing;
+    player.go_to(now);
+    if (player.state() == RankPlayer::State::finished) return;
+    if (arrives && player.event() == nullptr) return player.finish();
+    if (arrives && player.event()->starts) {
+      const CallEvent event = *player.event();
+      player.pass_event();
+      return start(rank, event, now);
+    }
+    const std::optional<double> end = end_of(rank);
+    if (!end || *end > now) return player.wait();
+    if (std::exchange(held_until_[rank], {}))
+      player.go_on();
+    else
+      player.pass_event();
+  }
+
+  void start(size_t rank, const CallEvent& event, double now) {
     const size_t operation = operation_of(rank, event);
-    const double now = player.compute_to(event.operators);
-    player.go_past_event();
-    if (!event.starts) return player.wait_until(*end_of(rank, event));
     if (++under_way_[operation].started < operations_.all[operation].ends.size()) return;
     const LoggedCall& call = call_of(rank, event);
     if (!call.key)
       carry(operation, now);
     else if (call.call.kind == CommKind::send)
-      push(operation, *call.key, player, now);
+      push(operation, *call.key, rank, now);
   }
 
   /// All ranks of the worker have pushed the key, of which `last` was the last: it adds up what they have.
-  void push(size_t operation, size_t key, Player& last, double now) {
+  void push(size_t operation, size_t key, size_t last, double now) {
     const auto inputs = static_cast<int64_t>(operations_.all[operation].ends.size());
-    if (inputs > request_.places->sums_of(0)) now += store_->adding_s(key, inputs);
-    last.wait_until(now);
-    under_way_[operation].end = store_->push(key, now);
-    owe_for_store();
+    const double adds_s = inputs > request_.places->sums_of(0) ? store_->adding_s(key, inputs) : 0;
+    if (adds_s > 0) {
+      held_until_[last] = now + adds_s;
+      players_[last].wait();
+    }
+    under_way_[operation].end = store_->push(key, now + adds_s);
+    owe_for_store(now);
   }
 
-  void owe_for_store() {
+  void owe_for_store(double now) {
     const double work_s = store_->take_work_s();
     if (!takes_cores_) return;
-    for (Player& player : players_) player.owe(work_s / static_cast<double>(players_.size()));
+    for (size_t r = 0; r < players_.size(); ++r) owe(r, work_s / static_cast<double>(players_.size()), now);
+  }
+
+  void owe(size_t rank, double seconds, double now) {
+    players_[rank].go_to(now);
+    players_[rank].owe(seconds);
   }
 
   void carry(size_t operation, double ready) {
@@ -240,17 +214,31 @@ class Play {
     comm_s_ += cost.seconds;
     if (!takes_cores_ || cost.work_s == 0) return;
     std::map<int, int> ends_of_process;
-    for (const auto& end : ends) ++ends_of_process[process_of(end)];
-    for (const auto& end : ends) players_[end.rank].owe(cost.work_s / ends_of_process[process_of(end)]);
+    for (const auto& end : ends) ++ends_of_process[process_of(end.rank)];
+    for (const auto& end : ends) owe(end.rank, cost.work_s / ends_of_process[process_of(end.rank)], ready);
   }
 
-  int process_of(const Operation::End& end) const { return request_.calls.process_of(static_cast<int>(end.rank)); }
+  int process_of(size_t rank) const { return request_.calls.process_of(static_cast<int>(rank)); }
+
+  /// Among those that have something to do.
+  void share_cores(double now) {
+    if (!request_.cores) return;
+    std::map<int, int> busy_threads;
+    for (size_t r = 0; r < players_.size(); ++r)
+      if (players_[r].is_busy()) busy_threads[process_of(r)] += request_.cores->threads[r];
+    for (size_t r = 0; r < players_.size(); ++r) {
+      if (!players_[r].is_busy()) continue;
+      players_[r].go_to(now);
+      players_[r].set_speed(request_.cores->speed(r, busy_threads[process_of(r)]));
+    }
+  }
 
   const StepTimesRequest& request_;
   const Operations operations_;
   std::vector<UnderWay> under_way_;
   const bool takes_cores_;
-  std::vector<Player> players_;
+  std::vector<RankPlayer> players_;
+  std::vector<std::optional<double>> held_until_;  ///< ranks that add up what they push
   Links links_;
   double comm_s_ = 0;
   std::optional<StoreTimes> store_;

@@ -7,6 +7,7 @@
 #include "plan/cluster.h"
 #include "plan/operator_estimates.h"
 #include "plan/planned_step.h"
+#include "plan/shared_cores.h"
 #include "plan/store_places.h"
 
 namespace dptrain::plan {
@@ -31,12 +32,14 @@ struct StepTimesRequest {
   Calibration calibration = {};
   CallTimes& calls;
   std::optional<StorePlaces> places = {};  ///< of a store on servers
+  /// Of CPU workers; nothing: each has as many as it had where its operators were measured.
+  std::optional<SharedCores> cores = {};
 };
 
 /// Plays a step: each rank computes its operators in order; a collective or a message begins once all its ends have
 /// started it and its links are free, and whoever waits for it goes on when it ends. What a process's cores do for it
-/// is done by those that CPU workers compute on: these are slower meanwhile. Of a store on servers the ranks are those
-/// of the first worker; see StoreTimes.
+/// is done by those that CPU workers compute on: these are slower meanwhile, and so are workers that share cores with
+/// others that have something to do. Of a store on servers the ranks are those of the first worker; see StoreTimes.
 StepTimes step_times(const StepTimesRequest& request);
 
 }  // namespace dptrain::plan

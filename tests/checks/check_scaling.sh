@@ -47,7 +47,7 @@ ended 0 '{"model": "LeNet"' "0.2 0.1 0.2" --disturbed 2
 ended 1 "scaling: other processes disturbed 3 of 3 rounds; run it on a quiet machine, or allow more with --disturbed" "0.1 0.1 0.1" \
   --rounds 1 --disturbed -1
 # What can't be measured is refused before anything is.
-ended 2 "scaling: error: argument --strategies: of model_parallel, gpipe, which has two stages here, expected --workers 2" "0.1" \
+ended 2 "scaling: error: argument --strategies: of model_parallel, gpipe, which takes 2 workers here, expected --workers 2" "0.1" \
   --workers 4 --strategies "model_parallel, gpipe"
 ended 2 "scaling: error: argument --strategies: with --hosts expected some that reach over processes, got kvstore" "0.1" \
   --hosts --workers 2 --strategies kvstore

@@ -86,6 +86,21 @@ TEST(Calibration, OfARunWhoseExchangeIsKnownMayOverlap) {
   EXPECT_NEAR(times.step_s, 60, 1e-3);
 }
 
+/// What workers lose to each other is no part of what an operator takes.
+TEST(Calibration, OfARunOnSharedCoresKnowsThatTheyWereShared) {
+  const DeviceFigures device = figures();
+  const OperatorEstimates estimates(device, Precision::fp32);
+  PlannedStep step = step_of_two_hosts();
+  for (PlannedRank& rank : step.ranks) rank.calls.clear();
+  CallTimes calls({.world = WorldShape({2}), .devices = {}, .figures = device});
+  const plan::MeasuredStep measured{.compute_s = 30, .comm_s = 0, .step_s = 31, .devices_of_hosts = {2}};
+  const plan::StepTimesRequest request{
+      .step = step, .estimates = estimates, .calls = calls, .cores = plan::SharedCores{.cores = 1, .threads = {1, 1}}};
+  const auto calibration = plan::calibrated(measured, request);
+  EXPECT_NEAR(calibration.compute_factor, 30 / (2 * 10.0), 1e-9);
+  EXPECT_NEAR(calibration.host_s, 1, 1e-9);
+}
+
 TEST(Calibration, SeesWhetherCallsOverlap) {
   PlannedStep step = step_of_two_hosts();
   EXPECT_FALSE(plan::overlaps(step));

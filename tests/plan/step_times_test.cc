@@ -151,6 +151,66 @@ TEST(StepTimes, CoresThatExchangeComputeLess) {
   EXPECT_DOUBLE_EQ(waited.step_s, 1 + 8 + 20);
 }
 
+/// Of workers with so many threads each, in processes of `world`, on so many cores each.
+plan::StepTimes on_cores(const PlannedStep& step, int cores, int threads, const WorldShape& world) {
+  const DeviceFigures figures = unit_figures();
+  const OperatorEstimates estimates(figures, Precision::fp32);
+  CallTimes calls({.world = world, .devices = {}, .figures = figures, .hosts = plan::HostLinks{}});
+  return plan::step_times(
+      {.step = step,
+       .estimates = estimates,
+       .calls = calls,
+       .cores = plan::SharedCores{.cores = cores, .threads = std::vector(step.ranks.size(), threads)}});
+}
+
+TEST(StepTimes, WorkersShareCoresAsLongAsTheyCompute) {
+  // Two seconds of either take four; the rest is alone.
+  const auto times = on_cores(step_of({{2}, {1, 5}}, {}), 1, 1, WorldShape({2}));
+  EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 4);
+  EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 8);
+  EXPECT_DOUBLE_EQ(times.step_s, 8);
+  // Three threads of each on four cores: they were measured on three.
+  EXPECT_DOUBLE_EQ(on_cores(step_of({{2}, {2}}, {}), 4, 3, WorldShape({2})).step_s, 2 * 6 / 4.0);
+  // What was measured had as many cores as there are, and not as many as it has threads.
+  EXPECT_DOUBLE_EQ(on_cores(step_of({{2}}, {}), 2, 8, WorldShape({1})).step_s, 2);
+  EXPECT_DOUBLE_EQ(on_cores(step_of({{2}, {2}}, {}), 2, 8, WorldShape({2})).step_s, 4);
+}
+
+TEST(StepTimes, WorkersShareNoCoresOfOtherProcesses) {
+  EXPECT_DOUBLE_EQ(on_cores(step_of({{2}, {2}}, {}), 1, 1, WorldShape({1, 1})).step_s, 2);
+}
+
+TEST(StepTimes, AWorkerThatWaitsLeavesItsCoreToOthers) {
+  PlannedStep step = step_of({{3, 2}, {1, 4}}, {});
+  step.ranks[0].calls = {message_of(CommKind::send, 0, 1, 1)};
+  step.ranks[1].calls = {message_of(CommKind::receive, 1, 0, 1)};
+  const auto times = on_cores(step, 1, 1, WorldShape({2}));
+  // One has computed for a second at half of the core when two have passed, and then waits for two of the other and for
+  // the message, which is five seconds under way; the other computes alone in the first two of these.
+  EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 2 + 2 + 4);
+  EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 5);
+  EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, 2 + 5);
+  // Its sender goes on once the message has arrived: two seconds of either take four.
+  EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 2 + 4 + 2);
+}
+
+/// What they do for calls is work of theirs, too.
+TEST(StepTimes, CoresThatExchangeAreSharedToo) {
+  const DeviceFigures figures = unit_figures();
+  const OperatorEstimates estimates(figures, Precision::fp32);
+  const plan::HostLinks hosts{.devices = 2, .link = {.bytes_per_s = 1}, .message_bytes_per_s = 4};
+  CallTimes calls({.world = WorldShape({2, 2}), .devices = {}, .figures = figures, .hosts = hosts});
+  // Of a process either has 2 s to do for the bytes that go between the processes, one of them while it waits.
+  PlannedStep step = step_of({{1, 20}, {1, 1}}, {call_of(CommKind::all_reduce, 8, 1, 1, 4)});
+  step.ranks[0].calls[0].awaited_after = 2;
+  const auto times = plan::step_times({.step = step,
+                                       .estimates = estimates,
+                                       .calls = calls,
+                                       .cores = plan::SharedCores{.cores = 1, .threads = {1, 1}}});
+  EXPECT_DOUBLE_EQ(times.step_s, (1 + 20 + 2) + (1 + 1 + 2)) << "their core is never idle";
+  EXPECT_DOUBLE_EQ(times.ranks[1].exposed_comm_s, 8);
+}
+
 double seconds_of(const CallTimes::Options& options, const LoggedCall& call) {
   CallTimes times(options);
   const std::vector<const LoggedCall*> ranks(

@@ -1,0 +1,72 @@
+#include "plan/rank_player.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace dptrain::plan {
+namespace {
+
+std::vector<CallEvent> events_of(const CallLog& calls) {
+  std::vector<CallEvent> events;
+  for (size_t k = 0; k < calls.size(); ++k) {
+    events.push_back({.calls = k, .starts = true, .operators = calls[k].started_after, .call = k});
+    if (!calls[k].is_awaited) continue;
+    events.push_back(
+        {.calls = calls[k].awaited_calls, .starts = false, .operators = calls[k].awaited_after, .call = k});
+  }
+  std::ranges::sort(events);
+  return events;
+}
+
+}  // namespace
+
+RankPlayer::RankPlayer(const PlannedRank& rank, const std::vector<double>& operator_s)
+    : events_(events_of(rank.calls)) {
+  seconds_before_.push_back(0);
+  for (const double seconds : operator_s) seconds_before_.push_back(seconds_before_.back() + seconds);
+  left_ = seconds_before_[operators_before_event()];
+}
+
+size_t RankPlayer::operators_before_event() const {
+  const CallEvent* next = event();
+  return next != nullptr ? next->operators : seconds_before_.size() - 1;
+}
+
+double RankPlayer::arrives_at() const { return now_ + (left_ + std::min(owed_, left_)) / speed_; }
+
+std::optional<double> RankPlayer::relieved_at() const {
+  return owed_ > 0 ? std::optional(now_ + owed_ / speed_) : std::nullopt;
+}
+
+void RankPlayer::go_to(double time) {
+  const double passed = std::max(0.0, time - now_);
+  if (state_ != State::computing) {
+    owed_ = time >= relieved_at().value_or(time) ? 0 : owed_ - passed * speed_;
+    if (state_ == State::waiting) waited_ += passed;
+  } else {
+    const double beside = std::min(owed_, left_);
+    if (time >= arrives_at()) {
+      left_ = 0;
+      owed_ -= beside;
+    } else {
+      // Half of the cores, as long as there is something to do beside.
+      const double done = passed * speed_, done_beside = std::min(beside, done / 2);
+      owed_ -= done_beside;
+      left_ -= done - done_beside;
+    }
+    computed_ += passed;
+  }
+  now_ = std::max(now_, time);
+}
+
+void RankPlayer::pass_event() {
+  const size_t before = event()->operators;
+  DPTRAIN_CHECK(before >= done_, "{} operators after {}", before, done_);
+  done_ = before;
+  ++next_;
+  left_ = seconds_before_[operators_before_event()] - seconds_before_[done_];
+  state_ = State::computing;
+}
+
+}  // namespace dptrain::plan

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "plan/planned_step.h"
+
+namespace dptrain::plan {
+
+/// Of a call of a rank: that it begins, or that it is waited for.
+struct CallEvent {
+  size_t calls = 0;  ///< that the rank has started before
+  bool starts = false;
+  size_t operators = 0;  ///< that it has computed before
+  size_t call = 0;
+
+  /// Of two waits between the same starts the one with fewer operators before it comes first, whichever call is older.
+  auto operator<=>(const CallEvent&) const = default;
+};
+
+/// One rank on its way through a step: it computes up to the next event of a call, waits there until somebody tells it
+/// to go on, and its cores do what they owe to calls beside either. Time only goes forward.
+class RankPlayer {
+ public:
+  enum class State { computing, waiting, finished };
+
+  /// `operator_s`: what each operator takes, at a speed of 1.
+  RankPlayer(const PlannedRank& rank, const std::vector<double>& operator_s);
+
+  State state() const { return state_; }
+  /// That it computes towards, or waits at; null behind the last one.
+  const CallEvent* event() const { return next_ < events_.size() ? &events_[next_] : nullptr; }
+  double now() const { return now_; }
+  double computed_s() const { return computed_; }
+  double waited_s() const { return waited_; }
+  /// Whether its cores have anything to do.
+  bool is_busy() const { return state_ == State::computing || owed_ > 0; }
+
+  /// When it comes to its event, or to its end; of one that computes.
+  double arrives_at() const;
+  /// When its cores owe nothing any more; of one that doesn't compute. Nothing where they owe nothing.
+  std::optional<double> relieved_at() const;
+
+  void go_to(double time);
+  /// Of its cores, from now on.
+  void set_speed(double speed) { speed_ = speed; }
+  /// Its cores have so much to do beside, from now on: half of them, until that is done, where it computes.
+  void owe(double seconds) { owed_ += seconds; }
+
+  /// It has arrived at its event, and goes on.
+  void pass_event();
+  void wait() { state_ = State::waiting; }
+  /// It has waited long enough, not for an event of its own.
+  void go_on() { state_ = State::computing; }
+  /// It has arrived at the end.
+  void finish() { state_ = State::finished; }
+
+ private:
+  size_t operators_before_event() const;
+
+  std::vector<CallEvent> events_;  ///< in the order in which it comes to them
+  size_t next_ = 0;
+  std::vector<double> seconds_before_;  ///< of so many operators
+  size_t done_ = 0;                     ///< operators before the event that it passed last
+  State state_ = State::computing;
+  double left_ = 0;  ///< to compute before the next event, at a speed of 1
+  double owed_ = 0;
+  double speed_ = 1;
+  double now_ = 0;
+  double computed_ = 0;
+  double waited_ = 0;
+};
+
+}  // namespace dptrain::plan
