@@ -187,6 +187,7 @@ class Checked(typing.NamedTuple):
 # What --strategies knows.
 CHECKED_STRATEGIES = {
     "ddp": Checked("ddp", over_processes=True),
+    "ddp, next_forward": Checked("{name: ddp, overlap: next_forward}", over_processes=True),
     "ddp, bf16": Checked("{name: ddp, compress: bf16}", over_processes=True),
     "ddp, fp16": Checked("{name: ddp, compress: fp16}", over_processes=True),
     "ddp, two_bit": Checked("{name: ddp, compress: two_bit}", over_processes=True),

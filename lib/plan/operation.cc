@@ -31,14 +31,14 @@ class Numbered {
 
 }  // namespace
 
-Operations operations_of(const std::vector<PlannedRank>& ranks) {
+Operations operations_of(const std::vector<const CallLog*>& calls) {
   Operations operations;
   std::map<Key, size_t> numbers;
-  for (size_t r = 0; r < ranks.size(); ++r) {
+  for (size_t r = 0; r < calls.size(); ++r) {
     Numbered numbered;
     std::vector<size_t>& of_rank = operations.of_call.emplace_back();
-    for (size_t c = 0; c < ranks[r].calls.size(); ++c) {
-      const auto [found, is_new] = numbers.try_emplace(numbered.key_of(ranks[r].calls[c]), operations.all.size());
+    for (size_t c = 0; c < calls[r]->size(); ++c) {
+      const auto [found, is_new] = numbers.try_emplace(numbered.key_of((*calls[r])[c]), operations.all.size());
       if (is_new) operations.all.emplace_back();
       operations.all[found->second].ends.push_back({.rank = r, .call = c});
       of_rank.push_back(found->second);

@@ -24,6 +24,7 @@ struct Operations {
   std::vector<std::vector<size_t>> of_call;  ///< by rank and call: a number in `all`
 };
 
-Operations operations_of(const std::vector<PlannedRank>& ranks);
+/// `calls`: of each rank.
+Operations operations_of(const std::vector<const CallLog*>& calls);
 
 }  // namespace dptrain::plan

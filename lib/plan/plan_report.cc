@@ -290,11 +290,7 @@ std::string PlanReport::text() const {
     text += fmt::format("the store holds {:.1f} MB in host memory\n",
                         static_cast<double>(step.store->bytes.front()) / kMega);
   return text + "\n" + operator_table(step.ranks.front()) + "\n" + message_table(*this) + "\n" +
-         (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this) +
-         (step.defers_updates && times
-              ? "a step that ends with its update; under overlap: next_forward it is shorter by "
-                "what the next\nstep's forward pass hides\n"
-              : "");
+         (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this);
 }
 
 std::string PlanReport::json() const {

@@ -149,17 +149,28 @@ PlannedStep plan_step(const StepRequest& request) {
       planned.calls = calls[r];
     }
   }
-  plan.defers_updates = strategy->defers_updates();
-  if (plan.defers_updates) {
-    // What a step leaves for the next one is held besides. Nobody asks for these calls.
+  if (strategy->defers_updates()) {
+    // What a step leaves for the next one is held besides.
+    const auto log_of = [&](size_t r) { return strategy->device(static_cast<int>(r)).operator_log(); };
+    plan.following.resize(ranks);
+    for (size_t r = 0; r < ranks; ++r) {
+      log_of(r)->clear();
+      calls[r].clear();
+    }
     for (int64_t step = kSteps + 1; step <= 2 * kSteps; ++step) {
       batch.reset();
       batch = batches.next();
       strategy->train_step(batch, {.step = step, .epoch = batches.epoch(), .learning_rate = 1});
       strategy->wait_for_steps();
+      for (size_t r = 0; r < ranks; ++r)
+        plan.following[r].ends.push_back({.operators = log_of(r)->costs().size(), .calls = calls[r].size()});
     }
     strategy->take_scores(true);
-    for (size_t r = 0; r < ranks; ++r) keep_peaks(strategy->take_costs(static_cast<int>(r)), plan.ranks[r]);
+    for (size_t r = 0; r < ranks; ++r) {
+      keep_peaks(strategy->take_costs(static_cast<int>(r)), plan.ranks[r]);
+      plan.following[r].operators = log_of(r)->costs();
+      plan.following[r].calls = calls[r];
+    }
   }
   plan.store = strategy->store();
   plan.pipeline = strategy->take_pipeline_figures();

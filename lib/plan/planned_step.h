@@ -28,6 +28,18 @@ struct PlannedRank {
   double flops() const;
 };
 
+/// What a rank does in steps that follow on each other, from one without an update before it on.
+struct FollowingSteps {
+  std::vector<OperatorCost> operators;  ///< in order
+  CallLog calls;                        ///< in order
+  /// What it has done and started by the end of each step; all but the last of these are complete.
+  struct End {
+    size_t operators = 0;
+    size_t calls = 0;
+  };
+  std::vector<End> ends;
+};
+
 struct PlannedStep {
   int world_size = 1;
   int64_t batch_samples = 0;
@@ -36,8 +48,9 @@ struct PlannedStep {
   std::optional<parallel::StoreUse> store;  ///< of `kvstore`
   /// Of a pipeline, whose stages are taken to be as long as each other.
   std::optional<parallel::PipelineFigures> pipeline = {};
-  /// The next step makes the update of this one; calls and operators are those of a step that ends with its own.
-  bool defers_updates = false;
+  /// Where the next step makes the update of this one, of each rank; the calls and operators of `ranks` are those of a
+  /// step that ends with its own. Empty otherwise.
+  std::vector<FollowingSteps> following = {};
 };
 
 struct StepRequest {

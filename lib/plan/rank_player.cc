@@ -7,8 +7,11 @@
 namespace dptrain::plan {
 namespace {
 
-std::vector<CallEvent> events_of(const CallLog& calls) {
-  std::vector<CallEvent> events;
+std::vector<RankEvent> events_of(const RankWork& work) {
+  const CallLog& calls = work.calls;
+  std::vector<RankEvent> events;
+  for (const FollowingSteps::End& end : work.ends)
+    events.push_back({.calls = end.calls, .starts = false, .operators = end.operators, .call = {}});
   for (size_t k = 0; k < calls.size(); ++k) {
     events.push_back({.calls = k, .starts = true, .operators = calls[k].started_after, .call = k});
     if (!calls[k].is_awaited) continue;
@@ -21,15 +24,14 @@ std::vector<CallEvent> events_of(const CallLog& calls) {
 
 }  // namespace
 
-RankPlayer::RankPlayer(const PlannedRank& rank, const std::vector<double>& operator_s)
-    : events_(events_of(rank.calls)) {
+RankPlayer::RankPlayer(const RankWork& work) : events_(events_of(work)) {
   seconds_before_.push_back(0);
-  for (const double seconds : operator_s) seconds_before_.push_back(seconds_before_.back() + seconds);
+  for (const double seconds : work.operator_s) seconds_before_.push_back(seconds_before_.back() + seconds);
   left_ = seconds_before_[operators_before_event()];
 }
 
 size_t RankPlayer::operators_before_event() const {
-  const CallEvent* next = event();
+  const RankEvent* next = event();
   return next != nullptr ? next->operators : seconds_before_.size() - 1;
 }
 
@@ -43,7 +45,7 @@ void RankPlayer::go_to(double time) {
   const double passed = std::max(0.0, time - now_);
   if (state_ != State::computing) {
     owed_ = time >= relieved_at().value_or(time) ? 0 : owed_ - passed * speed_;
-    if (state_ == State::waiting) waited_ += passed;
+    if (state_ == State::waiting) times_.exposed_comm_s += passed;
   } else {
     const double beside = std::min(owed_, left_);
     if (time >= arrives_at()) {
@@ -55,12 +57,13 @@ void RankPlayer::go_to(double time) {
       owed_ -= done_beside;
       left_ -= done - done_beside;
     }
-    computed_ += passed;
+    times_.compute_s += passed;
   }
   now_ = std::max(now_, time);
 }
 
 void RankPlayer::pass_event() {
+  if (!event()->call) ends_.push_back(times_);
   const size_t before = event()->operators;
   DPTRAIN_CHECK(before >= done_, "{} operators after {}", before, done_);
   done_ = before;

@@ -8,32 +8,48 @@
 
 namespace dptrain::plan {
 
-/// Of a call of a rank: that it begins, or that it is waited for.
-struct CallEvent {
+/// On a rank's way: that a call begins, or is waited for, or that a step ends.
+struct RankEvent {
   size_t calls = 0;  ///< that the rank has started before
   bool starts = false;
-  size_t operators = 0;  ///< that it has computed before
-  size_t call = 0;
+  size_t operators = 0;             ///< that it has computed before
+  std::optional<size_t> call = {};  ///< nothing: a step ends
 
   /// Of two waits between the same starts the one with fewer operators before it comes first, whichever call is older.
-  auto operator<=>(const CallEvent&) const = default;
+  auto operator<=>(const RankEvent&) const = default;
 };
 
-/// One rank on its way through a step: it computes up to the next event of a call, waits there until somebody tells it
-/// to go on, and its cores do what they owe to calls beside either. Time only goes forward.
+/// What a rank does.
+struct RankWork {
+  std::vector<double> operator_s;  ///< at a speed of 1
+  const CallLog& calls;
+  std::vector<FollowingSteps::End> ends = {};  ///< of steps
+};
+
+/// How long a rank has computed and waited.
+struct RankTimes {
+  double compute_s = 0;  ///< operators, the optimizer's included, and sums and messages that take its core meanwhile
+  double exposed_comm_s = 0;  ///< that it waits for others
+
+  double all_s() const { return compute_s + exposed_comm_s; }
+};
+
+/// One rank on its way through a step, or several: it computes up to the next event, waits there until somebody tells
+/// it to go on, and its cores do what they owe to calls beside either. Time only goes forward.
 class RankPlayer {
  public:
   enum class State { computing, waiting, finished };
 
-  /// `operator_s`: what each operator takes, at a speed of 1.
-  RankPlayer(const PlannedRank& rank, const std::vector<double>& operator_s);
+  explicit RankPlayer(const RankWork& work);
 
   State state() const { return state_; }
   /// That it computes towards, or waits at; null behind the last one.
-  const CallEvent* event() const { return next_ < events_.size() ? &events_[next_] : nullptr; }
+  const RankEvent* event() const { return next_ < events_.size() ? &events_[next_] : nullptr; }
   double now() const { return now_; }
-  double computed_s() const { return computed_; }
-  double waited_s() const { return waited_; }
+  /// Up to now.
+  const RankTimes& times() const { return times_; }
+  /// Up to the end of each step that it has come to.
+  const std::vector<RankTimes>& times_of_ends() const { return ends_; }
   /// Whether its cores have anything to do.
   bool is_busy() const { return state_ == State::computing || owed_ > 0; }
 
@@ -59,7 +75,7 @@ class RankPlayer {
  private:
   size_t operators_before_event() const;
 
-  std::vector<CallEvent> events_;  ///< in the order in which it comes to them
+  std::vector<RankEvent> events_;  ///< in the order in which it comes to them
   size_t next_ = 0;
   std::vector<double> seconds_before_;  ///< of so many operators
   size_t done_ = 0;                     ///< operators before the event that it passed last
@@ -68,8 +84,8 @@ class RankPlayer {
   double owed_ = 0;
   double speed_ = 1;
   double now_ = 0;
-  double computed_ = 0;
-  double waited_ = 0;
+  RankTimes times_;
+  std::vector<RankTimes> ends_;
 };
 
 }  // namespace dptrain::plan

@@ -7,33 +7,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "plan/link_schedule.h"
 #include "plan/operation.h"
 #include "plan/rank_player.h"
 #include "plan/store_times.h"
 
 namespace dptrain::plan {
 namespace {
-
-/// Links that operations take, one after the other.
-class Links {
- public:
-  /// From `ready` on. `links`: none where it takes all. Returns when the operation ends.
-  double take(const std::vector<int>& links, double ready, double seconds) {
-    double begin = std::max(ready, all_free_at_);
-    if (links.empty()) begin = std::max(begin, last_free_at_);
-    for (const int link : links) begin = std::max(begin, free_at_[link]);
-    const double end = begin + seconds;
-    for (const int link : links) free_at_[link] = end;
-    if (links.empty()) all_free_at_ = end;
-    last_free_at_ = std::max(last_free_at_, end);
-    return end;
-  }
-
- private:
-  std::map<int, double> free_at_;
-  double all_free_at_ = 0;   ///< after the latest operation that takes all
-  double last_free_at_ = 0;  ///< of any
-};
 
 /// What goes over bytes of host memory takes: on the cores of CPU workers as an operator of theirs, beside GPUs as what
 /// they read and write of it; of several hosts as their links file says.
@@ -48,21 +28,40 @@ std::function<double(double)> memory_seconds(const StepTimesRequest& request) {
   return [per_byte = each * request.calibration.compute_factor](double bytes) { return per_byte * bytes; };
 }
 
-std::vector<double> seconds_of_operators(const PlannedRank& rank, const StepTimesRequest& request) {
+std::vector<double> seconds_of(const std::vector<OperatorCost>& operators, const StepTimesRequest& request) {
   std::vector<double> seconds;
-  for (const OperatorCost& cost : rank.operators)
+  for (const OperatorCost& cost : operators)
     seconds.push_back(request.calibration.compute_factor * request.estimates.seconds(cost));
   return seconds;
+}
+
+/// Of each rank: one step, or some that follow on each other.
+std::vector<RankWork> work_of_ranks(const StepTimesRequest& request) {
+  std::vector<RankWork> all;
+  for (const FollowingSteps& steps : request.step.following)
+    all.push_back({.operator_s = seconds_of(steps.operators, request), .calls = steps.calls, .ends = steps.ends});
+  if (!all.empty()) return all;
+  for (const PlannedRank& rank : request.step.ranks)
+    all.push_back({.operator_s = seconds_of(rank.operators, request), .calls = rank.calls});
+  return all;
+}
+
+std::vector<const CallLog*> calls_of(const std::vector<RankWork>& ranks) {
+  std::vector<const CallLog*> calls;
+  for (const RankWork& rank : ranks) calls.push_back(&rank.calls);
+  return calls;
 }
 
 class Play {
  public:
   explicit Play(const StepTimesRequest& request)
       : request_(request),
-        operations_(operations_of(request.step.ranks)),
-        under_way_(operations_.all.size()),
+        work_(work_of_ranks(request)),
+        operations_(operations_of(calls_of(work_))),
+        started_(operations_.all.size()),
+        links_(operations_.all.size()),
         takes_cores_(request.estimates.figures().kind == DeviceKind::cpu) {
-    for (const PlannedRank& rank : request.step.ranks) players_.emplace_back(rank, seconds_of_operators(rank, request));
+    for (const RankWork& rank : work_) players_.emplace_back(rank);
     held_until_.resize(players_.size());
     share_cores(0);
     if (!request.step.store || !request.step.store->served) return;
@@ -79,11 +78,11 @@ class Play {
     StepTimes times{.comm_s = comm_s_, .host_s = request_.calibration.host_s, .ranks = {}};
     for (size_t r = 0; r < players_.size(); ++r) {
       const RankPlayer& player = players_[r];
-      DPTRAIN_CHECK(player.event() == nullptr, "rank {} waits for call {} forever", r, player.event()->call);
-      const double computed = player.computed_s(), waited = player.waited_s();
-      times.step_s = std::max(times.step_s, computed + waited + times.host_s);
-      times.ranks.push_back({.compute_s = computed, .exposed_comm_s = waited});
+      DPTRAIN_CHECK(player.event() == nullptr, "rank {} waits for call {} forever", r,
+                    player.event()->call.value_or(work_[r].calls.size()));
+      times.ranks.push_back(step_of(player));
     }
+    times.step_s = times.host_s + std::ranges::max(times.ranks, {}, &RankTimes::all_s).all_s();
     if (store_) {
       times.comm_s += store_->comm_s();
       times.server_s = store_->busiest_server_s();
@@ -92,12 +91,17 @@ class Play {
   }
 
  private:
-  struct UnderWay {
-    size_t started = 0;
-    std::optional<double> end = {};
-  };
+  /// The only one, or the last of several that are complete.
+  static RankTimes step_of(const RankPlayer& player) {
+    const std::vector<RankTimes>& ends = player.times_of_ends();
+    if (ends.size() < 2) return player.times();
+    const RankTimes &before = ends[ends.size() - 2], &after = ends.back();
+    return {.compute_s = after.compute_s - before.compute_s,
+            .exposed_comm_s = after.exposed_comm_s - before.exposed_comm_s};
+  }
+  size_t steps() const { return std::max<size_t>(1, work_.front().ends.size()); }
 
-  size_t operation_of(size_t rank, const CallEvent& event) const { return operations_.of_call[rank][event.call]; }
+  size_t operation_of(size_t rank, const RankEvent& event) const { return operations_.of_call[rank][*event.call]; }
 
   struct RankAt {
     size_t rank = 0;
@@ -120,17 +124,15 @@ class Play {
     return true;
   }
 
-  const LoggedCall& call_of(size_t rank, const CallEvent& event) const {
-    return request_.step.ranks[rank].calls[event.call];
-  }
+  const LoggedCall& call_of(size_t rank, const RankEvent& event) const { return work_[rank].calls[*event.call]; }
 
   /// Of what a rank waits for, as far as it is known.
   std::optional<double> end_of(size_t rank) const {
     if (held_until_[rank]) return held_until_[rank];
-    const CallEvent& event = *players_[rank].event();
+    const RankEvent& event = *players_[rank].event();
     const LoggedCall& call = call_of(rank, event);
     if (call.key && call.call.kind == CommKind::receive) return store_->pulled(*call.key);
-    return under_way_[operation_of(rank, event)].end;
+    return links_.end(operation_of(rank, event));
   }
 
   /// When something happens to a rank next, as far as that is known.
@@ -159,8 +161,9 @@ class Play {
     player.go_to(now);
     if (player.state() == RankPlayer::State::finished) return;
     if (arrives && player.event() == nullptr) return player.finish();
+    if (arrives && !player.event()->call) return player.pass_event();
     if (arrives && player.event()->starts) {
-      const CallEvent event = *player.event();
+      const RankEvent event = *player.event();
       player.pass_event();
       return start(rank, event, now);
     }
@@ -172,9 +175,9 @@ class Play {
       player.pass_event();
   }
 
-  void start(size_t rank, const CallEvent& event, double now) {
+  void start(size_t rank, const RankEvent& event, double now) {
     const size_t operation = operation_of(rank, event);
-    if (++under_way_[operation].started < operations_.all[operation].ends.size()) return;
+    if (++started_[operation] < operations_.all[operation].ends.size()) return;
     const LoggedCall& call = call_of(rank, event);
     if (!call.key)
       carry(operation, now);
@@ -190,7 +193,7 @@ class Play {
       held_until_[last] = now + adds_s;
       players_[last].wait();
     }
-    under_way_[operation].end = store_->push(key, now + adds_s);
+    links_.set_end(operation, store_->push(key, now + adds_s));
     owe_for_store(now);
   }
 
@@ -208,10 +211,13 @@ class Play {
   void carry(size_t operation, double ready) {
     const auto& ends = operations_.all[operation].ends;
     std::vector<const LoggedCall*> calls;
-    for (const auto& [rank, call] : ends) calls.push_back(&request_.step.ranks[rank].calls[call]);
+    for (const auto& [rank, call] : ends) calls.push_back(&work_[rank].calls[call]);
     const CallCost cost = request_.calls.cost(calls);
-    under_way_[operation].end = links_.take(request_.calls.links_of(*calls.front()), ready, cost.seconds);
-    comm_s_ += cost.seconds;
+    links_.take(operation, {.links = request_.calls.links_of(*calls.front()),
+                            .priority = calls.front()->call.priority,
+                            .ready = ready,
+                            .seconds = cost.seconds});
+    comm_s_ += cost.seconds / static_cast<double>(steps());
     if (!takes_cores_ || cost.work_s == 0) return;
     std::map<int, int> ends_of_process;
     for (const auto& end : ends) ++ends_of_process[process_of(end.rank)];
@@ -234,12 +240,13 @@ class Play {
   }
 
   const StepTimesRequest& request_;
+  const std::vector<RankWork> work_;
   const Operations operations_;
-  std::vector<UnderWay> under_way_;
+  std::vector<size_t> started_;  ///< ends of operations
+  LinkSchedule links_;
   const bool takes_cores_;
   std::vector<RankPlayer> players_;
   std::vector<std::optional<double>> held_until_;  ///< ranks that add up what they push
-  Links links_;
   double comm_s_ = 0;
   std::optional<StoreTimes> store_;
 };

@@ -7,23 +7,18 @@
 #include "plan/cluster.h"
 #include "plan/operator_estimates.h"
 #include "plan/planned_step.h"
+#include "plan/rank_player.h"
 #include "plan/shared_cores.h"
 #include "plan/store_places.h"
 
 namespace dptrain::plan {
 
-/// What a rank's step takes, in seconds.
-struct RankTimes {
-  double compute_s = 0;  ///< operators, the optimizer's included, and sums and messages that take its core meanwhile
-  double exposed_comm_s = 0;  ///< that it waits for others
-};
-
 struct StepTimes {
-  double step_s = 0;    ///< until the last rank is done
-  double comm_s = 0;    ///< of all operations on their links, hidden or not
-  double host_s = 0;    ///< that is neither
-  double server_s = 0;  ///< of a store on servers: that the busiest server adds up and updates
-  std::vector<RankTimes> ranks;
+  double step_s = 0;             ///< until the last rank is done
+  double comm_s = 0;             ///< of all operations on their links, hidden or not
+  double host_s = 0;             ///< that is neither
+  double server_s = 0;           ///< of a store on servers: that the busiest server adds up and updates
+  std::vector<RankTimes> ranks;  ///< of a step
 };
 
 struct StepTimesRequest {
@@ -39,7 +34,8 @@ struct StepTimesRequest {
 /// Plays a step: each rank computes its operators in order; a collective or a message begins once all its ends have
 /// started it and its links are free, and whoever waits for it goes on when it ends. What a process's cores do for it
 /// is done by those that CPU workers compute on: these are slower meanwhile, and so are workers that share cores with
-/// others that have something to do. Of a store on servers the ranks are those of the first worker; see StoreTimes.
+/// others that have something to do. Where a step's update is the next one's, the last of some steps counts. Of a store
+/// on servers the ranks are those of the first worker; see StoreTimes.
 StepTimes step_times(const StepTimesRequest& request);
 
 }  // namespace dptrain::plan

@@ -240,6 +240,33 @@ TEST(PlannedStep, OfAStoreOverProcessesPushesAndPullsEveryKey) {
   }
 }
 
+TEST(PlannedStep, OfDeferredUpdatesHasStepsThatFollowOnEachOther) {
+  const auto plan_of = [](const std::string& overlap) {
+    const train::Experiment experiment =
+        experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" +
+                            on(2, "{name: ddp, bucket_mb: 0.1, first_bucket_mb: 0.1, overlap: " + overlap + "}"));
+    return planned_of(experiment, experiment.dataset.open());
+  };
+  EXPECT_TRUE(plan_of("true").following.empty());
+  const plan::PlannedStep plan = plan_of("next_forward");
+  ASSERT_EQ(plan.following.size(), 2u);
+  for (size_t r = 0; r < 2; ++r) {
+    const plan::FollowingSteps& steps = plan.following[r];
+    ASSERT_GE(steps.ends.size(), 3u);
+    const auto end = steps.ends.rbegin(), before = end + 1;
+    EXPECT_EQ(end->operators - before->operators, plan.ranks[r].operators.size()) << "an update of the step before";
+    EXPECT_EQ(end->calls - before->calls, plan.ranks[r].calls.size());
+    ASSERT_GE(plan.ranks[r].calls.size(), 2u) << "buckets";
+    size_t in_forward = 0;
+    for (size_t k = (before + 1)->calls; k < before->calls; ++k) {
+      EXPECT_GE(steps.calls[k].awaited_after, before->operators) << "of the step before, in the next one";
+      EXPECT_LT(steps.calls[k].awaited_after, end->operators);
+      in_forward += steps.calls[k].awaited_after > before->operators;
+    }
+    EXPECT_GE(in_forward, 1u) << "layers behind the first are updated behind its forward pass";
+  }
+}
+
 TEST(PlannedStep, OfALargeWorldMakesNoMoreThanTheDevicesListed) {
   const train::Experiment experiment =
       experiment_of_lines(kLeNet + "threads: 1\nlearning_rate: 0.01\nepochs: 1\n" + on(2, "ddp"));

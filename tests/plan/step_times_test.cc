@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "support/expect_error.h"
 
@@ -132,6 +133,51 @@ TEST(StepTimes, WaitsComeInTheOrderOfWhatIsComputedBetween) {
   const auto times = times_of(step);
   EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 6);
   EXPECT_DOUBLE_EQ(times.ranks[1].compute_s, 7);
+}
+
+/// Two ranks, of which each step computes two seconds forward and four backward. Backward starts the sums of two
+/// layers: of the last one's 4 bytes after two seconds of it, of the first one's 1 byte at its end, which goes first.
+/// The next step updates the first layer before its forward pass, and the last one after a second of it.
+PlannedStep following_steps(int steps) {
+  PlannedStep step = step_of({{1, 1, 2, 2}, {1, 1, 2, 2}}, {});
+  plan::FollowingSteps following;
+  std::vector<size_t> sums;  // of the last step: of its last layer, and of its first one
+  const auto update = [&](size_t sum) {
+    following.calls[sum].awaited_after = following.operators.size();
+    following.calls[sum].awaited_calls = following.calls.size();
+  };
+  const auto compute = [&](double seconds) { following.operators.push_back({.name = "linear", .flops = seconds}); };
+  const auto sum = [&](int64_t elements, int priority) {
+    following.calls.push_back(call_of(CommKind::all_reduce, elements, following.operators.size(), 0));
+    following.calls.back().call.priority = priority;
+    following.calls.back().is_awaited = true;
+    sums.push_back(following.calls.size() - 1);
+  };
+  for (int i = 0; i < steps; ++i) {
+    const std::vector<size_t> before = std::exchange(sums, {});
+    if (!before.empty()) update(before[1]);
+    compute(1);
+    if (!before.empty()) update(before[0]);
+    compute(1);
+    compute(2);
+    sum(4, 0);
+    compute(2);
+    sum(1, 1);
+    following.ends.push_back({.operators = following.operators.size(), .calls = following.calls.size()});
+  }
+  for (const size_t left : sums) update(left);
+  step.following = {following, following};
+  return step;
+}
+
+TEST(StepTimes, OfStepsThatFollowOnEachOtherAreTheLastOnes) {
+  // A sum of 4 bytes takes 6 s, of which 2 pass before the step's end; there the sum of 1 byte comes between for 3 s,
+  // which are waited for, and then the other 4 s, of which a second is hidden.
+  const auto times = times_of(following_steps(4));
+  EXPECT_DOUBLE_EQ(times.ranks[0].compute_s, 6);
+  EXPECT_DOUBLE_EQ(times.ranks[0].exposed_comm_s, 3 + 3);
+  EXPECT_DOUBLE_EQ(times.step_s, 12);
+  EXPECT_DOUBLE_EQ(times.comm_s, all_reduce_s(4) + all_reduce_s(1));
 }
 
 TEST(StepTimes, CoresThatExchangeComputeLess) {
