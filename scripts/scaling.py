@@ -117,11 +117,30 @@ def predict_links(dptrain, model):
     return table(["H200s", *LINKS], rows)
 
 
+def plans_of_strategies(dptrain, model, count, links):
+    """By name; None where one doesn't reach so far."""
+    return {name: planned_step(dptrain, model, count, links, strategy, deterministic="deterministic" in name)
+            for name, strategy in STRATEGIES.items()}
+
+
+def predict_fastest(dptrain, model):
+    """Over each of LINKS."""
+    rows = []
+    for count in COUNTS:
+        row = [str(count)]
+        for links in LINKS.values():
+            plans = plans_of_strategies(dptrain, model, count, links)
+            seconds = {name: plan["time"]["step_s"] for name, plan in plans.items() if plan}
+            best = min(seconds, key=seconds.get)
+            row.append(f"{best}: {1e3 * seconds[best]:.2f}")
+        rows.append(row)
+    return table(["H200s", *LINKS], rows)
+
+
 def predict_strategies(dptrain, model, links):
     rows = []
     for count in COUNTS:
-        plans = {name: planned_step(dptrain, model, count, links, strategy, deterministic="deterministic" in name)
-                 for name, strategy in STRATEGIES.items()}
+        plans = plans_of_strategies(dptrain, model, count, links)
         best = min(plan["time"]["step_s"] for plan in plans.values() if plan)
         cells = []
         for plan in plans.values():
@@ -165,6 +184,9 @@ def predict(dptrain):
     for model in MODELS:
         print(f"{model}, hosts of 8 with 400 Gbit/s, milliseconds a step:\n")
         print(predict_strategies(dptrain, model, "h200_400g"))
+    for model in MODELS:
+        print(f"{model}, hosts of 8, the fastest and its milliseconds a step:\n")
+        print(predict_fastest(dptrain, model))
     print("ResNet-18 on 16 H200s, hosts of 8 with 400 Gbit/s, bf16, `ddp`:\n")
     print(predict_samples(dptrain, "ResNet-18", 16, "h200_400g"))
     print(predict_d2l(dptrain))

@@ -158,6 +158,34 @@ TEST_F(AgreementTest, OnTheCompiler) {
   expect_difference({own, other}, difference("dptrain was built by", built_by, "another compiler", 1));
 }
 
+/// What they begin with, or go on from: the same path leads to another file on each host.
+TEST_F(AgreementTest, OnTheWeights) {
+  for (const std::string seed : {"1", "2"}) {
+    Command settings = kLittleData;
+    settings.insert(settings.end(), {"--set", "seed=" + seed, "--set", "steps=1", "--set", "epochs="});
+    ASSERT_EQ(alone(training("of" + seed, "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  }
+  const std::string checkpoint = "/proc/self/cwd/checkpoints/step-000001";
+  for (const Command& from :
+       {Command{"--set", "init={from: " + checkpoint + "/model.safetensors}"}, Command{"--resume", checkpoint}}) {
+    SCOPED_TRACE(from[0]);
+    std::vector<Command> processes;
+    for (const std::string folder : {"of1", "of2"}) {
+      Command command = {"/usr/bin/env", "-C", run(folder).string()}, settings = kLittleData;
+      settings.insert(settings.end(), from.begin(), from.end());
+      const Command started = training("job", "lenet_ddp_2cpu", 1, settings);
+      command.insert(command.end(), started.begin(), started.end());
+      processes.push_back(command);
+    }
+    for (const std::string& sentence : last_sentences(launched(processes), 76))
+      EXPECT_TRUE(std::regex_match(sentence, std::regex("dptrain: weights to begin with: [0-9a-f]{64} on process 0 on "
+                                                        ".+, [0-9a-f]{64} on process 1 on .+; start all processes "
+                                                        "alike")))
+          << sentence;
+    std::filesystem::remove_all(run("job"));
+  }
+}
+
 /// Which processes train, and which serve.
 TEST_F(AgreementTest, OnTheServersOfAStore) {
   const auto with_servers = [this](int servers) {

@@ -1,5 +1,10 @@
 // A plan of several processes says what their training then measures.
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "processes/job_training.h"
+#include "support/hosts.h"
 
 namespace dptrain::testing {
 namespace {
@@ -56,6 +61,82 @@ TEST_F(PlannedJobTest, ARunOfSeveralProcessesOnAHostCalibratesNone) {
   EXPECT_NE(refused.err.find("expected a run of one process a host, got several on one"), std::string::npos)
       << refused.err;
 }
+
+/// Times what it runs, so nothing else may run beside it.
+class LongPlannedJobTest : public PlannedJobTest, public ::testing::WithParamInterface<Way> {
+ protected:
+  static constexpr int kSteps = 8, kBatch = 1024;
+
+  /// What is trained, by so many workers.
+  static Command settings_of(const std::string& strategy, int workers) {
+    Command command;
+    for (const std::string& setting :
+         {fmt::format("dataset={{name: synthetic, shape: [1, 28, 28], samples: {}, test_samples: 10}}",
+                      kSteps * kBatch),
+          fmt::format("batch_size={}", kBatch / 2 * workers), std::string("threads=1"), std::string("epochs=2"),
+          std::string("eval_every=0"), std::string("checkpoint.every_epochs=0"), "strategy=" + strategy})
+      command.insert(command.end(), {"--set", setting});
+    return command;
+  }
+  /// What two hosts of a worker each say.
+  std::string on_hosts(const Hosts& hosts, const Command& command) const {
+    const Launched job = Launch(hosts.launch_options({command, command}, folder_.path())).wait();
+    for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
+    return job.processes[0].out;
+  }
+  /// Seconds of a step.
+  double train_on(const Hosts& hosts, const std::string& name, const std::string& strategy) const {
+    std::filesystem::remove_all(run(name));
+    on_hosts(hosts, training(name, "lenet_ddp_2cpu", 1, settings_of(strategy, 2)));
+    return last_epoch(run(name))["train"]["seconds"].get<double>() / kSteps;
+  }
+  /// Planned to measured over a slow link, of what was measured over a free one right before.
+  double ratio_of_a_round(const Hosts& hosts, const std::string& strategy) const {
+    hosts.slow("free");
+    Command bench = {dptrain_binary(), "bench", "ops", "--config", "lenet_ddp_2cpu", "--json", "--devices", "cpu:0"};
+    const Command alone_settings = settings_of("", 1);
+    bench.insert(bench.end(), alone_settings.begin(), alone_settings.end());
+    folder_.write("operators.json", alone(bench).out);
+    folder_.write("comm.json", on_hosts(hosts, {dptrain_binary(), "bench", "comm", "--devices", "cpu:0", "--mb",
+                                                "0.0001,25", "--json"}));
+    train_on(hosts, "free", "ddp");
+    // Of a rate 1448 bytes of a frame of 1514 are data.
+    folder_.write("links.yaml", fmt::format("hosts: {{devices: 1, gbps: {}}}\n", 0.2 * 1448 / 1514));
+    Command flags = {"--devices", "2xcpu"};
+    for (const auto& [flag, file] : {std::pair("--links", "links.yaml"),
+                                     {"--operators", "operators.json"},
+                                     {"--comm", "comm.json"},
+                                     {"--calibrate", "free"}})
+      flags.insert(flags.end(), {flag, (folder_.path() / file).string()});
+    const Command settings = settings_of(strategy, 2);
+    flags.insert(flags.end(), settings.begin(), settings.end());
+    const Finished planned = plan(flags);
+    EXPECT_EQ(planned.exit, 0) << planned.err;
+    hosts.slow("200mbit");
+    return json::parse(planned.out)["time"]["step_s"].get<double>() / train_on(hosts, "held", strategy);
+  }
+};
+
+/// What docs/scaling.md has of more models, strategies and rates, by scripts/scaling.py --hosts: of a round that
+/// nothing disturbs.
+TEST_P(LongPlannedJobTest, AStepOverASlowLinkTakesWithin15PercentOfThat) {
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  constexpr double kMost = 0.15;
+  double closest = 1e9;
+  for (int round = 0; round < 3 && std::abs(closest - 1) > kMost; ++round)
+    if (const double ratio = ratio_of_a_round(hosts, GetParam().config); std::abs(ratio - 1) < std::abs(closest - 1))
+      closest = ratio;
+  EXPECT_NEAR(closest, 1, kMost) << "planned to measured";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Links, LongPlannedJobTest,
+    ::testing::Values(Way{.name = "ddp", .config = "ddp", .devices = {}},
+                      Way{.name = "next_forward", .config = "{name: ddp, overlap: next_forward}", .devices = {}},
+                      Way{.name = "bf16", .config = "{name: ddp, compress: bf16}", .devices = {}},
+                      Way{.name = "dist_sync", .config = "{name: kvstore, type: dist_sync}", .devices = {}}),
+    [](const auto& way) { return way.param.name; });
 
 }  // namespace
 }  // namespace dptrain::testing

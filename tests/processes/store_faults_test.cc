@@ -169,8 +169,10 @@ TEST_P(SilentInStoreTest, EndsAllOthersInTheSameWordsAndIsGoneWithTheJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Roles, SilentInStoreTest,
-                         ::testing::Values(StoreFault{"dist_sync", 1, 2}, StoreFault{"dist_sync", 2, 3},
-                                           StoreFault{"dist_async", 1, 2}, StoreFault{"dist_async", 2, 4}),
+                         ::testing::Values(StoreFault{"dist_sync", 1, 1}, StoreFault{"dist_sync", 1, 2},
+                                           StoreFault{"dist_sync", 2, 3}, StoreFault{"dist_async", 1, 0},
+                                           StoreFault{"dist_async", 0, 1}, StoreFault{"dist_async", 1, 2},
+                                           StoreFault{"dist_async", 2, 4}),
                          [](const ::testing::TestParamInfo<StoreFault>& fault) {
                            return fmt::format("{}_{}_servers_process_{}", fault.param.type, fault.param.servers,
                                               fault.param.process);
