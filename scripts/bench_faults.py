@@ -17,7 +17,6 @@ different processes, or did not go on to the same weights.
 """
 import argparse
 import collections
-import datetime
 import json
 import os
 import pathlib
@@ -33,7 +32,7 @@ import time
 from bench.fault_jobs import Cut, Job, Signal
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
 from bench.invocation import invocation
-from bench.machine import description
+from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of dptrain: how many processes, and what starts them.
@@ -186,6 +185,8 @@ def defects(name, one):
     # Over several hosts, while processes join, those that lost nobody of their own host end as mpirun asks them to.
     if one["exit"] != 75 and (one["begun"] or name in ("kill", "kill_store")):
         yield f"ended with {one['exit']}"
+    if one["begun"] and one["records"] == 0:
+        yield "left no record"
     if one["records"] > 0:
         # Of who is silent while processes join nobody knows until they were to have joined.
         if one["begun"] and one["detected_s"] > FAULTS[name]["known_s"]:
@@ -258,16 +259,16 @@ def trials_by_fault(text, trials):
     return counts
 
 
-def document(results):
-    machine = description()
+def document(report):
+    machine, results = report["machine"], report["results"]
     lines = ["# What a fault of a job costs", "",
-             f"By `{invocation()}` on {datetime.date.today()}, {machine['cpu']}, "
+             f"By `{report['command']}` of {report['dptrain']} on {report['date']}, {machine['cpu']}, "
              f"{machine['cores']} cores. Seconds are medians, in brackets the most.", "",
              "- known: from the last sign of life on until another process knew, as fault.json has it",
              "- others gone: from the fault on until every other process of the job had ended; over: until what had started it returned",
              "- of `dptrain` trials begin as soon as there are processes, long before they have joined the job; all are resumed afterwards",
              "- amiss: hung, left a process, ended otherwise than with 75 (on one host at any moment, else once it trained), knew too late, "
-             "told of several causes, or did not go on to the same weights", "",
+             "told of several causes or of none, or did not go on to the same weights", "",
              "| fault | | trials | known | others gone | over | exit codes | went on to the same weights | amiss |",
              "|---|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [row(result) for result in results]) + "\n"
@@ -295,11 +296,12 @@ def main():
     a.binary, a.environments = os.path.abspath(a.binary), os.path.abspath(a.environments)
     with tempfile.TemporaryDirectory() as work, hosts() as name:
         results = measure(a, name, pathlib.Path(work))
+    report = dict(origin(a.binary), results=results)
     if a.out:
-        pathlib.Path(a.out + ".json").write_text(json.dumps(dict(machine=description(), results=results), indent=1) + "\n")
-        pathlib.Path(a.out + ".md").write_text(document(results))
+        pathlib.Path(a.out + ".json").write_text(json.dumps(report, indent=1) + "\n")
+        pathlib.Path(a.out + ".md").write_text(document(report))
     else:
-        print(document(results), file=sys.stderr)
+        print(document(report), file=sys.stderr)
     amiss = [f"{result['fault']}: {', '.join(one['defects'])}" for result in results for one in result["trials"] if one.get("defects")]
     if a.asserts and amiss:
         sys.exit("bench_faults: " + "; ".join(amiss))

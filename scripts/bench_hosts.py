@@ -14,7 +14,6 @@ What isn't installed is left out, and the report says so.
 With --assert it ends with 1 where `ddp`, with `overlap: next_forward` or without, is less than 1.5 times as fast as PyTorch's over 1 Gbit/s.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -25,8 +24,8 @@ import sys
 import tempfile
 
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
-from bench.invocation import invocation
-from bench.machine import description, once_quiet
+from bench.machine import once_quiet
+from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Samples of a step on both hosts, steps of an epoch, fewer where a link of less than 1 Gbit/s makes each take seconds, and epochs, the
@@ -169,12 +168,12 @@ def below_bar(results):
             yield f"{result['model']} {best:.2f}x"
 
 
-def document(a, results):
-    machine = description()
+def document(a, report):
+    machine, results = report["machine"], report["results"]
     version = next((one[PEER]["version"] for result in results for one in result["rounds"] if PEER in one), "not installed")
     others = max(one[way]["others"] for result in results for one in result["rounds"] for way in one)
     lines = ["# Two hosts over a slow link", "",
-             f"By `{invocation()}` on {datetime.date.today()}, {machine['cpu']}, "
+             f"By `{report['command']}` of {report['dptrain']} on {report['date']}, {machine['cpu']}, "
              f"{machine['cores']} cores, {', '.join(machine['instruction_sets'])}. The hosts are network namespaces on this one",
              f"machine, with a process of one thread each. PyTorch: {version}. {a.rounds} rounds, in each all ways in turn: medians,",
              f"the least and the most; ratios are of one round. Before a measurement other processes took at most {others:.0%} of the machine.", ""]
@@ -203,10 +202,11 @@ def main():
     if not os.access(a.binary, os.X_OK):
         sys.exit(f"bench_hosts: there is no {a.binary}; build dptrain first, or name it with --binary")
     results = measure(a)
-    print(json.dumps(dict(machine=description(), results=results)))
+    report = dict(origin(a.binary), results=results)
+    print(json.dumps(report))
     if a.out:
-        pathlib.Path(a.out + ".json").write_text(json.dumps(dict(machine=description(), results=results), indent=1) + "\n")
-        pathlib.Path(a.out + ".md").write_text(document(a, results))
+        pathlib.Path(a.out + ".json").write_text(json.dumps(report, indent=1) + "\n")
+        pathlib.Path(a.out + ".md").write_text(document(a, report))
     below = list(below_bar(results))
     if a.asserts and below:
         sys.exit(f"bench_hosts: over {BAR_RATE} ddp is to be {BAR} times as fast as PyTorch's; it is for " + ", ".join(below))

@@ -12,16 +12,14 @@ in a row, as is what isn't offered or isn't installed; the report says so. Print
 after each model. Needs nothing but Python's standard library itself.
 """
 import argparse
-import datetime
 import json
 import pathlib
-import subprocess
 import sys
 
 from bench.cases import CASES, PEERS
 from bench.contestants import Absent, Failed, contestants
-from bench.invocation import invocation
-from bench.machine import description, undisturbed
+from bench.machine import undisturbed
+from bench.origin import origin
 from bench.report import document, summarize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -109,9 +107,7 @@ def main():
     a = p.parse_args()
     if not pathlib.Path(a.binary).exists():
         p.error(f"--binary: expected dptrain, but there is no {a.binary}; build it with scripts/build.sh")
-    version = subprocess.run([a.binary, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()
-    report = dict(machine=description(), dptrain=version[0], parts=version[1:], versions=[], peers=a.peers, command=invocation(),
-                  rounds=a.rounds, disturbed=a.disturbed, date=datetime.date.today().isoformat(), lacks=[], rows=[])
+    report = dict(origin(a.binary), versions=[], peers=a.peers, rounds=a.rounds, disturbed=a.disturbed, lacks=[], rows=[])
     for model in a.only:
         rows, lacks = measure(model, a)
         report["rows"] += rows

@@ -16,6 +16,7 @@ a table; with --hosts, as root, on two and four processes in network namespaces 
 rounds' ratios is off by more than 15 %. Needs Python's standard library alone.
 """
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -27,6 +28,7 @@ import typing
 
 from bench import machine
 from bench.hosts import ADDRESSES, MPI_ENVIRONMENT, NAMESPACES, hosts
+from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_DIFFERENCE = 0.15
@@ -84,6 +86,7 @@ def table(header, rows):
                      + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
+@functools.cache
 def planned_step(dptrain, model, count, links, strategy="ddp", samples=None, deterministic=False):
     """The plan of one of MODELS on so many H200s; None where the strategy doesn't reach so far. `samples`: of a device."""
     config, shape, usual_samples, precision = MODELS[model]
@@ -360,7 +363,7 @@ def check(dptrain, arguments):
                 [[row["model"], str(row["workers"]), row["strategy"], row["links"], f"{1e3 * row['planned_s']:.1f}",
                   f"{1e3 * row['measured_s']:.1f}", f"{row['ratio']:.2f}", spread_of(row["rounds"])] for row in checks]))
     if arguments.output:
-        document = {"schema": 4, "machine": machine.description(), "steps": checks}
+        document = {"schema": 4, **origin(dptrain.binary), "steps": checks}
         pathlib.Path(arguments.output).write_text(json.dumps(document, indent=2) + "\n")
     beyond = [row for row in checks if abs(row["ratio"] - 1) > MOST_DIFFERENCE]
     if arguments.asserts and beyond:

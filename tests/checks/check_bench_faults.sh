@@ -42,7 +42,8 @@ for one in printed:
 whole = dict(printed[0], exit=75, begun=True, records=3, causes=1, detected_s=0.2, left=0, resumed=True, gone_s=0.3, over_s=1)
 for change, said in (({}, []), (dict(over_s=None), ["hung"]), (dict(left=2), ["left a process"]), (dict(exit=137), ["ended with 137"]),
                      (dict(resumed=False), ["did not go on to the same weights"]), (dict(detected_s=1.5), ["knew after 1.5 s"]),
-                     (dict(causes=2), ["told of several causes"]), (dict(exit=137, begun=False, records=0, detected_s=None), ["ended with 137"])):
+                     (dict(causes=2), ["told of several causes"]), (dict(records=0, detected_s=None), ["left no record"]),
+                     (dict(exit=137, begun=False, records=0, detected_s=None), ["ended with 137"])):
     found = list(bench_faults.defects("kill_store", {**whole, **change}))
     expect(found == said, f"of {change} it says {found}")
 # Before all of several hosts have joined.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "processes/launched_training.h"
+#include "support/needed_hosts.h"
 
 namespace dptrain::testing {
 namespace {
@@ -192,7 +193,8 @@ TEST_F(HostsFaultsTest, ARestartGoesOnToTheBitsOfAnUninterruptedRun) {
 
 /// A folder that all hosts see, with the servers in turn on them.
 TEST_F(HostsFaultsTest, ServersWorkInTheFolderThatWasCopied) {
-  if (!std::filesystem::exists("/usr/bin/rsync")) GTEST_SKIP() << "there is no rsync";
+  const std::string absence = absent_of_hosts(std::filesystem::exists("/usr/bin/rsync") ? "" : "there is no rsync");
+  if (!absence.empty()) GTEST_SKIP() << absence;
   const ScratchFolder there;
   Command training = program("run", 1, "40");
   *(std::ranges::find(training, "--out") + 1) = "here";

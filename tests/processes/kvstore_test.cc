@@ -90,7 +90,8 @@ TEST_F(JobTrainingTest, AStoreOnServersSharesTheDataOutByProcessUnlessToldOtherw
 
 /// As their first lines say for a machine without GPUs.
 TEST_F(JobTrainingTest, ConfigurationsWithServersAreStartedByTheScript) {
-  for (const char* config : {"lenet_kvstore_dist_sync_2x4gpu", "lenet_kvstore_dist_async_2x4gpu"}) {
+  for (const char* config :
+       {"lenet_kvstore_dist_sync_2x4gpu", "lenet_kvstore_dist_device_sync_2x4gpu", "lenet_kvstore_dist_async_2x4gpu"}) {
     SCOPED_TRACE(config);
     Command command = {"/usr/bin/env",
                        "OMPI_ALLOW_RUN_AS_ROOT=1",

@@ -6,6 +6,7 @@
 
 #include "processes/watched_training.h"
 #include "support/hosts.h"
+#include "support/needed_hosts.h"
 
 namespace dptrain::testing {
 namespace {
@@ -316,7 +317,8 @@ TEST_F(LaunchScriptTest, ACopyOfASignalIsNoSecondOne) {
 
 TEST_F(LaunchScriptTest, CopiesTheFolderToEveryHostAndWorksThere) {
   DPTRAIN_NEEDS_MPI();
-  if (!std::filesystem::exists("/usr/bin/rsync")) GTEST_SKIP() << "there is no rsync";
+  const std::string absence = absent_of_hosts(std::filesystem::exists("/usr/bin/rsync") ? "" : "there is no rsync");
+  if (!absence.empty()) GTEST_SKIP() << absence;
   const Hosts hosts(2);
   if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
   write_program("echo \"$rank $(hostname) $PWD $DPTRAIN_TEST $(cat data)\"");

@@ -205,12 +205,16 @@ TEST_F(JobTrainingTest, TheCommandThatGoesOnUnderSrunNamesThePluginThatJoinsProc
 }
 
 TEST_F(JobTrainingTest, WhatDoesNotReachOverProcessesIsRefused) {
-  for (const char* name : {"data_parallel", "{name: kvstore, type: local}"}) {
+  for (const auto& [setting, word] : {std::pair("strategy=data_parallel", "reaches over 2 processes"),
+                                      {"strategy={name: kvstore, type: local}", "reaches over 2 processes"},
+                                      {"strategy=single", "takes exactly one device, got 2"},
+                                      {"strategy=auto", "reaches over 2 processes"},
+                                      {"links.gbps=1", "a job of several processes goes over the links that it has"}}) {
     Command settings = kLittleData;
-    settings.insert(settings.end(), {"--set", std::string("strategy=") + name});
+    settings.insert(settings.end(), {"--set", setting});
     const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
     for (const std::string& sentence : last_sentences(launch_processes({command, command}), 78))
-      EXPECT_NE(sentence.find("reaches over 2 processes"), std::string::npos) << sentence;
+      EXPECT_NE(sentence.find(word), std::string::npos) << sentence;
   }
 }
 
@@ -307,6 +311,20 @@ TEST_F(JobTrainingTest, HostsHaveListsOfTheirOwn) {
   for (const std::string& sentence : last_sentences(launch_processes({unknown, unknown}), 78))
     EXPECT_NE(sentence.find(std::string("expected the devices of host '") + name.data()), std::string::npos)
         << sentence;
+}
+
+/// Those of two hosts with GPUs, on CPU workers.
+TEST_F(JobTrainingTest, ConfigurationsOfTwoHostsTrainInTwoProcesses) {
+  for (const auto& [config, devices] : {std::pair("lenet_kvstore_2x4gpu", 4), {"lenet_hybrid_2x2gpu", 2}}) {
+    SCOPED_TRACE(config);
+    const Launched job = launch_processes(std::vector<Command>(2, training(config, config, devices, kLittleData)));
+    for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+    EXPECT_EQ(last_epoch(run(config))["world_size"], 2 * devices);
+    const Finished one = alone(training("one", config, 2 * devices, kLittleData));
+    ASSERT_EQ(one.exit, 0) << one.err;
+    EXPECT_EQ(last_epoch(run(config))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+    std::filesystem::remove_all(run("one"));
+  }
 }
 
 }  // namespace
