@@ -18,9 +18,10 @@
 #   --agent COMMAND      instead of ssh
 # Variables named DPTRAIN_*, NCCL_*, OMP_*, ONEDNN_* and DNNL_*, and LD_LIBRARY_PATH, are handed to all hosts; Open MPI hands on those named OMPI_*.
 #
-# Ctrl-C, SIGTERM and SIGHUP ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
+# Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 ask all processes at once to stop after the step in hand and a checkpoint; a second one leaves at once.
 #
-# Exit codes: 64 usage, 69 a tool or the program is missing, or a host could not be copied to or reached. Otherwise what the run itself says, in
+# Exit codes: 64 usage, 69 a tool or the program is missing, here or on a host, or a host could not be copied to or reached, 74 no
+# temporary file can be written. Otherwise what the run itself says, in
 # fault.json, fault-<rank>.json or summary.json of its directory, or else in the file that DPTRAIN_EXIT_FILE names for it, on this host;
 # or else mpirun's. Where no process of the job has begun 15 s after all were to have joined (DPTRAIN_JOIN_TIMEOUT, 60 by default), as ssh
 # hangs, mpirun is ended: 69. The run's directory is the one that a process of this host has named in the file DPTRAIN_RUN_FILE, or else
@@ -100,6 +101,7 @@ if [[ -n $hosts ]]; then
   else
     IFS=, read -r -a lines <<< "$hosts"
   fi
+  [[ -f $hosts || $hosts != */* ]] || fail 64 "-H: there is no file '$hosts'"
   for line in "${lines[@]}"; do
     [[ $line != *@* ]] || fail 64 "-H: mpirun takes no user's name, got '$line'; give it in ~/.ssh/config, as User of the host"
     [[ $line =~ ^[A-Za-z0-9._-]+(:[1-9][0-9]{0,4})?$ ]] || fail 64 "-H: expected a host, or host:processes, got '$line'"
@@ -154,8 +156,12 @@ say() {
   } >&2
 }
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+child=
+if ! { scratch=$(mktemp -d) && echo 0 > "$scratch/stops"; } 2> /dev/null; then
+  fail 74 "can't write a file in the folder for temporary files, ${TMPDIR:-/tmp}; see that it is there and has room, or set TMPDIR to another"
+fi
+# Where a signal that isn't handed on ends this script, what watches over mpirun still needs it.
+trap '[[ -n $child ]] || rm -rf "$scratch"' EXIT
 # Where a process of this host says what it ends with, as mpirun says so only once it has done with all of them, and in which directory
 # its training has begun.
 export DPTRAIN_EXIT_FILE=$scratch/exit DPTRAIN_RUN_FILE=$scratch/run
@@ -165,7 +171,6 @@ unset DPTRAIN_HOSTS
 
 # Asked to stop, and how often. Its own session keeps a terminal's Ctrl-C from reaching mpirun, too, which holds back a signal that ends
 # it for the grace time. It hands SIGUSR1 and SIGUSR2 to all processes at once, and dptrain takes them for SIGINT and SIGTERM.
-child=
 is_mpirun=false
 stops=0
 stopped_by=0
@@ -184,8 +189,8 @@ pass_on() {
   [[ $is_mpirun == false ]] || name=$3
   kill -s "$name" "$child" 2> /dev/null || true
 }
-trap "pass_on INT 130 USR1" INT
-trap "pass_on TERM 143 USR2" TERM
+trap "pass_on INT 130 USR1" INT USR1
+trap "pass_on TERM 143 USR2" TERM USR2 QUIT
 trap "pass_on HUP 143 USR2" HUP
 
 # run COMMAND ...: its exit code, also where a signal has interrupted the wait.
@@ -231,6 +236,22 @@ has_program() {
 }
 has_program ||
   fail 69 "there is no program '${command[0]}' here; write its path, for instance build/dptrain, or put it on PATH"
+
+# lacking_host: the first of the hosts that is reached and has no such program, which mpirun says among many words, or not at all where it
+# is ended before.
+lacking_host() {
+  local name program folder status
+  printf -v program %q "${command[0]}"
+  printf -v folder %q "${sync_folder:-$PWD}"
+  for name in "${names[@]}"; do
+    # 3, and not what an agent ends with that doesn't reach it.
+    status=0
+    # shellcheck disable=SC2086 # a command with its arguments
+    timeout 10 ${agent:-ssh} "$name" "cd $folder 2> /dev/null; command -v $program > /dev/null || exit 3" < /dev/null &> /dev/null || status=$?
+    ((status != 3)) || { echo "$name"; return; }
+  done
+  return 1
+}
 
 # Binding would leave a process that drives several devices one core. Processes beyond the cores are the user's wish.
 launcher=(mpirun --oversubscribe --bind-to none --mca odls_base_sigkill_timeout "$grace_s")
@@ -325,6 +346,9 @@ say_cause() {
 # Whether the run has said what it failed with.
 has_failed() { [[ -s $DPTRAIN_EXIT_FILE || -n $(said "$directory"/fault.json "$directory"/fault-*.json) ]]; }
 
+# Whether the training has come to its end.
+is_done() { [[ -n $(said "$directory"/summary.json) ]]; }
+
 # has_processes PID: whether an mpirun has some of the job on this host. One that has ended has no environment any more.
 has_processes() {
   local process
@@ -394,11 +418,14 @@ watch_over() {
       # Who has not left by now can't.
       pkill -KILL -P "$1" || true
       leave_mpirun "$1"
-    elif ((stops > 0)) && [[ -n $(said "$directory"/summary.json) ]]; then
+    elif ((stops > 0)) && is_done; then
       # Its processes are on their way out.
       ((++rounds < 3)) || leave_mpirun "$1"
     elif has_failed && ! has_processes "$1"; then
       ((++rounds < 3)) || leave_mpirun "$1"
+    elif is_done && ! has_processes "$1"; then
+      # It may have lost a process after the training's end, or been sent a signal itself. Those of other hosts end meanwhile.
+      ((++rounds < 10)) || leave_mpirun "$1"
     elif ((stops > 0)); then
       : "${term_at:=$((SECONDS + grace_s))}"
       ((SECONDS < term_at)) || { kill -s TERM "$1" && term_at=$((SECONDS + 3600)); } 2> /dev/null || true
@@ -406,7 +433,7 @@ watch_over() {
     if [[ -z $end ]]; then
       if has_failed; then
         end=$((SECONDS + 2 * grace_s + 20))
-      elif [[ -n $(said "$directory"/summary.json) ]]; then
+      elif is_done; then
         # Nobody watches over a process that is stopped once the others have ended.
         end=$((SECONDS + join_s))
       fi
@@ -485,6 +512,10 @@ for ((restart = 0; ; ++restart)); do
   if ((status == 255)) && [[ -n $hosts ]]; then
     status=69
     echo "launch: mpirun could not reach all of the hosts ${names[*]}$within; see that '${agent:-ssh} HOST true' works for each, without a password" >&2
+  elif ((status != 0 && stops == 0)) && [[ $status == 143 || -z $(own_code) ]] && lacking=$(lacking_host); then
+    # mpirun has asked the others to stop.
+    status=69
+    echo "launch: there is no program '${command[0]}' on $lacking; write a path that all hosts have, or copy it there with --sync-dst-dir" >&2
   elif ((status != 0)); then
     say_cause "$status"
   fi

@@ -69,6 +69,10 @@ void leave_lost_launchers_to_the_watch() {
   if (std::getenv("PMIX_RANK") != nullptr) ::setenv("OMPI_MCA_mpi_abort_delay", "20", /*overwrite=*/0);
 }
 
+/// Of a process that crashes Open MPI by itself prints where it was and then waits as long as before any other abort,
+/// which its peers would wait for. Without its handlers the process is gone at once.
+void leave_crashes_to_the_system() { ::setenv("OMPI_MCA_opal_signal", "", /*overwrite=*/0); }
+
 /// GPUs of several processes wait for each other in streams of their own. Of the 8 queues that a GPU has by default two
 /// of these streams may share one, and then wait for each other as well.
 void give_each_stream_a_queue() { ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
@@ -182,6 +186,7 @@ std::unique_ptr<Job> join_mpi_job(const MpiJobOptions& options) {
   check(MPI_Initialized(&initialized), ExitCode::job_not_formed, "MPI_Initialized");
   DPTRAIN_CHECK(initialized == 0, "a process joins its job once");
   leave_lost_launchers_to_the_watch();
+  leave_crashes_to_the_system();
   give_each_stream_a_queue();
   const MpiMessages messages;
   int provided = MPI_THREAD_SINGLE;

@@ -88,6 +88,44 @@ TEST_F(LaunchScriptTest, AProgramThatIsNotThereIsToldOfBeforeMpirunIsStarted) {
   }
 }
 
+/// What mpirun says of it stands among many words, or nowhere: the script ends it once dptrain on another host has
+/// ended.
+TEST_F(LaunchScriptTest, AProgramThatIsNotOnAnotherHostIsToldOfWithTheHost) {
+  DPTRAIN_NEEDS_MPI();
+  const Hosts hosts(2);
+  if (!hosts.absence().empty()) GTEST_SKIP() << hosts.absence();
+  // As dptrain does that is asked to stop while it joins.
+  write_program("trap 'echo 143 > \"$DPTRAIN_EXIT_FILE\"; exit 143' TERM; sleep 30 & wait");
+  // The folder of the program is empty on the second host.
+  folder_.write("agent", "#!/usr/bin/env bash\n[[ $1 == 10.77.0.2 ]] || exec " + hosts.agent() +
+                             " \"$@\"\nexec unshare --mount sh -c 'mount -t tmpfs none \"$0\" && exec \"$@\"' \"" +
+                             folder_.path().string() + "\" " + hosts.agent() + " \"$@\"\n");
+  std::filesystem::permissions(folder_.path() / "agent", std::filesystem::perms::owner_all);
+  const std::string program = folder_.path() / "program";
+  for (const char* where : {"10.77.0.1,10.77.0.2", "10.77.0.2"}) {
+    SCOPED_TRACE(where);
+    const Finished finished =
+        Process(launch_script({"-H", where, "--agent", folder_.path() / "agent", "--", program}, hosts.on(1))).wait();
+    EXPECT_EQ(finished.exit, 69) << finished.err;
+    EXPECT_EQ(finished.last_error(), "launch: there is no program '" + program +
+                                         "' on 10.77.0.2; write a path that all hosts have, or copy it there with "
+                                         "--sync-dst-dir");
+  }
+}
+
+TEST_F(LaunchScriptTest, AFileOfHostsThatIsNotThereAndNoRoomForItsOwnFilesAreToldOf) {
+  EXPECT_EQ(run({"-H", "/nowhere/hosts", "--", "./program"}).last_error(),
+            "launch: -H: there is no file '/nowhere/hosts'");
+  DPTRAIN_NEEDS_MPI();
+  write_program("true");
+  ProcessOptions options = launch_script({"-n", "1", "--", "./program"});
+  options.command.insert(options.command.begin() + 1, "TMPDIR=/nowhere");
+  const Finished finished = Process(options).wait();
+  EXPECT_EQ(finished.exit, 74);
+  EXPECT_EQ(finished.last_error().find("launch: can't write a file in the folder for temporary files, /nowhere; "), 0u)
+      << finished.err;
+}
+
 TEST_F(LaunchScriptTest, AProgramOfTheFolderNeedsNoPath) {
   DPTRAIN_NEEDS_MPI();
   write_program("echo \"$*\"");

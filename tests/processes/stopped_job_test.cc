@@ -118,6 +118,16 @@ TEST_F(StoppedLaunchTest, CtrlCStopsTheTrainingAtOnceWithACheckpoint) {
   expect_stops(process, SIGINT, 130);
 }
 
+/// As a batch system sends them before its limit.
+TEST_F(StoppedLaunchTest, SoDoesAUsersSignal) {
+  for (const auto& [signal, code] : {std::pair(SIGUSR1, 130), {SIGUSR2, 143}, {SIGQUIT, 143}}) {
+    SCOPED_TRACE(signal);
+    std::filesystem::remove_all(run("run"));
+    Process process(script({"-n", "2"}, {}, "1000000"));
+    expect_stops(process, signal, code);
+  }
+}
+
 TEST_F(StoppedLaunchTest, SoItDoesOverTwoHosts) { expect_stops_over_two_hosts(SIGINT, 130); }
 
 TEST_F(StoppedLaunchTest, SoDoesSigtermOverTwoHosts) { expect_stops_over_two_hosts(SIGTERM, 143); }
@@ -156,18 +166,23 @@ TEST_F(LaunchedTrainingTest, TheScriptsDeathStopsTheTrainingWithACheckpoint) {
   // Whose children fall to the test then, which never asks for the end of mpirun: nor does every container's first
   // process.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  Process process(script({"-n", "2"}, {}, "1000000"));
-  wait_until_trained(process);
-  EXPECT_EQ(scripts_in(folder_.path()), 2u) << "the script, and what watches over mpirun for it";
-  process.signal(SIGKILL);
-  const auto is_left = [this] { return is_running(pid(0)) || is_running(pid(1)) || scripts_in(folder_.path()) > 0; };
-  const auto begun = Clock::now();
-  while (is_left() && seconds_since(begun) < 20) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_FALSE(is_left());
+  // One that it can't see, and one that it doesn't hand on.
+  for (const int signal : {SIGKILL, SIGALRM}) {
+    SCOPED_TRACE(signal);
+    std::filesystem::remove_all(run("run"));
+    Process process(script({"-n", "2"}, {}, "1000000"));
+    wait_until_trained(process);
+    EXPECT_EQ(scripts_in(folder_.path()), 2u) << "the script, and what watches over mpirun for it";
+    process.signal(signal);
+    const auto is_left = [this] { return is_running(pid(0)) || is_running(pid(1)) || scripts_in(folder_.path()) > 0; };
+    const auto begun = Clock::now();
+    while (is_left() && seconds_since(begun) < 20) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(is_left());
+    const json summary = json::parse(text_of(run("run") / "summary.json"));
+    EXPECT_EQ(summary["exit"], 143);
+    EXPECT_EQ(summary["weights_hash"].get<std::string>() + "\n", hash("run"));
+  }
   EXPECT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
-  const json summary = json::parse(text_of(run("run") / "summary.json"));
-  EXPECT_EQ(summary["exit"], 143);
-  EXPECT_EQ(summary["weights_hash"].get<std::string>() + "\n", hash("run"));
 }
 
 TEST_F(LaunchedTrainingTest, ReturnsWhatIsLeftToSayWhereRank0IsLost) {

@@ -46,6 +46,16 @@ TEST_P(KilledProcessTest, EndsTheOtherWithinASecondAndTheTrainingGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(Processes, KilledProcessTest, ::testing::Values(0, 1));
 
+/// Open MPI doesn't hold it for 20 s, as it does before an abort of its own.
+TEST_F(WatchdogTest, AProcessThatCrashesIsGoneAtOnce) {
+  Launch launch(job());
+  wait_until_trained(launch.launcher());
+  const std::string who = name(launch, 1);
+  ::kill(launch.pid(1), SIGSEGV);
+  launch.wait_for_ends({0, 1}, kDeath_s);
+  expect_lost(launch.wait().processes[0], 0, {who + " has died; it was last heard of "});
+}
+
 /// mpirun sends SIGTERM to all others of a process that has ended, which may just be on their way out.
 TEST_F(WatchdogTest, ASignalAfterTheLastSentenceChangesNothing) {
   Launch launch(job(/*grace_s=*/5));
