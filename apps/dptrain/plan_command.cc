@@ -73,7 +73,21 @@ std::optional<plan::StorePlaces> places_of(const PlannedExperiment& planned, con
   return plan::place_servers(WorldShape(planned.devices_of_hosts), *servers, links.hosts->server_hosts);
 }
 
-plan::Calibration calibration_of(const PlanFlags& flags) {
+/// It says how fast such devices compute such a model.
+void require_alike(const PlannedExperiment& planned, const PlannedExperiment& of_run, const std::string& run) {
+  const auto refuse = [&run](const std::string& what, const std::string& wanted, const std::string& got) {
+    throw Error(ExitCode::config,
+                Mistake{.where = "--calibrate " + run,
+                        .expected = fmt::format("expected a run of the {} that is planned, {}", what, wanted),
+                        .got = got,
+                        .advice = "train one, or leave it out"});
+  };
+  if (planned.figures != of_run.figures) refuse("kind of device", planned.figures->name, of_run.figures->name);
+  if (planned.experiment.model.name != of_run.experiment.model.name)
+    refuse("model", planned.experiment.model.name, of_run.experiment.model.name);
+}
+
+plan::Calibration calibration_of(const PlannedExperiment& wanted, const PlanFlags& flags) {
   const std::string& run = flags.calibrate;
   const plan::MeasuredStep measured = plan::read_measured_step(run);
   PlannedExperiment planned = read_planned_run(run, measured);
@@ -84,6 +98,7 @@ plan::Calibration calibration_of(const PlanFlags& flags) {
                                           .expected = "expected a run of devices whose figures are known",
                                           .got = planned.devices,
                                           .advice = "choose another run"});
+  require_alike(wanted, planned, run);
   const plan::PlannedStep step = step_of(planned);
   plan::LinksFile links;
   if (planned.devices_of_hosts.size() > 1) {
@@ -108,7 +123,7 @@ plan::Calibration calibration_of(const PlanFlags& flags) {
 /// Nothing where nobody knows how fast the devices are.
 std::optional<plan::Calibration> calibration_for(const PlannedExperiment& planned, const PlanFlags& flags) {
   if (!planned.estimates) return std::nullopt;
-  if (!flags.calibrate.empty()) return calibration_of(flags);
+  if (!flags.calibrate.empty()) return calibration_of(planned, flags);
   // A CPU worker's figures are for measurements to correct.
   if (planned.figures->kind == DeviceKind::cpu && !planned.estimates->is_measured()) return std::nullopt;
   return plan::Calibration{.host_s = planned.estimates->beside_s(), .exchange = flags.exchange()};

@@ -132,6 +132,11 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
   if (links.hosts && !counted)
     refuse("--links", "hosts need a number of devices", flags.devices.value_or("none"),
            "write for instance --devices 16xh200");
+  if (counted && !links.hosts && counted->count > plan::kMostDevicesOfHost)
+    refuse("--devices",
+           fmt::format("a host has {} devices at most, expected --links with hosts", plan::kMostDevicesOfHost),
+           fmt::format("{} of one", counted->count),
+           "write for instance hosts: {devices: 8, gbps: 400} into a file, and give --links FILE");
   train::ConfigJob job;
   if (counted) {
     as_written.devices.reset();

@@ -1,14 +1,39 @@
 #include "plan/calibration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
+#include "config/json_words.h"
 
 namespace dptrain::plan {
+
+namespace {
+
+/// What is timed apart may be a little more together than what was timed at once.
+constexpr double kMostOfAStep = 1.5;
+
+[[noreturn]] void damaged(const std::filesystem::path& file, const std::string& got) {
+  throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
+                                          .expected = "expected an epoch that dptrain has written",
+                                          .got = got,
+                                          .advice = "name a run that has trained an epoch"});
+}
+
+/// A number of the last epoch that isn't less than 0, and not 0 where there is none without it.
+double number(const std::filesystem::path& file, const nlohmann::json& object, const char* key, bool may_be_none) {
+  const auto value = object.at(key).get<double>();
+  if (std::isfinite(value) && (may_be_none ? value >= 0 : value > 0)) return value;
+  damaged(file, fmt::format("{}: {}", key, object.at(key).dump()));
+}
+
+}  // namespace
 
 MeasuredStep read_measured_step(const std::filesystem::path& run) {
   const std::filesystem::path path = run / "metrics.jsonl";
@@ -19,16 +44,27 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
                                                 .got = "none",
                                                 .advice = "name one that dptrain train has written"});
   std::string last;
-  for (std::string line; std::getline(file, line);)
-    if (!line.empty()) last = line;
+  int number_of_line = 0, number_of_last = 1;
+  for (std::string line; std::getline(file, line);) {
+    ++number_of_line;
+    if (line.empty()) continue;
+    last = line;
+    number_of_last = number_of_line;
+  }
+  const auto metrics = nlohmann::json::parse(last, nullptr, /*allow_exceptions=*/false);
+  if (metrics.is_discarded()) damaged(path, fmt::format("no JSON in line {}", number_of_last));
   try {
-    const auto metrics = nlohmann::json::parse(last);
     const auto &train = metrics.at("train"), &time = metrics.at("time");
-    const auto seconds = [](const auto& part, const char* key) { return part.at(key).template get<double>(); };
-    const double steps = seconds(train, "samples") / seconds(metrics, "global_batch");
-    MeasuredStep step{.compute_s = (seconds(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
+    const auto some = [&path](const auto& part, const char* key) { return number(path, part, key, false); };
+    const auto seconds = [&path](const auto& part, const char* key) { return number(path, part, key, true); };
+    const double steps = some(train, "samples") / some(metrics, "global_batch");
+    MeasuredStep step{.compute_s = (some(time, "compute_s") + seconds(time, "optimizer_s")) / steps,
                       .comm_s = seconds(time, "exposed_comm_s") / steps,
-                      .step_s = seconds(train, "seconds") / steps};
+                      .step_s = some(train, "seconds") / steps};
+    // Its parts are means over the devices.
+    if (step.compute_s + step.comm_s > kMostOfAStep * step.step_s)
+      damaged(path, fmt::format("{:.4g} s of computing and waiting in {:.4g} s", steps * (step.compute_s + step.comm_s),
+                                steps * step.step_s));
     std::string host;
     std::map<std::string, int> process_of;
     for (const auto& device : metrics.at("devices")) {
@@ -41,10 +77,7 @@ MeasuredStep read_measured_step(const std::filesystem::path& run) {
     }
     return step;
   } catch (const nlohmann::json::exception& damage) {
-    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
-                                            .expected = "expected an epoch that dptrain has written",
-                                            .got = damage.what(),
-                                            .advice = "name a run that has trained an epoch"});
+    damaged(path, fmt::format("{} in line {}", json_words(damage), number_of_last));
   }
 }
 

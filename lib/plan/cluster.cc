@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "config/config_document.h"
 #include "config/config_reader.h"
 #include "plan/tree_seconds.h"
@@ -12,7 +13,7 @@ namespace dptrain::plan {
 namespace {
 
 constexpr double kMicro = 1e-6, kBitsPerGigabit = 1e9;
-constexpr int kMostDevicesOfHost = 64, kMostHosts = 4096;
+constexpr int kMostHosts = 4096;
 
 double bytes_of_gbps(double gbps) { return gbps * kBitsPerGigabit / 8; }
 
@@ -79,6 +80,12 @@ MessageEnds ends_of(const LoggedCall& call) {
 }  // namespace
 
 LinksFile read_links_file(const std::filesystem::path& path) {
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path, none) && std::filesystem::file_size(path, none) == 0)
+    throw Error(ExitCode::config, Mistake{.where = path.string(),
+                                          .expected = "expected keys with values",
+                                          .got = "an empty file",
+                                          .advice = "write for instance hosts: {devices: 8, gbps: 400}"});
   ConfigNode root = load_config(path);
   LinksFile file;
   if (const ConfigNode* hosts = root.find("hosts")) {

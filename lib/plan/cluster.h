@@ -38,6 +38,9 @@ struct LinksFile {
   std::optional<ConfigNode> links;  ///< as the configuration has them; nothing where the file has none
 };
 
+/// A host has one process.
+inline constexpr int kMostDevicesOfHost = 64;
+
 /// Throws 78 for what it isn't, 66 where it isn't there.
 LinksFile read_links_file(const std::filesystem::path& path);
 

@@ -74,6 +74,8 @@ MeasuredOperators read_measured_operators(const std::filesystem::path& path, con
       file.refuse("expected operators measured on " + wanted.figures.name, "none",
                   "measure them there with dptrain bench ops --json");
     if (measured.calls.empty()) file.damaged("no operators");
+    if (std::ranges::none_of(measured.calls, [](const MeasuredCalls& calls) { return calls.one.seconds > 0; }))
+      file.damaged("operators that take no time");
     if (const std::string precision = document.at("precision"); precision != precision_name(wanted.precision))
       file.refuse(fmt::format("expected operators in {}, as planned", precision_name(wanted.precision)), precision,
                   "write --set precision=" + precision);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/json_words.h"
 
 namespace dptrain::plan {
 
@@ -27,7 +28,7 @@ void PrintedFile::read(const std::function<void(const json& document)>& use) con
   try {
     use(json::parse(stream));
   } catch (const json::exception& damage) {
-    damaged(damage.what());
+    damaged(json_words(damage));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "config/json_words.h"
 #include "train/strategy_choice_json.h"
 
 namespace dptrain::train {
@@ -158,9 +159,6 @@ void require_own_digest(const ordered_json& document, const std::string& where) 
                                           .advice = "the file is damaged; use another checkpoint"});
 }
 
-/// "parse error at line 1, ..." of the library's "[json.exception.parse_error.101] parse error at line 1, ...".
-std::string without_number(const std::string& message) { return message.substr(message.find("] ") + 2); }
-
 }  // namespace
 
 std::string manifest_json(const Checkpoint& checkpoint, const std::map<std::string, WrittenFile>& files) {
@@ -214,7 +212,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& wh
   } catch (const json::exception& error) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,
                                             .expected = "expected the manifest of a checkpoint",
-                                            .got = without_number(error.what()),
+                                            .got = json_words(error),
                                             .advice = "the file is damaged; use another checkpoint"});
   }
   return manifest;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/config_document.h"
+#include "config/json_words.h"
 #include "train/fault_record.h"
 
 namespace dptrain::train {
@@ -109,7 +110,7 @@ RunState read_run_state(const fs::path& directory) {
   } catch (const json::exception& damage) {
     throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
                                             .expected = "expected what a run of dptrain writes",
-                                            .got = damage.what(),
+                                            .got = json_words(damage),
                                             .advice = "leave this directory out"});
   }
   return run;

@@ -59,6 +59,14 @@ std::optional<TrainingIdentity> identity_of_weights(const std::filesystem::path&
   return read_identity(file.parent_path());
 }
 
+/// How to go on with a training that has another value there.
+std::string advice_for(const std::string& name) {
+  if (name == kVocabulary) return "give the data set the text and the vocabulary that it was trained with";
+  if (name == option_name(kDataset, "partition"))
+    return "start as many processes with as many devices each, and set dataset.partition as it was";
+  return "set what it was trained with";
+}
+
 }  // namespace
 
 TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) {
@@ -83,10 +91,7 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
                 Mistake{.where = resume.folder.string(),
                         .expected = fmt::format("expected a training with {} {}", name, value),
                         .got = other.value_or("none"),
-                        .advice = name == kVocabulary
-                                      ? "give the data set the text and the vocabulary that it was trained with, or "
-                                        "begin anew with another --out"
-                                      : "set what it was trained with, or begin anew with another --out"});
+                        .advice = advice_for(name) + ", or begin anew with another --out"});
   }
 }
 

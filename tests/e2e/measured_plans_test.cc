@@ -70,5 +70,17 @@ TEST(MeasuredHosts, DdpIsOneAndAHalfTimesAsFastAsPyTorchOver1Gbit) {
   EXPECT_EQ(models, (std::vector<std::string>{"lenet", "resnet18"}));
 }
 
+/// Of the 8,000 digits in datasets/mnist-10k, for as many updates as ten epochs of 60,000 images are.
+TEST(MeasuredRates, AreOfAsManyUpdatesAsThePageSays) {
+  const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
+  constexpr int kSamples = 8000, kEpochs = 75;
+  EXPECT_NE(page.find(fmt::format("--set epochs={} ", kEpochs)), std::string::npos);
+  for (const int batch : {256, 512, 1024, 2048, 4096}) {
+    const std::string row =
+        fmt::format("\n| {} | {:g} | {} | ", batch, 0.1 * batch / 256, kEpochs * ((kSamples + batch - 1) / batch));
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+}
+
 }  // namespace
 }  // namespace dptrain

@@ -280,6 +280,31 @@ TEST_F(PlanTest, IsCalibratedByARun) {
   EXPECT_GE(slow["time"]["step_s"], 2.0);
 }
 
+TEST_F(PlanTest, IsCalibratedByNoOtherRun) {
+  train("trained", {});
+  const auto refused = [&](const Arguments& more, int code, const std::vector<std::string>& words) {
+    Arguments arguments = plan({"--calibrate", "trained"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_refused(arguments, code, words);
+  };
+  refused({"--devices", "4xh200"}, 78, {"--calibrate trained", "kind of device", "h200, got cpu"});
+  refused({"--set", "model={layers: [flatten, linear: classes]}"}, 78, {"--calibrate trained", "got lenet"});
+  const std::string metrics = text("trained/metrics.jsonl");
+  const auto with = [&](const char* pointer, const json& value, const std::vector<std::string>& words) {
+    json epoch = json::parse(metrics);
+    epoch[json::json_pointer(pointer)] = value;
+    folder_.write("trained/metrics.jsonl", metrics + epoch.dump() + "\n");
+    refused({}, 65, words);
+  };
+  with("/time/compute_s", -1, {"trained/metrics.jsonl", "got compute_s: -1"});
+  with("/time/compute_s", 1e300, {"1e+300 s of computing and waiting"});
+  with("/train/seconds", 0, {"got seconds: 0"});
+  with("/time/compute_s", "long", {"got a value of another type in line 2"});
+  with("/train", json::object(), {"got no key 'samples' in line 2"});
+  folder_.write("trained/metrics.jsonl", metrics + metrics.substr(0, 40));
+  refused({}, 65, {"got no JSON in line 2"});
+}
+
 /// What bench ops has printed, with times that are the same on every machine: 0.1 ms a call, and 1 ms a step beside.
 json with_even_times(const std::string& printed) {
   json document = json::parse(printed);
@@ -364,6 +389,10 @@ TEST_F(PlanTest, RefusesOperatorsOfOtherDevices) {
   damaged("/devices/0/operators/0/flops", "many", {"operators.json"});
   damaged("/devices/1/step_s", -1, {"got step_s: -1"});
   json none = json::parse(measured.out);
+  for (json& device : none["devices"])
+    for (json& one : device["operators"]) one["seconds"] = 0.0;
+  folder_.write("operators.json", none.dump());
+  refused({}, 65, {"operators.json", "got operators that take no time"});
   for (json& device : none["devices"]) device["operators"] = json::array();
   folder_.write("operators.json", none.dump());
   refused({}, 65, {"operators.json", "got no operators"});
@@ -470,14 +499,18 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
                  {"cuda:60 is not on this machine", "--devices 8xh200 plans for GPUs"});
   expect_refused(plan({"--set", "strategy=auto"}), 78, {"a plan is of one strategy"});
   expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_async}"}), 78, {"all devices take together"});
-  expect_refused(
-      plan({"--devices", "2048xh200", "--set", "batch_size=2048", "--set", "strategy={name: ddp, compress: two_bit}"}),
-      78, {"compress", "at most 1024 devices", "2048"});
+  expect_refused(plan({"--devices", "65xh200"}), 78, {"--devices", "64 devices at most", "65 of one", "--links FILE"});
+  folder_.write("empty.yaml", "");
+  expect_refused(plan({"--devices", "16xh200", "--links", "empty.yaml"}), 78,
+                 {"empty.yaml", "an empty file", "hosts: {"});
+  folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
+  expect_refused(plan({"--devices", "2048xh200", "--links", "links.yaml", "--set", "batch_size=2048", "--set",
+                       "strategy={name: ddp, compress: two_bit}"}),
+                 78, {"compress", "at most 1024 devices", "2048"});
   expect_refused(plan({"--set", "shards=4", "--set", "threads=2"}), 78, {"shards", "threads=1"});
   expect_refused(plan({"--set", "split=auto"}), 78, {"measures no devices"});
   expect_refused(plan({"--calibrate", "nowhere"}), 66, {"nowhere", "a run directory"});
   expect_refused(plan({"--links", "nowhere.yaml"}), 66, {"nowhere.yaml"});
-  folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");
   expect_refused(plan({"--links", "links.yaml"}), 78, {"hosts need a number of devices", "16xh200"});
   expect_refused(
       plan({"--links", "links.yaml", "--devices", "16xh200", "--set", "strategy={name: ddp, inside: data_parallel}"}),

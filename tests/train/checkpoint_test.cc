@@ -168,7 +168,7 @@ const Damage kDamages[] = {
      {"optimizer.safetensors", "none"}},
     {"manifest",
      [](const fs::path& folder) { fs::resize_file(folder / "manifest.json", 30); },
-     {"manifest.json", "expected the manifest of a checkpoint, got parse error at line "}},
+     {"manifest.json", "expected the manifest of a checkpoint, got no JSON at line "}},
     {"keys",
      [](const fs::path& folder) { write_file_atomically(folder / "manifest.json", R"({"schema": 1})"); },
      {"manifest.json", "position"}},

@@ -1,0 +1,31 @@
+#include "config/json_words.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+
+/// What stands between two others.
+std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
+  const size_t begin = text.find(before);
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin + before.size());
+  return text.substr(0, text.find(after));
+}
+
+}  // namespace
+
+std::string json_words(const json::exception& damage) {
+  constexpr int kKeyNotFound = 403;  // of nlohmann::json
+  const std::string_view said = damage.what();
+  if (dynamic_cast<const json::parse_error*>(&damage) != nullptr)
+    return fmt::format("no JSON at {}", between(said, "parse error at ", ":"));
+  if (damage.id == kKeyNotFound) return fmt::format("no key {}", between(said, "key ", " not found"));
+  return "a value of another type";
+}
+
+}  // namespace dptrain

@@ -1,0 +1,32 @@
+#include "config/json_words.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace dptrain {
+namespace {
+
+using nlohmann::json;
+
+/// Of what reads a number of the key "a".
+std::string words_of(const std::string& text) {
+  try {
+    json::parse(text).at("a").get<double>();
+  } catch (const json::exception& damage) {
+    return json_words(damage);
+  }
+  return "";
+}
+
+TEST(JsonWords, SayWhatIsAmiss) {
+  EXPECT_EQ(words_of(R"({"a": 1})"), "");
+  EXPECT_EQ(words_of("{}"), "no key 'a'");
+  EXPECT_EQ(words_of("[]"), "a value of another type");
+  EXPECT_EQ(words_of(R"({"a": "one"})"), "a value of another type");
+  EXPECT_EQ(words_of("{\"a\":\n  1"), "no JSON at line 2, column 4");
+  EXPECT_EQ(words_of(""), "no JSON at line 1, column 1");
+}
+
+}  // namespace
+}  // namespace dptrain
