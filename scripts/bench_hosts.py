@@ -42,6 +42,7 @@ OURS = {
     "ddp, next_forward": "{name: ddp, overlap: next_forward}",
     "ddp, next_forward, bf16": "{name: ddp, overlap: next_forward, compress: bf16}",
     "ddp, bf16": "{name: ddp, compress: bf16}",
+    "ddp, two_bit": "{name: ddp, compress: two_bit}",
     "ddp, powersgd": "{name: ddp, compress: {name: powersgd, rank: 4}}",
     "kvstore, dist_sync": "{name: kvstore, type: dist_sync}",
 }
