@@ -21,11 +21,11 @@ HalfRange range_of(const Tensor& bound) { return half_range(std::bit_cast<uint32
 Tensor largest_magnitude(const Tensor& values) {
   const Tensor largest = Tensor::empty(values.device(), {1}, {.purpose = MemoryPurpose::workspace});
   // As whole numbers, which magnitudes are in the order of, NaNs last.
-  std::vector<uint32_t> of_parts(static_cast<size_t>(values.device().threads()));
+  std::vector<int32_t> of_parts(static_cast<size_t>(values.device().threads()));
   parallel_parts(values.device(), values.storage_elements(), kGrain, [&](int64_t part, int64_t begin, int64_t end) {
     const float* from = values.data<float>();
-    uint32_t most = 0;
-    for (int64_t i = begin; i < end; ++i) most = std::max(most, std::bit_cast<uint32_t>(from[i]) & 0x7fffffffu);
+    int32_t most = 0;
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, std::bit_cast<int32_t>(from[i]) & 0x7fffffff);
     of_parts[static_cast<size_t>(part)] = most;
   });
   *largest.data<float>() = std::bit_cast<float>(*std::ranges::max_element(of_parts));

@@ -5,20 +5,28 @@
 #include "tensor/bfloat16.h"
 #include "tensor/float16.h"
 
-// Between numbers of 16 bits and f32, one at a time, where neither vectors nor a GPU are at hand. Rounded to nearest,
-// ties to even; what lies past the largest number becomes infinite, and a NaN stays one.
+// Between numbers of 16 bits and f32, one at a time, for files that aren't compiled for each instruction set. Rounded to
+// nearest, ties to even; what lies past the largest number becomes infinite, and a NaN stays one. Nothing branches, and
+// what is compared has a sign, so that a loop over them becomes vectors on any CPU.
 
 namespace dptrain {
+
+/// Without a branch, which a compiler may make of ?: where one of the two is a float's.
+inline int32_t bits_where(bool condition, int32_t bits, int32_t otherwise) {
+  const int32_t mask = -static_cast<int32_t>(condition);
+  return (bits & mask) | (otherwise & ~mask);
+}
 
 inline float widened(Bfloat16 x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
 
 inline float widened(Float16 x) {
-  const uint32_t sign = (x.bits & 0x8000u) << 16, magnitude = (x.bits & 0x7fffu) << 13;
+  const int32_t magnitude = (x.bits & 0x7fff) << 13;
+  const uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000) << 16;
   // f32's exponent counts from 112 more. Multiplying brings subnormal numbers along, too.
   const float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;
-  const bool is_finite = magnitude < 0x7c00u << 13;
-  const uint32_t bits = is_finite ? __builtin_bit_cast(uint32_t, value) : magnitude | 0x7f800000u;
-  return __builtin_bit_cast(float, bits | sign);
+  const int32_t bits =
+      bits_where(magnitude < 0x7c00 << 13, __builtin_bit_cast(int32_t, value), magnitude | 0x7f800000);
+  return __builtin_bit_cast(float, static_cast<uint32_t>(bits) | sign);
 }
 
 template <class T>
@@ -33,19 +41,14 @@ inline Bfloat16 rounded_to<Bfloat16>(float x) {
 
 template <>
 inline Float16 rounded_to<Float16>(float x) {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x), magnitude = bits & 0x7fffffffu;
-  uint32_t half = 0;
-  if (magnitude > 0x7f800000u) {
-    half = 0x7e00;  // NaN
-  } else if (magnitude >= 0x477ff000u) {
-    half = 0x7c00;  // 65520 and more, which is nearer to 2^16 than to the largest number
-  } else if (magnitude < 0x38800000u) {
-    // Under 2^-14 numbers are 2^-24 apart, as they are from 1/2 on in f32: its addition rounds.
-    half = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000u;
-  } else {
-    half = (magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  }
-  return {static_cast<uint16_t>((bits >> 16 & 0x8000u) | half)};
+  const int32_t bits = __builtin_bit_cast(int32_t, x), magnitude = bits & 0x7fffffff;
+  // Under 2^-14 numbers are 2^-24 apart, as they are from 1/2 on in f32: its addition rounds.
+  const int32_t small = __builtin_bit_cast(int32_t, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000;
+  const int32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  int32_t half = bits_where(magnitude < 0x38800000, small, normal);
+  half = bits_where(magnitude >= 0x477ff000, 0x7c00, half);  // 65520 and more, nearer to 2^16 than to the largest number
+  half = bits_where(magnitude > 0x7f800000, 0x7e00, half);   // NaN
+  return {static_cast<uint16_t>((bits >> 16 & 0x8000) | half)};
 }
 
 }  // namespace dptrain
