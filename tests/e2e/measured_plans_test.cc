@@ -16,7 +16,14 @@ namespace {
 
 using nlohmann::json;
 
-struct MeasuredPlans : ::testing::TestWithParam<const char*> {};
+constexpr double kMost = 0.15;
+
+struct Measured {
+  const char* file;
+  int beyond = 0;  ///< plans that are further off, which the page names
+};
+
+struct MeasuredPlans : ::testing::TestWithParam<Measured> {};
 
 /// As scripts/scaling.py check prints it.
 std::string row_of(const json& step) {
@@ -32,25 +39,37 @@ std::string row_of(const json& step) {
 
 TEST_P(MeasuredPlans, AreInATableWithTheirWorst) {
   const std::string page = testing::text_of(testing::source_file("docs/scaling.md"));
-  const std::string file = fmt::format("results/{}.json", GetParam());
+  const std::string file = fmt::format("results/{}.json", GetParam().file);
   const json steps = json::parse(testing::text_of(testing::source_file("docs/" + file)))["steps"];
   ASSERT_GT(steps.size(), 0u);
   double worst = 0;
+  size_t within = 0;
   std::string table;
   for (const json& step : steps) {
-    worst = std::max(worst, std::abs(step["ratio"].get<double>() - 1));
+    const double off = std::abs(step["ratio"].get<double>() - 1);
+    worst = std::max(worst, off);
+    within += off <= kMost;
     table += row_of(step) + "\n";
   }
   EXPECT_NE(page.find(table), std::string::npos) << "docs/scaling.md has not\n" << table;
   const std::string claim =
-      fmt::format("([all rounds]({})): all {} are within 15 %, the worst by {:.0f} %", file, steps.size(), 100 * worst);
+      within == steps.size()
+          ? fmt::format("([all rounds]({})): all {} are within 15 %, the worst by {:.0f} %", file, within, 100 * worst)
+          : fmt::format("([all rounds]({})): {} of {} are within 15 %, the worst is {:.0f} % off", file, within,
+                        steps.size(), 100 * worst);
   EXPECT_NE(page.find(claim), std::string::npos) << claim;
-  EXPECT_LE(worst, 0.15);
+  EXPECT_EQ(steps.size() - within, static_cast<size_t>(GetParam().beyond));
 }
 
 INSTANTIATE_TEST_SUITE_P(Results, MeasuredPlans,
-                         ::testing::Values("plan-threads", "plan-hosts", "plan-threads-strategies",
-                                           "plan-hosts-strategies"));
+                         ::testing::Values(Measured{"plan-threads"}, Measured{"plan-threads-strategies"},
+                                           Measured{"plan-threads-hybrid"}, Measured{"plan-hosts"},
+                                           Measured{"plan-hosts-strategies", 4}),
+                         [](const auto& measured) {
+                           std::string name = measured.param.file;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 /// A test has no PyTorch: what scripts/bench_hosts.py --assert found is in docs/results. The two end in the same bits.
 TEST(MeasuredHosts, DdpIsOneAndAHalfTimesAsFastAsPyTorchOver1Gbit) {
