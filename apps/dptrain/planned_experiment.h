@@ -7,7 +7,7 @@
 
 #include "config_flags.h"
 #include "plan/calibration.h"
-#include "plan/cluster.h"
+#include "plan/links_file.h"
 #include "plan/operator_estimates.h"
 #include "train/experiment.h"
 

@@ -8,7 +8,7 @@
 #include "comm/link_spec.h"
 #include "device/device_id.h"
 #include "device/operator_log.h"
-#include "plan/exchange_figures.h"
+#include "plan/links_file.h"
 #include "tensor/precision.h"
 
 namespace dptrain::plan {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/cluster.h"
+#include "plan/call_times.h"
 #include "plan/printed_file.h"
 
 namespace dptrain::plan {

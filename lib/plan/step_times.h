@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "plan/cluster.h"
+#include "plan/call_times.h"
 #include "plan/operator_estimates.h"
 #include "plan/planned_step.h"
 #include "plan/rank_player.h"

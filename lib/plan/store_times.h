@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "parallel/served_store.h"
-#include "plan/cluster.h"
+#include "plan/links_file.h"
 #include "plan/store_places.h"
 
 namespace dptrain::plan {

@@ -2,8 +2,8 @@
 
 #include "comm/comm_call.h"
 #include "comm/world_shape.h"
-#include "plan/cluster.h"
 #include "plan/device_figures.h"
+#include "plan/links_file.h"
 
 namespace dptrain::plan {
 

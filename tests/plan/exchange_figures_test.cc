@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plan/cluster.h"
+#include "plan/call_times.h"
 #include "support/expect_error.h"
 #include "support/process.h"
 #include "support/source_tree.h"

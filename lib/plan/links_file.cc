@@ -1,0 +1,60 @@
+#include "plan/links_file.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "config/config_document.h"
+#include "config/config_reader.h"
+
+namespace dptrain::plan {
+namespace {
+
+constexpr double kMicro = 1e-6, kBitsPerGigabit = 1e9;
+constexpr int kMostHosts = 4096;
+
+double bytes_of_gbps(double gbps) { return gbps * kBitsPerGigabit / 8; }
+
+HostLinks read_hosts(ConfigReader& reader) {
+  HostLinks hosts;
+  hosts.devices = static_cast<int>(reader.integer("devices", std::nullopt, {.min = 1, .max = kMostDevicesOfHost}));
+  hosts.link.latency_s = kMicro * reader.number("latency_us", 0, {.min = 0, .max = kMostLatency_us});
+  hosts.link.bytes_per_s = bytes_of_gbps(reader.number("gbps", std::nullopt, {.min = kLeastGbps, .max = kMostGbps}));
+  hosts.message_s = kMicro * reader.number("message_us", 0, {.min = 0, .max = kMostLatency_us});
+  hosts.message_bytes_per_s = bytes_of_gbps(reader.number("message_gbps", 0, {.min = 0}));
+  hosts.memory_bytes_per_s = bytes_of_gbps(reader.number("memory_gbps", 0, {.min = 0}));
+  hosts.server_hosts = static_cast<int>(reader.integer("server_hosts", 0, {.min = 0, .max = kMostHosts}));
+  return hosts;
+}
+
+}  // namespace
+
+LinksFile read_links_file(const std::filesystem::path& path) {
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path, none) && std::filesystem::file_size(path, none) == 0)
+    throw Error(ExitCode::config, Mistake{.where = path.string(),
+                                          .expected = "expected keys with values",
+                                          .got = "an empty file",
+                                          .advice = "write for instance hosts: {devices: 8, gbps: 400}"});
+  ConfigNode root = load_config(path);
+  LinksFile file;
+  if (const ConfigNode* hosts = root.find("hosts")) {
+    ConfigNode own{.kind = ConfigNode::Kind::map, .origin = root.origin};
+    own.map.emplace_back("hosts", *hosts);
+    const ConfigSession session(own, [&](ConfigReader& reader) {
+      reader.section("hosts", [&](ConfigReader& section) { file.hosts = read_hosts(section); });
+    });
+  }
+  std::erase_if(root.map, [](const auto& entry) { return entry.first == "hosts"; });
+  if (!root.map.empty()) file.links = std::move(root);
+  return file;
+}
+
+LinkSpeed link_of_file(const ConfigNode& links) {
+  ConfigNode root{.kind = ConfigNode::Kind::map, .origin = links.origin};
+  root.map.emplace_back("links", links);
+  std::optional<LinkSpec> read;
+  const ConfigSession session(root, [&](ConfigReader& reader) { read = read_links(reader, {}); });
+  return read->all;
+}
+
+}  // namespace dptrain::plan
