@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct Measured {
   const char* file;
   int beyond = 0;  ///< plans that are further off, which the page names
 };
+
+void PrintTo(const Measured& measured, std::ostream* out) { *out << measured.file; }
 
 struct MeasuredPlans : ::testing::TestWithParam<Measured> {};
 
