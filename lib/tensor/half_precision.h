@@ -5,9 +5,9 @@
 #include "tensor/bfloat16.h"
 #include "tensor/float16.h"
 
-// Between numbers of 16 bits and f32, one at a time, for files that aren't compiled for each instruction set. Rounded to
-// nearest, ties to even; what lies past the largest number becomes infinite, and a NaN stays one. Nothing branches, and
-// what is compared has a sign, so that a loop over them becomes vectors on any CPU.
+// Between numbers of 16 bits and f32, one at a time, for files that aren't compiled for each instruction set. Rounded
+// to nearest, ties to even; what lies past the largest number becomes infinite, and a NaN stays one. Nothing branches,
+// and what is compared has a sign, so that a loop over them becomes vectors on any CPU.
 
 namespace dptrain {
 
@@ -24,8 +24,7 @@ inline float widened(Float16 x) {
   const uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000) << 16;
   // f32's exponent counts from 112 more. Multiplying brings subnormal numbers along, too.
   const float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;
-  const int32_t bits =
-      bits_where(magnitude < 0x7c00 << 13, __builtin_bit_cast(int32_t, value), magnitude | 0x7f800000);
+  const int32_t bits = bits_where(magnitude < 0x7c00 << 13, __builtin_bit_cast(int32_t, value), magnitude | 0x7f800000);
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) | sign);
 }
 
@@ -46,8 +45,9 @@ inline Float16 rounded_to<Float16>(float x) {
   const int32_t small = __builtin_bit_cast(int32_t, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000;
   const int32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
   int32_t half = bits_where(magnitude < 0x38800000, small, normal);
-  half = bits_where(magnitude >= 0x477ff000, 0x7c00, half);  // 65520 and more, nearer to 2^16 than to the largest number
-  half = bits_where(magnitude > 0x7f800000, 0x7e00, half);   // NaN
+  half =
+      bits_where(magnitude >= 0x477ff000, 0x7c00, half);    // 65520 and more, nearer to 2^16 than to the largest number
+  half = bits_where(magnitude > 0x7f800000, 0x7e00, half);  // NaN
   return {static_cast<uint16_t>((bits >> 16 & 0x8000) | half)};
 }
 
