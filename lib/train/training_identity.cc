@@ -87,11 +87,10 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
   for (const auto& [name, value] : own) {
     const auto other = value_of(resume.checkpoint.identity, name);
     if (other == value || (!other && is_option(name))) continue;
-    throw Error(ExitCode::bad_data,
-                Mistake{.where = resume.folder.string(),
-                        .expected = fmt::format("expected a training with {} {}", name, value),
-                        .got = other.value_or("none"),
-                        .advice = advice_for(name) + ", or begin anew with another --out"});
+    throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
+                                            .expected = fmt::format("expected a training with {} {}", name, value),
+                                            .got = other.value_or("none"),
+                                            .advice = advice_for(name) + ", or begin anew with another --out"});
   }
 }
 
