@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace dptrain {
@@ -19,12 +20,13 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 
 }  // namespace
 
-std::string json_words(const json::exception& damage) {
+std::string json_words(const std::exception& damage) {
   constexpr int kKeyNotFound = 403;  // of nlohmann::json
   const std::string_view said = damage.what();
   if (dynamic_cast<const json::parse_error*>(&damage) != nullptr)
     return fmt::format("no JSON at {}", between(said, "parse error at ", ":"));
-  if (damage.id == kKeyNotFound) return fmt::format("no key {}", between(said, "key ", " not found"));
+  if (const auto* other = dynamic_cast<const json::exception*>(&damage); other != nullptr && other->id == kKeyNotFound)
+    return fmt::format("no key {}", between(said, "key ", " not found"));
   return "a value of another type";
 }
 
