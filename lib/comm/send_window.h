@@ -16,10 +16,10 @@ class SendWindow {
   void add(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] += bytes; }
   void remove(int process, int64_t bytes) { bytes_[static_cast<size_t>(process)] -= bytes; }
 
- private:
   /// So that a wire of 100 Gbit/s doesn't run dry while this process does something else for 0.1 ms.
   static constexpr int64_t kBytes = 1 << 20;
 
+ private:
   std::vector<int64_t> bytes_;  ///< by process
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/send_window.h"
 #include "plan/tree_seconds.h"
 
 namespace dptrain::plan {
@@ -98,6 +99,11 @@ std::vector<int> CallTimes::links_of(const LoggedCall& call) const {
   }
   if (call.call.other >= 0) return {process_of(world_rank(call, call.call.other))};
   return {};
+}
+
+double CallTimes::on_its_way_s(const LoggedCall& call) const {
+  if (!options_.hosts || shape_of(call).processes() == 1) return 0;
+  return seconds_at(static_cast<double>(SendWindow::kBytes), options_.hosts->link.bytes_per_s);
 }
 
 double CallTimes::on_simulated_links(std::span<const LoggedCall* const> calls) const {

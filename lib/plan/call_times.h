@@ -51,6 +51,8 @@ class CallTimes {
   CallCost cost(std::span<const LoggedCall* const> calls);
   /// Numbers of the links that it takes; none where it takes all.
   std::vector<int> links_of(const LoggedCall& call) const;
+  /// What is on its way before it while it goes first.
+  double on_its_way_s(const LoggedCall& call) const;
   /// Of the first process; nothing of a call within one, and of a message.
   Exchanged exchanged(const LoggedCall& call);
   /// Sets what the hosts' memory and cores take.

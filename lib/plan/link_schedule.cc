@@ -17,10 +17,12 @@ void LinkSchedule::take(size_t operation, const Use& use) {
   for (const UnderWay& other : under_way_) {
     if (!share(use.links, other.links)) continue;
     double& end = *ends_[other.operation];
-    if (other.priority >= use.priority)
+    if (other.priority >= use.priority) {
       begin = std::max(begin, end);
-    else
+    } else {
+      begin = std::max(begin, std::min(end, use.ready + use.on_its_way_s));
       end += use.seconds;
+    }
   }
   ends_[operation] = begin + use.seconds;
   under_way_.push_back({.operation = operation, .links = use.links, .priority = use.priority});

@@ -17,6 +17,7 @@ class LinkSchedule {
     int priority = 0;
     double ready = 0;  ///< when it could begin; never earlier than that of the last one
     double seconds = 0;
+    double on_its_way_s = 0;  ///< of what is interrupted for it so much goes first, as it is on its way already
   };
   void take(size_t operation, const Use& use);
   /// An operation that takes no links.

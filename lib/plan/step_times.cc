@@ -216,7 +216,8 @@ class Play {
     links_.take(operation, {.links = request_.calls.links_of(*calls.front()),
                             .priority = calls.front()->call.priority,
                             .ready = ready,
-                            .seconds = cost.seconds});
+                            .seconds = cost.seconds,
+                            .on_its_way_s = request_.calls.on_its_way_s(*calls.front())});
     comm_s_ += cost.seconds / static_cast<double>(steps());
     if (!takes_cores_ || cost.work_s == 0) return;
     std::map<int, int> ends_of_process;

@@ -46,5 +46,16 @@ TEST(LinkSchedule, WhatHasAHigherPriorityInterruptsOthers) {
   EXPECT_DOUBLE_EQ(*schedule.end(1), 17);
 }
 
+TEST(LinkSchedule, WhatIsOnItsWayIsNotInterrupted) {
+  LinkSchedule schedule(3);
+  schedule.take(0, {.links = {}, .ready = 0, .seconds = 10});
+  schedule.take(1, {.links = {}, .priority = 1, .ready = 4, .seconds = 3, .on_its_way_s = 2});
+  EXPECT_DOUBLE_EQ(*schedule.end(1), 4 + 2 + 3);
+  EXPECT_DOUBLE_EQ(*schedule.end(0), 13);
+  // Of what is nearly over less is.
+  schedule.take(2, {.links = {}, .priority = 1, .ready = 12, .seconds = 1, .on_its_way_s = 2});
+  EXPECT_DOUBLE_EQ(*schedule.end(2), 13 + 1);
+}
+
 }  // namespace
 }  // namespace dptrain
