@@ -22,8 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench import machine
-from bench.invocation import invocation
+from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BYTES = 25 << 20
@@ -100,7 +99,7 @@ def report(result):
     text = [
         "# Collectives of CPU workers", "",
         f"All-reduce of {BYTES >> 20} MiB of f32 over workers of one thread each, on {result['machine']['cpu']} with "
-        f"{result['machine']['cores']} cores, {result['date']}: {result['version']}. Medians of {result['rounds']} rounds in which "
+        f"{result['machine']['cores']} cores, {result['date']}: {result['dptrain']}. Medians of {result['rounds']} rounds in which "
         f"all ran in turns, of medians of {REPEATS} calls. memcpy: the same threads copy as many bytes as the all-reduce sends. "
         "dptrain's ranks are threads that add up each other's memory; those of MPI and gloo are processes, which also "
         f"copy between them. Made by `{result['command']}`. `scripts/bench_comm.py --assert` exits with 1, and the figures, where "
@@ -143,10 +142,7 @@ def main():
     for ranks in RANKS:
         seconds = {name: statistics.median(one[ranks][0][name] for one in rounds) for name in rounds[0][ranks][0]}
         rows.append(dict(ranks=ranks, seconds=seconds, collectives=rounds[-1][ranks][1]))
-    result = dict(schema=1, machine=machine.description(), rounds=options.rounds, all_reduce=rows, absent=contestants.absent,
-                  date=subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True).stdout.strip(),
-                  version=lines_of([options.binary, "--version"]).splitlines()[0],
-                  command=invocation())
+    result = dict(origin(options.binary), schema=1, rounds=options.rounds, all_reduce=rows, absent=contestants.absent)
     print(json.dumps(result))
     if options.out:
         pathlib.Path(options.out + ".json").write_text(json.dumps(result, indent=1) + "\n")

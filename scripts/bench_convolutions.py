@@ -9,7 +9,6 @@ Every round runs `dptrain bench ops` by both, in fp32 and bf16, with all cores; 
 on a machine only adds to it. Prints JSON; with -o also writes OUT.json and OUT.md. Needs Python's standard library alone.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -17,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-from bench import cases, machine
-from bench.invocation import invocation
+from bench import cases
+from bench.origin import origin
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ("lenet", "resnet18", "pyramidnet")
@@ -89,7 +88,7 @@ def report(result):
     of = result["machine"]
     text = ["# Convolutions by the rule and directly", "",
             f"Convolutions of a training step, each where it stands in the step, on {of['cpu']} with {of['cores']} cores "
-            f"({', '.join(of['instruction_sets'])}), {result['date']}: {result['version']}, `convolution: auto` in turns with "
+            f"({', '.join(of['instruction_sets'])}), {result['date']}: {result['dptrain']}, `convolution: auto` in turns with "
             f"`convolution: direct`, the least of {result['rounds']} rounds, of which each has medians of {result['steps']} steps. Made by `{result['command']}`. "
             "Over 1x the rule's way is the faster one.", "",
             "## Whole steps", "", "| model | precision | by the rule, ms | direct, ms | direct to the rule |", "|---|---|---|---|---|"]
@@ -128,10 +127,7 @@ def main():
     options = parser.parse_args()
     if not os.access(options.binary, os.X_OK):
         sys.exit(f"bench_convolutions: {options.binary} is missing; scripts/build.sh makes it")
-    version = subprocess.run([options.binary, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    result = dict(schema=1, version=version, date=datetime.date.today().isoformat(), machine=machine.description(),
-                  rounds=options.rounds, steps=options.steps, command=invocation(),
-                  steps_s=[], convolutions=[])
+    result = dict(origin(options.binary), schema=1, rounds=options.rounds, steps=options.steps, steps_s=[], convolutions=[])
     for model in options.models:
         for precision in cases.PRECISIONS:
             rows, steps = least_rows(options, model, precision)
