@@ -24,7 +24,7 @@ PYRAMIDNET = dict(model="pyramidnet", config="pyramidnet_1gpu", settings=SGD, pr
                   # Whole batches of both sizes.
                   dataset=dict(shape=[3, 32, 32]), samples=23040, epochs=3)
 CASES = {
-    "resnet18": dict(model="resnet18", config="resnet18_1gpu", settings=SGD, batch=512, precisions=("fp32", "tf32", "bf16"),
+    "resnet18": dict(model="resnet18", config="resnet18_1gpu", settings=SGD, batch=512, precisions=("bf16", "tf32", "fp32"),
                      compile_mode="default", dataset={}, samples=60000, epochs=3),
     "lenet": dict(model="lenet", config="lenet_1cpu", settings=SGD, batch=256, precisions=("fp32",),
                   compile_mode="reduce-overhead", dataset={}, samples=60000, epochs=6),
@@ -34,6 +34,9 @@ CASES = {
     "bert": dict(model="bert", config="bert_ddp_4gpu", settings=("strategy=single", "optimizer=adam", "learning_rate=0.0001"),
                  batch=200, precisions=("bf16",), compile_mode="default", dataset=dict(full=True), samples=20000, epochs=4),
 }
+
+
+ONE_PROGRAM_S = 150  # after which it hangs
 
 
 class Failed(Exception):
@@ -53,6 +56,7 @@ class Bench:
         if arguments.library_path:
             self.our_environment["LD_LIBRARY_PATH"] = arguments.library_path
         self.longest = {}
+        self.cpu_s = 0.0  # that all threads of the last program took
 
     def run(self, name, command, environment, watch=None):
         """What the command printed, and the seconds until the file `watch` had a line. No start that can't end in time."""
@@ -62,13 +66,19 @@ class Bench:
         start, seen = time.monotonic(), None
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             process = subprocess.Popen(command, stdout=out, stderr=err, env=environment, start_new_session=True)
-            while process.poll() is None:
+            while True:
+                ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+                if ended:
+                    process.returncode, self.cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+                    break
                 if watch and seen is None and watch.exists() and watch.stat().st_size:
                     seen = time.monotonic() - start
-                if time.monotonic() > self.deadline:
+                if time.monotonic() > min(self.deadline, start + ONE_PROGRAM_S):
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-                    raise OutOfTime
+                    if time.monotonic() > self.deadline:
+                        raise OutOfTime
+                    raise Failed(f"killed after {ONE_PROGRAM_S} s")
                 time.sleep(0.002 if watch and seen is None else 0.05)
             if watch and seen is None:
                 seen = time.monotonic() - start
@@ -91,13 +101,16 @@ class Bench:
 
         with tempfile.TemporaryDirectory() as folder:
             said, _ = self.run(f"dptrain {precision}", command(folder + "/run", f"epochs={self.case['epochs']}"), self.our_environment)
-            epochs = [json.loads(line) for line in said.splitlines()]
+            epochs, cpu_s = [json.loads(line) for line in said.splitlines()], self.cpu_s
             # A run of its own: a line a step costs a wait for the GPU.
             _, start = self.run("start", command(folder + "/start", "epochs=", "steps=1", "log_steps=true"), self.our_environment,
                                 watch=pathlib.Path(folder) / "start" / "steps.jsonl")
+            cpu_s -= self.cpu_s
         # The first epoch makes plans and touches the memory for the first time.
         seconds = statistics.median(e["train"]["seconds"] for e in epochs[1:])
+        steps = len(epochs) * -(-self.samples // self.batch) - 1
         return dict(epoch_s=seconds, samples_per_s=epochs[0]["train"]["samples"] / seconds, start_s=start,
+                    cpu_us_per_step=1e6 * cpu_s / steps if steps > 0 else None,
                     peak_bytes=max(e["devices"][0]["peak_bytes"] for e in epochs))
 
     def pytorch(self, precision, fast):
@@ -135,6 +148,23 @@ def row_of(bench, precision, rounds):
     return row
 
 
+def write(arguments, bench, rounds, peer, seconds):
+    """After every program, as whoever ends this one is to lose no more than what is under way. Whether all is well."""
+    rows = {}
+    for precision, turns in rounds.items():
+        whole = [turn for turn in turns if "dptrain" in turn]
+        if not whole:
+            continue
+        row = rows[f"{arguments.case} {precision}"] = row_of(bench, precision, whole)
+        if peer:
+            row["peer"] = f"{peer['peer']}, CUDA {peer.get('cuda')}, cuDNN {peer.get('cudnn')}"
+        if len(whole) < arguments.rounds:
+            row["note"] = f"{len(whole)} of {arguments.rounds} rounds ended in time"
+    passed = len(rows) == len(rounds) and not any("failed" in row["dptrain"] for row in rows.values())
+    arguments.result.write_text(json.dumps(dict(stage="bench", passed=passed, seconds=round(seconds, 1), rows=rows)))
+    return passed
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("case", choices=CASES)
@@ -154,11 +184,12 @@ def main():
     if not has_torch:
         print(f"  {a.python} has no torch: PyTorch's figures are not measured", flush=True)
     rounds = {precision: [] for precision in bench.case["precisions"]}
-    peer, out_of_time = None, False
+    peer = None
     try:
         for _ in range(a.rounds):
             for precision in rounds:
                 turn = {}
+                rounds[precision].append(turn)
                 for who in ("dptrain",) + ("pytorch", "pytorch_fast") * has_torch:
                     try:
                         turn[who] = bench.dptrain(precision) if who == "dptrain" else bench.pytorch(precision, who != "pytorch")
@@ -166,19 +197,10 @@ def main():
                         turn[who] = dict(failed=str(error))
                     peer = turn[who] if "peer" in turn[who] else peer
                     print("  " + json.dumps({"precision": precision, who: turn[who]}), flush=True)
-                rounds[precision].append(turn)
+                    write(a, bench, rounds, peer, time.monotonic() - start)
     except OutOfTime:
-        out_of_time = True
         print(f"  out of time after {', '.join(f'{len(r)} rounds of {p}' for p, r in rounds.items())}", flush=True)
-    rows = {f"{a.case} {p}": row_of(bench, p, r) for p, r in rounds.items() if r}
-    passed = len(rows) == len(rounds) and not any("failed" in row["dptrain"] for row in rows.values())
-    for row in rows.values():
-        if peer:
-            row["peer"] = f"{peer['peer']}, CUDA {peer.get('cuda')}, cuDNN {peer.get('cudnn')}"
-        if out_of_time and row["rounds"] < a.rounds:
-            row["note"] = f"{row['rounds']} of {a.rounds} rounds ended in time"
-    a.result.write_text(json.dumps(dict(stage="bench", passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
-    sys.exit(0 if passed else 1)
+    sys.exit(0 if write(a, bench, rounds, peer, time.monotonic() - start) else 1)
 
 
 if __name__ == "__main__":

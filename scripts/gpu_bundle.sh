@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Makes what scripts/gpu_check.sh needs on a machine that has a GPU but no network and not our packages: the binary and the test
-# programs, stripped, and the small libraries that a stock Ubuntu 24.04 lacks. cuDNN, cuBLAS and NVRTC are that machine's own, and
-# its checkout of this repository, of the same commit, has the data.
+# programs, without debugging symbols, and the small libraries that a stock Ubuntu 24.04 lacks, in one archive. cuDNN, cuBLAS and
+# NVRTC are that machine's own, and its checkout of this repository, of the same commit, has the data. Tests that mpirun starts
+# stay behind.
 #
 # Usage: scripts/gpu_bundle.sh [--architectures LIST] [--build DIR] [--out DIR]
 #   --architectures   CUDA architectures to build for; 90a, Hopper, by default
 #   --build DIR       bundle this finished build, and build nothing
 #   --out DIR         build-gpu-bundle by default; replaced
 #
-# Exit codes: 0 made, 64 usage, 66 the build is not finished, 69 a library is missing, 74 it is over 60 MiB, or that of the build.
+# Exit codes: 0 made, 64 usage, 66 the build is not finished, 69 a library is missing, 74 it is over 50 MiB, or that of the build.
 set -euo pipefail
 
 fail() {
@@ -46,25 +47,32 @@ fi
 version=$("$build/dptrain" --version)
 [[ $version =~ with:[^$'\n']*CUDA ]] || fail 66 "$build is built without CUDA: ${version%%$'\n'*}"
 
-rm -rf "$out"
-mkdir -p "$out/bin" "$out/tests" "$out/lib" "$out/share/dptrain"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/bin" "$folder/tests" "$folder/lib" "$folder/share/dptrain"
 # Where an installed dptrain looks.
-cp -r "$root/configs" "$root/datasets" "$out/share/dptrain"
-strip -o "$out/bin/dptrain" "$build/dptrain"
-for program in "${programs[@]}"; do strip -o "$out/tests/$(basename "$program")" "$program"; done
+cp -r "$root/configs" "$root/datasets" "$folder/share/dptrain"
+# Names of functions stay: what hangs is told by them.
+strip --strip-debug -o "$folder/bin/dptrain" "$build/dptrain"
+for program in "${programs[@]}"; do
+  name=$(basename "$program")
+  [[ $name == processes_test ]] || strip --strip-debug -o "$folder/tests/$name" "$program"
+done
 
 # Theirs: what every Ubuntu has, the driver's and NVIDIA's libraries. All others come along.
 theirs='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|libcu.*|libnv.*|libnccl)\.so'
 while read -r name path; do
   [[ ! $name =~ $theirs ]] || continue
   [[ -e $path ]] || fail 69 "$name, which the programs need, is not on this machine"
-  cp -L "$path" "$out/lib/$name"
+  cp -L "$path" "$folder/lib/$name"
 done < <(ldd "$build/dptrain" "${programs[@]}" | sed -n 's/^[[:space:]]*\([^ ]*\) => \([^(]*[^ (]\).*/\1 \2/p' | sort -u)
-# gpu_check.sh unpacks what is large: to a third.
-find "$out/lib" "$out/tests" -type f -size +1M -exec gzip -9 {} +
+rm -rf "$out"
+mkdir -p "$out"
+# The programs have most of their code in common, far apart.
+tar -C "$folder" -c . | xz -T1 --lzma2=preset=6,dict=256MiB > "$out/bundle.tar.xz"
 printf '%s\n' "$version" > "$out/VERSION"
 
 mib=$(du -sm --apparent-size "$out" | cut -f 1)
-echo "gpu_bundle: $out, $mib MiB: $(ls "$out/tests" | wc -l) test programs and $(ls "$out/lib" | tr '\n' ' ')"
-((mib <= 60)) || fail 74 "$out is over the 60 MiB that it is to fit into; build for one architecture"
+echo "gpu_bundle: $out, $mib MiB: $(ls "$folder/tests" | wc -l) test programs and $(ls "$folder/lib" | tr '\n' ' ')"
+((mib <= 50)) || fail 74 "$out is over the 50 MiB that it is to fit into; build for one architecture"
 echo "gpu_bundle: on the machine with the GPU, in a checkout of this commit: scripts/gpu_check.sh --build $(basename "$out") test"

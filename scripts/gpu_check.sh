@@ -5,17 +5,21 @@
 # Usage: scripts/gpu_check.sh [OPTION ...] STAGE ...
 #        scripts/gpu_check.sh [--build DIR] run PROGRAM [ARGUMENT ...]
 # Stages, one after the other:
-#   test            every test program; a test of a GPU that is skipped has failed
+#   test            every test program, what uses a GPU first; a test of a GPU that is skipped has failed, unless it needs more
+#                   GPUs than there are; two processes that share the GPU run the communicators' tests over NCCL
 #   sanitize        compute-sanitizer's memcheck, racecheck and synccheck on the operators' tests of a GPU
 #   bench CASE      resnet18, lenet, pyramidnet-240, pyramidnet-768 (by the batch) or bert against PyTorch, where --python has it
 # Options:
 #   --build DIR     a bundle or a build; by default build-gpu-bundle, or else build
 #   --out DIR       for the results; docs/results by default
 #   --limit-s N     seconds of each stage, 540 by default; what isn't done by then counts as failed
+#   --cuda-only     of test those tests alone that use a GPU
 #   --jobs N        test programs at a time
 #   --rounds N      of a bench, 3 by default
 #   --python P      an interpreter that may have torch; python3 by default
-# run starts a program with the libraries that the stages would have, say run build-gpu-bundle/bin/dptrain devices.
+# run starts a program with the libraries that the stages would have, say run dptrain devices: the build's own, where it has
+# one of that name.
+# The results are written after each stage.
 #
 # Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, 69 a tool or a library is missing, 71 there is no GPU.
 set -euo pipefail
@@ -31,6 +35,7 @@ out=
 limit_s=540
 jobs=
 rounds=3
+cuda_only=()
 python=python3
 stages=()
 command=()
@@ -42,6 +47,7 @@ while (($# > 0)); do
       printf -v "${name//-/_}" '%s' "$2"
       shift
       ;;
+    --cuda-only) cuda_only=(--cuda-only) ;;
     test | sanitize) stages+=("$1") ;;
     bench)
       [[ ${2:-} =~ ^(resnet18|lenet|pyramidnet-240|pyramidnet-768|bert)$ ]] ||
@@ -66,10 +72,22 @@ for number in limit-s jobs rounds; do
 done
 command -v python3 > /dev/null || fail 69 "python3 is missing; the stages are run by it"
 
-# The build: a bundle has its binary in bin/, a build folder at its top.
+# The build: a bundle has its binary in bin/, a build folder at its top. A bundle travels packed, and is unpacked beside the
+# checkout's own files, once.
 if [[ -z $build ]]; then
   build=$root/build-gpu-bundle
   [[ -d $build ]] || build=$root/build
+fi
+if [[ -e $build/bundle.tar.xz ]]; then
+  unpacked=${TMPDIR:-/tmp}/dptrain-bundle-$(sha256sum "$build/bundle.tar.xz" | cut -c 1-16)
+  if [[ ! -d $unpacked ]]; then
+    rm -rf "$unpacked.part"
+    mkdir "$unpacked.part"
+    python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$build/bundle.tar.xz" "$unpacked.part" 2> /dev/null ||
+      fail 74 "$build/bundle.tar.xz can't be unpacked into $unpacked.part"
+    mv "$unpacked.part" "$unpacked"
+  fi
+  build=$unpacked
 fi
 binary=$build/dptrain
 [[ ! -x $build/bin/dptrain ]] || binary=$build/bin/dptrain
@@ -77,11 +95,6 @@ binary=$build/dptrain
   fail 66 "there is no dptrain in $build; bring a bundle (scripts/gpu_bundle.sh makes one), build here (scripts/build.sh), or name a build with --build"
 build=$(cd "$build" && pwd)
 binary=$(cd "$(dirname "$binary")" && pwd)/dptrain
-
-# What the bundle keeps packed.
-for packed in "$build"/lib/*.gz "$build"/tests/*.gz; do
-  [[ ! -e $packed ]] || gzip --decompress --force "$packed"
-done
 
 # The libraries that the loader doesn't find by itself, and the one that dptrain opens, searched in NVIDIA's Python packages and the
 # toolkit's folders.
@@ -118,10 +131,18 @@ if [[ -n $missing ]]; then
 fi
 export DPTRAIN_SOURCE_DIR=$root DPTRAIN_BINARY=$binary
 with_libraries=(env ${path:+"LD_LIBRARY_PATH=$path"})
-if ((${#command[@]} > 0)); then exec "${with_libraries[@]}" "${command[@]}"; fi
+if ((${#command[@]} > 0)); then
+  for folder in bin tests .; do
+    [[ ${command[0]} == */* || ! -x $build/$folder/${command[0]} || -d $build/$folder/${command[0]} ]] || command[0]=$build/$folder/${command[0]}
+  done
+  exec "${with_libraries[@]}" "${command[@]}"
+fi
 
 # The GPU, by the name that the binary gives it.
-devices=$("${with_libraries[@]}" "$binary" devices --json 2>&1) || fail 71 "$binary can't list this machine's devices: ${devices##*$'\n'}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+devices=$("${with_libraries[@]}" "$binary" devices --json 2> "$work/errors") ||
+  fail 71 "$binary can't list this machine's devices: $(tail -n 1 "$work/errors")"
 field() { python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$1"')' <<< "$devices"; }
 gpu=$(field 'd["cuda"][0]["name"] if d["cuda"] else ""')
 [[ -n $gpu ]] ||
@@ -139,38 +160,52 @@ fi
 if [[ $simulated == false ]]; then echo "gpu_check: $gpu"; else echo "gpu_check: a simulated GPU, so bench is a trial of a few images"; fi
 
 sanitizer=
-if [[ " ${stages[*]} " == *" sanitize "* ]]; then
-  [[ $simulated == false ]] || fail 69 "compute-sanitizer looks at a GPU's machine code, and a simulated GPU has none; leave out sanitize"
-  for candidate in "$(command -v compute-sanitizer || true)" /usr/local/cuda/{bin,compute-sanitizer}/compute-sanitizer; do
-    [[ -x $candidate ]] && sanitizer=$candidate && break
-  done
-  [[ -n $sanitizer ]] || fail 69 "compute-sanitizer is neither on PATH nor in /usr/local/cuda; it comes with the CUDA Toolkit"
-fi
+for candidate in "$(command -v compute-sanitizer || true)" /usr/local/cuda/{bin,compute-sanitizer}/compute-sanitizer; do
+  [[ -x $candidate ]] && sanitizer=$candidate && break
+done
+cudnn=$({ LD_LIBRARY_PATH=$path ldd "$binary" 2> /dev/null || true; } | sed -n 's/^[[:space:]]*libcudnn\.so[^ ]* => \([^ ]*\).*/\1/p')
+version=$("${with_libraries[@]}" "$binary" --version)
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# stage NAME RESULT: runs it, and puts down what it found.
+run_stage() {
+  local stage=$1 result=$2
+  case $stage in
+    bench*)
+      local trial=()
+      [[ $simulated == false ]] || trial=(--samples 8 --batch 4 --rounds 1 --seconds 0.1 --peer-device cpu)
+      python3 "$root/scripts/bench_gpu.py" "${stage#bench }" --binary "$binary" --result "$result" --library-path "$path" \
+        --python "$python" --rounds "$rounds" --limit-s "$limit_s" "${trial[@]}"
+      ;;
+    sanitize)
+      # By itself, so that what else was asked for goes on.
+      if [[ $simulated == true ]]; then
+        echo "gpu_check: compute-sanitizer looks at a GPU's machine code, and a simulated GPU has none; leave out sanitize" >&2
+        return 69
+      elif [[ -z $sanitizer ]]; then
+        echo "gpu_check: compute-sanitizer is neither on PATH nor in /usr/local/cuda; it comes with the CUDA Toolkit" >&2
+        return 69
+      fi
+      "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" sanitize --programs "$build/tests" --result "$result" \
+        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} --sanitizer "$sanitizer"
+      ;;
+    test)
+      "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" test --programs "$build/tests" --result "$result" \
+        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} "${cuda_only[@]}"
+      ;;
+  esac
+}
+
 failed=0
-results=()
+written="nothing"
 for stage in "${stages[@]}"; do
   result=$work/${stage// /-}.json
   echo "$stage"
-  case $stage in
-    bench*)
-      trial=()
-      [[ $simulated == false ]] || trial=(--samples 8 --batch 4 --rounds 1 --seconds 0.1 --peer-device cpu)
-      python3 "$root/scripts/bench_gpu.py" "${stage#bench }" --binary "$binary" --result "$result" --library-path "$path" \
-        --python "$python" --rounds "$rounds" --limit-s "$limit_s" "${trial[@]}" || failed=1
-      ;;
-    *)
-      "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" "$stage" --programs "$build/tests" --result "$result" \
-        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${sanitizer:+--sanitizer "$sanitizer"} || failed=1
-      ;;
-  esac
-  [[ ! -e $result ]] || results+=("$result")
+  status=0
+  run_stage "$stage" "$result" || status=$?
+  ((failed != 0)) || failed=$status
+  [[ -e $result ]] || continue
+  written=$("${with_libraries[@]}" python3 "$root/scripts/gpu_results.py" --out "${out:-$root/docs/results}" --name "$gpu" \
+    --version "$version" --driver "$driver" --cudnn "$cudnn" "$result")
 done
-((${#results[@]} > 0)) || exit 1
-cudnn=$({ LD_LIBRARY_PATH=$path ldd "$binary" 2> /dev/null || true; } | sed -n 's/^[[:space:]]*libcudnn\.so[^ ]* => \([^ ]*\).*/\1/p')
-written=$("${with_libraries[@]}" python3 "$root/scripts/gpu_results.py" --out "${out:-$root/docs/results}" --name "$gpu" \
-  --version "$("${with_libraries[@]}" "$binary" --version)" --driver "$driver" --cudnn "$cudnn" "${results[@]}")
 echo "gpu_check: $( ((failed == 0)) && echo passed || echo FAILED); wrote $written"
 exit "$failed"

@@ -113,7 +113,9 @@ def document(report):
     for name, row in rows.items():
         note = "".join(f"; {row[key]}" for key in ("peer", "note") if row.get(key))
         small = f", epochs of {row['samples']:,}" if row["samples"] != CASES[name.split()[0]]["samples"] else ""
-        lines += ["", f"{name}: dptrain {row['commit']}, {row['date']}, rounds: {row['rounds']}{small}{note}."]
+        cpu = (row["dptrain"] or {}).get("cpu_us_per_step")
+        cpu = f"; dptrain's threads took {cpu:.0f} µs of CPU time a step, all together" if cpu is not None else ""
+        lines += ["", f"{name}: dptrain {row['commit']}, {row['date']}, rounds: {row['rounds']}{small}{cpu}{note}."]
         for who in ("dptrain", "pytorch", "pytorch_fast"):
             if row.get(who) and "failed" in row[who]:
                 lines += ["", f"{name}: {who} failed: `{row[who]['failed']}`"]

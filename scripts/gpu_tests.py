@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-# Usage: scripts/gpu_tests.py test|sanitize --programs DIR --result FILE [--limit-s 540] [--jobs N] [--sanitizer PATH]
+# Usage: scripts/gpu_tests.py test|sanitize --programs DIR --result FILE [--limit-s 540] [--jobs N] [--cuda-only] [--sanitizer PATH]
 """Runs GoogleTest programs in shards, several at a time, and writes what they said as JSON. scripts/gpu_check.sh calls it.
 
-`test` runs every DIR/*_test. A test of a GPU, one with "cuda" in its name, fails if it is skipped. `sanitize` runs those of the
-operators under compute-sanitizer. Exits 1 if anything failed or was not run before the limit.
+`test` runs every DIR/*_test, those tests first that are of a GPU. A test of a GPU, one with "cuda" in its name, fails if it is
+skipped, unless it needs more GPUs than there are. `sanitize` runs those of the operators under compute-sanitizer. Tests that a
+crash or an error of the GPU has kept from running are run in a new process. Exits 1 if anything failed or was not run before
+the limit.
 """
 import argparse
 import concurrent.futures
@@ -18,20 +20,35 @@ import sys
 import tempfile
 import time
 
-CUDA_TESTS = "*cuda*:*Cuda*:*CUDA*"
-LONG_TESTS = "Long*"  # suites that take the whole machine for a while: alone, at the end
-# Hazards and barriers of our own kernels; memcheck looks at those of the libraries too.
-TOOLS = {"memcheck": [], "racecheck": ["--kernel-name", "kns=dptrain"], "synccheck": ["--kernel-name", "kns=dptrain"]}
+CUDA_TESTS = "*cuda*:*Cuda*:*CUDA*:*Nccl*"
+PAIR_TESTS = "LongNcclPairTest.*"  # two processes that share the GPU
+LONG_TESTS = "Long*:*/Long*"  # suites that take the whole machine for a while: alone, at the end
+# Hazards and barriers of our own kernels; memcheck looks at those of the libraries too, not at calls that are to fail.
+TOOLS = {"racecheck": ["--kernel-name", "kns=dptrain"], "synccheck": ["--kernel-name", "kns=dptrain"],
+         "memcheck": ["--report-api-errors", "no"]}
 LINES = 8  # of a failure, in the results
 ONE_PROGRAM_S = 300
+RESTARTS = 8  # of a shard
+# After which a process's GPU does nothing more.
+STICKY = re.compile(r"illegal (memory access|address|instruction)|misaligned address|launch failure|device-side assert|"
+                    r"cudaError(IllegalAddress|MisalignedAddress|LaunchFailure|IllegalInstruction)", re.I)
+# "needs 2 GPUs, there are 1", "each rank needs a GPU of its own, of which there are 1"
+MORE_GPUS = re.compile(r"needs .*GPUs?\b.*there (?:is|are) [1-9]")
 
 
 def listed(program, test_filter):
-    """How many tests the filter leaves."""
+    """The tests that the filter leaves."""
     done = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=" + test_filter], capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         sys.exit(f"gpu_tests: {program} could not list its tests: {done.stderr.strip()}")
-    return sum(line.startswith("  ") for line in done.stdout.splitlines())
+    names, suite = [], ""
+    for line in done.stdout.splitlines():
+        word = line.split("#")[0].strip()
+        if line.startswith("  "):
+            names.append(suite + word)
+        elif word.endswith("."):
+            suite = word
+    return names
 
 
 def first_lines(text):
@@ -40,41 +57,58 @@ def first_lines(text):
 
 
 class Shard:
-    """One run of a program: every `count`-th test of a filter."""
+    """Tests of a program that are run in one process, or in more where that ends early."""
 
-    def __init__(self, program, test_filter, index=0, count=1, tests=0, tool=None, prefix=()):
-        self.program, self.filter, self.index, self.count, self.tests = program, test_filter, index, count, tests
-        self.tool, self.prefix = tool, list(prefix)
-        self.row = f"{tool} {program.name}" if tool else program.name + (" (alone)" if test_filter == LONG_TESTS else "")
+    def __init__(self, program, tests, phase="", tool=None, prefix=()):
+        self.program, self.tests, self.tool, self.prefix = program, tests, tool, list(prefix)
+        self.row = f"{tool} {program.name}" if tool else program.name + phase
 
     def run(self, deadline):
         """The row's figures of this shard."""
-        if deadline - time.monotonic() < 1:
-            return dict(not_run=self.tests, seconds=0.0)
-        start = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            report = pathlib.Path(folder) / "report.json"
-            command = self.prefix + [str(self.program), f"--gtest_filter={self.filter}", f"--gtest_output=json:{report}"]
-            environment = dict(os.environ, OMP_WAIT_POLICY="passive", GTEST_TOTAL_SHARDS=str(self.count),
-                               GTEST_SHARD_INDEX=str(self.index))
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                       env=environment, cwd=folder, start_new_session=True)
-            limit = min(ONE_PROGRAM_S if not self.tool else math.inf, deadline - start)
+        start, figures, left = time.monotonic(), dict(passed=0, cuda_passed=0, not_run=0, failures=[], skips=[]), self.tests
+        for _ in range(RESTARTS):
+            if not left or deadline - time.monotonic() < 1:
+                break
             try:
-                said, timed_out = process.communicate(timeout=limit)[0], False
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                said, timed_out = process.communicate()[0], True
-            if report.exists() and report.stat().st_size:
-                figures = from_report(json.loads(report.read_text()), said)
-            else:
-                figures = from_output(said, f"killed after {limit:.0f} s" if timed_out else f"ended with {process.returncode}")
-        if self.tool and not timed_out:
-            figures.update(sanitizer_said(said))
-        elif process.returncode != 0 and not figures["failures"]:
-            figures["failures"].append(dict(test=self.program.name, lines=[f"ended with {process.returncode} after its tests"]))
+                part, left = self.run_process(left, deadline)
+            except Exception as error:  # noqa: BLE001  one shard's trouble is not to lose the others' results
+                part, left = dict(failures=[dict(test=self.program.name, lines=[f"{type(error).__name__}: {error}"])]), []
+            for key, value in part.items():
+                figures[key] = figures[key] + value if key in figures else value
+        figures["not_run"] += len(left)
         figures["seconds"] = round(time.monotonic() - start, 1)
         return figures
+
+    def run_process(self, tests, deadline):
+        """Figures of those tests that have run, and the others."""
+        with tempfile.TemporaryDirectory() as folder:
+            report, flags = pathlib.Path(folder) / "report.json", pathlib.Path(folder) / "flags"
+            flags.write_text(f"--gtest_filter={':'.join(tests)}\n--gtest_output=json:{report}\n")
+            process = subprocess.Popen(self.prefix + [str(self.program), f"--gtest_flagfile={flags}"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True, errors="replace", cwd=folder, start_new_session=True,
+                                       env=dict(os.environ, OMP_WAIT_POLICY="passive"))
+            limit = min(ONE_PROGRAM_S if not self.tool else math.inf, deadline - time.monotonic())
+            said, timed_out = "", False
+            try:
+                said = process.communicate(timeout=limit)[0]
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                os.killpg(process.pid, signal.SIGKILL)
+                try:
+                    said = process.communicate(timeout=10)[0]
+                except subprocess.TimeoutExpired:
+                    said = ""  # something that it has started holds its output
+            has_report = report.exists() and report.stat().st_size and not timed_out
+            end = f"killed after {limit:.0f} s" if timed_out else f"ended with {process.returncode}"
+            if has_report:
+                figures, left = from_report(json.loads(report.read_text()), said, tests)
+            else:
+                figures, left = from_output(said, end, tests)
+        if self.tool:
+            figures.update(sanitizer_said(said, complete=has_report))
+        elif has_report and process.returncode != 0 and not figures["failures"]:
+            figures["failures"].append(dict(test=self.program.name, lines=[f"{end} after its tests"]))
+        return figures, left
 
 
 def is_cuda(name):
@@ -88,42 +122,50 @@ def skip_reason(name, said):
     return " ".join(line.strip() for line in lines)
 
 
-def from_report(report, said):
-    figures = dict(passed=0, cuda_passed=0, not_run=0, failures=[], skips=[])
+def from_report(report, said, tests):
+    """Of a program that came to its end. What follows on an error that the GPU doesn't get over is left."""
+    figures = dict(passed=0, cuda_passed=0, failures=[], skips=[])
     for test in (test for suite in report["testsuites"] for test in suite["testsuite"]):
         name = f"{test['classname']}.{test['name']}"
         if test.get("failures"):
-            figures["failures"].append(dict(test=name, lines=first_lines(test["failures"][0]["failure"])))
+            failure = "\n".join(one["failure"] for one in test["failures"])
+            figures["failures"].append(dict(test=name, lines=first_lines(failure)))
+            if STICKY.search(failure) and name in tests:
+                return figures, tests[tests.index(name) + 1:]
         elif test["result"] == "SKIPPED":
             reason = skip_reason(name, said)
-            if is_cuda(name) or reason.startswith("no row "):
+            if (is_cuda(name) or reason.startswith("no row ")) and not MORE_GPUS.search(reason):
                 figures["failures"].append(dict(test=name, lines=["skipped: " + reason]))
             else:
                 figures["skips"].append(dict(test=name, reason=reason))
         elif test["result"] == "COMPLETED":
             figures["passed"] += 1
             figures["cuda_passed"] += is_cuda(name)
-    return figures
+    return figures, []
 
 
-def from_output(said, end):
-    """Of a program that wrote no report: what it had done, the test it was in, and how many it never began."""
-    announced = re.search(r"^\[==========\] Running (\d+) test", said, re.M)
+def from_output(said, end, tests):
+    """Of a program that wrote no report: what it had done, the test it was in, and those that it never began."""
     begun = re.findall(r"^\[ RUN      \] (\S+)", said, re.M)
     passed = re.findall(r"^\[       OK \] (\S+)", said, re.M)
+    failed = [name for name in re.findall(r"^\[  FAILED  \] ([^\s,]+)", said, re.M) if name in begun[:-1]]
     last = said[said.rfind("[ RUN      ]"):] if begun else said
-    return dict(passed=len(passed), cuda_passed=sum(map(is_cuda, passed)), skips=[],
-                not_run=int(announced[1]) - len(begun) if announced else 0,
-                failures=[dict(test=begun[-1] if begun else "no test", lines=[end] + first_lines(last)[1:])])
+    failures = [dict(test=name, lines=["failed before the program ended"]) for name in dict.fromkeys(failed)]
+    failures.append(dict(test=begun[-1] if begun else "no test", lines=[end] + first_lines(last)[1 if begun else 0:]))
+    left = tests[tests.index(begun[-1]) + 1:] if begun and begun[-1] in tests else []
+    return dict(passed=len(passed), cuda_passed=sum(map(is_cuda, passed)), skips=[], failures=failures,
+                not_run=len(tests) if not begun else 0), left
 
 
-def sanitizer_said(said):
+def sanitizer_said(said, complete):
     lines = [line for line in said.splitlines() if line.startswith("=========")]
     counts = [int(n) for line in lines for n in re.findall(r"SUMMARY: (\d+) (?:error|hazard)", line)]
     reports = [line for line in lines if "SUMMARY" not in line and "COMPUTE-SANITIZER" not in line]
-    if not counts:
-        return dict(errors=1, reports=["no summary of compute-sanitizer's"] + (reports or said.strip().splitlines())[-LINES:])
-    return dict(errors=sum(counts), reports=reports[:LINES] if sum(counts) else [])
+    if counts:
+        return dict(errors=sum(counts), reports=reports[:LINES] if sum(counts) else [])
+    if complete or reports:
+        return dict(errors=1, reports=["no summary of compute-sanitizer's"] + (reports or said.strip().splitlines())[:LINES])
+    return dict(errors=0, reports=[])
 
 
 def added(rows, shard, figures):
@@ -137,10 +179,40 @@ def shards_of(programs, test_filter, jobs, **options):
     shards = []
     for program in programs:
         tests = listed(program, test_filter)
-        count = min(jobs, math.ceil(tests / 8))
-        # So many of the program's tests that the sum is right, whichever of them a shard holds.
-        shards += [Shard(program, test_filter, i, count, (tests + count - 1 - i) // count, **options) for i in range(count)]
+        count = min(jobs, math.ceil(len(tests) / 8))
+        shards += [Shard(program, tests[i::count], **options) for i in range(count)]
     return shards
+
+
+def told(name, row):
+    bad = row["failures"] or row["not_run"] or row.get("errors")
+    print(f"  {'FAILED' if bad else 'ok':7} {name}: {row['passed']} passed ({row['cuda_passed']} on a GPU), "
+          f"{len(row['failures'])} failed, {len(row['skips'])} skipped, {row['not_run']} not run"
+          + (f", {row['errors']} errors" if "errors" in row else ""), flush=True)
+    for failure in row["failures"][:10]:
+        print("          " + failure["test"] + ": " + " | ".join(failure["lines"]), flush=True)
+    for line in row.get("reports", []):
+        print("          " + line, flush=True)
+
+
+def phases_of(arguments, programs):
+    """(jobs, shards, when it is to be done) one after the other. What is most worth knowing first."""
+    now = time.monotonic()
+    deadline = now + arguments.limit_s - 5
+    if arguments.stage == "sanitize":
+        operators = [program for program in programs if program.name == "ops_test"]
+        share = (deadline - now) / len(TOOLS)  # so that none takes the others' time
+        for number, (tool, options) in enumerate(TOOLS.items(), 1):
+            prefix = [arguments.sanitizer, "--tool", tool, "--error-exitcode", "86", *options]
+            yield arguments.jobs, shards_of(operators, CUDA_TESTS, arguments.jobs, tool=tool, prefix=prefix), now + number * share
+        return
+    yield arguments.jobs, shards_of(programs, f"{CUDA_TESTS}-{LONG_TESTS}", arguments.jobs), deadline
+    comm = [program for program in programs if program.name == "comm_test"]
+    yield 1, shards_of(comm, PAIR_TESTS, 1, phase=" (two processes)"), deadline
+    if arguments.cuda_only:
+        return
+    yield arguments.jobs, shards_of(programs, f"*-{CUDA_TESTS}:{LONG_TESTS}", arguments.jobs, phase=" (no GPU)"), deadline
+    yield 1, shards_of(programs, f"{LONG_TESTS}-{PAIR_TESTS}", 1, phase=" (alone)"), deadline
 
 
 def main():
@@ -150,40 +222,28 @@ def main():
     p.add_argument("--result", required=True, type=pathlib.Path)
     p.add_argument("--limit-s", type=float, default=540)
     p.add_argument("--jobs", type=int, default=max(1, min(8, len(os.sched_getaffinity(0)) // 2)))
+    p.add_argument("--cuda-only", action="store_true", help="of `test` those tests alone that use a GPU")
     p.add_argument("--sanitizer", default="compute-sanitizer")
     a = p.parse_args()
-    start = time.monotonic()
-    deadline = start + a.limit_s - 5
-    programs = sorted(a.programs.resolve().glob("*_test"))
-    if a.stage == "test":
-        # Those of a GPU first, should the time not do for all.
-        programs.sort(key=lambda program: -listed(program, CUDA_TESTS))
-        phases = [(a.jobs, shards_of(programs, "-" + LONG_TESTS, a.jobs)), (1, shards_of(programs, LONG_TESTS, 1))]
-    else:
-        operators = [program for program in programs if program.name == "ops_test"]
-        phases = [(a.jobs, shards_of(operators, CUDA_TESTS, a.jobs, tool=tool,
-                                     prefix=[a.sanitizer, "--tool", tool, "--error-exitcode", "86", *options]))
-                  for tool, options in TOOLS.items()]
-    rows = {}
-    for jobs, shards in phases:
+    start, rows = time.monotonic(), {}
+
+    def write():
+        on_gpu = sum(row["cuda_passed"] for row in rows.values())
+        passed = on_gpu > 0 and not any(row["failures"] or row["not_run"] or row.get("errors") for row in rows.values())
+        a.result.write_text(json.dumps(dict(stage=a.stage, passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
+        return passed, on_gpu
+
+    for jobs, shards, deadline in phases_of(a, sorted(a.programs.resolve().glob("*_test"))):
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for shard, figures in zip(shards, pool.map(lambda shard: shard.run(deadline), shards)):
-                added(rows, shard, figures)
+            running = {pool.submit(shard.run, deadline): shard for shard in shards}
+            for done in concurrent.futures.as_completed(running):
+                added(rows, running[done], done.result())
+                write()  # whoever ends this program loses no more than what is under way
         for name in dict.fromkeys(shard.row for shard in shards):
-            row = rows[name]
-            bad = row["failures"] or row["not_run"] or row.get("errors")
-            print(f"  {'FAILED' if bad else 'ok':7} {name}: {row['passed']} passed ({row['cuda_passed']} on a GPU), "
-                  f"{len(row['failures'])} failed, {len(row['skips'])} skipped, {row['not_run']} not run"
-                  + (f", {row['errors']} errors" if "errors" in row else ""), flush=True)
-            for failure in row["failures"][:10]:
-                print("          " + failure["test"] + ": " + " | ".join(failure["lines"]), flush=True)
-            for line in row.get("reports", []):
-                print("          " + line, flush=True)
-    on_gpu = sum(row["cuda_passed"] for row in rows.values())
-    passed = on_gpu > 0 and not any(row["failures"] or row["not_run"] or row.get("errors") for row in rows.values())
+            told(name, rows[name])
+    passed, on_gpu = write()
     if on_gpu == 0:
         print("  FAILED  not one test of a GPU ran", flush=True)
-    a.result.write_text(json.dumps(dict(stage=a.stage, passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
     sys.exit(0 if passed else 1)
 
 

@@ -11,6 +11,7 @@ struct LibraryVersion {
   int built_minor = 0;
   int loaded_major = 0;  ///< 0: it wasn't found
   int loaded_minor = 0;
+  int loaded_patch = 0;  ///< where it matters
 
   /// "cuDNN 9.19", "cuBLASLt (not found)"
   std::string text() const;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,16 +29,27 @@ bool all_different(const std::vector<Device*>& devices) {
 
 constexpr const char* kNoGpu = "-";
 
-/// "2.28 1f00... 2e00...": NCCL's version and the GPUs of this process, or what stands for none.
+/// What NCCL takes for the name of this host where it is set. Two processes may share a GPU as ranks of one
+/// communicator only where it differs between them.
+std::string nccl_host() {
+  const char* const id = std::getenv("NCCL_HOSTID");
+  std::string host = id == nullptr ? "" : id;
+  std::ranges::replace_if(
+      host, [](unsigned char c) { return std::isspace(c) != 0; }, '_');
+  return host;
+}
+
+/// "2.28.9 1f00...@ 2e00...@": NCCL's version, of which it wants one, and the GPUs of this process as it tells them
+/// apart, or what stands for none.
 std::string nccl_facts(const std::vector<Device*>& devices) {
   std::string facts = kNoGpu;
   for (const LibraryVersion& library : comm_libraries())
-    facts = fmt::format("{}.{}", library.loaded_major, library.loaded_minor);
+    facts = fmt::format("{}.{}.{}", library.loaded_major, library.loaded_minor, library.loaded_patch);
   const auto gpus = cuda_devices();
   for (const Device* device : devices) {
     const auto gpu = std::ranges::find(gpus, device->id().index, &CudaDeviceInfo::index);
     const bool is_gpu = device->kind() == DeviceKind::cuda && gpu != gpus.end();
-    facts += ' ' + (is_gpu ? gpu->uuid : kNoGpu);
+    facts += ' ' + (is_gpu ? gpu->uuid + '@' + nccl_host() : kNoGpu);
   }
   return facts;
 }

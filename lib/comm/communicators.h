@@ -35,8 +35,9 @@ struct CommunicatorOptions {
 };
 
 /// Whether all ranks of a world of several processes are different GPUs, and NCCL is built in everywhere and of one
-/// version. All of the world's processes call this and get the same answer. Blocks, `timeout_s` at most. `devices`:
-/// those of this process.
+/// version. A GPU that processes share counts once for each NCCL_HOSTID that they have, as NCCL itself has it. All of
+/// the world's processes call this and get the same answer. Blocks, `timeout_s` at most. `devices`: those of this
+/// process.
 bool world_has_nccl(const std::vector<Device*>& devices, const RanksOfProcesses& world, double timeout_s);
 /// How many groups of the job's exchange `make_communicators` forms for ranks of several processes: processes that have
 /// none of these ranks number as many.

@@ -286,7 +286,8 @@ LibraryVersion nccl_library() {
           .built_major = NCCL_MAJOR,
           .built_minor = NCCL_MINOR,
           .loaded_major = loaded / 10000,
-          .loaded_minor = loaded / 100 % 100};
+          .loaded_minor = loaded / 100 % 100,
+          .loaded_patch = loaded % 100};
 }
 
 }  // namespace dptrain

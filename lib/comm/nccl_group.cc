@@ -81,7 +81,8 @@ NcclGroup::~NcclGroup() {
   around_waits_.clear();
   watch_.reset();
   // After a failure, which others may not know of yet, they don't come to their end.
-  if (std::uncaught_exceptions() > 0) abort("the training has failed", ExitCode::peer_lost);
+  if (std::uncaught_exceptions() > 0 || (options_.exchange != nullptr && options_.exchange->has_failed()))
+    abort("the training has failed", ExitCode::peer_lost);
   if (!cause_.empty()) return;
   finalize();
 }
@@ -99,7 +100,8 @@ void NcclGroup::finalize() {
     if (state == ncclSuccess)
       ncclCommDestroy(comm);
     else
-      ncclCommAbort(comm);
+      // Waits as long as a recorded step that it is part of is there.
+      std::thread([comm] { ncclCommAbort(comm); }).detach();
   }
 }
 

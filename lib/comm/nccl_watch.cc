@@ -20,7 +20,9 @@ NcclWatch::NcclWatch(const std::vector<Device*>& devices, const Options& options
   for (Device* device : devices) {
     device->enter_thread();  // an event belongs to the GPU that records it
     const int rank = options.first_rank + static_cast<int>(places_.size());
-    places_.emplace_back().name = fmt::format("rank {} ({})", rank, device->name());
+    Place& place = places_.emplace_back();
+    place.device = device;
+    place.name = fmt::format("rank {} ({})", rank, device->name());
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -68,6 +70,8 @@ void NcclWatch::run() {
 void NcclWatch::look_at(int place) {
   const std::string error = hooks_.error_of(place);
   const std::lock_guard lock(mutex_);
+  // Or this thread would be the first GPU's, and take memory there.
+  places_[static_cast<size_t>(place)].device->enter_thread();
   Place& own = places_[static_cast<size_t>(place)];
   if (own.waits && own.earlier.done()) {
     std::swap(own.earlier, own.latest);

@@ -49,6 +49,7 @@ class NcclWatch {
 
  private:
   struct Place {
+    Device* device = nullptr;
     std::string name;  ///< "rank 3 (cuda:1)"
     CudaEvent earlier;
     CudaEvent latest;

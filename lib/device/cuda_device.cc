@@ -95,10 +95,12 @@ int64_t CudaDevice::free_bytes() const {
 void CudaDevice::enter_thread() { cuda_check(cudaSetDevice(id().index), "cudaSetDevice"); }
 
 void CudaDevice::fill_zero(void* memory, int64_t bytes) {
+  if (bytes == 0) return;  // a graph has no node of nothing
   cuda_check(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream()), "cudaMemsetAsync");
 }
 
 void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
   cuda_check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
 }
 

@@ -63,6 +63,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   MatrixSum sums[Tile::kWidth / 16];
 #pragma unroll
   for (auto& sum : sums) nvcuda::wmma::fill_fragment(sum, 0.f);
+  // `largest` is not scaled yet: of a difference that is scaled, that of equal scores is zero, however it is rounded.
   // `total` is the lane's own.
   float largest = -INFINITY, total = 0;
   for (int begin = 0; begin < block.length; begin += Tile::kKeys) {
@@ -85,14 +86,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
     for (int i = 1; i < Tile::kShare; ++i) now = fmaxf(now, own[i]);
     now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 16));
-    now = fmaxf(largest, now * scale);
-    const float factor = power_of_2(largest - now);
+    now = fmaxf(largest, now);
+    const float factor = power_of_2((largest - now) * scale);
     const uint32_t keep = kept.draw<Tile::kShare>(block.number(heads, first + lane.row, own_key));
     largest = now;
     total *= factor;
 #pragma unroll
     for (int i = 0; i < Tile::kShare; ++i) {
-      own[i] = power_of_2(own[i] * scale - now);
+      own[i] = power_of_2((own[i] - now) * scale);
       total += own[i];
       if ((keep >> i & 1) == 0) own[i] = 0;
     }
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   // Without keys there are no sums, and zeros are the output.
   const bool any = block.length > 0;
   if (lane.half == 0 && first + lane.row < heads.positions)
-    log_sums[row] = any ? (largest + log2f(total)) * kLogOf2 : 0.f;
+    log_sums[row] = any ? (largest * scale + log2f(total)) * kLogOf2 : 0.f;
   write_rows<Tile>(heads, block, sums, any ? heads.dropout.scale / total : 0.f, scores, first, heads.positions, y);
 }
 

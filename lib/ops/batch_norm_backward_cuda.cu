@@ -88,9 +88,9 @@ struct Gradients {
   }
 };
 
-__global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
-                                        Normalization normalization, bool constant_statistics, Gradients g,
-                                        Centering centering) {
+__global__ void __launch_bounds__(kFoldThreads)
+    finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots, Normalization normalization,
+                            bool constant_statistics, Gradients g, Centering centering) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
   fold_parts<2>(parts, m.parts, m.channels, folded);
@@ -104,8 +104,9 @@ __global__ void finish_gradients_kernel(ChannelRows m, const float* sums, const 
 }
 
 /// The same for a part of the samples: `own`, [2 C], gets its sums.
-__global__ void finish_part_gradients_kernel(ChannelRows m, const float* sums, const float* dots,
-                                             Normalization normalization, Gradients g, float* own) {
+__global__ void __launch_bounds__(kFoldThreads)
+    finish_part_gradients_kernel(ChannelRows m, const float* sums, const float* dots, Normalization normalization,
+                                 Gradients g, float* own) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
   fold_parts<2>(parts, m.parts, m.channels, folded);

@@ -72,8 +72,8 @@ struct Statistics {
 
 /// Folds the parts of each channel and derives all that depends on them.
 template <class T>
-__global__ void finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares,
-                                         Statistics s) {
+__global__ void __launch_bounds__(kFoldThreads)
+    finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, Statistics s) {
   const Moments moments = fold_moments(m, x, sums, squares);
   const int64_t c = fold_channel();
   if (threadIdx.y == 0 && c < m.channels) s.finish(c, moments, static_cast<double>(m.rows));
@@ -92,8 +92,8 @@ Part members(const BatchNormPart& part) {
 
 /// The same for a part of the samples, of `samples` of them.
 template <class T>
-__global__ void finish_part_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, double samples,
-                                   Part part) {
+__global__ void __launch_bounds__(kFoldThreads)
+    finish_part_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, double samples, Part part) {
   const Moments moments = fold_moments(m, x, sums, squares);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;

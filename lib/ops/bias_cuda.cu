@@ -60,8 +60,8 @@ __global__ void gelu_bias_kernel(ChannelRows m, const T* x, const T* incoming, T
   write_part_sums<V, 1>(m, own, to);
 }
 
-__global__ void fold_bias_kernel(const float* parts, int64_t part_count, int64_t channels, float* bias,
-                                 bool accumulate) {
+__global__ void __launch_bounds__(kFoldThreads)
+    fold_bias_kernel(const float* parts, int64_t part_count, int64_t channels, float* bias, bool accumulate) {
   double sum[1];
   const float* const of[1] = {parts};
   fold_parts<1>(of, part_count, channels, sum);

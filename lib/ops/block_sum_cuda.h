@@ -16,7 +16,7 @@ __device__ inline double sum_of_block(double own) {
     __syncthreads();
     if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
   }
-  return shared[0];
+  return threadIdx.x == 0 ? shared[0] : 0;  // what it has written itself
 }
 
 }  // namespace dptrain::ops::cuda

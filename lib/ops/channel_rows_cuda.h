@@ -99,6 +99,7 @@ __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], 
 /// A grid for folding: a block takes 32 channels side by side, and as many parts at a time.
 inline constexpr int kFoldLanes = 32;
 inline constexpr int kFoldRows = 32;
+inline constexpr int kFoldThreads = kFoldLanes * kFoldRows;
 inline unsigned fold_blocks(int64_t channels) {
   return static_cast<unsigned>((channels + kFoldLanes - 1) / kFoldLanes);
 }
@@ -123,7 +124,8 @@ __device__ void fold_parts(const float* const (&parts)[K], int64_t part_count, i
       __syncthreads();
       if (threadIdx.y < step) shared[threadIdx.y][threadIdx.x] += shared[threadIdx.y + step][threadIdx.x];
     }
-    sums[k] = shared[0][threadIdx.x];
+    // Written by this row itself; the others would read while it still writes.
+    sums[k] = threadIdx.y == 0 ? shared[0][threadIdx.x] : 0;
     __syncthreads();
   }
 }

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "ops/add.h"
@@ -21,16 +23,25 @@ class Convolutions {
  public:
   explicit Convolutions(Device& device) : device_(device) {}
 
-  /// Null where there is none.
-  ConvolutionPlan* plan(const ConvolutionProblem& problem) {
+  /// Whether the library had the problem and took it; where not, it isn't asked again.
+  bool run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
     const auto [found, added] = plans_.try_emplace(problem.key());
-    if (added) found->second = make_convolution_plan(device_, problem);
-    return found->second.get();
+    std::unique_ptr<ConvolutionPlan>& plan = found->second;
+    if (added) plan = make_convolution_plan(device_, problem);
+    if (plan == nullptr) return false;
+    if (plan->run(operands)) return true;
+    refusal_ = plan->refusal();
+    plan.reset();
+    return false;
   }
+
+  /// Why it has refused the last one that it did, "" where none.
+  const std::string& refusal() const { return refusal_; }
 
  private:
   Device& device_;
   std::map<decltype(std::declval<ConvolutionProblem>().key()), std::unique_ptr<ConvolutionPlan>> plans_;
+  std::string refusal_;
 };
 
 /// The forward pass over x, with neither bias nor ReLU; the other passes are of the same sizes.
@@ -44,20 +55,19 @@ ConvolutionProblem problem_of(const Tensor& x, const Shape& weight, const Shape&
           .padding = options.padding};
 }
 
-/// Whether the library had the problem and computes it.
 bool try_run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
-  ConvolutionPlan* plan = operands.out.device().attached<Convolutions>().plan(problem);
-  if (plan != nullptr) plan->run(operands);
-  return plan != nullptr;
+  return operands.out.device().attached<Convolutions>().run(problem, operands);
 }
 
 void run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
-  const Device& device = operands.out.device();
-  if (!try_run(problem, operands))
-    throw Error(ExitCode::device,
-                fmt::format("{}: cuDNN has no {} convolution of {} with {} that the settings allow; try another "
-                            "precision, or deterministic: false",
-                            device.name(), dtype_name(problem.dtype), problem.x.text(), problem.weight.text()));
+  if (try_run(problem, operands)) return;
+  Device& device = operands.out.device();
+  const std::string& refusal = device.attached<Convolutions>().refusal();
+  throw Error(ExitCode::device,
+              fmt::format("{}: cuDNN has no {} convolution of {} with {} that the settings allow{}; try another "
+                          "precision, or deterministic: false",
+                          device.name(), dtype_name(problem.dtype), problem.x.text(), problem.weight.text(),
+                          refusal.empty() ? "" : " (" + refusal + ")"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -42,14 +43,17 @@ struct ConvolutionOperands {
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
-  /// Gives the pass to the device's stream. The first call may time several algorithms, and then blocks.
-  virtual void run(const ConvolutionOperands& operands) = 0;
+  /// Gives the pass to the device's stream; false where the library refuses it, for which `refusal` has the reason. The
+  /// first call may time several algorithms, and then blocks.
+  virtual bool run(const ConvolutionOperands& operands) = 0;
+  virtual std::string refusal() const = 0;
 };
 
 /// Which of the library's algorithms may be chosen.
 struct ConvolutionRules {
   bool deterministic = false;  ///< those alone that end in the same bits on every run; else the fastest, measured
   bool tf32 = false;           ///< f32 inputs may be rounded to TF32
+  bool tensor_cores = false;   ///< none but those that use them
 };
 
 /// Null where the library has no algorithm for the problem by the device's rules.

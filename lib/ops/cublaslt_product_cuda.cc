@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <tuple>
 
-#include "base/check.h"
+#include "base/error.h"
 #include "device/cuda_device.h"
 #include "ops/cublaslt_library_cuda.h"
 #include "ops/gpu_libraries_cuda.h"
@@ -16,8 +18,8 @@ namespace {
 
 /// What NVIDIA advises for Hopper.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-/// What all operands keep; the library would take them to be aligned to 256.
-constexpr uint32_t kAlignmentBytes = 16;
+/// No algorithm wants more.
+constexpr uint32_t kMostAlignmentBytes = 16;
 
 void cublas_check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -46,6 +48,13 @@ cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+/// That all of these addresses have; windows into larger tensors may begin anywhere.
+uint32_t common_alignment(std::initializer_list<const void*> addresses) {
+  uintptr_t bits = kMostAlignmentBytes;
+  for (const void* address : addresses) bits |= reinterpret_cast<uintptr_t>(address);
+  return uint32_t{1} << std::countr_zero(bits);
+}
+
 /// All that an algorithm is chosen by.
 struct Problem {
   int64_t batch, m, n, k;
@@ -53,6 +62,7 @@ struct Problem {
   DType in, out;
   ProductEpilogue epilogue;
   DType bias;
+  uint32_t alignment;  ///< of the three matrices, in bytes
 
   explicit Problem(const Product& p)
       : batch(p.out.shape().rank() == 3 ? p.out.shape()[0] : 1),
@@ -64,9 +74,10 @@ struct Problem {
         in(p.a.dtype()),
         out(p.out.dtype()),
         epilogue(p.epilogue),
-        bias(p.bias.defined() ? p.bias.dtype() : DType::f32) {}
+        bias(p.bias.defined() ? p.bias.dtype() : DType::f32),
+        alignment(common_alignment({p.a.raw(), p.b.raw(), p.out.raw()})) {}
 
-  auto key() const { return std::tuple(batch, m, n, k, transpose_a, transpose_b, in, out, epilogue, bias); }
+  auto key() const { return std::tuple(batch, m, n, k, transpose_a, transpose_b, in, out, epilogue, bias, alignment); }
 };
 
 class Plan {
@@ -83,7 +94,7 @@ class Plan {
     a_ = p.transpose_b ? matrix(p.in, p.k, p.n, p.batch) : matrix(p.in, p.n, p.k, p.batch);
     b_ = p.transpose_a ? matrix(p.in, p.m, p.k, p.batch) : matrix(p.in, p.k, p.m, p.batch);
     out_ = matrix(p.out, p.n, p.m, p.batch);
-    choose(handle);
+    choose(handle, p);
   }
   ~Plan() {
     cublaslt().MatrixLayoutDestroy(out_);
@@ -94,9 +105,9 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  bool exists() const { return exists_; }
-
-  void run(cublasLtHandle_t handle, const Product& p) {
+  /// CUBLAS_STATUS_NOT_SUPPORTED where there is no algorithm; of one that is refused it is known from then on.
+  cublasStatus_t run(cublasLtHandle_t handle, const Product& p) {
+    if (refusal_ != CUBLAS_STATUS_SUCCESS) return refusal_;
     if (p.bias.defined()) {
       const void* bias = p.bias.raw();
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
@@ -104,10 +115,10 @@ class Plan {
     const Tensor workspace = Tensor::empty(p.out.device(), {static_cast<int64_t>(choice_.workspaceSize)},
                                            {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
     const float alpha = 1, beta = p.accumulate ? 1.f : 0.f;
-    cublas_check(cublaslt().Matmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
-                                   p.out.raw(), out_, &choice_.algo, workspace.raw(), choice_.workspaceSize,
-                                   CudaDevice::of(p.out.device()).stream()),
-                 "cublasLtMatmul");
+    refusal_ = cublaslt().Matmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
+                                 p.out.raw(), out_, &choice_.algo, workspace.raw(), choice_.workspaceSize,
+                                 CudaDevice::of(p.out.device()).stream());
+    return refusal_;
   }
 
  private:
@@ -132,25 +143,34 @@ class Plan {
     return layout;
   }
 
-  void choose(cublasLtHandle_t handle) {
+  void choose(cublasLtHandle_t handle, const Problem& p) {
     cublasLtMatmulPreference_t preference = nullptr;
     cublas_check(cublaslt().MatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-    cublaslt().MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
-                                            sizeof kWorkspaceBytes);
+    const auto prefer = [preference](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      cublas_check(cublaslt().MatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+                   "cublasLtMatmulPreferenceSetAttribute");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
     for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      cublaslt().MatmulPreferenceSetAttribute(preference, matrix, &kAlignmentBytes, sizeof kAlignmentBytes);
+      prefer(matrix, p.alignment);
+    // Parts of a sum that is split are kept in f32, and not in an `out` of 16 bits.
+    if (p.out != DType::f32)
+      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     int found = 0;
     const cublasStatus_t status =
         cublaslt().MatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
     cublaslt().MatmulPreferenceDestroy(preference);
-    exists_ = status == CUBLAS_STATUS_SUCCESS && found == 1 && choice_.state == CUBLAS_STATUS_SUCCESS;
+    if (status != CUBLAS_STATUS_SUCCESS)
+      refusal_ = status;
+    else
+      refusal_ = found == 1 ? choice_.state : CUBLAS_STATUS_NOT_SUPPORTED;
   }
 
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, out_ = nullptr;
   cublasLtMatmulHeuristicResult_t choice_{};
-  bool exists_ = false;
+  cublasStatus_t refusal_ = CUBLAS_STATUS_SUCCESS;
 };
 
 /// cuBLASLt as one device uses it. Used by the device's rank thread only.
@@ -182,7 +202,10 @@ class Products {
   std::map<decltype(std::declval<Problem>().key()), std::unique_ptr<Plan>> plans_;
 };
 
-Products& products_of(const Product& product) { return product.out.device().attached<Products>(); }
+cublasStatus_t give(const Product& product) {
+  auto& products = product.out.device().attached<Products>();
+  return products.plan_of(product).run(products.handle(), product);
+}
 
 }  // namespace
 
@@ -200,14 +223,16 @@ LibraryVersion cublaslt_library() {
 
 void require_cublaslt() { cublaslt(); }
 
-bool has_product(const Product& product) { return products_of(product).plan_of(product).exists(); }
+bool try_multiply(const Product& product) { return give(product) == CUBLAS_STATUS_SUCCESS; }
 
 void multiply(const Product& product) {
-  Products& products = products_of(product);
-  Plan& plan = products.plan_of(product);
+  const cublasStatus_t status = give(product);
+  if (status == CUBLAS_STATUS_SUCCESS) return;
   const Problem p(product);
-  DPTRAIN_CHECK(plan.exists(), "cuBLASLt has no product of {} x {} x {} in {}", p.m, p.k, p.n, dtype_name(p.in));
-  plan.run(products.handle(), product);
+  throw Error(ExitCode::device,
+              fmt::format("{}: cuBLASLt: cublasLtMatmul of {} x {} x {} in {}, aligned to {} bytes, failed: {}",
+                          product.out.device().name(), p.m, p.k, p.n, dtype_name(p.in), p.alignment,
+                          cublaslt().GetStatusString(status)));
 }
 
 }  // namespace dptrain::ops::cuda

@@ -27,12 +27,12 @@ struct Product {
   Tensor bias = {};  ///< read, of out's type and [n]; or written by `bias_gradient`, f32 and [m]
 };
 
-/// Whether cuBLASLt has this product with its epilogue. Planned once for each device, shape and type.
-bool has_product(const Product& product);
-
 /// Gives the product to the device's stream, with the algorithm that cuBLASLt's heuristic puts first: the same for the
-/// same shapes, GPU and version; all of cuBLASLt's ways to split a sum keep its order. Throws 71 where cuBLASLt
-/// refuses.
+/// same shapes, alignments, GPU and version; all of cuBLASLt's ways to split a sum keep its order. Planned once for
+/// each. False where cuBLASLt doesn't have it, with its epilogue, or refuses to run it.
+bool try_multiply(const Product& product);
+
+/// The same, where there is no other way. Throws 71, naming the product and cuBLASLt's reason.
 void multiply(const Product& product);
 
 }  // namespace dptrain::ops::cuda

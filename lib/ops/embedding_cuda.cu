@@ -37,7 +37,7 @@ struct Runs {
 /// its place among the pieces.
 template <class T, int V>
 __global__ void sum_runs_kernel(Runs r, const T* incoming, float* table) {
-  const int64_t column = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V, chunk = blockIdx.y;
+  const int64_t column = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * V, chunk = blockIdx.x;
   if (column >= r.width) return;
   float own[V] = {};
   int64_t first = chunk * kChunk;
@@ -63,7 +63,7 @@ __global__ void sum_runs_kernel(Runs r, const T* incoming, float* table) {
 
 /// A thread adds up the pieces of a run, of one column, where the run begins in its chunk and goes on after it.
 __global__ void fold_runs_kernel(Runs r, float* table) {
-  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, chunk = blockIdx.y;
+  const int64_t column = int64_t{blockIdx.y} * blockDim.x + threadIdx.x, chunk = blockIdx.x;
   const int64_t begin = chunk * kChunk, end = r.end(chunk);
   if (column >= r.width || r.run_ends_before(end)) return;
   const int32_t id = r.sorted[end];
@@ -77,8 +77,9 @@ __global__ void fold_runs_kernel(Runs r, float* table) {
   table[id * r.width + column] += static_cast<float>(sum);
 }
 
+/// Chunks along x, of which a grid may have more.
 dim3 tiles(int64_t threads, int64_t chunks) {
-  return dim3(static_cast<unsigned>((threads + kTileThreads - 1) / kTileThreads), static_cast<unsigned>(chunks));
+  return dim3(static_cast<unsigned>(chunks), static_cast<unsigned>((threads + kTileThreads - 1) / kTileThreads));
 }
 
 template <class T, int V>

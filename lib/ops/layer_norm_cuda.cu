@@ -110,9 +110,9 @@ __global__ void parameter_sums_kernel(ChannelRows m, Backward<T> b, float* gamma
   write_part_sums<V, 2>(m, own, to);
 }
 
-__global__ void fold_parameters_kernel(const float* gamma_parts, const float* beta_parts, int64_t part_count,
-                                       int64_t channels, float* gamma, bool accumulate_gamma, float* beta,
-                                       bool accumulate_beta) {
+__global__ void __launch_bounds__(kFoldThreads)
+    fold_parameters_kernel(const float* gamma_parts, const float* beta_parts, int64_t part_count, int64_t channels,
+                           float* gamma, bool accumulate_gamma, float* beta, bool accumulate_beta) {
   double sums[2];
   const float* const parts[2] = {gamma_parts, beta_parts};
   fold_parts<2>(parts, part_count, channels, sums);

@@ -1,5 +1,6 @@
 #include "ops/linear_cuda.h"
 
+#include "device/cuda_device.h"
 #include "ops/bias_cuda.h"
 #include "ops/cublaslt_product_cuda.h"
 #include "ops/relu.h"
@@ -10,6 +11,16 @@ namespace {
 ProductEpilogue forward_epilogue(bool bias, bool relu) {
   if (bias) return relu ? ProductEpilogue::bias_relu : ProductEpilogue::bias;
   return relu ? ProductEpilogue::relu : ProductEpilogue::none;
+}
+
+/// Whether a product keeps a GPU busy without its sums being split among multiprocessors, which epilogues over sums
+/// rule out: a tile of `out` each, or sums so short that a pass of its own over `a` would cost more.
+bool fills_gpu_unsplit(const Product& product) {
+  constexpr int64_t kTile = 128, kShortSum = 2048;
+  const auto tiles = [](int64_t side) { return (side + kTile - 1) / kTile; };
+  const Shape& out = product.out.shape();
+  return product.a.shape()[-2] <= kShortSum ||
+         tiles(out[0]) * tiles(out[1]) >= CudaDevice::of(product.out.device()).multiprocessors() / 2;
 }
 
 }  // namespace
@@ -23,10 +34,7 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   .transpose_b = true,
                   .epilogue = forward_epilogue(bias.defined(), relu),
                   .bias = bias};
-  if (has_product(product)) {
-    multiply(product);
-    return y;
-  }
+  if (try_multiply(product)) return y;
   product.epilogue = ProductEpilogue::none;
   product.bias = Tensor();
   multiply(product);
@@ -55,7 +63,8 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
                   .epilogue = ProductEpilogue::bias_gradient,
                   .bias = gradients.bias};
   // The epilogue writes the bias's gradient, it can't add; and not every type has it.
-  if (gradients.bias.defined() && !gradients.accumulate_bias && has_product(product)) return multiply(product);
+  if (gradients.bias.defined() && !gradients.accumulate_bias && fills_gpu_unsplit(product) && try_multiply(product))
+    return;
   product.epilogue = ProductEpilogue::none;
   product.bias = Tensor();
   multiply(product);

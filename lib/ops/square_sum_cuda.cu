@@ -108,7 +108,8 @@ __global__ void squares_kernel(const float* values, int64_t count, int64_t* runs
 constexpr int kRows = 64;
 
 /// One block, with a thread for each number of every kRows-th run.
-__global__ void add_runs_kernel(const int64_t* runs, int64_t count, double* sum) {
+__global__ void __launch_bounds__(kRows* kSquareSumNumbers)
+    add_runs_kernel(const int64_t* runs, int64_t count, double* sum) {
   __shared__ int64_t rows[kRows][kSquareSumNumbers];
   const int row = static_cast<int>(threadIdx.x) / kSquareSumNumbers, number = threadIdx.x % kSquareSumNumbers;
   int64_t own = 0;

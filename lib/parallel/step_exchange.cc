@@ -9,6 +9,12 @@
 #include "ops/step_results.h"
 
 namespace dptrain::parallel {
+namespace {
+
+/// Bytes to hold from now on. Sizes that have changed once will change again, and each time what was recorded is lost.
+int64_t grown(int64_t held, int64_t needed) { return needed <= held ? held : std::max(needed, held + held / 4); }
+
+}  // namespace
 
 StepExchange::StepExchange(Device& device, int steps_in_flight)
     : device_(device), slots_(static_cast<size_t>(steps_in_flight)) {
@@ -21,8 +27,8 @@ void StepExchange::reserve(int64_t value_bytes, int64_t rows) {
   while (!under_way_.empty()) finish_oldest();
   ++generation_;
   const TensorOptions bytes{.dtype = DType::u8, .purpose = MemoryPurpose::workspace};
-  block_ = Tensor::empty(device_, {std::max(value_bytes, held_values)}, bytes);
-  kept_ = Tensor::zeros(device_, {std::max(result_bytes(rows), held_results)}, bytes);
+  block_ = Tensor::empty(device_, {grown(held_values, value_bytes)}, bytes);
+  kept_ = Tensor::zeros(device_, {grown(held_results, result_bytes(rows))}, bytes);
   for (Slot& slot : slots_) {
     slot.values = device_.host_memory(block_.bytes());
     slot.results = device_.host_memory(kept_.bytes());

@@ -11,7 +11,7 @@ command -v python3 > /dev/null || { echo "python3, which runs the stages on a ma
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/build/tests" "$folder/tools"
-export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF=
+export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF= CRASHES=
 cat > "$folder/build/dptrain" << 'END'
 #!/bin/sh
 case "$*" in
@@ -33,22 +33,33 @@ case "$*" in
 esac
 echo "{\"cuda\": $GPUS, \"cuda_absence\": \"there is no driver\"}"
 END
-# A test on the GPU that passes or is skipped, and one on the CPU that is skipped.
+# A test on the GPU that passes or is skipped, one on the CPU that is skipped, and one that needs two GPUs. Where $CRASHES is
+# set, the first one ends the program.
 cat > "$folder/build/tests/ops_test" << 'END'
 #!/bin/sh
 case "$*" in
-  *--gtest_list_tests*--gtest_filter=Long*) exit ;;
-  *--gtest_list_tests*) printf 'Add.\n  Adds/cuda_f32\n  Adds/cpu_f32\n'; exit ;;
+  *--gtest_list_tests*--gtest_filter='*cuda*'*) printf 'Add.\n  Adds/cuda_f32  # GetParam() = 1\n  Meets/cuda_two\n'; exit ;;
+  *--gtest_list_tests*--gtest_filter='*-*cuda*'*) printf 'Add.\n  Adds/cpu_f32\n'; exit ;;
+  *--gtest_list_tests*) exit ;;
 esac
-[ "$GTEST_SHARD_INDEX" = 0 ] || exit 0
-printf '[ RUN      ] Add.Adds/cuda_f32\na.h:1: Skipped\nno row cuda_f32: why\n[  SKIPPED ] Add.Adds/cuda_f32\n'
-for argument; do
-  case $argument in --gtest_output=json:*) report=${argument#--gtest_output=json:} ;; esac
-done
-cat > "$report" << REPORT
-{"testsuites": [{"testsuite": [{"classname": "Add", "name": "Adds/cuda_f32", "result": "$RESULT"},
-                               {"classname": "Add", "name": "Adds/cpu_f32", "result": "SKIPPED"}]}]}
-REPORT
+flags=${1#--gtest_flagfile=}
+report=$(sed -n 's/^--gtest_output=json://p' "$flags")
+cases=
+case $(cat "$flags") in
+  *Adds/cuda_f32*)
+    printf '[ RUN      ] Add.Adds/cuda_f32\na.h:1: Skipped\nno row cuda_f32: why\n[  SKIPPED ] Add.Adds/cuda_f32\n'
+    [ -z "$CRASHES" ] || exit 9
+    cases="{\"classname\": \"Add\", \"name\": \"Adds/cuda_f32\", \"result\": \"$RESULT\"}," ;;
+esac
+case $(cat "$flags") in
+  *Meets/cuda_two*)
+    printf '[ RUN      ] Add.Meets/cuda_two\na.h:1: Skipped\nneeds 2 GPUs, there are 1\n[  SKIPPED ] Add.Meets/cuda_two\n'
+    cases="$cases{\"classname\": \"Add\", \"name\": \"Meets/cuda_two\", \"result\": \"SKIPPED\"}," ;;
+esac
+case $(cat "$flags") in
+  *cpu_f32*) cases="$cases{\"classname\": \"Add\", \"name\": \"Adds/cpu_f32\", \"result\": \"SKIPPED\"}," ;;
+esac
+echo "{\"testsuites\": [{\"testsuite\": [${cases%,}]}]}" > "$report"
 END
 cat > "$folder/tools/compute-sanitizer" << 'END'
 #!/bin/sh
@@ -97,6 +108,16 @@ expect 66 "has no dptrain or no tests" gpu_bundle --build "$folder/tools" --out 
 check 71 "no GPU: there is no driver; run this where nvidia-smi lists one" test
 check 0 "$PWD" run printenv DPTRAIN_SOURCE_DIR
 
+# A bundle is unpacked once, and not where it lies.
+mkdir "$folder/bundle" "$folder/unpacked"
+tar -C "$folder/build" -c . | xz > "$folder/bundle/bundle.tar.xz"
+TMPDIR=$folder/unpacked expect 71 "no GPU: there is no driver" gpu_check --build "$folder/bundle" test
+TMPDIR=$folder/unpacked expect 0 "dptrain 0.0.0" gpu_check --build "$folder/bundle" run dptrain --version
+[[ $(ls "$folder/bundle") == bundle.tar.xz && $(ls "$folder/unpacked") == dptrain-bundle-* ]] ||
+  { echo "gpu_check: a bundle is to be unpacked once, and not where it lies: $(ls "$folder/bundle" "$folder/unpacked")"; bad=1; }
+echo damaged > "$folder/bundle/bundle.tar.xz"
+TMPDIR=$folder/unpacked expect 74 "can't be unpacked" gpu_check --build "$folder/bundle" test
+
 # What dptrain opens itself is looked for where the others are.
 mkdir -p "$folder/site-packages/nvidia/cublas/lib"
 touch "$folder/site-packages/nvidia/cublas/lib/libcublasLt.so.98"
@@ -110,13 +131,18 @@ check 69 "compute-sanitizer" --out "$folder/results" sanitize
 
 export GPUS='[{"name": "NVIDIA Test 9"}]'
 check 0 "ok      ops_test: 1 passed (1 on a GPU), 0 failed, 1 skipped" --out "$folder/results" test
+check 0 "ok      ops_test (no GPU): 0 passed (0 on a GPU), 0 failed, 1 skipped" --out "$folder/results" test
 check 0 "passed; wrote $results.json" --out "$folder/results" sanitize
 # Both calls are in the one document, beside what nobody measured.
 written "Driver 580.1, CUDA 13.0"
 written "| ops_test | 1 | 1 | 0 | 1 | 0 |"
+written "ops_test: \`Add.Meets/cuda_two\` skipped: needs 2 GPUs, there are 1"
 written "| racecheck ops_test |"
 for row in "resnet18 | 512" "pyramidnet | 240" "pyramidnet | 768" "bert | 200"; do written "| $row | bf16 | not measured yet |"; done
 RESULT=SKIPPED check 1 "Add.Adds/cuda_f32: skipped: no row cuda_f32: why" --out "$folder/results" test
+# What a crash has kept from running runs in a new process.
+CRASHES=1 check 1 "0 passed (0 on a GPU), 1 failed, 1 skipped, 0 not run" --out "$folder/results" --cuda-only test
+CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9" --out "$folder/results" --cuda-only test
 ERRORS=2 check 1 "FAILED  memcheck ops_test" --out "$folder/results" sanitize
 # Where neither trains: dptrain's row has failed, and PyTorch's wasn't measured.
 check 1 "has no torch" --out "$folder/results" --python /bin/false bench lenet

@@ -19,12 +19,15 @@
 #include "comm/link_communicators.h"
 #include "comm/nccl_communicators.h"
 #include "comm/process_communicators.h"
+#include "comm/process_pair.h"
 #include "comm/thread_communicator.h"
 
 namespace dptrain {
 
-/// The table of kinds that NCCL has no part in: a new one is a row.
+/// The table of kinds that NCCL has no part in: a new one is a row. A process of a pair tests what needs the other one,
+/// and nothing else.
 inline std::vector<CommunicatorKind> kinds_without_nccl() {
+  if (ProcessPair::instance() != nullptr) return {};
   return {
       {.name = "threads",
        .make = [](int size, double timeout_s) { return make_thread_communicators(size, {.timeout_s = timeout_s}); }},
@@ -38,6 +41,8 @@ inline std::vector<CommunicatorKind> kinds_without_nccl() {
 
 /// Those that add in the tree's order.
 inline std::vector<CommunicatorKind> kinds_in_tree_order() {
+  if (ProcessPair* const pair = ProcessPair::instance())
+    return {nccl_pair_communicators("nccl_pair_tree", *pair, {.deterministic = true})};
   std::vector<CommunicatorKind> kinds = kinds_without_nccl();
   kinds.push_back(nccl_process_communicators("cuda_nccl_tree", {.deterministic = true}));
   kinds.push_back(nccl_process_communicators("cuda_nccl_tree_of_hosts",
@@ -48,6 +53,10 @@ inline std::vector<CommunicatorKind> kinds_in_tree_order() {
 /// All kinds. The order of NCCL's own sums is its own.
 inline std::vector<CommunicatorKind> communicator_kinds() {
   std::vector<CommunicatorKind> kinds = kinds_in_tree_order();
+  if (ProcessPair* const pair = ProcessPair::instance()) {
+    kinds.push_back(nccl_pair_communicators("nccl_pair", *pair, {.neighbors_have_lanes = true}));
+    return kinds;
+  }
   kinds.push_back(nccl_communicators("cuda_nccl"));
   kinds.push_back(nccl_process_communicators("cuda_nccl_processes", {.neighbors_have_lanes = true}));
   return kinds;
@@ -68,7 +77,8 @@ inline constexpr int kMostRanks = 8;
 inline std::vector<KindAndSize> present(const std::vector<CommunicatorKind>& kinds, int smallest) {
   std::vector<KindAndSize> all;
   for (const CommunicatorKind& kind : kinds)
-    for (int size = smallest; kind.absence.empty() && size <= std::min(kMostRanks, kind.most_ranks); ++size)
+    for (int size = std::max(smallest, kind.least_ranks);
+         kind.absence.empty() && size <= std::min(kMostRanks, kind.most_ranks); ++size)
       all.emplace_back(kind, size);
   return all;
 }
@@ -95,12 +105,22 @@ inline void PrintTo(const Outcome& outcome, std::ostream* out) {
 
 using RankFunction = std::function<void(Communicator&)>;
 
+/// In words that the other process of a pair reads.
+inline std::string told(const Outcome& outcome) {
+  return std::to_string(static_cast<int>(outcome.code)) + ' ' + outcome.text;
+}
+inline Outcome outcome_of(const std::string& told) {
+  const size_t space = told.find(' ');
+  return {static_cast<ExitCode>(std::stoi(told.substr(0, space))), told.substr(space + 1)};
+}
+
 /// Calls `function` on a thread for each rank, and returns how they ended.
 inline std::vector<Outcome> outcomes_of(std::vector<std::unique_ptr<Communicator>>& ranks,
                                         const RankFunction& function) {
   std::vector<Outcome> outcomes(ranks.size());
   std::vector<std::thread> threads;
   for (size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r] == nullptr) continue;
     threads.emplace_back([&, r] {
       try {
         function(*ranks[r]);
@@ -112,6 +132,10 @@ inline std::vector<Outcome> outcomes_of(std::vector<std::unique_ptr<Communicator
     });
   }
   for (std::thread& thread : threads) thread.join();
+  if (ProcessPair* const pair = ProcessPair::instance()) {
+    const std::string theirs = pair->exchange(told(outcomes[static_cast<size_t>(pair->process())]));
+    outcomes[static_cast<size_t>(pair->other())] = outcome_of(theirs);
+  }
   return outcomes;
 }
 

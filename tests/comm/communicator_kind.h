@@ -12,7 +12,7 @@
 
 namespace dptrain {
 
-/// All ranks of a world, and whatever they go on.
+/// All ranks of a world, and whatever they go on. Null are those of the other process of a pair (process_pair.h).
 struct RankList : std::vector<std::unique_ptr<Communicator>> {
   RankList() = default;
   RankList(std::vector<std::unique_ptr<Communicator>> ranks) : vector(std::move(ranks)) {}
@@ -28,6 +28,7 @@ struct CommunicatorKind {
   /// Whether starting a collective waits for the other ranks, so that it can't be taken back.
   bool meets_at_start = false;
   std::function<RankList(int size, double timeout_s)> make;
+  int least_ranks = 1;
   /// How many ranks this machine has room for, and what each of them needs.
   int most_ranks = 1 << 20;
   std::string needs = {};
@@ -36,6 +37,8 @@ struct CommunicatorKind {
   int ranks_of_process = 0;
   /// Where values lie; must be readable by the test and by the ranks' devices.
   std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
+  /// A deadline within which a world of this kind is formed, and which a test may sit out.
+  double soon_s = 0.02;
 };
 
 inline void PrintTo(const CommunicatorKind& kind, std::ostream* out) { *out << kind.name; }

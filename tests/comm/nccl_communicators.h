@@ -12,6 +12,7 @@
 #include "comm/communicator_kind.h"
 #include "comm/communicators.h"
 #include "comm/gpu_communicators.h"
+#include "comm/process_pair.h"
 #include "device/cuda_probe.h"
 #include "device/with_cuda.h"
 #include "support/memory_wires.h"
@@ -32,6 +33,8 @@ inline CommunicatorKind nccl_communicators(const std::string& name) {
       name, [](int) { return DeviceKind::cuda; }, /*deterministic=*/false));
 }
 
+inline constexpr double kIdlePause = 0.0005;  ///< of an exchange, in seconds
+
 /// How ranks of several processes sum over NCCL.
 struct NcclSums {
   bool deterministic = false;
@@ -40,42 +43,48 @@ struct NcclSums {
   bool neighbors_have_lanes = false;  ///< 0 and 1, 2 and 3, ... send each other messages from GPU to GPU
 };
 
-/// A process for each rank, played by threads of this one, with one NCCL communicator over all.
-inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSums& sums) {
+/// The rank of a process that has one, on its device: of a world of `size` processes that each call this.
+inline std::unique_ptr<Communicator> nccl_rank_of_process(int size, double timeout_s, const NcclSums& sums,
+                                                          Device& device, ProcessExchange& exchange) {
   std::vector<int> ranks_of_nodes;
   for (int begin = 0; begin < size; begin += sums.ranks_of_node)
     ranks_of_nodes.push_back(std::min(sums.ranks_of_node, size - begin));
   std::vector<RankPair> messages;
   for (int rank = 0; sums.neighbors_have_lanes && rank < size; ++rank)
     if ((rank ^ 1) < size) messages.push_back({rank, rank ^ 1});
-  const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
-  for (const auto& wire : MemoryWires::make(size))
-    exchanges->push_back(std::make_unique<ProcessExchange>(wire, /*idle_pause_s=*/0.0005));
-  const auto devices = devices_of_ranks(size, [](int) { return DeviceKind::cuda; });
   std::vector<int> processes(static_cast<size_t>(size));
   std::iota(processes.begin(), processes.end(), 0);
-  std::vector<std::unique_ptr<Communicator>> ranks(processes.size());
-  std::vector<std::exception_ptr> failures(processes.size());
+  const RanksOfProcesses world{
+      .exchange = &exchange, .processes = processes, .shape = WorldShape(std::vector<int>(processes.size(), 1))};
+  return std::move(make_communicators({&device}, {.timeout_s = timeout_s,
+                                                  .deterministic = sums.deterministic,
+                                                  .world = world,
+                                                  .world_over_nccl = true,
+                                                  .nodes = WorldShape(ranks_of_nodes),
+                                                  .most_bytes = sums.most_bytes,
+                                                  .messages = messages})
+                       .front());
+}
+
+/// A process for each rank, played by threads of this one, with one NCCL communicator over all.
+inline RankList nccl_ranks_of_processes(int size, double timeout_s, const NcclSums& sums) {
+  const auto exchanges = std::make_shared<std::vector<std::unique_ptr<ProcessExchange>>>();
+  for (const auto& wire : MemoryWires::make(size))
+    exchanges->push_back(std::make_unique<ProcessExchange>(wire, kIdlePause));
+  const auto devices = devices_of_ranks(size, [](int) { return DeviceKind::cuda; });
+  std::vector<std::unique_ptr<Communicator>> ranks(devices->size());
+  std::vector<std::exception_ptr> failures(devices->size());
   std::vector<std::thread> threads;
-  for (const int process : processes) {
+  for (size_t rank = 0; rank < devices->size(); ++rank) {
     // Each waits for the others' part of the communicator.
-    threads.emplace_back([&, process] {
-      const auto place = static_cast<size_t>(process);
+    threads.emplace_back([&, rank] {
       try {
-        (*devices)[place]->enter_thread();
-        const RanksOfProcesses world{.exchange = (*exchanges)[place].get(),
-                                     .processes = processes,
-                                     .shape = WorldShape(std::vector<int>(processes.size(), 1))};
-        auto own = make_communicators({(*devices)[place].get()}, {.timeout_s = timeout_s,
-                                                                  .deterministic = sums.deterministic,
-                                                                  .world = world,
-                                                                  .world_over_nccl = true,
-                                                                  .nodes = WorldShape(ranks_of_nodes),
-                                                                  .most_bytes = sums.most_bytes,
-                                                                  .messages = messages});
-        ranks[place] = std::make_unique<FinishedCommunicator>(devices, std::move(own.front()));
+        Device& device = *(*devices)[rank];
+        device.enter_thread();
+        ranks[rank] = std::make_unique<FinishedCommunicator>(
+            devices, nccl_rank_of_process(size, timeout_s, sums, device, *(*exchanges)[rank]));
       } catch (...) {
-        failures[place] = std::current_exception();
+        failures[rank] = std::current_exception();
       }
     });
   }
@@ -94,6 +103,31 @@ inline CommunicatorKind nccl_process_communicators(const std::string& name, cons
                   .make = [sums](int size, double timeout_s) { return nccl_ranks_of_processes(size, timeout_s, sums); },
                   .ranks_of_process = 1,
                   .memory = &PinnedValues::instance()});
+}
+
+/// Two real processes that share this machine's first GPU, of which this is one: the list has no rank of the other.
+inline CommunicatorKind nccl_pair_communicators(const std::string& name, ProcessPair& pair, const NcclSums& sums = {}) {
+  const auto make = [sums, &pair](int size, double timeout_s) {
+    const auto exchange = std::make_shared<ProcessExchange>(pair.new_wire(), kIdlePause);
+    const auto devices = std::make_shared<std::vector<std::unique_ptr<Device>>>(static_cast<size_t>(size));
+    const auto own = static_cast<size_t>(pair.process());
+    (*devices)[own] = open_device({DeviceKind::cuda, 0}, {.rank = pair.process()});
+    (*devices)[own]->enter_thread();
+    std::vector<std::unique_ptr<Communicator>> ranks(devices->size());
+    ranks[own] = std::make_unique<FinishedCommunicator>(
+        devices, nccl_rank_of_process(size, timeout_s, sums, *(*devices)[own], *exchange));
+    RankList list(std::move(ranks));
+    list.ground = exchange;
+    return list;
+  };
+  return {.name = name,
+          .meets_at_start = true,
+          .make = make,
+          .least_ranks = 2,
+          .most_ranks = 2,
+          .ranks_of_process = 1,
+          .memory = &PinnedValues::instance(),
+          .soon_s = 5};
 }
 
 }  // namespace dptrain

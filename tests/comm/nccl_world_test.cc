@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/communicators.h"
+#include "comm/process_pair.h"
 #include "device/cuda_probe.h"
 #include "device/with_cuda.h"
 #include "support/memory_wires.h"
@@ -20,6 +21,8 @@ CommBuffer buffer_of(const Tensor& tensor) {
   return {.data = tensor.raw(), .elements = tensor.elements(), .dtype = tensor.dtype()};
 }
 
+constexpr double kIdlePause = 0.0005;  // of an exchange, in seconds
+
 class NcclWorldTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -27,10 +30,12 @@ class NcclWorldTest : public ::testing::Test {
     Device& device;
     Communicator& communicator;
     ProcessActivity& activity;
+    std::atomic<bool>& sign;  ///< the same one for all ranks, false at first
   };
   using Work = std::function<void(const Rank&)>;
 
   void SetUp() override {
+    if (kWithNccl && ProcessPair::instance() != nullptr) return;
     if (!kWithNccl || cuda_devices().size() < 2)
       GTEST_SKIP() << "needs NCCL and two GPUs, there are " << cuda_devices().size() << ": " << cuda_absence();
   }
@@ -41,39 +46,66 @@ class NcclWorldTest : public ::testing::Test {
     bool deterministic = false;
     std::vector<RankPair> messages = {};
   };
+  /// A deadline to sit out: two processes that share a GPU form their communicators within ten seconds.
+  static double soon_s() { return ProcessPair::instance() != nullptr ? 10 : 2; }
+
   static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work) {
     return run(gpus, expects_nccl, work, {});
   }
   static std::vector<ExitCode> run(const std::vector<int>& gpus, bool expects_nccl, const Work& work,
                                    const Options& options) {
+    if (ProcessPair* const pair = ProcessPair::instance()) return run_own(*pair, work, options);
+    std::atomic<bool> sign = false;
     const auto wires = MemoryWires::make(static_cast<int>(gpus.size()));
-    std::vector<ExitCode> codes(gpus.size(), ExitCode::ok);
     std::vector<std::unique_ptr<ProcessExchange>> exchanges;
-    for (const auto& wire : wires) exchanges.push_back(std::make_unique<ProcessExchange>(wire, 0.0005));
+    for (const auto& wire : wires) exchanges.push_back(std::make_unique<ProcessExchange>(wire, kIdlePause));
+    std::vector<ExitCode> codes(gpus.size(), ExitCode::ok);
     std::vector<std::thread> processes;
-    for (size_t r = 0; r < gpus.size(); ++r) {
+    for (size_t r = 0; r < gpus.size(); ++r)
       processes.emplace_back([&, r] {
-        try {
-          const auto device = open_device({DeviceKind::cuda, gpus[r]}, {.rank = static_cast<int>(r)});
-          device->enter_thread();
-          const RanksOfProcesses world{
-              .exchange = exchanges[r].get(), .processes = {0, 1}, .shape = WorldShape(std::vector<int>{1, 1})};
-          const bool over_nccl = world_has_nccl({device.get()}, world, options.timeout_s);
-          EXPECT_EQ(over_nccl, expects_nccl);
-          const auto communicators = make_communicators({device.get()}, {.timeout_s = options.timeout_s,
-                                                                         .deterministic = options.deterministic,
-                                                                         .world = world,
-                                                                         .world_over_nccl = over_nccl,
-                                                                         .messages = options.messages});
-          EXPECT_EQ(communicators.front()->can_be_recorded(DType::f32), expects_nccl);
-          work({static_cast<int>(r), *device, *communicators.front(), exchanges[r]->activity()});
-        } catch (const Error& error) {
-          codes[r] = error.code();
-        }
+        codes[r] = run_rank({static_cast<int>(r), gpus[r]}, *exchanges[r], expects_nccl, work, options, sign);
       });
-    }
     for (std::thread& process : processes) process.join();
     return codes;
+  }
+
+ private:
+  /// Of this process, whose other one has the other rank, on the same GPU.
+  static std::vector<ExitCode> run_own(ProcessPair& pair, const Work& work, const Options& options) {
+    std::vector<ExitCode> codes(2, ExitCode::ok);
+    std::atomic<bool>& sign = pair.new_sign();
+    ProcessExchange exchange(pair.new_wire(), kIdlePause);
+    const ExitCode own = run_rank({pair.process(), 0}, exchange, /*expects_nccl=*/true, work, options, sign);
+    codes[static_cast<size_t>(pair.process())] = own;
+    codes[static_cast<size_t>(pair.other())] =
+        static_cast<ExitCode>(std::stoi(pair.exchange(std::to_string(static_cast<int>(own)))));
+    return codes;
+  }
+
+  struct Place {
+    int rank;
+    int gpu;
+  };
+  static ExitCode run_rank(const Place& place, ProcessExchange& exchange, bool expects_nccl, const Work& work,
+                           const Options& options, std::atomic<bool>& sign) {
+    try {
+      const auto device = open_device({DeviceKind::cuda, place.gpu}, {.rank = place.rank});
+      device->enter_thread();
+      const RanksOfProcesses world{
+          .exchange = &exchange, .processes = {0, 1}, .shape = WorldShape(std::vector<int>{1, 1})};
+      const bool over_nccl = world_has_nccl({device.get()}, world, options.timeout_s);
+      EXPECT_EQ(over_nccl, expects_nccl);
+      const auto communicators = make_communicators({device.get()}, {.timeout_s = options.timeout_s,
+                                                                     .deterministic = options.deterministic,
+                                                                     .world = world,
+                                                                     .world_over_nccl = over_nccl,
+                                                                     .messages = options.messages});
+      EXPECT_EQ(communicators.front()->can_be_recorded(DType::f32), expects_nccl);
+      work({place.rank, *device, *communicators.front(), exchange.activity(), sign});
+      return ExitCode::ok;
+    } catch (const Error& error) {
+      return error.code();
+    }
   }
 };
 
@@ -195,9 +227,9 @@ TEST_F(NcclWorldTest, AMessageThatNobodySendsIsWaitedForUntilTheDeadline) {
     if (own.rank == 0) own.communicator.receive(buffer_of(x), 1);
     own.communicator.barrier();
   };
-  EXPECT_EQ(run({0, 1}, true, wait_for_nothing, {.timeout_s = 2, .messages = {{1, 0}}}),
+  EXPECT_EQ(run({0, 1}, true, wait_for_nothing, {.timeout_s = soon_s(), .messages = {{1, 0}}}),
             (Codes{ExitCode::peer_lost, ExitCode::peer_lost}));
-  EXPECT_GE(seconds_since(begun), 1.9);
+  EXPECT_GE(seconds_since(begun), 0.95 * soon_s());
   EXPECT_LT(seconds_since(begun), 40);
 }
 
@@ -262,7 +294,7 @@ TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
     own.communicator.barrier();
     const auto deadline = deadline_in(20);
     const auto until_seen = [&](const auto& sees) {
-      while (!(seen = seen || sees()) && Clock::now() < deadline)
+      while (!(own.sign = own.sign || sees()) && Clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
     if (own.rank == 1) until_seen([] { return false; });
@@ -275,6 +307,7 @@ TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
     own.device.synchronize();
     if (watch.joinable()) watch.join();
     EXPECT_TRUE(own.activity.at_work().any);
+    seen = own.sign.load();
   });
   EXPECT_TRUE(seen) << "rank 0's wait counts as work";
   EXPECT_EQ(codes, (Codes{ExitCode::ok, ExitCode::ok}));
@@ -282,9 +315,8 @@ TEST_F(NcclWorldTest, WhoWaitsForItsGpuInNcclWaitsForOthers) {
 
 /// A recorded step has no call that a thread could wait in: the host sees its end, or none.
 TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
-  std::atomic<bool> ended = false;
   const auto codes = run({0, 1}, true,
-                         [&ended](const Rank& own) {
+                         [](const Rank& own) {
                            const Tensor x = Tensor::zeros(own.device, {1000});
                            own.communicator.all_reduce(buffer_of(x));
                            own.device.synchronize();
@@ -292,7 +324,7 @@ TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
                            own.communicator.barrier();
                            if (own.rank == 1) {
                              const auto deadline = deadline_in(60);
-                             while (!ended && Clock::now() < deadline)
+                             while (!own.sign && Clock::now() < deadline)
                                std::this_thread::sleep_for(std::chrono::milliseconds(1));
                              return;
                            }
@@ -300,12 +332,12 @@ TEST_F(NcclWorldTest, AGpuDoesNotWaitForAnotherBeyondTheDeadline) {
                            recorded->run();
                            own.communicator.count_replay({});
                            own.device.synchronize();
-                           EXPECT_GE(seconds_since(begun), 1.5);
+                           EXPECT_GE(seconds_since(begun), 0.75 * soon_s());
                            EXPECT_LT(seconds_since(begun), 30);
-                           ended = true;
+                           own.sign = true;
                            own.communicator.barrier();
                          },
-                         {.timeout_s = 2});
+                         {.timeout_s = soon_s()});
   EXPECT_EQ(codes[0], ExitCode::peer_lost);
 }
 

@@ -1,5 +1,6 @@
 // Messages that go on while their ranks do something else.
 #include <atomic>
+#include <sstream>
 
 #include "base/clock.h"
 #include "comm/communicator_fixture.h"
@@ -132,13 +133,14 @@ TEST_P(StartedMessagesTest, CollectivesMayComeBetween) {
 }
 
 TEST_P(StartedMessagesTest, AMessageThatNobodyTakesIsNamedInTime) {
-  auto ranks = make(/*timeout_s=*/0.02);
+  auto ranks = make(kind().soon_s);
   const auto outcomes = outcomes_of(ranks, [&](Communicator& comm) {
     Values<float> values = message(0, 0);
     if (comm.rank() == 0) comm.start_send(buffer_of(values), 1)->wait();
   });
-  EXPECT_EQ(outcomes[0],
-            (Outcome{ExitCode::peer_lost, "rank 0 waited 0.02 s in send #1 f32[7] (28 bytes) for rank 1"}));
+  std::ostringstream sentence;
+  sentence << "rank 0 waited " << kind().soon_s << " s in send #1 f32[7] (28 bytes) for rank 1";
+  EXPECT_EQ(outcomes[0], (Outcome{ExitCode::peer_lost, sentence.str()}));
 }
 
 TEST_P(StartedMessagesTest, ARankThatThrowsTakesItsMessageBack) {

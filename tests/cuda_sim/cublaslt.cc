@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cublaslt_checks.h"
+#include "refusals.h"
 #include "runtime.h"
 
 using namespace dptrain::cuda_sim;
@@ -89,6 +90,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   Lock lock(runtime().mutex);
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (alpha == nullptr || beta == nullptr) return refuse(CUBLAS_STATUS_INVALID_VALUE, "alpha and beta are needed");
+  if (of(desc).epilogue.kind != CUBLASLT_EPILOGUE_DEFAULT && refuses_fused()) return CUBLAS_STATUS_NOT_SUPPORTED;
   Matmul m = assemble(of(desc), of(a_layout), of(b_layout), of(c_layout), of(d_layout));
   if (const cublasStatus_t status = check_matmul(m, of(desc), true); status != CUBLAS_STATUS_SUCCESS) return status;
   m.alpha = *static_cast<const float*>(alpha);

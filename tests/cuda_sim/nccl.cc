@@ -4,10 +4,32 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "nccl_group.h"
 
 using namespace dptrain::cuda_sim;
+
+namespace {
+
+std::vector<OpPtr> work_of(const Rank& rank) {
+  std::vector<OpPtr> work;
+  for (const auto& weak : rank.work)
+    if (OpPtr op = weak.lock()) work.push_back(std::move(op));
+  return work;
+}
+
+// After a step of each that isn't. Unlocks meanwhile.
+bool work_is_done(Lock& lock, const Rank& rank) {
+  bool done = true;
+  for (const OpPtr& op : work_of(rank)) {
+    if (op->state != OpState::kDone) make_progress(lock, op);
+    done &= op->state == OpState::kDone;
+  }
+  return done;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -91,10 +113,12 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   Lock lock(runtime().mutex);
   if (!communicators().contains(comm)) return refuse(ncclInvalidArgument, "ncclCommGetAsyncError: no communicator");
-  Rank& rank = *comm->rank;
+  const std::shared_ptr<Rank> held = comm->rank;
+  Rank& rank = *held;
   const ncclResult_t state = world_state(*rank.world);
   *error = rank.error != ncclSuccess ? rank.error : state;
   if (!rank.blocking && *error == ncclSuccess && !std::exchange(rank.polled, true)) *error = ncclInProgress;
+  if (rank.finalizing && *error == ncclSuccess && !work_is_done(lock, rank)) *error = ncclInProgress;
   return ncclSuccess;
 }
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
@@ -113,15 +137,15 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   Lock lock(runtime().mutex);
   if (!communicators().contains(comm)) return refuse(ncclInvalidArgument, "ncclCommFinalize: no communicator");
-  const std::shared_ptr<Rank> rank = comm->rank;
-  std::vector<OpPtr> work;
-  for (const auto& weak : rank->work) work.push_back(weak.lock());
-  wait_for(lock, work);
+  comm->rank->finalizing = true;
+  if (!comm->rank->blocking) return ncclInProgress;
+  wait_for(lock, work_of(*comm->rank));
   return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  if (const ncclResult_t result = ncclCommFinalize(comm); result != ncclSuccess) return result;
   Lock lock(runtime().mutex);
+  if (!communicators().contains(comm)) return refuse(ncclInvalidArgument, "ncclCommDestroy: no communicator");
+  wait_for(lock, work_of(*comm->rank));
   leave_world(*comm->rank);
   communicators().erase(comm);
   delete comm;

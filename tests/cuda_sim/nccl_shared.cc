@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 namespace dptrain::cuda_sim {
 namespace {
@@ -25,6 +26,12 @@ std::string path_of(const std::string& id) { return (fs::temp_directory_path() /
 std::size_t file_bytes(int ranks) {
   const auto count = static_cast<std::size_t>(ranks);
   return kHeadBytes + count * kMostBytes + count * count * kMostTransferBytes;
+}
+
+// Hosts by the name that they have for NCCL; not set is a name as well.
+std::size_t this_host() {
+  const char* const id = std::getenv("NCCL_HOSTID");
+  return std::hash<std::string>{}(id == nullptr ? "" : id);
 }
 
 // What processes left that were killed before all had come.
@@ -99,10 +106,11 @@ std::string SharedWorld::enter(int rank, int device) {
   for (int other = 0; other < ranks_; ++other) {
     if (head_->slots[other].device == 0) continue;
     if (other == rank) return "rank " + std::to_string(rank) + " is there twice";
-    if (head_->slots[other].device == device + 1)
+    if (head_->slots[other].device == device + 1 && head_->slots[other].host == this_host())
       return "Duplicate GPU detected : rank " + std::to_string(rank) + " and rank " + std::to_string(other) +
              " both on CUDA device " + std::to_string(device);
   }
+  head_->slots[rank].host = this_host();
   head_->slots[rank].device = device + 1;
   if (complete()) ::unlink(path_.c_str());
   return {};

@@ -33,8 +33,8 @@ class SharedWorld {
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
 
-  // Why it can't: another rank has the device, or there is this rank already, or the sizes differ. "" where it has
-  // entered.
+  // Why it can't: another rank has the device, of this host by NCCL_HOSTID, or there is this rank already, or the sizes
+  // differ. "" where it has entered.
   std::string enter(int rank, int device);
   bool complete() const;
   // Every process learns of it.
@@ -64,6 +64,7 @@ class SharedWorld {
  private:
   struct Slot {
     std::atomic<int> device;  // and 1; 0: not there yet
+    std::size_t host;         // by NCCL_HOSTID
     std::atomic<std::uint64_t> given, taken;
     Call call;  // of which the addresses mean nothing elsewhere
   };

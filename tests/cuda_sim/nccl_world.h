@@ -51,6 +51,7 @@ struct Rank {
   int rank = 0;
   int device = 0;
   bool blocking = true;
+  bool finalizing = false;
   bool polled = false;  // a non-blocking communicator is "in progress" the first time one asks
   ncclResult_t error = ncclSuccess;
   std::string last_error;

@@ -1,4 +1,6 @@
 // What goes to stdout and stderr, and what happens where they can't be written.
+#include <cstdlib>
+
 #include "config/config_document.h"
 #include "e2e/command_fixture.h"
 #include "support/source_tree.h"
@@ -149,7 +151,9 @@ TEST_F(OutputTest, WithoutCublasLtOnlyGpusAreMissed) {
   std::filesystem::copy_file(libm(), path("lib") / ("libcublasLt.so." + major));
   const auto without = [&](Arguments arguments) {
     testing::ProcessOptions options = program(std::move(arguments));
-    options.command.insert(options.command.begin(), {"/usr/bin/env", "LD_LIBRARY_PATH=" + path("lib").string()});
+    const char* const before = std::getenv("LD_LIBRARY_PATH");
+    const std::string folders = path("lib").string() + (before == nullptr ? "" : std::string(":") + before);
+    options.command.insert(options.command.begin(), {"/usr/bin/env", "LD_LIBRARY_PATH=" + folders});
     return testing::Process(options).wait();
   };
   const Finished version = without({"--version"});

@@ -13,7 +13,8 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// One convolution of LeNet or ResNet-18 on images of 28 x 28.
+/// One convolution of LeNet or ResNet-18 on images of 28 x 28, of PyramidNet on images of 32 x 32, or of
+/// half_precision_test.cc.
 struct Layer {
   int64_t batch, in, side, out, kernel, stride, padding;
   bool bias, relu;
@@ -27,7 +28,8 @@ constexpr Layer kLayers[] = {
     {512, 256, 7, 512, 3, 2, 1, true, false},  {512, 512, 4, 512, 3, 1, 1, true, false},
     {512, 64, 28, 128, 1, 2, 0, true, false},  {512, 128, 14, 256, 1, 2, 0, true, false},
     {512, 256, 7, 512, 1, 2, 0, true, false},  {96, 64, 28, 64, 3, 1, 1, true, false},
-    {1, 64, 28, 64, 3, 1, 1, true, false},
+    {1, 64, 28, 64, 3, 1, 1, true, false},     {2, 5, 6, 8, 3, 1, 1, true, true},
+    {2, 16, 6, 19, 3, 1, 1, true, true},       {2, 5, 6, 8, 3, 1, 1, false, false},
 };
 
 std::string h200() {
@@ -39,26 +41,53 @@ std::string h200() {
 
 class CudaConvolutionPlans : public ::testing::TestWithParam<std::pair<DType, ConvolutionRules>> {};
 
+constexpr ConvolutionPass kPasses[] = {ConvolutionPass::forward, ConvolutionPass::data_gradient,
+                                       ConvolutionPass::weight_gradient};
+
+ConvolutionProblem problem_of(const Layer& layer, DType dtype, ConvolutionPass pass) {
+  const int64_t side = (layer.side + 2 * layer.padding - layer.kernel) / layer.stride + 1;
+  const bool is_forward = pass == ConvolutionPass::forward;
+  return {.pass = pass,
+          .dtype = dtype,
+          .x = {layer.batch, layer.in, layer.side, layer.side},
+          .weight = {layer.out, layer.in, layer.kernel, layer.kernel},
+          .y = {layer.batch, layer.out, side, side},
+          .stride = layer.stride,
+          .padding = layer.padding,
+          .bias = is_forward && layer.bias,
+          .relu = is_forward && layer.relu};
+}
+
+std::string text_of(const ConvolutionProblem& problem) {
+  return problem.x.text() + " " + problem.weight.text() + " pass " + std::to_string(static_cast<int>(problem.pass));
+}
+
 TEST_P(CudaConvolutionPlans, ExistForEveryLayerOfTheModels) {
   const auto& [dtype, rules] = GetParam();
   const std::string gpu = h200();
-  for (const Layer& layer : kLayers) {
-    const int64_t side = (layer.side + 2 * layer.padding - layer.kernel) / layer.stride + 1;
-    ConvolutionProblem problem{.dtype = dtype,
-                               .x = {layer.batch, layer.in, layer.side, layer.side},
-                               .weight = {layer.out, layer.in, layer.kernel, layer.kernel},
-                               .y = {layer.batch, layer.out, side, side},
-                               .stride = layer.stride,
-                               .padding = layer.padding};
-    for (const auto pass :
-         {ConvolutionPass::forward, ConvolutionPass::data_gradient, ConvolutionPass::weight_gradient}) {
-      SCOPED_TRACE(problem.x.text() + " " + problem.weight.text() + " pass " + std::to_string(static_cast<int>(pass)));
-      problem.pass = pass;
-      problem.bias = pass == ConvolutionPass::forward && layer.bias;
-      problem.relu = pass == ConvolutionPass::forward && layer.relu;
-      EXPECT_GT(count_convolution_algorithms(problem, rules, gpu), 0);
+  for (const Layer& layer : kLayers)
+    for (const ConvolutionPass pass : kPasses) {
+      const ConvolutionProblem problem = problem_of(layer, dtype, pass);
+      EXPECT_GT(count_convolution_algorithms(problem, rules, gpu), 0) << text_of(problem);
     }
-  }
+}
+
+/// Its channels are odd in number, for which tensor cores want padded copies in their workspace.
+TEST(CudaConvolutionPlansOfPyramidNet, HaveTensorCoresIn16Bits) {
+  constexpr int64_t kBlocks = 17, kStages = 3, kGrowth = 5;  // alpha 270
+  const std::string gpu = h200();
+  for (const int64_t batch : {240, 768})
+    for (int64_t block = 0; block < kStages * kBlocks; block += 5) {
+      const bool halves = block % kBlocks == 0 && block > 0;
+      const int64_t side = 32 >> (block / kBlocks), in = 16 + kGrowth * block, out = in + kGrowth;
+      const int64_t before = halves ? 2 * side : side;
+      for (const Layer& layer : {Layer{batch, in, before, out, 3, halves ? 2 : 1, 1, false, false},
+                                 Layer{batch, out, side, out, 3, 1, 1, false, false}})
+        for (const ConvolutionPass pass : kPasses) {
+          const ConvolutionProblem problem = problem_of(layer, DType::bf16, pass);
+          EXPECT_GT(count_convolution_algorithms(problem, {.tensor_cores = true}, gpu), 0) << text_of(problem);
+        }
+    }
 }
 
 std::string rules_name(const ::testing::TestParamInfo<std::pair<DType, ConvolutionRules>>& info) {

@@ -146,7 +146,7 @@ TEST_F(JobTrainingTest, AsynchronousUpdatesLearnAndTellHowStaleTheyWere) {
   };
   const json free = train("{name: kvstore, type: dist_async, servers: 2}");
   ASSERT_FALSE(free.is_null());
-  EXPECT_GT(free["test"]["accuracy"], 0.3);
+  EXPECT_GT(free["test"]["accuracy"], 0.2) << "chance is 0.1; how much more goes by how stale gradients were";
   EXPECT_EQ(free["train"]["samples"], 2000);
   int64_t pushes = 0;
   for (const json& count : free["staleness"]["histogram"]) pushes += count.get<int64_t>();
@@ -167,7 +167,7 @@ TEST_F(JobTrainingTest, AsynchronousWorkersMayHaveAnyDevices) {
     const Launched job = launch_processes(
         {training("job", "lenet_ddp_2cpu", first, settings), training("job", "lenet_ddp_2cpu", second, settings)});
     for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
-    EXPECT_GT(last_epoch(run("job"))["test"]["accuracy"], 0.3) << first << " and " << second;
+    EXPECT_GT(last_epoch(run("job"))["test"]["accuracy"], 0.2) << first << " and " << second;
   }
 }
 

@@ -379,7 +379,9 @@ TEST_F(NcclJobTest, AStoreOnServersUpdatesByWhateverGpuComes) {
     for (const Finished& process : job.processes) EXPECT_EQ(process.exit, 0) << process.err;
     const json last = last_epoch(run("job"));
     ASSERT_FALSE(last.is_null());
-    EXPECT_GT(last["test"]["accuracy"], 0.3);
+    // Chance is 0.1. How much more it is goes by how stale gradients were: 0.5 to 0.7 on a quiet machine, and 0.33 was
+    // seen where others had the cores.
+    EXPECT_GT(last["test"]["accuracy"], 0.2);
     EXPECT_EQ(last["train"]["samples"], 2000);
     EXPECT_FALSE(last["staleness"].is_null());
   };

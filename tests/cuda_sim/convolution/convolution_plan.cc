@@ -7,8 +7,10 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "../refusals.h"
 #include "device/cuda_check.h"
 #include "device/cuda_device.h"
 #include "ops/convolution_plan_cuda.h"
@@ -102,7 +104,8 @@ class SimulatedPlan final : public ConvolutionPlan {
  public:
   explicit SimulatedPlan(const ConvolutionProblem& problem) : problem_(problem) {}
 
-  void run(const ConvolutionOperands& operands) override {
+  bool run(const ConvolutionOperands& operands) override {
+    if ((problem_.bias || problem_.relu) && cuda_sim::refuses_fused()) return false;
     // Kept until the plan ends: a captured pass is run again and again.
     passes_.push_back(std::make_unique<Pass>(Pass{.problem = problem_,
                                                   .first = operands.first.raw(),
@@ -113,7 +116,9 @@ class SimulatedPlan final : public ConvolutionPlan {
                    CudaDevice::of(operands.out.device()).stream(),
                    [](void* pass) { static_cast<const Pass*>(pass)->run(); }, passes_.back().get()),
                "cudaLaunchHostFunc");
+    return true;
   }
+  std::string refusal() const override { return "DPTRAIN_CUDA_SIM_REFUSES"; }
 
  private:
   ConvolutionProblem problem_;

@@ -1,0 +1,60 @@
+// NCCL between two processes that share one GPU, which it takes for different ones where NCCL_HOSTID differs: the tests
+// of communicators, of recording and of aborts, on a machine with a single GPU. Each process is this program, begun
+// anew, so that it has no CUDA of ours.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "comm/process_pair.h"
+#include "device/cuda_probe.h"
+#include "device/with_cuda.h"
+#include "support/idx_files.h"
+#include "support/process.h"
+
+namespace dptrain {
+namespace {
+
+/// What ranks of two processes can do: less what the threads of one count together.
+constexpr const char* kFilter =
+    "--gtest_filter=*nccl_pair*:NcclWorldTest.*"
+    "-AbsentKinds*:*/AbsentKinds*:*CommCountsTest*:*NobodyLeavesABarrier*:*StartingWaitsForNobody*:*OneGpuTwice*";
+
+/// The other one's name for NCCL is another host's, which it reaches over TCP.
+testing::ProcessOptions half_of_pair(const std::filesystem::path& folder, const std::filesystem::path& file,
+                                     const std::string& number) {
+  return {.command = {"/usr/bin/env", "--unset=GTEST_TOTAL_SHARDS", "--unset=GTEST_SHARD_INDEX", "--unset=GTEST_OUTPUT",
+                      std::string(ProcessPair::kVariable) + "=" + file.string() + ":" + number,
+                      "NCCL_HOSTID=dptrain-" + number, "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1",
+                      "NCCL_MNNVL_ENABLE=0", "NCCL_RAS_ENABLE=0", "NCCL_DEBUG=WARN", "DPTRAIN_CUDA_SIM_DEVICES=1",
+                      std::filesystem::read_symlink("/proc/self/exe").string(), kFilter},
+          .folder = folder,
+          .timeout_s = 240,
+          .out = "",
+          .err = ""};
+}
+
+int passed_tests(const std::string& out) {
+  const std::string words = "[  PASSED  ] ";
+  const size_t place = out.rfind(words);
+  return place == std::string::npos ? 0 : std::atoi(out.c_str() + place + words.size());
+}
+
+/// Alone, as two processes on one GPU wait for each other's turns.
+TEST(LongNcclPairTest, TwoProcessesOnOneGpuPassTheTestsOfCommunicators) {
+  if (!kWithNccl || cuda_devices().empty()) GTEST_SKIP() << "needs NCCL and a GPU: " << cuda_absence();
+  const testing::ScratchFolder folder;
+  const std::filesystem::path file = folder.path() / "pair";
+  ProcessPair::make_file(file);
+  testing::Process first(half_of_pair(folder.path(), file, "0")), second(half_of_pair(folder.path(), file, "1"));
+  for (testing::Process* const process : {&first, &second}) {
+    const testing::Finished finished = process->wait();
+    EXPECT_EQ(finished.exit, 0) << finished.out << finished.err;
+    EXPECT_GE(passed_tests(finished.out), 60) << finished.out;
+    EXPECT_EQ(finished.out.find("SKIPPED"), std::string::npos) << finished.out;
+  }
+}
+
+}  // namespace
+}  // namespace dptrain
