@@ -36,7 +36,7 @@ CASES = {
 }
 
 
-ONE_PROGRAM_S = 150  # after which it hangs
+ONE_PROGRAM_S = 240  # after which it hangs
 
 
 class Failed(Exception):
@@ -57,6 +57,8 @@ class Bench:
             self.our_environment["LD_LIBRARY_PATH"] = arguments.library_path
         self.longest = {}
         self.cpu_s = 0.0  # that all threads of the last program took
+        self.participants = 1
+        self.process = None
 
     def run(self, name, command, environment, watch=None):
         """What the command printed, and the seconds until the file `watch` had a line. No start that can't end in time."""
@@ -65,7 +67,7 @@ class Bench:
             raise OutOfTime
         start, seen = time.monotonic(), None
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            process = subprocess.Popen(command, stdout=out, stderr=err, env=environment, start_new_session=True)
+            process = self.process = subprocess.Popen(command, stdout=out, stderr=err, env=environment, start_new_session=True)
             while True:
                 ended, status, usage = os.wait4(process.pid, os.WNOHANG)
                 if ended:
@@ -152,14 +154,17 @@ def write(arguments, bench, rounds, peer, seconds):
     """After every program, as whoever ends this one is to lose no more than what is under way. Whether all is well."""
     rows = {}
     for precision, turns in rounds.items():
-        whole = [turn for turn in turns if "dptrain" in turn]
+        # All that take part, or, as long as no turn has them all, whoever came so far.
+        most = max(map(len, turns), default=0)
+        whole = [turn for turn in turns if len(turn) == most and turn]
         if not whole:
             continue
         row = rows[f"{arguments.case} {precision}"] = row_of(bench, precision, whole)
         if peer:
             row["peer"] = f"{peer['peer']}, CUDA {peer.get('cuda')}, cuDNN {peer.get('cudnn')}"
-        if len(whole) < arguments.rounds:
-            row["note"] = f"{len(whole)} of {arguments.rounds} rounds ended in time"
+        if len(whole) < arguments.rounds or most < bench.participants:
+            ended = len(whole) if most == bench.participants else 0
+            row["note"] = f"{ended} of {arguments.rounds} rounds ended in time"
     passed = len(rows) == len(rounds) and not any("failed" in row["dptrain"] for row in rows.values())
     arguments.result.write_text(json.dumps(dict(stage="bench", passed=passed, seconds=round(seconds, 1), rows=rows)))
     return passed
@@ -183,6 +188,15 @@ def main():
     has_torch = subprocess.run([a.python, "-c", "import torch"], capture_output=True).returncode == 0
     if not has_torch:
         print(f"  {a.python} has no torch: PyTorch's figures are not measured", flush=True)
+    bench.participants = 3 if has_torch else 1
+
+    def end_all(number, _):
+        if bench.process and bench.process.returncode is None:
+            os.killpg(bench.process.pid, signal.SIGKILL)
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end_all)
     rounds = {precision: [] for precision in bench.case["precisions"]}
     peer = None
     try:
@@ -199,7 +213,8 @@ def main():
                     print("  " + json.dumps({"precision": precision, who: turn[who]}), flush=True)
                     write(a, bench, rounds, peer, time.monotonic() - start)
     except OutOfTime:
-        print(f"  out of time after {', '.join(f'{len(r)} rounds of {p}' for p, r in rounds.items())}", flush=True)
+        ended = {p: sum(len(turn) == bench.participants for turn in r) for p, r in rounds.items()}
+        print(f"  out of time after {', '.join(f'{n} rounds of {p}' for p, n in ended.items())}", flush=True)
     sys.exit(0 if write(a, bench, rounds, peer, time.monotonic() - start) else 1)
 
 

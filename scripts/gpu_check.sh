@@ -21,7 +21,8 @@
 # one of that name.
 # The results are written after each stage.
 #
-# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, 69 a tool or a library is missing, 71 there is no GPU.
+# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, 69 a tool or a library is missing, 71 there is no GPU, 74 the
+# bundle can't be unpacked.
 set -euo pipefail
 
 fail() {
@@ -72,8 +73,7 @@ for number in limit-s jobs rounds; do
 done
 command -v python3 > /dev/null || fail 69 "python3 is missing; the stages are run by it"
 
-# The build: a bundle has its binary in bin/, a build folder at its top. A bundle travels packed, and is unpacked beside the
-# checkout's own files, once.
+# The build: a bundle has its binary in bin/, a build folder at its top. A bundle travels packed, and is unpacked into $TMPDIR, once.
 if [[ -z $build ]]; then
   build=$root/build-gpu-bundle
   [[ -d $build ]] || build=$root/build
@@ -81,11 +81,11 @@ fi
 if [[ -e $build/bundle.tar.xz ]]; then
   unpacked=${TMPDIR:-/tmp}/dptrain-bundle-$(sha256sum "$build/bundle.tar.xz" | cut -c 1-16)
   if [[ ! -d $unpacked ]]; then
-    rm -rf "$unpacked.part"
-    mkdir "$unpacked.part"
-    python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$build/bundle.tar.xz" "$unpacked.part" 2> /dev/null ||
-      fail 74 "$build/bundle.tar.xz can't be unpacked into $unpacked.part"
-    mv "$unpacked.part" "$unpacked"
+    part=$(mktemp -d "$unpacked.XXXXXX")
+    said=$(python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$build/bundle.tar.xz" "$part" 2>&1) ||
+      { rm -rf "$part"; fail 74 "$build/bundle.tar.xz can't be unpacked into $part: ${said##*$'\n'}"; }
+    # Whoever came first has made it.
+    mv -T "$part" "$unpacked" 2> /dev/null || rm -rf "$part"
   fi
   build=$unpacked
 fi
@@ -140,7 +140,18 @@ fi
 
 # The GPU, by the name that the binary gives it.
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+written=nothing
+# merge: puts down what the stages have found so far.
+merge() {
+  local result
+  for result in "$work"/*.json; do
+    [[ -e $result ]] || continue
+    written=$("${with_libraries[@]}" python3 "$root/scripts/gpu_results.py" --out "${out:-$root/docs/results}" --name "$gpu" \
+      --version "$version" --driver "$driver" --cudnn "$cudnn" "$result")
+    rm "$result"
+  done
+}
+trap 'merge; rm -rf "$work"' EXIT
 devices=$("${with_libraries[@]}" "$binary" devices --json 2> "$work/errors") ||
   fail 71 "$binary can't list this machine's devices: $(tail -n 1 "$work/errors")"
 field() { python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$1"')' <<< "$devices"; }
@@ -196,16 +207,13 @@ run_stage() {
 }
 
 failed=0
-written="nothing"
 for stage in "${stages[@]}"; do
   result=$work/${stage// /-}.json
   echo "$stage"
   status=0
   run_stage "$stage" "$result" || status=$?
   ((failed != 0)) || failed=$status
-  [[ -e $result ]] || continue
-  written=$("${with_libraries[@]}" python3 "$root/scripts/gpu_results.py" --out "${out:-$root/docs/results}" --name "$gpu" \
-    --version "$version" --driver "$driver" --cudnn "$cudnn" "$result")
+  merge
 done
 echo "gpu_check: $( ((failed == 0)) && echo passed || echo FAILED); wrote $written"
 exit "$failed"

@@ -26,19 +26,25 @@ LONG_TESTS = "Long*:*/Long*"  # suites that take the whole machine for a while: 
 # Hazards and barriers of our own kernels; memcheck looks at those of the libraries too, not at calls that are to fail.
 TOOLS = {"racecheck": ["--kernel-name", "kns=dptrain"], "synccheck": ["--kernel-name", "kns=dptrain"],
          "memcheck": ["--report-api-errors", "no"]}
+RUNNING = set()  # programs
 LINES = 8  # of a failure, in the results
 ONE_PROGRAM_S = 300
 RESTARTS = 8  # of a shard
 # After which a process's GPU does nothing more.
-STICKY = re.compile(r"illegal (memory access|address|instruction)|misaligned address|launch failure|device-side assert|"
-                    r"cudaError(IllegalAddress|MisalignedAddress|LaunchFailure|IllegalInstruction)", re.I)
+STICKY = re.compile(r"illegal (memory access|address|instruction)|misaligned address|launch failure|launch timed out|device-side assert|"
+                    r"invalid (program counter|address space)|hardware stack error|ECC error|EXECUTION_FAILED|"
+                    r"cudaError(IllegalAddress|MisalignedAddress|LaunchFailure|LaunchTimeout|IllegalInstruction|Assert)", re.I)
 # "needs 2 GPUs, there are 1", "each rank needs a GPU of its own, of which there are 1"
+MPI = re.compile(r"\bMPI\b|mpirun")  # which a machine with a GPU need not have
 MORE_GPUS = re.compile(r"needs .*GPUs?\b.*there (?:is|are) [1-9]")
 
 
 def listed(program, test_filter):
     """The tests that the filter leaves."""
-    done = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=" + test_filter], capture_output=True, text=True, timeout=60)
+    try:
+        done = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=" + test_filter], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"gpu_tests: {program} did not list its tests within 60 s")
     if done.returncode != 0:
         sys.exit(f"gpu_tests: {program} could not list its tests: {done.stderr.strip()}")
     names, suite = [], ""
@@ -87,6 +93,7 @@ class Shard:
             process = subprocess.Popen(self.prefix + [str(self.program), f"--gtest_flagfile={flags}"], stdout=subprocess.PIPE,
                                        stderr=subprocess.STDOUT, text=True, errors="replace", cwd=folder, start_new_session=True,
                                        env=dict(os.environ, OMP_WAIT_POLICY="passive"))
+            RUNNING.add(process)
             limit = min(ONE_PROGRAM_S if not self.tool else math.inf, deadline - time.monotonic())
             said, timed_out = "", False
             try:
@@ -96,8 +103,11 @@ class Shard:
                 os.killpg(process.pid, signal.SIGKILL)
                 try:
                     said = process.communicate(timeout=10)[0]
-                except subprocess.TimeoutExpired:
-                    said = ""  # something that it has started holds its output
+                except subprocess.TimeoutExpired as error:
+                    said = error.output or ""  # something that it has started holds its output
+                    said = said if isinstance(said, str) else said.decode(errors="replace")
+            finally:
+                RUNNING.discard(process)
             has_report = report.exists() and report.stat().st_size and not timed_out
             end = f"killed after {limit:.0f} s" if timed_out else f"ended with {process.returncode}"
             if has_report:
@@ -112,7 +122,7 @@ class Shard:
 
 
 def is_cuda(name):
-    return "cuda" in name.lower()
+    return "cuda" in name.lower() or "nccl" in name.lower()
 
 
 def skip_reason(name, said):
@@ -120,6 +130,14 @@ def skip_reason(name, said):
     block = re.search(r"\[ RUN      \] " + re.escape(name) + r"\n(.*?)\[  SKIPPED \]", said, re.S)
     lines = [line for line in (block[1] if block else "").splitlines() if line.strip() and not line.endswith(": Skipped")]
     return " ".join(line.strip() for line in lines)
+
+
+def add_skip(figures, name, said):
+    reason = skip_reason(name, said)
+    if (is_cuda(name) or reason.startswith("no row ")) and not MORE_GPUS.search(reason) and not MPI.search(reason):
+        figures["failures"].append(dict(test=name, lines=["skipped: " + reason]))
+    else:
+        figures["skips"].append(dict(test=name, reason=reason))
 
 
 def from_report(report, said, tests):
@@ -133,11 +151,7 @@ def from_report(report, said, tests):
             if STICKY.search(failure) and name in tests:
                 return figures, tests[tests.index(name) + 1:]
         elif test["result"] == "SKIPPED":
-            reason = skip_reason(name, said)
-            if (is_cuda(name) or reason.startswith("no row ")) and not MORE_GPUS.search(reason):
-                figures["failures"].append(dict(test=name, lines=["skipped: " + reason]))
-            else:
-                figures["skips"].append(dict(test=name, reason=reason))
+            add_skip(figures, name, said)
         elif test["result"] == "COMPLETED":
             figures["passed"] += 1
             figures["cuda_passed"] += is_cuda(name)
@@ -150,11 +164,17 @@ def from_output(said, end, tests):
     passed = re.findall(r"^\[       OK \] (\S+)", said, re.M)
     failed = [name for name in re.findall(r"^\[  FAILED  \] ([^\s,]+)", said, re.M) if name in begun[:-1]]
     last = said[said.rfind("[ RUN      ]"):] if begun else said
-    failures = [dict(test=name, lines=["failed before the program ended"]) for name in dict.fromkeys(failed)]
-    failures.append(dict(test=begun[-1] if begun else "no test", lines=[end] + first_lines(last)[1 if begun else 0:]))
-    left = tests[tests.index(begun[-1]) + 1:] if begun and begun[-1] in tests else []
-    return dict(passed=len(passed), cuda_passed=sum(map(is_cuda, passed)), skips=[], failures=failures,
-                not_run=len(tests) if not begun else 0), left
+    figures = dict(passed=len(passed), cuda_passed=sum(map(is_cuda, passed)), skips=[],
+                   failures=[dict(test=name, lines=["failed before the program ended"]) for name in dict.fromkeys(failed)])
+    for name in re.findall(r"^\[  SKIPPED \] (\S+)", said, re.M):
+        add_skip(figures, name, said)
+    if begun and begun[-1] in passed:
+        figures["failures"].append(dict(test="after " + begun[-1], lines=[end]))
+    else:
+        figures["failures"].append(dict(test=begun[-1] if begun else "no test", lines=[end] + first_lines(last)[1 if begun else 0:]))
+    if begun and begun[-1] in tests:
+        return figures, tests[tests.index(begun[-1]) + 1:]
+    return dict(figures, not_run=len(tests) - len(begun)), []
 
 
 def sanitizer_said(said, complete):
@@ -215,7 +235,19 @@ def phases_of(arguments, programs):
     yield 1, shards_of(programs, f"{LONG_TESTS}-{PAIR_TESTS}", 1, phase=" (alone)"), deadline
 
 
+def end_all(number, _):
+    """Programs are in sessions of their own: whoever ends this one is to have a free GPU then."""
+    for process in list(RUNNING):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    os._exit(128 + number)
+
+
 def main():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end_all)
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("stage", choices=("test", "sanitize"))
     p.add_argument("--programs", required=True, type=pathlib.Path)

@@ -91,6 +91,7 @@ void NcclGroup::finalize() {
   for (ncclComm_t comm : comms_)
     if (comm != nullptr) ncclCommFinalize(comm);
   const auto deadline = deadline_in(kFinalize_s);
+  const auto left = std::make_shared<std::atomic<size_t>>(0);
   for (ncclComm_t comm : comms_) {
     ncclResult_t state = ncclInProgress;
     while (comm != nullptr && ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress &&
@@ -100,9 +101,22 @@ void NcclGroup::finalize() {
     if (state == ncclSuccess)
       ncclCommDestroy(comm);
     else
-      // Waits as long as a recorded step that it is part of is there.
-      std::thread([comm] { ncclCommAbort(comm); }).detach();
+      abort_aside(comm, left);
   }
+  wait_for(left);
+}
+
+void NcclGroup::abort_aside(ncclComm_t comm, const Left& left) {
+  ++*left;
+  std::thread([comm, left] {
+    if (comm != nullptr) ncclCommAbort(comm);
+    --*left;
+  }).detach();
+}
+
+void NcclGroup::wait_for(const Left& left) {
+  const auto deadline = deadline_in(kAbort_s);
+  while (*left > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 ncclResult_t NcclGroup::state_of(int place) {
@@ -177,8 +191,7 @@ void NcclGroup::call_at_all(const char* name, const BeginAt& begin_at) {
 void NcclGroup::abort_all(const std::vector<NcclGroup*>& groups, const std::string& cause, ExitCode code) {
   const auto left = std::make_shared<std::atomic<size_t>>(0);
   for (NcclGroup* group : groups) group->start_abort(cause, code, left);
-  const auto deadline = deadline_in(kAbort_s);
-  while (*left > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  wait_for(left);
 }
 
 void NcclGroup::start_abort(const std::string& cause, ExitCode code, const Left& left) {
@@ -190,12 +203,7 @@ void NcclGroup::start_abort(const std::string& cause, ExitCode code, const Left&
   }
   // From now on nobody else touches them. GPUs are let go at once; the last call may wait for recorded work of NCCL's
   // to end, which whoever aborts may be the one to end.
-  *left += comms_.size();
-  for (ncclComm_t comm : comms_)
-    std::thread([comm, left] {
-      if (comm != nullptr) ncclCommAbort(comm);
-      --*left;
-    }).detach();
+  for (ncclComm_t comm : comms_) abort_aside(comm, left);
 }
 
 void NcclGroup::throw_failure() {

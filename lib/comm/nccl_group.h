@@ -73,6 +73,10 @@ class NcclGroup {
   /// How many communicators are left to end, on threads of their own.
   using Left = std::shared_ptr<std::atomic<size_t>>;
   void start_abort(const std::string& cause, ExitCode code, const Left& left);
+  /// Aborts it on a thread of its own.
+  static void abort_aside(ncclComm_t comm, const Left& left);
+  /// Waits until none is left, not long.
+  static void wait_for(const Left& left);
   /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
   ncclResult_t state_of(int place);
   /// Calls `begin`, which begins something that has to be finished then.

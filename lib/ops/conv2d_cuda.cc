@@ -28,6 +28,7 @@ class Convolutions {
     const auto [found, added] = plans_.try_emplace(problem.key());
     std::unique_ptr<ConvolutionPlan>& plan = found->second;
     if (added) plan = make_convolution_plan(device_, problem);
+    refusal_.clear();
     if (plan == nullptr) return false;
     if (plan->run(operands)) return true;
     refusal_ = plan->refusal();
@@ -35,7 +36,7 @@ class Convolutions {
     return false;
   }
 
-  /// Why it has refused the last one that it did, "" where none.
+  /// Why it has refused the latest one; "" where it knew none.
   const std::string& refusal() const { return refusal_; }
 
  private:
@@ -63,11 +64,13 @@ void run(const ConvolutionProblem& problem, const ConvolutionOperands& operands)
   if (try_run(problem, operands)) return;
   Device& device = operands.out.device();
   const std::string& refusal = device.attached<Convolutions>().refusal();
-  throw Error(ExitCode::device,
-              fmt::format("{}: cuDNN has no {} convolution of {} with {} that the settings allow{}; try another "
-                          "precision, or deterministic: false",
-                          device.name(), dtype_name(problem.dtype), problem.x.text(), problem.weight.text(),
-                          refusal.empty() ? "" : " (" + refusal + ")"));
+  const std::string what =
+      fmt::format("{} convolution of {} with {}", dtype_name(problem.dtype), problem.x.text(), problem.weight.text());
+  if (!refusal.empty())
+    throw Error(ExitCode::device, fmt::format("{}: cuDNN: a {} failed: {}", device.name(), what, refusal));
+  throw Error(ExitCode::device, fmt::format("{}: cuDNN has no {} that the settings allow; try another precision, or "
+                                            "deterministic: false",
+                                            device.name(), what));
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ constexpr int kRounds = 3;
 /// Of shorter passes several are timed one after the other, behind another one, as giving them to the GPU takes as
 /// long.
 constexpr float kShort_ms = 1;
-/// After which no further candidate of a problem is tried: the heuristic has put the best first.
-constexpr double kMostTrying_s = 0.05;
+/// Sum of single runs after which no further candidate of a problem is tried: the heuristic has put the best first.
+constexpr float kMostTrying_ms = 20;
 /// A GPU that has been idle takes its time to come to its clock.
 constexpr double kWarmUp_s = 0.02;
 
@@ -185,18 +185,18 @@ class CudnnPlan final : public ConvolutionPlan {
   /// Tries the candidates on the operands of the first call, which all of them compute alike. That a plan could be
   /// built doesn't promise that it runs.
   void choose(const ConvolutionOperands& operands) {
-    const auto begun = Clock::now();
     std::vector<Candidate> tried;
     CudaTimer timer;
+    float spent_ms = 0;
     for (const int64_t plan : candidates_) {
-      if (!execute(operands, plan)) continue;  // loads its kernels, too
+      if (!can_execute(operands, plan)) continue;  // loads its kernels, too
       if (device_.deterministic()) {
         chosen_ = plan;
         return;
       }
       warm_up(operands, plan);
       tried.push_back({plan, milliseconds(timer, operands, plan)});
-      if (seconds_since(begun) > kMostTrying_s) break;
+      if ((spent_ms += tried.back().ms) > kMostTrying_ms) break;
     }
     if (tried.empty()) return;
     const float least_once = std::ranges::min(tried, {}, &Candidate::ms).ms;
@@ -208,6 +208,16 @@ class CudnnPlan final : public ConvolutionPlan {
     std::erase_if(tried, [&](const Candidate& one) { return one.ms > enough_ms; });
     const auto bytes = [this](const Candidate& one) { return graph_->get_workspace_size_plan_at_index(one.plan); };
     chosen_ = std::ranges::min(tried, {}, bytes).plan;
+  }
+
+  /// Also whether there is the memory for it.
+  bool can_execute(const ConvolutionOperands& operands, int64_t plan) {
+    try {
+      return execute(operands, plan);
+    } catch (const Error& error) {
+      refusal_ = error.what();
+      return false;
+    }
   }
 
   /// Whether this device has computed for a while.

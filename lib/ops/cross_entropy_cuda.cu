@@ -1,8 +1,9 @@
 #include "ops/cross_entropy_cuda.h"
 #include "ops/warp_cuda.h"
 
-// A warp a sample: its lanes walk over the classes 32 apart, and fold their numbers by shuffles, always in the same
-// order. Exponentials are in double as on the CPU: a loss near zero is a difference of near equals.
+// A warp a sample, or, of many classes, a block of them: threads walk over the classes as far apart as there are
+// threads, and fold their numbers by shuffles, then warp by warp, always in the same order. Exponentials are in double
+// as on the CPU: a loss near zero is a difference of near equals.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -21,9 +22,14 @@ struct Largest {
   int64_t place;
 };
 
-/// A warp's sample, and the lane's part of its logits.
-template <class T>
+/// From so many classes on a sample has a block, as a vocabulary's: there are hardly more masked tokens than a GPU has
+/// warps.
+constexpr int64_t kManyClasses = 1024;
+
+/// The sample of a warp, or of a block of `kWarpsOfRow`, and the thread's part of its logits.
+template <class T, int kWarpsOfRow>
 struct Row {
+  static constexpr int kStep = 32 * kWarpsOfRow;
   int64_t sample;
   bool exists;  ///< false where the grid hangs over the samples
   const T* logits;
@@ -31,45 +37,65 @@ struct Row {
   int64_t lane;
 
   __device__ explicit Row(const Batch<T>& batch)
-      : sample(row_of_warp()),
+      : sample(kWarpsOfRow == 1 ? row_of_warp() : int64_t{blockIdx.x}),
         exists(sample < batch.samples),
         logits(batch.logits + sample * batch.classes),
         classes(batch.classes),
-        lane(threadIdx.x) {}
+        lane(kWarpsOfRow == 1 ? threadIdx.x : threadIdx.y * 32 + threadIdx.x) {}
 
   __device__ double logit(int64_t k) const { return to_float(logits[k]); }
 
-  /// On all lanes.
+  /// On all threads of the row.
   __device__ Largest largest() const {
     Largest own{-INFINITY, classes};
-    for (int64_t k = lane; k < classes; k += 32)
+    for (int64_t k = lane; k < classes; k += kStep)
       if (const float value = to_float(logits[k]); value > own.logit) own = {value, k};
     for (int step = 16; step > 0; step /= 2) {
       const float other = __shfl_xor_sync(kAllLanes, own.logit, step);
       const int64_t place = __shfl_xor_sync(kAllLanes, own.place, step);
-      if (other > own.logit || (other == own.logit && place < own.place)) own = {other, place};
+      own = larger(own, {other, place});
+    }
+    return over_warps(own, larger);
+  }
+
+  /// The sum over classes of exp(logit - largest), on all threads of the row.
+  __device__ double exponentials(float largest) const {
+    double sum = 0;
+    for (int64_t k = lane; k < classes; k += kStep) sum += exp(logit(k) - largest);
+    return over_warps(sum_of_warp(sum), plus);
+  }
+
+  /// The mean over classes of logit - largest, on all threads of the row.
+  __device__ double mean_distance(float largest) const {
+    double sum = 0;
+    for (int64_t k = lane; k < classes; k += kStep) sum += logit(k) - largest;
+    return over_warps(sum_of_warp(sum), plus) / static_cast<double>(classes);
+  }
+
+ private:
+  __device__ static Largest larger(const Largest& a, const Largest& b) {
+    return b.logit > a.logit || (b.logit == a.logit && b.place < a.place) ? b : a;
+  }
+  __device__ static double plus(double a, double b) { return a + b; }
+
+  /// What the row's warps have, folded from the first to the last.
+  template <class V, class F>
+  __device__ static V over_warps(V own, const F& fold) {
+    if constexpr (kWarpsOfRow > 1) {
+      __shared__ V of_warps[kWarpsOfRow];
+      if (threadIdx.x == 0) of_warps[threadIdx.y] = own;
+      __syncthreads();
+      own = of_warps[0];
+      for (int warp = 1; warp < kWarpsOfRow; ++warp) own = fold(own, of_warps[warp]);
+      __syncthreads();  // all have read it before the next one is written
     }
     return own;
   }
-
-  /// The sum over classes of exp(logit - largest), on all lanes.
-  __device__ double exponentials(float largest) const {
-    double sum = 0;
-    for (int64_t k = lane; k < classes; k += 32) sum += exp(logit(k) - largest);
-    return sum_of_warp(sum);
-  }
-
-  /// The mean over classes of logit - largest, on all lanes.
-  __device__ double mean_distance(float largest) const {
-    double sum = 0;
-    for (int64_t k = lane; k < classes; k += 32) sum += logit(k) - largest;
-    return sum_of_warp(sum) / static_cast<double>(classes);
-  }
 };
 
-template <class T>
+template <class T, int kWarpsOfRow>
 __global__ void losses_kernel(Batch<T> batch, double smoothing, double* losses) {
-  const Row<T> row(batch);
+  const Row<T, kWarpsOfRow> row(batch);
   if (!row.exists) return;
   const int32_t label = batch.labels[row.sample];
   if (label < 0) {
@@ -82,15 +108,15 @@ __global__ void losses_kernel(Batch<T> batch, double smoothing, double* losses) 
   if (row.lane == 0) losses[row.sample] = loss;
 }
 
-template <class T>
+template <class T, int kWarpsOfRow>
 __global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* count, const float* factor,
                                 double smoothing, T* gradient) {
-  const Row<T> row(batch);
+  const Row<T, kWarpsOfRow> row(batch);
   if (!row.exists) return;
   const int32_t label = batch.labels[row.sample];
   T* out = gradient + row.sample * row.classes;
   if (label < 0) {
-    for (int64_t k = row.lane; k < row.classes; k += 32) out[k] = from_float<T>(0.f);
+    for (int64_t k = row.lane; k < row.classes; k += row.kStep) out[k] = from_float<T>(0.f);
     return;
   }
   const float largest = row.largest().logit;
@@ -99,18 +125,28 @@ __global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* cou
   // The target's parts: of the label alone, and of every class.
   const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
   const double share = scale / row.exponentials(largest);
-  for (int64_t k = row.lane; k < row.classes; k += 32) {
+  for (int64_t k = row.lane; k < row.classes; k += row.kStep) {
     const double spread = share * exp(row.logit(k) - largest) - every;
     out[k] = from_float<T>(static_cast<float>(k == label ? spread - own : spread));
   }
 }
 
-template <class T>
+template <class T, int kWarpsOfRow>
 __global__ void correct_kernel(Batch<T> batch, int32_t* correct) {
-  const Row<T> row(batch);
+  const Row<T, kWarpsOfRow> row(batch);
   if (!row.exists) return;
   const int64_t place = row.largest().place;
   if (row.lane == 0) correct[row.sample] = place == batch.labels[row.sample];
+}
+
+/// Gives narrow(...) or wide(...), the kernel for rows of a warp or of a block, to the logits' device.
+template <class... Parameters, class... Arguments>
+void launch_rows(const char* name, const Tensor& logits, void (*narrow)(Parameters...), void (*wide)(Parameters...),
+                 Arguments&&... arguments) {
+  const int64_t samples = logits.shape()[0];
+  const bool many = logits.shape()[1] >= kManyClasses;
+  launch(name, logits, many ? static_cast<unsigned>(samples) : blocks_of_rows(samples), block_of_warps(),
+         many ? wide : narrow, std::forward<Arguments>(arguments)...);
 }
 
 template <class T>
@@ -125,8 +161,8 @@ Tensor cross_entropy_forward(const Tensor& logits, const Tensor& labels, const C
   Tensor losses = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::f64});
   if (samples == 0) return losses;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy", logits, blocks_of_rows(samples), block_of_warps(), losses_kernel<T>,
-           batch_of<T>(logits, labels), options.label_smoothing, losses.data<double>());
+    launch_rows("cross_entropy", logits, losses_kernel<T, 1>, losses_kernel<T, kWarps>, batch_of<T>(logits, labels),
+                options.label_smoothing, losses.data<double>());
   });
   return losses;
 }
@@ -136,9 +172,9 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
   Tensor gradient = Tensor::empty(logits.device(), logits.shape(), {.dtype = logits.dtype()});
   if (samples == 0) return gradient;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("cross_entropy backward", logits, blocks_of_rows(samples), block_of_warps(), gradient_kernel<T>,
-           batch_of<T>(logits, labels), options.scale, data_or_null<int32_t>(options.count),
-           data_or_null<float>(options.factor), options.label_smoothing, gradient.data<T>());
+    launch_rows("cross_entropy backward", logits, gradient_kernel<T, 1>, gradient_kernel<T, kWarps>,
+                batch_of<T>(logits, labels), options.scale, data_or_null<int32_t>(options.count),
+                data_or_null<float>(options.factor), options.label_smoothing, gradient.data<T>());
   });
   return gradient;
 }
@@ -148,8 +184,8 @@ Tensor correct_samples(const Tensor& logits, const Tensor& labels) {
   Tensor correct = Tensor::empty(logits.device(), labels.shape(), {.dtype = DType::i32});
   if (samples == 0) return correct;
   with_element_type(logits, [&]<class T>(ElementType<T>) {
-    launch("correct_samples", logits, blocks_of_rows(samples), block_of_warps(), correct_kernel<T>,
-           batch_of<T>(logits, labels), correct.data<int32_t>());
+    launch_rows("correct_samples", logits, correct_kernel<T, 1>, correct_kernel<T, kWarps>, batch_of<T>(logits, labels),
+                correct.data<int32_t>());
   });
   return correct;
 }

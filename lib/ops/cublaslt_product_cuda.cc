@@ -26,6 +26,12 @@ void cublas_check(cublasStatus_t status, const char* call) {
     throw Error(ExitCode::device, fmt::format("cuBLASLt: {} failed: {}", call, cublaslt().GetStatusString(status)));
 }
 
+/// Whether another way to compute the same may go well; anything else is the GPU's failure, or memory's.
+bool is_refusal(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+         status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
 cudaDataType_t cuda_type(DType dtype) {
   switch (dtype) {
     case DType::bf16: return CUDA_R_16BF;
@@ -115,10 +121,11 @@ class Plan {
     const Tensor workspace = Tensor::empty(p.out.device(), {static_cast<int64_t>(choice_.workspaceSize)},
                                            {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
     const float alpha = 1, beta = p.accumulate ? 1.f : 0.f;
-    refusal_ = cublaslt().Matmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
-                                 p.out.raw(), out_, &choice_.algo, workspace.raw(), choice_.workspaceSize,
-                                 CudaDevice::of(p.out.device()).stream());
-    return refusal_;
+    const cublasStatus_t status = cublaslt().Matmul(
+        handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_, p.out.raw(), out_,
+        &choice_.algo, workspace.raw(), choice_.workspaceSize, CudaDevice::of(p.out.device()).stream());
+    if (is_refusal(status)) refusal_ = status;
+    return status;
   }
 
  private:
@@ -207,6 +214,14 @@ cublasStatus_t give(const Product& product) {
   return products.plan_of(product).run(products.handle(), product);
 }
 
+[[noreturn]] void fail(const Product& product, cublasStatus_t status) {
+  const Problem p(product);
+  throw Error(ExitCode::device,
+              fmt::format("{}: cuBLASLt: cublasLtMatmul of {} x {} x {} in {}, aligned to {} bytes, failed: {}",
+                          product.out.device().name(), p.m, p.k, p.n, dtype_name(p.in), p.alignment,
+                          cublaslt().GetStatusString(status)));
+}
+
 }  // namespace
 
 LibraryVersion cublaslt_library() {
@@ -223,16 +238,14 @@ LibraryVersion cublaslt_library() {
 
 void require_cublaslt() { cublaslt(); }
 
-bool try_multiply(const Product& product) { return give(product) == CUBLAS_STATUS_SUCCESS; }
+bool try_multiply(const Product& product) {
+  const cublasStatus_t status = give(product);
+  if (status != CUBLAS_STATUS_SUCCESS && !is_refusal(status)) fail(product, status);
+  return status == CUBLAS_STATUS_SUCCESS;
+}
 
 void multiply(const Product& product) {
-  const cublasStatus_t status = give(product);
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  const Problem p(product);
-  throw Error(ExitCode::device,
-              fmt::format("{}: cuBLASLt: cublasLtMatmul of {} x {} x {} in {}, aligned to {} bytes, failed: {}",
-                          product.out.device().name(), p.m, p.k, p.n, dtype_name(p.in), p.alignment,
-                          cublaslt().GetStatusString(status)));
+  if (const cublasStatus_t status = give(product); status != CUBLAS_STATUS_SUCCESS) fail(product, status);
 }
 
 }  // namespace dptrain::ops::cuda

@@ -29,7 +29,7 @@ struct Product {
 
 /// Gives the product to the device's stream, with the algorithm that cuBLASLt's heuristic puts first: the same for the
 /// same shapes, alignments, GPU and version; all of cuBLASLt's ways to split a sum keep its order. Planned once for
-/// each. False where cuBLASLt doesn't have it, with its epilogue, or refuses to run it.
+/// each. False where cuBLASLt doesn't have it, with its epilogue, or refuses to run it. Throws 71 for other failures.
 bool try_multiply(const Product& product);
 
 /// The same, where there is no other way. Throws 71, naming the product and cuBLASLt's reason.

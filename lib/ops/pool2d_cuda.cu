@@ -1,4 +1,5 @@
 #include "ops/cuda_kernels.h"
+#include "ops/divisor.h"
 #include "ops/max_pool_place.h"
 #include "ops/nhwc_cuda.h"
 #include "ops/pool2d_cuda.h"
@@ -13,28 +14,39 @@ namespace {
 /// sizes for each element, and 64 bits cost several times as much.
 template <class I>
 struct Windows {
-  I samples, channels, height, width, out_height, out_width;
-  int kernel, stride, padding;
+  I samples;
+  Divisor<I> channels, height, width, out_height, out_width, stride;
+  int kernel, padding;
 
-  __host__ __device__ I outputs() const { return samples * out_height * out_width * channels; }
-  __host__ __device__ I inputs() const { return samples * height * width * channels; }
-  __device__ bool inside(I h, I w) const { return h >= 0 && h < height && w >= 0 && w < width; }
+  __host__ __device__ I outputs() const { return samples * out_height.by() * out_width.by() * channels.by(); }
+  __host__ __device__ I inputs() const { return samples * height.by() * width.by() * channels.by(); }
+  __device__ bool inside(I h, I w) const { return h >= 0 && h < height.by() && w >= 0 && w < width.by(); }
+  /// Where the window of an output begins.
+  __device__ I begin(I out) const { return out * stride.by() - padding; }
+  /// The first output in whose window an input may lie.
+  __device__ I first_output(I in) const {
+    const I before = in + padding - kernel + stride.by();
+    return before < 0 ? 0 : stride.quotient(before);
+  }
+  __device__ I last_output(I in, I outputs) const { return min(stride.quotient(in + padding), outputs - 1); }
 };
 
 /// Where an element of an nhwc tensor is.
 template <class I>
 struct Place {
   I n, h, w, c;
-  __device__ Place(I index, I height, I width, I channels)
-      : n(index / (channels * width * height)),
-        h(index / (channels * width) % height),
-        w(index / channels % width),
-        c(index % channels) {}
+  __device__ Place(I index, const Divisor<I>& height, const Divisor<I>& width, const Divisor<I>& channels) {
+    const I pixel = channels.quotient(index), row = width.quotient(pixel);
+    c = index - pixel * channels.by();
+    w = pixel - row * width.by();
+    n = height.quotient(row);
+    h = row - n * height.by();
+  }
 };
 
 template <class I>
 __device__ I offset(const Windows<I>& p, I n, I h, I w, I c) {
-  return ((n * p.height + h) * p.width + w) * p.channels + c;
+  return ((n * p.height.by() + h) * p.width.by() + w) * p.channels.by() + c;
 }
 
 /// How many cells an average divides by: all of the window with padding, those inside the image where a ceiling may
@@ -42,7 +54,7 @@ __device__ I offset(const Windows<I>& p, I n, I h, I w, I c) {
 template <class I>
 __device__ float divisor(const Windows<I>& p, I h0, I w0) {
   if (p.padding > 0) return static_cast<float>(p.kernel * p.kernel);
-  const I rows = min(h0 + p.kernel, p.height) - h0, columns = min(w0 + p.kernel, p.width) - w0;
+  const I rows = min(h0 + p.kernel, p.height.by()) - h0, columns = min(w0 + p.kernel, p.width.by()) - w0;
   return static_cast<float>(rows * columns);
 }
 
@@ -50,11 +62,12 @@ template <class T, class I>
 __global__ void max_forward_kernel(Windows<I> p, const T* x, bool relu, T* y, uint8_t* places) {
   for (I i = static_cast<I>(global_thread()); i < p.outputs(); i += static_cast<I>(global_threads())) {
     const Place<I> out(i, p.out_height, p.out_width, p.channels);
+    const I h0 = p.begin(out.h), w0 = p.begin(out.w);
     float best = -INFINITY;
     int place = 0;
     for (int u = 0; u < p.kernel; ++u) {
       for (int v = 0; v < p.kernel; ++v) {
-        const I h = out.h * p.stride - p.padding + u, w = out.w * p.stride - p.padding + v;
+        const I h = h0 + u, w = w0 + v;
         if (!p.inside(h, w)) continue;
         const float value = to_float(x[offset(p, out.n, h, w, out.c)]);
         // A NaN is the largest of all, so that it isn't lost.
@@ -71,7 +84,7 @@ template <class T, class I>
 __global__ void average_forward_kernel(Windows<I> p, const T* x, T* y) {
   for (I i = static_cast<I>(global_thread()); i < p.outputs(); i += static_cast<I>(global_threads())) {
     const Place<I> out(i, p.out_height, p.out_width, p.channels);
-    const I h0 = out.h * p.stride - p.padding, w0 = out.w * p.stride - p.padding;
+    const I h0 = p.begin(out.h), w0 = p.begin(out.w);
     float sum = 0;
     for (int u = 0; u < p.kernel; ++u)
       for (int v = 0; v < p.kernel; ++v)
@@ -86,13 +99,13 @@ template <class T, class I>
 __global__ void backward_kernel(Windows<I> p, const T* incoming, const uint8_t* places, T* gradient) {
   for (I i = static_cast<I>(global_thread()); i < p.inputs(); i += static_cast<I>(global_threads())) {
     const Place<I> in(i, p.height, p.width, p.channels);
-    const I bottom = (in.h + p.padding) / p.stride, right = (in.w + p.padding) / p.stride;
+    const I bottom = p.last_output(in.h, p.out_height.by()), right = p.last_output(in.w, p.out_width.by());
+    const I left = p.first_output(in.w);
     float sum = 0;
-    for (I oh = max(I{0}, (in.h + p.padding - p.kernel + p.stride) / p.stride); oh <= bottom; ++oh) {
-      for (I ow = max(I{0}, (in.w + p.padding - p.kernel + p.stride) / p.stride); ow <= right; ++ow) {
-        if (oh >= p.out_height || ow >= p.out_width) continue;
-        const I h0 = oh * p.stride - p.padding, w0 = ow * p.stride - p.padding;
-        const I o = ((in.n * p.out_height + oh) * p.out_width + ow) * p.channels + in.c;
+    for (I oh = p.first_output(in.h); oh <= bottom; ++oh) {
+      for (I ow = left; ow <= right; ++ow) {
+        const I h0 = p.begin(oh), w0 = p.begin(ow);
+        const I o = ((in.n * p.out_height.by() + oh) * p.out_width.by() + ow) * p.channels.by() + in.c;
         if (places == nullptr)
           sum += to_float(incoming[o]) / divisor(p, h0, w0);
         else if (places[o] == (in.h - h0) * p.kernel + (in.w - w0))
@@ -124,16 +137,16 @@ __global__ void global_average_backward_kernel(const T* incoming, T* gradient, i
 
 template <class I>
 Windows<I> windows_of(const Shape& x, const Shape& y, const Pool2dOptions& o) {
-  const auto size = [](int64_t value) { return static_cast<I>(value); };
-  return {size(x[0]),
-          size(x[1]),
-          size(x[2]),
-          size(x[3]),
-          size(y[2]),
-          size(y[3]),
-          static_cast<int>(o.kernel),
-          static_cast<int>(o.stride),
-          static_cast<int>(o.padding)};
+  const auto by = [](int64_t value) { return Divisor<I>(static_cast<I>(value)); };
+  return {.samples = static_cast<I>(x[0]),
+          .channels = by(x[1]),
+          .height = by(x[2]),
+          .width = by(x[3]),
+          .out_height = by(y[2]),
+          .out_width = by(y[3]),
+          .stride = by(o.stride),
+          .kernel = static_cast<int>(o.kernel),
+          .padding = static_cast<int>(o.padding)};
 }
 
 /// Calls f(ElementType<T>(), ElementType<I>()) with the tensor's element type and the index for its pooling.

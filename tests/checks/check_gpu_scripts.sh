@@ -47,8 +47,9 @@ report=$(sed -n 's/^--gtest_output=json://p' "$flags")
 cases=
 case $(cat "$flags") in
   *Adds/cuda_f32*)
-    printf '[ RUN      ] Add.Adds/cuda_f32\na.h:1: Skipped\nno row cuda_f32: why\n[  SKIPPED ] Add.Adds/cuda_f32\n'
+    printf '[ RUN      ] Add.Adds/cuda_f32\na.h:1: Skipped\nno row cuda_f32: why\n'
     [ -z "$CRASHES" ] || exit 9
+    printf '[  SKIPPED ] Add.Adds/cuda_f32\n'
     cases="{\"classname\": \"Add\", \"name\": \"Adds/cuda_f32\", \"result\": \"$RESULT\"}," ;;
 esac
 case $(cat "$flags") in
@@ -142,7 +143,25 @@ for row in "resnet18 | 512" "pyramidnet | 240" "pyramidnet | 768" "bert | 200"; 
 RESULT=SKIPPED check 1 "Add.Adds/cuda_f32: skipped: no row cuda_f32: why" --out "$folder/results" test
 # What a crash has kept from running runs in a new process.
 CRASHES=1 check 1 "0 passed (0 on a GPU), 1 failed, 1 skipped, 0 not run" --out "$folder/results" --cuda-only test
-CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9" --out "$folder/results" --cuda-only test
+CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9 | a.h:1: Skipped" --out "$folder/results" --cuda-only test
+# Whoever ends it early keeps what has run, and no program goes on.
+mkdir -p "$folder/slow/tests"
+cp "$folder/build/dptrain" "$folder/slow"
+cat > "$folder/slow/tests/ops_test" << 'END'
+#!/bin/sh
+case "$*" in
+  *--gtest_list_tests*--gtest_filter='*cuda*'*) echo Add.; seq -f '  Adds/cuda_%g' 1 9; exit ;;
+  *--gtest_list_tests*) exit ;;
+esac
+grep -q 'cuda_1:' "${1#*=}" || exec sleep 987654
+report=$(sed -n 's/^--gtest_output=json://p' "${1#*=}")
+echo '{"testsuites": [{"testsuite": [{"classname": "Add", "name": "Adds/cuda_1", "result": "COMPLETED"}]}]}' > "$report"
+END
+chmod +x "$folder/slow/tests/ops_test"
+timeout 4 scripts/gpu_check.sh --build "$folder/slow" --out "$folder/slow" --jobs 2 test > /dev/null 2>&1 || true
+grep -qF '| ops_test | 1 | 1 | 0 | 0 |' "$folder"/slow/*.md || { echo "gpu_check: what has run before it is ended is lost"; bad=1; }
+sleep 0.5
+! pkill -f 'sleep 987654' || { echo "gpu_check: a test program goes on after it was ended"; bad=1; }
 ERRORS=2 check 1 "FAILED  memcheck ops_test" --out "$folder/results" sanitize
 # Where neither trains: dptrain's row has failed, and PyTorch's wasn't measured.
 check 1 "has no torch" --out "$folder/results" --python /bin/false bench lenet

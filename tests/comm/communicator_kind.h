@@ -13,11 +13,13 @@
 namespace dptrain {
 
 /// All ranks of a world, and whatever they go on. Null are those of the other process of a pair (process_pair.h).
-struct RankList : std::vector<std::unique_ptr<Communicator>> {
+struct RankGround {
+  std::shared_ptr<void> ground = {};
+};
+/// The ground is a base, and before the ranks, so that it outlives them.
+struct RankList : RankGround, std::vector<std::unique_ptr<Communicator>> {
   RankList() = default;
   RankList(std::vector<std::unique_ptr<Communicator>> ranks) : vector(std::move(ranks)) {}
-
-  std::shared_ptr<void> ground = {};
 };
 
 /// A kind of communicator that all tests of this folder are run with.

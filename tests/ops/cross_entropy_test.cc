@@ -80,6 +80,13 @@ TEST_P(CrossEntropyOnDevice, KeepsDigitsOfALossNearZero) {
 TEST_P(CrossEntropyOnDevice, TheFirstOfEqualLogitsCounts) {
   const Tensor logits = tensor_of(*device_, {3, 3}, {1, 1, 0, 1, 1, 0, 0, 2, 2});
   EXPECT_EQ(integers_of(ops::correct_samples(logits, labels_on(*device_, {0, 1, 1}))), (std::vector<int32_t>{1, 0, 1}));
+  // Of a vocabulary, whose classes several warps of a GPU divide.
+  constexpr size_t kClasses = 1500;
+  std::vector<float> values(3 * kClasses, 0.5f);
+  for (const size_t k : {size_t{1499}, size_t{300}, size_t{41}}) values[kClasses + k] = values[2 * kClasses + k] = 2;
+  const Tensor many = tensor_of(*device_, {3, kClasses}, values);
+  EXPECT_EQ(integers_of(ops::correct_samples(many, labels_on(*device_, {0, 41, 300}))),
+            (std::vector<int32_t>{1, 1, 0}));
 }
 
 TEST_P(CrossEntropyOnDevice, IgnoresSamplesOfNegativeLabels) {
@@ -106,27 +113,36 @@ TEST_P(CrossEntropyOnDevice, IgnoresSamplesOfNegativeLabels) {
             (std::vector<int32_t>{0, 1, 0}));
 }
 
-TEST_P(CrossEntropyOnDevice, SmoothingSpreadsTheTarget) {
-  constexpr int64_t kClasses = 50;
+class CrossEntropyOfClasses : public ::testing::TestWithParam<std::tuple<DeviceRow, int64_t>> {
+ protected:
+  std::unique_ptr<Device> device_ = std::get<0>(GetParam()).open();
+  int64_t classes_ = std::get<1>(GetParam());
+};
+
+TEST_P(CrossEntropyOfClasses, SmoothingSpreadsTheTarget) {
   constexpr double kSmoothing = 0.1, kScale = 1.0 / 3;
-  const std::vector<float> values = Formula{.scale = 4}.values(2 * kClasses);
-  const std::vector<int32_t> labels = {49, 7};
-  const Tensor logits = tensor_of(*device_, {2, kClasses}, values);
+  const auto classes = static_cast<size_t>(classes_);
+  const std::vector<float> values = Formula{.scale = 4}.values(3 * classes_);
+  const std::vector<int32_t> labels = {49, 7, -1};
+  const Tensor logits = tensor_of(*device_, {3, classes_}, values);
   const ops::CrossEntropyOptions options{.scale = kScale, .label_smoothing = kSmoothing};
   const auto losses = stored_values<double>(ops::cross_entropy_forward(logits, labels_on(*device_, labels), options));
   const auto gradient = values_of(ops::cross_entropy_backward(logits, labels_on(*device_, labels), options));
   for (size_t n = 0; n < 2; ++n) {
-    const float* row = values.data() + n * kClasses;
+    const float* row = values.data() + n * classes;
     double sum = 0, loss = 0;
-    for (int64_t k = 0; k < kClasses; ++k) sum += std::exp(double{row[k]});
-    for (int64_t k = 0; k < kClasses; ++k) {
-      const double target = kSmoothing / kClasses + (k == labels[n] ? 1 - kSmoothing : 0);
+    for (size_t k = 0; k < classes; ++k) sum += std::exp(double{row[k]});
+    for (size_t k = 0; k < classes; ++k) {
+      const bool is_label = static_cast<int32_t>(k) == labels[n];
+      const double target = kSmoothing / static_cast<double>(classes) + (is_label ? 1 - kSmoothing : 0);
       loss -= target * std::log(std::exp(double{row[k]}) / sum);
-      EXPECT_NEAR(gradient[n * kClasses + static_cast<size_t>(k)], kScale * (std::exp(double{row[k]}) / sum - target),
-                  1e-7);
+      EXPECT_NEAR(gradient[n * classes + k], kScale * (std::exp(double{row[k]}) / sum - target), 1e-7);
     }
-    EXPECT_NEAR(losses[n], loss, 1e-12);
+    EXPECT_NEAR(losses[n], loss, 1e-11);
   }
+  EXPECT_EQ(losses[2], 0);
+  EXPECT_EQ(std::vector<float>(gradient.begin() + static_cast<int64_t>(2 * classes), gradient.end()),
+            std::vector<float>(classes, 0));
 }
 
 TEST_P(CrossEntropyOnDevice, RefusesToSmoothEverything) {
@@ -144,6 +160,11 @@ TEST_P(CrossEntropyOnDevice, RefusesLabelsOfAnotherBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropyOnDevice, ::testing::ValuesIn(device_rows()), RowName());
+INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropyOfClasses,
+                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::Values(50, 1500)),
+                         [](const auto& row) {
+                           return std::get<0>(row.param).name + "_" + std::to_string(std::get<1>(row.param));
+                         });
 
 }  // namespace
 }  // namespace dptrain
