@@ -168,10 +168,8 @@ class Plan {
     const cublasStatus_t status =
         cublaslt().MatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
     cublaslt().MatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS)
-      refusal_ = status;
-    else
-      refusal_ = found == 1 ? choice_.state : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status != CUBLAS_STATUS_SUCCESS || found != 1 || choice_.state != CUBLAS_STATUS_SUCCESS)
+      refusal_ = CUBLAS_STATUS_NOT_SUPPORTED;
   }
 
   cublasLtMatmulDesc_t operation_ = nullptr;
