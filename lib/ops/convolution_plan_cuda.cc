@@ -34,11 +34,13 @@ constexpr float kWorthMemory = 0.95f;
 /// Candidates this much slower than the best are tried once; of the others the shortest of several tries counts.
 constexpr float kFarFromBest = 1.5f;
 constexpr int kRounds = 3;
-/// Of shorter passes several are timed one after the other, behind another one, as giving them to the GPU takes as
-/// long.
-constexpr float kShort_ms = 1;
+/// Longer passes are tried once: they show what they take, and a training is to begin within three seconds.
+constexpr float kLong_ms = 1;
+/// Of shorter passes several are timed one after the other, behind another one, as giving them to the GPU takes a good
+/// part of that.
+constexpr float kShort_ms = 0.1f;
 /// Sum of single runs after which no further candidate of a problem is tried: the heuristic has put the best first.
-constexpr float kMostTrying_ms = 20;
+constexpr float kMostTrying_ms = 12;
 /// A GPU that has been idle takes its time to come to its clock.
 constexpr double kWarmUp_s = 0.02;
 
@@ -202,7 +204,8 @@ class CudnnPlan final : public ConvolutionPlan {
     const float least_once = std::ranges::min(tried, {}, &Candidate::ms).ms;
     std::erase_if(tried, [&](const Candidate& one) { return one.ms > kFarFromBest * least_once; });
     // In turns, as a GPU's clock changes.
-    for (int round = 1; round < kRounds && tried.size() > 1; ++round)
+    const int rounds = least_once < kLong_ms ? kRounds : 1;
+    for (int round = 1; round < rounds && tried.size() > 1; ++round)
       for (Candidate& one : tried) one.ms = std::min(one.ms, milliseconds(timer, operands, one.plan));
     const float enough_ms = std::ranges::min(tried, {}, &Candidate::ms).ms / kWorthMemory;
     std::erase_if(tried, [&](const Candidate& one) { return one.ms > enough_ms; });

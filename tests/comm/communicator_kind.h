@@ -12,11 +12,11 @@
 
 namespace dptrain {
 
-/// All ranks of a world, and whatever they go on. Null are those of the other process of a pair (process_pair.h).
+/// What ranks go on. A base of theirs, and the first one, so that it outlives them.
 struct RankGround {
   std::shared_ptr<void> ground = {};
 };
-/// The ground is a base, and before the ranks, so that it outlives them.
+/// All ranks of a world. Null are those of the other process of a pair (process_pair.h).
 struct RankList : RankGround, std::vector<std::unique_ptr<Communicator>> {
   RankList() = default;
   RankList(std::vector<std::unique_ptr<Communicator>> ranks) : vector(std::move(ranks)) {}

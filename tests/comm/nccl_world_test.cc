@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/communicators.h"
+#include "comm/nccl_communicators.h"
 #include "comm/process_pair.h"
 #include "device/cuda_probe.h"
 #include "device/with_cuda.h"
@@ -20,8 +21,6 @@ namespace {
 CommBuffer buffer_of(const Tensor& tensor) {
   return {.data = tensor.raw(), .elements = tensor.elements(), .dtype = tensor.dtype()};
 }
-
-constexpr double kIdlePause = 0.0005;  // of an exchange, in seconds
 
 class NcclWorldTest : public ::testing::Test {
  protected:
