@@ -129,7 +129,7 @@ TEST_F(JoiningTest, AProcessThatBeginsAfterItsLaunchersDeathEndsAtOnce) {
   folder_.write("late", "while [[ ! -e go ]]; do sleep 0.05; done; exec \"$@\"\n");
   options.processes[0].insert(options.processes[0].begin(), {"/bin/bash", "late"});
   Launch launch(options);
-  launch.launcher().wait_until([&] { return launch.pid(0) > 0 && launch.pid(1) > 0 && launch.pid(2) > 0; });
+  launch.launcher().wait_until([&] { return launch.has_started(0) && launch.has_started(1) && launch.has_started(2); });
   launch.launcher().signal(SIGKILL);
   launch.wait_for_ends({1}, kDeath_s);
   if (parent_of(parent_of(launch.pid(0))) != 1) GTEST_SKIP() << "who has lost its parent isn't the first process's";

@@ -15,10 +15,10 @@ class SlowedProcess {
   SlowedProcess(const Launch& launch, size_t process)
       : thread_([&launch, process](const std::stop_token& stop) {
           while (!stop.stop_requested() && !launch.has_ended(process)) {
-            const pid_t pid = launch.pid(process);
-            if (pid > 0) ::kill(pid, SIGSTOP);
+            const bool has_started = launch.has_started(process);
+            if (has_started) ::kill(launch.pid(process), SIGSTOP);
             std::this_thread::sleep_for(std::chrono::milliseconds(27));
-            if (pid > 0) ::kill(pid, SIGCONT);
+            if (has_started) ::kill(launch.pid(process), SIGCONT);
             std::this_thread::sleep_for(std::chrono::milliseconds(3));
           }
         }) {}

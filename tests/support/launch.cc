@@ -1,10 +1,12 @@
 #include "support/launch.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <regex>
+#include <stdexcept>
 #include <thread>
 
 namespace dptrain::testing {
@@ -42,12 +44,19 @@ Launch::Launch(const LaunchOptions& options)
 
 Launch::~Launch() {
   for (size_t i = 0; i < count_; ++i)
-    if (pid(i) > 0 && !has_ended(i)) ::kill(pid(i), SIGKILL);
+    if (has_started(i) && !has_ended(i)) ::kill(pid(i), SIGKILL);
 }
 
+bool Launch::has_started(size_t process) const { return !file(process, ".pid").empty(); }
+
 pid_t Launch::pid(size_t process) const {
-  const std::string text = file(process, ".pid");
-  return text.empty() ? 0 : std::stoi(text);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!has_started(process)) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error(fmt::format("process {} has not been started", process));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return std::stoi(file(process, ".pid"));
 }
 
 bool Launch::has_ended(size_t process) const { return !file(process, ".exit").empty(); }

@@ -49,7 +49,10 @@ class Launch {
 
   /// mpirun itself, to be signalled or waited for.
   Process& launcher() { return mpirun_; }
-  /// Of the program that a process runs; 0 before it is started.
+  /// Whether mpirun has got so far as to start the program of a process.
+  bool has_started(size_t process) const;
+  /// Of the program that a process runs. Waits until it is started: a signal to process 0 would be one to the test.
+  /// \throws std::runtime_error where it isn't within half a minute
   pid_t pid(size_t process) const;
   /// Whether a process has ended by itself.
   bool has_ended(size_t process) const;
