@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "base/text_table.h"
 #include "commands.h"
 #include "device/cpu_device.h"
 #include "device/device_list.h"
@@ -32,14 +34,18 @@ struct BenchFlags {
   bool json = false;
 };
 
-std::string as_text(const std::vector<parallel::CommSpeed>& speeds) {
-  std::string text =
-      fmt::format("{:<15}{:>10}{:>12}{:>12}{:>12}\n", "collective", "MiB", "ms", "GB/s sent", "of memcpy");
+std::string as_text(const std::vector<parallel::CommSpeed>& speeds, int width) {
+  std::vector<TableColumn> columns = {{.header = "collective", .cells = {}, .left_aligned = true},
+                                      {.header = "MiB", .cells = {}},
+                                      {.header = "ms", .cells = {}},
+                                      {.header = "GB/s sent", .cells = {}},
+                                      {.header = "of memcpy", .cells = {}}};
   for (const auto& speed : speeds)
-    text += fmt::format("{:<15}{:>10.4g}{:>12.4g}{:>12.3g}{:>12}\n", comm_kind_name(speed.kind),
-                        static_cast<double>(speed.bytes) / kMiB, 1e3 * speed.seconds, speed.sent_bytes_per_s() / 1e9,
-                        speed.copies() > 0 ? fmt::format("{:.2f}x", speed.copies()) : "-");
-  return text;
+    add_row(columns,
+            {std::string(comm_kind_name(speed.kind)), fmt::format("{:.4g}", static_cast<double>(speed.bytes) / kMiB),
+             fmt::format("{:.4g}", 1e3 * speed.seconds), fmt::format("{:.3g}", speed.sent_bytes_per_s() / 1e9),
+             speed.copies() > 0 ? fmt::format("{:.2f}x", speed.copies()) : "-"});
+  return text_table(columns, width);
 }
 
 /// Of a process that is alone.
@@ -127,7 +133,7 @@ int bench_comm_in(JobSession& job, const BenchFlags& flags, const train::StopSig
                     .sentence = fmt::format("stopped by {}; nothing was printed", signal_name(signal))});
   if (!job.is_main()) return 0;
   const std::vector<train::RankPlace> ranks = formed != nullptr ? formed->places : places_of(experiment.devices);
-  write_output(flags.json ? as_json(ranks, speeds) : as_text(speeds));
+  write_output(flags.json ? as_json(ranks, speeds) : as_text(speeds, terminal_width(STDOUT_FILENO)));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text_table.h"
 #include "commands.h"
 #include "device/cpu_bf16.h"
 #include "device/cpu_device.h"
@@ -13,7 +14,6 @@
 #include "device/device_list.h"
 #include "output.h"
 #include "program.h"
-#include "train/text_table.h"
 
 namespace dptrain::app {
 namespace {
@@ -24,7 +24,7 @@ double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 std::string as_text() {
   const auto line = [width = terminal_width(STDOUT_FILENO, kAnyWidth)](const std::string& head,
                                                                        const std::vector<std::string>& items) {
-    return train::wrapped_list(head, items, width);
+    return wrapped_list(head, items, width);
   };
   const auto memory = [](int64_t bytes) { return fmt::format("{:.1f} GB of memory", gigabytes(bytes)); };
   std::string text = line(fmt::format("cpu:0 to cpu:{}  ", kMaxCpuWorkers - 1),

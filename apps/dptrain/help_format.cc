@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text_table.h"
 #include "output.h"
-#include "train/text_table.h"
 
 namespace dptrain::app {
 namespace {
@@ -19,7 +19,7 @@ class HelpFormat : public CLI::Formatter {
   explicit HelpFormat(int width) : width_(width) {}
 
   std::string make_description(const CLI::App* command) const override {
-    return train::wrapped(CLI::Formatter::make_description(command), width_);
+    return wrapped(CLI::Formatter::make_description(command), width_);
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     return beside_name(CLI::Formatter::make_option_desc(option));
@@ -33,7 +33,7 @@ class HelpFormat : public CLI::Formatter {
  private:
   /// In lines that fit beside the column of names.
   std::string beside_name(const std::string& text) const {
-    std::string lines = train::wrapped(text, std::max(width_ - static_cast<int>(get_column_width()), kFewestColumns));
+    std::string lines = wrapped(text, std::max(width_ - static_cast<int>(get_column_width()), kFewestColumns));
     if (lines.ends_with('\n')) lines.pop_back();
     return lines;
   }

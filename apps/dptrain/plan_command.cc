@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -197,7 +198,7 @@ int plan_with(const PlanFlags& flags) {
   if (flags.common.json)
     write_output(report.json() + "\n");
   else if (!flags.common.quiet)
-    write_output(report.text());
+    write_output(report.text(terminal_width(STDOUT_FILENO)));
   return 0;
 }
 

@@ -11,8 +11,8 @@
 
 #include "base/digit_groups.h"
 #include "base/error.h"
+#include "base/text_table.h"
 #include "output.h"
-#include "train/text_table.h"
 
 namespace dptrain::app {
 namespace {
@@ -89,8 +89,8 @@ std::string batch_text(const train::Experiment& experiment) {
 /// What an epoch cost each device, and where its seconds went, in lines of at most `width` characters where that is
 /// possible; a newline before them and none at the end.
 std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int width) {
-  train::TableColumn devices{.header = "device (last epoch)", .cells = {}, .left_aligned = true};
-  train::TableColumn samples{.header = "samples", .cells = {}}, busy{.header = "busy", .cells = {}},
+  TableColumn devices{.header = "device (last epoch)", .cells = {}, .left_aligned = true};
+  TableColumn samples{.header = "samples", .cells = {}}, busy{.header = "busy", .cells = {}},
       peaks{.header = "peak memory", .cells = {}};
   for (const auto& device : epoch.devices) {
     devices.cells.push_back(is_of_job ? fmt::format("{} on {}", device.device, device.host) : device.device);
@@ -98,21 +98,20 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
     busy.cells.push_back(fmt::format("{:.0f} %", 100 * device.busy));
     peaks.cells.push_back(megabytes(device.peak_bytes));
   }
-  std::string text = "\n" + train::text_table({devices, samples, busy, peaks}, width);
+  std::string text = "\n" + text_table({devices, samples, busy, peaks}, width);
   const auto seconds = [](const char* of, double s) { return fmt::format("{} {:.2f} s", of, s); };
   const auto& time = epoch.time;
-  text +=
-      train::wrapped_list("time: ",
-                          {seconds("compute", time.compute_s), seconds("exposed communication", time.exposed_comm_s),
-                           seconds("optimizer", time.optimizer_s), seconds("waiting for data", time.data_wait_s),
-                           seconds("other", time.other_s)},
-                          width);
+  text += wrapped_list("time: ",
+                       {seconds("compute", time.compute_s), seconds("exposed communication", time.exposed_comm_s),
+                        seconds("optimizer", time.optimizer_s), seconds("waiting for data", time.data_wait_s),
+                        seconds("other", time.other_s)},
+                       width);
   if (epoch.pipeline && epoch.pipeline->bubble)
-    text += train::wrapped_list(
-        "bubble: ",
-        {fmt::format("stages waited for each other {:.0f} % of the time", 100 * *epoch.pipeline->bubble),
-         fmt::format("by the schedule {:.0f} %", 100 * epoch.pipeline->predicted_bubble)},
-        width);
+    text +=
+        wrapped_list("bubble: ",
+                     {fmt::format("stages waited for each other {:.0f} % of the time", 100 * *epoch.pipeline->bubble),
+                      fmt::format("by the schedule {:.0f} %", 100 * epoch.pipeline->predicted_bubble)},
+                     width);
   text.pop_back();
   return text;
 }

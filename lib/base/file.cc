@@ -102,6 +102,8 @@ std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
   for (;;) {
     const ssize_t got = ::read(file.descriptor(), block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EISDIR)
+      throw Error(ExitCode::missing_file, fmt::format("{}: expected a file, got a folder", path.string()));
     if (got < 0) io_failed("read", path, errno);
     count_file_piece();
     if (got == 0) return text;

@@ -8,7 +8,8 @@
 
 namespace dptrain {
 
-/// The whole file. Throws 66 where it is missing, 74 where it can't be read, 65 where it is over `limit_bytes`.
+/// The whole file. Throws 66 where it is missing or a folder, 74 where it can't be read, 65 where it is over
+/// `limit_bytes`.
 std::string read_file(const std::filesystem::path& path, size_t limit_bytes = size_t{1} << 30);
 
 /// Writes `parts` one after the other beside `path`, syncs, then renames: a reader sees the old file or the whole new

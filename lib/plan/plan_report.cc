@@ -4,153 +4,98 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <tuple>
-#include <utility>
+#include <ranges>
 #include <vector>
 
-#include "comm/comm_call.h"
+#include "base/text_table.h"
+#include "plan/plan_totals.h"
 
 namespace dptrain::plan {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr double kMega = 1e6, kGiga = 1e9;
 
-/// Equal things of a step, counted in the order in which they come first.
-template <class Key, class Value>
-class Totals {
- public:
-  Value& of(const Key& key) {
-    const auto [place, is_new] = places_.try_emplace(key, rows_.size());
-    if (is_new) rows_.emplace_back(key, Value());
-    return rows_[place->second].second;
+std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / kMega); }
+
+/// "0 to 3 (cuda:0-3)"; without the devices where these are of several kinds or begin anew.
+std::string ranks_name(const std::vector<PlannedRank>& ranks, size_t first, size_t last) {
+  const DeviceId& device = ranks[first].device;
+  if (first == last) return fmt::format("{} ({})", first, device.name());
+  const auto count = static_cast<int>(last - first);
+  const bool in_turn = std::ranges::all_of(std::views::iota(first, last + 1), [&](size_t r) {
+    return ranks[r].device == DeviceId{device.kind, device.index + static_cast<int>(r - first)};
+  });
+  const std::string names = in_turn ? fmt::format(" ({}-{})", device.name(), device.index + count) : "";
+  return fmt::format("{}{}{}{}", first, last == first + 1 ? ", " : " to ", last, names);
+}
+
+/// Ranks behind each other that look alike share a row.
+std::string memory_table(const std::vector<PlannedRank>& ranks, int width) {
+  std::vector<TableColumn> columns = {{.header = "MB of ranks", .cells = {}, .left_aligned = true},
+                                      {.header = "samples", .cells = {}},
+                                      {.header = "peak", .cells = {}}};
+  for (const MemoryPurpose purpose : kMemoryPurposes)
+    columns.push_back({.header = std::string(memory_purpose_name(purpose)), .cells = {}});
+  const auto cells_of = [](const PlannedRank& rank) {
+    std::vector<std::string> cells = {std::to_string(rank.samples), megabytes(rank.peak_bytes)};
+    for (const MemoryPurpose purpose : kMemoryPurposes) cells.push_back(megabytes(rank.memory_at_peak[purpose]));
+    return cells;
+  };
+  for (size_t first = 0; first < ranks.size();) {
+    std::vector<std::string> cells = cells_of(ranks[first]);
+    size_t next = first + 1;
+    while (next < ranks.size() && cells_of(ranks[next]) == cells) ++next;
+    cells.insert(cells.begin(), ranks_name(ranks, first, next - 1));
+    add_row(columns, cells);
+    first = next;
   }
-  std::vector<std::pair<Key, Value>> rows() && { return std::move(rows_); }
-
- private:
-  std::map<Key, size_t> places_;
-  std::vector<std::pair<Key, Value>> rows_;
-};
-
-struct OperatorTotal {
-  int64_t calls = 0;
-  double flops = 0;
-  int64_t bytes = 0;
-};
-
-std::vector<std::pair<std::string, OperatorTotal>> operator_totals(const PlannedRank& rank) {
-  Totals<std::string, OperatorTotal> totals;
-  for (const OperatorCost& cost : rank.operators) {
-    OperatorTotal& total = totals.of(cost.name);
-    ++total.calls;
-    total.flops += cost.flops;
-    total.bytes += cost.bytes;
-  }
-  return std::move(totals).rows();
+  return text_table(columns, width);
 }
 
-struct MessageTotal {
-  int64_t calls = 0;
-  int64_t elements = 0;
-  int64_t sent_bytes = 0;
-};
-
-/// By name, type, root and the memory that it is of.
-using MessageKey = std::tuple<std::string, DType, int, bool>;
-
-constexpr const char *kPush = "push", *kPull = "pull";
-
-/// What goes to the servers of a store, and comes from them, has names of its own.
-std::string name_of(const LoggedCall& logged) {
-  if (logged.key) return logged.call.kind == CommKind::send ? kPush : kPull;
-  return std::string(comm_kind_name(logged.call.kind));
-}
-
-std::vector<std::pair<MessageKey, MessageTotal>> message_totals(const PlannedRank& rank) {
-  Totals<MessageKey, MessageTotal> totals;
-  for (const LoggedCall& logged : rank.calls) {
-    if (logged.call.kind == CommKind::barrier) continue;
-    const CommBuffer& payload = logged.call.payload();
-    MessageTotal& total = totals.of({name_of(logged), payload.dtype, logged.call.other, logged.over_host});
-    ++total.calls;
-    total.elements += payload.elements;
-    total.sent_bytes += logged.sent_bytes;
-  }
-  return std::move(totals).rows();
-}
-
-std::string message_name(const MessageKey& key) {
-  const auto& [call, dtype, other, over_host] = key;
-  std::string name = fmt::format("{} {}", call, dtype_name(dtype));
-  if (call == kPush) return name + " to servers";
-  if (call == kPull) return name + " from servers";
-  const auto is = [&call](CommKind kind) { return call == comm_kind_name(kind); };
-  const bool goes = is(CommKind::reduce) || is(CommKind::gather) || is(CommKind::send);
-  if (other >= 0) name += fmt::format(", {} {}", goes ? "to" : "from", other);
-  return over_host ? name + ", in host memory" : name;
-}
-
-std::string rank_name(const PlanReport& report, size_t rank) {
-  return fmt::format("{} ({})", rank, report.step.ranks[rank].device.name());
-}
-
-std::string memory_table(const PlanReport& report) {
-  std::string text = fmt::format("{:<18}{:>9}{:>9}", "rank: MB", "samples", "peak");
-  for (const MemoryPurpose purpose : kMemoryPurposes) text += fmt::format("{:>14}", memory_purpose_name(purpose));
-  for (size_t r = 0; r < report.step.ranks.size(); ++r) {
-    const PlannedRank& rank = report.step.ranks[r];
-    text += fmt::format("\n{:<18}{:>9}{:>9.1f}", rank_name(report, r), rank.samples,
-                        static_cast<double>(rank.peak_bytes) / kMega);
-    for (const MemoryPurpose purpose : kMemoryPurposes)
-      text += fmt::format("{:>14.1f}", static_cast<double>(rank.memory_at_peak[purpose]) / kMega);
-  }
-  return text + "\n";
-}
-
-std::string operator_table(const PlannedRank& rank) {
-  std::string text = fmt::format("{:<30}{:>8}{:>12}{:>12}\n", "operators of rank 0", "calls", "GFLOP", "MB");
+std::string operator_table(const PlannedRank& rank, int width) {
+  std::vector<TableColumn> columns = {{.header = "operators of rank 0", .cells = {}, .left_aligned = true},
+                                      {.header = "calls", .cells = {}},
+                                      {.header = "GFLOP", .cells = {}},
+                                      {.header = "MB", .cells = {}}};
+  const auto add = [&](const std::string& name, const OperatorTotal& total) {
+    add_row(columns, {name, std::to_string(total.calls), fmt::format("{:.4g}", total.flops / kGiga),
+                      fmt::format("{:.4g}", static_cast<double>(total.bytes) / kMega)});
+  };
   OperatorTotal sum;
   for (const auto& [name, total] : operator_totals(rank)) {
-    text += fmt::format("{:<30}{:>8}{:>12.4g}{:>12.4g}\n", name, total.calls, total.flops / kGiga,
-                        static_cast<double>(total.bytes) / kMega);
+    add(name, total);
     sum.calls += total.calls;
     sum.flops += total.flops;
     sum.bytes += total.bytes;
   }
-  return text + fmt::format("{:<30}{:>8}{:>12.4g}{:>12.4g}\n", "all", sum.calls, sum.flops / kGiga,
-                            static_cast<double>(sum.bytes) / kMega);
+  add("all", sum);
+  return text_table(columns, width);
 }
 
-std::string message_table(const PlanReport& report) {
-  const PlannedRank& rank = report.step.ranks.front();
+std::string message_table(const PlannedRank& rank, int width) {
   if (rank.calls.empty()) return "no messages\n";
-  std::string text = fmt::format("{:<34}{:>8}{:>14}{:>12}\n", "messages of rank 0", "calls", "elements", "MB sent");
+  std::vector<TableColumn> columns = {{.header = "messages of rank 0", .cells = {}, .left_aligned = true},
+                                      {.header = "calls", .cells = {}},
+                                      {.header = "elements", .cells = {}},
+                                      {.header = "MB sent", .cells = {}}};
+  const auto add = [&](const std::string& name, int64_t calls, const std::string& elements, int64_t sent) {
+    add_row(columns, {name, std::to_string(calls), elements, fmt::format("{:.4g}", static_cast<double>(sent) / kMega)});
+  };
   const auto totals = message_totals(rank);
   // A store has a call a key, with many roots.
   constexpr size_t kMostRows = 24;
   for (size_t i = 0; i < std::min(kMostRows, totals.size()); ++i) {
     const auto& [key, total] = totals[i];
-    text += fmt::format("{:<34}{:>8}{:>14}{:>12.4g}\n", message_name(key), total.calls, total.elements,
-                        static_cast<double>(total.sent_bytes) / kMega);
+    add(message_name(key), total.calls, std::to_string(total.elements), total.sent_bytes);
   }
-  if (totals.size() > kMostRows) text += fmt::format("and {} more\n", totals.size() - kMostRows);
-  return text + fmt::format("{:<34}{:>8}{:>14}{:>12.4g}\n", "all", rank.sent.collectives, "",
-                            static_cast<double>(rank.sent.bytes) / kMega);
+  if (totals.size() > kMostRows) add_row(columns, {fmt::format("and {} more", totals.size() - kMostRows), "", "", ""});
+  add("all", rank.sent.collectives, "", rank.sent.bytes);
+  return text_table(columns, width);
 }
 
 /// Of the rank that computes longest.
 const RankTimes& busiest(const StepTimes& times) {
   return *std::ranges::max_element(times.ranks, {}, &RankTimes::compute_s);
-}
-
-/// The share of the stages' time in which they don't compute.
-double bubble(const StepTimes& times) {
-  double computing = 0;
-  for (const RankTimes& rank : times.ranks) computing += rank.compute_s;
-  return 1 - computing / (static_cast<double>(times.ranks.size()) * (times.step_s - times.host_s));
 }
 
 std::string pipeline_text(const PlanReport& report) {
@@ -160,17 +105,8 @@ std::string pipeline_text(const PlanReport& report) {
   for (size_t s = 0; s < pipeline.stages.size(); ++s)
     text += fmt::format("  stage {}: {}\n", s, fmt::join(pipeline.stages[s], ", "));
   text += fmt::format("  stages as long as each other would wait {:.1f} % of a step", 100 * pipeline.predicted_bubble);
-  if (report.times) text += fmt::format("; these wait {:.1f} %", 100 * bubble(*report.times));
+  if (report.times) text += fmt::format("; these wait {:.1f} %", 100 * report.times->bubble());
   return text + "\n\n";
-}
-
-ordered_json pipeline_json(const PlanReport& report) {
-  const parallel::PipelineFigures& pipeline = *report.step.pipeline;
-  return {{"stages", pipeline.stages},
-          {"micro_batches", pipeline.micro_batches},
-          {"schedule", pipeline.schedule},
-          {"equal_stages_bubble", pipeline.predicted_bubble},
-          {"bubble", report.times ? ordered_json(bubble(*report.times)) : ordered_json(nullptr)}};
 }
 
 /// "2, one in each worker's process"
@@ -187,42 +123,23 @@ std::string servers_text(const StorePlaces& places) {
 std::string store_text(const PlanReport& report) {
   const StorePlaces& places = *report.places;
   const StoreTraffic traffic = traffic_of(*report.step.store->served, places);
-  const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / kMega; };
+  const auto mega = [](int64_t bytes) { return static_cast<double>(bytes) / kMega; };
   std::string text = fmt::format("a store: workers {}, servers {}\n", places.workers.processes(), servers_text(places));
   text += fmt::format("  the fullest server holds {:.4g} MB of weights and optimizer state\n",
-                      megabytes(std::ranges::max(report.step.store->bytes)));
-  text += fmt::format("  a worker pushes {:.4g} MB and pulls {:.4g} MB a step", megabytes(traffic.pushed),
-                      megabytes(traffic.pulled));
+                      mega(std::ranges::max(report.step.store->bytes)));
+  text +=
+      fmt::format("  a worker pushes {:.4g} MB and pulls {:.4g} MB a step", mega(traffic.pushed), mega(traffic.pulled));
   if (places.hosts() > 1)
     text += fmt::format("; over the fullest links {:.4g} MB enter a host and {:.4g} MB leave one",
-                        megabytes(traffic.entering), megabytes(traffic.leaving));
+                        mega(traffic.entering), mega(traffic.leaving));
   if (report.times)
     text += fmt::format("\n  the busiest server adds up and updates for {:.4g} ms", 1e3 * report.times->server_s);
   return text + "\n\n";
 }
 
-ordered_json served_json(const PlanReport& report) {
-  const StorePlaces& places = *report.places;
-  const StoreTraffic traffic = traffic_of(*report.step.store->served, places);
-  return {{"workers", places.workers.processes()},
-          {"servers", places.hosts_of_servers.size()},
-          {"hosts_of_servers", places.hosts_of_servers},
-          {"pushed_bytes", traffic.pushed},
-          {"pulled_bytes", traffic.pulled},
-          {"entering_bytes", places.hosts() > 1 ? traffic.entering : 0},
-          {"leaving_bytes", places.hosts() > 1 ? traffic.leaving : 0},
-          {"server_s", report.times ? ordered_json(report.times->server_s) : ordered_json(nullptr)}};
-}
-
 std::string shares_text(const EstimateShares& shares) {
   return fmt::format("operators' time: {:.1f} % measured of these shapes, {:.1f} % of others, {:.1f} % by figures\n",
                      100 * shares.same_operands, 100 * shares.same_operator, 100 * shares.figures);
-}
-
-ordered_json shares_json(const std::optional<EstimateShares>& shares) {
-  if (!shares) return nullptr;
-  return {
-      {"same_operands", shares->same_operands}, {"same_operator", shares->same_operator}, {"figures", shares->figures}};
 }
 
 std::string times_text(const PlanReport& report) {
@@ -241,83 +158,21 @@ std::string times_text(const PlanReport& report) {
   return report.shares ? text + shares_text(*report.shares) : text;
 }
 
-ordered_json memory_json(const MemoryCounts& memory) {
-  ordered_json document = ordered_json::object();
-  for (const MemoryPurpose purpose : kMemoryPurposes)
-    document[std::string(memory_purpose_name(purpose))] = memory[purpose];
-  return document;
-}
-
-ordered_json rank_json(const PlanReport& report, size_t r) {
-  const PlannedRank& rank = report.step.ranks[r];
-  ordered_json operators = ordered_json::array(), messages = ordered_json::array();
-  for (const auto& [name, total] : operator_totals(rank))
-    operators.push_back({{"operator", name}, {"calls", total.calls}, {"flops", total.flops}, {"bytes", total.bytes}});
-  for (const auto& [key, total] : message_totals(rank)) {
-    const auto& [call, dtype, other, over_host] = key;
-    messages.push_back({{"call", call},
-                        {"dtype", dtype_name(dtype)},
-                        {"root", other >= 0 ? ordered_json(other) : ordered_json(nullptr)},
-                        {"over_host", over_host},
-                        {"calls", total.calls},
-                        {"elements", total.elements},
-                        {"sent_bytes", total.sent_bytes}});
-  }
-  ordered_json document = {{"rank", r},
-                           {"device", rank.device.name()},
-                           {"samples", rank.samples},
-                           {"peak_bytes", rank.peak_bytes},
-                           {"memory", memory_json(rank.memory_at_peak)},
-                           {"flops", rank.flops()},
-                           {"comm", {{"bytes", rank.sent.bytes}, {"collectives", rank.sent.collectives}}},
-                           {"operators", operators},
-                           {"messages", messages},
-                           {"time", nullptr}};
-  if (report.times)
-    document["time"] = {{"compute_s", report.times->ranks[r].compute_s},
-                        {"exposed_comm_s", report.times->ranks[r].exposed_comm_s}};
-  return document;
-}
-
 }  // namespace
 
-std::string PlanReport::text() const {
-  std::string text = fmt::format("{}: {} on {}, {} samples a step\n\n", run, strategy, devices, step.batch_samples);
-  text += memory_table(*this);
+std::string PlanReport::text(int width) const {
+  std::string memory_below;
   const auto shown = static_cast<int>(step.ranks.size());
-  if (shown < step.world_size) text += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
+  if (shown < step.world_size) memory_below += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
   if (step.store && step.store->type == "local")
-    text += fmt::format("the store holds {:.1f} MB in host memory\n",
-                        static_cast<double>(step.store->bytes.front()) / kMega);
-  return text + "\n" + operator_table(step.ranks.front()) + "\n" + message_table(*this) + "\n" +
-         (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this);
-}
-
-std::string PlanReport::json() const {
-  ordered_json ranks = ordered_json::array(), time = nullptr;
-  for (size_t r = 0; r < step.ranks.size(); ++r) ranks.push_back(rank_json(*this, r));
-  if (times)
-    time = {{"step_s", times->step_s},
-            {"comm_s", times->comm_s},
-            {"other_s", times->host_s},
-            {"samples_per_s", static_cast<double>(step.batch_samples) / times->step_s},
-            {"epoch_s", static_cast<double>(step.steps_per_epoch) * times->step_s},
-            {"figures", figures_source},
-            {"operators", shares_json(shares)}};
-  const ordered_json document = {{"schema", 1},
-                                 {"run", run},
-                                 {"strategy", strategy},
-                                 {"devices", devices},
-                                 {"world_size", step.world_size},
-                                 {"hosts", hosts},
-                                 {"global_batch", step.batch_samples},
-                                 {"steps_per_epoch", step.steps_per_epoch},
-                                 {"time", time},
-                                 {"store_bytes", step.store ? ordered_json(step.store->bytes) : ordered_json(nullptr)},
-                                 {"served", places ? served_json(*this) : ordered_json(nullptr)},
-                                 {"pipeline", step.pipeline ? pipeline_json(*this) : ordered_json(nullptr)},
-                                 {"ranks", ranks}};
-  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+    memory_below += fmt::format("the store holds {} MB in host memory\n", megabytes(step.store->bytes.front()));
+  const std::string end =
+      (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this);
+  return wrapped(fmt::format("{}: {} on {}, {} samples a step\n\n", run, strategy, devices, step.batch_samples),
+                 width) +
+         memory_table(step.ranks, width) + wrapped(memory_below + "\n", width) +
+         operator_table(step.ranks.front(), width) + "\n" + message_table(step.ranks.front(), width) + "\n" +
+         wrapped(end, width);
 }
 
 }  // namespace dptrain::plan

@@ -22,8 +22,8 @@ struct PlanReport {
   /// Of the first rank's operators, where some were measured.
   std::optional<EstimateShares> shares = {};
 
-  /// Tables of memory, operators and messages, and the step's time.
-  std::string text() const;
+  /// Tables of memory, operators and messages, and the step's time, in lines of at most `width` characters.
+  std::string text(int width) const;
   /// One document; docs/plan.schema.json is its schema.
   std::string json() const;
 };

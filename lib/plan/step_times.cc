@@ -254,6 +254,12 @@ class Play {
 
 }  // namespace
 
+double StepTimes::bubble() const {
+  double computing = 0;
+  for (const RankTimes& rank : ranks) computing += rank.compute_s;
+  return 1 - computing / (static_cast<double>(ranks.size()) * (step_s - host_s));
+}
+
 StepTimes step_times(const StepTimesRequest& request) { return Play(request).run(); }
 
 }  // namespace dptrain::plan

@@ -19,6 +19,9 @@ struct StepTimes {
   double host_s = 0;             ///< that is neither
   double server_s = 0;           ///< of a store on servers: that the busiest server adds up and updates
   std::vector<RankTimes> ranks;  ///< of a step
+
+  /// The share of the ranks' time in which they don't compute, without `host_s`.
+  double bubble() const;
 };
 
 struct StepTimesRequest {

@@ -24,6 +24,11 @@ std::string take_name(ConfigNode& item) {
     const ConfigNode* name = item.find("name");
     return name != nullptr ? name->scalar : "strategy";
   }
+  if (as->second.kind != ConfigNode::Kind::scalar)
+    throw Error(ExitCode::config, Mistake{.where = fmt::format("{}: as", kStrategies),
+                                          .expected = "expected the name of a run",
+                                          .got = as->second.text(),
+                                          .advice = {}});
   const std::string name = as->second.scalar;
   item.map.erase(as);
   return name;

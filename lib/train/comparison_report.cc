@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "train/text_table.h"
+#include "base/text_table.h"
 
 namespace dptrain::train {
 namespace {

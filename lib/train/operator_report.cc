@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text_table.h"
 #include "device/cpu_device.h"
 #include "device/cuda_probe.h"
-#include "train/text_table.h"
 
 namespace dptrain::train {
 namespace {
@@ -37,16 +37,13 @@ std::string table_of(const DeviceOperators& found, int width) {
                                       {.header = "operator", .cells = {}, .left_aligned = true},
                                       {.header = "way", .cells = {}, .left_aligned = true},
                                       {.header = "operands", .cells = {}, .left_aligned = true}};
-  const auto add_row = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) columns[i].cells.push_back(cells[i]);
-  };
   const auto share = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / found.step_s); };
   const auto milliseconds = [](double seconds) { return fmt::format("{:.3f}", seconds / kMilli); };
   for (const OperatorTime& time : found.operators)
-    add_row({milliseconds(time.seconds), share(time.seconds), std::to_string(time.calls), rate_of(time), time.name,
-             time.way, time.operands});
+    add_row(columns, {milliseconds(time.seconds), share(time.seconds), std::to_string(time.calls), rate_of(time),
+                      time.name, time.way, time.operands});
   const double rest = std::max(0.0, found.step_s - found.operators_s());
-  add_row({milliseconds(rest), share(rest), "", "", "beside operators", "", ""});
+  add_row(columns, {milliseconds(rest), share(rest), "", "", "beside operators", "", ""});
   return text_table(columns, width);
 }
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/text_table.h"
 #include "train/config_difference.h"
 #include "train/run_state.h"
-#include "train/text_table.h"
 
 namespace dptrain::train {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "train/text_table.h"
+#include "base/text_table.h"
 
 namespace dptrain::train {
 namespace {

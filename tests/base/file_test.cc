@@ -36,7 +36,8 @@ TEST_F(Files, AreReadWhole) {
 TEST_F(Files, AreRefusedByTheirReason) {
   testing::expect_error(ExitCode::missing_file, {"result.json", "no such file"}, [&] { read_file(path_); });
   testing::expect_error(ExitCode::missing_file, {"no such file"}, [&] { read_file(path_ / "below"); });
-  testing::expect_error(ExitCode::io, {"could not read"}, [&] { read_file(folder_.path()); });
+  testing::expect_error(ExitCode::missing_file, {"expected a file, got a folder"}, [&] { read_file(folder_.path()); });
+  testing::expect_error(ExitCode::io, {"could not read"}, [&] { read_file("/proc/self/mem"); });
   folder_.write("large", std::string(101, 'x'));
   testing::expect_error(ExitCode::bad_data, {"large", "at most 100 bytes"},
                         [&] { read_file(folder_.path() / "large", 100); });

@@ -129,6 +129,16 @@ TEST_F(PlanTest, PrintsTables) {
   EXPECT_FALSE(exists("runs"));
 }
 
+/// Of which many are alike, and whose sentences are long.
+TEST_F(PlanTest, OfManyRanksFitsATerminal) {
+  const Finished finished = run(plan({"--devices", "15xh200", "--set", "batch_size=72"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  // 72 samples are 5 for twelve of them, and 4 for every fifth.
+  for (const char* rank : {"\n5 (cuda:5)                   4  ", "\n6 to 9 (cuda:6-9)            5  "})
+    EXPECT_NE(finished.out.find(rank), std::string::npos) << finished.out;
+  for (const std::string& line : testing::lines_of(finished.out)) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST_F(PlanTest, NeedsNoneOfTheDevices) {
   const json document = planned({"--devices", "16xh200", "--set", "batch_size=64"});
   EXPECT_EQ(document["world_size"], 16);

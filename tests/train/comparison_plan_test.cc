@@ -117,6 +117,8 @@ TEST(ComparisonPlan, RefusesWhatItCannotTellApartOrRead) {
                [] { plan_of("single,{name: ddp, overlpa: false}"); });
   expect_error(ExitCode::config, {"--strategies: name", "no slash", "'a/b'"},
                [] { plan_of("single,{name: ddp, as: a/b}"); });
+  expect_error(ExitCode::config, {"--strategies: as: expected the name of a run, got", "[1]"},
+               [] { plan_of("single,{name: ddp, as: [1]}"); });
   for (const char* name : {"compare.json", "compare.md"})
     expect_error(ExitCode::config, {name, "a file of the comparison"},
                  [&] { plan_of((std::string("single,{name: ddp, as: ") + name + "}").c_str()); });

@@ -1,4 +1,4 @@
-#include "train/text_table.h"
+#include "base/text_table.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <span>
 
-namespace dptrain::train {
+namespace dptrain {
 namespace {
 
 constexpr std::string_view kGap = "  ";
@@ -102,6 +102,10 @@ std::string laid_out(std::string_view head, const std::vector<std::string>& piec
 
 }  // namespace
 
+void add_row(std::vector<TableColumn>& columns, const std::vector<std::string>& cells) {
+  for (size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(cells.at(i));
+}
+
 std::string text_table(const std::vector<TableColumn>& columns, int width) {
   // The first column stands in every block: it may take as much as leaves room for another.
   const Column first = column_of(columns.front(), width / 2);
@@ -137,7 +141,16 @@ std::string markdown_table(const std::vector<TableColumn>& columns) {
   return text;
 }
 
-std::string wrapped(std::string_view text, int width) { return laid_out("", words_of(text), width); }
+std::string wrapped(std::string_view text, int width) {
+  std::string lines;
+  do {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    lines += laid_out(line.substr(0, indent), words_of(line.substr(indent)), width);
+  } while (!text.empty());
+  return lines;
+}
 
 std::string wrapped_list(std::string_view head, const std::vector<std::string>& items, int width) {
   const int room = width - width_of(head);
@@ -152,4 +165,4 @@ std::string wrapped_list(std::string_view head, const std::vector<std::string>& 
   return laid_out(head, pieces, width);
 }
 
-}  // namespace dptrain::train
+}  // namespace dptrain

@@ -1,4 +1,4 @@
-#include "train/text_table.h"
+#include "base/text_table.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "support/process.h"
 
-namespace dptrain::train {
+namespace dptrain {
 namespace {
 
 using testing::lines_of;
@@ -61,6 +61,7 @@ TEST(Wrapped, BreaksBetweenWords) {
   EXPECT_EQ(wrapped("1 ± 2 x", 5), "1 ± 2\nx\n") << "characters count, not bytes";
   EXPECT_EQ(wrapped("longerthanthat a", 5), "longerthanthat\na\n");
   EXPECT_EQ(wrapped("", 5), "\n");
+  EXPECT_EQ(wrapped("one two\n\n  three four\n", 7), "one two\n\n  three\n  four\n") << "its own lines stay";
 }
 
 TEST(Wrapped, ListsBreakBetweenItemsBelowTheFirst) {
@@ -77,4 +78,4 @@ TEST(Wrapped, ListsBreakBetweenItemsBelowTheFirst) {
 }
 
 }  // namespace
-}  // namespace dptrain::train
+}  // namespace dptrain
