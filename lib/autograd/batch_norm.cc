@@ -1,17 +1,19 @@
 #include "autograd/batch_norm.h"
 
+#include <utility>
+
 #include "autograd/tape.h"
-#include "ops/add.h"
 #include "ops/batch_norm_parts.h"
 
 namespace dptrain::autograd {
 namespace {
 
-void deliver(const Tensor& gradient, const GradientSink& sink) {
-  if (sink.accumulate)
-    ops::add_into(sink.target, gradient);
-  else
-    sink.target.copy_from(gradient);
+ops::BatchNormSinks sinks_of(const Variable& gamma, const Variable& beta) {
+  const GradientSink for_gamma = gamma.gradient_sink(), for_beta = beta.gradient_sink();
+  return {.gamma = for_gamma.target,
+          .beta = for_beta.target,
+          .accumulate_gamma = for_gamma.accumulate,
+          .accumulate_beta = for_beta.accumulate};
 }
 
 /// A forward pass, and what its backward pass by the statistics of all devices reads beside it.
@@ -29,14 +31,12 @@ Forward forward_over(SumOverDevices& devices, const ops::BatchNormInputs& in, co
 }
 
 ops::BatchNormGradients backward_over(SumOverDevices& devices, const ops::BatchNormInputs& in, const Forward& forward,
-                                      const Tensor& output_gradient, const ops::BatchNormOptions& options) {
-  const ops::BatchNormGradientSums part = ops::batch_norm_gradient_sums(in, forward.pass, output_gradient, options);
-  devices.sum(part.sums);
-  ops::BatchNormGradients gradients = ops::batch_norm_backward_by_sums(
-      in, forward.pass, {.output_gradient = output_gradient, .means = forward.means, .sums = part.sums}, options);
-  gradients.gamma = part.gamma;
-  gradients.beta = part.beta;
-  return gradients;
+                                      const Tensor& output_gradient, const ops::BatchNormSinks& sinks,
+                                      const ops::BatchNormOptions& options) {
+  const Tensor sums = ops::batch_norm_gradient_sums(in, forward.pass, output_gradient, sinks, options);
+  devices.sum(sums);
+  return ops::batch_norm_backward_by_sums(
+      in, forward.pass, {.output_gradient = output_gradient, .means = forward.means, .sums = sums}, options);
 }
 
 }  // namespace
@@ -63,18 +63,18 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   else
     forward.pass.y = Tensor();
   const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
-                         residual = a.residual.without_value()](const Tensor& output_gradient) {
+                         residual = a.residual.without_value()](ops::SummedGradient incoming) {
+    const ops::BatchNormSinks sinks = sinks_of(gamma, beta);
     const ops::BatchNormGradients gradients =
-        devices != nullptr ? backward_over(*devices, in, forward, output_gradient, backward_options)
-                           : ops::batch_norm_backward(in, forward.pass, output_gradient, backward_options);
-    deliver(gradients.gamma, gamma.gradient_sink());
-    deliver(gradients.beta, beta.gradient_sink());
+        devices != nullptr ? backward_over(*devices, in, forward, std::move(incoming).sum(), sinks, backward_options)
+                           : ops::batch_norm_backward(in, forward.pass, std::move(incoming), sinks, backward_options);
     if (residual.defined()) residual.add_gradient(gradients.residual);
     x.add_gradient(gradients.x);
   };
-  if (a.residual.defined()) return x.tape().record(y, {x, a.gamma, a.beta, a.residual}, backward);
-  return x.tape().record(y, {x, a.gamma, a.beta}, backward,
-                         [in, pass = forward.pass, options] { return ops::batch_norm_again(in, pass, options); });
+  if (a.residual.defined()) return x.tape().record_summing(y, {x, a.gamma, a.beta, a.residual}, backward);
+  return x.tape().record_summing(y, {x, a.gamma, a.beta}, backward, [in, pass = forward.pass, options] {
+    return ops::batch_norm_again(in, pass, options);
+  });
 }
 
 }  // namespace dptrain::autograd

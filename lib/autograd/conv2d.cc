@@ -17,16 +17,25 @@ ops::Conv2dWeightGradients gradients_of(const Variable& weight, const Variable& 
           .accumulate_bias = for_bias.accumulate};
 }
 
+/// Its gradient is 0, which is what stands there already where it is to be added.
+void leave_out_bias(ops::Conv2dWeightGradients& gradients) {
+  if (gradients.bias.defined() && !gradients.accumulate_bias) gradients.bias.fill_zero();
+  gradients.bias = Tensor();
+}
+
 }  // namespace
 
-Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options) {
+Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options,
+                BiasGradient bias_gradient) {
   Tensor y = ops::conv2d_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
   return x.tape().record(y, {x, weight, bias},
                          [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
                           y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
                            const Tensor incoming =
                                options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
-                           ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias), options);
+                           ops::Conv2dWeightGradients gradients = gradients_of(weight, bias);
+                           if (bias_gradient == BiasGradient::zero) leave_out_bias(gradients);
+                           ops::conv2d_backward_weights(saved.value(), incoming, gradients, options);
                            if (x.requires_gradient())
                              x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
                          });

@@ -18,19 +18,18 @@ Variable layer_norm(const Variable& x, const LayerNormArguments& a) {
                               a.epsilon);
   const Tensor y = forward.y;
   forward.y = Tensor();  // backward doesn't read it
-  return x.tape().record(y, {x, a.gamma, a.beta, a.residual},
-                         [forward, gamma = a.gamma, beta = a.beta, residual = a.residual.without_value(),
-                          x = x.without_value()](const Tensor& output_gradient) {
-                           const GradientSink for_gamma = gamma.gradient_sink(), for_beta = beta.gradient_sink();
-                           ops::LayerNormInputGradients gradients =
-                               ops::layer_norm_backward(forward, gamma.value(), output_gradient,
-                                                        {.gamma = for_gamma.target,
-                                                         .beta = for_beta.target,
-                                                         .accumulate_gamma = for_gamma.accumulate,
-                                                         .accumulate_beta = for_beta.accumulate});
-                           if (residual.defined()) residual.add_gradient(std::move(gradients.residual));
-                           x.add_gradient(std::move(gradients.x));
-                         });
+  const auto backward = [forward, gamma = a.gamma, beta = a.beta, residual = a.residual.without_value(),
+                         x = x.without_value()](ops::SummedGradient incoming) {
+    const GradientSink for_gamma = gamma.gradient_sink(), for_beta = beta.gradient_sink();
+    ops::LayerNormInputGradients gradients = ops::layer_norm_backward(forward, gamma.value(), std::move(incoming),
+                                                                      {.gamma = for_gamma.target,
+                                                                       .beta = for_beta.target,
+                                                                       .accumulate_gamma = for_gamma.accumulate,
+                                                                       .accumulate_beta = for_beta.accumulate});
+    if (residual.defined()) residual.add_gradient(std::move(gradients.residual));
+    x.add_gradient(std::move(gradients.x));
+  };
+  return x.tape().record_summing(y, {x, a.gamma, a.beta, a.residual}, backward);
 }
 
 }  // namespace dptrain::autograd

@@ -47,8 +47,10 @@ Variable record_linear(const Variable& x, const Variable& weight, const Variable
                                       .accumulate_weight = for_weight.accumulate,
                                       .accumulate_bias = for_bias.accumulate});
         if (!x.requires_gradient()) return;
-        const Tensor gradient = ops::linear_backward_data(weight.value(), incoming);
-        x.add_gradient(shape.rank() == 2 ? gradient : gradient.reshaped(shape));
+        const Tensor sum = x.take_sum();
+        const Tensor gradient =
+            ops::linear_backward_data(weight.value(), incoming, sum.defined() ? as_rows(sum) : Tensor());
+        x.add_gradient(sum.defined() ? sum : shape.rank() == 2 ? gradient : gradient.reshaped(shape));
       });
 }
 

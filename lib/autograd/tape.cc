@@ -22,6 +22,19 @@ Variable Tape::use(Parameter& parameter) {
 }
 
 Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward) {
+  return add_node(std::move(value), inputs,
+                  [backward = std::move(backward)](const ops::SummedGradient& gradient) { backward(gradient.first); });
+}
+
+Variable Tape::record_summing(Tensor value, std::initializer_list<Variable> inputs, SumBackwardFunction backward,
+                              std::function<Tensor()> recompute) {
+  Variable output = add_node(std::move(value), inputs, std::move(backward));
+  output.place_->sums_gradient = true;
+  if (mode_ == Mode::recompute) output.place_->recompute = std::move(recompute);
+  return output;
+}
+
+Variable Tape::add_node(Tensor value, std::initializer_list<Variable> inputs, SumBackwardFunction backward) {
   Node node;
   bool requires_gradient = false;
   for (const Variable& input : inputs) {
@@ -39,13 +52,6 @@ Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, Back
   return output;
 }
 
-Variable Tape::record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward,
-                      std::function<Tensor()> recompute) {
-  Variable output = record(std::move(value), inputs, std::move(backward));
-  if (mode_ == Mode::recompute) output.place_->recompute = std::move(recompute);
-  return output;
-}
-
 void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
   for (auto& [output, gradient] : roots) {
     DPTRAIN_CHECK(recording() && output.requires_gradient(), "backward from a value to which no gradient flows");
@@ -56,9 +62,9 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
     // Taken off the tape before it runs: what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
-    const Tensor incoming = std::exchange(node.output.place_->gradient, Tensor());
+    ops::SummedGradient incoming = std::exchange(node.output.place_->gradient, {});
     // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
-    if (incoming.defined()) node.backward(incoming);
+    if (incoming.first.defined()) node.backward(std::move(incoming));
     node.backward = nullptr;
     for (Parameter* parameter : node.parameters) finish_use(*parameter, ready);
   }

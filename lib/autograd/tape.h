@@ -13,6 +13,9 @@ namespace dptrain {
 /// Computes the gradients of an operator's inputs from that of its output, and adds them to the inputs.
 using BackwardFunction = std::function<void(const Tensor& output_gradient)>;
 
+/// The same of an operator that adds up by itself what comes back from two readers of its output.
+using SumBackwardFunction = std::function<void(ops::SummedGradient output_gradient)>;
+
 /// Called as soon as a parameter's gradient is complete: its last recorded use has contributed.
 using GradientReadyHook = std::function<void(Parameter&)>;
 
@@ -40,9 +43,10 @@ class Tape {
   void call_before_use(UseHook hook) { before_use_ = std::move(hook); }
   /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
   Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward);
-  /// The same for an output that `recompute` computes again, bit for bit, from what `backward` keeps anyway.
-  Variable record(Tensor value, std::initializer_list<Variable> inputs, BackwardFunction backward,
-                  std::function<Tensor()> recompute);
+  /// The same for one that adds up by itself what comes back from two readers of its output. `recompute`, where there
+  /// is one, computes the output again, bit for bit, from what `backward` keeps anyway.
+  Variable record_summing(Tensor value, std::initializer_list<Variable> inputs, SumBackwardFunction backward,
+                          std::function<Tensor()> recompute = {});
 
   /// Where a walk back begins: a value, and the gradient of what is minimized with respect to it.
   struct Root {
@@ -61,9 +65,11 @@ class Tape {
   struct Node {
     Variable output;  ///< without its value
     std::vector<Parameter*> parameters;
-    BackwardFunction backward;
+    SumBackwardFunction backward;
   };
 
+  /// The output's variable; nothing is kept where no gradient flows to it.
+  Variable add_node(Tensor value, std::initializer_list<Variable> inputs, SumBackwardFunction backward);
   void finish_use(Parameter& parameter, const GradientReadyHook& ready);
 
   Mode mode_;

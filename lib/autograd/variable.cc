@@ -1,8 +1,8 @@
 #include "autograd/variable.h"
 
+#include <utility>
+
 #include "base/check.h"
-#include "ops/add.h"
-#include "ops/reorder.h"
 
 namespace dptrain {
 
@@ -11,17 +11,18 @@ void Variable::add_gradient(Tensor gradient) const {
   DPTRAIN_CHECK(place_->parameter == nullptr, "a parameter's gradient goes through its sink");
   DPTRAIN_CHECK(gradient.shape() == place_->shape, "a gradient {} of a value {}", gradient.text(),
                 place_->shape.text());
-  Tensor& sum = place_->gradient;
-  if (!sum.defined()) {
-    sum = std::move(gradient);
-    return;
-  }
-  const Tensor added = ops::reorder(gradient, sum.layout());
-  // A gradient may be shared: both inputs of an addition get the same one.
-  if (sum.is_unique())
-    ops::add_into(sum, added);
+  auto& [first, second] = place_->gradient;
+  if (!first.defined())
+    first = std::move(gradient);
+  else if (place_->sums_gradient && !second.defined())
+    second = std::move(gradient);
   else
-    sum = ops::add(sum, added);
+    first = ops::SummedGradient(std::move(first), std::move(gradient)).sum();
+}
+
+Tensor Variable::take_sum() const {
+  Tensor& latest = place_->sums_gradient ? place_->gradient.second : place_->gradient.first;
+  return latest.defined() && latest.is_unique() ? std::exchange(latest, Tensor()) : Tensor();
 }
 
 GradientSink Variable::gradient_sink() const {

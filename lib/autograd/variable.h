@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "autograd/parameter.h"
+#include "ops/summed_gradient.h"
 #include "tensor/tensor.h"
 
 namespace dptrain {
@@ -49,17 +50,22 @@ class Variable {
 
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;
+  /// For backward functions of operators that can add to a tensor in their own pass: what has been gathered so far, to
+  /// be given back through add_gradient with more in it. Undefined where nothing has been, where others hold it, and
+  /// where nobody would have to add it up.
+  Tensor take_sum() const;
   /// For backward functions: where the gradient of a parameter goes.
   GradientSink gradient_sink() const;
   /// The gradient gathered so far by an input of the tape; undefined where none came.
-  const Tensor& gradient() const { return place_->gradient; }
+  const Tensor& gradient() const { return place_->gradient.first; }
 
  private:
   friend class Tape;
   struct Place {
     Tape* tape = nullptr;
     Shape shape;
-    Tensor gradient;
+    ops::SummedGradient gradient;
+    bool sums_gradient = false;  ///< the operator that made it adds up the gradients of two readers itself
     bool requires_gradient = false;
     Parameter* parameter = nullptr;
     std::function<Tensor()> recompute;  ///< empty where backward functions keep the value

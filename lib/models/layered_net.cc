@@ -103,6 +103,13 @@ std::optional<std::string> padded_advice(const Shape& input, const Shape& output
   return std::nullopt;
 }
 
+/// Tells a convolution that the part behind it, the last one, is a batch norm.
+void feed_batch_norm(const NamedLayers& parts) {
+  if (parts.size() < 2 || dynamic_cast<nn::BatchNorm2d*>(parts.back().module.get()) == nullptr) return;
+  auto* convolution = dynamic_cast<nn::Conv2d*>(parts[parts.size() - 2].module.get());
+  if (convolution != nullptr) convolution->feed_batch_norm();
+}
+
 class NetBuilder {
  public:
   NetBuilder(const nn::LayerOptions& options, const ModelInput& input) : options_(options), input_(input) {}
@@ -150,6 +157,7 @@ class NetBuilder {
                                                         NamedLayer{taken.norm->name, std::move(normed.module)})});
       } else if (built.module != nullptr) {
         chain.parts.push_back({layer.name, std::move(built.module)});
+        feed_batch_norm(chain.parts);
       }
       chain.head = std::move(built.head);
       i += taken.layers;

@@ -19,7 +19,9 @@ class Stem final : public nn::Module {
  public:
   Stem(const nn::LayerOptions& options, int64_t channels)
       : conv1_(add_child<nn::Conv2d>("conv1", options, convolution3x3(channels, 64, 1), kWeights)),
-        bn1_(add_child<nn::BatchNorm2d>("bn1", 64, true)) {}
+        bn1_(add_child<nn::BatchNorm2d>("bn1", 64, true)) {
+    conv1_.feed_batch_norm();
+  }
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     return bn1_.forward(conv1_.forward(x, context), context);
@@ -38,6 +40,8 @@ class BasicBlock final : public nn::Module {
         bn1_(add_child<nn::BatchNorm2d>("bn1", out, true)),
         conv2_(add_child<nn::Conv2d>("conv2", options, convolution3x3(out, out, 1), kWeights)),
         bn2_(add_child<nn::BatchNorm2d>("bn2", out, true)) {
+    conv1_.feed_batch_norm();
+    conv2_.feed_batch_norm();
     if (in == out && stride == 1) return;
     const nn::Conv2dSizes sizes{.in_channels = in, .out_channels = out, .kernel = 1, .stride = stride};
     downsample_ = &add_child<nn::Conv2d>("downsample", options, sizes, kWeights);

@@ -29,7 +29,10 @@ Conv2d::Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optio
 
 Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
   const Variable weight = context.tape.use(weight_), bias = bias_ != nullptr ? context.tape.use(*bias_) : Variable();
-  if (!max_pool_) return autograd::conv2d(x, weight, bias, options_);
+  using autograd::BiasGradient;
+  const bool is_taken_away = feeds_batch_norm_ && context.training;
+  if (!max_pool_)
+    return autograd::conv2d(x, weight, bias, options_, is_taken_away ? BiasGradient::zero : BiasGradient::summed);
   return autograd::conv2d_max_pool(x, weight, bias, {.convolution = options_, .pool = *max_pool_});
 }
 

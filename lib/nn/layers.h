@@ -35,12 +35,17 @@ class Conv2d : public Module {
   Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight = {});
   /// From now on its output is the maxima over windows of what it was, in the same pass where that is possible.
   void take_max_pool(const ops::Pool2dOptions& pool) { max_pool_ = pool; }
+  /// From now on a batch norm reads its output, and nothing else does. That takes the bias away again with the mean of
+  /// the batch: its gradient is 0 in training, and what sums over rounded gradients would make of it is noise. It is
+  /// summed all the same where maxima come between them, and where a ReLU does, which makes it something.
+  void feed_batch_norm() { feeds_batch_norm_ = !options_.relu && !max_pool_; }
   /// [N, C, H, W] -> [N, O, OH, OW]
   Variable forward(const Variable& x, const ForwardContext& context) override;
 
  private:
   ops::Conv2dOptions options_;
   std::optional<ops::Pool2dOptions> max_pool_;
+  bool feeds_batch_norm_ = false;
   Parameter& weight_;
   Parameter* bias_;
 };
@@ -107,7 +112,7 @@ class LayerNorm : public Module {
   Variable forward(const Variable& x, const ForwardContext& context) override;
   /// The same of x + residual, in one pass.
   Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
-  /// The same of dropout(x) + residual, on a CPU worker in one pass, too.
+  /// The same of dropout(x) + residual.
   Variable forward(const Variable& x, const Dropout& dropout, const Variable& residual, const ForwardContext& context);
 
  private:

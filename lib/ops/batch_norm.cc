@@ -1,5 +1,7 @@
 #include "ops/batch_norm.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "ops/batch_norm_cpu.h"
 #include "ops/batch_norm_cuda.h"
@@ -7,6 +9,18 @@
 #include "ops/dispatch.h"
 
 namespace dptrain::ops {
+namespace {
+
+/// The memory that a GPU takes: the gradient before the ReLU is written where it is read twice.
+BatchNormGradients logged_gradients(const BatchNormInputs& in, const SummedGradient& output_gradient) {
+  const TensorOptions like_x{.dtype = in.x.dtype(), .layout = in.x.layout()};
+  const auto make = [&] { return Tensor::empty(in.x.device(), in.x.shape(), like_x); };
+  const Tensor masked = in.residual.defined() || output_gradient.second.defined() ? make() : Tensor();
+  return {.x = make(), .residual = in.residual.defined() ? masked : Tensor()};
+}
+
+}  // namespace
+
 Device& checked_inputs(std::string_view op, const BatchNormInputs& in) {
   Device& device =
       common_device(op, {&in.x, &in.gamma, &in.beta, &in.running_mean, &in.running_variance, &in.residual});
@@ -16,6 +30,24 @@ Device& checked_inputs(std::string_view op, const BatchNormInputs& in) {
     require_shape(op, "a parameter", tensor->shape(), channels);
   if (in.residual.defined()) require_shape(op, "residual", in.residual.shape(), in.x.shape());
   return device;
+}
+
+void check_sinks(std::string_view op, const BatchNormInputs& in, const BatchNormSinks& sinks) {
+  common_device(op, {&in.x, &sinks.gamma, &sinks.beta});
+  for (const Tensor* sink : {&sinks.gamma, &sinks.beta}) {
+    require_shape(op, "a parameter's gradient", sink->shape(), in.gamma.shape());
+    DPTRAIN_CHECK(sink->dtype() == DType::f32, "{}: a parameter's gradient {}", op, sink->text());
+  }
+}
+
+void finish_without_samples(const BatchNormSinks& sinks) {
+  if (!sinks.accumulate_gamma) sinks.gamma.fill_zero();
+  if (!sinks.accumulate_beta) sinks.beta.fill_zero();
+}
+
+BatchNormSinks BatchNormSinks::of(const BatchNormInputs& in) {
+  return {.gamma = Tensor::empty(in.x.device(), in.gamma.shape()),
+          .beta = Tensor::empty(in.x.device(), in.beta.shape())};
 }
 
 BatchNormTraining batch_norm_training(const BatchNormInputs& in, const BatchNormOptions& options) {
@@ -51,14 +83,24 @@ Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& 
 }
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                       const Tensor& output_gradient, const BatchNormOptions& options) {
+                                       SummedGradient output_gradient, const BatchNormSinks& sinks,
+                                       const BatchNormOptions& options) {
+  for (const Tensor* gradient : {&output_gradient.first, &output_gradient.second})
+    if (gradient->defined()) require_shape("batch_norm backward", "output gradient", gradient->shape(), in.x.shape());
+  // A CPU worker adds them up beforehand, into memory that it has at hand; a GPU does so in a pass that it makes
+  // anyway.
+  if (in.x.device().kind() == DeviceKind::cpu) output_gradient = std::move(output_gradient).sum();
   Device& device = checked_inputs("batch_norm", in);
-  common_device("batch_norm backward",
-                {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation, &output_gradient});
-  require_shape("batch_norm backward", "output gradient", output_gradient.shape(), in.x.shape());
+  check_sinks("batch_norm backward", in, sinks);
+  common_device("batch_norm backward", {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation,
+                                        &output_gradient.first, &output_gradient.second});
   return on_device(
-      "batch_norm backward", device, [&] { return cpu::batch_norm_backward(in, forward, output_gradient, options); },
-      [&] { return cuda::batch_norm_backward(in, forward, output_gradient, options); });
+      "batch_norm backward", device,
+      [&] {
+        if (is_logged_gpu(device)) return logged_gradients(in, output_gradient);
+        return cpu::batch_norm_backward(in, forward, output_gradient.first, sinks, options);
+      },
+      [&] { return cuda::batch_norm_backward(in, forward, output_gradient, sinks, options); });
 }
 
 }  // namespace dptrain::ops

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tensor/tensor.h"
+#include "ops/summed_gradient.h"
 
 namespace dptrain::ops {
 
@@ -47,14 +47,24 @@ Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& 
 /// isn't read.
 Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& forward, const BatchNormOptions& options);
 
+/// Where the gradients of gamma and beta go, [C] in f32.
+struct BatchNormSinks {
+  Tensor gamma;
+  Tensor beta;
+  bool accumulate_gamma = false;  ///< add to what stands there
+  bool accumulate_beta = false;
+
+  /// New memory for them, of the parameters of `in`.
+  static BatchNormSinks of(const BatchNormInputs& in);
+};
+
 struct BatchNormGradients {
   Tensor x;         ///< in the layout of x
   Tensor residual;  ///< in the layout of x; undefined without a residual
-  Tensor gamma;     ///< [C]
-  Tensor beta;      ///< [C]
 };
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                       const Tensor& output_gradient, const BatchNormOptions& options);
+                                       SummedGradient output_gradient, const BatchNormSinks& sinks,
+                                       const BatchNormOptions& options);
 
 }  // namespace dptrain::ops

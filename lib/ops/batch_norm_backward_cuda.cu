@@ -1,12 +1,14 @@
 #include "ops/batch_norm_cuda.h"
+#include "ops/batch_norm_inputs.h"
 #include "ops/batch_norm_normalization_cuda.h"
 #include "ops/batch_norm_parts_cuda.h"
 #include "ops/channel_rows_cuda.h"
 #include "ops/nhwc_cuda.h"
 #include "ops/reorder.h"
 
-// Elements read and written for each of x: sums read 2 (3: a residual's output says where the ReLU cut); gradients read
-// 2 (3) and write 1 (2). A few operations an element, so that all of it is bound by memory.
+// Elements read and written for each of x: sums read 2, and 1 more where a residual's output says where the ReLU cut,
+// and 1 more of a second gradient; with either they write 1, the gradient before the ReLU, so that gradients read 2 and
+// write 1 in any case. A few operations an element, so that all of it is bound by memory.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -16,6 +18,7 @@ struct BackwardInputs {
   const T* __restrict__ x;
   const T* __restrict__ y;  ///< null: whether the ReLU cut is computed again from x
   const T* __restrict__ incoming;
+  const T* __restrict__ second;  ///< null: nothing is added to `incoming`
   Normalization normalization;
   bool relu;
 };
@@ -32,9 +35,15 @@ struct BackwardChannels {
 
   /// The gradient before the ReLU, and the distance of x from its mean.
   __device__ void load(const BackwardInputs<T>& b, int64_t at, float (&gradient)[V], float (&distance)[V]) const {
-    const auto x = Pack<T, V>::load(b.x + at), incoming = Pack<T, V>::load(b.incoming + at);
+    const auto x = Pack<T, V>::load(b.x + at);
+    auto incoming = Pack<T, V>::load(b.incoming + at);
     Pack<T, V> y;
     if (b.relu && b.y != nullptr) y = Pack<T, V>::load(b.y + at);
+    if (b.second != nullptr) {
+      // Rounded as a sum that lies in memory is.
+      const auto other = Pack<T, V>::load(b.second + at);
+      for (int i = 0; i < V; ++i) incoming.set(i, incoming.get(i) + other.get(i));
+    }
     for (int i = 0; i < V; ++i) {
       distance[i] = x.get(i) - mean[i];
       const float output = b.y != nullptr && b.relu ? y.get(i) : fmaf(x.get(i), affine[i].scale, affine[i].shift);
@@ -43,9 +52,11 @@ struct BackwardChannels {
   }
 };
 
-/// Sums over a part's rows of the gradient, and of gradient * (x - mean).
+/// Sums over a part's rows of the gradient, and of gradient * (x - mean). The gradient itself goes to `masked`, where
+/// that isn't null.
 template <class T, int V>
-__global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots) {
+__global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots,
+                                     T* __restrict__ masked) {
   const int64_t c = m.first_channel<V>();
   float own[2][V] = {};
   if (c < m.channels) {
@@ -53,11 +64,15 @@ __global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* 
 #pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
       float gradient[V], distance[V];
-      channels.load(b, row * m.channels + c, gradient, distance);
+      const int64_t at = row * m.channels + c;
+      channels.load(b, at, gradient, distance);
+      Pack<T, V> kept;
       for (int i = 0; i < V; ++i) {
         own[0][i] += gradient[i];
         own[1][i] = fmaf(gradient[i], distance[i], own[1][i]);
+        kept.set(i, gradient[i]);
       }
+      if (masked != nullptr) kept.store(masked + at);
     }
   }
   float* const to[2] = {sums, dots};
@@ -78,25 +93,37 @@ struct Centering {
   __device__ void none(int64_t c) const { mean[c] = slope[c] = 0.f; }
 };
 
-struct Gradients {
+/// The members of BatchNormSinks.
+struct Sinks {
   float* gamma;
   float* beta;
+  bool accumulate_gamma;
+  bool accumulate_beta;
 
   __device__ void finish(int64_t c, double sum, double dot, const Normalization& normalization) const {
-    beta[c] = static_cast<float>(sum);
-    gamma[c] = static_cast<float>(dot * normalization.inverse_deviation[c]);
+    const auto of_gamma = static_cast<float>(dot * normalization.inverse_deviation[c]);
+    const auto of_beta = static_cast<float>(sum);
+    gamma[c] = accumulate_gamma ? gamma[c] + of_gamma : of_gamma;
+    beta[c] = accumulate_beta ? beta[c] + of_beta : of_beta;
   }
 };
 
+Sinks members(const BatchNormSinks& sinks) {
+  return {.gamma = sinks.gamma.data<float>(),
+          .beta = sinks.beta.data<float>(),
+          .accumulate_gamma = sinks.accumulate_gamma,
+          .accumulate_beta = sinks.accumulate_beta};
+}
+
 __global__ void __launch_bounds__(kFoldThreads)
     finish_gradients_kernel(ChannelRows m, const float* sums, const float* dots, Normalization normalization,
-                            bool constant_statistics, Gradients g, Centering centering) {
+                            bool constant_statistics, Sinks sinks, Centering centering) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
   fold_parts<2>(parts, m.parts, m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
-  g.finish(c, folded[0], folded[1], normalization);
+  sinks.finish(c, folded[0], folded[1], normalization);
   if (constant_statistics)
     centering.none(c);
   else
@@ -106,13 +133,13 @@ __global__ void __launch_bounds__(kFoldThreads)
 /// The same for a part of the samples: `own`, [2 C], gets its sums.
 __global__ void __launch_bounds__(kFoldThreads)
     finish_part_gradients_kernel(ChannelRows m, const float* sums, const float* dots, Normalization normalization,
-                                 Gradients g, float* own) {
+                                 Sinks sinks, float* own) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
   fold_parts<2>(parts, m.parts, m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
-  g.finish(c, folded[0], folded[1], normalization);
+  sinks.finish(c, folded[0], folded[1], normalization);
   own[c] = static_cast<float>(folded[0]);
   own[m.channels + c] = static_cast<float>(folded[1]);
 }
@@ -152,8 +179,9 @@ struct Backward {
   const BatchNormInputs& in;
   const BatchNormTraining& forward;
   const BatchNormOptions& options;
-  const Tensor& output_gradient;
-  Tensor x = in_nhwc(in.x), incoming = in_nhwc(output_gradient);
+  Tensor incoming;
+  Tensor second = {};  ///< undefined: nothing is added to `incoming`
+  Tensor x = in_nhwc(in.x);
   Tensor y = in.residual.defined() ? in_nhwc(forward.y) : Tensor();
   int64_t channels = x.shape()[1];
   Normalization normalization = normalization_of(in, forward);
@@ -166,89 +194,101 @@ struct Backward {
     return {.x = x.data<T>(),
             .y = data_or_null<T>(y),
             .incoming = incoming.data<T>(),
+            .second = data_or_null<T>(second),
             .normalization = normalization,
             .relu = options.relu};
+  }
+  /// The same once gradient_sums_kernel has left the gradient before the ReLU in `masked`.
+  template <class T>
+  BackwardInputs<T> inputs(const Tensor& masked) const {
+    BackwardInputs<T> known = inputs<T>();
+    known.y = known.second = nullptr;
+    known.incoming = masked.data<T>();
+    known.relu = false;
+    return known;
   }
 
   /// Calls finish(rows, sums, dots) with what gradient_sums_kernel has left; x has samples.
   template <class F>
-  void with_sums(const F& finish) const {
-    with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+  void with_sums(const Tensor& masked, const F& finish) const {
+    with_packs([&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
       const ChannelRows m(rows_of(x), channels, V);
       const Tensor sums = scratch(x.device(), m.parts * channels), dots = scratch(x.device(), m.parts * channels);
       launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs<T>(), sums.data<float>(),
-             dots.data<float>());
+             dots.data<float>(), data_or_null<T>(masked));
       finish(m, sums.data<float>(), dots.data<float>());
     });
   }
 
-  /// result.x and result.residual, in the layout of x as it came.
-  void finish_inputs(BatchNormGradients& result) const {
+  /// The gradients of x and of the residual, in the layout of x as it came. `masked` is what with_sums has left there,
+  /// or undefined.
+  BatchNormGradients gradients(const Tensor& masked) const {
     const Tensor of_x = empty_nhwc(x, x.shape());
-    const Tensor of_residual = in.residual.defined() ? empty_nhwc(x, x.shape()) : Tensor();
+    const bool masks = in.residual.defined() && !masked.defined();
+    const Tensor of_residual = masks ? empty_nhwc(x, x.shape()) : in.residual.defined() ? masked : Tensor();
     if (x.elements() > 0)
-      with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+      with_packs([&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
         const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
-        launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide, inputs<T>(),
-               centering(), of_x.data<T>(), data_or_null<T>(of_residual));
+        launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide,
+               masked.defined() ? inputs<T>(masked) : inputs<T>(), centering(), of_x.data<T>(),
+               masks ? of_residual.data<T>() : nullptr);
       });
-    result.x = reorder(of_x, in.x.layout());
-    if (of_residual.defined()) result.residual = reorder(of_residual, in.x.layout());
+    return {.x = reorder(of_x, in.x.layout()),
+            .residual = of_residual.defined() ? reorder(of_residual, in.x.layout()) : Tensor()};
+  }
+
+ private:
+  template <class F>
+  void with_packs(const F& f) const {
+    const auto begin_of = [](const Tensor& tensor) { return tensor.defined() ? tensor.raw() : nullptr; };
+    with_pack(x, {x.raw(), begin_of(y), incoming.raw(), begin_of(second)}, f);
   }
 };
-
-/// Members of a result.
-Gradients parameters(const Tensor& gamma, const Tensor& beta) {
-  return {.gamma = gamma.data<float>(), .beta = beta.data<float>()};
-}
 
 }  // namespace
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                       const Tensor& output_gradient, const BatchNormOptions& options) {
-  const Backward backward{.in = in, .forward = forward, .options = options, .output_gradient = output_gradient};
-  BatchNormGradients result{.x = {},
-                            .residual = {},
-                            .gamma = Tensor::empty(in.x.device(), {backward.channels}),
-                            .beta = Tensor::empty(in.x.device(), {backward.channels})};
-  if (in.x.elements() > 0) {
-    backward.with_sums([&](const ChannelRows& m, const float* sums, const float* dots) {
-      launch("batch_norm fold", in.x, fold_blocks(m.channels), fold_block(), finish_gradients_kernel, m, sums, dots,
-             backward.normalization, options.constant_statistics, parameters(result.gamma, result.beta),
-             backward.centering());
-    });
-  } else {
-    result.gamma.fill_zero();
-    result.beta.fill_zero();
+                                       const SummedGradient& output_gradient, const BatchNormSinks& sinks,
+                                       const BatchNormOptions& options) {
+  const Backward backward{.in = in,
+                          .forward = forward,
+                          .options = options,
+                          .incoming = in_nhwc(output_gradient.first),
+                          .second = in_nhwc(output_gradient.second)};
+  if (in.x.elements() == 0) {
+    finish_without_samples(sinks);
+    return backward.gradients(Tensor());
   }
-  backward.finish_inputs(result);
-  return result;
+  const bool reads_more = in.residual.defined() || backward.second.defined();
+  const Tensor masked = reads_more ? empty_nhwc(backward.x, in.x.shape()) : Tensor();
+  backward.with_sums(masked, [&](const ChannelRows& m, const float* sums, const float* dots) {
+    launch("batch_norm fold", in.x, fold_blocks(m.channels), fold_block(), finish_gradients_kernel, m, sums, dots,
+           backward.normalization, options.constant_statistics, members(sinks), backward.centering());
+  });
+  return backward.gradients(masked);
 }
 
-BatchNormGradientSums batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                               const Tensor& output_gradient, const BatchNormOptions& options) {
-  const Backward backward{.in = in, .forward = forward, .options = options, .output_gradient = output_gradient};
-  BatchNormGradientSums result{.sums = Tensor::empty(in.x.device(), {2 * backward.channels}),
-                               .gamma = Tensor::empty(in.x.device(), {backward.channels}),
-                               .beta = Tensor::empty(in.x.device(), {backward.channels})};
-  backward.with_sums([&](const ChannelRows& m, const float* sums, const float* dots) {
+Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                const Tensor& output_gradient, const BatchNormSinks& sinks,
+                                const BatchNormOptions& options) {
+  const Backward backward{.in = in, .forward = forward, .options = options, .incoming = in_nhwc(output_gradient)};
+  Tensor own = Tensor::empty(in.x.device(), {2 * backward.channels});
+  backward.with_sums(Tensor(), [&](const ChannelRows& m, const float* sums, const float* dots) {
     launch("batch_norm part sums", in.x, fold_blocks(m.channels), fold_block(), finish_part_gradients_kernel, m, sums,
-           dots, backward.normalization, parameters(result.gamma, result.beta), result.sums.data<float>());
+           dots, backward.normalization, members(sinks), own.data<float>());
   });
-  return result;
+  return own;
 }
 
 BatchNormGradients batch_norm_backward_by_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
                                                const BatchNormPartGradient& gradient, const BatchNormOptions& options) {
   const Backward backward{
-      .in = in, .forward = forward, .options = options, .output_gradient = gradient.output_gradient};
+      .in = in, .forward = forward, .options = options, .incoming = in_nhwc(gradient.output_gradient)};
   if (in.x.elements() > 0)
     launch("batch_norm center", in.x, blocks_of_all(backward.channels), kThreads, center_by_sums_kernel,
            SumsOfAll{gradient.means.data<float>(), backward.channels}, gradient.sums.data<float>(),
            in.x.shape()[2] * in.x.shape()[3], backward.normalization, backward.centering());
-  BatchNormGradients result;
-  backward.finish_inputs(result);
-  return result;
+  return backward.gradients(Tensor());
 }
 
 }  // namespace dptrain::ops::cuda

@@ -148,11 +148,12 @@ std::vector<ChannelGradients> BatchNormBackward::sums() const {
   return folded;
 }
 
-void BatchNormBackward::finish_parameters(const BatchNormGradients& gradients, int64_t c,
-                                          const ChannelGradients& sums) const {
+void BatchNormBackward::finish_parameters(const BatchNormSinks& sinks, int64_t c, const ChannelGradients& sums) const {
   const double deviation = forward_.inverse_deviation.data<float>()[c];
-  gradients.beta.data<float>()[c] = static_cast<float>(sums.sum);
-  gradients.gamma.data<float>()[c] = static_cast<float>(sums.dot * deviation);
+  float &gamma = sinks.gamma.data<float>()[c], &beta = sinks.beta.data<float>()[c];
+  const auto of_gamma = static_cast<float>(sums.dot * deviation), of_beta = static_cast<float>(sums.sum);
+  gamma = sinks.accumulate_gamma ? gamma + of_gamma : of_gamma;
+  beta = sinks.accumulate_beta ? beta + of_beta : of_beta;
 }
 
 void BatchNormBackward::center(int64_t c, const ChannelGradients& sums, double count) {
@@ -162,10 +163,10 @@ void BatchNormBackward::center(int64_t c, const ChannelGradients& sums, double c
   *slope_.at(c) = static_cast<float>(-*scale_.at(c) * sums.dot * deviation * deviation / count);
 }
 
-void BatchNormBackward::finish_inputs(BatchNormGradients& gradients) const {
+BatchNormGradients BatchNormBackward::inputs() const {
   const TensorOptions like_x{.dtype = in_.x.dtype(), .layout = in_.x.layout()};
-  gradients.x = Tensor::empty(in_.x.device(), in_.x.shape(), like_x);
-  if (in_.residual.defined()) gradients.residual = Tensor::empty(in_.x.device(), in_.x.shape(), like_x);
+  const auto make = [&] { return Tensor::empty(in_.x.device(), in_.x.shape(), like_x); };
+  const BatchNormGradients gradients{.x = make(), .residual = in_.residual.defined() ? make() : Tensor()};
   for_each_unit(in_.x, chunks_.count(), 5 * chunks_.elements(), [&](int64_t chunk, Pieces& pieces) {
     const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
     batch_norm_kernels().input_gradient(
@@ -173,15 +174,7 @@ void BatchNormBackward::finish_inputs(BatchNormGradients& gradients) const {
         chunks_.lanes, scale_.at(lane), shift_.at(lane), mean_.at(lane), mean_gradient_.at(lane), slope_.at(lane),
         relu_, pieces.write(gradients.x, at, count), pieces.write(gradients.residual, at, count));
   });
-}
-
-BatchNormGradients parameter_gradients(const BatchNormInputs& in) {
-  Device& device = in.x.device();
-  const TensorOptions workspace{.purpose = MemoryPurpose::workspace};
-  return {.x = {},
-          .residual = {},
-          .gamma = Tensor::empty(device, in.gamma.shape(), workspace),
-          .beta = Tensor::empty(device, in.beta.shape(), workspace)};
+  return gradients;
 }
 
 }  // namespace dptrain::ops::cpu

@@ -80,12 +80,11 @@ class BatchNormBackward {
   /// Those of every channel, folded in sample order.
   std::vector<ChannelGradients> sums() const;
 
-  /// gradients.gamma and gradients.beta: of channel c, from these sums.
-  void finish_parameters(const BatchNormGradients& gradients, int64_t c, const ChannelGradients& sums) const;
+  /// The gradients of gamma and beta of channel c, from these sums.
+  void finish_parameters(const BatchNormSinks& sinks, int64_t c, const ChannelGradients& sums) const;
   /// What the gradient of x loses in channel c, whose sums are of `count` values.
   void center(int64_t c, const ChannelGradients& sums, double count);
-  /// gradients.x and gradients.residual.
-  void finish_inputs(BatchNormGradients& gradients) const;
+  BatchNormGradients inputs() const;
 
  private:
   const BatchNormInputs& in_;
@@ -96,8 +95,5 @@ class BatchNormBackward {
   Tensor incoming_;
   Tensor y_;  ///< undefined: the kernels compute the output's sign again
 };
-
-/// Memory for the gradients of gamma and beta.
-BatchNormGradients parameter_gradients(const BatchNormInputs& in);
 
 }  // namespace dptrain::ops::cpu

@@ -35,17 +35,16 @@ Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& forw
 }
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                       const Tensor& output_gradient, const BatchNormOptions& options) {
+                                       const Tensor& output_gradient, const BatchNormSinks& sinks,
+                                       const BatchNormOptions& options) {
   BatchNormBackward backward(in, forward, output_gradient, options);
   const std::vector<ChannelGradients> sums = backward.sums();
-  BatchNormGradients gradients = parameter_gradients(in);
   for (int64_t c = 0; c < backward.channels(); ++c) {
     const ChannelGradients& of_channel = sums[static_cast<size_t>(c)];
-    backward.finish_parameters(gradients, c, of_channel);
+    backward.finish_parameters(sinks, c, of_channel);
     if (!options.constant_statistics) backward.center(c, of_channel, backward.values_per_channel());
   }
-  backward.finish_inputs(gradients);
-  return gradients;
+  return backward.inputs();
 }
 
 }  // namespace dptrain::ops::cpu

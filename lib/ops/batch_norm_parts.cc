@@ -48,20 +48,22 @@ BatchNormTraining batch_norm_by_sums(const BatchNormInputs& in, const BatchNormS
       [&] { return cuda::batch_norm_by_sums(in, sums, options); });
 }
 
-BatchNormGradientSums batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                               const Tensor& output_gradient, const BatchNormOptions& options) {
+Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                const Tensor& output_gradient, const BatchNormSinks& sinks,
+                                const BatchNormOptions& options) {
   Device& device = checked_inputs("batch_norm gradient sums", in);
+  check_sinks("batch_norm gradient sums", in, sinks);
   common_device("batch_norm gradient sums",
                 {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation, &output_gradient});
   require_shape("batch_norm gradient sums", "output gradient", output_gradient.shape(), in.x.shape());
-  if (in.x.elements() == 0)
-    return {.sums = Tensor::zeros(device, twice_channels_of(in.x)),
-            .gamma = Tensor::zeros(device, channels_of(in.x)),
-            .beta = Tensor::zeros(device, channels_of(in.x))};
+  if (in.x.elements() == 0) {
+    finish_without_samples(sinks);
+    return Tensor::zeros(device, twice_channels_of(in.x));
+  }
   return on_device(
       "batch_norm gradient sums", device,
-      [&] { return cpu::batch_norm_gradient_sums(in, forward, output_gradient, options); },
-      [&] { return cuda::batch_norm_gradient_sums(in, forward, output_gradient, options); });
+      [&] { return cpu::batch_norm_gradient_sums(in, forward, output_gradient, sinks, options); },
+      [&] { return cuda::batch_norm_gradient_sums(in, forward, output_gradient, sinks, options); });
 }
 
 BatchNormGradients batch_norm_backward_by_sums(const BatchNormInputs& in, const BatchNormTraining& forward,

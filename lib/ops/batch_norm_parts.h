@@ -38,24 +38,19 @@ struct BatchNormSums {
 BatchNormTraining batch_norm_by_sums(const BatchNormInputs& in, const BatchNormSums& sums,
                                      const BatchNormOptions& options);
 
-/// What a device knows of the gradients of its own samples.
-struct BatchNormGradientSums {
-  Tensor sums;   ///< [2 C]: of the gradient g of what was normalized, then of g * (x - mean)
-  Tensor gamma;  ///< [C], the part's gradients of gamma and beta: all devices' are added up as any parameter's are
-  Tensor beta;   ///< [C]
-};
-
-BatchNormGradientSums batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                               const Tensor& output_gradient, const BatchNormOptions& options);
+/// [2 C], over a device's own samples: the sums of the gradient g of what was normalized, then those of g * (x - mean).
+/// Into `sinks` go the part's gradients of gamma and beta: all devices' are added up as any parameter's are.
+Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                const Tensor& output_gradient, const BatchNormSinks& sinks,
+                                const BatchNormOptions& options);
 
 /// What the gradient of a part's input follows from.
 struct BatchNormPartGradient {
   Tensor output_gradient;
   Tensor means;  ///< BatchNormSums::means
-  Tensor sums;   ///< [2 C], the sum of BatchNormGradientSums::sums
+  Tensor sums;   ///< [2 C], the sum of what batch_norm_gradient_sums gives
 };
 
-/// The gradients of x and of the residual; those of gamma and beta are left undefined.
 BatchNormGradients batch_norm_backward_by_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
                                                const BatchNormPartGradient& gradient, const BatchNormOptions& options);
 

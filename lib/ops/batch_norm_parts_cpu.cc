@@ -64,21 +64,20 @@ BatchNormTraining batch_norm_by_sums(const BatchNormInputs& in, const BatchNormS
   return result;
 }
 
-BatchNormGradientSums batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
-                                               const Tensor& output_gradient, const BatchNormOptions& options) {
+Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
+                                const Tensor& output_gradient, const BatchNormSinks& sinks,
+                                const BatchNormOptions& options) {
   const BatchNormBackward backward(in, forward, output_gradient, options);
   const std::vector<ChannelGradients> own = backward.sums();
-  const BatchNormGradients parameters = parameter_gradients(in);
   const int64_t channels = backward.channels();
-  BatchNormGradientSums result{
-      .sums = Tensor::empty(in.x.device(), {2 * channels}), .gamma = parameters.gamma, .beta = parameters.beta};
+  Tensor sums = Tensor::empty(in.x.device(), {2 * channels});
   for (int64_t c = 0; c < channels; ++c) {
     const ChannelGradients& of_channel = own[static_cast<size_t>(c)];
-    backward.finish_parameters(parameters, c, of_channel);
-    result.sums.data<float>()[c] = static_cast<float>(of_channel.sum);
-    result.sums.data<float>()[channels + c] = static_cast<float>(of_channel.dot);
+    backward.finish_parameters(sinks, c, of_channel);
+    sums.data<float>()[c] = static_cast<float>(of_channel.sum);
+    sums.data<float>()[channels + c] = static_cast<float>(of_channel.dot);
   }
-  return result;
+  return sums;
 }
 
 BatchNormGradients batch_norm_backward_by_sums(const BatchNormInputs& in, const BatchNormTraining& forward,
@@ -89,9 +88,7 @@ BatchNormGradients batch_norm_backward_by_sums(const BatchNormInputs& in, const 
   const double count = values_of_all(in.x, gradient.means);
   for (int64_t c = 0; c < channels && count > 0; ++c)
     backward.center(c, {.sum = sums[c], .dot = sums[channels + c]}, count);
-  BatchNormGradients gradients;
-  backward.finish_inputs(gradients);
-  return gradients;
+  return backward.inputs();
 }
 
 }  // namespace dptrain::ops::cpu

@@ -8,6 +8,7 @@
 namespace dptrain::ops {
 
 Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, const DecodeOptions& options) {
+  if (ids.defined()) reads_rows(bytes, ids.elements());
   Device& device = common_device("decode_images", {&bytes, &table, &ids, &options.epoch, &options.sample_ids});
   DPTRAIN_CHECK(bytes.shape().rank() == 4, "decode_images: {}", bytes.text());
   require_shape("decode_images", "table", table.shape(), {bytes.shape()[1], 256});
@@ -39,6 +40,7 @@ void decode_augmented_image(std::span<const uint8_t> bytes, std::span<const floa
 }
 
 Tensor gather_labels(const Tensor& values, const Tensor& ids) {
+  reads_rows(values, ids.elements());
   Device& device = common_device("gather_labels", {&values, &ids});
   return on_device(
       "gather_labels", device, [&] { return cpu::gather_labels(values, ids); },

@@ -34,6 +34,12 @@ Device& common_device(std::string_view op, const TensorForm& form, std::initiali
   return form.device;
 }
 
+void reads_rows(const Tensor& tensor, int64_t rows) {
+  OperatorLog* const log = tensor.device().operator_log();
+  if (log == nullptr || rows >= tensor.shape()[0]) return;
+  log->touches(tensor.raw(), tensor.bytes() / tensor.shape()[0] * rows, tensor.shape().text());
+}
+
 void LoggedOperator::begin(std::string_view op) {
   number_ = device_.operator_log()->begin(op);
   held_bytes_ = device_.allocator().in_use().total_bytes();

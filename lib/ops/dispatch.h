@@ -16,6 +16,10 @@ Device& common_device(std::string_view op, std::initializer_list<const Tensor*> 
 /// The same with a form, whose tensor lay there.
 Device& common_device(std::string_view op, const TensorForm& form, std::initializer_list<const Tensor*> tensors);
 
+/// Of this tensor the operator that begins next reads no more than so many rows: of its first dimension, each whole.
+/// Called before common_device, which would count all of it.
+void reads_rows(const Tensor& tensor, int64_t rows);
+
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);
 

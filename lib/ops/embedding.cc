@@ -19,6 +19,7 @@ Shape output_shape(const Tensor& ids, int64_t width) {
 }  // namespace
 
 Tensor embedding_forward(const Tensor& table, const Tensor& ids) {
+  reads_rows(table, ids.elements());
   Device& device = common_device("embedding", {&table, &ids});
   DPTRAIN_CHECK(table.shape().rank() == 2 && ids.dtype() == DType::i32, "embedding: table {} and ids {}", table.text(),
                 ids.text());

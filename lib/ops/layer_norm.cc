@@ -1,31 +1,17 @@
 #include "ops/layer_norm.h"
 
+#include <utility>
+
 #include "base/check.h"
 #include "ops/dispatch.h"
 #include "ops/layer_norm_cpu.h"
 #include "ops/layer_norm_cuda.h"
 
 namespace dptrain::ops {
-namespace {
-
-/// On GPUs dropout is a pass of its own.
-bool in_one_pass(const Device& device) { return device.kind() == DeviceKind::cpu; }
-
-}  // namespace
-
 LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon) {
   if (in.dropout > 0) {
     DPTRAIN_CHECK(in.residual.defined(), "layer_norm: dropout of {} without a residual", in.x.text());
     require_dropout("layer_norm", in.x, in.dropout, in.key);
-    // Before anything is looked at: each pass tells a plan by itself what it reads.
-    if (!in_one_pass(in.x.device())) {
-      const DropoutResult dropped = dropout_forward(in.x, in.dropout, in.key);
-      LayerNormForward forward =
-          layer_norm_forward({.x = dropped.y, .residual = in.residual, .gamma = in.gamma, .beta = in.beta}, epsilon);
-      forward.mask = dropped.mask;
-      forward.dropout = in.dropout;
-      return forward;
-    }
   }
   Device& device = common_device("layer_norm", {&in.x, &in.residual, &in.gamma, &in.beta});
   DPTRAIN_CHECK(in.x.shape().rank() > 0 && in.x.layout() == Layout::plain && in.x.shape()[-1] > 0,
@@ -35,45 +21,57 @@ LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon) {
     require_shape("layer_norm", "a parameter", parameter->shape(), {width});
   const bool with_residual = in.residual.defined();
   if (with_residual) require_shape("layer_norm", "residual", in.residual.shape(), in.x.shape());
-  const TensorOptions options{.dtype = in.x.dtype()};
-  const Shape rows = {in.x.elements() / width};
-  const LayerNormForward forward{
-      .y = Tensor::empty(device, in.x.shape(), options),
-      .sum = with_residual ? Tensor::empty(device, in.x.shape(), options) : in.x,
-      .mean = Tensor::empty(device, rows),
-      .inverse_deviation = Tensor::empty(device, rows),
-      .mask = in.dropout > 0 ? Tensor::empty(device, in.x.shape(), {.dtype = DType::u8}) : Tensor(),
-      .dropout = in.dropout};
-  if (in.x.elements() == 0) return forward;
-  on_device(
-      "layer_norm", device, [&] { cpu::layer_norm_forward(in, epsilon, forward); },
-      [&] { cuda::layer_norm_forward(in, epsilon, forward); });
-  return forward;
+  const auto compute = [&](const auto& passes) {
+    const auto like_x = [&](DType dtype) { return Tensor::empty(device, in.x.shape(), {.dtype = dtype}); };
+    const Shape rows = {in.x.elements() / width};
+    const LayerNormForward forward{.y = like_x(in.x.dtype()),
+                                   .sum = with_residual ? like_x(in.x.dtype()) : in.x,
+                                   .mean = Tensor::empty(device, rows),
+                                   .inverse_deviation = Tensor::empty(device, rows),
+                                   .mask = in.dropout > 0 ? like_x(DType::u8) : Tensor(),
+                                   .dropout = in.dropout};
+    if (in.x.elements() > 0) passes(in, epsilon, forward);
+    return forward;
+  };
+  return on_device(
+      "layer_norm", device, [&] { return compute(cpu::layer_norm_forward); },
+      [&] { return compute(cuda::layer_norm_forward); });
 }
 
 LayerNormInputGradients layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma,
-                                            const Tensor& output_gradient,
+                                            SummedGradient output_gradient,
                                             const LayerNormParameterGradients& gradients) {
   const Tensor& x = forward.sum;
+  for (const Tensor* gradient : {&output_gradient.first, &output_gradient.second})
+    if (gradient->defined()) require_shape("layer_norm backward", "output gradient", gradient->shape(), x.shape());
+  // A CPU worker adds them up beforehand, a GPU where it reads them.
+  if (x.device().kind() == DeviceKind::cpu) output_gradient = std::move(output_gradient).sum();
+  const auto& [incoming, second] = output_gradient;
   Device& device = common_device("layer_norm backward",
-                                 {&x, &gamma, &output_gradient, &gradients.gamma, &gradients.beta, &forward.mask});
-  require_shape("layer_norm backward", "output gradient", output_gradient.shape(), x.shape());
+                                 {&x, &gamma, &incoming, &second, &gradients.gamma, &gradients.beta, &forward.mask});
   for (const Tensor* parameter : {&gradients.gamma, &gradients.beta})
     require_shape("layer_norm backward", "a parameter's gradient", parameter->shape(), gamma.shape());
-  const bool masks_here = forward.mask.defined() && in_one_pass(device);
-  const Tensor of_sum = Tensor::empty(device, x.shape(), {.dtype = x.dtype()});
-  LayerNormInputGradients of{.x = masks_here ? Tensor::empty(device, x.shape(), {.dtype = x.dtype()}) : of_sum,
-                             .residual = of_sum};
-  if (x.elements() == 0) {
+  const auto compute = [&](const auto& passes) {
+    const auto like_x = [&] { return Tensor::empty(device, x.shape(), {.dtype = x.dtype()}); };
+    LayerNormInputGradients of{.x = {}, .residual = like_x()};
+    of.x = forward.mask.defined() ? like_x() : of.residual;
+    if (x.elements() > 0) {
+      passes(of);
+      return of;
+    }
     if (!gradients.accumulate_gamma) gradients.gamma.fill_zero();
     if (!gradients.accumulate_beta) gradients.beta.fill_zero();
     return of;
-  }
-  on_device(
-      "layer_norm backward", device, [&] { cpu::layer_norm_backward(forward, gamma, output_gradient, gradients, of); },
-      [&] { cuda::layer_norm_backward(forward, gamma, output_gradient, gradients, of_sum); });
-  if (forward.mask.defined() && !masks_here) of.x = dropout_backward(forward.mask, of_sum, forward.dropout);
-  return of;
+  };
+  return on_device(
+      "layer_norm backward", device,
+      [&] {
+        return compute([&](const auto& of) { cpu::layer_norm_backward(forward, gamma, incoming, gradients, of); });
+      },
+      [&] {
+        return compute(
+            [&](const auto& of) { cuda::layer_norm_backward(forward, gamma, output_gradient, gradients, of); });
+      });
 }
 
 }  // namespace dptrain::ops

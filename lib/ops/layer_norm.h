@@ -1,13 +1,13 @@
 #pragma once
 
 #include "ops/dropout.h"
-#include "tensor/tensor.h"
+#include "ops/summed_gradient.h"
 
 namespace dptrain::ops {
 
 /// Layer normalization over the last dimension (Ba, Kiros and Hinton, 2016), of a sum where there is a residual:
 ///   s = dropout(x) + residual;  y = gamma * (s - mean(s)) / sqrt(variance(s) + epsilon) + beta
-/// x, residual, y: [..., E], plain; gamma, beta: f32 [E]. On a CPU worker all of it is one pass.
+/// x, residual, y: [..., E], plain; gamma, beta: f32 [E]. All of it is one pass.
 struct LayerNormInputs {
   Tensor x;
   Tensor residual = {};  ///< undefined: none
@@ -45,7 +45,7 @@ struct LayerNormInputGradients {
 
 /// Sums over rows are folded in a fixed order, whatever the number of threads.
 LayerNormInputGradients layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma,
-                                            const Tensor& output_gradient,
+                                            SummedGradient output_gradient,
                                             const LayerNormParameterGradients& gradients);
 
 }  // namespace dptrain::ops

@@ -1,9 +1,14 @@
+#include <utility>
+
 #include "ops/channel_rows_cuda.h"
+#include "ops/dropout_cuda.h"
 #include "ops/layer_norm_cuda.h"
+#include "ops/layer_norm_rows_cuda.h"
 #include "ops/warp_cuda.h"
 
-// A warp a row: its lanes walk over the row by packs, and fold their numbers by shuffles, always in the same order. Of
-// the passes over a row only the first reads from memory. The parameters' gradients are column sums, by parts of rows.
+// Rows that are too long for registers, or can't be loaded by packs; see layer_norm_rows_cuda.h for the others. A warp
+// a row: its lanes walk over the row by packs, and fold their numbers by shuffles, always in the same order. Of the
+// passes over a row only the first reads from memory. The parameters' gradients are column sums, by parts of rows.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -11,6 +16,8 @@ namespace {
 template <class T>
 struct Forward {
   const T *x, *residual;
+  const uint8_t* mask;  ///< null: no dropout
+  float scale;          ///< of what dropout keeps
   const float *gamma, *beta;
   float epsilon;
   T *sum, *y;
@@ -28,7 +35,11 @@ __global__ void forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
     for (int64_t i = first; i < width; i += step) {
       auto value = Pack<T, V>::load(x + i);
       const auto residual = Pack<T, V>::load(f.residual + row * width + i);
-      for (int v = 0; v < V; ++v) value.set(v, value.get(v) + residual.get(v));
+      for (int v = 0; v < V; ++v) {
+        const bool is_dropped = f.mask != nullptr && f.mask[row * width + i + v] == 0;
+        const float part = is_dropped ? 0.f : __fmul_rn(value.get(v), f.scale);
+        value.set(v, __fadd_rn(part, residual.get(v)));
+      }
       value.store(sum + i);
     }
     x = sum;  // what follows reads what this lane has written
@@ -56,12 +67,15 @@ __global__ void forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
 template <class T>
 struct Backward {
   const T *x, *incoming;
+  const uint8_t* mask;  ///< null: no dropout
+  float scale;
   const float *mean, *inverse_deviation;
+  T *of_sum, *of_x;  ///< of_x with dropout alone
 };
 
 /// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse.
 template <class T, int V>
-__global__ void input_gradient_kernel(Backward<T> b, const float* gamma, T* gradient, int64_t rows, int64_t width) {
+__global__ void input_gradient_kernel(Backward<T> b, const float* gamma, int64_t rows, int64_t width) {
   const int64_t row = row_of_warp();
   if (row >= rows) return;
   const T *x = b.x + row * width, *incoming = b.incoming + row * width;
@@ -85,7 +99,10 @@ __global__ void input_gradient_kernel(Backward<T> b, const float* gamma, T* grad
       const float normalized = (value.get(v) - mean) * inverse;
       out.set(v, inverse * (of_output.get(v) * gamma[i + v] - mean_gradient - normalized * slope));
     }
-    out.store(gradient + row * width + i);
+    out.store(b.of_sum + row * width + i);
+    if (b.mask == nullptr) continue;
+    for (int v = 0; v < V; ++v) out.set(v, b.mask[row * width + i + v] != 0 ? out.get(v) * b.scale : 0.f);
+    out.store(b.of_x + row * width + i);
   }
 }
 
@@ -127,6 +144,8 @@ void forward_of(const LayerNormInputs& in, float epsilon, const LayerNormForward
   const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
   const Forward<T> f{.x = in.x.data<T>(),
                      .residual = data_or_null<T>(in.residual),
+                     .mask = data_or_null<uint8_t>(forward.mask),
+                     .scale = 1.f / (1.f - forward.dropout),
                      .gamma = in.gamma.data<float>(),
                      .beta = in.beta.data<float>(),
                      .epsilon = epsilon,
@@ -137,29 +156,34 @@ void forward_of(const LayerNormInputs& in, float epsilon, const LayerNormForward
   launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, V>, f, rows, width);
 }
 
+/// What each part of the rows makes of the gradients of gamma, then of beta.
 template <class T, int V>
-void backward_of(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
-                 const LayerNormParameterGradients& gradients, const Tensor& gradient) {
+Tensor backward_of(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
+                   const LayerNormInputGradients& of) {
   const int64_t rows = forward.mean.elements(), width = gamma.elements();
   const Backward<T> b{.x = forward.sum.data<T>(),
                       .incoming = incoming.data<T>(),
+                      .mask = data_or_null<uint8_t>(forward.mask),
+                      .scale = 1.f / (1.f - forward.dropout),
                       .mean = forward.mean.data<float>(),
-                      .inverse_deviation = forward.inverse_deviation.data<float>()};
+                      .inverse_deviation = forward.inverse_deviation.data<float>(),
+                      .of_sum = of.residual.data<T>(),
+                      .of_x = of.x.data<T>()};
   launch("layer_norm backward", gamma, blocks_of_rows(rows), block_of_warps(), input_gradient_kernel<T, V>, b,
-         gamma.data<float>(), gradient.data<T>(), rows, width);
+         gamma.data<float>(), rows, width);
   const ChannelRows m(rows, width, V);
-  const Tensor parts = scratch(gamma.device(), 2 * m.parts * width);
-  float *gamma_parts = parts.data<float>(), *beta_parts = gamma_parts + m.parts * width;
+  Tensor parts = Tensor::empty(gamma.device(), {2, m.parts, width}, {.purpose = MemoryPurpose::workspace});
+  float* const gamma_parts = parts.data<float>();
   launch("layer_norm parameter sums", gamma, m.grid(), m.block(), parameter_sums_kernel<T, V>, m, b, gamma_parts,
-         beta_parts);
-  launch("fold layer_norm parameters", gamma, fold_blocks(width), fold_block(), fold_parameters_kernel, gamma_parts,
-         beta_parts, m.parts, width, gradients.gamma.data<float>(), gradients.accumulate_gamma,
-         gradients.beta.data<float>(), gradients.accumulate_beta);
+         gamma_parts + m.parts * width);
+  return parts;
 }
 
 }  // namespace
 
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
+  if (forward.mask.defined()) draw_mask(forward.mask, dropout_threshold(in.dropout), in.key);
+  if (rows_fit_registers(in.x, in.residual)) return layer_norm_rows_forward(in, epsilon, forward);
   with_element_type(in.x, [&]<class T>(ElementType<T>) {
     const void* residual = in.residual.defined() ? in.residual.raw() : nullptr;
     if (in_packs(in.gamma.elements(), kPackOf<T>, {in.x.raw(), residual}))
@@ -169,14 +193,23 @@ void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNor
   });
 }
 
-void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
-                         const LayerNormParameterGradients& gradients, const Tensor& gradient) {
-  with_element_type(incoming, [&]<class T>(ElementType<T>) {
-    if (in_packs(gamma.elements(), kPackOf<T>, {forward.sum.raw(), incoming.raw()}))
-      backward_of<T, kPackOf<T>>(forward, gamma, incoming, gradients, gradient);
-    else
-      backward_of<T, 1>(forward, gamma, incoming, gradients, gradient);
-  });
+void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, SummedGradient incoming,
+                         const LayerNormParameterGradients& gradients, const LayerNormInputGradients& of) {
+  const bool fit = rows_fit_registers(forward.sum, incoming.first) && rows_fit_registers(forward.sum, incoming.second);
+  if (!fit) incoming = std::move(incoming).sum();
+  const Tensor parts = [&] {
+    if (fit) return layer_norm_rows_backward(forward, gamma, incoming, of);
+    return with_element_type(incoming.first, [&]<class T>(ElementType<T>) {
+      const bool packs = in_packs(gamma.elements(), kPackOf<T>, {forward.sum.raw(), incoming.first.raw()});
+      return packs ? backward_of<T, kPackOf<T>>(forward, gamma, incoming.first, of)
+                   : backward_of<T, 1>(forward, gamma, incoming.first, of);
+    });
+  }();
+  const int64_t part_count = parts.shape()[1], width = parts.shape()[2];
+  const float* const gamma_parts = parts.data<float>();
+  launch("fold layer_norm parameters", gamma, fold_blocks(width), fold_block(), fold_parameters_kernel, gamma_parts,
+         gamma_parts + part_count * width, part_count, width, gradients.gamma.data<float>(), gradients.accumulate_gamma,
+         gradients.beta.data<float>(), gradients.accumulate_beta);
 }
 
 }  // namespace dptrain::ops::cuda

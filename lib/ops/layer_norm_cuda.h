@@ -7,8 +7,8 @@ namespace dptrain::ops::cuda {
 /// Writes all that `forward` has.
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward);
 
-/// Writes the gradient of the sum to `gradient`, and those of the parameters.
-void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
-                         const LayerNormParameterGradients& gradients, const Tensor& gradient);
+/// Writes the gradients of the inputs to `of`, and those of the parameters.
+void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, SummedGradient incoming,
+                         const LayerNormParameterGradients& gradients, const LayerNormInputGradients& of);
 
 }  // namespace dptrain::ops::cuda

@@ -1,6 +1,7 @@
 #include "ops/linear.h"
 
 #include "base/check.h"
+#include "ops/add.h"
 #include "ops/dispatch.h"
 #include "ops/linear_cpu.h"
 #include "ops/linear_cuda.h"
@@ -31,20 +32,27 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
       [&] { return cuda::linear_forward(x, weight, bias, relu); });
 }
 
-Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient) {
-  Device& device = common_device("linear backward", {&weight, &output_gradient});
+Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient, const Tensor& sum) {
+  // A CPU worker's product isn't made to add.
+  if (sum.defined() && weight.device().kind() == DeviceKind::cpu) {
+    add_into(sum, linear_backward_data(weight, output_gradient));
+    return sum;
+  }
+  Device& device = common_device("linear backward", {&weight, &output_gradient, &sum});
+  if (sum.defined())
+    require_shape("linear backward", "sum", sum.shape(), {output_gradient.shape()[0], weight.shape()[1]});
   require_shape("linear backward", "output gradient", output_gradient.shape(),
                 {output_gradient.shape()[0], weight.shape()[0]});
   count_flops(device, flops_of(output_gradient.shape()[0], weight.shape()));
   return on_device(
       "linear backward", device,
       [&] {
-        if (is_logged_gpu(device))
-          return Tensor::empty(device, {output_gradient.shape()[0], weight.shape()[1]},
-                               {.dtype = output_gradient.dtype()});
-        return cpu::linear_backward_data(weight, output_gradient);
+        if (!is_logged_gpu(device)) return cpu::linear_backward_data(weight, output_gradient);
+        if (sum.defined()) return sum;
+        return Tensor::empty(device, {output_gradient.shape()[0], weight.shape()[1]},
+                             {.dtype = output_gradient.dtype()});
       },
-      [&] { return cuda::linear_backward_data(weight, output_gradient); });
+      [&] { return cuda::linear_backward_data(weight, output_gradient, sum); });
 }
 
 void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, const LinearWeightGradients& gradients) {

@@ -8,8 +8,9 @@ namespace dptrain::ops {
 /// O].
 Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu = false);
 
-/// The gradient with respect to x: [N, I].
-Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient);
+/// The gradient with respect to x: [N, I]. Where `sum` is defined, of that shape and type, it is added to it, and that
+/// is returned.
+Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient, const Tensor& sum = {});
 
 /// Where the gradients with respect to weight and, where it is defined, bias are written; with `accumulate_*` they are
 /// added to what stands there.

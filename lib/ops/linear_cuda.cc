@@ -42,10 +42,12 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return relu && !bias.defined() ? relu_forward(y) : y;
 }
 
-Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient) {
-  Tensor gradient = Tensor::empty(weight.device(), {output_gradient.shape()[0], weight.shape()[1]},
-                                  {.dtype = output_gradient.dtype()});
-  if (gradient.elements() > 0) multiply({.a = output_gradient, .b = weight, .out = gradient});
+Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient, const Tensor& sum) {
+  const bool adds = sum.defined();
+  Tensor gradient = adds ? sum
+                         : Tensor::empty(weight.device(), {output_gradient.shape()[0], weight.shape()[1]},
+                                         {.dtype = output_gradient.dtype()});
+  if (gradient.elements() > 0) multiply({.a = output_gradient, .b = weight, .out = gradient, .accumulate = adds});
   return gradient;
 }
 

@@ -2,6 +2,7 @@
 // wider; betas and residuals of +10 and -10 keep every output of a ReLU on its side.
 
 #include "autograd/batch_norm.h"
+#include "autograd/elementwise.h"
 #include "autograd/gradient_check.h"
 
 namespace dptrain {
@@ -65,6 +66,33 @@ INSTANTIATE_TEST_SUITE_P(Devices, BatchNormGradients,
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });
+
+/// As a block's input is read by its layers and by its shortcut: backward adds up what both give back.
+TEST_P(BatchNormGradients, OfWhatTwoReadAreDifferences) {
+  const auto& [row, c] = GetParam();
+  const auto device = row.open(1);
+  const int64_t channels = c.x[1];
+  const Tensor running_mean = Tensor::from(*device, {channels}, Formula{.tensor = 4}.values(channels));
+  const Tensor running_variance = Tensor::from(*device, {channels}, Formula{.tensor = 5, .centre = 2}.values(channels));
+  std::vector<Leaf> leaves = {
+      {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = row.image_layouts.front()},
+      {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
+      {.shape = {channels}, .values = Formula{.tensor = 2}.values(channels), .parameter = true}};
+  if (c.residual) leaves.push_back({.shape = c.x, .values = Formula{.tensor = 3}.values(c.x.elements())});
+  check_gradients(*device, leaves,
+                  [&, training = c.training](Tape&, const std::vector<Variable>& v) {
+                    const Variable y = autograd::batch_norm(v[0],
+                                                            {.gamma = v[1],
+                                                             .beta = v[2],
+                                                             .running_mean = running_mean,
+                                                             .running_variance = running_variance,
+                                                             .residual = v.size() > 3 ? v[3] : Variable(),
+                                                             .training = training},
+                                                            {});
+                    return autograd::add(autograd::gelu(y), autograd::tanh(y));
+                  },
+                  {.step = 0.01, .tolerance = 3e-3});
+}
 
 TEST(BatchNormParameters, GatherGradientsOverTapes) {
   const auto device = device_rows().front().open();

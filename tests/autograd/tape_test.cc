@@ -165,6 +165,32 @@ TEST_F(Tapes, ValuesThatNoBackwardReadsEndWithTheirLastUse) {
   EXPECT_EQ(values_of(x.gradient())[0], 5);
 }
 
+/// As many readers as there are, it gets two tensors at most.
+TEST_F(Tapes, AnOperatorThatAddsUpGetsWhatTwoReadersGiveBack) {
+  for (const size_t readers : {1u, 2u, 3u}) {
+    SCOPED_TRACE(readers);
+    Tape tape(Tape::Mode::record);
+    std::vector<float> first, second;
+    const Variable x = tape.input(one(), true);
+    const Variable value = tape.record_summing(one(), {x}, [&](const ops::SummedGradient& gradient) {
+      first = values_of(gradient.first);
+      if (gradient.second.defined()) second = values_of(gradient.second);
+    });
+    std::vector<Tape::Root> roots;
+    for (size_t reader = 0; reader < readers; ++reader)
+      roots.push_back({.output = tape.record(one(), {value},
+                                             [&value, scale = static_cast<float>(reader + 1)](const Tensor& gradient) {
+                                               value.add_gradient(
+                                                   tensor_of(gradient.device(), {1}, {scale * values_of(gradient)[0]}));
+                                             }),
+                       .gradient = one()});
+    tape.backward(roots);
+    // The last reader comes first: 3 and 2, to which 1 is added.
+    EXPECT_EQ(second, readers == 1 ? std::vector<float>() : std::vector<float>{static_cast<float>(readers - 1)});
+    EXPECT_EQ(first, std::vector<float>{readers == 3 ? 4.f : static_cast<float>(readers)});
+  }
+}
+
 TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
   constexpr int64_t kBytes = int64_t{1} << 20;
   const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };
@@ -174,8 +200,8 @@ TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
     int times = 0;
     Tape tape(mode);
     Variable x = tape.input(tensor_of(*device_, {1}, {1}), true);
-    Variable value = tape.record(
-        made(), {x}, [](const Tensor&) {},
+    Variable value = tape.record_summing(
+        made(), {x}, [](const ops::SummedGradient&) {},
         [&] {
           ++times;
           return made();

@@ -129,6 +129,20 @@ TEST_F(PlanTest, PrintsTables) {
   EXPECT_FALSE(exists("runs"));
 }
 
+/// A GPU holds the whole data set, of which a step reads a batch.
+TEST_F(PlanTest, OfGpusCountsTheImagesThatAStepReads) {
+  const json rank = planned({"--devices", "2xh200", "--set", "batch_size=64"})["ranks"][0];
+  const auto bytes_of = [&](const char* name) {
+    for (const json& one : rank["operators"])
+      if (one["operator"] == name) return one["bytes"].get<double>();
+    return 0.;
+  };
+  const double pixels = 32 * 28 * 28;
+  EXPECT_GE(bytes_of("decode_images"), 5 * pixels) << "a byte of each, and the number that it becomes";
+  EXPECT_LE(bytes_of("decode_images"), 5 * pixels + 2048);
+  EXPECT_LE(bytes_of("gather_labels"), 1024);
+}
+
 /// Of which many are alike, and whose sentences are long.
 TEST_F(PlanTest, OfManyRanksFitsATerminal) {
   const Finished finished = run(plan({"--devices", "15xh200", "--set", "batch_size=72"}));

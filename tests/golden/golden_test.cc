@@ -69,7 +69,16 @@ double movement_bound(const std::string& trace) {
   return trace.ends_with("margin") ? 1e-2 : 0.5;
 }
 
-/// The bias of a convolution before a batch norm has a gradient that is zero but for rounding, and moves by that.
+/// How far float32 may be from the trace in weights and running statistics after the last step. ResNet-18's margin of
+/// 2.2e-6 is over what direct sums round by, and under the 3.4e-6 that Winograd has gathered by the third step: one
+/// input of a ReLU in layer3.1.bn1 falls on the other side then, which moves weights before it by up to 1.7e-4.
+double last_bound(const GoldenCase& c, const AmbiguousRelus* ambiguous) {
+  if (ambiguous != nullptr) return ambiguous->past.tensor;
+  const bool is_close = c.file == std::string("resnet18_margin") && c.convolution != ops::ConvolutionAlgorithm::direct;
+  return is_close ? 4e-4 : kStrict.tensor;
+}
+
+/// PyTorch's bias of a convolution before a batch norm has a gradient that is zero but for rounding, and moves by that.
 bool moves_by_rounding(const json& golden, const std::string& parameter) {
   const json& gradients = golden["trace"][0]["gradients"];
   return gradients[parameter]["norm"].get<double>() < 1e-6 * norm_of_all(gradients);
@@ -147,8 +156,8 @@ TEST_P(Golden, ThreeOptimizerSteps) {
   for (const auto& tensor : nn::state_dict(*model)) {
     SCOPED_TRACE(tensor.name);
     const bool state = golden["buffers"].contains(tensor.name);
-    expect_tensor(golden[state ? "buffers" : "weights"][tensor.name], tensor.values,
-                  (ambiguous != nullptr ? ambiguous->past : kStrict).tensor, state ? 1e-6 : 0);
+    expect_tensor(golden[state ? "buffers" : "weights"][tensor.name], tensor.values, last_bound(GetParam(), ambiguous),
+                  state ? 1e-6 : 0);
   }
 }
 

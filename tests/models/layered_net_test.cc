@@ -377,6 +377,31 @@ TEST_P(LayeredNet, RefusesMoreValuesThanFitAnywhere) {
                  {"(conv1): a layer makes at most 1073741824 values of a sample, got [N, 65536, 526, 526]; choose"});
 }
 
+/// With the batch's mean goes what a convolution has added to every value of a channel.
+TEST_P(LayeredNet, ABiasBeforeABatchNormHasNoGradientInTraining) {
+  const auto sum_of_magnitudes = [&](const std::string& layers, bool training) {
+    const auto model = placed("[" + layers + ", flatten, linear: 10]", {.image = {1, 8, 8}});
+    Tape tape(Tape::Mode::record);
+    const Tensor images = testing::formula_tensor(*device_, {4, 1, 8, 8}, {});
+    const Variable logits = model->forward(tape.input(images), {.tape = tape, .training = training});
+    tape.backward(logits, testing::formula_tensor(*device_, {4, 10}, {.tensor = 1}));
+    double sum = 0;
+    for (const Parameter* parameter : model->parameters())
+      if (parameter->name().ends_with("conv1.bias"))
+        for (const float value : testing::values_of(parameter->gradient())) sum += std::abs(value);
+    return sum;
+  };
+  const std::string conv = "conv: {channels: 3, kernel: 3, padding: 1}";
+  EXPECT_EQ(sum_of_magnitudes(conv + ", batch_norm", true), 0);
+  EXPECT_EQ(sum_of_magnitudes(conv + ", batch_norm, relu", true), 0);
+  EXPECT_EQ(sum_of_magnitudes("repeat: {times: 2, layers: [" + conv + ", batch_norm]}", true), 0);
+  EXPECT_EQ(sum_of_magnitudes("residual: {layers: [" + conv + ", batch_norm], shortcut: [conv: {channels: 3, kernel: 1}]}", true), 0);
+  EXPECT_GT(sum_of_magnitudes(conv + ", batch_norm", false), 0) << "by the running statistics";
+  EXPECT_GT(sum_of_magnitudes(conv + ", relu, batch_norm", true), 1e-3);
+  EXPECT_GT(sum_of_magnitudes(conv + ", relu, max_pool: 2, batch_norm", true), 1e-3);
+  EXPECT_GT(sum_of_magnitudes(conv + ", relu", true), 1e-3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, LayeredNet, ::testing::ValuesIn(testing::device_rows()), testing::RowName());
 
 }  // namespace

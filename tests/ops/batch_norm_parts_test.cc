@@ -54,21 +54,25 @@ class Parts {
       passes_.push_back(ops::batch_norm_by_sums(in, {.means = means_, .squares = squares.front()}, options_));
   }
 
+  struct Gradients : ops::BatchNormGradients {
+    Tensor gamma, beta;
+  };
+
   /// Every part's backward pass; gradients of gamma and beta are those of all parts.
-  std::vector<ops::BatchNormGradients> backward() {
+  std::vector<Gradients> backward() {
     std::vector<Tensor> sums, gammas, betas;
     for (size_t p = 0; p < parts_.size(); ++p) {
-      const auto part = ops::batch_norm_gradient_sums(parts_[p], passes_[p], output_gradient(p), options_);
-      sums.push_back(part.sums), gammas.push_back(part.gamma), betas.push_back(part.beta);
+      const auto sinks = ops::BatchNormSinks::of(parts_[p]);
+      sums.push_back(ops::batch_norm_gradient_sums(parts_[p], passes_[p], output_gradient(p), sinks, options_));
+      gammas.push_back(sinks.gamma), betas.push_back(sinks.beta);
     }
     for (auto* tensors : {&sums, &gammas, &betas}) add_up(*tensors);
-    std::vector<ops::BatchNormGradients> gradients;
-    for (size_t p = 0; p < parts_.size(); ++p) {
-      gradients.push_back(ops::batch_norm_backward_by_sums(
-          parts_[p], passes_[p], {.output_gradient = output_gradient(p), .means = means_, .sums = sums[p]}, options_));
-      gradients.back().gamma = gammas[p];
-      gradients.back().beta = betas[p];
-    }
+    std::vector<Gradients> gradients;
+    for (size_t p = 0; p < parts_.size(); ++p)
+      gradients.push_back({ops::batch_norm_backward_by_sums(
+                               parts_[p], passes_[p],
+                               {.output_gradient = output_gradient(p), .means = means_, .sums = sums[p]}, options_),
+                           gammas[p], betas[p]});
     return gradients;
   }
 
@@ -140,7 +144,9 @@ void expect_as_whole(Parts& parts, double bound) {
   parts.forward();
   const ops::BatchNormTraining whole = ops::batch_norm_training(parts.whole(), parts.options());
   const auto gradients = parts.backward();
-  const auto of_whole = ops::batch_norm_backward(parts.whole(), whole, parts.gradient_of_whole(), parts.options());
+  const auto sinks = ops::BatchNormSinks::of(parts.whole());
+  const auto of_whole =
+      ops::batch_norm_backward(parts.whole(), whole, parts.gradient_of_whole(), sinks, parts.options());
   for (size_t p = 0; p < parts.size(); ++p) {
     SCOPED_TRACE(::testing::Message() << "part " << p);
     expect_near(f32_of(parts.pass(p).y), parts.of_part(f32_of(whole.y), p), bound, "y");
@@ -149,8 +155,8 @@ void expect_as_whole(Parts& parts, double bound) {
     expect_near(values_of(parts.part(p).running_variance), values_of(parts.whole().running_variance), bound,
                 "running variance");
     expect_near(f32_of(gradients[p].x), parts.of_part(f32_of(of_whole.x), p), bound, "dx");
-    expect_near(values_of(gradients[p].gamma), values_of(of_whole.gamma), bound, "dgamma");
-    expect_near(values_of(gradients[p].beta), values_of(of_whole.beta), bound, "dbeta");
+    expect_near(values_of(gradients[p].gamma), values_of(sinks.gamma), bound, "dgamma");
+    expect_near(values_of(gradients[p].beta), values_of(sinks.beta), bound, "dbeta");
     EXPECT_EQ(gradients[p].residual.defined(), of_whole.residual.defined());
     if (of_whole.residual.defined())
       expect_near(f32_of(gradients[p].residual), parts.of_part(f32_of(of_whole.residual), p), bound, "dresidual");
@@ -268,8 +274,9 @@ TEST(BatchNormPartsRefuse, WhatDoesNotFit) {
                [&] { ops::batch_norm_by_sums(in, {.means = zeros({kChannels}), .squares = zeros({kChannels})}, {}); });
   const auto forward =
       ops::batch_norm_by_sums(in, {.means = zeros({kChannels + 1}), .squares = zeros({kChannels})}, {});
-  expect_error(ExitCode::bug, {"batch_norm gradient sums", "output gradient"},
-               [&] { ops::batch_norm_gradient_sums(in, forward, zeros(images_of(1)), {}); });
+  expect_error(ExitCode::bug, {"batch_norm gradient sums", "output gradient"}, [&] {
+    ops::batch_norm_gradient_sums(in, forward, zeros(images_of(1)), ops::BatchNormSinks::of(in), {});
+  });
   expect_error(ExitCode::bug, {"batch_norm backward by sums", "sums", "[20]", "[40]"}, [&] {
     ops::batch_norm_backward_by_sums(
         in, forward,

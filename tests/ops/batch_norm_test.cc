@@ -2,6 +2,7 @@
 
 #include "ops/batch_norm.h"
 
+#include "ops/add.h"
 #include "ops/pytorch_cases.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
@@ -85,10 +86,11 @@ TEST_P(BatchNorm, Backward) {
       const ops::BatchNormInputs in = inputs(layout, other);
       const ops::BatchNormTraining forward = ops::batch_norm_training(in, options_);
       const Tensor incoming = formula_tensor(*device_, in.x.shape(), {.tensor = kOutputGradient}, other);
-      const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, incoming, options_);
+      const auto sinks = ops::BatchNormSinks::of(in);
+      const ops::BatchNormGradients gradients = ops::batch_norm_backward(in, forward, incoming, sinks, options_);
       expect_pytorch(values_["dx"], gradients.x, 2 * tolerance_);
-      expect_pytorch(values_["dgamma"], gradients.gamma, 2 * tolerance_);
-      expect_pytorch(values_["dbeta"], gradients.beta, tolerance_);
+      expect_pytorch(values_["dgamma"], sinks.gamma, 2 * tolerance_);
+      expect_pytorch(values_["dbeta"], sinks.beta, tolerance_);
       expect_zero_padding(gradients.x);
       EXPECT_EQ(gradients.residual.defined(), in.residual.defined());
       if (!in.residual.defined()) continue;
@@ -96,6 +98,48 @@ TEST_P(BatchNorm, Backward) {
       expect_zero_padding(gradients.residual);
     }
   }
+}
+
+/// What two readers of the output give back, in layouts of their own.
+TEST_P(BatchNorm, BackwardOfTwoGradientsIsThatOfTheirSum) {
+  for (const Layout layout : GetParam().row.image_layouts) {
+    SCOPED_TRACE(layout_name(layout));
+    const ops::BatchNormInputs in = inputs(layout, layout);
+    const ops::BatchNormTraining forward = ops::batch_norm_training(in, options_);
+    const auto gradient = [&](uint64_t tensor, Layout its) {
+      return formula_tensor(*device_, in.x.shape(), {.tensor = tensor}, its);
+    };
+    const auto of_two = ops::BatchNormSinks::of(in), of_sum = ops::BatchNormSinks::of(in);
+    const auto two = ops::batch_norm_backward(
+        in, forward, {gradient(kOutputGradient, layout), gradient(90, Layout::plain)}, of_two, options_);
+    const Tensor sum = ops::add(gradient(kOutputGradient, layout), gradient(90, layout));
+    const auto one = ops::batch_norm_backward(in, forward, sum, of_sum, options_);
+    EXPECT_EQ(values_of(two.x), values_of(one.x));
+    EXPECT_EQ(values_of(of_two.gamma), values_of(of_sum.gamma));
+    EXPECT_EQ(values_of(of_two.beta), values_of(of_sum.beta));
+    EXPECT_EQ(two.residual.defined(), in.residual.defined());
+    if (in.residual.defined()) {
+      EXPECT_EQ(values_of(two.residual), values_of(one.residual));
+    }
+    expect_zero_padding(two.x);
+  }
+}
+
+TEST_P(BatchNorm, BackwardAddsToWhatStandsInItsSinks) {
+  const Layout layout = GetParam().row.image_layouts.front();
+  const ops::BatchNormInputs in = inputs(layout, layout);
+  const ops::BatchNormTraining forward = ops::batch_norm_training(in, options_);
+  const Tensor incoming = formula_tensor(*device_, in.x.shape(), {.tensor = kOutputGradient}, layout);
+  ops::BatchNormSinks sinks = ops::BatchNormSinks::of(in);
+  ops::batch_norm_backward(in, forward, incoming, sinks, options_);
+  const std::vector<float> gamma = values_of(sinks.gamma), beta = values_of(sinks.beta);
+  sinks.accumulate_gamma = true;
+  ops::batch_norm_backward(in, forward, incoming, sinks, options_);
+  EXPECT_EQ(values_of(sinks.beta), beta);
+  for (size_t c = 0; c < gamma.size(); ++c) EXPECT_EQ(values_of(sinks.gamma)[c], 2 * gamma[c]);
+  sinks.accumulate_beta = true;
+  ops::batch_norm_backward(in, forward, incoming, sinks, options_);
+  for (size_t c = 0; c < beta.size(); ++c) EXPECT_EQ(values_of(sinks.beta)[c], 2 * beta[c]);
 }
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, BatchNorm, ::testing::ValuesIn(pytorch_cases("batch_norm")), CaseName());
@@ -119,7 +163,13 @@ TEST(BatchNormRefuses, WhatDoesNotFit) {
   in.residual = {};
   const ops::BatchNormTraining forward = ops::batch_norm_training(in, {});
   expect_error(ExitCode::bug, {"batch_norm backward", "output gradient"}, [&] {
-    ops::batch_norm_backward(in, forward, zeros({2, 3, 4, 3}), {});
+    ops::batch_norm_backward(in, forward, zeros({2, 3, 4, 3}), ops::BatchNormSinks::of(in), {});
+  });
+  expect_error(ExitCode::bug, {"batch_norm backward", "output gradient", "[2, 3, 3, 4]"}, [&] {
+    ops::batch_norm_backward(in, forward, {zeros({2, 3, 4, 4}), zeros({2, 3, 3, 4})}, ops::BatchNormSinks::of(in), {});
+  });
+  expect_error(ExitCode::bug, {"batch_norm backward", "a parameter's gradient", "[4]", "[3]"}, [&] {
+    ops::batch_norm_backward(in, forward, zeros({2, 3, 4, 4}), {.gamma = zeros({3}), .beta = zeros({4})}, {});
   });
 }
 

@@ -2,9 +2,8 @@
 
 #include "ops/layer_norm.h"
 
-#include <functional>
-
 #include "device/operator_log.h"
+#include "ops/add.h"
 #include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/formula_tensor.h"
@@ -63,7 +62,8 @@ class LayerNorm : public ::testing::TestWithParam<DeviceRow> {
 
 TEST_P(LayerNorm, FollowsTheFormulas) {
   // Widths of whole vectors and not, rows of several blocks; a mean that squares would cancel with.
-  for (const Shape& shape : {Shape{3, 33, 768}, Shape{70, 40}, Shape{2, 37}, Shape{1, 17}, Shape{5, 3}}) {
+  for (const Shape& shape : {Shape{3, 33, 768}, Shape{70, 40}, Shape{2, 37}, Shape{1, 17}, Shape{5, 3}, Shape{9, 256},
+                             Shape{5, 512}, Shape{300, 1024}, Shape{3, 1028}}) {
     for (const bool with_residual : {false, true}) {
       SCOPED_TRACE(shape.text() + (with_residual ? " with a residual" : ""));
       const int64_t width = shape[-1];
@@ -104,7 +104,7 @@ TEST_P(LayerNorm, FollowsTheFormulas) {
 
 // Whole samples, and rows of some that begin within a block of drawn words.
 TEST_P(LayerNorm, DropsAsDropoutAloneDoes) {
-  for (const int64_t width : {64, 37}) {
+  for (const int64_t width : {64, 37, 256, 1028}) {
     for (const bool rows : {false, true}) {
       SCOPED_TRACE(std::to_string(width) + (rows ? ", rows" : ""));
       constexpr float kProbability = 0.25f;
@@ -173,30 +173,43 @@ TEST_P(LayerNorm, RefusesOtherShapes) {
                [&] { ops::layer_norm_backward(forward, six, six, {.gamma = six, .beta = six}); });
 }
 
-/// Dropout is a pass of its own there; a plan counts for both what they are given when they are called one by one.
-TEST(PlannedLayerNorm, OfAGpuCountsEachPassAsItIsAlone) {
+/// What two readers of the output give back.
+TEST_P(LayerNorm, BackwardOfTwoGradientsIsThatOfTheirSum) {
+  for (const int64_t width : {3, 64, 768, 1028}) {
+    SCOPED_TRACE(width);
+    const Shape shape = {7, 11, width};
+    const auto formula = [&](const Shape& of, uint64_t tensor) {
+      return formula_tensor(*device_, of, {.tensor = tensor});
+    };
+    const Tensor gamma = formula({width}, 1);
+    const auto forward = ops::layer_norm_forward({.x = formula(shape, 0), .gamma = gamma, .beta = gamma}, 1e-5f);
+    std::vector<std::vector<float>> results;
+    for (const bool two : {true, false}) {
+      const ops::LayerNormParameterGradients gradients{.gamma = Tensor::empty(*device_, {width}),
+                                                       .beta = Tensor::empty(*device_, {width})};
+      const Tensor first = formula(shape, 2), second = formula(shape, 3);
+      const auto of = two ? ops::layer_norm_backward(forward, gamma, {first, second}, gradients)
+                          : ops::layer_norm_backward(forward, gamma, ops::add(first, second), gradients);
+      for (const Tensor& result : {of.x, gradients.gamma, gradients.beta}) results.push_back(values_of(result));
+    }
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i], results[i + 3]) << i;
+  }
+}
+
+/// A plan of a GPU counts its one pass.
+TEST(PlannedLayerNorm, DropsAndAddsInOnePass) {
   const auto device = open_device({DeviceKind::cuda, 0}, {.counts_only = true});
-  const Tensor x = Tensor::zeros(*device, {4, 64}), residual = Tensor::zeros(*device, {4, 64}),
+  const Tensor x = Tensor::zeros(*device, {64, 64}), residual = Tensor::zeros(*device, {64, 64}),
                gamma = Tensor::zeros(*device, {64}), beta = Tensor::zeros(*device, {64});
-  const ops::DropoutKey key{.epoch = epoch_on(*device, 0), .sample_ids = sample_ids_on(*device, 0, 4)};
-  const auto passes = [&](const std::function<void()>& run) {
-    device->operator_log()->clear();
-    run();
-    std::vector<std::pair<std::string, int64_t>> read_and_left;
-    for (const OperatorCost& cost : device->operator_log()->costs()) read_and_left.emplace_back(cost.name, cost.bytes);
-    return read_and_left;
-  };
-  const auto apart = passes([&] {
-    const ops::DropoutResult dropped = ops::dropout_forward(x, 0.5f, key);
-    ops::layer_norm_forward({.x = dropped.y, .residual = residual, .gamma = gamma, .beta = beta}, 1e-5f);
-  });
-  ASSERT_FALSE(apart.empty());
-  EXPECT_EQ(apart.back().first, "layer_norm");
-  EXPECT_EQ(passes([&] {
-              ops::layer_norm_forward(
-                  {.x = x, .residual = residual, .gamma = gamma, .beta = beta, .dropout = 0.5f, .key = key}, 1e-5f);
-            }),
-            apart);
+  const ops::DropoutKey key{.epoch = epoch_on(*device, 0), .sample_ids = sample_ids_on(*device, 0, 64)};
+  device->operator_log()->clear();
+  const auto forward = ops::layer_norm_forward(
+      {.x = x, .residual = residual, .gamma = gamma, .beta = beta, .dropout = 0.5f, .key = key}, 1e-5f);
+  const auto& costs = device->operator_log()->costs();
+  ASSERT_EQ(costs.size(), 1u);
+  EXPECT_EQ(costs[0].name, "layer_norm");
+  // It reads two tensors and the parameters, and leaves the sum, the output and a mask of bytes.
+  EXPECT_NEAR(static_cast<double>(costs[0].bytes), 4 * x.bytes() + x.elements(), 2048);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LayerNorm, ::testing::ValuesIn(device_rows()), RowName());

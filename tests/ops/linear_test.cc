@@ -41,6 +41,14 @@ TEST_P(Linear, BackwardData) {
   expect_pytorch(values_["dx"], ops::linear_backward_data(weight_, incoming_), tolerance_);
 }
 
+TEST_P(Linear, BackwardDataAddsToASum) {
+  const Tensor sum = constant(x_.shape(), 3);
+  EXPECT_EQ(ops::linear_backward_data(weight_, incoming_, sum).raw(), sum.raw());
+  std::vector<float> added = values_of(sum);
+  for (float& value : added) value -= 3;
+  expect_pytorch(values_["dx"], tensor_of(*device_, sum.shape(), added), 4 * tolerance_);
+}
+
 TEST_P(Linear, BackwardWeightsWritesOrAdds) {
   for (const bool accumulate : {false, true}) {
     SCOPED_TRACE(accumulate ? "added" : "written");

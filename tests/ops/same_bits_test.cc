@@ -118,10 +118,11 @@ std::vector<Tensor> batch_norms(Device& device, const std::vector<Layout>& layou
           .running_variance = Tensor::zeros(device, channels),
           .residual = residual ? formula_tensor(device, shape, {.tensor = 3}, layout) : Tensor()};
       const auto forward = ops::batch_norm_training(in, {.relu = true});
-      const auto gradients =
-          ops::batch_norm_backward(in, forward, formula_tensor(device, shape, {.tensor = 4}, layout), {.relu = true});
+      const auto sinks = ops::BatchNormSinks::of(in);
+      const auto gradients = ops::batch_norm_backward(in, forward, formula_tensor(device, shape, {.tensor = 4}, layout),
+                                                      sinks, {.relu = true});
       for (const Tensor& tensor : {forward.y, forward.mean, forward.inverse_deviation, in.running_mean,
-                                   in.running_variance, gradients.x, gradients.gamma, gradients.beta})
+                                   in.running_variance, gradients.x, sinks.gamma, sinks.beta})
         results.push_back(tensor);
       results.push_back(ops::batch_norm_evaluation(in, {}));
       if (residual) results.push_back(gradients.residual);

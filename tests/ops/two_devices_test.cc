@@ -72,10 +72,13 @@ TEST_F(TwoDevices, AreRefusedByBatchNorm) {
                           .running_variance = here({3}),
                           .residual = {}};
   const auto forward = ops::batch_norm_training(in, {});
-  expect_refused("batch_norm backward", [&] { ops::batch_norm_backward(in, forward, there({1, 3, 4, 4}), {}); });
+  const auto sinks = ops::BatchNormSinks::of(in);
+  expect_refused("batch_norm backward", [&] { ops::batch_norm_backward(in, forward, there({1, 3, 4, 4}), sinks, {}); });
   auto elsewhere = forward;
   elsewhere.mean = there({3});
-  expect_refused("batch_norm backward", [&] { ops::batch_norm_backward(in, elsewhere, here({1, 3, 4, 4}), {}); });
+  expect_refused("batch_norm backward", [&] {
+    ops::batch_norm_backward(in, elsewhere, here({1, 3, 4, 4}), sinks, {});
+  });
   in.residual = there({1, 3, 4, 4});
   expect_refused("batch_norm", [&] { ops::batch_norm_evaluation(in, {}); });
   in.running_mean = there({3});

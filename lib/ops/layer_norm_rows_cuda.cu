@@ -1,0 +1,226 @@
+#include <algorithm>
+
+#include "ops/channel_rows_cuda.h"
+#include "ops/layer_norm_rows_cuda.h"
+#include "ops/warp_cuda.h"
+
+// A warp takes a row at a time, of which each lane keeps P packs of V elements in registers and folds its numbers with
+// the others' by shuffles, always in the same order. Elements read and written for each of x: forward reads 1, and 1
+// more of a residual, with which it writes 2, else 1; backward reads 2, and 1 more of a second gradient, and writes 1,
+// with dropout 2. Dropout reads a byte more in either. About 10 operations an element, so that all of it is bound by
+// memory.
+
+namespace dptrain::ops::cuda {
+namespace {
+
+/// Elements that a lane keeps of a row at most: backward has 4 numbers in registers for each.
+constexpr int kMostOfALane = 32;
+
+/// The packs of a lane: calls f(p, where in the row pack p begins) for those that lie within the row.
+template <int V, int P, class F>
+__device__ void for_each_pack(int64_t width, const F& f) {
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    const int64_t at = (int64_t{p} * 32 + threadIdx.x) * V;
+    if (at < width) f(p, at);
+  }
+}
+
+template <class T>
+struct Forward {
+  const T *x, *residual;
+  const uint8_t* mask;  ///< null: no dropout
+  float scale;          ///< of what dropout keeps
+  const float *gamma, *beta;
+  float epsilon;
+  T *sum, *y;
+  float *mean, *inverse_deviation;
+};
+
+template <class T, int V, int P>
+__global__ void __launch_bounds__(32 * kWarps) forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
+  const int64_t row = row_of_warp();
+  if (row >= rows) return;
+  const int64_t begin = row * width;
+  float own = 0, x[P][V];
+  for_each_pack<V, P>(width, [&](int p, int64_t at) {
+    auto value = Pack<T, V>::load(f.x + begin + at);
+    if (f.residual != nullptr) {
+      const auto residual = Pack<T, V>::load(f.residual + begin + at);
+      Pack<uint8_t, V> kept;
+      if (f.mask != nullptr) kept = Pack<uint8_t, V>::load(f.mask + begin + at);
+      for (int v = 0; v < V; ++v) {
+        const float part = f.mask == nullptr ? value.get(v) : kept.at[v] != 0 ? __fmul_rn(value.get(v), f.scale) : 0.f;
+        value.set(v, __fadd_rn(part, residual.get(v)));
+      }
+      value.store(f.sum + begin + at);
+    }
+    // What is normalized is the sum as it is kept.
+    for (int v = 0; v < V; ++v) own += x[p][v] = value.get(v);
+  });
+  const float mean = sum_of_warp(own) / static_cast<float>(width);
+  own = 0;
+  for_each_pack<V, P>(width, [&](int p, int64_t) {
+    for (int v = 0; v < V; ++v) own += (x[p][v] - mean) * (x[p][v] - mean);
+  });
+  const float inverse = 1.f / sqrtf(sum_of_warp(own) / static_cast<float>(width) + f.epsilon);
+  for_each_pack<V, P>(width, [&](int p, int64_t at) {
+    const auto gamma = Pack<float, V>::load(f.gamma + at), beta = Pack<float, V>::load(f.beta + at);
+    Pack<T, V> y;
+    for (int v = 0; v < V; ++v) y.set(v, (x[p][v] - mean) * inverse * gamma.at[v] + beta.at[v]);
+    y.store(f.y + begin + at);
+  });
+  if (threadIdx.x == 0) f.mean[row] = mean, f.inverse_deviation[row] = inverse;
+}
+
+/// Rows in parts that depend on the shape alone, so that sums folded part by part end in the same bits on every GPU:
+/// enough for four blocks on each of 132 multiprocessors, with four rows for each of their warps at least.
+struct RowParts {
+  int64_t rows, width, part_rows, parts;
+
+  RowParts(int64_t row_count, int64_t row_width)
+      : rows(row_count),
+        width(row_width),
+        part_rows(std::max((row_count + ChannelRows::kForSums - 1) / ChannelRows::kForSums, int64_t{4} * kWarps)),
+        parts((row_count + part_rows - 1) / part_rows) {}
+
+  __device__ int64_t begin() const { return blockIdx.x * part_rows; }
+  __device__ int64_t end() const { return begin() + part_rows < rows ? begin() + part_rows : rows; }
+};
+
+template <class T>
+struct Backward {
+  const T* x;                  ///< what was normalized
+  const T *incoming, *second;  ///< null: no second one
+  const uint8_t* mask;         ///< null: no dropout
+  float scale;
+  const float *gamma, *mean, *inverse_deviation;
+  T *of_sum, *of_x;  ///< of_x with dropout alone
+};
+
+/// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse. The
+/// warps of a block take the rows of its part in turn; parts[k][part][element], k for gamma and beta.
+template <class T, int V, int P>
+__global__ void __launch_bounds__(32 * kWarps) backward_kernel(RowParts m, Backward<T> b, float* parts) {
+  const int64_t width = m.width;
+  float of_gamma[P][V] = {}, of_beta[P][V] = {};
+  for (int64_t row = m.begin() + threadIdx.y; row < m.end(); row += kWarps) {
+    const int64_t begin = row * width;
+    const float mean = b.mean[row], inverse = b.inverse_deviation[row];
+    float sum = 0, dot = 0, g[P][V], normal[P][V];
+    for_each_pack<V, P>(width, [&](int p, int64_t at) {
+      const auto x = Pack<T, V>::load(b.x + begin + at);
+      auto incoming = Pack<T, V>::load(b.incoming + begin + at);
+      if (b.second != nullptr) {
+        // Rounded as a sum that lies in memory is.
+        const auto second = Pack<T, V>::load(b.second + begin + at);
+        for (int v = 0; v < V; ++v) incoming.set(v, incoming.get(v) + second.get(v));
+      }
+      const auto gamma = Pack<float, V>::load(b.gamma + at);
+      for (int v = 0; v < V; ++v) {
+        normal[p][v] = (x.get(v) - mean) * inverse;
+        of_gamma[p][v] += incoming.get(v) * normal[p][v];
+        of_beta[p][v] += incoming.get(v);
+        g[p][v] = incoming.get(v) * gamma.at[v];
+        sum += g[p][v];
+        dot += g[p][v] * normal[p][v];
+      }
+    });
+    const float mean_gradient = sum_of_warp(sum) / static_cast<float>(width);
+    const float slope = sum_of_warp(dot) / static_cast<float>(width);
+    for_each_pack<V, P>(width, [&](int p, int64_t at) {
+      Pack<T, V> out;
+      for (int v = 0; v < V; ++v) out.set(v, inverse * (g[p][v] - mean_gradient - normal[p][v] * slope));
+      out.store(b.of_sum + begin + at);
+      if (b.mask == nullptr) return;
+      const auto kept = Pack<uint8_t, V>::load(b.mask + begin + at);
+      for (int v = 0; v < V; ++v) out.set(v, kept.at[v] != 0 ? out.get(v) * b.scale : 0.f);
+      out.store(b.of_x + begin + at);
+    });
+  }
+  // The warps' numbers, added up in their order: P packs of both parameters, one after the other.
+  __shared__ float shared[kWarps][32 * V];
+  for (int k = 0; k < 2; ++k)
+    for (int p = 0; p < P; ++p) {
+      for (int v = 0; v < V; ++v) shared[threadIdx.y][threadIdx.x * V + v] = k == 0 ? of_gamma[p][v] : of_beta[p][v];
+      __syncthreads();
+      const int place = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
+      const int64_t element = int64_t{p} * 32 * V + place;
+      if (place < 32 * V && element < width) {
+        float sum = 0;
+        for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp][place];
+        parts[(k * m.parts + blockIdx.x) * width + element] = sum;
+      }
+      __syncthreads();
+    }
+}
+
+/// Calls f.template operator()<P>() with the fewest packs of V that a lane needs for a row.
+template <int V, class F>
+void with_packs_of_lane(int64_t width, const F& f) {
+  if (width <= int64_t{32} * V) return f.template operator()<1>();
+  if (width <= int64_t{32} * V * 2) return f.template operator()<2>();
+  if constexpr (V * 4 == kMostOfALane) return f.template operator()<4>();
+  if constexpr (V * 8 == kMostOfALane) {
+    if (width <= int64_t{32} * V * 4) return f.template operator()<4>();
+    return f.template operator()<8>();
+  }
+}
+
+float scale_of(const LayerNormForward& forward) { return 1.f / (1.f - forward.dropout); }
+
+}  // namespace
+
+bool rows_fit_registers(const Tensor& x, const Tensor& also) {
+  const int64_t width = x.shape()[-1];
+  const int pack = x.dtype() == DType::f32 ? kPackOf<float> : kPackOf<__half>;
+  return width <= 32 * kMostOfALane && in_packs(width, pack, {x.raw(), also.defined() ? also.raw() : nullptr});
+}
+
+void layer_norm_rows_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
+  const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
+  with_element_type(in.x, [&]<class T>(ElementType<T>) {
+    const Forward<T> f{.x = in.x.data<T>(),
+                       .residual = data_or_null<T>(in.residual),
+                       .mask = data_or_null<uint8_t>(forward.mask),
+                       .scale = scale_of(forward),
+                       .gamma = in.gamma.data<float>(),
+                       .beta = in.beta.data<float>(),
+                       .epsilon = epsilon,
+                       .sum = forward.sum.data<T>(),
+                       .y = forward.y.data<T>(),
+                       .mean = forward.mean.data<float>(),
+                       .inverse_deviation = forward.inverse_deviation.data<float>()};
+    with_packs_of_lane<kPackOf<T>>(width, [&]<int P>() {
+      launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, kPackOf<T>, P>, f, rows,
+             width);
+    });
+  });
+}
+
+Tensor layer_norm_rows_backward(const LayerNormForward& forward, const Tensor& gamma, const SummedGradient& incoming,
+                                const LayerNormInputGradients& of) {
+  const int64_t rows = forward.mean.elements(), width = gamma.elements();
+  Tensor parts;
+  with_element_type(incoming.first, [&]<class T>(ElementType<T>) {
+    const Backward<T> b{.x = forward.sum.data<T>(),
+                        .incoming = incoming.first.data<T>(),
+                        .second = data_or_null<T>(incoming.second),
+                        .mask = data_or_null<uint8_t>(forward.mask),
+                        .scale = scale_of(forward),
+                        .gamma = gamma.data<float>(),
+                        .mean = forward.mean.data<float>(),
+                        .inverse_deviation = forward.inverse_deviation.data<float>(),
+                        .of_sum = of.residual.data<T>(),
+                        .of_x = of.x.data<T>()};
+    const RowParts m(rows, width);
+    parts = Tensor::empty(gamma.device(), {2, m.parts, width}, {.purpose = MemoryPurpose::workspace});
+    with_packs_of_lane<kPackOf<T>>(width, [&]<int P>() {
+      launch("layer_norm backward", gamma, static_cast<unsigned>(m.parts), block_of_warps(),
+             backward_kernel<T, kPackOf<T>, P>, m, b, parts.data<float>());
+    });
+  });
+  return parts;
+}
+
+}  // namespace dptrain::ops::cuda
