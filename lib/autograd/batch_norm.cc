@@ -64,7 +64,8 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
     forward.pass.y = Tensor();
   const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
                          residual = a.residual.without_value()](ops::SummedGradient incoming) {
-    const ops::BatchNormSinks sinks = sinks_of(gamma, beta);
+    ops::BatchNormSinks sinks = sinks_of(gamma, beta);
+    if (devices == nullptr) sinks.x = x.take_sum();
     const ops::BatchNormGradients gradients =
         devices != nullptr ? backward_over(*devices, in, forward, std::move(incoming).sum(), sinks, backward_options)
                            : ops::batch_norm_backward(in, forward.pass, std::move(incoming), sinks, backward_options);

@@ -3,20 +3,23 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ops/add.h"
 #include "ops/batch_norm_cpu.h"
 #include "ops/batch_norm_cuda.h"
 #include "ops/batch_norm_inputs.h"
 #include "ops/dispatch.h"
+#include "ops/reorder.h"
 
 namespace dptrain::ops {
 namespace {
 
 /// The memory that a GPU takes: the gradient before the ReLU is written where it is read twice.
-BatchNormGradients logged_gradients(const BatchNormInputs& in, const SummedGradient& output_gradient) {
+BatchNormGradients logged_gradients(const BatchNormInputs& in, const SummedGradient& output_gradient,
+                                    const BatchNormSinks& sinks) {
   const TensorOptions like_x{.dtype = in.x.dtype(), .layout = in.x.layout()};
   const auto make = [&] { return Tensor::empty(in.x.device(), in.x.shape(), like_x); };
   const Tensor masked = in.residual.defined() || output_gradient.second.defined() ? make() : Tensor();
-  return {.x = make(), .residual = in.residual.defined() ? masked : Tensor()};
+  return {.x = sinks.x.defined() ? sinks.x : make(), .residual = in.residual.defined() ? masked : Tensor()};
 }
 
 }  // namespace
@@ -87,17 +90,29 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
                                        const BatchNormOptions& options) {
   for (const Tensor* gradient : {&output_gradient.first, &output_gradient.second})
     if (gradient->defined()) require_shape("batch_norm backward", "output gradient", gradient->shape(), in.x.shape());
+  if (sinks.x.defined()) {
+    require_shape("batch_norm backward", "sum of gradients", sinks.x.shape(), in.x.shape());
+    // A CPU worker adds to it afterwards, and so does whose sum lies in another layout than a GPU computes in.
+    if (in.x.device().kind() == DeviceKind::cpu || sinks.x.layout() != Layout::nhwc) {
+      BatchNormSinks alone = sinks;
+      alone.x = Tensor();
+      BatchNormGradients gradients = batch_norm_backward(in, forward, std::move(output_gradient), alone, options);
+      add_into(sinks.x, reorder(gradients.x, sinks.x.layout()));
+      gradients.x = sinks.x;
+      return gradients;
+    }
+  }
   // A CPU worker adds them up beforehand, into memory that it has at hand; a GPU does so in a pass that it makes
   // anyway.
   if (in.x.device().kind() == DeviceKind::cpu) output_gradient = std::move(output_gradient).sum();
   Device& device = checked_inputs("batch_norm", in);
   check_sinks("batch_norm backward", in, sinks);
   common_device("batch_norm backward", {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation,
-                                        &output_gradient.first, &output_gradient.second});
+                                        &output_gradient.first, &output_gradient.second, &sinks.x});
   return on_device(
       "batch_norm backward", device,
       [&] {
-        if (is_logged_gpu(device)) return logged_gradients(in, output_gradient);
+        if (is_logged_gpu(device)) return logged_gradients(in, output_gradient, sinks);
         return cpu::batch_norm_backward(in, forward, output_gradient.first, sinks, options);
       },
       [&] { return cuda::batch_norm_backward(in, forward, output_gradient, sinks, options); });

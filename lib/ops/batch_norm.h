@@ -47,19 +47,21 @@ Tensor batch_norm_evaluation(const BatchNormInputs& in, const BatchNormOptions& 
 /// isn't read.
 Tensor batch_norm_again(const BatchNormInputs& in, const BatchNormTraining& forward, const BatchNormOptions& options);
 
-/// Where the gradients of gamma and beta go, [C] in f32.
+/// Where the gradients go.
 struct BatchNormSinks {
-  Tensor gamma;
-  Tensor beta;
+  Tensor gamma;                   ///< [C] in f32
+  Tensor beta;                    ///< [C] in f32
   bool accumulate_gamma = false;  ///< add to what stands there
   bool accumulate_beta = false;
+  /// What the gradient of x is added to, of the shape and type of x in any layout; undefined: it is written alone.
+  Tensor x = {};
 
   /// New memory for them, of the parameters of `in`.
   static BatchNormSinks of(const BatchNormInputs& in);
 };
 
 struct BatchNormGradients {
-  Tensor x;         ///< in the layout of x
+  Tensor x;         ///< in the layout of x, or what it was added to
   Tensor residual;  ///< in the layout of x; undefined without a residual
 };
 

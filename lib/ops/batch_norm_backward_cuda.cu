@@ -8,7 +8,8 @@
 
 // Elements read and written for each of x: sums read 2, and 1 more where a residual's output says where the ReLU cut,
 // and 1 more of a second gradient; with either they write 1, the gradient before the ReLU, so that gradients read 2 and
-// write 1 in any case. A few operations an element, so that all of it is bound by memory.
+// write 1 in any case; they read 1 more of what they are added to. A few operations an element, so that all of it is
+// bound by memory.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -29,8 +30,11 @@ struct BackwardChannels {
   Affine affine[V];
   float mean[V];
 
-  __device__ BackwardChannels(const BackwardInputs<T>& b, int64_t c) {
-    for (int i = 0; i < V; ++i) affine[i] = b.normalization.of(c + i), mean[i] = b.normalization.mean[c + i];
+  __device__ BackwardChannels(const BackwardInputs<T>& b, const ChannelRows& m, int64_t first_column) {
+    for (int i = 0; i < V; ++i) {
+      const int64_t c = m.channel(first_column + i);
+      affine[i] = b.normalization.of(c), mean[i] = b.normalization.mean[c];
+    }
   }
 
   /// The gradient before the ReLU, and the distance of x from its mean.
@@ -57,14 +61,14 @@ struct BackwardChannels {
 template <class T, int V>
 __global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots,
                                      T* __restrict__ masked) {
-  const int64_t c = m.first_channel<V>();
+  const int64_t c = m.first_column<V>();
   float own[2][V] = {};
-  if (c < m.channels) {
-    const BackwardChannels<T, V> channels(b, c);
+  if (c < m.columns) {
+    const BackwardChannels<T, V> channels(b, m, c);
 #pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
       float gradient[V], distance[V];
-      const int64_t at = row * m.channels + c;
+      const int64_t at = row * m.columns + c;
       channels.load(b, at, gradient, distance);
       Pack<T, V> kept;
       for (int i = 0; i < V; ++i) {
@@ -120,14 +124,14 @@ __global__ void __launch_bounds__(kFoldThreads)
                             bool constant_statistics, Sinks sinks, Centering centering) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
-  fold_parts<2>(parts, m.parts, m.channels, folded);
+  fold_parts<2>(parts, m.sums(), m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
   sinks.finish(c, folded[0], folded[1], normalization);
   if (constant_statistics)
     centering.none(c);
   else
-    centering.finish(c, folded[0], folded[1], static_cast<double>(m.rows), normalization);
+    centering.finish(c, folded[0], folded[1], static_cast<double>(m.image_rows()), normalization);
 }
 
 /// The same for a part of the samples: `own`, [2 C], gets its sums.
@@ -136,7 +140,7 @@ __global__ void __launch_bounds__(kFoldThreads)
                                  Sinks sinks, float* own) {
   double folded[2];
   const float* const parts[2] = {sums, dots};
-  fold_parts<2>(parts, m.parts, m.channels, folded);
+  fold_parts<2>(parts, m.sums(), m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return;
   sinks.finish(c, folded[0], folded[1], normalization);
@@ -152,22 +156,27 @@ __global__ void center_by_sums_kernel(SumsOfAll all, const float* sums, int64_t 
 }
 
 template <class T, int V>
-__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, T* __restrict__ out,
+__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, bool adds, T* out,
                                       T* __restrict__ residual_out) {
-  const int64_t c = m.first_channel<V>();
-  if (c >= m.channels) return;
-  const BackwardChannels<T, V> channels(b, c);
+  const int64_t c = m.first_column<V>();
+  if (c >= m.columns) return;
+  const BackwardChannels<T, V> channels(b, m, c);
   float lost[V], slope[V];
-  for (int i = 0; i < V; ++i) lost[i] = centering.mean[c + i], slope[i] = centering.slope[c + i];
+  for (int i = 0; i < V; ++i) lost[i] = centering.mean[m.channel(c + i)], slope[i] = centering.slope[m.channel(c + i)];
 #pragma unroll 2
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-    const int64_t at = row * m.channels + c;
+    const int64_t at = row * m.columns + c;
     float gradient[V], distance[V];
     channels.load(b, at, gradient, distance);
     Pack<T, V> result, residual;
     for (int i = 0; i < V; ++i) {
       result.set(i, fmaf(slope[i], distance[i], channels.affine[i].scale * (gradient[i] - lost[i])));
       residual.set(i, gradient[i]);
+    }
+    if (adds) {
+      // Rounded as a gradient that lies in memory is.
+      const auto sum = Pack<T, V>::load(out + at);
+      for (int i = 0; i < V; ++i) result.set(i, result.get(i) + sum.get(i));
     }
     result.store(out + at);
     if (residual_out != nullptr) residual.store(residual_out + at);
@@ -211,9 +220,9 @@ struct Backward {
   /// Calls finish(rows, sums, dots) with what gradient_sums_kernel has left; x has samples.
   template <class F>
   void with_sums(const Tensor& masked, const F& finish) const {
-    with_packs([&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    with_packs(masked, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
       const ChannelRows m(rows_of(x), channels, V);
-      const Tensor sums = scratch(x.device(), m.parts * channels), dots = scratch(x.device(), m.parts * channels);
+      const Tensor sums = scratch(x.device(), m.sums() * channels), dots = scratch(x.device(), m.sums() * channels);
       launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs<T>(), sums.data<float>(),
              dots.data<float>(), data_or_null<T>(masked));
       finish(m, sums.data<float>(), dots.data<float>());
@@ -221,27 +230,27 @@ struct Backward {
   }
 
   /// The gradients of x and of the residual, in the layout of x as it came. `masked` is what with_sums has left there,
-  /// or undefined.
-  BatchNormGradients gradients(const Tensor& masked) const {
-    const Tensor of_x = empty_nhwc(x, x.shape());
+  /// or undefined; `sum`, in nhwc, is what the gradient of x is added to.
+  BatchNormGradients gradients(const Tensor& masked, const Tensor& sum = {}) const {
+    const Tensor of_x = sum.defined() ? sum : empty_nhwc(x, x.shape());
     const bool masks = in.residual.defined() && !masked.defined();
     const Tensor of_residual = masks ? empty_nhwc(x, x.shape()) : in.residual.defined() ? masked : Tensor();
     if (x.elements() > 0)
-      with_packs([&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+      with_packs(of_x, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
         const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
         launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide,
-               masked.defined() ? inputs<T>(masked) : inputs<T>(), centering(), of_x.data<T>(),
+               masked.defined() ? inputs<T>(masked) : inputs<T>(), centering(), sum.defined(), of_x.data<T>(),
                masks ? of_residual.data<T>() : nullptr);
       });
-    return {.x = reorder(of_x, in.x.layout()),
+    return {.x = sum.defined() ? sum : reorder(of_x, in.x.layout()),
             .residual = of_residual.defined() ? reorder(of_residual, in.x.layout()) : Tensor()};
   }
 
  private:
   template <class F>
-  void with_packs(const F& f) const {
+  void with_packs(const Tensor& also, const F& f) const {
     const auto begin_of = [](const Tensor& tensor) { return tensor.defined() ? tensor.raw() : nullptr; };
-    with_pack(x, {x.raw(), begin_of(y), incoming.raw(), begin_of(second)}, f);
+    with_pack(x, {x.raw(), begin_of(y), incoming.raw(), begin_of(second), begin_of(also)}, f);
   }
 };
 
@@ -257,7 +266,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
                           .second = in_nhwc(output_gradient.second)};
   if (in.x.elements() == 0) {
     finish_without_samples(sinks);
-    return backward.gradients(Tensor());
+    return backward.gradients(Tensor(), sinks.x);
   }
   const bool reads_more = in.residual.defined() || backward.second.defined();
   const Tensor masked = reads_more ? empty_nhwc(backward.x, in.x.shape()) : Tensor();
@@ -265,7 +274,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     launch("batch_norm fold", in.x, fold_blocks(m.channels), fold_block(), finish_gradients_kernel, m, sums, dots,
            backward.normalization, options.constant_statistics, members(sinks), backward.centering());
   });
-  return backward.gradients(masked);
+  return backward.gradients(masked, sinks.x);
 }
 
 Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,

@@ -15,15 +15,16 @@ namespace {
 /// the variance; it is the same for all parts, so that their sums can be added.
 template <class T, int V>
 __global__ void statistics_kernel(ChannelRows m, const T* __restrict__ x, float* sums, float* squares) {
-  const int64_t c = m.first_channel<V>();
+  const int64_t c = m.first_column<V>();
   float own[2][V] = {};
-  if (c < m.channels) {
-    const auto shift = Pack<T, V>::load(x + c);
+  if (c < m.columns) {
+    float shift[V];
+    for (int i = 0; i < V; ++i) shift[i] = to_float(x[m.channel(c + i)]);
 #pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-      const auto value = Pack<T, V>::load(x + row * m.channels + c);
+      const auto value = Pack<T, V>::load(x + row * m.columns + c);
       for (int i = 0; i < V; ++i) {
-        const float distance = value.get(i) - shift.get(i);
+        const float distance = value.get(i) - shift[i];
         own[0][i] += distance;
         own[1][i] = fmaf(distance, distance, own[1][i]);
       }
@@ -44,11 +45,11 @@ template <class T>
 __device__ Moments fold_moments(const ChannelRows& m, const T* x, const float* sums, const float* squares) {
   double folded[2];
   const float* const parts[2] = {sums, squares};
-  fold_parts<2>(parts, m.parts, m.channels, folded);
+  fold_parts<2>(parts, m.sums(), m.channels, folded);
   const int64_t c = fold_channel();
   if (threadIdx.y != 0 || c >= m.channels) return {};
   const double sum = folded[0], square = folded[1];
-  const double distance = sum / static_cast<double>(m.rows);
+  const double distance = sum / static_cast<double>(m.image_rows());
   return {to_float(x[c]) + distance, fmax(square - sum * distance, 0.0)};
 }
 
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kFoldThreads)
     finish_statistics_kernel(ChannelRows m, const T* x, const float* sums, const float* squares, Statistics s) {
   const Moments moments = fold_moments(m, x, sums, squares);
   const int64_t c = fold_channel();
-  if (threadIdx.y == 0 && c < m.channels) s.finish(c, moments, static_cast<double>(m.rows));
+  if (threadIdx.y == 0 && c < m.channels) s.finish(c, moments, static_cast<double>(m.image_rows()));
 }
 
 /// The members of a BatchNormPart.
@@ -134,13 +135,13 @@ __global__ void running_statistics_kernel(int64_t channels, Statistics s) {
 template <class T, int V>
 __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T* __restrict__ residual,
                                  Normalization normalization, bool relu, T* __restrict__ y) {
-  const int64_t c = m.first_channel<V>();
-  if (c >= m.channels) return;
+  const int64_t c = m.first_column<V>();
+  if (c >= m.columns) return;
   Affine affine[V];
-  for (int i = 0; i < V; ++i) affine[i] = normalization.of(c + i);
+  for (int i = 0; i < V; ++i) affine[i] = normalization.of(m.channel(c + i));
 #pragma unroll 4
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-    const int64_t at = row * m.channels + c;
+    const int64_t at = row * m.columns + c;
     auto value = Pack<T, V>::load(x + at);
     Pack<T, V> other;
     if (residual != nullptr) other = Pack<T, V>::load(residual + at);
@@ -167,8 +168,9 @@ void with_part_sums(const Tensor& x, const F& finish) {
   const int64_t channels = x.shape()[1];
   with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
     const ChannelRows m(rows_of(x), channels, V);
-    const PartSums<T> part{
-        .rows = m, .sums = scratch(x.device(), m.parts * channels), .squares = scratch(x.device(), m.parts * channels)};
+    const PartSums<T> part{.rows = m,
+                           .sums = scratch(x.device(), m.sums() * channels),
+                           .squares = scratch(x.device(), m.sums() * channels)};
     launch("batch_norm statistics", x, m.grid(), m.block(), statistics_kernel<T, V>, m, x.data<T>(),
            part.sums.template data<float>(), part.squares.template data<float>());
     finish(part);

@@ -8,28 +8,29 @@ namespace {
 /// Reads and writes each element once.
 template <class T, int V>
 __global__ void add_bias_kernel(ChannelRows m, T* y, const T* bias, bool relu) {
-  const int64_t c = m.first_channel<V>();
-  if (c >= m.channels) return;
-  const auto b = Pack<T, V>::load(bias + c);
+  const int64_t c = m.first_column<V>();
+  if (c >= m.columns) return;
+  float b[V];
+  for (int i = 0; i < V; ++i) b[i] = to_float(bias[m.channel(c + i)]);
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-    auto value = Pack<T, V>::load(y + row * m.channels + c);
+    auto value = Pack<T, V>::load(y + row * m.columns + c);
     for (int i = 0; i < V; ++i) {
-      const float sum = value.get(i) + b.get(i);
+      const float sum = value.get(i) + b[i];
       value.set(i, relu && sum <= 0.f ? 0.f : sum);
     }
-    value.store(y + row * m.channels + c);
+    value.store(y + row * m.columns + c);
   }
 }
 
 /// Reads each element once.
 template <class T, int V>
 __global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
-  const int64_t c = m.first_channel<V>();
+  const int64_t c = m.first_column<V>();
   float own[1][V] = {};
-  if (c < m.channels) {
+  if (c < m.columns) {
 #pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-      const auto value = Pack<T, V>::load(x + row * m.channels + c);
+      const auto value = Pack<T, V>::load(x + row * m.columns + c);
       for (int i = 0; i < V; ++i) own[0][i] += value.get(i);
     }
   }
@@ -40,12 +41,12 @@ __global__ void row_sums_kernel(ChannelRows m, const T* x, float* parts) {
 /// Reads two elements and writes one for each.
 template <class T, int V>
 __global__ void gelu_bias_kernel(ChannelRows m, const T* x, const T* incoming, T* gradient, float* parts) {
-  const int64_t c = m.first_channel<V>();
+  const int64_t c = m.first_column<V>();
   float own[1][V] = {};
-  if (c < m.channels) {
+  if (c < m.columns) {
 #pragma unroll 2
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-      const int64_t at = row * m.channels + c;
+      const int64_t at = row * m.columns + c;
       const auto input = Pack<T, V>::load(x + at), arriving = Pack<T, V>::load(incoming + at);
       Pack<T, V> result;
       for (int i = 0; i < V; ++i) {
@@ -70,14 +71,14 @@ __global__ void __launch_bounds__(kFoldThreads)
 }
 
 void fold(const ChannelRows& m, const Tensor& parts, const Tensor& bias, bool accumulate) {
-  launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.parts,
+  launch("fold_bias", bias, fold_blocks(m.channels), fold_block(), fold_bias_kernel, parts.data<float>(), m.sums(),
          m.channels, bias.data<float>(), accumulate);
 }
 
 }  // namespace
 
 void add_bias(const Tensor& y, const Tensor& bias, bool relu) {
-  with_pack(y, {y.raw(), bias.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+  with_pack(y, {y.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
     const ChannelRows m(rows_of(y), bias.elements(), V, ChannelRows::kForMaps);
     launch("add_bias", y, m.grid(), m.block(), add_bias_kernel<T, V>, m, y.data<T>(), bias.data<T>(), relu);
   });
@@ -86,7 +87,7 @@ void add_bias(const Tensor& y, const Tensor& bias, bool relu) {
 void bias_gradient(const Tensor& gradient, const Tensor& bias, bool accumulate) {
   with_pack(gradient, {gradient.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
     const ChannelRows m(rows_of(gradient), bias.elements(), V);
-    const Tensor parts = scratch(bias.device(), m.parts * m.channels);
+    const Tensor parts = scratch(bias.device(), m.sums() * m.channels);
     launch("row_sums", bias, m.grid(), m.block(), row_sums_kernel<T, V>, m, gradient.data<T>(), parts.data<float>());
     fold(m, parts, bias, accumulate);
   });
@@ -97,7 +98,7 @@ void gelu_bias_backward(const Tensor& x, const Tensor& incoming, const Tensor& g
   with_pack(x, {x.raw(), incoming.raw(), gradient.raw()},
             [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
               const ChannelRows m(rows_of(x), bias.elements(), V);
-              const Tensor parts = scratch(bias.device(), m.parts * m.channels);
+              const Tensor parts = scratch(bias.device(), m.sums() * m.channels);
               launch("gelu_bias backward", x, m.grid(), m.block(), gelu_bias_kernel<T, V>, m, x.data<T>(),
                      incoming.data<T>(), gradient.data<T>(), parts.data<float>());
               fold(m, parts, bias, accumulate);

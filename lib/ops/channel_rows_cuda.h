@@ -1,5 +1,6 @@
 #pragma once
 
+#include <numeric>
 #include <type_traits>
 
 #include "ops/cuda_kernels.h"
@@ -12,21 +13,30 @@ namespace dptrain::ops::cuda {
 ///
 ///   block (lanes, row threads): `lanes` packs of V channels side by side, 256 threads in all
 ///   grid (tiles of channels, parts of rows)
+///
+/// Where V doesn't divide the channels, the walk takes as many rows side by side as one as V does divide: eight of 21
+/// channels are 168 columns in packs of 8. Column i is channel i % channels then, and the columns' sums of a part are
+/// what `fold` parts have of each channel.
 struct ChannelRows {
-  int64_t rows = 0;
   int64_t channels = 0;
+  int64_t fold = 1;     ///< rows that the walk takes as one
+  int64_t rows = 0;     ///< of the walk
+  int64_t columns = 0;  ///< of such a row
   int64_t part_rows = 0;
   int64_t parts = 0;
   unsigned lanes = 1;
   unsigned tiles = 1;
 
-  /// With packs of `pack` channels, which divides `channels`. By default parts enough for four blocks on each of 132
+  /// With packs of `pack` channels; see can_be_walked. By default parts enough for four blocks on each of 132
   /// multiprocessors: each part is a number to be folded later. What sums nothing takes more of them.
   static constexpr int64_t kForSums = 528;
   static constexpr int64_t kForMaps = 4224;
   ChannelRows(int64_t row_count, int64_t channel_count, int pack, int64_t most_blocks = kForSums)
-      : rows(row_count), channels(channel_count) {
-    const int64_t packs = channels / pack;
+      : channels(channel_count),
+        fold(fold_of(channel_count, pack)),
+        rows(row_count / fold),
+        columns(channel_count * fold) {
+    const int64_t packs = columns / pack;
     while (lanes < 32 && lanes < packs) lanes *= 2;
     tiles = static_cast<unsigned>((packs + lanes - 1) / lanes);
     const int64_t most_parts = most_blocks / tiles > 0 ? most_blocks / tiles : 1;
@@ -37,17 +47,27 @@ struct ChannelRows {
     parts = (rows + part_rows - 1) / part_rows;
   }
 
+  static int64_t fold_of(int64_t channels, int pack) { return pack / std::gcd(channels, int64_t{pack}); }
+  /// Whether packs of so many cover the rows.
+  static bool can_be_walked(int64_t rows, int64_t channels, int pack) { return rows % fold_of(channels, pack) == 0; }
+
+  /// Parts that fold_parts adds up, of `channels` each, where write_part_sums has left the columns' sums.
+  __host__ __device__ int64_t sums() const { return parts * fold; }
+  /// Rows of the images.
+  __host__ __device__ int64_t image_rows() const { return rows * fold; }
+
   unsigned row_threads() const { return kThreads / lanes; }
   dim3 block() const { return dim3(lanes, row_threads()); }
   dim3 grid() const { return dim3(tiles, static_cast<unsigned>(parts)); }
 
   // In a kernel of this grid:
 
-  /// The first of the thread's channels; past the end where the tile hangs over.
+  /// The first of the thread's columns; past the end where the tile hangs over.
   template <int V>
-  __device__ int64_t first_channel() const {
+  __device__ int64_t first_column() const {
     return (int64_t{blockIdx.x} * lanes + threadIdx.x) * V;
   }
+  __device__ int64_t channel(int64_t column) const { return column % channels; }
   __device__ int64_t first_row() const { return blockIdx.y * part_rows + threadIdx.y; }
   __device__ int64_t end_row() const {
     const int64_t end = (blockIdx.y + int64_t{1}) * part_rows;
@@ -59,12 +79,12 @@ struct ChannelRows {
 /// Rows of channels in x: [N, C, H, W] in nhwc or [N, C].
 inline int64_t rows_of(const Tensor& x) { return x.elements() / x.shape()[1]; }
 
-/// Calls f(ElementType<T>(), std::integral_constant<int, V>()) for the type of x, as rows_of takes it, and the pack for
-/// rows of its channels that begin at `pointers`: of 16 bytes, or single elements.
+/// Calls f(ElementType<T>(), std::integral_constant<int, V>()) for the type of x, as rows_of takes it, and the pack
+/// that walks over its rows at `pointers`: of 16 bytes, or single elements.
 template <class F>
 void with_pack(const Tensor& x, std::initializer_list<const void*> pointers, const F& f) {
   with_element_type(x, [&]<class T>(ElementType<T> type) {
-    if (in_packs(x.shape()[1], kPackOf<T>, pointers))
+    if (ChannelRows::can_be_walked(rows_of(x), x.shape()[1], kPackOf<T>) && in_packs(0, kPackOf<T>, pointers))
       f(type, std::integral_constant<int, kPackOf<T>>());
     else
       f(type, std::integral_constant<int, 1>());
@@ -76,21 +96,21 @@ inline Tensor scratch(Device& device, int64_t elements) {
   return Tensor::empty(device, {elements}, {.purpose = MemoryPurpose::workspace});
 }
 
-/// Adds K numbers of each of a thread's V channels over the row threads of the block, in order of the rows, and writes
-/// them as `to[k][part][channel]`. Called by all threads of the block.
+/// Adds K numbers of each of a thread's V columns over the row threads of the block, in order of the rows, and writes
+/// them as `to[k][part][column]`. Called by all threads of the block.
 template <int V, int K>
 __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], float* const (&to)[K]) {
   __shared__ float shared[kThreads * V];
   for (int k = 0; k < K; ++k) {
     for (int i = 0; i < V; ++i) shared[(threadIdx.y * blockDim.x + threadIdx.x) * V + i] = own[k][i];
     __syncthreads();
-    // The threads of the first rows take a channel each, so that writing is coalesced.
+    // The threads of the first rows take a column each, so that writing is coalesced.
     const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-    const int64_t channel = int64_t{blockIdx.x} * blockDim.x * V + thread;
-    if (thread < blockDim.x * V && channel < m.channels) {
+    const int64_t column = int64_t{blockIdx.x} * blockDim.x * V + thread;
+    if (thread < blockDim.x * V && column < m.columns) {
       float sum = 0;
       for (unsigned row = 0; row < blockDim.y; ++row) sum += shared[row * blockDim.x * V + thread];
-      to[k][blockIdx.y * m.channels + channel] = sum;
+      to[k][blockIdx.y * m.columns + column] = sum;
     }
     __syncthreads();
   }

@@ -109,13 +109,13 @@ __global__ void input_gradient_kernel(Backward<T> b, const float* gamma, int64_t
 /// What a part of the rows makes of the gradients of gamma and beta.
 template <class T, int V>
 __global__ void parameter_sums_kernel(ChannelRows m, Backward<T> b, float* gamma_parts, float* beta_parts) {
-  const int64_t c = m.first_channel<V>();
+  const int64_t c = m.first_column<V>();
   float own[2][V] = {};
-  if (c < m.channels) {
+  if (c < m.columns) {
 #pragma unroll 4
     for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-      const auto value = Pack<T, V>::load(b.x + row * m.channels + c);
-      const auto of_output = Pack<T, V>::load(b.incoming + row * m.channels + c);
+      const auto value = Pack<T, V>::load(b.x + row * m.columns + c);
+      const auto of_output = Pack<T, V>::load(b.incoming + row * m.columns + c);
       const float mean = b.mean[row], inverse = b.inverse_deviation[row];
       for (int v = 0; v < V; ++v) {
         own[0][v] += of_output.get(v) * (value.get(v) - mean) * inverse;

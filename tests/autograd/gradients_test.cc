@@ -230,7 +230,7 @@ TEST_P(Gradients, ALayerNormThatSeveralLinearLayersRead) {
       {leaf({2, 3, 6}, 0), parameter({6}, 1), parameter({6}, 2), parameter({6, 6}, 3), parameter({6, 6}, 4),
        parameter({6, 6}, 5)},
       [](Tape&, const std::vector<Variable>& v) {
-        const Variable x = autograd::layer_norm(v[0], {.gamma = v[1], .beta = v[2], .epsilon = 1e-5f});
+        const Variable x = autograd::layer_norm(v[0], {.gamma = v[1], .beta = v[2], .residual = {}, .epsilon = 1e-5f});
         Variable sum = x;
         for (size_t i = 3; i < 6; ++i) sum = autograd::add(sum, autograd::linear(x, v[i], Variable(), false));
         return sum;

@@ -2,8 +2,12 @@
 
 #include "ops/batch_norm.h"
 
+#include <cmath>
+
 #include "ops/add.h"
 #include "ops/pytorch_cases.h"
+#include "ops/reorder.h"
+#include "support/device_rows.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -142,7 +146,63 @@ TEST_P(BatchNorm, BackwardAddsToWhatStandsInItsSinks) {
   for (size_t c = 0; c < beta.size(); ++c) EXPECT_EQ(values_of(sinks.beta)[c], 2 * beta[c]);
 }
 
+TEST_P(BatchNorm, BackwardAddsToASum) {
+  const Layout layout = GetParam().row.image_layouts.front();
+  const ops::BatchNormInputs in = inputs(layout, layout);
+  const ops::BatchNormTraining forward = ops::batch_norm_training(in, options_);
+  const Tensor incoming = formula_tensor(*device_, in.x.shape(), {.tensor = kOutputGradient}, layout);
+  ops::BatchNormSinks sinks = ops::BatchNormSinks::of(in);
+  const Tensor alone = ops::batch_norm_backward(in, forward, incoming, sinks, options_).x;
+  for (const Layout of_sum : GetParam().row.image_layouts) {
+    SCOPED_TRACE(layout_name(of_sum));
+    const auto sum = [&] { return formula_tensor(*device_, in.x.shape(), {.tensor = 90}, of_sum); };
+    sinks.x = sum();
+    const Tensor added = ops::batch_norm_backward(in, forward, incoming, sinks, options_).x;
+    EXPECT_EQ(added.raw(), sinks.x.raw());
+    EXPECT_EQ(values_of(added), values_of(ops::add(sum(), ops::reorder(alone, of_sum))));
+    expect_zero_padding(added);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(PyTorch, BatchNorm, ::testing::ValuesIn(pytorch_cases("batch_norm")), CaseName());
+
+class BatchNormWidths : public ::testing::TestWithParam<DeviceRow> {};
+
+/// Packs of 16 bytes begin and end in the midst of a pixel where there are no whole ones of them.
+TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
+  const auto device = GetParam().open(), cpu = test_device();
+  for (const auto& [channels, side] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 4}, {3, 8}, {21, 4}, {22, 3}, {286, 2}}) {
+    for (const bool residual : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << channels << " channels, " << side << (residual ? ", residual" : ""));
+      std::vector<std::vector<float>> results[2];
+      for (Device* on : {device.get(), cpu.get()}) {
+        const Shape shape = {6, channels, side, side}, parameter = {channels};
+        const auto formula = [&](const Shape& of, const Formula& values) {
+          return formula_tensor(*on, of, values, of.rank() == 4 ? Layout::nhwc : Layout::plain);
+        };
+        const ops::BatchNormInputs in{.x = formula(shape, {.tensor = 0, .centre = 2}),
+                                      .gamma = formula(parameter, {.tensor = 1, .centre = 1}),
+                                      .beta = formula(parameter, {.tensor = 2}),
+                                      .running_mean = formula(parameter, {.tensor = 3}),
+                                      .running_variance = formula(parameter, {.tensor = 4, .centre = 2}),
+                                      .residual = residual ? formula(shape, {.tensor = 5}) : Tensor()};
+        const auto forward = ops::batch_norm_training(in, {.relu = true});
+        const auto sinks = ops::BatchNormSinks::of(in);
+        const auto gradients =
+            ops::batch_norm_backward(in, forward, formula(shape, {.tensor = 6}), sinks, {.relu = true});
+        for (const Tensor& tensor : {forward.y, forward.mean, in.running_mean, in.running_variance, gradients.x,
+                                     sinks.gamma, sinks.beta, residual ? gradients.residual : gradients.x})
+          results[on == cpu.get()].push_back(values_of(tensor));
+      }
+      for (size_t r = 0; r < results[0].size(); ++r)
+        for (size_t i = 0; i < results[0][r].size(); ++i)
+          ASSERT_NEAR(results[0][r][i], results[1][r][i], 2e-5 * (1 + std::abs(results[1][r][i]))) << r << ", " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, BatchNormWidths, ::testing::ValuesIn(device_rows()), RowName());
 
 TEST(BatchNormRefuses, WhatDoesNotFit) {
   const auto device = test_device();
