@@ -395,7 +395,9 @@ TEST_P(LayeredNet, ABiasBeforeABatchNormHasNoGradientInTraining) {
   EXPECT_EQ(sum_of_magnitudes(conv + ", batch_norm", true), 0);
   EXPECT_EQ(sum_of_magnitudes(conv + ", batch_norm, relu", true), 0);
   EXPECT_EQ(sum_of_magnitudes("repeat: {times: 2, layers: [" + conv + ", batch_norm]}", true), 0);
-  EXPECT_EQ(sum_of_magnitudes("residual: {layers: [" + conv + ", batch_norm], shortcut: [conv: {channels: 3, kernel: 1}]}", true), 0);
+  EXPECT_EQ(sum_of_magnitudes(
+                "residual: {layers: [" + conv + ", batch_norm], shortcut: [conv: {channels: 3, kernel: 1}]}", true),
+            0);
   EXPECT_GT(sum_of_magnitudes(conv + ", batch_norm", false), 0) << "by the running statistics";
   EXPECT_GT(sum_of_magnitudes(conv + ", relu, batch_norm", true), 1e-3);
   EXPECT_GT(sum_of_magnitudes(conv + ", relu, max_pool: 2, batch_norm", true), 1e-3);
