@@ -1,5 +1,6 @@
 #include "autograd/linear.h"
 
+#include <utility>
 #include <vector>
 
 #include "autograd/elementwise.h"
@@ -47,7 +48,9 @@ Variable record_linear(const Variable& x, const Variable& weight, const Variable
                                       .accumulate_weight = for_weight.accumulate,
                                       .accumulate_bias = for_bias.accumulate});
         if (!x.requires_gradient()) return;
-        const Tensor sum = x.take_sum();
+        Tensor sum = x.take_sum();
+        if (sum.defined() && (sum.layout() != Layout::plain || sum.dtype() != incoming.dtype()))
+          x.add_gradient(std::exchange(sum, Tensor()));
         const Tensor gradient =
             ops::linear_backward_data(weight.value(), incoming, sum.defined() ? as_rows(sum) : Tensor());
         x.add_gradient(sum.defined() ? sum : shape.rank() == 2 ? gradient : gradient.reshaped(shape));

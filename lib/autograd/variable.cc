@@ -11,18 +11,22 @@ void Variable::add_gradient(Tensor gradient) const {
   DPTRAIN_CHECK(place_->parameter == nullptr, "a parameter's gradient goes through its sink");
   DPTRAIN_CHECK(gradient.shape() == place_->shape, "a gradient {} of a value {}", gradient.text(),
                 place_->shape.text());
-  auto& [first, second] = place_->gradient;
-  if (!first.defined())
-    first = std::move(gradient);
-  else if (place_->sums_gradient && !second.defined())
-    second = std::move(gradient);
-  else
-    first = ops::SummedGradient(std::move(first), std::move(gradient)).sum();
+  // Added up in the order in which they come, whoever does it: a value that begins a stage has the sum that it would
+  // have within one.
+  ops::SummedGradient& sum = place_->gradient;
+  if (!sum.first.defined()) {
+    sum.first = std::move(gradient);
+    return;
+  }
+  if (sum.second.defined()) sum = std::move(sum).sum();
+  sum.second = std::move(gradient);
+  if (!place_->sums_gradient) sum = std::move(sum).sum();
 }
 
 Tensor Variable::take_sum() const {
-  Tensor& latest = place_->sums_gradient ? place_->gradient.second : place_->gradient.first;
-  return latest.defined() && latest.is_unique() ? std::exchange(latest, Tensor()) : Tensor();
+  ops::SummedGradient& sum = place_->gradient;
+  if (sum.second.defined()) sum = std::move(sum).sum();
+  return sum.first.defined() && sum.first.is_unique() ? std::exchange(sum.first, Tensor()) : Tensor();
 }
 
 GradientSink Variable::gradient_sink() const {

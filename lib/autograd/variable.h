@@ -51,8 +51,7 @@ class Variable {
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;
   /// For backward functions of operators that can add to a tensor in their own pass: what has been gathered so far, to
-  /// be given back through add_gradient with more in it. Undefined where nothing has been, where others hold it, and
-  /// where nobody would have to add it up.
+  /// be given back through add_gradient with more in it. Undefined where nothing has been, and where others hold it.
   Tensor take_sum() const;
   /// For backward functions: where the gradient of a parameter goes.
   GradientSink gradient_sink() const;

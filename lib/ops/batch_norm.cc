@@ -13,12 +13,15 @@
 namespace dptrain::ops {
 namespace {
 
-/// The memory that a GPU takes: the gradient before the ReLU is written where it is read twice.
+/// The memory that a GPU takes: the gradient before the ReLU is written where it is read again, over what came where
+/// nobody else holds that.
 BatchNormGradients logged_gradients(const BatchNormInputs& in, const SummedGradient& output_gradient,
                                     const BatchNormSinks& sinks) {
   const TensorOptions like_x{.dtype = in.x.dtype(), .layout = in.x.layout()};
   const auto make = [&] { return Tensor::empty(in.x.device(), in.x.shape(), like_x); };
-  const Tensor masked = in.residual.defined() || output_gradient.second.defined() ? make() : Tensor();
+  const bool is_kept = in.residual.defined() || output_gradient.second.defined();
+  const Tensor& first = output_gradient.first;
+  const Tensor masked = is_kept ? (first.is_unique() ? first : make()) : Tensor();
   return {.x = sinks.x.defined() ? sinks.x : make(), .residual = in.residual.defined() ? masked : Tensor()};
 }
 

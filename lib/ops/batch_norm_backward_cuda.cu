@@ -8,76 +8,88 @@
 
 // Elements read and written for each of x: sums read 2, and 1 more where a residual's output says where the ReLU cut,
 // and 1 more of a second gradient; with either they write 1, the gradient before the ReLU, so that gradients read 2 and
-// write 1 in any case; they read 1 more of what they are added to. A few operations an element, so that all of it is
-// bound by memory.
+// write 1. Of synchronized norms the two are apart: gradients read what sums have read, and write 1, with a residual 2.
+// They read 1 more of what they are added to. A few operations an element, so that all of it is bound by memory.
 
 namespace dptrain::ops::cuda {
 namespace {
+
+/// Of a multiprocessor: fewer would leave too little under way to memory, more have no room for a thread's numbers.
+constexpr int kBlocks = 2;
 
 template <class T>
 struct BackwardInputs {
   const T* __restrict__ x;
   const T* __restrict__ y;  ///< null: whether the ReLU cut is computed again from x
-  const T* __restrict__ incoming;
+  const T* incoming;
   const T* __restrict__ second;  ///< null: nothing is added to `incoming`
   Normalization normalization;
   bool relu;
 };
 
-/// V channels of a thread, all of one row at a time.
+/// What a thread reads of a row.
 template <class T, int V>
-struct BackwardChannels {
+struct BackwardPacks {
+  Pack<T, V> x, y = {}, incoming, second = {};
+
+  __device__ static BackwardPacks load(const BackwardInputs<T>& b, int64_t at) {
+    BackwardPacks packs;
+    packs.x = Pack<T, V>::load(b.x + at);
+    packs.incoming = Pack<T, V>::load(b.incoming + at);
+    if (b.relu && b.y != nullptr) packs.y = Pack<T, V>::load(b.y + at);
+    if (b.second != nullptr) packs.second = Pack<T, V>::load(b.second + at);
+    return packs;
+  }
+};
+
+/// V columns of a thread, all of one row at a time.
+template <class T, int V>
+struct BackwardColumns {
   Affine affine[V];
   float mean[V];
 
-  __device__ BackwardChannels(const BackwardInputs<T>& b, const ChannelRows& m, int64_t first_column) {
-    for (int i = 0; i < V; ++i) {
-      const int64_t c = m.channel(first_column + i);
-      affine[i] = b.normalization.of(c), mean[i] = b.normalization.mean[c];
-    }
+  __device__ BackwardColumns(const BackwardInputs<T>& b, const ChannelRows& m, int64_t column) {
+    const ColumnNumbers<V> numbers(m, b.normalization, column);
+    for (int i = 0; i < V; ++i) affine[i] = numbers.of[i].affine(), mean[i] = numbers.of[i].mean;
   }
 
   /// The gradient before the ReLU, and the distance of x from its mean.
-  __device__ void load(const BackwardInputs<T>& b, int64_t at, float (&gradient)[V], float (&distance)[V]) const {
-    const auto x = Pack<T, V>::load(b.x + at);
-    auto incoming = Pack<T, V>::load(b.incoming + at);
-    Pack<T, V> y;
-    if (b.relu && b.y != nullptr) y = Pack<T, V>::load(b.y + at);
+  __device__ void split(const BackwardInputs<T>& b, BackwardPacks<T, V> packs, float (&gradient)[V],
+                        float (&distance)[V]) const {
     if (b.second != nullptr) {
       // Rounded as a sum that lies in memory is.
-      const auto other = Pack<T, V>::load(b.second + at);
-      for (int i = 0; i < V; ++i) incoming.set(i, incoming.get(i) + other.get(i));
+      for (int i = 0; i < V; ++i) packs.incoming.set(i, packs.incoming.get(i) + packs.second.get(i));
     }
     for (int i = 0; i < V; ++i) {
-      distance[i] = x.get(i) - mean[i];
-      const float output = b.y != nullptr && b.relu ? y.get(i) : fmaf(x.get(i), affine[i].scale, affine[i].shift);
-      gradient[i] = b.relu && !(output > 0.f) ? 0.f : incoming.get(i);
+      const float x = packs.x.get(i);
+      distance[i] = x - mean[i];
+      const float output = b.y != nullptr && b.relu ? packs.y.get(i) : fmaf(x, affine[i].scale, affine[i].shift);
+      gradient[i] = b.relu && !(output > 0.f) ? 0.f : packs.incoming.get(i);
     }
   }
 };
 
 /// Sums over a part's rows of the gradient, and of gradient * (x - mean). The gradient itself goes to `masked`, where
-/// that isn't null.
+/// that isn't null; it may be `incoming`.
 template <class T, int V>
-__global__ void gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots,
-                                     T* __restrict__ masked) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    gradient_sums_kernel(ChannelRows m, BackwardInputs<T> b, float* sums, float* dots, T* masked) {
   const int64_t c = m.first_column<V>();
   float own[2][V] = {};
   if (c < m.columns) {
-    const BackwardChannels<T, V> channels(b, m, c);
-#pragma unroll 4
-    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-      float gradient[V], distance[V];
-      const int64_t at = row * m.columns + c;
-      channels.load(b, at, gradient, distance);
-      Pack<T, V> kept;
-      for (int i = 0; i < V; ++i) {
-        own[0][i] += gradient[i];
-        own[1][i] = fmaf(gradient[i], distance[i], own[1][i]);
-        kept.set(i, gradient[i]);
-      }
-      if (masked != nullptr) kept.store(masked + at);
-    }
+    const BackwardColumns<T, V> columns(b, m, c);
+    m.for_each_row<2>([&](int64_t row) { return BackwardPacks<T, V>::load(b, row * m.columns + c); },
+                      [&](int64_t row, const BackwardPacks<T, V>& packs) {
+                        float gradient[V], distance[V];
+                        columns.split(b, packs, gradient, distance);
+                        Pack<T, V> kept;
+                        for (int i = 0; i < V; ++i) {
+                          own[0][i] += gradient[i];
+                          own[1][i] = fmaf(gradient[i], distance[i], own[1][i]);
+                          kept.set(i, gradient[i]);
+                        }
+                        if (masked != nullptr) kept.store(masked + row * m.columns + c);
+                      });
   }
   float* const to[2] = {sums, dots};
   write_part_sums<V, 2>(m, own, to);
@@ -92,7 +104,7 @@ struct Centering {
   __device__ void finish(int64_t c, double sum, double dot, double count, const Normalization& normalization) const {
     const double deviation = normalization.inverse_deviation[c];
     mean[c] = static_cast<float>(sum / count);
-    slope[c] = static_cast<float>(-normalization.of(c).scale * dot * deviation * deviation / count);
+    slope[c] = static_cast<float>(-normalization.of(c).affine().scale * dot * deviation * deviation / count);
   }
   __device__ void none(int64_t c) const { mean[c] = slope[c] = 0.f; }
 };
@@ -155,32 +167,40 @@ __global__ void center_by_sums_kernel(SumsOfAll all, const float* sums, int64_t 
   if (c < all.channels) centering.finish(c, sums[c], sums[all.channels + c], all.values(positions), normalization);
 }
 
+/// `adds`: to what stands in `out`.
 template <class T, int V>
-__global__ void input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, bool adds, T* out,
-                                      T* __restrict__ residual_out) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, bool adds, T* out,
+                          T* __restrict__ residual_out) {
   const int64_t c = m.first_column<V>();
   if (c >= m.columns) return;
-  const BackwardChannels<T, V> channels(b, m, c);
   float lost[V], slope[V];
-  for (int i = 0; i < V; ++i) lost[i] = centering.mean[m.channel(c + i)], slope[i] = centering.slope[m.channel(c + i)];
-#pragma unroll 2
-  for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-    const int64_t at = row * m.columns + c;
+  m.for_each_channel<V>(
+      c, [&](int i, int64_t channel) { lost[i] = centering.mean[channel], slope[i] = centering.slope[channel]; });
+  const BackwardColumns<T, V> columns(b, m, c);
+  struct Loaded {
+    BackwardPacks<T, V> packs;
+    Pack<T, V> sum = {};
+  };
+  const auto load = [&](int64_t row) {
+    Loaded loaded;
+    loaded.packs = BackwardPacks<T, V>::load(b, row * m.columns + c);
+    if (adds) loaded.sum = Pack<T, V>::load(out + row * m.columns + c);
+    return loaded;
+  };
+  m.for_each_row<2>(load, [&](int64_t row, const Loaded& loaded) {
     float gradient[V], distance[V];
-    channels.load(b, at, gradient, distance);
+    columns.split(b, loaded.packs, gradient, distance);
     Pack<T, V> result, residual;
     for (int i = 0; i < V; ++i) {
-      result.set(i, fmaf(slope[i], distance[i], channels.affine[i].scale * (gradient[i] - lost[i])));
+      result.set(i, fmaf(slope[i], distance[i], columns.affine[i].scale * (gradient[i] - lost[i])));
+      // Rounded as a gradient that lies in memory is.
+      if (adds) result.set(i, result.get(i) + loaded.sum.get(i));
       residual.set(i, gradient[i]);
     }
-    if (adds) {
-      // Rounded as a gradient that lies in memory is.
-      const auto sum = Pack<T, V>::load(out + at);
-      for (int i = 0; i < V; ++i) result.set(i, result.get(i) + sum.get(i));
-    }
-    result.store(out + at);
-    if (residual_out != nullptr) residual.store(residual_out + at);
-  }
+    result.store(out + row * m.columns + c);
+    if (residual_out != nullptr) residual.store(residual_out + row * m.columns + c);
+  });
 }
 
 /// One backward pass over tensors in nhwc.
@@ -259,6 +279,7 @@ struct Backward {
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,
                                        const SummedGradient& output_gradient, const BatchNormSinks& sinks,
                                        const BatchNormOptions& options) {
+  const bool in_place = output_gradient.first.is_unique() && output_gradient.first.layout() == Layout::nhwc;
   const Backward backward{.in = in,
                           .forward = forward,
                           .options = options,
@@ -268,9 +289,14 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     finish_without_samples(sinks);
     return backward.gradients(Tensor(), sinks.x);
   }
-  const bool reads_more = in.residual.defined() || backward.second.defined();
-  const Tensor masked = reads_more ? empty_nhwc(backward.x, in.x.shape()) : Tensor();
-  backward.with_sums(masked, [&](const ChannelRows& m, const float* sums, const float* dots) {
+  // The gradient before the ReLU, where it is a residual's, or would be read from two places again. Of no ReLU it is
+  // what came; else it takes the place of that where nobody else holds it.
+  const bool as_it_came = !options.relu && !backward.second.defined();
+  const bool is_kept = in.residual.defined() || backward.second.defined();
+  const Tensor masked = !is_kept                 ? Tensor()
+                        : as_it_came || in_place ? backward.incoming
+                                                 : empty_nhwc(backward.x, in.x.shape());
+  backward.with_sums(as_it_came ? Tensor() : masked, [&](const ChannelRows& m, const float* sums, const float* dots) {
     launch("batch_norm fold", in.x, fold_blocks(m.channels), fold_block(), finish_gradients_kernel, m, sums, dots,
            backward.normalization, options.constant_statistics, members(sinks), backward.centering());
   });

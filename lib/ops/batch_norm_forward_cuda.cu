@@ -19,16 +19,15 @@ __global__ void statistics_kernel(ChannelRows m, const T* __restrict__ x, float*
   float own[2][V] = {};
   if (c < m.columns) {
     float shift[V];
-    for (int i = 0; i < V; ++i) shift[i] = to_float(x[m.channel(c + i)]);
-#pragma unroll 4
-    for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-      const auto value = Pack<T, V>::load(x + row * m.columns + c);
-      for (int i = 0; i < V; ++i) {
-        const float distance = value.get(i) - shift[i];
-        own[0][i] += distance;
-        own[1][i] = fmaf(distance, distance, own[1][i]);
-      }
-    }
+    m.for_each_channel<V>(c, [&](int i, int64_t channel) { shift[i] = to_float(x[channel]); });
+    m.for_each_row<4>([&](int64_t row) { return Pack<T, V>::load(x + row * m.columns + c); },
+                      [&](int64_t, const Pack<T, V>& value) {
+                        for (int i = 0; i < V; ++i) {
+                          const float distance = value.get(i) - shift[i];
+                          own[0][i] += distance;
+                          own[1][i] = fmaf(distance, distance, own[1][i]);
+                        }
+                      });
   }
   float* const to[2] = {sums, squares};
   write_part_sums<V, 2>(m, own, to);
@@ -138,20 +137,26 @@ __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T
   const int64_t c = m.first_column<V>();
   if (c >= m.columns) return;
   Affine affine[V];
-  for (int i = 0; i < V; ++i) affine[i] = normalization.of(m.channel(c + i));
-#pragma unroll 4
-  for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
-    const int64_t at = row * m.columns + c;
-    auto value = Pack<T, V>::load(x + at);
-    Pack<T, V> other;
-    if (residual != nullptr) other = Pack<T, V>::load(residual + at);
+  const ColumnNumbers<V> numbers(m, normalization, c);
+  for (int i = 0; i < V; ++i) affine[i] = numbers.of[i].affine();
+  struct Loaded {
+    Pack<T, V> x, residual = {};
+  };
+  const auto load = [&](int64_t row) {
+    Loaded loaded;
+    loaded.x = Pack<T, V>::load(x + row * m.columns + c);
+    if (residual != nullptr) loaded.residual = Pack<T, V>::load(residual + row * m.columns + c);
+    return loaded;
+  };
+  m.for_each_row<4>(load, [&](int64_t row, const Loaded& loaded) {
+    Pack<T, V> result;
     for (int i = 0; i < V; ++i) {
-      float normal = fmaf(value.get(i), affine[i].scale, affine[i].shift);
-      if (residual != nullptr) normal += other.get(i);
-      value.set(i, relu && normal <= 0.f ? 0.f : normal);
+      float normal = fmaf(loaded.x.get(i), affine[i].scale, affine[i].shift);
+      if (residual != nullptr) normal += loaded.residual.get(i);
+      result.set(i, relu && normal <= 0.f ? 0.f : normal);
     }
-    value.store(y + at);
-  }
+    result.store(y + row * m.columns + c);
+  });
 }
 
 /// What statistics_kernel has left of x.
@@ -222,7 +227,8 @@ struct Forward {
 
   void normalize() const {
     if (x.elements() == 0) return;
-    with_pack(x, {x.raw()}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    const void* const added = residual.defined() ? residual.raw() : nullptr;
+    with_pack(x, {x.raw(), added}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
       const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
       launch("batch_norm normalize", x, wide.grid(), wide.block(), normalize_kernel<T, V>, wide, x.data<T>(),
              data_or_null<T>(residual), normalization_of(in, result), options.relu, result.y.data<T>());

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/batch_norm.h"
-#include "ops/cuda_kernels.h"
+#include "ops/channel_rows_cuda.h"
 
 // What forward and backward of a batch norm share. For .cu files only.
 
@@ -20,11 +20,27 @@ struct Normalization {
   const float* mean;
   const float* inverse_deviation;
 
-  /// Forward and backward compute it alike, so that they agree to the last bit on where a ReLU cut. The product is in
-  /// double: of a mean far from zero, its rounding would be seen in all of y.
-  __device__ Affine of(int64_t c) const {
-    const float scale = gamma[c] * inverse_deviation[c];
-    return {scale, static_cast<float>(beta[c] - static_cast<double>(mean[c]) * scale)};
+  /// Those of a channel.
+  struct Numbers {
+    float gamma, beta, mean, inverse_deviation;
+
+    /// Forward and backward compute it alike, so that they agree to the last bit on where a ReLU cut. The product is in
+    /// double: of a mean far from zero, its rounding would be seen in all of y.
+    __device__ Affine affine() const {
+      const float scale = gamma * inverse_deviation;
+      return {scale, static_cast<float>(beta - static_cast<double>(mean) * scale)};
+    }
+  };
+  __device__ Numbers of(int64_t c) const { return {gamma[c], beta[c], mean[c], inverse_deviation[c]}; }
+};
+
+/// The numbers of V columns of a walk, all of them loaded before the first is used.
+template <int V>
+struct ColumnNumbers {
+  Normalization::Numbers of[V];
+
+  __device__ ColumnNumbers(const ChannelRows& m, const Normalization& normalization, int64_t column) {
+    m.for_each_channel<V>(column, [&](int i, int64_t c) { of[i] = normalization.of(c); });
   }
 };
 

@@ -53,6 +53,7 @@ Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraini
                                 const BatchNormOptions& options) {
   Device& device = checked_inputs("batch_norm gradient sums", in);
   check_sinks("batch_norm gradient sums", in, sinks);
+  DPTRAIN_CHECK(!sinks.x.defined(), "batch_norm gradient sums: a sink for {}", in.x.text());
   common_device("batch_norm gradient sums",
                 {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation, &output_gradient});
   require_shape("batch_norm gradient sums", "output gradient", output_gradient.shape(), in.x.shape());

@@ -11,7 +11,7 @@ __global__ void add_bias_kernel(ChannelRows m, T* y, const T* bias, bool relu) {
   const int64_t c = m.first_column<V>();
   if (c >= m.columns) return;
   float b[V];
-  for (int i = 0; i < V; ++i) b[i] = to_float(bias[m.channel(c + i)]);
+  m.for_each_channel<V>(c, [&](int i, int64_t channel) { b[i] = to_float(bias[channel]); });
   for (int64_t row = m.first_row(); row < m.end_row(); row += m.row_step()) {
     auto value = Pack<T, V>::load(y + row * m.columns + c);
     for (int i = 0; i < V; ++i) {

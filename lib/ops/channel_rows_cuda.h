@@ -67,7 +67,34 @@ struct ChannelRows {
   __device__ int64_t first_column() const {
     return (int64_t{blockIdx.x} * lanes + threadIdx.x) * V;
   }
-  __device__ int64_t channel(int64_t column) const { return column % channels; }
+  /// Calls f(i, its channel) for the V columns from `column` on.
+  template <int V, class F>
+  __device__ void for_each_channel(int64_t column, const F& f) const {
+    const auto count = static_cast<uint32_t>(channels);
+    auto channel = static_cast<uint32_t>(column);
+    if (fold > 1) channel %= count;
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      f(i, channel);
+      if (++channel == count) channel = 0;
+    }
+  }
+
+  /// Calls use(row, load(row)) for the thread's rows in order, with the loads of U of them before the first use.
+  template <int U, class Load, class Use>
+  __device__ void for_each_row(const Load& load, const Use& use) const {
+    const int64_t end = end_row(), step = row_step();
+    int64_t row = first_row();
+    for (; row + (U - 1) * step < end; row += U * step) {
+      decltype(load(row)) loaded[U];
+#pragma unroll
+      for (int u = 0; u < U; ++u) loaded[u] = load(row + u * step);
+#pragma unroll
+      for (int u = 0; u < U; ++u) use(row + u * step, loaded[u]);
+    }
+    for (; row < end; row += step) use(row, load(row));
+  }
+
   __device__ int64_t first_row() const { return blockIdx.y * part_rows + threadIdx.y; }
   __device__ int64_t end_row() const {
     const int64_t end = (blockIdx.y + int64_t{1}) * part_rows;

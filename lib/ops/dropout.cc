@@ -13,7 +13,7 @@ namespace {
 Tensor scaled(const char* op, const Tensor& x, const Tensor& mask, float probability) {
   Device& device = common_device(op, {&x, &mask});
   Tensor out = Tensor::empty(device, x.shape(), {.dtype = x.dtype(), .layout = x.layout()});
-  const float scale = 1.f / (1.f - probability);
+  const float scale = dropout_scale(probability);
   on_device(
       op, device, [&] { cpu::masked_scale(x, mask, scale, out); }, [&] { cuda::masked_scale(x, mask, scale, out); });
   return out;

@@ -28,6 +28,9 @@ struct DropoutResult {
 /// Below this word, of 32 random bits, an element is dropped.
 uint32_t dropout_threshold(float probability);
 
+/// What the others are multiplied by.
+inline float dropout_scale(float probability) { return 1.f / (1.f - probability); }
+
 /// Throws 70, naming the operator, unless x can be dropped from: see dropout_forward.
 void require_dropout(const char* op, const Tensor& x, float probability, const DropoutKey& key);
 

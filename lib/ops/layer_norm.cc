@@ -8,6 +8,7 @@
 #include "ops/layer_norm_cuda.h"
 
 namespace dptrain::ops {
+
 LayerNormForward layer_norm_forward(const LayerNormInputs& in, float epsilon) {
   if (in.dropout > 0) {
     DPTRAIN_CHECK(in.residual.defined(), "layer_norm: dropout of {} without a residual", in.x.text());
@@ -69,8 +70,9 @@ LayerNormInputGradients layer_norm_backward(const LayerNormForward& forward, con
         return compute([&](const auto& of) { cpu::layer_norm_backward(forward, gamma, incoming, gradients, of); });
       },
       [&] {
-        return compute(
-            [&](const auto& of) { cuda::layer_norm_backward(forward, gamma, output_gradient, gradients, of); });
+        return compute([&](const auto& of) {
+          cuda::layer_norm_backward(forward, gamma, std::move(output_gradient), gradients, of);
+        });
       });
 }
 

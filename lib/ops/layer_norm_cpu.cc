@@ -35,9 +35,6 @@ uint8_t* mask_of(const LayerNormForward& forward, int64_t at) {
   return forward.mask.defined() ? forward.mask.data<uint8_t>() + at : nullptr;
 }
 
-/// What is kept is multiplied by this.
-float scale_of(const LayerNormForward& forward) { return 1.f / (1.f - forward.dropout); }
-
 }  // namespace
 
 void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
@@ -52,7 +49,7 @@ void layer_norm_forward(const LayerNormInputs& in, float epsilon, const LayerNor
                                   .gamma = in.gamma.data<float>(),
                                   .beta = in.beta.data<float>(),
                                   .mask = mask_of(forward, at),
-                                  .scale = scale_of(forward),
+                                  .scale = dropout_scale(forward.dropout),
                                   .epsilon = epsilon,
                                   .sum = pieces.write(sum, at, elements),
                                   .y = pieces.write(forward.y, at, elements),
@@ -78,7 +75,7 @@ void layer_norm_backward(const LayerNormForward& forward, const Tensor& gamma, c
                                    .mean = forward.mean.data<float>() + row,
                                    .inverse_deviation = forward.inverse_deviation.data<float>() + row,
                                    .mask = mask_of(forward, at),
-                                   .scale = scale_of(forward),
+                                   .scale = dropout_scale(forward.dropout),
                                    .gradient = pieces.write(of.residual, at, elements),
                                    .masked_gradient = pieces.write(masked, at, elements),
                                    .gamma_sums = sums,

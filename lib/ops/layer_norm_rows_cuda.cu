@@ -13,7 +13,7 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-/// Elements that a lane keeps of a row at most: backward has 4 numbers in registers for each.
+/// Elements that a lane keeps of a row at most.
 constexpr int kMostOfALane = 32;
 
 /// The packs of a lane: calls f(p, where in the row pack p begins) for those that lie within the row.
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(32 * kWarps) forward_kernel(Forward<T> f, int6
   const int64_t row = row_of_warp();
   if (row >= rows) return;
   const int64_t begin = row * width;
-  float own = 0, x[P][V];
+  float own = 0, x[P][V] = {};
   for_each_pack<V, P>(width, [&](int p, int64_t at) {
     auto value = Pack<T, V>::load(f.x + begin + at);
     if (f.residual != nullptr) {
@@ -74,14 +74,14 @@ __global__ void __launch_bounds__(32 * kWarps) forward_kernel(Forward<T> f, int6
 }
 
 /// Rows in parts that depend on the shape alone, so that sums folded part by part end in the same bits on every GPU:
-/// enough for four blocks on each of 132 multiprocessors, with four rows for each of their warps at least.
+/// enough for four blocks on each of 132 multiprocessors, with a row for each of their warps at least.
 struct RowParts {
   int64_t rows, width, part_rows, parts;
 
   RowParts(int64_t row_count, int64_t row_width)
       : rows(row_count),
         width(row_width),
-        part_rows(std::max((row_count + ChannelRows::kForSums - 1) / ChannelRows::kForSums, int64_t{4} * kWarps)),
+        part_rows(std::max((row_count + ChannelRows::kForSums - 1) / ChannelRows::kForSums, int64_t{kWarps})),
         parts((row_count + part_rows - 1) / part_rows) {}
 
   __device__ int64_t begin() const { return blockIdx.x * part_rows; }
@@ -99,38 +99,47 @@ struct Backward {
 };
 
 /// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse. The
-/// warps of a block take the rows of its part in turn; parts[k][part][element], k for gamma and beta.
+/// warps of a block take the rows of its part in turn; parts[k][part][element], k for gamma and beta. A row stays in
+/// registers as it lies in memory, so that two blocks fit a multiprocessor, or one of the longest rows.
 template <class T, int V, int P>
-__global__ void __launch_bounds__(32 * kWarps) backward_kernel(RowParts m, Backward<T> b, float* parts) {
+__global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
+    backward_kernel(RowParts m, Backward<T> b, float* parts) {
   const int64_t width = m.width;
   float of_gamma[P][V] = {}, of_beta[P][V] = {};
   for (int64_t row = m.begin() + threadIdx.y; row < m.end(); row += kWarps) {
     const int64_t begin = row * width;
-    const float mean = b.mean[row], inverse = b.inverse_deviation[row];
-    float sum = 0, dot = 0, g[P][V], normal[P][V];
+    Pack<T, V> x[P] = {}, incoming[P] = {};
     for_each_pack<V, P>(width, [&](int p, int64_t at) {
-      const auto x = Pack<T, V>::load(b.x + begin + at);
-      auto incoming = Pack<T, V>::load(b.incoming + begin + at);
-      if (b.second != nullptr) {
+      x[p] = Pack<T, V>::load(b.x + begin + at);
+      incoming[p] = Pack<T, V>::load(b.incoming + begin + at);
+    });
+    if (b.second != nullptr)
+      for_each_pack<V, P>(width, [&](int p, int64_t at) {
         // Rounded as a sum that lies in memory is.
         const auto second = Pack<T, V>::load(b.second + begin + at);
-        for (int v = 0; v < V; ++v) incoming.set(v, incoming.get(v) + second.get(v));
-      }
+        for (int v = 0; v < V; ++v) incoming[p].set(v, incoming[p].get(v) + second.get(v));
+      });
+    const float mean = b.mean[row], inverse = b.inverse_deviation[row];
+    float sum = 0, dot = 0;
+    for_each_pack<V, P>(width, [&](int p, int64_t at) {
       const auto gamma = Pack<float, V>::load(b.gamma + at);
       for (int v = 0; v < V; ++v) {
-        normal[p][v] = (x.get(v) - mean) * inverse;
-        of_gamma[p][v] += incoming.get(v) * normal[p][v];
-        of_beta[p][v] += incoming.get(v);
-        g[p][v] = incoming.get(v) * gamma.at[v];
-        sum += g[p][v];
-        dot += g[p][v] * normal[p][v];
+        const float normal = (x[p].get(v) - mean) * inverse, g = incoming[p].get(v) * gamma.at[v];
+        of_gamma[p][v] += incoming[p].get(v) * normal;
+        of_beta[p][v] += incoming[p].get(v);
+        sum += g;
+        dot += g * normal;
       }
     });
     const float mean_gradient = sum_of_warp(sum) / static_cast<float>(width);
     const float slope = sum_of_warp(dot) / static_cast<float>(width);
     for_each_pack<V, P>(width, [&](int p, int64_t at) {
+      const auto gamma = Pack<float, V>::load(b.gamma + at);
       Pack<T, V> out;
-      for (int v = 0; v < V; ++v) out.set(v, inverse * (g[p][v] - mean_gradient - normal[p][v] * slope));
+      for (int v = 0; v < V; ++v) {
+        const float normal = (x[p].get(v) - mean) * inverse, g = incoming[p].get(v) * gamma.at[v];
+        out.set(v, inverse * (g - mean_gradient - normal * slope));
+      }
       out.store(b.of_sum + begin + at);
       if (b.mask == nullptr) return;
       const auto kept = Pack<uint8_t, V>::load(b.mask + begin + at);
@@ -155,19 +164,16 @@ __global__ void __launch_bounds__(32 * kWarps) backward_kernel(RowParts m, Backw
     }
 }
 
-/// Calls f.template operator()<P>() with the fewest packs of V that a lane needs for a row.
+/// Calls f.template operator()<P>() with as few packs of V as a lane needs for a row, or one or two more.
 template <int V, class F>
 void with_packs_of_lane(int64_t width, const F& f) {
-  if (width <= int64_t{32} * V) return f.template operator()<1>();
-  if (width <= int64_t{32} * V * 2) return f.template operator()<2>();
-  if constexpr (V * 4 == kMostOfALane) return f.template operator()<4>();
-  if constexpr (V * 8 == kMostOfALane) {
-    if (width <= int64_t{32} * V * 4) return f.template operator()<4>();
-    return f.template operator()<8>();
-  }
+  const auto needed = static_cast<int>((width + 32 * V - 1) / (32 * V));
+  constexpr int kMost = kMostOfALane / V;  // 4, or 8 of f32
+  if (needed <= 1) return f.template operator()<1>();
+  if (needed <= kMost / 2) return f.template operator()<kMost / 2>();
+  if (needed <= kMost * 3 / 4) return f.template operator()<kMost * 3 / 4>();
+  return f.template operator()<kMost>();
 }
-
-float scale_of(const LayerNormForward& forward) { return 1.f / (1.f - forward.dropout); }
 
 }  // namespace
 
@@ -183,7 +189,7 @@ void layer_norm_rows_forward(const LayerNormInputs& in, float epsilon, const Lay
     const Forward<T> f{.x = in.x.data<T>(),
                        .residual = data_or_null<T>(in.residual),
                        .mask = data_or_null<uint8_t>(forward.mask),
-                       .scale = scale_of(forward),
+                       .scale = dropout_scale(forward.dropout),
                        .gamma = in.gamma.data<float>(),
                        .beta = in.beta.data<float>(),
                        .epsilon = epsilon,
@@ -207,7 +213,7 @@ Tensor layer_norm_rows_backward(const LayerNormForward& forward, const Tensor& g
                         .incoming = incoming.first.data<T>(),
                         .second = data_or_null<T>(incoming.second),
                         .mask = data_or_null<uint8_t>(forward.mask),
-                        .scale = scale_of(forward),
+                        .scale = dropout_scale(forward.dropout),
                         .gamma = gamma.data<float>(),
                         .mean = forward.mean.data<float>(),
                         .inverse_deviation = forward.inverse_deviation.data<float>(),

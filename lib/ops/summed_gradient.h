@@ -6,8 +6,8 @@
 
 namespace dptrain::ops {
 
-/// The gradient of a value that two operators have read: what comes back from both, not added up yet, for an operator
-/// that reads it anyway and adds on the way. What one has read is `first` alone.
+/// A gradient that comes in two parts, not added up yet, for an operator that reads it anyway and adds on the way: of a
+/// value that several operators have read, what the earlier ones give back, and the last one. Else it is `first` alone.
 struct SummedGradient {
   SummedGradient() = default;
   SummedGradient(Tensor one) : first(std::move(one)) {}

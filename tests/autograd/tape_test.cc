@@ -185,9 +185,9 @@ TEST_F(Tapes, AnOperatorThatAddsUpGetsWhatTwoReadersGiveBack) {
                                              }),
                        .gradient = one()});
     tape.backward(roots);
-    // The last reader comes first: 3 and 2, to which 1 is added.
-    EXPECT_EQ(second, readers == 1 ? std::vector<float>() : std::vector<float>{static_cast<float>(readers - 1)});
-    EXPECT_EQ(first, std::vector<float>{readers == 3 ? 4.f : static_cast<float>(readers)});
+    // The last reader comes first, and they are added up in that order: 3 and 2, then 1.
+    EXPECT_EQ(first, std::vector<float>{readers == 3 ? 5.f : static_cast<float>(readers)});
+    EXPECT_EQ(second, readers == 1 ? std::vector<float>() : std::vector<float>{1});
   }
 }
 
