@@ -25,7 +25,6 @@ void PrintTo(const SlowLink& link, std::ostream* out) { *out << link.name; }
 
 constexpr const char* kPlain = "ddp";
 constexpr const char* kWithoutOverlap = "{name: ddp, overlap: false}";
-constexpr const char* kNextForward = "{name: ddp, overlap: next_forward}";
 constexpr const char* kBf16 = "{name: ddp, compress: bf16}";
 constexpr const char* kPowerSgd = "{name: ddp, compress: {name: powersgd, rank: 4}}";
 
@@ -108,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Links, LongSlowLinkTest,
                                                     .batch = 64,
                                                     .steps = 6,
                                                     .epochs = 2,
-                                                    .faster = {kBf16, kNextForward}}),
+                                                    .faster = {kBf16}}),
                          [](const auto& link) { return link.param.name; });
 
 /// Heartbeats wait behind a step's bytes, for longer than silence is told of: it is, and ends nobody.
