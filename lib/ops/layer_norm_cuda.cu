@@ -2,6 +2,7 @@
 
 #include "ops/channel_rows_cuda.h"
 #include "ops/dropout_cuda.h"
+#include "ops/layer_norm_arguments_cuda.h"
 #include "ops/layer_norm_cuda.h"
 #include "ops/layer_norm_rows_cuda.h"
 #include "ops/warp_cuda.h"
@@ -13,19 +14,8 @@
 namespace dptrain::ops::cuda {
 namespace {
 
-template <class T>
-struct Forward {
-  const T *x, *residual;
-  const uint8_t* mask;  ///< null: no dropout
-  float scale;          ///< of what dropout keeps
-  const float *gamma, *beta;
-  float epsilon;
-  T *sum, *y;
-  float *mean, *inverse_deviation;
-};
-
 template <class T, int V>
-__global__ void forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
+__global__ void forward_kernel(LayerNormForwardArguments<T> f, int64_t rows, int64_t width) {
   const int64_t row = row_of_warp();
   if (row >= rows) return;
   const T* x = f.x + row * width;
@@ -64,18 +54,9 @@ __global__ void forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
   if (threadIdx.x == 0) f.mean[row] = mean, f.inverse_deviation[row] = inverse;
 }
 
-template <class T>
-struct Backward {
-  const T *x, *incoming;
-  const uint8_t* mask;  ///< null: no dropout
-  float scale;
-  const float *mean, *inverse_deviation;
-  T *of_sum, *of_x;  ///< of_x with dropout alone
-};
-
 /// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse.
 template <class T, int V>
-__global__ void input_gradient_kernel(Backward<T> b, const float* gamma, int64_t rows, int64_t width) {
+__global__ void input_gradient_kernel(LayerNormBackwardArguments<T> b, int64_t rows, int64_t width) {
   const int64_t row = row_of_warp();
   if (row >= rows) return;
   const T *x = b.x + row * width, *incoming = b.incoming + row * width;
@@ -85,7 +66,7 @@ __global__ void input_gradient_kernel(Backward<T> b, const float* gamma, int64_t
   for (int64_t i = first; i < width; i += step) {
     const auto value = Pack<T, V>::load(x + i), of_output = Pack<T, V>::load(incoming + i);
     for (int v = 0; v < V; ++v) {
-      const float g = of_output.get(v) * gamma[i + v];
+      const float g = of_output.get(v) * b.gamma[i + v];
       sum += g;
       dot += g * (value.get(v) - mean) * inverse;
     }
@@ -97,7 +78,7 @@ __global__ void input_gradient_kernel(Backward<T> b, const float* gamma, int64_t
     Pack<T, V> out;
     for (int v = 0; v < V; ++v) {
       const float normalized = (value.get(v) - mean) * inverse;
-      out.set(v, inverse * (of_output.get(v) * gamma[i + v] - mean_gradient - normalized * slope));
+      out.set(v, inverse * (of_output.get(v) * b.gamma[i + v] - mean_gradient - normalized * slope));
     }
     out.store(b.of_sum + row * width + i);
     if (b.mask == nullptr) continue;
@@ -108,7 +89,8 @@ __global__ void input_gradient_kernel(Backward<T> b, const float* gamma, int64_t
 
 /// What a part of the rows makes of the gradients of gamma and beta.
 template <class T, int V>
-__global__ void parameter_sums_kernel(ChannelRows m, Backward<T> b, float* gamma_parts, float* beta_parts) {
+__global__ void parameter_sums_kernel(ChannelRows m, LayerNormBackwardArguments<T> b, float* gamma_parts,
+                                      float* beta_parts) {
   const int64_t c = m.first_column<V>();
   float own[2][V] = {};
   if (c < m.columns) {
@@ -142,17 +124,7 @@ __global__ void __launch_bounds__(kFoldThreads)
 template <class T, int V>
 void forward_of(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
   const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
-  const Forward<T> f{.x = in.x.data<T>(),
-                     .residual = data_or_null<T>(in.residual),
-                     .mask = data_or_null<uint8_t>(forward.mask),
-                     .scale = dropout_scale(forward.dropout),
-                     .gamma = in.gamma.data<float>(),
-                     .beta = in.beta.data<float>(),
-                     .epsilon = epsilon,
-                     .sum = in.residual.defined() ? forward.sum.data<T>() : nullptr,
-                     .y = forward.y.data<T>(),
-                     .mean = forward.mean.data<float>(),
-                     .inverse_deviation = forward.inverse_deviation.data<float>()};
+  const LayerNormForwardArguments<T> f(in, epsilon, forward);
   launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, V>, f, rows, width);
 }
 
@@ -161,16 +133,9 @@ template <class T, int V>
 Tensor backward_of(const LayerNormForward& forward, const Tensor& gamma, const Tensor& incoming,
                    const LayerNormInputGradients& of) {
   const int64_t rows = forward.mean.elements(), width = gamma.elements();
-  const Backward<T> b{.x = forward.sum.data<T>(),
-                      .incoming = incoming.data<T>(),
-                      .mask = data_or_null<uint8_t>(forward.mask),
-                      .scale = dropout_scale(forward.dropout),
-                      .mean = forward.mean.data<float>(),
-                      .inverse_deviation = forward.inverse_deviation.data<float>(),
-                      .of_sum = of.residual.data<T>(),
-                      .of_x = of.x.data<T>()};
-  launch("layer_norm backward", gamma, blocks_of_rows(rows), block_of_warps(), input_gradient_kernel<T, V>, b,
-         gamma.data<float>(), rows, width);
+  const LayerNormBackwardArguments<T> b(forward, gamma, incoming, of);
+  launch("layer_norm backward", gamma, blocks_of_rows(rows), block_of_warps(), input_gradient_kernel<T, V>, b, rows,
+         width);
   const ChannelRows m(rows, width, V);
   Tensor parts = Tensor::empty(gamma.device(), {2, m.parts, width}, {.purpose = MemoryPurpose::workspace});
   float* const gamma_parts = parts.data<float>();

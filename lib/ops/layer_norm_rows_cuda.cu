@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/channel_rows_cuda.h"
+#include "ops/layer_norm_arguments_cuda.h"
 #include "ops/layer_norm_rows_cuda.h"
 #include "ops/warp_cuda.h"
 
@@ -26,19 +27,9 @@ __device__ void for_each_pack(int64_t width, const F& f) {
   }
 }
 
-template <class T>
-struct Forward {
-  const T *x, *residual;
-  const uint8_t* mask;  ///< null: no dropout
-  float scale;          ///< of what dropout keeps
-  const float *gamma, *beta;
-  float epsilon;
-  T *sum, *y;
-  float *mean, *inverse_deviation;
-};
-
 template <class T, int V, int P>
-__global__ void __launch_bounds__(32 * kWarps) forward_kernel(Forward<T> f, int64_t rows, int64_t width) {
+__global__ void __launch_bounds__(32 * kWarps)
+    forward_kernel(LayerNormForwardArguments<T> f, int64_t rows, int64_t width) {
   const int64_t row = row_of_warp();
   if (row >= rows) return;
   const int64_t begin = row * width;
@@ -88,22 +79,12 @@ struct RowParts {
   __device__ int64_t end() const { return begin() + part_rows < rows ? begin() + part_rows : rows; }
 };
 
-template <class T>
-struct Backward {
-  const T* x;                  ///< what was normalized
-  const T *incoming, *second;  ///< null: no second one
-  const uint8_t* mask;         ///< null: no dropout
-  float scale;
-  const float *gamma, *mean, *inverse_deviation;
-  T *of_sum, *of_x;  ///< of_x with dropout alone
-};
-
 /// dx = inverse * (g - mean(g) - xhat * mean(g * xhat)), with g = incoming * gamma and xhat = (x - mean) * inverse. The
 /// warps of a block take the rows of its part in turn; parts[k][part][element], k for gamma and beta. A row stays in
 /// registers as it lies in memory, so that two blocks fit a multiprocessor, or one of the longest rows.
 template <class T, int V, int P>
 __global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
-    backward_kernel(RowParts m, Backward<T> b, float* parts) {
+    backward_kernel(RowParts m, LayerNormBackwardArguments<T> b, float* parts) {
   const int64_t width = m.width;
   float of_gamma[P][V] = {}, of_beta[P][V] = {};
   for (int64_t row = m.begin() + threadIdx.y; row < m.end(); row += kWarps) {
@@ -186,17 +167,7 @@ bool rows_fit_registers(const Tensor& x, const Tensor& also) {
 void layer_norm_rows_forward(const LayerNormInputs& in, float epsilon, const LayerNormForward& forward) {
   const int64_t rows = forward.mean.elements(), width = in.gamma.elements();
   with_element_type(in.x, [&]<class T>(ElementType<T>) {
-    const Forward<T> f{.x = in.x.data<T>(),
-                       .residual = data_or_null<T>(in.residual),
-                       .mask = data_or_null<uint8_t>(forward.mask),
-                       .scale = dropout_scale(forward.dropout),
-                       .gamma = in.gamma.data<float>(),
-                       .beta = in.beta.data<float>(),
-                       .epsilon = epsilon,
-                       .sum = forward.sum.data<T>(),
-                       .y = forward.y.data<T>(),
-                       .mean = forward.mean.data<float>(),
-                       .inverse_deviation = forward.inverse_deviation.data<float>()};
+    const LayerNormForwardArguments<T> f(in, epsilon, forward);
     with_packs_of_lane<kPackOf<T>>(width, [&]<int P>() {
       launch("layer_norm", in.x, blocks_of_rows(rows), block_of_warps(), forward_kernel<T, kPackOf<T>, P>, f, rows,
              width);
@@ -209,16 +180,7 @@ Tensor layer_norm_rows_backward(const LayerNormForward& forward, const Tensor& g
   const int64_t rows = forward.mean.elements(), width = gamma.elements();
   Tensor parts;
   with_element_type(incoming.first, [&]<class T>(ElementType<T>) {
-    const Backward<T> b{.x = forward.sum.data<T>(),
-                        .incoming = incoming.first.data<T>(),
-                        .second = data_or_null<T>(incoming.second),
-                        .mask = data_or_null<uint8_t>(forward.mask),
-                        .scale = dropout_scale(forward.dropout),
-                        .gamma = gamma.data<float>(),
-                        .mean = forward.mean.data<float>(),
-                        .inverse_deviation = forward.inverse_deviation.data<float>(),
-                        .of_sum = of.residual.data<T>(),
-                        .of_x = of.x.data<T>()};
+    const LayerNormBackwardArguments<T> b(forward, gamma, incoming, of);
     const RowParts m(rows, width);
     parts = Tensor::empty(gamma.device(), {2, m.parts, width}, {.purpose = MemoryPurpose::workspace});
     with_packs_of_lane<kPackOf<T>>(width, [&]<int P>() {

@@ -191,6 +191,35 @@ TEST_F(Tapes, AnOperatorThatAddsUpGetsWhatTwoReadersGiveBack) {
   }
 }
 
+/// A value that begins a stage has the gradient that it has where the same tape has made it, by an operator that adds
+/// up or by one that doesn't: what its readers give back is added up in one order.
+TEST_F(Tapes, AddUpInOneOrderWhereverAValueBegins) {
+  const std::vector<float> numbers = {0.3f, -1.7f, 2.9f, 0.05f};
+  Parameter& a = weight("a", 0.37f);
+  const auto read = [&](const Variable& x) {
+    const Variable y = times(x, a);
+    const Variable z = autograd::gelu(times(x, a));
+    return autograd::add(autograd::add(autograd::gelu(x), y), autograd::add(autograd::tanh(x), z));
+  };
+  std::vector<std::vector<float>> gradients;
+  for (const int kind : {0, 1, 2}) {
+    Tape tape(Tape::Mode::record);
+    const Variable input = tape.input(tensor_of(*device_, {2, 2}, numbers), true);
+    Variable x = input;
+    if (kind == 1)
+      x = tape.record(input.value(), {input},
+                      [&](const Tensor& gradient) { gradients.push_back(values_of(gradient)); });
+    if (kind == 2)
+      x = tape.record_summing(input.value(), {input}, [&](ops::SummedGradient gradient) {
+        gradients.push_back(values_of(std::move(gradient).sum()));
+      });
+    tape.backward(read(x), tensor_of(*device_, {2, 2}, {0.7f, 1.1f, -0.9f, 3.3f}));
+    if (kind == 0) gradients.push_back(values_of(input.gradient()));
+  }
+  EXPECT_EQ(gradients[1], gradients[0]);
+  EXPECT_EQ(gradients[2], gradients[0]);
+}
+
 TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
   constexpr int64_t kBytes = int64_t{1} << 20;
   const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };

@@ -95,6 +95,9 @@ TEST_P(BatchNorm, Backward) {
       expect_pytorch(values_["dx"], gradients.x, 2 * tolerance_);
       expect_pytorch(values_["dgamma"], sinks.gamma, 2 * tolerance_);
       expect_pytorch(values_["dbeta"], sinks.beta, tolerance_);
+      EXPECT_EQ(values_of(incoming),
+                values_of(formula_tensor(*device_, in.x.shape(), {.tensor = kOutputGradient}, other)))
+          << "a gradient that others hold stays what it was";
       expect_zero_padding(gradients.x);
       EXPECT_EQ(gradients.residual.defined(), in.residual.defined());
       if (!in.residual.defined()) continue;
