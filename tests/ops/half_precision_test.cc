@@ -207,7 +207,7 @@ TEST_P(HalfPrecision, BatchNorm) {
 }
 
 TEST_P(HalfPrecision, LayerNorm) {
-  for (const int64_t width : {int64_t{40}, int64_t{5}}) {
+  for (const int64_t width : std::vector<int64_t>{40, 5, 304, 768, 1000}) {
     const Shape rows = {33, width}, parameter = {width};
     const auto got = ops::layer_norm_forward({.x = given(rows, 0),
                                               .residual = given(rows, 1),
