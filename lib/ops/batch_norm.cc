@@ -13,15 +13,16 @@
 namespace dptrain::ops {
 namespace {
 
-/// The memory that a GPU takes: the gradient before the ReLU is written where it is read again, over what came where
+/// The memory that a GPU takes: the gradient before a ReLU is written where it is read again, over what came where
 /// nobody else holds that.
 BatchNormGradients logged_gradients(const BatchNormInputs& in, const SummedGradient& output_gradient,
-                                    const BatchNormSinks& sinks) {
+                                    const BatchNormSinks& sinks, bool relu) {
   const TensorOptions like_x{.dtype = in.x.dtype(), .layout = in.x.layout()};
   const auto make = [&] { return Tensor::empty(in.x.device(), in.x.shape(), like_x); };
-  const bool is_kept = in.residual.defined() || output_gradient.second.defined();
-  const Tensor& first = output_gradient.first;
-  const Tensor masked = is_kept ? (first.is_unique() ? first : make()) : Tensor();
+  const auto& [first, second] = output_gradient;
+  const bool as_it_came = !relu && !second.defined();
+  Tensor masked;
+  if (in.residual.defined() || second.defined()) masked = as_it_came || first.is_unique() ? first : make();
   return {.x = sinks.x.defined() ? sinks.x : make(), .residual = in.residual.defined() ? masked : Tensor()};
 }
 
@@ -115,7 +116,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
   return on_device(
       "batch_norm backward", device,
       [&] {
-        if (is_logged_gpu(device)) return logged_gradients(in, output_gradient, sinks);
+        if (is_logged_gpu(device)) return logged_gradients(in, output_gradient, sinks, options.relu);
         return cpu::batch_norm_backward(in, forward, output_gradient.first, sinks, options);
       },
       [&] { return cuda::batch_norm_backward(in, forward, output_gradient, sinks, options); });

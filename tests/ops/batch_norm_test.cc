@@ -228,6 +228,31 @@ TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, BatchNormWidths, ::testing::ValuesIn(device_rows()), RowName());
 
+/// A plan holds what a GPU does: the gradient before the ReLU is memory of its own where others hold what came.
+TEST(PlannedBatchNorm, TakesMemoryForAMaskedGradientThatIsShared) {
+  const auto device = open_device({DeviceKind::cuda, 0}, {.counts_only = true});
+  const auto images = [&] { return Tensor::zeros(*device, {4, 8, 16, 16}, {.layout = Layout::nhwc}); };
+  const auto numbers = [&] { return Tensor::zeros(*device, {8}); };
+  const ops::BatchNormInputs in{.x = images(),
+                                .gamma = numbers(),
+                                .beta = numbers(),
+                                .running_mean = numbers(),
+                                .running_variance = numbers(),
+                                .residual = images()};
+  const auto sinks = ops::BatchNormSinks::of(in);
+  const auto images_taken = [&](bool relu, bool is_shared) {
+    const auto forward = ops::batch_norm_training(in, {.relu = relu});
+    ops::SummedGradient gradient(images());
+    const Tensor held = is_shared ? gradient.first : Tensor();
+    const int64_t before = device->allocator().in_use().total_bytes();
+    const auto gradients = ops::batch_norm_backward(in, forward, std::move(gradient), sinks, {.relu = relu});
+    return (device->allocator().in_use().total_bytes() - before) / in.x.bytes();
+  };
+  EXPECT_EQ(images_taken(true, false), 1) << "x's, and the residual's over what came";
+  EXPECT_EQ(images_taken(true, true), 2);
+  EXPECT_EQ(images_taken(false, true), 1) << "without a ReLU the residual's is what came";
+}
+
 TEST(BatchNormRefuses, WhatDoesNotFit) {
   const auto device = test_device();
   const auto zeros = [&](const Shape& shape) { return Tensor::zeros(*device, shape); };
