@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Usage: scripts/bench_gpu.py CASE --binary BINARY --result FILE [--library-path PATH] [--rounds 3] [--limit-s 540]
+# Usage: scripts/bench_gpu.py CASE --binary BINARY --result FILE [--library-path PATH] [--rounds 3] [--limit-s 540] [--precision P]
 """Speed, memory and start of dptrain against PyTorch on one GPU, in turns in one run. scripts/gpu_check.sh calls it.
 
 Every round runs, for each precision, dptrain, PyTorch eager and PyTorch channels-last + compile; the figures are medians over the
@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import statistics
 import subprocess
@@ -22,21 +23,28 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SGD = ("optimizer={name: sgd, momentum: 0.9}", "learning_rate=0.01")
 PYRAMIDNET = dict(model="pyramidnet", config="pyramidnet_1gpu", settings=SGD, precisions=("bf16",), compile_mode="default",
                   # Whole batches of both sizes.
-                  dataset=dict(shape=[3, 32, 32]), samples=23040, epochs=3)
+                  dataset=dict(shape=[3, 32, 32]), samples=23040, epochs=dict(bf16=4))
+# Epochs: what is measured of them, all but the first two, is to take seconds.
 CASES = {
     "resnet18": dict(model="resnet18", config="resnet18_1gpu", settings=SGD, batch=512, precisions=("bf16", "tf32", "fp32"),
-                     compile_mode="default", dataset={}, samples=60000, epochs=3),
+                     compile_mode="default", dataset={}, samples=60000, epochs=dict(bf16=8, tf32=6, fp32=5)),
     "lenet": dict(model="lenet", config="lenet_1cpu", settings=SGD, batch=256, precisions=("fp32",),
-                  compile_mode="reduce-overhead", dataset={}, samples=60000, epochs=6),
+                  compile_mode="reduce-overhead", dataset={}, samples=60000, epochs=dict(fp32=24)),
     "pyramidnet-240": dict(PYRAMIDNET, batch=240),
     "pyramidnet-768": dict(PYRAMIDNET, batch=768),
     # Every text is as long as the model takes, as PyTorch's are.
     "bert": dict(model="bert", config="bert_ddp_4gpu", settings=("strategy=single", "optimizer=adam", "learning_rate=0.0001"),
-                 batch=200, precisions=("bf16",), compile_mode="default", dataset=dict(full=True), samples=20000, epochs=4),
+                 batch=200, precisions=("bf16",), compile_mode="default", dataset=dict(full=True), samples=20000, epochs=dict(bf16=5)),
 }
 
 
 ONE_PROGRAM_S = 240  # after which it hangs
+COMPILED_S = 400  # the same of a torch.compile whose cache is empty
+# The epochs in which the memory is touched and plans are made, and a last batch of other size is recorded: the first and the
+# second time that a shape comes.
+UNLIKE_OTHERS = 2
+# What an exception says, where lines of advice follow it.
+REASON = re.compile(r"^[\w.]+(Error|Exception|Failed|Interrupt)\b")
 
 
 class Failed(Exception):
@@ -55,15 +63,15 @@ class Bench:
         self.our_environment = dict(os.environ)
         if arguments.library_path:
             self.our_environment["LD_LIBRARY_PATH"] = arguments.library_path
-        self.longest = {}
+        self.took = {}
         self.cpu_s = 0.0  # that all threads of the last program took
         self.participants = 1
         self.process = None
 
-    def run(self, name, command, environment, watch=None):
+    def run(self, name, command, environment, watch=None, limit_s=ONE_PROGRAM_S):
         """What the command printed, and the seconds until the file `watch` had a line. No start that can't end in time."""
         left = self.deadline - time.monotonic()
-        if left < self.longest.get(name, 1):
+        if left < self.took.get(name, 1):
             raise OutOfTime
         start, seen = time.monotonic(), None
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -75,20 +83,26 @@ class Bench:
                     break
                 if watch and seen is None and watch.exists() and watch.stat().st_size:
                     seen = time.monotonic() - start
-                if time.monotonic() > min(self.deadline, start + ONE_PROGRAM_S):
+                if time.monotonic() > min(self.deadline, start + limit_s):
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
                     if time.monotonic() > self.deadline:
                         raise OutOfTime
-                    raise Failed(f"killed after {ONE_PROGRAM_S} s")
+                    raise Failed(f"killed after {limit_s} s")
                 time.sleep(0.002 if watch and seen is None else 0.05)
             if watch and seen is None:
                 seen = time.monotonic() - start
-            self.longest[name] = max(self.longest.get(name, 0), time.monotonic() - start)
+            # The last one's: of programs that are compiled, the first fills a cache for the others.
+            self.took[name] = time.monotonic() - start
             out.seek(0), err.seek(0)
             said, wrong = out.read(), err.read().strip().splitlines()
         if process.returncode != 0:
-            raise Failed(wrong[-1][:300] if wrong else f"ended with {process.returncode}")
+            if self.a.logs:
+                self.a.logs.mkdir(parents=True, exist_ok=True)
+                with open(self.a.logs / "bench.log", "a") as log:
+                    log.write("\n".join([f"{name}: {' '.join(map(str, command))}", *wrong, f"ended with {process.returncode}", "", ""]))
+            reasons = [line for line in wrong if REASON.match(line)] or wrong
+            raise Failed(reasons[-1][:300] if reasons else f"ended with {process.returncode}")
         return said, seen
 
     def dptrain(self, precision):
@@ -97,23 +111,25 @@ class Bench:
                      "--json", "--progress", "none", "--out", folder]
             dataset = json.dumps(dict(self.case["dataset"], name="synthetic", samples=self.samples, test_samples=16))
             for setting in (f"dataset={dataset}", f"batch_size={self.batch}", f"precision={precision}", "eval_every=0",
-                            *self.case["settings"], *settings):
+                            "checkpoint={every_epochs: 0}", *self.case["settings"], *settings):
                 words += ["--set", setting]
             return words
 
         with tempfile.TemporaryDirectory() as folder:
-            said, _ = self.run(f"dptrain {precision}", command(folder + "/run", f"epochs={self.case['epochs']}"), self.our_environment)
+            said, _ = self.run(f"dptrain {precision}", command(folder + "/run", f"epochs={self.case['epochs'][precision]}"),
+                               self.our_environment)
             epochs, cpu_s = [json.loads(line) for line in said.splitlines()], self.cpu_s
             # A run of its own: a line a step costs a wait for the GPU.
             _, start = self.run("start", command(folder + "/start", "epochs=", "steps=1", "log_steps=true"), self.our_environment,
                                 watch=pathlib.Path(folder) / "start" / "steps.jsonl")
             cpu_s -= self.cpu_s
-        # The first epoch makes plans and touches the memory for the first time.
-        seconds = statistics.median(e["train"]["seconds"] for e in epochs[1:])
+        steady = epochs[UNLIKE_OTHERS:]
+        seconds = statistics.median(e["train"]["seconds"] for e in steady)
+        peaks = [e["devices"][0]["peak_bytes"] for e in epochs]
         steps = len(epochs) * -(-self.samples // self.batch) - 1
         return dict(epoch_s=seconds, samples_per_s=epochs[0]["train"]["samples"] / seconds, start_s=start,
                     cpu_us_per_step=1e6 * cpu_s / steps if steps > 0 else None,
-                    peak_bytes=max(e["devices"][0]["peak_bytes"] for e in epochs))
+                    peak_bytes=max(peaks[UNLIKE_OTHERS:]), first_peak_bytes=max(peaks))
 
     def pytorch(self, precision, fast):
         command = [self.a.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--model", self.case["model"],
@@ -122,7 +138,7 @@ class Bench:
             command += ["--precision", precision]
         if fast:
             command += ["--fast"] + ["--compile-mode", self.case["compile_mode"]] * (self.a.peer_device == "cuda")
-        said, _ = self.run(f"pytorch {fast}", command, dict(os.environ))
+        said, _ = self.run(f"pytorch {precision} {fast}", command, dict(os.environ), limit_s=COMPILED_S if fast else ONE_PROGRAM_S)
         return json.loads(said.splitlines()[-1])
 
 
@@ -182,6 +198,8 @@ def main():
     p.add_argument("--samples", type=int, help="of an epoch, instead of the case's")
     p.add_argument("--batch", type=int, help="instead of the case's")
     p.add_argument("--seconds", type=float, default=3, help="that PyTorch is measured for")
+    p.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="alone, of those that the case has")
+    p.add_argument("--logs", type=pathlib.Path, help="for all that a failing program said")
     p.add_argument("--peer-device", choices=("cuda", "cpu"), default="cuda", help="cpu, to try this script without a GPU")
     a = p.parse_args()
     bench, start = Bench(a), time.monotonic()
@@ -197,7 +215,9 @@ def main():
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end_all)
-    rounds = {precision: [] for precision in bench.case["precisions"]}
+    rounds = {precision: [] for precision in bench.case["precisions"] if a.precision in (None, precision)}
+    if not rounds:
+        sys.exit(f"bench_gpu: {a.case} is measured in {', '.join(bench.case['precisions'])}, not in {a.precision}")
     peer = None
     try:
         for _ in range(a.rounds):

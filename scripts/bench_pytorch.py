@@ -121,6 +121,10 @@ def run(rank, a, meeting):
     first_step_s = time.time() - a.started
     # The last of them tells how many steps fill the time, so that the measured ones run without a look at the clock.
     steps(max(a.warmup - 1, 1))
+    first_peak = torch.cuda.max_memory_allocated() if a.device == "cuda" else 0
+    if a.device == "cuda":
+        # cuDNN's choice of algorithms has taken more than training does.
+        torch.cuda.reset_peak_memory_stats()
     count = int(over_ranks(a, max(a.min_steps, round(a.seconds / steps(1))), dist.ReduceOp.MAX))
     seconds = steps(count)
     peer = "pytorch " + torch.__version__
@@ -132,7 +136,8 @@ def run(rank, a, meeting):
                   memory_mb=round(over_ranks(a, peak_rss_mb() - start_mb, dist.ReduceOp.SUM), 1))
     if a.device == "cuda":
         report.update(gpu=torch.cuda.get_device_name(), cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version(),
-                      peak_bytes=torch.cuda.max_memory_allocated(), reserved_bytes=torch.cuda.max_memory_reserved())
+                      peak_bytes=torch.cuda.max_memory_allocated(), first_peak_bytes=first_peak,
+                      reserved_bytes=torch.cuda.max_memory_reserved())
     if rank == 0:
         print(json.dumps(report), flush=True)
     if a.ranks > 1:

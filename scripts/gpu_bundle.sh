@@ -71,6 +71,8 @@ mkdir -p "$out"
 # The programs have most of their code in common, far apart.
 tar -C "$folder" -c . | xz -T1 --lzma2=preset=6,dict=256MiB > "$out/bundle.tar.xz"
 printf '%s\n' "$version" > "$out/VERSION"
+# By which gpu_check.sh sees that the checkout over there is of the same sources.
+(cd "$root" && git ls-files -z --cached --others --exclude-standard apps lib tests configs datasets | xargs -0 sha256sum) > "$out/SOURCES"
 
 mib=$(du -sm --apparent-size "$out" | cut -f 1)
 echo "gpu_bundle: $out, $mib MiB: $(ls "$folder/tests" | wc -l) test programs and $(ls "$folder/lib" | tr '\n' ' ')"

@@ -13,16 +13,19 @@
 #   --build DIR     a bundle or a build; by default build-gpu-bundle, or else build
 #   --out DIR       for the results; docs/results by default
 #   --limit-s N     seconds of each stage, 540 by default; what isn't done by then counts as failed
+#   --total-s N     seconds of all stages together; the later ones get what the earlier ones leave of it
+#   --logs DIR      for all that failing test programs said; the results keep their first lines
 #   --cuda-only     of test those tests alone that use a GPU
 #   --jobs N        test programs at a time
 #   --rounds N      of a bench, 3 by default
+#   --precision P   of a bench, one of those it has; all of them by default
 #   --python P      an interpreter that may have torch; python3 by default
 # run starts a program with the libraries that the stages would have, say run dptrain devices: the build's own, where it has
 # one of that name.
 # The results are written after each stage.
 #
-# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, 69 a tool or a library is missing, 71 there is no GPU, 74 the
-# bundle can't be unpacked.
+# Exit codes: 0 passed, 1 a stage failed, 64 usage, 66 there is no build, or one of other sources, 69 a tool or a library is
+# missing, 71 there is no GPU, 74 the bundle can't be unpacked.
 set -euo pipefail
 
 fail() {
@@ -34,15 +37,18 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=
 out=
 limit_s=540
+total_s=
+logs=
 jobs=
 rounds=3
+precision=
 cuda_only=()
 python=python3
 stages=()
 command=()
 while (($# > 0)); do
   case $1 in
-    --build | --out | --limit-s | --jobs | --rounds | --python)
+    --build | --out | --limit-s | --total-s | --logs | --jobs | --rounds | --precision | --python)
       if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then fail 64 "$1 needs a value"; fi
       name=${1#--}
       printf -v "${name//-/_}" '%s' "$2"
@@ -67,16 +73,24 @@ while (($# > 0)); do
   shift
 done
 ((${#stages[@]} + ${#command[@]} > 0)) || fail 64 "name what to check: test, sanitize, bench CASE; --help lists the cases"
-for number in limit-s jobs rounds; do
+for number in limit-s total-s jobs rounds; do
   value=${number//-/_}
   [[ -z ${!value} || ${!value} =~ ^[1-9][0-9]*$ ]] || fail 64 "--$number needs a number of at least 1, got '${!value}'"
 done
+[[ $precision =~ ^(fp32|tf32|bf16)?$ ]] || fail 64 "--precision needs one of fp32, tf32 and bf16, got '$precision'"
+begun=$SECONDS
 command -v python3 > /dev/null || fail 69 "python3 is missing; the stages are run by it"
 
 # The build: a bundle has its binary in bin/, a build folder at its top. A bundle travels packed, and is unpacked into $TMPDIR, once.
 if [[ -z $build ]]; then
   build=$root/build-gpu-bundle
   [[ -d $build ]] || build=$root/build
+fi
+if [[ -e $build/SOURCES ]]; then
+  # Tests read files of the checkout, and results name the bundle's commit.
+  changed=$(cd "$root" && sha256sum --check --quiet "$build/SOURCES" 2> /dev/null | head -n 1) || true
+  [[ -z $changed ]] ||
+    fail 66 "$build was made of other sources: ${changed%%:*} differs here; make it anew with scripts/gpu_bundle.sh, or check out the commit of $build/VERSION"
 fi
 if [[ -e $build/bundle.tar.xz ]]; then
   unpacked=${TMPDIR:-/tmp}/dptrain-bundle-$(sha256sum "$build/bundle.tar.xz" | cut -c 1-16)
@@ -165,8 +179,9 @@ if [[ $simulated == true && -z $out ]]; then
 fi
 driver=
 if [[ $simulated == false ]] && command -v nvidia-smi > /dev/null; then
-  IFS=, read -r gpu driver < <(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) || true
-  driver=${driver# }
+  # Without persistence each process that is alone initialises the GPU anew, dptrain as PyTorch.
+  IFS=, read -r gpu driver persistence < <(nvidia-smi --query-gpu=name,driver_version,persistence_mode --format=csv,noheader) || true
+  driver=${driver# }${persistence:+, persistence mode${persistence,,}}
 fi
 if [[ $simulated == false ]]; then echo "gpu_check: $gpu"; else echo "gpu_check: a simulated GPU, so bench is a trial of a few images"; fi
 
@@ -179,13 +194,22 @@ version=$("${with_libraries[@]}" "$binary" --version)
 
 # stage NAME RESULT: runs it, and puts down what it found.
 run_stage() {
-  local stage=$1 result=$2
+  local stage=$1 result=$2 limit_s=$limit_s
+  if [[ -n $total_s ]]; then
+    local left=$((total_s - SECONDS + begun))
+    if ((left < 1)); then
+      echo "gpu_check: nothing is left of --total-s $total_s" >&2
+      return 1
+    fi
+    ((left > limit_s)) || limit_s=$left
+  fi
   case $stage in
     bench*)
       local trial=()
       [[ $simulated == false ]] || trial=(--samples 8 --batch 4 --rounds 1 --seconds 0.1 --peer-device cpu)
       python3 "$root/scripts/bench_gpu.py" "${stage#bench }" --binary "$binary" --result "$result" --library-path "$path" \
-        --python "$python" --rounds "$rounds" --limit-s "$limit_s" "${trial[@]}"
+        --python "$python" --rounds "$rounds" --limit-s "$limit_s" ${precision:+--precision "$precision"} ${logs:+--logs "$logs"} \
+        "${trial[@]}"
       ;;
     sanitize)
       # By itself, so that what else was asked for goes on.
@@ -197,11 +221,11 @@ run_stage() {
         return 69
       fi
       "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" sanitize --programs "$build/tests" --result "$result" \
-        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} --sanitizer "$sanitizer"
+        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${logs:+--logs "$logs"} --sanitizer "$sanitizer"
       ;;
     test)
       "${with_libraries[@]}" python3 "$root/scripts/gpu_tests.py" test --programs "$build/tests" --result "$result" \
-        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} "${cuda_only[@]}"
+        --limit-s "$limit_s" ${jobs:+--jobs "$jobs"} ${logs:+--logs "$logs"} "${cuda_only[@]}"
       ;;
   esac
 }

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-# Usage: scripts/gpu_tests.py test|sanitize --programs DIR --result FILE [--limit-s 540] [--jobs N] [--cuda-only] [--sanitizer PATH]
+# Usage: scripts/gpu_tests.py test|sanitize --programs DIR --result FILE [--limit-s 540] [--jobs N] [--cuda-only] [--sanitizer PATH] [--logs DIR]
 """Runs GoogleTest programs in shards, several at a time, and writes what they said as JSON. scripts/gpu_check.sh calls it.
 
 `test` runs every DIR/*_test, those tests first that are of a GPU. A test of a GPU, one with "cuda" in its name, fails if it is
 skipped, unless it needs more GPUs than there are. `sanitize` runs those of the operators under compute-sanitizer. Tests that a
-crash or an error of the GPU has kept from running are run in a new process. Exits 1 if anything failed or was not run before
-the limit.
+crash, a hang or an error of the GPU has kept from running are run in a new process. With --logs all that a process said in
+which something failed is added to DIR/<row>.log. Exits 1 if anything failed or was not run before the limit.
 """
 import argparse
 import concurrent.futures
+import fnmatch
 import json
 import math
 import os
@@ -23,12 +24,18 @@ import time
 CUDA_TESTS = "*cuda*:*Cuda*:*CUDA*:*Nccl*"
 PAIR_TESTS = "LongNcclPairTest.*"  # two processes that share the GPU
 LONG_TESTS = "Long*:*/Long*"  # suites that take the whole machine for a while: alone, at the end
-# Hazards and barriers of our own kernels; memcheck looks at those of the libraries too, not at calls that are to fail.
-TOOLS = {"racecheck": ["--kernel-name", "kns=dptrain"], "synccheck": ["--kernel-name", "kns=dptrain"],
-         "memcheck": ["--report-api-errors", "no"]}
+# They ask libraries or run helpers that need no GPU, whatever they are called.
+WITHOUT_GPU = "*CudaConvolutionPlans*:*CallTimes*"
+# Our own kernels first, then what memory those of the libraries touch; not calls that are to fail.
+OURS, COMMON = ("kns=dptrain",), ("--show-backtrace", "device", "--print-limit", "20", "--max-connections", "64")
+TOOLS = {"racecheck": ["--tool", "racecheck", "--kernel-name", *OURS, *COMMON],
+         "synccheck": ["--tool", "synccheck", "--kernel-name", *OURS, *COMMON],
+         "memcheck": ["--tool", "memcheck", "--report-api-errors", "no", "--kernel-name", *OURS, *COMMON],
+         "memcheck of libraries": ["--tool", "memcheck", "--report-api-errors", "no", "--kernel-name-exclude", *OURS, *COMMON]}
 RUNNING = set()  # programs
 LINES = 8  # of a failure, in the results
-ONE_PROGRAM_S = 300
+SILENT_S = 90  # without a word from a program, after which it hangs; it tells of each test that begins and ends
+SILENT_ALONE_S = 600
 RESTARTS = 8  # of a shard
 # After which a process's GPU does nothing more.
 STICKY = re.compile(r"illegal (memory access|address|instruction)|misaligned address|launch failure|launch timed out|device-side assert|"
@@ -39,14 +46,18 @@ MPI = re.compile(r"\bMPI\b|mpirun")  # which a machine with a GPU need not have
 MORE_GPUS = re.compile(r"needs .*GPUs?\b.*there (?:is|are) [1-9]")
 
 
+class Unlisted(Exception):
+    """A program that does not tell its tests."""
+
+
 def listed(program, test_filter):
     """The tests that the filter leaves."""
     try:
         done = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=" + test_filter], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
-        sys.exit(f"gpu_tests: {program} did not list its tests within 60 s")
+        raise Unlisted("did not list its tests within 60 s") from None
     if done.returncode != 0:
-        sys.exit(f"gpu_tests: {program} could not list its tests: {done.stderr.strip()}")
+        raise Unlisted(f"could not list its tests: {done.stderr.strip()}")
     names, suite = [], ""
     for line in done.stdout.splitlines():
         word = line.split("#")[0].strip()
@@ -65,9 +76,18 @@ def first_lines(text):
 class Shard:
     """Tests of a program that are run in one process, or in more where that ends early."""
 
-    def __init__(self, program, tests, phase="", tool=None, prefix=()):
+    def __init__(self, program, tests, phase="", tool=None, prefix=(), logs=None, silent_s=SILENT_S):
         self.program, self.tests, self.tool, self.prefix = program, tests, tool, list(prefix)
+        self.logs, self.silent_s = logs, math.inf if tool else silent_s
         self.row = f"{tool} {program.name}" if tool else program.name + phase
+
+    def keep(self, said, end):
+        """All that a process said in which something failed, for who is to find out why."""
+        if self.logs is None:
+            return
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with open(self.logs / (re.sub(r"[^A-Za-z0-9]+", "-", self.row).strip("-") + ".log"), "a") as log:
+            log.write(f"{said}\n{end}\n\n")
 
     def run(self, deadline):
         """The row's figures of this shard."""
@@ -88,28 +108,19 @@ class Shard:
     def run_process(self, tests, deadline):
         """Figures of those tests that have run, and the others."""
         with tempfile.TemporaryDirectory() as folder:
-            report, flags = pathlib.Path(folder) / "report.json", pathlib.Path(folder) / "flags"
+            report, flags, output = (pathlib.Path(folder) / name for name in ("report.json", "flags", "output"))
             flags.write_text(f"--gtest_filter={':'.join(tests)}\n--gtest_output=json:{report}\n")
-            process = subprocess.Popen(self.prefix + [str(self.program), f"--gtest_flagfile={flags}"], stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, text=True, errors="replace", cwd=folder, start_new_session=True,
-                                       env=dict(os.environ, OMP_WAIT_POLICY="passive"))
+            with open(output, "wb") as out:
+                process = subprocess.Popen(self.prefix + [str(self.program), f"--gtest_flagfile={flags}"], stdout=out,
+                                           stderr=subprocess.STDOUT, cwd=folder, start_new_session=True,
+                                           env=dict(os.environ, OMP_WAIT_POLICY="passive"))
             RUNNING.add(process)
-            limit = min(ONE_PROGRAM_S if not self.tool else math.inf, deadline - time.monotonic())
-            said, timed_out = "", False
             try:
-                said = process.communicate(timeout=limit)[0]
-            except subprocess.TimeoutExpired:
-                timed_out = True
-                os.killpg(process.pid, signal.SIGKILL)
-                try:
-                    said = process.communicate(timeout=10)[0]
-                except subprocess.TimeoutExpired as error:
-                    said = error.output or ""  # something that it has started holds its output
-                    said = said if isinstance(said, str) else said.decode(errors="replace")
+                end = self.wait_for(process, output, deadline)
             finally:
                 RUNNING.discard(process)
-            has_report = report.exists() and report.stat().st_size and not timed_out
-            end = f"killed after {limit:.0f} s" if timed_out else f"ended with {process.returncode}"
+            said = output.read_text(errors="replace")
+            has_report = report.exists() and report.stat().st_size and process.returncode != -signal.SIGKILL
             if has_report:
                 figures, left = from_report(json.loads(report.read_text()), said, tests)
             else:
@@ -118,11 +129,33 @@ class Shard:
             figures.update(sanitizer_said(said, complete=has_report))
         elif has_report and process.returncode != 0 and not figures["failures"]:
             figures["failures"].append(dict(test=self.program.name, lines=[f"{end} after its tests"]))
+        if figures["failures"] or figures.get("errors"):
+            self.keep(said, end)
         return figures, left
+
+    def wait_for(self, process, output, deadline):
+        """How the process ended; killed at the deadline, or when it has said nothing for long."""
+        start = heard = time.monotonic()
+        size = 0
+        while process.poll() is None:
+            now, written = time.monotonic(), output.stat().st_size
+            if written != size:
+                size, heard = written, now
+            if now > deadline or now - heard > self.silent_s:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return f"killed after {now - start:.0f} s" + (f", silent for {now - heard:.0f} s" if now <= deadline else "")
+            time.sleep(0.02)
+        return f"ended with {process.returncode}"
 
 
 def is_cuda(name):
-    return "cuda" in name.lower() or "nccl" in name.lower()
+    """Whether it is a test of a GPU, which is not to be skipped where there is one."""
+    return any(fnmatch.fnmatchcase(name, one) for one in CUDA_TESTS.split(":"))
+
+
+def ran_on_gpu(name):
+    return is_cuda(name) and not any(fnmatch.fnmatchcase(name, one) for one in WITHOUT_GPU.split(":"))
 
 
 def skip_reason(name, said):
@@ -154,7 +187,7 @@ def from_report(report, said, tests):
             add_skip(figures, name, said)
         elif test["result"] == "COMPLETED":
             figures["passed"] += 1
-            figures["cuda_passed"] += is_cuda(name)
+            figures["cuda_passed"] += ran_on_gpu(name)
     return figures, []
 
 
@@ -164,7 +197,7 @@ def from_output(said, end, tests):
     passed = re.findall(r"^\[       OK \] (\S+)", said, re.M)
     failed = [name for name in re.findall(r"^\[  FAILED  \] ([^\s,]+)", said, re.M) if name in begun[:-1]]
     last = said[said.rfind("[ RUN      ]"):] if begun else said
-    figures = dict(passed=len(passed), cuda_passed=sum(map(is_cuda, passed)), skips=[],
+    figures = dict(passed=len(passed), cuda_passed=sum(map(ran_on_gpu, passed)), skips=[],
                    failures=[dict(test=name, lines=["failed before the program ended"]) for name in dict.fromkeys(failed)])
     for name in re.findall(r"^\[  SKIPPED \] (\S+)", said, re.M):
         add_skip(figures, name, said)
@@ -177,12 +210,21 @@ def from_output(said, end, tests):
     return dict(figures, not_run=len(tests) - len(begun)), []
 
 
+# What it found begins so, and so does what kept it from looking.
+FINDING = re.compile(r"^=========\s+(Error|Warning|Invalid|Barrier|Uninitialized|Program hit|Fatal|Internal|Address|Misaligned|Divergent)", re.I)
+BLIND = re.compile(r"internal|overflow|not supported|unable|could not|failed to", re.I)
+
+
 def sanitizer_said(said, complete):
     lines = [line for line in said.splitlines() if line.startswith("=========")]
     counts = [int(n) for line in lines for n in re.findall(r"SUMMARY: (\d+) (?:error|hazard)", line)]
-    reports = [line for line in lines if "SUMMARY" not in line and "COMPUTE-SANITIZER" not in line]
+    others = [line for line in lines if "SUMMARY" not in line and "COMPUTE-SANITIZER" not in line and line.strip("= ")]
+    # Without the frames of every one there is room for more of them.
+    reports = [line for line in others if FINDING.match(line)] or others
+    blind = [line for line in others if BLIND.search(line)]
     if counts:
-        return dict(errors=sum(counts), reports=reports[:LINES] if sum(counts) else [])
+        errors = sum(counts) or len(blind)
+        return dict(errors=errors, reports=reports[:LINES] if errors else [])
     if complete or reports:
         return dict(errors=1, reports=["no summary of compute-sanitizer's"] + (reports or said.strip().splitlines())[:LINES])
     return dict(errors=0, reports=[])
@@ -195,10 +237,17 @@ def added(rows, shard, figures):
     row["seconds"] = round(row["seconds"], 1)
 
 
-def shards_of(programs, test_filter, jobs, **options):
+def shards_of(programs, test_filter, jobs, rows, **options):
+    """What can't list its tests has failed as a row of its own; the others go on."""
     shards = []
     for program in programs:
-        tests = listed(program, test_filter)
+        try:
+            tests = listed(program, test_filter)
+        except Unlisted as error:
+            shard, failure = Shard(program, [], **options), dict(test="no test", lines=[str(error)])
+            added(rows, shard, dict(failures=[failure]))
+            told(shard.row, rows[shard.row])
+            continue
         count = min(jobs, math.ceil(len(tests) / 8))
         shards += [Shard(program, tests[i::count], **options) for i in range(count)]
     return shards
@@ -215,24 +264,34 @@ def told(name, row):
         print("          " + line, flush=True)
 
 
-def phases_of(arguments, programs):
+def phases_of(arguments, programs, rows):
     """(jobs, shards, when it is to be done) one after the other. What is most worth knowing first."""
     now = time.monotonic()
     deadline = now + arguments.limit_s - 5
+
+    def shards(programs, test_filter, jobs, until=deadline, **options):
+        if time.monotonic() < deadline:
+            return jobs, shards_of(programs, test_filter, jobs, rows, logs=arguments.logs, **options), until
+        # Listing what there is no time for would take more of it.
+        left = Shard(pathlib.Path("all programs"), [], options.get("phase", ""), options.get("tool"))
+        added(rows, left, dict(failures=[dict(test="any test", lines=["not begun before the limit"])]))
+        told(left.row, rows[left.row])
+        return jobs, [], until
+
     if arguments.stage == "sanitize":
         operators = [program for program in programs if program.name == "ops_test"]
         share = (deadline - now) / len(TOOLS)  # so that none takes the others' time
         for number, (tool, options) in enumerate(TOOLS.items(), 1):
-            prefix = [arguments.sanitizer, "--tool", tool, "--error-exitcode", "86", *options]
-            yield arguments.jobs, shards_of(operators, CUDA_TESTS, arguments.jobs, tool=tool, prefix=prefix), now + number * share
+            prefix = [arguments.sanitizer, *options, "--error-exitcode", "86"]
+            yield shards(operators, f"{CUDA_TESTS}-{WITHOUT_GPU}", arguments.jobs, now + number * share, tool=tool, prefix=prefix)
         return
-    yield arguments.jobs, shards_of(programs, f"{CUDA_TESTS}-{LONG_TESTS}", arguments.jobs), deadline
+    yield shards(programs, f"{CUDA_TESTS}-{LONG_TESTS}", arguments.jobs)
     comm = [program for program in programs if program.name == "comm_test"]
-    yield 1, shards_of(comm, PAIR_TESTS, 1, phase=" (two processes)"), deadline
+    yield shards(comm, PAIR_TESTS, 1, phase=" (two processes)", silent_s=SILENT_ALONE_S)
     if arguments.cuda_only:
         return
-    yield arguments.jobs, shards_of(programs, f"*-{CUDA_TESTS}:{LONG_TESTS}", arguments.jobs, phase=" (no GPU)"), deadline
-    yield 1, shards_of(programs, f"{LONG_TESTS}-{PAIR_TESTS}", 1, phase=" (alone)"), deadline
+    yield shards(programs, f"*-{CUDA_TESTS}:{LONG_TESTS}", arguments.jobs, phase=" (no GPU)")
+    yield shards(programs, f"{LONG_TESTS}-{PAIR_TESTS}", 1, phase=" (alone)", silent_s=SILENT_ALONE_S)
 
 
 def end_all(number, _):
@@ -256,6 +315,7 @@ def main():
     p.add_argument("--jobs", type=int, default=max(1, min(8, len(os.sched_getaffinity(0)) // 2)))
     p.add_argument("--cuda-only", action="store_true", help="of `test` those tests alone that use a GPU")
     p.add_argument("--sanitizer", default="compute-sanitizer")
+    p.add_argument("--logs", type=pathlib.Path, help="for all that failing processes said; by default their first lines are kept")
     a = p.parse_args()
     start, rows = time.monotonic(), {}
 
@@ -265,7 +325,8 @@ def main():
         a.result.write_text(json.dumps(dict(stage=a.stage, passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
         return passed, on_gpu
 
-    for jobs, shards, deadline in phases_of(a, sorted(a.programs.resolve().glob("*_test"))):
+    for jobs, shards, deadline in phases_of(a, sorted(a.programs.resolve().glob("*_test")), rows):
+        write()
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             running = {pool.submit(shard.run, deadline): shard for shard in shards}
             for done in concurrent.futures.as_completed(running):

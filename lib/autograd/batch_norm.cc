@@ -56,20 +56,26 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   ops::BatchNormOptions backward_options = options;
   backward_options.constant_statistics = !a.training;
   const Tensor y = forward.pass.y;
-  // Only a residual's backward reads the output; without one, it isn't kept alive for it. The residual itself isn't
-  // read again: the output stands for it.
-  if (a.residual.defined())
-    in.residual = y;
-  else
-    forward.pass.y = Tensor();
+  // Backward reads the output only to see where a ReLU cut what a residual was added to; else it isn't kept alive for
+  // it. The residual itself isn't read again: x stands for it.
+  if (a.residual.defined()) in.residual = in.x;
+  if (!a.residual.defined() || !options.relu) forward.pass.y = Tensor();
+  const bool is_narrow = a.residual.defined() && a.residual.value().shape() != y.shape();
+  const Layout residual_layout = a.residual.defined() ? a.residual.value().layout() : Layout::plain;
   const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
                          residual = a.residual.without_value()](ops::SummedGradient incoming) {
     ops::BatchNormSinks sinks = sinks_of(gamma, beta);
-    if (devices == nullptr) sinks.x = x.take_sum();
+    if (devices == nullptr) {
+      sinks.wider = x.take_wider();
+      if (!sinks.wider.defined()) sinks.x = x.take_sum();
+    }
     const ops::BatchNormGradients gradients =
         devices != nullptr ? backward_over(*devices, in, forward, std::move(incoming).sum(), sinks, backward_options)
                            : ops::batch_norm_backward(in, forward.pass, std::move(incoming), sinks, backward_options);
-    if (residual.defined()) residual.add_gradient(gradients.residual);
+    if (residual.defined() && is_narrow)
+      residual.add_first_channels(gradients.residual, residual_layout);
+    else if (residual.defined())
+      residual.add_gradient(gradients.residual);
     x.add_gradient(gradients.x);
   };
   if (a.residual.defined()) return x.tape().record_summing(y, {x, a.gamma, a.beta, a.residual}, backward);

@@ -11,7 +11,7 @@ struct BatchNormArguments {
   Variable beta;
   Tensor running_mean;
   Tensor running_variance;
-  Variable residual;      ///< added before the ReLU; undefined: none
+  Variable residual;      ///< added before the ReLU, to the first channels if it has fewer; undefined: none
   bool training = false;  ///< the batch's statistics, or the running ones
   /// Over which the batch's statistics are taken in training; null: those of x. Kept until backward has run.
   SumOverDevices* devices = nullptr;

@@ -42,11 +42,11 @@ Variable add(const Variable& a, const Variable& b) {
 
 Variable add_padded(const Variable& y, const Variable& x) {
   const Layout y_layout = y.value().layout();
-  const TensorForm x_form = x.value();
+  const Layout x_layout = x.value().layout();
   return y.tape().record(ops::add_padded(y.value(), x.value()), {y, x},
                          [=, y = y.without_value(), x = x.without_value()](const Tensor& output_gradient) {
                            y.add_gradient(ops::reorder(output_gradient, y_layout));
-                           x.add_gradient(ops::add_padded_backward(x_form, output_gradient));
+                           x.add_first_channels(output_gradient, x_layout);
                          });
 }
 

@@ -62,7 +62,7 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
     // Taken off the tape before it runs: what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
-    ops::SummedGradient incoming = std::exchange(node.output.place_->gradient, {});
+    ops::SummedGradient incoming = std::exchange(node.output.gathered(), {});
     // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
     if (incoming.first.defined()) node.backward(std::move(incoming));
     node.backward = nullptr;

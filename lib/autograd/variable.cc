@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ops/add_padded.h"
+#include "ops/reorder.h"
 
 namespace dptrain {
 
@@ -13,7 +15,7 @@ void Variable::add_gradient(Tensor gradient) const {
                 place_->shape.text());
   // Added up in the order in which they come, whoever does it: a value that begins a stage has the sum that it would
   // have within one.
-  ops::SummedGradient& sum = place_->gradient;
+  ops::SummedGradient& sum = gathered();
   if (!sum.first.defined()) {
     sum.first = std::move(gradient);
     return;
@@ -23,8 +25,28 @@ void Variable::add_gradient(Tensor gradient) const {
   if (!place_->sums_gradient) sum = std::move(sum).sum();
 }
 
+void Variable::add_first_channels(Tensor wider, Layout layout) const {
+  if (!requires_gradient()) return;
+  if (place_->wider.defined() || place_->gradient.first.defined() || place_->parameter != nullptr)
+    return add_gradient(ops::reorder(ops::first_channels(wider, place_->shape), layout));
+  place_->wider = std::move(wider);
+  place_->layout = layout;
+}
+
+ops::SummedGradient& Variable::gathered() const {
+  if (place_->wider.defined()) {
+    const Tensor first = ops::first_channels(std::exchange(place_->wider, Tensor()), place_->shape);
+    place_->gradient.first = ops::reorder(first, place_->layout);
+  }
+  return place_->gradient;
+}
+
+const Tensor& Variable::gradient() const { return gathered().first; }
+
+Tensor Variable::take_wider() const { return std::exchange(place_->wider, Tensor()); }
+
 Tensor Variable::take_sum() const {
-  ops::SummedGradient& sum = place_->gradient;
+  ops::SummedGradient& sum = gathered();
   if (sum.second.defined()) sum = std::move(sum).sum();
   return sum.first.defined() && sum.first.is_unique() ? std::exchange(sum.first, Tensor()) : Tensor();
 }

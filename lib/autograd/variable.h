@@ -50,13 +50,19 @@ class Variable {
 
   /// For backward functions: adds to the gradient of a value that an operator made (or of an input).
   void add_gradient(Tensor gradient) const;
+  /// The same where the first channels of a gradient that has more, [N, C + P, H, W], are that of the value: they are
+  /// copied out only where the operators that read and made it don't find them there. `layout`: of the copy.
+  void add_first_channels(Tensor wider, Layout layout) const;
   /// For backward functions of operators that can add to a tensor in their own pass: what has been gathered so far, to
   /// be given back through add_gradient with more in it. Undefined where nothing has been, and where others hold it.
   Tensor take_sum() const;
+  /// For backward functions of operators that can add first channels to what they give back: what add_first_channels
+  /// has left, to be added by them. Undefined where that isn't all that has been gathered.
+  Tensor take_wider() const;
   /// For backward functions: where the gradient of a parameter goes.
   GradientSink gradient_sink() const;
   /// The gradient gathered so far by an input of the tape; undefined where none came.
-  const Tensor& gradient() const { return place_->gradient.first; }
+  const Tensor& gradient() const;
 
  private:
   friend class Tape;
@@ -64,12 +70,17 @@ class Variable {
     Tape* tape = nullptr;
     Shape shape;
     ops::SummedGradient gradient;
-    bool sums_gradient = false;  ///< the operator that made it adds up the gradients of two readers itself
+    Tensor wider;  ///< its first channels are the gradient gathered so far; undefined where `gradient` isn't
+    Layout layout = Layout::plain;  ///< in which they are copied out of `wider`
+    bool sums_gradient = false;     ///< the operator that made it adds up the gradients of two readers itself
     bool requires_gradient = false;
     Parameter* parameter = nullptr;
     std::function<Tensor()> recompute;  ///< empty where backward functions keep the value
   };
   Variable(Tensor value, std::shared_ptr<Place> place) : value_(std::move(value)), place_(std::move(place)) {}
+
+  /// What has been gathered so far, of the value's own shape.
+  ops::SummedGradient& gathered() const;
 
   Tensor value_;
   std::shared_ptr<Place> place_;

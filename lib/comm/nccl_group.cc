@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <thread>
@@ -36,6 +37,8 @@ ncclUniqueId NcclGroup::make_id() {
 }
 
 void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
+  // It would have the last word over `blocking`.
+  ::unsetenv("NCCL_COMM_BLOCKING");
   {
     const std::lock_guard lock(mutex_);
     comms_.resize(devices.size());
@@ -83,8 +86,12 @@ NcclGroup::~NcclGroup() {
   // After a failure, which others may not know of yet, they don't come to their end.
   if (std::uncaught_exceptions() > 0 || (options_.exchange != nullptr && options_.exchange->has_failed()))
     abort("the training has failed", ExitCode::peer_lost);
-  if (!cause_.empty()) return;
-  finalize();
+  // Of those that were aborted the recorded work is gone by now, for which the last calls may have waited: they end
+  // before the process does.
+  if (cause_.empty())
+    finalize();
+  else
+    wait_for(aborting_, kFinalize_s);
 }
 
 void NcclGroup::finalize() {
@@ -103,7 +110,7 @@ void NcclGroup::finalize() {
     else
       abort_aside(comm, left);
   }
-  wait_for(left);
+  wait_for(left, kAbort_s);
 }
 
 void NcclGroup::abort_aside(ncclComm_t comm, const Left& left) {
@@ -114,8 +121,8 @@ void NcclGroup::abort_aside(ncclComm_t comm, const Left& left) {
   }).detach();
 }
 
-void NcclGroup::wait_for(const Left& left) {
-  const auto deadline = deadline_in(kAbort_s);
+void NcclGroup::wait_for(const Left& left, double limit_s) {
+  const auto deadline = deadline_in(limit_s);
   while (*left > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
@@ -191,7 +198,7 @@ void NcclGroup::call_at_all(const char* name, const BeginAt& begin_at) {
 void NcclGroup::abort_all(const std::vector<NcclGroup*>& groups, const std::string& cause, ExitCode code) {
   const auto left = std::make_shared<std::atomic<size_t>>(0);
   for (NcclGroup* group : groups) group->start_abort(cause, code, left);
-  wait_for(left);
+  wait_for(left, kAbort_s);
 }
 
 void NcclGroup::start_abort(const std::string& cause, ExitCode code, const Left& left) {
@@ -200,6 +207,7 @@ void NcclGroup::start_abort(const std::string& cause, ExitCode code, const Left&
     if (!cause_.empty()) return;
     cause_ = cause;
     code_ = code;
+    aborting_ = left;
   }
   // From now on nobody else touches them. GPUs are let go at once; the last call may wait for recorded work of NCCL's
   // to end, which whoever aborts may be the one to end.

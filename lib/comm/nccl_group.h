@@ -75,8 +75,8 @@ class NcclGroup {
   void start_abort(const std::string& cause, ExitCode code, const Left& left);
   /// Aborts it on a thread of its own.
   static void abort_aside(ncclComm_t comm, const Left& left);
-  /// Waits until none is left, not long.
-  static void wait_for(const Left& left);
+  /// Waits until none is left, no longer than so many seconds.
+  static void wait_for(const Left& left, double limit_s);
   /// ncclInProgress until what was begun is made; ncclRemoteError once aborted.
   ncclResult_t state_of(int place);
   /// Calls `begin`, which begins something that has to be finished then.
@@ -93,6 +93,7 @@ class NcclGroup {
   std::vector<ncclComm_t> comms_;
   std::string cause_;  ///< of having been aborted
   ExitCode code_ = ExitCode::peer_lost;
+  Left aborting_;  ///< null: has not been aborted
   std::unique_ptr<NcclWatch> watch_;
   std::vector<std::shared_ptr<const CudaDevice::AroundWaits>> around_waits_;  ///< by place
 };

@@ -47,7 +47,7 @@ void connect_pairs(const NcclLane& lane, const std::vector<Device*>& devices, in
   for (int place = 0; place < static_cast<int>(devices.size()); ++place) {
     devices[static_cast<size_t>(place)]->enter_thread();
     lane.group->expect(place, stream_of(place));
-    CudaEvent connected;
+    CudaEvent connected(CudaEvent::WaitedFor::by_host);
     connected.record(stream_of(place));
     CudaDevice::of(*devices[static_cast<size_t>(place)]).wait_for(connected);
   }

@@ -47,7 +47,7 @@ class NcclMessages {
   struct Way {
     NcclGroup* group;
     RankPair pair;
-    CudaStream stream;
+    CudaStream stream{CudaStream::Priority::highest};
   };
   const Way* way_of(const CommCall& call) const;
   /// The GPU's end of a message, from `ready` on.

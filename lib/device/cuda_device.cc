@@ -60,7 +60,7 @@ class StreamMark final : public DeviceMark {
 
  private:
   CudaDevice& device_;
-  CudaEvent event_;
+  CudaEvent event_{CudaEvent::WaitedFor::by_host};
 };
 
 /// Makes the GPU current before members are made on it.
@@ -107,13 +107,16 @@ void CudaDevice::copy(void* to, const void* from, int64_t bytes) {
 void CudaDevice::upload(void* to, const void* host, int64_t bytes) {
   if (bytes == 0) return;  // an empty vector on the host has no address
   if (bytes <= UploadRing::kSlotBytes) return uploads_.upload(*this, to, host, bytes);
-  // From pageable memory the runtime returns once the bytes are staged; from pinned memory only the wait makes them
-  // free.
+  // From pageable memory the runtime returns once the bytes are staged, and waits by itself for what the stream has
+  // been given before; from pinned memory only our wait makes them free.
+  synchronize();
   cuda_check(cudaMemcpyAsync(to, host, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
   synchronize();
 }
 
 void CudaDevice::download(void* host, const void* from, int64_t bytes) {
+  synchronize();  // as the runtime would by itself, where nobody sees that
+  if (bytes == 0) return;
   cuda_check(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
   synchronize();
 }

@@ -13,11 +13,12 @@ class CudaGraph final : public RecordedWork {
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
     cuda_check(status, "cudaGraphInstantiate");
-    cuda_check(cudaGraphUpload(executable_, stream), "cudaGraphUpload");
+    const cudaError_t uploaded = cudaGraphUpload(executable_, stream);
+    // Nobody would, and what it has recorded of NCCL would keep a communicator from ending.
+    if (uploaded != cudaSuccess) cudaGraphExecDestroy(executable_);
+    cuda_check(uploaded, "cudaGraphUpload");
   }
-  ~CudaGraph() override {
-    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-  }
+  ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 

@@ -4,9 +4,9 @@
 
 namespace dptrain {
 
-CudaEvent::CudaEvent() {
-  cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
-             "cudaEventCreateWithFlags");
+CudaEvent::CudaEvent(WaitedFor waited_for) {
+  const unsigned sleeps = waited_for == WaitedFor::by_host ? cudaEventBlockingSync : 0;
+  cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | sleeps), "cudaEventCreateWithFlags");
 }
 
 CudaEvent::~CudaEvent() {
@@ -21,7 +21,10 @@ void CudaEvent::block(cudaStream_t stream) const {
 
 bool CudaEvent::done() const {
   const cudaError_t status = cudaEventQuery(event_);
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // not an error of the next call
+    return false;
+  }
   cuda_check(status, "cudaEventQuery");
   return true;
 }
@@ -49,8 +52,12 @@ float CudaTimer::milliseconds() const {
   return elapsed_ms;
 }
 
-CudaStream::CudaStream() {
-  cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+CudaStream::CudaStream(Priority priority) {
+  int least = 0, greatest = 0;
+  cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  cuda_check(
+      cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::highest ? greatest : least),
+      "cudaStreamCreateWithPriority");
 }
 
 CudaStream::~CudaStream() {

@@ -9,7 +9,12 @@ namespace dptrain {
 /// A point in a stream's work. Move-only; made on the current device; its destructor doesn't throw.
 class CudaEvent {
  public:
-  CudaEvent();
+  enum class WaitedFor {
+    between_streams,  ///< or asked for: the GPU need not tell the host
+    by_host,          ///< which sleeps meanwhile
+  };
+  CudaEvent() : CudaEvent(WaitedFor::between_streams) {}
+  explicit CudaEvent(WaitedFor waited_for);
   ~CudaEvent();
   CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   CudaEvent& operator=(CudaEvent&& other) noexcept {
@@ -21,7 +26,7 @@ class CudaEvent {
   /// What is given to `stream` from here on waits for the recorded point; the host doesn't.
   void block(cudaStream_t stream) const;
   bool done() const;
-  /// Blocks the host, without spinning.
+  /// Blocks the host; without spinning where the event was made to be waited for by it.
   void synchronize() const;
 
  private:
@@ -49,7 +54,10 @@ class CudaTimer {
 /// A queue of work that doesn't wait for the default stream. Move-only, made on the current device.
 class CudaStream {
  public:
-  CudaStream();
+  enum class Priority { normal, highest };
+  CudaStream() : CudaStream(Priority::normal) {}
+  /// Blocks of a kernel on a stream of higher priority come before those of others that don't run yet.
+  explicit CudaStream(Priority priority);
   ~CudaStream();
   CudaStream(CudaStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   CudaStream& operator=(CudaStream&& other) noexcept {

@@ -29,7 +29,7 @@ class UploadRing {
  private:
   struct Slot {
     PinnedMemory memory{kSlotBytes};
-    CudaEvent copied;
+    CudaEvent copied{CudaEvent::WaitedFor::by_host};
   };
   std::array<Slot, 4> slots_;
   size_t next_ = 0;

@@ -189,7 +189,7 @@ class NetBuilder {
   }
 
   BuiltLayer padded_residual(const PlacedLayer& layer, const std::string& prefix, const Shape& input, bool relu) {
-    Chain layers = chain(layer.spec->layers, fmt::format("{}{}.", prefix, layer.name), input);
+    Chain layers = chain(layer.spec->layers, fmt::format("{}{}.", prefix, layer.name), input, relu);
     if (const auto advice = padded_advice(input, layers.output))
       throw Error(ExitCode::config,
                   Mistake{.where = where(layer, prefix),
@@ -199,7 +199,8 @@ class NetBuilder {
                                              batch_text(input)),
                           .advice = *advice});
     const Shape output = layers.output;
-    return {std::make_unique<PaddedResidual>(std::move(layers.parts), !keeps_size(input, output), relu), output};
+    const Residual::Options sum{.relu = relu, .ends_in_norm = layers.ends_in_norm};
+    return {std::make_unique<PaddedResidual>(std::move(layers.parts), !keeps_size(input, output), sum), output};
   }
 
   void require_size(const PlacedLayer& layer, const std::string& prefix, const Shape& output) const {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "autograd/elementwise.h"
 #include "autograd/flatten.h"
 #include "autograd/pool2d.h"
 #include "base/error.h"
@@ -54,9 +53,8 @@ class PyramidBlock final : public nn::Module {
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     const Variable inner = bn2_.forward(conv1_.forward(bn1_.forward(x, context), context), context);
-    const Variable y = bn3_.forward(conv2_.forward(inner, context), context);
-    if (stride_ == 1) return autograd::add_padded(y, x);
-    return autograd::add_padded(y, autograd::average_pool2d(x, {.kernel = 2, .stride = 2, .ceil = true}));
+    const Variable shortcut = stride_ == 1 ? x : autograd::average_pool2d(x, {.kernel = 2, .stride = 2, .ceil = true});
+    return bn3_.forward(conv2_.forward(inner, context), shortcut, context);
   }
 
  private:

@@ -14,14 +14,18 @@ Variable through(const std::vector<nn::Module*>& layers, Variable value, const n
   return value;
 }
 
+nn::BatchNorm2d& take_last_norm(std::vector<nn::Module*>& layers) {
+  auto& norm = dynamic_cast<nn::BatchNorm2d&>(*layers.back());
+  layers.pop_back();
+  return norm;
+}
+
 }  // namespace
 
 Residual::Residual(NamedLayers layers, NamedLayers shortcut, const Options& options) : relu_(options.relu) {
   for (auto& [name, layer] : layers) layers_.push_back(&add_child(std::move(name), std::move(layer)));
   for (auto& [name, layer] : shortcut) shortcut_.push_back(&add_child(std::move(name), std::move(layer)));
-  if (!options.ends_in_norm) return;
-  norm_ = &dynamic_cast<nn::BatchNorm2d&>(*layers_.back());
-  layers_.pop_back();
+  if (options.ends_in_norm) norm_ = &take_last_norm(layers_);
 }
 
 Variable Residual::forward(const Variable& x, const nn::ForwardContext& context) {
@@ -52,13 +56,16 @@ Variable NormedResidual::forward(const Variable& x, const nn::ForwardContext& co
   return dropout_ != nullptr ? norm_.forward(y, *dropout_, added, context) : norm_.forward(y, added, context);
 }
 
-PaddedResidual::PaddedResidual(NamedLayers layers, bool halves, bool relu) : halves_(halves), relu_(relu) {
+PaddedResidual::PaddedResidual(NamedLayers layers, bool halves, const Residual::Options& options)
+    : halves_(halves), relu_(options.relu) {
   for (auto& [name, layer] : layers) layers_.push_back(&add_child(std::move(name), std::move(layer)));
+  if (options.ends_in_norm) norm_ = &take_last_norm(layers_);
 }
 
 Variable PaddedResidual::forward(const Variable& x, const nn::ForwardContext& context) {
   const Variable y = through(layers_, x, context);
   const Variable added = halves_ ? autograd::average_pool2d(x, {.kernel = 2, .stride = 2, .ceil = true}) : x;
+  if (norm_ != nullptr) return norm_->forward(y, added, context);
   const Variable sum = autograd::add_padded(y, added);
   return relu_ ? autograd::relu(sum) : sum;
 }

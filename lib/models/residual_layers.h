@@ -58,11 +58,11 @@ class NormedResidual final : public nn::Module {
   nn::Dropout* dropout_;  ///< null: none
 };
 
-/// layers(x) with x added to its first channels, averaged over 2x2 where the layers halve the image; and max(0, .) of
-/// that with `relu`.
+/// layers(x) with x added to its first channels, averaged over 2x2 where the layers halve the image (`halves`); and
+/// max(0, .) of that with `relu`. `ends_in_norm` as of a Residual.
 class PaddedResidual final : public nn::Module {
  public:
-  PaddedResidual(NamedLayers layers, bool halves, bool relu);
+  PaddedResidual(NamedLayers layers, bool halves, const Residual::Options& options);
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override;
 
@@ -70,6 +70,7 @@ class PaddedResidual final : public nn::Module {
   bool halves_;
   bool relu_;
   std::vector<nn::Module*> layers_;
+  nn::BatchNorm2d* norm_ = nullptr;
 };
 
 }  // namespace dptrain::models

@@ -76,7 +76,7 @@ class BatchNorm2d : public Module {
  public:
   explicit BatchNorm2d(int64_t channels, bool relu = false);
   Variable forward(const Variable& x, const ForwardContext& context) override;
-  /// The same with `residual` added before the ReLU, in one pass.
+  /// The same with `residual` added before the ReLU, in one pass; to the first channels if it has fewer.
   Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
 
  private:

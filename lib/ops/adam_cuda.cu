@@ -26,13 +26,13 @@ struct Corrected {
   float first_share;    ///< 1 - beta1
   float second_share;   ///< 1 - beta2
 
-  __device__ Corrected(const Step& s, const UpdateScalars& scalars) {
+  __device__ static Corrected of(const Step& s, const UpdateScalars& scalars) {
     const double rate = scalars.rate(s.learning_rate), step = static_cast<double>(scalars.step_number(s.step));
-    step_size = static_cast<float>(rate / (1 - pow(s.beta1, step)));
-    second_factor = static_cast<float>(1 / sqrt(1 - pow(s.beta2, step)));
-    kept = s.decoupled ? static_cast<float>(1 - rate * s.decay) : 1.f;
-    first_share = static_cast<float>(1 - s.beta1);
-    second_share = static_cast<float>(1 - s.beta2);
+    return {.step_size = static_cast<float>(rate / (1 - pow(s.beta1, step))),
+            .second_factor = static_cast<float>(1 / sqrt(1 - pow(s.beta2, step))),
+            .kept = s.decoupled ? static_cast<float>(1 - rate * s.decay) : 1.f,
+            .first_share = static_cast<float>(1 - s.beta1),
+            .second_share = static_cast<float>(1 - s.beta2)};
   }
 };
 
@@ -40,7 +40,10 @@ template <int V, class Copy>
 __global__ void adam_kernel(int64_t packs, float* weights, const float* gradients, float* firsts, float* seconds,
                             Copy* copies, Step s, UpdateScalars scalars) {
   if (scalars.skipped_now()) return;
-  const Corrected c(s, scalars);
+  // Powers in double are many instructions: one thread's for the block.
+  __shared__ Corrected c;
+  if (threadIdx.x == 0) c = Corrected::of(s, scalars);
+  __syncthreads();
   const float factor = scalars.factor(), beta2 = static_cast<float>(s.beta2);
   for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {
     const int64_t at = pack * V;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "ops/add_padded_cpu.h"
 #include "ops/add_padded_cuda.h"
+#include "ops/channel_prefixes.h"
 #include "ops/dispatch.h"
 #include "ops/reorder.h"
 
@@ -10,8 +11,7 @@ namespace dptrain::ops {
 namespace {
 
 void require_fewer_channels(const char* op, const Shape& x, const Shape& y) {
-  DPTRAIN_CHECK(x.rank() == 4 && y.rank() == 4 && x[0] == y[0] && x[1] <= y[1] && x[2] == y[2] && x[3] == y[3],
-                "{}: {} to be padded to {}", op, x.text(), y.text());
+  DPTRAIN_CHECK(are_first_channels(x, y), "{}: {} to be padded to {}", op, x.text(), y.text());
 }
 
 }  // namespace
@@ -27,16 +27,14 @@ Tensor add_padded(const Tensor& y, const Tensor& x) {
   return sum;
 }
 
-Tensor add_padded_backward(const TensorForm& x, const Tensor& output_gradient) {
-  Device& device = common_device("add_padded backward", x, {&output_gradient});
-  require_fewer_channels("add_padded backward", x.shape, output_gradient.shape());
-  const Tensor gradient =
-      Tensor::empty(device, x.shape, {.dtype = output_gradient.dtype(), .layout = output_gradient.layout()});
-  if (gradient.elements() > 0)
-    on_device(
-        "add_padded backward", device, [&] { cpu::first_channels(output_gradient, gradient); },
-        [&] { cuda::first_channels(output_gradient, gradient); });
-  return reorder(gradient, x.layout);
+Tensor first_channels(const Tensor& y, const Shape& x) {
+  Device& device = common_device("first_channels", {&y});
+  require_fewer_channels("first_channels", x, y.shape());
+  const Tensor first = Tensor::empty(device, x, {.dtype = y.dtype(), .layout = y.layout()});
+  if (first.elements() == 0) return first;
+  on_device(
+      "first_channels", device, [&] { cpu::first_channels(y, first); }, [&] { cuda::first_channels(y, first); });
+  return first;
 }
 
 }  // namespace dptrain::ops

@@ -31,24 +31,48 @@ void clear_padding(const Tensor& x, int64_t at) {
     std::memset(last + (p * block + used) * size, 0, static_cast<size_t>((block - used) * size));
 }
 
+/// Calls body(at in the fewer channels, at in the more, count, pieces) for pieces of what x has of each run, with room
+/// for so many operands, and finish(run) after a run's last.
+template <class Body, class Finish>
+void for_each_piece_of_runs(const Tensor& x, const ChannelPrefixes& prefixes, int64_t operands, const Body& body,
+                            const Finish& finish) {
+  const int64_t step = x.dtype() == DType::f32 ? prefixes.part : std::min(prefixes.part, kPieceElements);
+  const PieceRoom room(x, operands * step);
+  parallel_parts(x.device(), prefixes.runs, grain_of(prefixes), [&](int64_t part, int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      for (int64_t i = 0; i < prefixes.part; i += step) {
+        Pieces pieces(room.of(part));
+        body(run * prefixes.part + i, run * prefixes.whole + i, std::min(step, prefixes.part - i), pieces);
+      }
+      finish(run);
+    }
+  });
+}
+
 }  // namespace
 
 void add_padded(const Tensor& y, const Tensor& x, const Tensor& sum) {
   const ChannelPrefixes prefixes(x, y);
-  const int64_t step = y.dtype() == DType::f32 ? prefixes.part : std::min(prefixes.part, kPieceElements);
-  const PieceRoom room(y, 3 * step);
-  parallel_parts(y.device(), prefixes.runs, grain_of(prefixes), [&](int64_t part, int64_t begin, int64_t end) {
-    for (int64_t run = begin; run < end; ++run) {
-      const int64_t at = run * prefixes.whole, added = run * prefixes.part;
-      for (int64_t i = 0; i < prefixes.part; i += step) {
-        Pieces pieces(room.of(part));
-        const int64_t count = std::min(step, prefixes.part - i);
-        elementwise_kernels().add(pieces.read(y, at + i, count), pieces.read(x, added + i, count),
-                                  pieces.write(sum, at + i, count), count);
-      }
-      copy(y, at + prefixes.part, sum, at + prefixes.part, prefixes.whole - prefixes.part);
-    }
-  });
+  for_each_piece_of_runs(
+      x, prefixes, 3,
+      [&](int64_t of_x, int64_t of_y, int64_t count, Pieces& pieces) {
+        elementwise_kernels().add(pieces.read(y, of_y, count), pieces.read(x, of_x, count),
+                                  pieces.write(sum, of_y, count), count);
+      },
+      [&](int64_t run) {
+        const int64_t behind = run * prefixes.whole + prefixes.part;
+        copy(y, behind, sum, behind, prefixes.whole - prefixes.part);
+      });
+}
+
+void add_first_channels_into(const Tensor& x, const Tensor& y) {
+  const ChannelPrefixes prefixes(x, y);
+  for_each_piece_of_runs(
+      x, prefixes, 2,
+      [&](int64_t of_x, int64_t of_y, int64_t count, Pieces& pieces) {
+        elementwise_kernels().add_into(pieces.update(x, of_x, count), pieces.read(y, of_y, count), count);
+      },
+      [&](int64_t run) { clear_padding(x, run * prefixes.part); });
 }
 
 void first_channels(const Tensor& y, const Tensor& x) {

@@ -10,5 +10,7 @@ namespace dptrain::ops::cpu {
 void add_padded(const Tensor& y, const Tensor& x, const Tensor& sum);
 /// x = the first channels of y.
 void first_channels(const Tensor& y, const Tensor& x);
+/// x += the first channels of y.
+void add_first_channels_into(const Tensor& x, const Tensor& y);
 
 }  // namespace dptrain::ops::cpu

@@ -4,9 +4,11 @@
 
 #include "base/check.h"
 #include "ops/add.h"
+#include "ops/add_padded_cpu.h"
 #include "ops/batch_norm_cpu.h"
 #include "ops/batch_norm_cuda.h"
 #include "ops/batch_norm_inputs.h"
+#include "ops/channel_prefixes.h"
 #include "ops/dispatch.h"
 #include "ops/reorder.h"
 
@@ -35,7 +37,8 @@ Device& checked_inputs(std::string_view op, const BatchNormInputs& in) {
   const Shape channels = {in.x.shape()[1]};
   for (const Tensor* tensor : {&in.gamma, &in.beta, &in.running_mean, &in.running_variance})
     require_shape(op, "a parameter", tensor->shape(), channels);
-  if (in.residual.defined()) require_shape(op, "residual", in.residual.shape(), in.x.shape());
+  DPTRAIN_CHECK(!in.residual.defined() || are_first_channels(in.residual.shape(), in.x.shape()),
+                "{}: a residual {} of {}", op, in.residual.shape().text(), in.x.shape().text());
   return device;
 }
 
@@ -111,13 +114,18 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
   if (in.x.device().kind() == DeviceKind::cpu) output_gradient = std::move(output_gradient).sum();
   Device& device = checked_inputs("batch_norm", in);
   check_sinks("batch_norm backward", in, sinks);
+  DPTRAIN_CHECK(!sinks.wider.defined() || (!sinks.x.defined() && are_first_channels(in.x.shape(), sinks.wider.shape())),
+                "batch_norm backward: a sum {} for {}", sinks.wider.text(), in.x.text());
   common_device("batch_norm backward", {&in.x, &forward.y, &forward.mean, &forward.inverse_deviation,
-                                        &output_gradient.first, &output_gradient.second, &sinks.x});
+                                        &output_gradient.first, &output_gradient.second, &sinks.x, &sinks.wider});
   return on_device(
       "batch_norm backward", device,
       [&] {
         if (is_logged_gpu(device)) return logged_gradients(in, output_gradient, sinks, options.relu);
-        return cpu::batch_norm_backward(in, forward, output_gradient.first, sinks, options);
+        const auto gradients = cpu::batch_norm_backward(in, forward, output_gradient.first, sinks, options);
+        if (sinks.wider.defined())
+          cpu::add_first_channels_into(gradients.x, reorder(sinks.wider, gradients.x.layout()));
+        return gradients;
       },
       [&] { return cuda::batch_norm_backward(in, forward, output_gradient, sinks, options); });
 }

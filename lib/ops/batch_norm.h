@@ -7,14 +7,15 @@ namespace dptrain::ops {
 /// Batch normalization over the samples and positions of each channel (Ioffe and Szegedy, 2015), in one pass with what
 /// follows it in residual networks:
 ///   y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, then + residual, then max(0, .)
-/// x, residual, y: [N, C, H, W] in one layout of images. gamma, beta, running statistics: [C].
+/// x, y: [N, C, H, W] in one layout of images. residual: the same, or of fewer channels: it is added to the first of
+/// them then, as PyramidNet's shortcuts widen (Han, Kim and Kim, 2017). gamma, beta, running statistics: [C].
 struct BatchNormInputs {
   Tensor x;
   Tensor gamma;
   Tensor beta;
   Tensor running_mean;
   Tensor running_variance;
-  Tensor residual;  ///< undefined: none. Backward asks only whether there is one
+  Tensor residual;  ///< undefined: none; in any layout. Backward asks only whether there is one
 };
 
 struct BatchNormOptions {
@@ -55,14 +56,19 @@ struct BatchNormSinks {
   bool accumulate_beta = false;
   /// What the gradient of x is added to, of the shape and type of x in any layout; undefined: it is written alone.
   Tensor x = {};
+  /// [N, C + P, H, W] of the type of x: its first channels are added to the gradient of x, which is written alone.
+  /// Undefined: none, as where `x` is there.
+  Tensor wider = {};
 
   /// New memory for them, of the parameters of `in`.
   static BatchNormSinks of(const BatchNormInputs& in);
 };
 
 struct BatchNormGradients {
-  Tensor x;         ///< in the layout of x, or what it was added to
-  Tensor residual;  ///< in the layout of x; undefined without a residual
+  Tensor x;  ///< in the layout of x, or what it was added to
+  /// In the layout of x, with all of its channels: the first ones are those of a residual that has fewer. Undefined
+  /// without a residual.
+  Tensor residual;
 };
 
 BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNormTraining& forward,

@@ -4,6 +4,7 @@
 #include "ops/batch_norm_parts_cuda.h"
 #include "ops/channel_rows_cuda.h"
 #include "ops/nhwc_cuda.h"
+#include "ops/other_channels_cuda.h"
 #include "ops/reorder.h"
 
 // Elements read and written for each of x: sums read 2, and 1 more where a residual's output says where the ReLU cut,
@@ -167,10 +168,10 @@ __global__ void center_by_sums_kernel(SumsOfAll all, const float* sums, int64_t 
   if (c < all.channels) centering.finish(c, sums[c], sums[all.channels + c], all.values(positions), normalization);
 }
 
-/// `adds`: to what stands in `out`.
+/// `sum` is added; it may be `out`.
 template <class T, int V>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, bool adds, T* out,
+    input_gradient_kernel(ChannelRows m, BackwardInputs<T> b, Centering centering, OtherChannels<T> sum, T* out,
                           T* __restrict__ residual_out) {
   const int64_t c = m.first_column<V>();
   if (c >= m.columns) return;
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const auto load = [&](int64_t row) {
     Loaded loaded;
     loaded.packs = BackwardPacks<T, V>::load(b, row * m.columns + c);
-    if (adds) loaded.sum = Pack<T, V>::load(out + row * m.columns + c);
+    if (sum.x != nullptr) loaded.sum = sum.template load<V>(m, row, c);
     return loaded;
   };
   m.for_each_row<2>(load, [&](int64_t row, const Loaded& loaded) {
@@ -195,7 +196,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     for (int i = 0; i < V; ++i) {
       result.set(i, fmaf(slope[i], distance[i], columns.affine[i].scale * (gradient[i] - lost[i])));
       // Rounded as a gradient that lies in memory is.
-      if (adds) result.set(i, result.get(i) + loaded.sum.get(i));
+      if (sum.x != nullptr) result.set(i, result.get(i) + loaded.sum.get(i));
       residual.set(i, gradient[i]);
     }
     result.store(out + row * m.columns + c);
@@ -240,7 +241,7 @@ struct Backward {
   /// Calls finish(rows, sums, dots) with what gradient_sums_kernel has left; x has samples.
   template <class F>
   void with_sums(const Tensor& masked, const F& finish) const {
-    with_packs(masked, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+    with_packs(masked, Tensor(), [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
       const ChannelRows m(rows_of(x), channels, V);
       const Tensor sums = scratch(x.device(), m.sums() * channels), dots = scratch(x.device(), m.sums() * channels);
       launch("batch_norm sums", x, m.grid(), m.block(), gradient_sums_kernel<T, V>, m, inputs<T>(), sums.data<float>(),
@@ -250,17 +251,19 @@ struct Backward {
   }
 
   /// The gradients of x and of the residual, in the layout of x as it came. `masked` is what with_sums has left there,
-  /// or undefined; `sum`, in nhwc, is what the gradient of x is added to.
-  BatchNormGradients gradients(const Tensor& masked, const Tensor& sum = {}) const {
+  /// or undefined; `sum`, in nhwc, is what the gradient of x is added to, and `wider` has first channels that are
+  /// added.
+  BatchNormGradients gradients(const Tensor& masked, const Tensor& sum = {}, const Tensor& wider = {}) const {
+    const Tensor added = sum.defined() ? sum : in_nhwc(wider);
     const Tensor of_x = sum.defined() ? sum : empty_nhwc(x, x.shape());
     const bool masks = in.residual.defined() && !masked.defined();
     const Tensor of_residual = masks ? empty_nhwc(x, x.shape()) : in.residual.defined() ? masked : Tensor();
     if (x.elements() > 0)
-      with_packs(of_x, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
+      with_packs(of_x, added, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
         const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
         launch("batch_norm gradients", x, wide.grid(), wide.block(), input_gradient_kernel<T, V>, wide,
-               masked.defined() ? inputs<T>(masked) : inputs<T>(), centering(), sum.defined(), of_x.data<T>(),
-               masks ? of_residual.data<T>() : nullptr);
+               masked.defined() ? inputs<T>(masked) : inputs<T>(), centering(), OtherChannels<T>(added, wide, V),
+               of_x.data<T>(), masks ? of_residual.data<T>() : nullptr);
       });
     return {.x = sum.defined() ? sum : reorder(of_x, in.x.layout()),
             .residual = of_residual.defined() ? reorder(of_residual, in.x.layout()) : Tensor()};
@@ -268,9 +271,9 @@ struct Backward {
 
  private:
   template <class F>
-  void with_packs(const Tensor& also, const F& f) const {
+  void with_packs(const Tensor& written, const Tensor& added, const F& f) const {
     const auto begin_of = [](const Tensor& tensor) { return tensor.defined() ? tensor.raw() : nullptr; };
-    with_pack(x, {x.raw(), begin_of(y), incoming.raw(), begin_of(second), begin_of(also)}, f);
+    with_pack(x, {x.raw(), begin_of(y), incoming.raw(), begin_of(second), begin_of(written), begin_of(added)}, f);
   }
 };
 
@@ -287,7 +290,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
                           .second = in_nhwc(output_gradient.second)};
   if (in.x.elements() == 0) {
     finish_without_samples(sinks);
-    return backward.gradients(Tensor(), sinks.x);
+    return backward.gradients(Tensor(), sinks.x, sinks.wider);
   }
   // The gradient before the ReLU, where it is a residual's, or would be read from two places again. Of no ReLU it is
   // what came; else it takes the place of that where nobody else holds it.
@@ -300,7 +303,7 @@ BatchNormGradients batch_norm_backward(const BatchNormInputs& in, const BatchNor
     launch("batch_norm fold", in.x, fold_blocks(m.channels), fold_block(), finish_gradients_kernel, m, sums, dots,
            backward.normalization, options.constant_statistics, members(sinks), backward.centering());
   });
-  return backward.gradients(masked, sinks.x);
+  return backward.gradients(masked, sinks.x, sinks.wider);
 }
 
 Tensor batch_norm_gradient_sums(const BatchNormInputs& in, const BatchNormTraining& forward,

@@ -36,9 +36,31 @@ void affine(const BatchNormInputs& in, const BatchNormTraining& statistics, cons
   }
 }
 
-Tensor in_layout_of(const Tensor& x, const Tensor& other) {
-  return other.defined() ? reorder(other, x.layout()) : other;
-}
+/// What is added to the first channels of x, chunk by chunk of x.
+class ResidualChunks {
+ public:
+  ResidualChunks(const Tensor& x, const Chunks& chunks, const Tensor& residual)
+      : chunks_(chunks), residual_(residual.defined() ? reorder(residual, x.layout()) : residual) {
+    if (!residual.defined()) return;
+    const int64_t channels = residual.shape()[1];
+    lanes_ = x.layout() == Layout::nhwc ? channels : chunks.lanes;
+    blocks_ = (channels + lanes_ - 1) / lanes_;
+  }
+
+  int64_t lanes() const { return lanes_; }
+  /// Its rows for a chunk; null where there is nothing to be added.
+  const float* read(int64_t chunk, Pieces& pieces) const {
+    const int64_t part = chunk % chunks_.parts, block = chunk / chunks_.parts % chunks_.blocks;
+    if (block >= blocks_) return nullptr;
+    const int64_t sample = chunk / chunks_.parts / chunks_.blocks, elements = chunks_.positions * lanes_;
+    return pieces.read(residual_, ((sample * blocks_ + block) * chunks_.parts + part) * elements, elements);
+  }
+
+ private:
+  const Chunks& chunks_;
+  Tensor residual_;
+  int64_t lanes_ = 0, blocks_ = 0;
+};
 
 }  // namespace
 
@@ -97,12 +119,12 @@ Tensor normalized(const BatchNormInputs& in, const BatchNormTraining& statistics
   const Chunks chunks(in.x);
   PerLane scale(chunks), shift(chunks);
   affine(in, statistics, chunks, scale, shift);
-  const Tensor residual = in_layout_of(in.x, in.residual);
+  const ResidualChunks residual(in.x, chunks, in.residual);
   Tensor y = Tensor::empty(in.x.device(), in.x.shape(), {.dtype = in.x.dtype(), .layout = in.x.layout()});
   for_each_unit(in.x, chunks.count(), 3 * chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
     const int64_t at = chunks.offset(chunk), count = chunks.elements(), lane = chunks.first_lane(chunk);
-    batch_norm_kernels().normalize(pieces.read(in.x, at, count), pieces.read(residual, at, count), chunks.positions,
-                                   chunks.lanes, scale.at(lane), shift.at(lane), options.relu,
+    batch_norm_kernels().normalize(pieces.read(in.x, at, count), residual.read(chunk, pieces), residual.lanes(),
+                                   chunks.positions, chunks.lanes, scale.at(lane), shift.at(lane), options.relu,
                                    pieces.write(y, at, count));
   });
   return y;
@@ -166,13 +188,16 @@ void BatchNormBackward::center(int64_t c, const ChannelGradients& sums, double c
 BatchNormGradients BatchNormBackward::inputs() const {
   const TensorOptions like_x{.dtype = in_.x.dtype(), .layout = in_.x.layout()};
   const auto make = [&] { return Tensor::empty(in_.x.device(), in_.x.shape(), like_x); };
-  const BatchNormGradients gradients{.x = make(), .residual = in_.residual.defined() ? make() : Tensor()};
+  // Without a ReLU the residual's gradient is what came.
+  const bool masks = in_.residual.defined() && relu_;
+  const Tensor masked = masks ? make() : Tensor();
+  const BatchNormGradients gradients{.x = make(), .residual = in_.residual.defined() && !masks ? incoming_ : masked};
   for_each_unit(in_.x, chunks_.count(), 5 * chunks_.elements(), [&](int64_t chunk, Pieces& pieces) {
     const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
     batch_norm_kernels().input_gradient(
         pieces.read(in_.x, at, count), pieces.read(y_, at, count), pieces.read(incoming_, at, count), chunks_.positions,
         chunks_.lanes, scale_.at(lane), shift_.at(lane), mean_.at(lane), mean_gradient_.at(lane), slope_.at(lane),
-        relu_, pieces.write(gradients.x, at, count), pieces.write(gradients.residual, at, count));
+        relu_, pieces.write(gradients.x, at, count), pieces.write(masked, at, count));
   });
   return gradients;
 }

@@ -3,6 +3,7 @@
 #include "ops/batch_norm_parts_cuda.h"
 #include "ops/channel_rows_cuda.h"
 #include "ops/nhwc_cuda.h"
+#include "ops/other_channels_cuda.h"
 #include "ops/reorder.h"
 
 // Elements read and written for each of x: training statistics read 1; normalization reads 1 (2 with a residual) and
@@ -132,7 +133,7 @@ __global__ void running_statistics_kernel(int64_t channels, Statistics s) {
 
 /// y = x * scale + shift, then + residual, then max(0, .)
 template <class T, int V>
-__global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T* __restrict__ residual,
+__global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, OtherChannels<T> residual,
                                  Normalization normalization, bool relu, T* __restrict__ y) {
   const int64_t c = m.first_column<V>();
   if (c >= m.columns) return;
@@ -145,14 +146,14 @@ __global__ void normalize_kernel(ChannelRows m, const T* __restrict__ x, const T
   const auto load = [&](int64_t row) {
     Loaded loaded;
     loaded.x = Pack<T, V>::load(x + row * m.columns + c);
-    if (residual != nullptr) loaded.residual = Pack<T, V>::load(residual + row * m.columns + c);
+    if (residual.x != nullptr) loaded.residual = residual.template load<V>(m, row, c);
     return loaded;
   };
   m.for_each_row<4>(load, [&](int64_t row, const Loaded& loaded) {
     Pack<T, V> result;
     for (int i = 0; i < V; ++i) {
       float normal = fmaf(loaded.x.get(i), affine[i].scale, affine[i].shift);
-      if (residual != nullptr) normal += loaded.residual.get(i);
+      if (residual.x != nullptr) normal += loaded.residual.get(i);
       result.set(i, relu && normal <= 0.f ? 0.f : normal);
     }
     result.store(y + row * m.columns + c);
@@ -231,7 +232,7 @@ struct Forward {
     with_pack(x, {x.raw(), added}, [&]<class T, int V>(ElementType<T>, std::integral_constant<int, V>) {
       const ChannelRows wide(rows_of(x), channels, V, ChannelRows::kForMaps);
       launch("batch_norm normalize", x, wide.grid(), wide.block(), normalize_kernel<T, V>, wide, x.data<T>(),
-             data_or_null<T>(residual), normalization_of(in, result), options.relu, result.y.data<T>());
+             OtherChannels<T>(residual, wide, V), normalization_of(in, result), options.relu, result.y.data<T>());
     });
   }
 };

@@ -140,15 +140,16 @@ void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, f
   }
 }
 
-void normalize(const float* x, const float* residual, int64_t positions, int64_t lanes, const float* scale,
-               const float* shift, bool relu, float* y) {
-  if (lanes == 16) return normalize_of<16>(x, residual, positions, scale, shift, relu, y);
-  if (lanes == 8) return normalize_of<8>(x, residual, positions, scale, shift, relu, y);
+void normalize(const float* x, const float* residual, int64_t residual_lanes, int64_t positions, int64_t lanes,
+               const float* scale, const float* shift, bool relu, float* y) {
+  const bool is_lane_by_lane = residual == nullptr || residual_lanes == lanes;
+  if (lanes == 16 && is_lane_by_lane) return normalize_of<16>(x, residual, positions, scale, shift, relu, y);
+  if (lanes == 8 && is_lane_by_lane) return normalize_of<8>(x, residual, positions, scale, shift, relu, y);
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const int64_t i = p * lanes + lane;
       float value = x[i] * scale[lane] + shift[lane];
-      if (residual != nullptr) value += residual[i];
+      if (residual != nullptr && lane < residual_lanes) value += residual[p * residual_lanes + lane];
       y[i] = relu && value <= 0.f ? 0.f : value;
     }
   }

@@ -12,9 +12,10 @@ struct BatchNormKernels {
   /// mean[l] and squares[l] = sum over rows of (x - mean[l])^2 of one chunk.
   void (*statistics)(const float* x, int64_t positions, int64_t lanes, float* mean, float* squares);
 
-  /// y = x * scale + shift [+ residual], then max(0, .) with `relu`. `residual` may be null.
-  void (*normalize)(const float* x, const float* residual, int64_t positions, int64_t lanes, const float* scale,
-                    const float* shift, bool relu, float* y);
+  /// y = x * scale + shift [+ residual], then max(0, .) with `relu`. `residual` may be null; of its `residual_lanes`,
+  /// at most `lanes`, each is added to the lane of its number.
+  void (*normalize)(const float* x, const float* residual, int64_t residual_lanes, int64_t positions, int64_t lanes,
+                    const float* scale, const float* shift, bool relu, float* y);
 
   /// The incoming gradient g is masked where the output was not positive: by `y`, or where `y` is null and `relu`, by
   /// the output computed again from x, scale and shift. sum[l] = sum of g; dot[l] = sum of g * (x - mean).

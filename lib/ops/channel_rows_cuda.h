@@ -127,16 +127,20 @@ inline Tensor scratch(Device& device, int64_t elements) {
 /// them as `to[k][part][column]`. Called by all threads of the block.
 template <int V, int K>
 __device__ void write_part_sums(const ChannelRows& m, const float (&own)[K][V], float* const (&to)[K]) {
-  __shared__ float shared[kThreads * V];
+  // A thread's numbers lie an odd number of banks from its neighbour's, so that each access is one.
+  constexpr unsigned kStride = V > 1 ? V + 1 : 1;
+  __shared__ float shared[kThreads * kStride];
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+#pragma unroll
   for (int k = 0; k < K; ++k) {
-    for (int i = 0; i < V; ++i) shared[(threadIdx.y * blockDim.x + threadIdx.x) * V + i] = own[k][i];
+    for (int i = 0; i < V; ++i) shared[thread * kStride + i] = own[k][i];
     __syncthreads();
     // The threads of the first rows take a column each, so that writing is coalesced.
-    const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
     const int64_t column = int64_t{blockIdx.x} * blockDim.x * V + thread;
     if (thread < blockDim.x * V && column < m.columns) {
+      const unsigned place = thread / V * kStride + thread % V;
       float sum = 0;
-      for (unsigned row = 0; row < blockDim.y; ++row) sum += shared[row * blockDim.x * V + thread];
+      for (unsigned row = 0; row < blockDim.y; ++row) sum += shared[row * blockDim.x * kStride + place];
       to[k][blockIdx.y * m.columns + column] = sum;
     }
     __syncthreads();
@@ -160,13 +164,15 @@ template <int K>
 __device__ void fold_parts(const float* const (&parts)[K], int64_t part_count, int64_t channels, double (&sums)[K]) {
   __shared__ double shared[kFoldRows][kFoldLanes];
   const int64_t channel = fold_channel();
+  double own[K] = {};
+  if (channel < channels) {
+#pragma unroll 8
+    for (int64_t part = threadIdx.y; part < part_count; part += kFoldRows)
+      for (int k = 0; k < K; ++k) own[k] += parts[k][part * channels + channel];
+  }
+#pragma unroll
   for (int k = 0; k < K; ++k) {
-    double own = 0;
-    if (channel < channels) {
-#pragma unroll 4
-      for (int64_t part = threadIdx.y; part < part_count; part += kFoldRows) own += parts[k][part * channels + channel];
-    }
-    shared[threadIdx.y][threadIdx.x] = own;
+    shared[threadIdx.y][threadIdx.x] = own[k];
     for (unsigned step = kFoldRows / 2; step > 0; step /= 2) {
       __syncthreads();
       if (threadIdx.y < step) shared[threadIdx.y][threadIdx.x] += shared[threadIdx.y + step][threadIdx.x];

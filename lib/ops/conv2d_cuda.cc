@@ -26,22 +26,22 @@ class Convolutions {
   /// Whether the library had the problem and took it; where not, it isn't asked again.
   bool run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
     const auto [found, added] = plans_.try_emplace(problem.key());
-    std::unique_ptr<ConvolutionPlan>& plan = found->second;
-    if (added) plan = make_convolution_plan(device_, problem);
-    refusal_.clear();
-    if (plan == nullptr) return false;
-    if (plan->run(operands)) return true;
-    refusal_ = plan->refusal();
-    plan.reset();
+    ConvolutionOffer& offer = found->second;
+    if (added) offer = make_convolution_plan(device_, problem);
+    refusal_ = offer.refusal;
+    if (offer.plan == nullptr) return false;
+    if (offer.plan->run(operands)) return true;
+    refusal_ = offer.refusal = offer.plan->refusal();
+    offer.plan.reset();
     return false;
   }
 
-  /// Why it has refused the latest one; "" where it knew none.
+  /// What it has said of the latest one, if anything.
   const std::string& refusal() const { return refusal_; }
 
  private:
   Device& device_;
-  std::map<decltype(std::declval<ConvolutionProblem>().key()), std::unique_ptr<ConvolutionPlan>> plans_;
+  std::map<decltype(std::declval<ConvolutionProblem>().key()), ConvolutionOffer> plans_;
   std::string refusal_;
 };
 
@@ -66,11 +66,10 @@ void run(const ConvolutionProblem& problem, const ConvolutionOperands& operands)
   const std::string& refusal = device.attached<Convolutions>().refusal();
   const std::string what =
       fmt::format("{} convolution of {} with {}", dtype_name(problem.dtype), problem.x.text(), problem.weight.text());
-  if (!refusal.empty())
-    throw Error(ExitCode::device, fmt::format("{}: cuDNN: a {} failed: {}", device.name(), what, refusal));
-  throw Error(ExitCode::device, fmt::format("{}: cuDNN has no {} that the settings allow; try another precision, or "
-                                            "deterministic: false",
-                                            device.name(), what));
+  throw Error(
+      ExitCode::device,
+      fmt::format("{}: cuDNN computes no {} by the settings{}{}; try another precision, or deterministic: false",
+                  device.name(), what, refusal.empty() ? "" : ": ", refusal));
 }
 
 }  // namespace

@@ -122,18 +122,32 @@ void describe(fe::graph::Graph& graph, const ConvolutionProblem& p) {
       .set_data_type(type_of(p.dtype));
 }
 
-/// Asks cuDNN's heuristics, best first, and strikes out what the rules forbid. False where it knows nothing. The
-/// graph's operations are built.
-bool ask(fe::graph::Graph& graph, const ConvolutionProblem& problem, const ConvolutionRules& rules) {
-  if (graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad()) return false;
+/// Where cuDNN looks for algorithms.
+enum class Source {
+  heuristic,  ///< its guess, best first, less those that are slow
+  fallback,   ///< whatever computes it at all; asking takes four times as long
+};
+
+/// A problem's operations, and those plans of the graph that are built, best first. No graph: cuDNN has refused it.
+struct Offer {
+  std::unique_ptr<fe::graph::Graph> graph = {};
+  std::vector<int64_t> plans = {};
+  std::string refusal = {};  ///< cuDNN's, the last one; "" where the rules have left nothing
+};
+
+/// Strikes out of what cuDNN offers what the rules forbid.
+void apply(const ConvolutionRules& rules, Source source, const ConvolutionProblem& problem, fe::graph::Graph& graph) {
   // Sums are f32 in all precisions.
   std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
+  // The engine that keeps NaN in all it does is the one that has no tiles.
+  if (source == Source::heuristic) unwanted.push_back(fe::NumericalNote_t::STRICT_NAN_PROP);
   if (rules.deterministic) unwanted.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
-  if (problem.dtype == DType::f32 && !rules.tf32) {
-    unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  if (problem.dtype == DType::f32) {
+    // Not to 16 bits, whose range is less.
     unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
+    if (!rules.tf32) unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
     // What is compared with a CPU worker is to round like it.
-    if (rules.deterministic) {
+    if (rules.deterministic && !rules.tf32) {
       unwanted.push_back(fe::NumericalNote_t::WINOGRAD);
       unwanted.push_back(fe::NumericalNote_t::FFT);
     }
@@ -143,16 +157,33 @@ bool ask(fe::graph::Graph& graph, const ConvolutionProblem& problem, const Convo
   graph.deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION});
   graph.deselect_workspace_greater_than(most_workspace_bytes(problem));
   if (rules.tensor_cores) graph.select_numeric_notes({fe::NumericalNote_t::TENSOR_CORE});
-  return true;
 }
 
-/// The first `most` plans that can be built, by their position in the graph's list.
-std::vector<int64_t> build_first(fe::graph::Graph& graph, int most) {
-  std::vector<int64_t> built;
+/// At most `most` plans of a source. `prepare(graph)` builds its operations for a GPU.
+template <class Prepare>
+Offer offer_of(Source source, const ConvolutionProblem& problem, const ConvolutionRules& rules, int most,
+               const Prepare& prepare) {
+  Offer offer{.graph = std::make_unique<fe::graph::Graph>()};
+  fe::graph::Graph& graph = *offer.graph;
+  const auto good = [&offer](fe::error_t status) {
+    if (status.is_bad()) offer.refusal = status.get_message();
+    return status.is_good();
+  };
+  describe(graph, problem);
+  const auto mode = source == Source::heuristic ? fe::HeurMode_t::A : fe::HeurMode_t::FALLBACK;
+  if (!good(prepare(graph)) || !good(graph.create_execution_plans({mode}))) return offer;
+  apply(rules, source, problem, graph);
   const int64_t offered = graph.get_execution_plan_count();
-  for (int64_t at = 0; at < offered && static_cast<int>(built.size()) < most; ++at)
-    if (graph.build_plan_at_index(at).is_good()) built.push_back(at);
-  return built;
+  for (int64_t at = 0; at < offered && static_cast<int>(offer.plans.size()) < most; ++at)
+    if (good(graph.build_plan_at_index(at))) offer.plans.push_back(at);
+  return offer;
+}
+
+/// The same from the first source that has any.
+template <class Prepare>
+Offer offer_of(const ConvolutionProblem& problem, const ConvolutionRules& rules, int most, const Prepare& prepare) {
+  Offer offer = offer_of(Source::heuristic, problem, rules, most, prepare);
+  return offer.plans.empty() ? offer_of(Source::fallback, problem, rules, most, prepare) : std::move(offer);
 }
 
 class CudnnPlan final : public ConvolutionPlan {
@@ -213,11 +244,12 @@ class CudnnPlan final : public ConvolutionPlan {
     chosen_ = std::ranges::min(tried, {}, bytes).plan;
   }
 
-  /// Also whether there is the memory for it.
+  /// Also whether there is the memory for it; where runs must be repeatable, that has no say in the choice.
   bool can_execute(const ConvolutionOperands& operands, int64_t plan) {
     try {
       return execute(operands, plan);
     } catch (const Error& error) {
+      if (device_.deterministic()) throw;
       refusal_ = error.what();
       return false;
     }
@@ -263,16 +295,15 @@ class CudnnPlan final : public ConvolutionPlan {
 
 }  // namespace
 
-std::unique_ptr<ConvolutionPlan> make_convolution_plan(Device& device, const ConvolutionProblem& problem) {
+ConvolutionOffer make_convolution_plan(Device& device, const ConvolutionProblem& problem) {
   const CudaDevice& gpu = CudaDevice::of(device);
   const ConvolutionRules rules{.deterministic = gpu.deterministic(), .tf32 = gpu.tf32()};
-  auto graph = std::make_unique<fe::graph::Graph>();
-  describe(*graph, problem);
-  if (graph->validate().is_bad() || graph->build_operation_graph(cudnn_handle(device)).is_bad()) return nullptr;
-  if (!ask(*graph, problem, rules)) return nullptr;
-  std::vector<int64_t> candidates = build_first(*graph, rules.deterministic ? kTriedInOrder : kTried);
-  if (candidates.empty()) return nullptr;
-  return std::make_unique<CudnnPlan>(device, std::move(graph), std::move(candidates));
+  Offer offer = offer_of(problem, rules, rules.deterministic ? kTriedInOrder : kTried, [&](fe::graph::Graph& graph) {
+    const auto status = graph.validate();
+    return status.is_bad() ? status : graph.build_operation_graph(cudnn_handle(device));
+  });
+  if (offer.plans.empty()) return {.plan = nullptr, .refusal = offer.refusal};
+  return {.plan = std::make_unique<CudnnPlan>(device, std::move(offer.graph), std::move(offer.plans)), .refusal = ""};
 }
 
 int count_convolution_algorithms(const ConvolutionProblem& problem, const ConvolutionRules& rules,
@@ -282,12 +313,12 @@ int count_convolution_algorithms(const ConvolutionProblem& problem, const Convol
   json.push_back(0);  // cuDNN reads a C string
   auto status = properties->deserialize(json);
   if (status.is_bad()) throw Error(ExitCode::device, fmt::format("cuDNN: {}", status.get_message()));
-  fe::graph::Graph graph;
-  graph.set_device_properties(properties);
-  describe(graph, problem);
-  if (graph.validate().is_bad() || graph.build_operation_graph().is_bad()) return 0;
-  if (!ask(graph, problem, rules)) return 0;
-  return static_cast<int>(build_first(graph, std::numeric_limits<int>::max()).size());
+  const Offer offer = offer_of(problem, rules, std::numeric_limits<int>::max(), [&](fe::graph::Graph& graph) {
+    graph.set_device_properties(properties);
+    const auto valid = graph.validate();
+    return valid.is_bad() ? valid : graph.build_operation_graph();
+  });
+  return static_cast<int>(offer.plans.size());
 }
 
 }  // namespace dptrain::ops::cuda

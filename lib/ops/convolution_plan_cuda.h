@@ -56,8 +56,12 @@ struct ConvolutionRules {
   bool tensor_cores = false;   ///< none but those that use them
 };
 
-/// Null where the library has no algorithm for the problem by the device's rules.
-std::unique_ptr<ConvolutionPlan> make_convolution_plan(Device& device, const ConvolutionProblem& problem);
+struct ConvolutionOffer {
+  std::unique_ptr<ConvolutionPlan> plan;  ///< null: the library has no algorithm for the problem by the device's rules
+  std::string refusal;                    ///< then, what it said of it, if anything
+};
+
+ConvolutionOffer make_convolution_plan(Device& device, const ConvolutionProblem& problem);
 
 /// How many algorithms the library offers for a problem on a GPU that this machine need not have. `gpu`: its properties
 /// in cuDNN's own JSON (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION).

@@ -3,7 +3,8 @@
 
 // A warp a sample, or, of many classes, a block of them: threads walk over the classes as far apart as there are
 // threads, and fold their numbers by shuffles, then warp by warp, always in the same order. Exponentials are in double
-// as on the CPU: a loss near zero is a difference of near equals.
+// as on the CPU, where logits are f32; of logits of 16 bits, which are worth no more, in f32. Sums are in double: a
+// loss near zero is a difference of near equals.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -44,6 +45,11 @@ struct Row {
         lane(kWarpsOfRow == 1 ? threadIdx.x : threadIdx.y * 32 + threadIdx.x) {}
 
   __device__ double logit(int64_t k) const { return to_float(logits[k]); }
+  /// exp(logit - largest)
+  __device__ double exponential(int64_t k, float largest) const {
+    if constexpr (sizeof(T) == 2) return expf(to_float(logits[k]) - largest);
+    return exp(logit(k) - largest);
+  }
 
   /// On all threads of the row.
   __device__ Largest largest() const {
@@ -61,7 +67,7 @@ struct Row {
   /// The sum over classes of exp(logit - largest), on all threads of the row.
   __device__ double exponentials(float largest) const {
     double sum = 0;
-    for (int64_t k = lane; k < classes; k += kStep) sum += exp(logit(k) - largest);
+    for (int64_t k = lane; k < classes; k += kStep) sum += exponential(k, largest);
     return over_warps(sum_of_warp(sum), plus);
   }
 
@@ -126,7 +132,7 @@ __global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* cou
   const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
   const double share = scale / row.exponentials(largest);
   for (int64_t k = row.lane; k < row.classes; k += row.kStep) {
-    const double spread = share * exp(row.logit(k) - largest) - every;
+    const double spread = share * row.exponential(k, largest) - every;
     out[k] = from_float<T>(static_cast<float>(k == label ? spread - own : spread));
   }
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "base/error.h"
 #include "device/cuda_device.h"
@@ -18,7 +19,9 @@ namespace {
 
 /// What NVIDIA advises for Hopper.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-/// No algorithm wants more.
+/// Algorithms of a product that are asked for; all but the first are for where that one is refused.
+constexpr int kProposed = 4;
+/// As of loads of 16 bytes. Asking for more would make the choice depend on where a tensor happens to lie.
 constexpr uint32_t kMostAlignmentBytes = 16;
 
 void cublas_check(cublasStatus_t status, const char* call) {
@@ -68,7 +71,7 @@ struct Problem {
   DType in, out;
   ProductEpilogue epilogue;
   DType bias;
-  uint32_t alignment;  ///< of the three matrices, in bytes
+  uint32_t alignment;  ///< of the three matrices and of the bias, in bytes
 
   explicit Problem(const Product& p)
       : batch(p.out.shape().rank() == 3 ? p.out.shape()[0] : 1),
@@ -81,7 +84,7 @@ struct Problem {
         out(p.out.dtype()),
         epilogue(p.epilogue),
         bias(p.bias.defined() ? p.bias.dtype() : DType::f32),
-        alignment(common_alignment({p.a.raw(), p.b.raw(), p.out.raw()})) {}
+        alignment(common_alignment({p.a.raw(), p.b.raw(), p.out.raw(), p.bias.defined() ? p.bias.raw() : nullptr})) {}
 
   auto key() const { return std::tuple(batch, m, n, k, transpose_a, transpose_b, in, out, epilogue, bias, alignment); }
 };
@@ -111,24 +114,31 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// CUBLAS_STATUS_NOT_SUPPORTED where there is no algorithm; of one that is refused it is known from then on.
+  /// Where no algorithm is left, the reason.
   cublasStatus_t run(cublasLtHandle_t handle, const Product& p) {
-    if (refusal_ != CUBLAS_STATUS_SUCCESS) return refusal_;
     if (p.bias.defined()) {
       const void* bias = p.bias.raw();
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
-    const Tensor workspace = Tensor::empty(p.out.device(), {static_cast<int64_t>(choice_.workspaceSize)},
-                                           {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
-    const float alpha = 1, beta = p.accumulate ? 1.f : 0.f;
-    const cublasStatus_t status = cublaslt().Matmul(
-        handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_, p.out.raw(), out_,
-        &choice_.algo, workspace.raw(), choice_.workspaceSize, CudaDevice::of(p.out.device()).stream());
-    if (is_refusal(status)) refusal_ = status;
-    return status;
+    // That an algorithm was proposed doesn't promise that it runs; what is refused once isn't tried again.
+    for (; !choices_.empty(); choices_.erase(choices_.begin())) {
+      const cublasStatus_t status = run(handle, p, choices_.front());
+      if (!is_refusal(status)) return status;
+      refusal_ = status;
+    }
+    return refusal_;
   }
 
  private:
+  cublasStatus_t run(cublasLtHandle_t handle, const Product& p, const cublasLtMatmulHeuristicResult_t& choice) const {
+    const Tensor workspace = Tensor::empty(p.out.device(), {static_cast<int64_t>(choice.workspaceSize)},
+                                           {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
+    const float alpha = 1, beta = p.accumulate ? 1.f : 0.f;
+    return cublaslt().Matmul(handle, operation_, &alpha, p.b.raw(), a_, p.a.raw(), b_, &beta, p.out.raw(), out_,
+                             p.out.raw(), out_, &choice.algo, workspace.raw(), choice.workspaceSize,
+                             CudaDevice::of(p.out.device()).stream());
+  }
+
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     cublas_check(cublaslt().MatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
@@ -161,21 +171,23 @@ class Plan {
     for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(matrix, p.alignment);
-    // Parts of a sum that is split are kept in f32, and not in an `out` of 16 bits.
-    if (p.out != DType::f32)
-      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    // Parts of a sum that is split are kept in f32, each in a place of its own: not in an `out` of 16 bits, and not in
+    // one that the parts' blocks add to in turn, whose turns may differ from run to run.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    choices_.resize(kProposed);
     int found = 0;
-    const cublasStatus_t status =
-        cublaslt().MatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference, 1, &choice_, &found);
+    const cublasStatus_t status = cublaslt().MatmulAlgoGetHeuristic(handle, operation_, a_, b_, out_, out_, preference,
+                                                                    kProposed, choices_.data(), &found);
     cublaslt().MatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS || found != 1 || choice_.state != CUBLAS_STATUS_SUCCESS)
-      refusal_ = CUBLAS_STATUS_NOT_SUPPORTED;
+    choices_.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
+    std::erase_if(choices_, [](const auto& choice) { return choice.state != CUBLAS_STATUS_SUCCESS; });
+    refusal_ = status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status;
   }
 
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, out_ = nullptr;
-  cublasLtMatmulHeuristicResult_t choice_{};
-  cublasStatus_t refusal_ = CUBLAS_STATUS_SUCCESS;
+  std::vector<cublasLtMatmulHeuristicResult_t> choices_;  ///< best first
+  cublasStatus_t refusal_ = CUBLAS_STATUS_SUCCESS;        ///< of who has no choice left
 };
 
 /// cuBLASLt as one device uses it. Used by the device's rank thread only.

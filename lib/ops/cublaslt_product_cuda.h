@@ -27,9 +27,10 @@ struct Product {
   Tensor bias = {};  ///< read, of out's type and [n]; or written by `bias_gradient`, f32 and [m]
 };
 
-/// Gives the product to the device's stream, with the algorithm that cuBLASLt's heuristic puts first: the same for the
-/// same shapes, alignments, GPU and version; all of cuBLASLt's ways to split a sum keep its order. Planned once for
-/// each. False where cuBLASLt doesn't have it, with its epilogue, or refuses to run it. Throws 71 for other failures.
+/// Gives the product to the device's stream, with the first that works of what cuBLASLt's heuristic proposes: the same
+/// for the same shapes, alignments, GPU and version. Sums that it splits are added up by a pass of their own, in one
+/// order. Planned once for each. False where cuBLASLt doesn't have it, with its epilogue, or refuses to run it. Throws
+/// 71 for other failures.
 bool try_multiply(const Product& product);
 
 /// The same, where there is no other way. Throws 71, naming the product and cuBLASLt's reason.

@@ -68,12 +68,18 @@ __global__ void fold_runs_kernel(Runs r, float* table) {
   if (column >= r.width || r.run_ends_before(end)) return;
   const int32_t id = r.sorted[end];
   if (r.sorted[begin] == id && r.run_began_before(begin)) return;
+  // The chunk that it ends in; a run may be half of all, as that of a segment.
+  int64_t last = chunk + 1;
+  for (int64_t after = gridDim.x - 1; last < after;) {
+    const int64_t middle = (last + after) / 2;
+    if (r.end(middle) < r.count && r.sorted[r.end(middle)] == id)
+      last = middle + 1;
+    else
+      after = middle;
+  }
   double sum = r.pieces[(2 * chunk + 1) * r.width + column];
-  int64_t next = chunk;
-  do {
-    ++next;
-    sum += r.pieces[2 * next * r.width + column];
-  } while (r.end(next) < r.count && r.sorted[r.end(next)] == id);
+#pragma unroll 8
+  for (int64_t next = chunk + 1; next <= last; ++next) sum += r.pieces[2 * next * r.width + column];
   table[id * r.width + column] += static_cast<float>(sum);
 }
 

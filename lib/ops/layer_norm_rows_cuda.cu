@@ -129,16 +129,21 @@ __global__ void __launch_bounds__(32 * kWarps, P* V > 24 ? 1 : 2)
     });
   }
   // The warps' numbers, added up in their order: P packs of both parameters, one after the other.
-  __shared__ float shared[kWarps][32 * V];
+  // A lane's lie an odd number of banks from its neighbour's.
+  constexpr int kStride = V > 1 ? V + 1 : 1;
+  __shared__ float shared[kWarps][32 * kStride];
+#pragma unroll
   for (int k = 0; k < 2; ++k)
+#pragma unroll
     for (int p = 0; p < P; ++p) {
-      for (int v = 0; v < V; ++v) shared[threadIdx.y][threadIdx.x * V + v] = k == 0 ? of_gamma[p][v] : of_beta[p][v];
+      for (int v = 0; v < V; ++v)
+        shared[threadIdx.y][threadIdx.x * kStride + v] = k == 0 ? of_gamma[p][v] : of_beta[p][v];
       __syncthreads();
       const int place = static_cast<int>(threadIdx.y * 32 + threadIdx.x);
       const int64_t element = int64_t{p} * 32 * V + place;
       if (place < 32 * V && element < width) {
         float sum = 0;
-        for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp][place];
+        for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp][place / V * kStride + place % V];
         parts[(k * m.parts + blockIdx.x) * width + element] = sum;
       }
       __syncthreads();

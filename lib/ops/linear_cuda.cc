@@ -1,6 +1,5 @@
 #include "ops/linear_cuda.h"
 
-#include "device/cuda_device.h"
 #include "ops/bias_cuda.h"
 #include "ops/cublaslt_product_cuda.h"
 #include "ops/relu.h"
@@ -13,15 +12,9 @@ ProductEpilogue forward_epilogue(bool bias, bool relu) {
   return relu ? ProductEpilogue::relu : ProductEpilogue::none;
 }
 
-/// Whether a product keeps a GPU busy without its sums being split among multiprocessors, which epilogues over sums
-/// rule out: a tile of `out` each, or sums so short that a pass of its own over `a` would cost more.
-bool fills_gpu_unsplit(const Product& product) {
-  constexpr int64_t kTile = 128, kShortSum = 2048;
-  const auto tiles = [](int64_t side) { return (side + kTile - 1) / kTile; };
-  const Shape& out = product.out.shape();
-  return product.a.shape()[-2] <= kShortSum ||
-         tiles(out[0]) * tiles(out[1]) >= CudaDevice::of(product.out.device()).multiprocessors() / 2;
-}
+/// The most rows of which the epilogue sums columns: it rules out that the product is split among multiprocessors, and
+/// newer kernels don't have it, so that of longer sums a pass of its own over `a` costs less.
+constexpr int64_t kShortSum = 2048;
 
 }  // namespace
 
@@ -65,8 +58,8 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
                   .epilogue = ProductEpilogue::bias_gradient,
                   .bias = gradients.bias};
   // The epilogue writes the bias's gradient, it can't add; and not every type has it.
-  if (gradients.bias.defined() && !gradients.accumulate_bias && fills_gpu_unsplit(product) && try_multiply(product))
-    return;
+  const bool in_epilogue = gradients.bias.defined() && !gradients.accumulate_bias && x.shape()[0] <= kShortSum;
+  if (in_epilogue && try_multiply(product)) return;
   product.epilogue = ProductEpilogue::none;
   product.bias = Tensor();
   multiply(product);

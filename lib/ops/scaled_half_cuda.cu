@@ -1,6 +1,7 @@
 #include "ops/cuda_kernels.h"
 #include "ops/half_range.h"
 #include "ops/scaled_half_cuda.h"
+#include "ops/warp_cuda.h"
 
 // Bound by memory: 4 bytes an element to find the largest, 6 to scale.
 
@@ -14,7 +15,11 @@ __global__ void largest_kernel(const float* values, int64_t count, unsigned* lar
     const unsigned magnitude = __float_as_uint(values[i]) & 0x7fffffffu;
     own = magnitude > own ? magnitude : own;
   }
-  atomicMax(largest, own);
+  for (int step = 16; step > 0; step /= 2) {
+    const unsigned other = __shfl_xor_sync(kAllLanes, own, step);
+    own = other > own ? other : own;
+  }
+  if (threadIdx.x % 32 == 0) atomicMax(largest, own);
 }
 
 __device__ HalfRange range_of(const float* bound) { return half_range(__float_as_uint(*bound)); }

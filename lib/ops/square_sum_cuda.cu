@@ -113,6 +113,7 @@ __global__ void __launch_bounds__(kRows* kSquareSumNumbers)
   __shared__ int64_t rows[kRows][kSquareSumNumbers];
   const int row = static_cast<int>(threadIdx.x) / kSquareSumNumbers, number = threadIdx.x % kSquareSumNumbers;
   int64_t own = 0;
+#pragma unroll 8
   for (int64_t run = row; run < count; run += kRows) {
     const int64_t other = runs[run * kSquareSumNumbers + number];
     own = number == kNotFinite ? own | other : own + other;

@@ -38,15 +38,6 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
-/// Equal on all ranks of a process, so that they record and replay the same steps; processes agree on that by and by.
-StepRecorder::Signature signature_of(const Batch& batch) {
-  StepRecorder::Signature signature = {batch.samples};
-  for (const MicroBatch& micro : batch.micro_batches)
-    for (const BatchPart& part : micro.parts)
-      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
-  return signature;
-}
-
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
@@ -96,8 +87,9 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
 }
 
 void Ddp::agree_on_recording(const StrategyContext& context) {
-  // Where ranks log what they would do, one stands for all.
-  if (!team().spans_processes() || context.team.logged) return;
+  // Where ranks log what they would do, one stands for all. Of others each has sizes of its own: of texts with more or
+  // fewer predicted tokens, of a share of a batch, of memory that it has left.
+  if (team().world_size() == 1 || context.team.logged) return;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (!records_sums(rank)) continue;
     replica(rank).agree_on_recording_by([this, rank](StepRecorder::How own) {
@@ -148,26 +140,25 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
     own.exchange().publish();
   };
   own.begin_step(parts, numbers, totals_of(batch));
-  statistics(rank).begin_step();
+  statistics(rank).begin_step(batch.samples);
   Communicator& communicator = team().communicator(rank);
   if (!updates_.empty()) {
     step_with_owners(rank, parts);
   } else if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
   } else if (records_sums(rank)) {
-    step_with_recorded_sums(rank, parts, signature_of(batch), update);
+    step_with_recorded_sums(rank, parts, update);
   } else if (!compressions_.empty()) {
     reduce_unrecorded(rank, parts);
     update();
   } else if (sums_between_parts_) {
     // Ranks meet between two parts, which GPUs record.
-    const StepRecorder::Signature signature = signature_of(batch);
-    own.run_part(0, signature, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+    own.run_part(0, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
     {
       const InPhase communicating(own.clock(), Phase::communication);
       communicator.all_reduce(comm_buffer(own.model().gradients()));
     }
-    own.run_part(1, signature, parts, [&](StepRecorder::How) { update(); });
+    own.run_part(1, parts, [&](StepRecorder::How) { update(); });
   } else {
     reduce_in_buckets(rank, parts);
     update();
@@ -176,12 +167,11 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   end_step(rank);
 }
 
-void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
-                                  const std::function<void()>& update) {
+void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const std::function<void()>& update) {
   Replica& own = replica(rank);
   Communicator& communicator = team().communicator(rank);
   const CommCounts before = communicator.counts();
-  const auto how = own.run_part(0, signature, parts, [&](StepRecorder::How giving) {
+  const auto how = own.run_part(0, parts, [&](StepRecorder::How giving) {
     if (giving == StepRecorder::How::recorded) {
       // All ranks record at once: the sums go into the graphs of all of them.
       communicator.barrier();
@@ -198,13 +188,12 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
     }
     update();
   });
-  const auto at = static_cast<size_t>(rank);
+  CommCounts& of_replay = recorded_counts_[static_cast<size_t>(rank)];
   if (how == StepRecorder::How::recorded) {
     const CommCounts after = communicator.counts();
-    recorded_counts_[at][signature] = {.bytes = after.bytes - before.bytes,
-                                       .collectives = after.collectives - before.collectives};
+    of_replay = {.bytes = after.bytes - before.bytes, .collectives = after.collectives - before.collectives};
   } else if (how == StepRecorder::How::replayed) {
-    communicator.count_replay(recorded_counts_[at][signature]);
+    communicator.count_replay(of_replay);
   }
 }
 
@@ -248,7 +237,7 @@ bool Ddp::records_sums(int rank) {
 void Ddp::reduce_unrecorded(int rank, const StepParts& parts) {
   if (!sums_between_parts_) return reduce_in_buckets(rank, parts);
   Replica& own = replica(rank);
-  own.run_part(0, {}, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
+  own.run_part(0, parts, [&](StepRecorder::How) { compute(rank, parts, {}); });
   if (std::exchange(has_summed_[static_cast<size_t>(rank)], true)) return reduce_all_buckets(rank);
   wait_until_idle(rank);
   buckets_[static_cast<size_t>(rank)]->finish_apart([&] { wait_until_idle(rank); });

@@ -53,8 +53,7 @@ class Ddp final : public ReplicatedStrategy {
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);
   /// A step whose sums are part of what is recorded.
-  void step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
-                               const std::function<void()>& update);
+  void step_with_recorded_sums(int rank, const StepParts& parts, const std::function<void()>& update);
   /// Forward and backward of a rank.
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
   /// The same, with sums of buckets of gradients started as they are completed.
@@ -80,8 +79,8 @@ class Ddp final : public ReplicatedStrategy {
   std::vector<std::unique_ptr<DeferredUpdate>> deferred_;  ///< by rank; empty where steps end with their update
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
-  std::vector<std::map<StepRecorder::Signature, CommCounts>> recorded_counts_;  ///< by rank: of one replay
-  std::vector<char> has_summed_;                                                ///< by rank, between recorded parts
+  std::vector<CommCounts> recorded_counts_;  ///< by rank: of one replay
+  std::vector<char> has_summed_;             ///< by rank, between recorded parts
   StepsUnderWay steps_;
 };
 

@@ -47,7 +47,7 @@ void KvStore::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& 
     Replica& own = replica(rank);
     const InPhase computing(own.clock(), Phase::compute);
     own.begin_step(parts, numbers, totals_of(*batch));
-    statistics(rank).begin_step();
+    statistics(rank).begin_step(batch->samples);
     end(rank).begin_step(own.optimizer_step());
     push_while_backward_runs(rank, parts);
     update_and_pull(rank);
@@ -92,7 +92,7 @@ void KvStore::push_while_backward_runs(int rank, const StepParts& parts) {
     while (unpushed > 0 && complete[unpushed - 1]) store.push(keys[--unpushed].name);
   };
   if (pushes_after_backward_) {
-    own.run_part(0, {}, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
+    own.run_part(0, parts, [&](StepRecorder::How) { own.forward_backward(parts, {}); });
     for (const Parameter* parameter : own.model().parameters()) push(*parameter);
   } else {
     own.forward_backward(parts, push);

@@ -168,7 +168,7 @@ void PipelineStrategy::train_step(std::shared_ptr<const Batch> batch, const Step
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_on(*batch, rank);
     own.begin_step(parts, numbers, totals_of(*batch), is_last(rank) ? KeptResults::of(parts) : KeptResults());
-    statistics(rank).begin_step();
+    statistics(rank).begin_step(batch->samples);
     exchange.stamp(StepExchange::Point::begun);
     stage(rank).add_gradients(actions_on(rank, step, parts), parts);
     exchange.stamp(StepExchange::Point::computed);

@@ -104,17 +104,21 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
                               .counts = totals.counts,
                               .outputs = kept.outputs,
                               .samples = kept.samples};
-  for (const BatchPart* part : has_shards() ? StepParts() : parts) {
-    values.sample_ids.insert(values.sample_ids.end(), part->sample_ids.begin(), part->sample_ids.end());
-    const std::vector<int32_t> text = text_numbers(*part);
-    values.numbers.insert(values.numbers.end(), text.begin(), text.end());
+  if (!has_shards()) {
+    for (const BatchPart* part : parts) {
+      values.sample_ids.insert(values.sample_ids.end(), part->sample_ids.begin(), part->sample_ids.end());
+      values.numbers += count_text_numbers(*part);
+    }
+    values.write_numbers = [&parts](int32_t* out) {
+      for (const BatchPart* part : parts) out = write_text_numbers(*part, out);
+    };
   }
   exchange_.begin(values);
 }
 
-StepRecorder::How Replica::run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
-                                    const StepRecorder::Give& give) {
+StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give) {
   if (shares_statistics() || has_shards() || observer_ != nullptr) return recorder_.do_now(give);
+  StepRecorder::Signature signature;
   for (const BatchPart* samples : parts) {
     // The data set is copied to a GPU before anything is recorded.
     if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&

@@ -126,13 +126,11 @@ class Replica {
   /// Results of steps that are done, oldest first; with `all` it waits for those under way.
   std::vector<StepResults> take_results(bool all);
 
-  /// Does `give`, or runs what was recorded of it: see StepRecorder. `parts` are those the step was begun with; where
-  /// their data set doesn't lie on the device nothing is recorded. `signature`: whatever the work depends on beside
-  /// their sizes.
-  StepRecorder::How run_part(int part, StepRecorder::Signature signature, const StepParts& parts,
-                             const StepRecorder::Give& give);
+  /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. `parts` are those the
+  /// step was begun with; where their data set doesn't lie on the device nothing is recorded.
+  StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give);
 
-  /// Ranks of other processes record with this one: see StepRecorder.
+  /// Other ranks record with this one: see StepRecorder.
   void agree_on_recording_by(StepRecorder::Agree agree) { recorder_.agree_by(std::move(agree)); }
 
   /// Where one of the step's parts begins.

@@ -26,9 +26,13 @@ bool SharedStatistics::shares(BatchNormMode mode) const {
 void SharedStatistics::sum(const Tensor& values) {
   const InPhase communicating(replica_.clock(), Phase::communication);
   communicator_.all_reduce(comm_buffer(values));
+  // What this rank does next may be the first of its kind, for which its GPU loads a kernel, and may wait for all that
+  // is under way to do so: not while that waits for another GPU, whose thread is at the same.
+  if (!is_known_) replica_.device().synchronize();
 }
 
-void SharedStatistics::begin_step() {
+void SharedStatistics::begin_step(int64_t samples) {
+  is_known_ = !known_samples_.insert(samples).second;
   if (!shares(BatchNormMode::first) || replica_.has_shards()) return;
   const InPhase communicating(replica_.clock(), Phase::communication);
   communicator_.broadcast(comm_buffer(running()), 0);

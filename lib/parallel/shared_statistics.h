@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -37,8 +38,8 @@ class SharedStatistics final : public autograd::SumOverDevices {
   SharedStatistics(const SharedStatistics&) = delete;
   SharedStatistics& operator=(const SharedStatistics&) = delete;
 
-  /// Before the forward passes of a step.
-  void begin_step();
+  /// Before the forward passes of a step over so many samples of all ranks.
+  void begin_step(int64_t samples);
   /// After them. Where replicas compute logical shards, the running statistics are parts of a sum over ranks, which is
   /// added up. `parts`: this rank's of the step; `samples`: of all ranks.
   void end_step(const StepParts& parts, int64_t samples);
@@ -52,6 +53,8 @@ class SharedStatistics final : public autograd::SumOverDevices {
   BatchNormMode mode_;
   Communicator& communicator_;
   Replica& replica_;
+  std::set<int64_t> known_samples_;  ///< of steps that have been
+  bool is_known_ = false;            ///< the step under way is like one of them
 };
 
 /// The values of each tensor of running statistics.

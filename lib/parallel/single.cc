@@ -11,7 +11,7 @@ void Single::train_step(std::shared_ptr<const Batch> batch, const StepNumbers& n
     const InPhase computing(own.clock(), Phase::compute);
     const StepParts parts = parts_of(*batch, 0);
     own.begin_step(parts, numbers, totals_of(*batch));
-    own.run_part(0, {}, parts, [&](StepRecorder::How) {
+    own.run_part(0, parts, [&](StepRecorder::How) {
       own.forward_backward(parts, {});
       own.exchange().stamp(StepExchange::Point::reduced);
       own.update();

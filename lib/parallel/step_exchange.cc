@@ -39,7 +39,7 @@ void StepExchange::reserve(int64_t value_bytes, int64_t rows) {
 void StepExchange::begin(const Values& values) {
   DPTRAIN_CHECK(values.counts.size() <= kMostOutputs, "{} outputs", values.counts.size());
   ids_ = static_cast<int64_t>(values.sample_ids.size());
-  numbers_ = static_cast<int64_t>(values.numbers.size());
+  numbers_ = values.numbers;
   first_rows_.clear();
   kept_rows_ = 0;
   for (const OutputRows& output : values.outputs) {
@@ -62,7 +62,7 @@ void StepExchange::begin(const Values& values) {
   for (size_t k = 0; k < values.counts.size(); ++k)
     write(20 + 4 * static_cast<int64_t>(k), static_cast<int32_t>(values.counts[k]));
   if (ids_ > 0) std::memcpy(out + kHeaderBytes, values.sample_ids.data(), 8 * values.sample_ids.size());
-  if (numbers_ > 0) std::memcpy(out + kHeaderBytes + 8 * ids_, values.numbers.data(), 4 * values.numbers.size());
+  if (numbers_ > 0) values.write_numbers(reinterpret_cast<int32_t*>(out + kHeaderBytes + 8 * ids_));
   device_.copy_from_host(block_.raw(), *slot.values, used_bytes);
 }
 

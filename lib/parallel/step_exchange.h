@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -46,7 +47,8 @@ class StepExchange {
     int64_t step = 0;
     std::vector<int64_t> counts = {};  ///< that the losses of each output are divided by; at most kMostOutputs
     std::vector<int64_t> sample_ids = {};
-    std::vector<int32_t> numbers = {};  ///< whatever else the step reads
+    int64_t numbers = 0;                               ///< how many there are of whatever else the step reads
+    std::function<void(int32_t*)> write_numbers = {};  ///< writes them where the device reads them
     // What is kept of the step on this rank:
     std::vector<OutputRows> outputs = {};
     int64_t samples = 0;

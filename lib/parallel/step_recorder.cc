@@ -49,6 +49,8 @@ StepRecorder::How StepRecorder::run(int part, const Signature& signature, const 
     allocator.keep_recorded();
     entry.peak = allocator.peak_during([&] { entry.work = device_.record([&] { give(how); }); });
     ++recorded_;
+    // Making it takes memory, for which a GPU may wait for the others: none of them computes before all are through.
+    if (agree_) agree_(how);
   }
   allocator.note_use(entry.peak);
   entry.work->run();

@@ -18,12 +18,11 @@ class StepRecorder {
  public:
   explicit StepRecorder(Device& device) : device_(device) {}
 
-  /// All that decides what work `part` gives to the device: sizes of batches, and where its values lie. On ranks that
-  /// record together it must be equal, so that all of them record at once.
+  /// All that decides what work `part` gives to the device: sizes of batches, and where its values lie.
   using Signature = std::vector<int64_t>;
   enum class How { done, recorded, replayed };
   /// For ranks that record together and don't know each other's sizes: told how far this one would go, it says how far
-  /// all go, which is as far as the least of them. Asked before every part.
+  /// all go, which is as far as the least of them. Asked before every part, and once more when one has been recorded.
   using Agree = std::function<How(How own)>;
   void agree_by(Agree agree) { agree_ = std::move(agree); }
   /// Gives the work to the device; told whether it is done there and then or recorded.

@@ -1,6 +1,7 @@
 #include "parallel/text_numbers.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -19,23 +20,24 @@ int64_t count_text_numbers(const BatchPart& part) {
   return count;
 }
 
-std::vector<int32_t> text_numbers(const BatchPart& part) {
+int32_t* write_text_numbers(const BatchPart& part, int32_t* out) {
   const TextPart& text = part.text;
-  std::vector<int32_t> numbers;
-  if (text.tokens.empty()) return numbers;
-  numbers.reserve(static_cast<size_t>(count_text_numbers(part)));
-  const auto append = [&numbers](const std::vector<int32_t>& more) {
-    numbers.insert(numbers.end(), more.begin(), more.end());
-  };
+  if (text.tokens.empty()) return out;
+  const auto append = [&out](const std::vector<int32_t>& more) { out = std::ranges::copy(more, out).out; };
   const auto length = static_cast<int32_t>(size_of(text.tokens) / part.samples());
   append(text.tokens);
   append(text.segments);
-  for (int64_t n = 0; n < part.samples(); ++n)
-    for (int32_t place = 0; place < length; ++place) numbers.push_back(place);
+  for (int64_t n = 0; n < part.samples(); ++n, out += length) std::iota(out, out + length, 0);
   append(text.lengths);
-  for (int32_t n = 0; n < part.samples(); ++n) numbers.push_back(n * length);
+  for (int32_t n = 0; n < part.samples(); ++n) *out++ = n * length;
   append(text.predicted);
   for (const auto& labels : part.targets) append(labels);
+  return out;
+}
+
+std::vector<int32_t> text_numbers(const BatchPart& part) {
+  std::vector<int32_t> numbers(static_cast<size_t>(count_text_numbers(part)));
+  write_text_numbers(part, numbers.data());
   return numbers;
 }
 

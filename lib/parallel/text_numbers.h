@@ -12,6 +12,8 @@ namespace dptrain::parallel {
 /// All numbers of a part of text, one after the other, as a device gets them at once; none of a part of images.
 std::vector<int32_t> text_numbers(const BatchPart& part);
 int64_t count_text_numbers(const BatchPart& part);
+/// Writes them from `out` on. Returns what follows.
+int32_t* write_text_numbers(const BatchPart& part, int32_t* out);
 
 /// The same on a device, cut into what a model reads and what its outputs are compared with.
 struct TextOnDevice {

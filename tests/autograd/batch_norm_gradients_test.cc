@@ -1,6 +1,8 @@
 // Batch normalization against central differences. It is no linear function, so that steps are small and the bounds
 // wider; betas and residuals of +10 and -10 keep every output of a ReLU on its side.
 
+#include <utility>
+
 #include "autograd/batch_norm.h"
 #include "autograd/elementwise.h"
 #include "autograd/gradient_check.h"
@@ -13,19 +15,24 @@ using namespace testing;
 struct Case {
   const char* name;
   Shape x;
-  bool relu, residual;
+  bool relu;
+  int64_t residual;  ///< its channels; 0: none
   bool training = true;
+
+  Shape residual_shape() const { return {x[0], residual, x[2], x[3]}; }
 };
 
-const std::vector<Case> kCases = {{"bare", {3, 5, 3, 2}, false, false},
-                                  {"relu", {2, 5, 3, 3}, true, false},
-                                  {"residual", {2, 5, 3, 2}, false, true},
-                                  {"relu_residual", {2, 5, 2, 3}, true, true},
-                                  {"one_sample", {1, 20, 3, 3}, true, false},
-                                  {"one_position", {6, 20, 1, 1}, false, false},
-                                  {"whole_blocks", {2, 16, 3, 2}, true, true},
-                                  {"running", {3, 5, 3, 2}, false, false, false},
-                                  {"running_relu_residual", {2, 20, 2, 3}, true, true, false}};
+const std::vector<Case> kCases = {{"bare", {3, 5, 3, 2}, false, 0},
+                                  {"relu", {2, 5, 3, 3}, true, 0},
+                                  {"residual", {2, 5, 3, 2}, false, 5},
+                                  {"relu_residual", {2, 5, 2, 3}, true, 5},
+                                  {"narrow_residual", {2, 5, 3, 2}, false, 3},
+                                  {"relu_narrow_residual", {2, 20, 2, 2}, true, 16},
+                                  {"one_sample", {1, 20, 3, 3}, true, 0},
+                                  {"one_position", {6, 20, 1, 1}, false, 0},
+                                  {"whole_blocks", {2, 16, 3, 2}, true, 16},
+                                  {"running", {3, 5, 3, 2}, false, 0, false},
+                                  {"running_relu_residual", {2, 20, 2, 3}, true, 20, false}};
 
 class BatchNormGradients : public ::testing::TestWithParam<std::tuple<DeviceRow, Case>> {};
 
@@ -33,8 +40,9 @@ TEST_P(BatchNormGradients, AreDifferences) {
   const auto& [row, c] = GetParam();
   const auto device = row.open(1);
   const int64_t channels = c.x[1];
-  std::vector<float> beta(static_cast<size_t>(channels)), residual = Formula{.tensor = 3}.values(c.x.elements());
-  for (size_t i = 0; i < beta.size(); ++i) beta[i] = c.residual ? 0.5f : (i % 2 == 0 ? 10.f : -10.f);
+  std::vector<float> beta(static_cast<size_t>(channels)),
+      residual = Formula{.tensor = 3}.values(c.residual_shape().elements());
+  for (size_t i = 0; i < beta.size(); ++i) beta[i] = std::cmp_less(i, c.residual) ? 0.5f : (i % 2 == 0 ? 10.f : -10.f);
   for (size_t i = 0; i < residual.size(); ++i) residual[i] += i % 3 == 0 ? 10.f : -10.f;
   for (const Layout layout : row.image_layouts) {
     SCOPED_TRACE(layout_name(layout));
@@ -42,7 +50,7 @@ TEST_P(BatchNormGradients, AreDifferences) {
         {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = layout},
         {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
         {.shape = {channels}, .values = beta, .parameter = true}};
-    if (c.residual) leaves.push_back({.shape = c.x, .values = residual, .layout = Layout::nhwc});
+    if (c.residual > 0) leaves.push_back({.shape = c.residual_shape(), .values = residual, .layout = Layout::nhwc});
     const Tensor running_mean = Tensor::from(*device, {channels}, Formula{.tensor = 4}.values(channels));
     const Tensor running_variance =
         Tensor::from(*device, {channels}, Formula{.tensor = 5, .centre = 2}.values(channels));
@@ -78,7 +86,9 @@ TEST_P(BatchNormGradients, OfWhatTwoReadAreDifferences) {
       {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = row.image_layouts.front()},
       {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
       {.shape = {channels}, .values = Formula{.tensor = 2}.values(channels), .parameter = true}};
-  if (c.residual) leaves.push_back({.shape = c.x, .values = Formula{.tensor = 3}.values(c.x.elements())});
+  if (c.residual > 0)
+    leaves.push_back(
+        {.shape = c.residual_shape(), .values = Formula{.tensor = 3}.values(c.residual_shape().elements())});
   check_gradients(*device, leaves,
                   [&, training = c.training](Tape&, const std::vector<Variable>& v) {
                     const Variable y = autograd::batch_norm(v[0],

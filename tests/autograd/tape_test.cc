@@ -220,6 +220,62 @@ TEST_F(Tapes, AddUpInOneOrderWhereverAValueBegins) {
   EXPECT_EQ(gradients[2], gradients[0]);
 }
 
+/// What a shortcut that widens gives back, beside other readers before and after it, to a value of whatever maker.
+TEST_F(Tapes, AddTheFirstChannelsOfAWiderGradient) {
+  const std::vector<float> shared = {1, 2, 3, 4}, wide = {10, 20, 30, 40, 50, 60};
+  for (const bool sums : {false, true})
+    for (const bool inside : {false, true})
+      for (const std::vector<bool>& readers :
+           std::vector<std::vector<bool>>{{true}, {true, false}, {false, true}, {true, true}, {true, false, true}}) {
+        Tape tape(Tape::Mode::record);
+        const Variable input = tape.input(tensor_of(*device_, {1, 2, 2, 1}, shared), true);
+        std::vector<float> came;
+        Variable x = input;
+        if (inside && sums)
+          x = tape.record_summing(input.value(), {input},
+                                  [&](ops::SummedGradient gradient) { came = values_of(std::move(gradient).sum()); });
+        else if (inside)
+          x = tape.record(input.value(), {input}, [&](const Tensor& gradient) { came = values_of(gradient); });
+        std::vector<Tape::Root> roots;
+        std::vector<float> expected(4);
+        for (const bool widens : readers) {
+          roots.push_back(
+              {.output = tape.record(one(), {x},
+                                     [&, widens](const Tensor&) {
+                                       if (widens)
+                                         x.add_first_channels(tensor_of(*device_, {1, 3, 2, 1}, wide), Layout::plain);
+                                       else
+                                         x.add_gradient(tensor_of(*device_, {1, 2, 2, 1}, shared));
+                                     }),
+               .gradient = one()});
+          for (size_t i = 0; i < 4; ++i) expected[i] += (widens ? wide : shared)[i];
+        }
+        tape.backward(roots);
+        if (!inside) came = values_of(input.gradient());
+        EXPECT_EQ(came, expected) << sums << inside << readers.size();
+      }
+}
+
+TEST_F(Tapes, AWiderGradientIsTakenWhereItIsAllThatCame) {
+  const auto wide = [&] { return tensor_of(*device_, {1, 3, 1, 1}, {1, 2, 3}); };
+  Tape tape(Tape::Mode::record);
+  const Variable x = tape.input(Tensor::zeros(*device_, {1, 2, 1, 1}), true);
+  EXPECT_FALSE(x.take_wider().defined());
+  x.add_first_channels(wide(), Layout::plain);
+  EXPECT_EQ(values_of(x.take_wider()), (std::vector<float>{1, 2, 3}));
+  EXPECT_FALSE(x.gradient().defined());
+  x.add_first_channels(wide(), Layout::plain);
+  x.add_gradient(tensor_of(*device_, {1, 2, 1, 1}, {10, 20}));
+  EXPECT_FALSE(x.take_wider().defined());
+  EXPECT_EQ(values_of(x.take_sum()), (std::vector<float>{11, 22}));
+  x.add_first_channels(wide(), Layout::plain);
+  EXPECT_EQ(values_of(x.take_sum()), (std::vector<float>{1, 2}));
+  // To a value that nothing flows to, nothing is added.
+  const Variable none = tape.input(Tensor::zeros(*device_, {1, 2, 1, 1}));
+  none.add_first_channels(wide(), Layout::plain);
+  EXPECT_FALSE(none.gradient().defined());
+}
+
 TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
   constexpr int64_t kBytes = int64_t{1} << 20;
   const auto activations = [&] { return device_->allocator().in_use()[MemoryPurpose::activations]; };

@@ -11,7 +11,7 @@ command -v python3 > /dev/null || { echo "python3, which runs the stages on a ma
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/build/tests" "$folder/tools"
-export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF= CRASHES=
+export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF= CRASHES= SAYS=
 cat > "$folder/build/dptrain" << 'END'
 #!/bin/sh
 case "$*" in
@@ -28,7 +28,7 @@ case "$*" in
   *--config*)
     [ -n "$TRAINING" ] || { echo 'dptrain: no training here' >&2; exit 71; }
     echo "$*" >> "$TRAINING"
-    for epoch in 1 2; do echo '{"train": {"samples": 20000, "seconds": 2.0}, "devices": [{"peak_bytes": 3000000}]}'; done
+    for epoch in 1 2 3; do echo '{"train": {"samples": 20000, "seconds": 2.0}, "devices": [{"peak_bytes": 3000000}]}'; done
     exit ;;
 esac
 echo "{\"cuda\": $GPUS, \"cuda_absence\": \"there is no driver\"}"
@@ -66,6 +66,7 @@ cat > "$folder/tools/compute-sanitizer" << 'END'
 #!/bin/sh
 while [ "${1##*_test}" = "$1" ] || [ "${1##*/}" = "$1" ]; do shift; done
 "$@"
+[ -z "$SAYS" ] || echo "$SAYS"
 echo "========= ERROR SUMMARY: $ERRORS errors"
 END
 # A python3 with PyTorch, which steps slower eagerly.
@@ -102,6 +103,7 @@ expect 64 "bench needs a case" gpu_check bench
 expect 64 "unknown argument 'tset'" gpu_check tset
 expect 64 "--limit-s needs a number" gpu_check --limit-s 9m test
 expect 64 "run needs a program" gpu_check run
+expect 64 "--precision needs one of" gpu_check --precision fp8 bench lenet
 expect 66 "there is no dptrain in $folder" gpu_check --build "$folder" test
 expect 64 "unknown argument 'now'" gpu_bundle now
 expect 64 "is there and no bundle" gpu_bundle --out "$folder/build"
@@ -116,6 +118,12 @@ TMPDIR=$folder/unpacked expect 71 "no GPU: there is no driver" gpu_check --build
 TMPDIR=$folder/unpacked expect 0 "dptrain 0.0.0" gpu_check --build "$folder/bundle" run dptrain --version
 [[ $(ls "$folder/bundle") == bundle.tar.xz && $(ls "$folder/unpacked") == dptrain-bundle-* ]] ||
   { echo "gpu_check: a bundle is to be unpacked once, and not where it lies: $(ls "$folder/bundle" "$folder/unpacked")"; bad=1; }
+# Of other sources than the checkout's, it isn't taken.
+sha256sum README.md > "$folder/bundle/SOURCES"
+TMPDIR=$folder/unpacked expect 0 "dptrain 0.0.0" gpu_check --build "$folder/bundle" run dptrain --version
+echo "$(printf '0%.0s' {1..64})  README.md" > "$folder/bundle/SOURCES"
+TMPDIR=$folder/unpacked expect 66 "made of other sources: README.md differs" gpu_check --build "$folder/bundle" test
+rm "$folder/bundle/SOURCES"
 echo damaged > "$folder/bundle/bundle.tar.xz"
 TMPDIR=$folder/unpacked expect 74 "can't be unpacked" gpu_check --build "$folder/bundle" test
 
@@ -143,7 +151,18 @@ for row in "resnet18 | 512" "pyramidnet | 240" "pyramidnet | 768" "bert | 200"; 
 RESULT=SKIPPED check 1 "Add.Adds/cuda_f32: skipped: no row cuda_f32: why" --out "$folder/results" test
 # What a crash has kept from running runs in a new process.
 CRASHES=1 check 1 "0 passed (0 on a GPU), 1 failed, 1 skipped, 0 not run" --out "$folder/results" --cuda-only test
-CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9 | a.h:1: Skipped" --out "$folder/results" --cuda-only test
+CRASHES=1 check 1 "Add.Adds/cuda_f32: ended with 9 | a.h:1: Skipped" --out "$folder/results" --logs "$folder/logs" --cuda-only test
+grep -qF "ended with 9" "$folder/logs/ops-test.log" || { echo "gpu_check: --logs has nothing of a crash"; bad=1; }
+# A program that can't tell its tests has failed, and the others run.
+printf '#!/bin/sh\necho "no libcudnn" >&2; exit 9\n' > "$folder/build/tests/broken_test"
+chmod +x "$folder/build/tests/broken_test"
+check 1 "broken_test: 0 passed (0 on a GPU), 1 failed" --out "$folder/results" --cuda-only test
+check 1 "no test: could not list its tests: no libcudnn" --out "$folder/results" --cuda-only test
+check 1 "ok      ops_test: 1 passed" --out "$folder/results" --cuda-only test
+rm "$folder/build/tests/broken_test"
+# What there is no time for has failed, too.
+check 1 "any test: not begun before the limit" --out "$folder/results" --limit-s 1 --cuda-only test
+check 1 "nothing is left of --total-s 1" --out "$folder/results" --total-s 1 test sanitize
 # Whoever ends it early keeps what has run, and no program goes on.
 mkdir -p "$folder/slow/tests"
 cp "$folder/build/dptrain" "$folder/slow"
@@ -163,6 +182,9 @@ grep -qF '| ops_test | 1 | 1 | 0 | 0 |' "$folder"/slow/*.md || { echo "gpu_check
 sleep 0.5
 ! pkill -f 'sleep 987654' || { echo "gpu_check: a test program goes on after it was ended"; bad=1; }
 ERRORS=2 check 1 "FAILED  memcheck ops_test" --out "$folder/results" sanitize
+ERRORS=2 check 1 "FAILED  memcheck of libraries ops_test" --out "$folder/results" sanitize
+SAYS='========= Internal Sanitizer Error: out of memory' check 1 "FAILED  racecheck ops_test" --out "$folder/results" sanitize
+SAYS='========= Internal Sanitizer Error: out of memory' check 1 "Internal Sanitizer Error" --out "$folder/results" sanitize
 # Where neither trains: dptrain's row has failed, and PyTorch's wasn't measured.
 check 1 "has no torch" --out "$folder/results" --python /bin/false bench lenet
 written 'lenet fp32: dptrain failed: `dptrain: no training here`'
@@ -174,8 +196,9 @@ written "| bert | 200 | bf16 | 2.000 | 10,000 | 5,000 | 8,000 | 1.25x (meets >= 
 written "| pyramidnet | 768 | bf16 | 2.000 | 10,000 | 5,000 | 8,000 | 1.25x (misses >= 1.3x) |"
 written "| pyramidnet | 240 | bf16 | not measured yet |"
 trained "bert_ddp_4gpu.yaml --devices cuda:0"
-trained "--set batch_size=200 --set precision=bf16 --set eval_every=0 --set strategy=single --set optimizer=adam"
+trained "--set batch_size=200 --set precision=bf16 --set eval_every=0 --set checkpoint={every_epochs: 0} --set strategy=single --set optimizer=adam"
 trained "--model bert --batch 200 --device cuda"
 trained "--model pyramidnet --batch 768 --device cuda"
 trained "--precision bf16 --fast --compile-mode default"
+check 1 "is measured in bf16, not in fp32" --out "$folder/results" --precision fp32 bench bert
 exit "$bad"

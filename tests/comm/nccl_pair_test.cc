@@ -28,6 +28,8 @@ testing::ProcessOptions half_of_pair(const std::filesystem::path& folder, const 
                       std::string(ProcessPair::kVariable) + "=" + file.string() + ":" + number,
                       "NCCL_HOSTID=dptrain-" + number, "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1",
                       "NCCL_MNNVL_ENABLE=0", "NCCL_RAS_ENABLE=0", "NCCL_DEBUG=WARN", "DPTRAIN_CUDA_SIM_DEVICES=1",
+                      // A GPU goes to and fro between the two: little of it each, and no stream behind another.
+                      "NCCL_MAX_CTAS=1", "CUDA_DEVICE_MAX_CONNECTIONS=32",
                       std::filesystem::read_symlink("/proc/self/exe").string(), kFilter},
           .folder = folder,
           .timeout_s = 240,

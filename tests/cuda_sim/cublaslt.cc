@@ -106,7 +106,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (workspace_bytes < algorithm.workspace_bytes) return refuse(CUBLAS_STATUS_INVALID_VALUE, "workspace too small");
   }
   std::string why = fault_of_memory(m, algorithm.alignments);
-  if (why.empty() && workspace_bytes > 0) why = fault_of_range("workspace", workspace, workspace_bytes, kVectorBytes);
+  constexpr std::uint64_t kWorkspaceAlignment = 256;
+  if (why.empty() && workspace_bytes > 0) {
+    why = fault_of_range("workspace", workspace, workspace_bytes, kWorkspaceAlignment);
+  }
   if (why.empty() && m.beta != 0 && c == d && (m.c.ld != m.d.ld || m.c.order != m.d.order)) {
     why = "in place: expected C and D of one layout";
   }

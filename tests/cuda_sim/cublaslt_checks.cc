@@ -64,11 +64,15 @@ std::string fault_of_epilogue(const Matmul& m, bool with_pointers) {
       CUBLASLT_EPILOGUE_DGELU,    CUBLASLT_EPILOGUE_DGELU_BGRAD, CUBLASLT_EPILOGUE_BGRADA,
       CUBLASLT_EPILOGUE_BGRADB};
   if (std::find(std::begin(kKnown), std::end(kKnown), e.kind) == std::end(kKnown)) return "unknown epilogue";
-  if (e.kind == CUBLASLT_EPILOGUE_DEFAULT) return {};
+  if (e.kind == CUBLASLT_EPILOGUE_DEFAULT) {
+    return e.bias == nullptr ? std::string() : "a bias pointer is not allowed with an epilogue without bias";
+  }
   if (m.d.order != CUBLASLT_ORDER_COL) return "expected a column-major D with an epilogue";
   const bool vector =
       (e.kind & (CUBLASLT_EPILOGUE_BIAS | 16 | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB)) != 0;
   if (with_pointers && vector && e.bias == nullptr) return "the epilogue needs a bias pointer";
+  if (!vector && e.bias != nullptr) return "a bias pointer is not allowed with an epilogue without bias";
+  if (e.kind == CUBLASLT_EPILOGUE_BGRADB && !m.transpose_b) return "BGRADB only works with transposed B";
   if ((e.kind & 128) == 0) return {};
   if (with_pointers && e.aux == nullptr) return "the epilogue needs an auxiliary pointer";
   const bool bits = (e.kind & (CUBLASLT_EPILOGUE_RELU | 8)) != 0;

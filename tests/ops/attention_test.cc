@@ -173,7 +173,12 @@ TEST_P(Attention, DoesNotKnowTheBatch) {
     const std::vector<float> y = read(ops::attention_forward(sample, options(one, 40 + n)).y);
     parts.insert(parts.end(), y.begin(), y.end());
   }
-  EXPECT_EQ(parts, expected);
+  if (device_->kind() == DeviceKind::cpu || GetParam().dtype != DType::f32) {
+    EXPECT_EQ(parts, expected);
+    return;
+  }
+  // Products of f32 are a library's on a GPU, which may choose another algorithm for another batch.
+  expect_near(given({static_cast<int64_t>(parts.size())}, parts), Doubles(expected.begin(), expected.end()));
 }
 
 TEST_P(Attention, DroppingNextToNothingDropsNothing) {

@@ -2,9 +2,11 @@
 
 #include "ops/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/add.h"
+#include "ops/add_padded.h"
 #include "ops/pytorch_cases.h"
 #include "ops/reorder.h"
 #include "support/device_rows.h"
@@ -177,42 +179,48 @@ class BatchNormWidths : public ::testing::TestWithParam<DeviceRow> {
 /// Packs of 16 bytes begin and end in the midst of a pixel where there are no whole ones of them.
 TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
   struct Case {
-    int64_t channels, side;
+    int64_t channels, side, residual;
     DType dtype;
-    bool residual, relu, second, sum;
+    bool relu, second, sum;
+  };
+  struct Width {
+    int64_t channels, side,
+        fewer;  ///< `fewer` of a residual: in whole packs, across them, next to none and all but one
   };
   std::vector<Case> cases;
-  for (const auto& [channels, side] :
-       std::vector<std::pair<int64_t, int64_t>>{{1, 4}, {3, 8}, {21, 4}, {22, 3}, {24, 3}, {286, 2}})
+  for (const auto& [channels, side, fewer] : std::vector<Width>{
+           {1, 4, 1}, {3, 8, 2}, {21, 4, 17}, {22, 3, 1}, {24, 3, 16}, {24, 3, 18}, {286, 2, 280}, {32, 2, 31}})
     for (const DType dtype : {DType::f32, DType::bf16})
-      for (const bool residual : {false, true})
+      for (const int64_t residual : {int64_t{0}, fewer, channels})
         for (const bool relu : {false, true})
           for (const bool second : {false, true})
-            cases.push_back({channels, side, dtype, residual, relu, second, second});
+            cases.push_back({channels, side, residual, dtype, relu, second, second});
   for (const Case& c : cases) {
     SCOPED_TRACE(::testing::Message() << c.channels << " channels, " << c.side << ", " << dtype_name(c.dtype)
-                                      << (c.residual ? ", residual" : "") << (c.relu ? ", relu" : "")
+                                      << ", residual of " << c.residual << (c.relu ? ", relu" : "")
                                       << (c.second ? ", second gradient, sum" : ""));
     std::vector<std::vector<float>> results[2];
     for (Device* on : {device_.get(), cpu_.get()}) {
       const Shape shape = {8, c.channels, c.side, c.side}, parameter = {c.channels};
-      const auto images = [&](const Formula& values) {
-        return ops::converted(formula_tensor(*on, shape, values), {.dtype = c.dtype, .layout = Layout::nhwc});
+      const auto images_of = [&](int64_t channels, const Formula& values) {
+        return ops::converted(formula_tensor(*on, {shape[0], channels, shape[2], shape[3]}, values),
+                              {.dtype = c.dtype, .layout = Layout::nhwc});
       };
+      const auto images = [&](const Formula& values) { return images_of(c.channels, values); };
       const auto numbers = [&](const Formula& values) { return formula_tensor(*on, parameter, values); };
       const ops::BatchNormInputs in{.x = images({.tensor = 0, .centre = 2}),
                                     .gamma = numbers({.tensor = 1, .centre = 1}),
                                     .beta = numbers({.tensor = 2}),
                                     .running_mean = numbers({.tensor = 3}),
                                     .running_variance = numbers({.tensor = 4, .centre = 2}),
-                                    .residual = c.residual ? images({.tensor = 5}) : Tensor()};
+                                    .residual = c.residual > 0 ? images_of(c.residual, {.tensor = 5}) : Tensor()};
       const auto forward = ops::batch_norm_training(in, {.relu = c.relu});
       auto sinks = ops::BatchNormSinks::of(in);
       if (c.sum) sinks.x = images({.tensor = 8});
       const auto gradients = ops::batch_norm_backward(
           in, forward, {images({.tensor = 6}), c.second ? images({.tensor = 7}) : Tensor()}, sinks, {.relu = c.relu});
       for (const Tensor& tensor : {forward.y, forward.mean, in.running_mean, in.running_variance, gradients.x,
-                                   sinks.gamma, sinks.beta, c.residual ? gradients.residual : gradients.x})
+                                   sinks.gamma, sinks.beta, c.residual > 0 ? gradients.residual : gradients.x})
         results[on == cpu_.get()].push_back(ops::converted(tensor, {.dtype = DType::f32}).values());
     }
     // Of 8 bits what is summed differs, and where a ReLU cuts.
@@ -224,6 +232,73 @@ TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
       EXPECT_LE(apart, c.dtype == DType::f32 ? 0 : results[0][r].size() / 100) << "result " << r;
     }
   }
+}
+
+TEST_P(BatchNormWidths, BackwardAddsTheFirstChannelsOfAWiderGradient) {
+  struct Case {
+    int64_t channels, wider;
+    DType dtype;
+  };
+  std::vector<Case> cases;
+  for (const auto& [channels, wider] :
+       std::vector<std::pair<int64_t, int64_t>>{{20, 21}, {16, 32}, {17, 21}, {21, 23}, {24, 28}, {1, 2}, {5, 5}})
+    for (const DType dtype : {DType::f32, DType::bf16}) cases.push_back({channels, wider, dtype});
+  for (const Case& c : cases)
+    for (const Layout layout : GetParam().image_layouts)
+      for (const Layout of_wider : {layout, Layout::plain}) {
+        SCOPED_TRACE(::testing::Message() << c.channels << " of " << c.wider << ", " << dtype_name(c.dtype) << ", "
+                                          << layout_name(layout) << ", " << layout_name(of_wider));
+        const auto images = [&](int64_t channels, uint64_t tensor, Layout its) {
+          return ops::converted(formula_tensor(*device_, {8, channels, 2, 3}, {.tensor = tensor}),
+                                {.dtype = c.dtype, .layout = its});
+        };
+        const auto numbers = [&](const Formula& values) { return formula_tensor(*device_, {c.channels}, values); };
+        const ops::BatchNormInputs in{.x = images(c.channels, 0, layout),
+                                      .gamma = numbers({.tensor = 1, .centre = 1}),
+                                      .beta = numbers({.tensor = 2}),
+                                      .running_mean = numbers({.tensor = 3}),
+                                      .running_variance = numbers({.tensor = 4, .centre = 2}),
+                                      .residual = {}};
+        const auto forward = ops::batch_norm_training(in, {.relu = true});
+        const Tensor incoming = images(c.channels, 6, layout), wider = images(c.wider, 7, of_wider);
+        auto sinks = ops::BatchNormSinks::of(in);
+        const Tensor alone = ops::batch_norm_backward(in, forward, incoming, sinks, {.relu = true}).x;
+        sinks.wider = wider;
+        const Tensor added = ops::batch_norm_backward(in, forward, incoming, sinks, {.relu = true}).x;
+        const Tensor first = ops::reorder(ops::first_channels(wider, in.x.shape()), layout);
+        const auto numbers_in = [](const Tensor& tensor) {
+          return ops::converted(tensor, {.dtype = DType::f32}).values();
+        };
+        EXPECT_EQ(numbers_in(added), numbers_in(ops::add(alone, first)));
+        EXPECT_EQ(numbers_in(wider), numbers_in(images(c.wider, 7, of_wider)));
+        EXPECT_EQ(added.layout(), layout);
+        if (c.dtype == DType::f32) expect_zero_padding(added);
+      }
+}
+
+/// As one pass after the other does it; in blocks of channels that end within the residual's, and with them.
+TEST_P(BatchNormWidths, AResidualOfFewerChannelsIsAddedToTheFirst) {
+  for (const auto& [channels, fewer] : std::vector<std::pair<int64_t, int64_t>>{{40, 20}, {32, 16}, {21, 17}, {5, 2}})
+    for (const Layout layout : GetParam().image_layouts)
+      for (const Layout of_residual : {layout, Layout::plain})
+        for (const bool relu : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << fewer << " of " << channels << ", " << layout_name(layout) << ", "
+                                            << layout_name(of_residual) << (relu ? ", relu" : ""));
+          const auto numbers = [&](const Formula& values) { return formula_tensor(*device_, {channels}, values); };
+          ops::BatchNormInputs in{.x = formula_tensor(*device_, {2, channels, 3, 5}, {.tensor = 0}, layout),
+                                  .gamma = numbers({.tensor = 1, .centre = 1}),
+                                  .beta = numbers({.tensor = 2}),
+                                  .running_mean = numbers({.tensor = 3}),
+                                  .running_variance = numbers({.tensor = 4, .centre = 2}),
+                                  .residual = {}};
+          const Tensor residual = formula_tensor(*device_, {2, fewer, 3, 5}, {.tensor = 5}, of_residual);
+          std::vector<float> expected = values_of(ops::add_padded(ops::batch_norm_evaluation(in, {}), residual));
+          for (float& value : expected) value = relu ? std::max(0.f, value) : value;
+          in.residual = residual;
+          const Tensor y = ops::batch_norm_evaluation(in, {.relu = relu});
+          EXPECT_EQ(values_of(y), expected);
+          expect_zero_padding(y);
+        }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, BatchNormWidths, ::testing::ValuesIn(device_rows()), RowName());
@@ -266,6 +341,9 @@ TEST(BatchNormRefuses, WhatDoesNotFit) {
   in.running_variance = zeros({3});
   in.residual = zeros({2, 3, 4, 5});
   expect_error(ExitCode::bug, {"batch_norm", "residual", "[2, 3, 4, 5]"}, [&] { ops::batch_norm_evaluation(in, {}); });
+  in.residual = zeros({2, 4, 4, 4});
+  expect_error(ExitCode::bug, {"batch_norm", "residual", "[2, 4, 4, 4]", "[2, 3, 4, 4]"},
+               [&] { ops::batch_norm_training(in, {}); });
   in.residual = zeros({2, 3, 4, 4});
   expect_error(ExitCode::bug, {"batch_norm again", "residual"},
                [&] { ops::batch_norm_again(in, ops::batch_norm_by_running(in, {}), {}); });

@@ -14,7 +14,7 @@ namespace dptrain::ops::cuda {
 namespace {
 
 /// One convolution of LeNet or ResNet-18 on images of 28 x 28, of PyramidNet on images of 32 x 32, or of
-/// half_precision_test.cc.
+/// conv2d_test.cc and half_precision_test.cc.
 struct Layer {
   int64_t batch, in, side, out, kernel, stride, padding;
   bool bias, relu;
@@ -30,6 +30,7 @@ constexpr Layer kLayers[] = {
     {512, 256, 7, 512, 1, 2, 0, true, false},  {96, 64, 28, 64, 3, 1, 1, true, false},
     {1, 64, 28, 64, 3, 1, 1, true, false},     {2, 5, 6, 8, 3, 1, 1, true, true},
     {2, 16, 6, 19, 3, 1, 1, true, true},       {2, 5, 6, 8, 3, 1, 1, false, false},
+    {3, 16, 3, 16, 3, 1, 0, true, false},      {1, 64, 6, 20, 3, 2, 1, true, false},
 };
 
 std::string h200() {

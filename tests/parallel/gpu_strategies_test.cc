@@ -141,6 +141,20 @@ TEST_F(NcclStrategies, OverDifferentGpusLearnAlike) {
   EXPECT_EQ(counts.bytes, tree->take_costs(0).communication.bytes);
 }
 
+/// Of 9 digits the second GPU has 4, of 10 it has 5, as the first one has of both: what one of them knows by then is
+/// new to the other.
+TEST_F(NcclStrategies, RecordTogetherWhatIsNewToOneOfThem) {
+  if (cuda_devices().size() < 2 || !kWithNccl)
+    GTEST_SKIP() << "needs NCCL and two GPUs, there is " << cuda_devices().size();
+  const auto gpus = make_strategy({.list = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}}, .deterministic = false});
+  const auto cpu = make_strategy({.name = "single", .devices = 1});
+  for (const int64_t batch : {9, 10, 9, 9, 10, 10, 9, 8, 9}) {
+    const ImageDatasets data = digits(batch, 10);
+    const double expected = train(*cpu, data, 1, batch, 0.05)[0];
+    EXPECT_NEAR(train(*gpus, data, 1, batch, 0.05)[0], expected, 1e-5 * expected) << batch;
+  }
+}
+
 TEST_F(CudaStrategies, BatchStatisticsOfAllGpusAreThoseOfOne) {
   StrategyOptions options{.name = "single",
                           .net = residual_net(),

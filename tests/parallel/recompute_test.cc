@@ -44,7 +44,7 @@ TEST(RecomputeTest, OfBatchNormsSavesMemoryAndChangesNoBit) {
   }
 }
 
-TEST(RecomputeTest, OnGpusToo) {
+TEST(CudaRecomputeTest, OfBatchNormsSavesMemoryAndChangesNoBit) {
   if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
   const StrategyOptions options{.name = "single", .list = {{DeviceKind::cuda, 0}}};
   const Trained kept = trained(options, Recompute::none, 2), again = trained(options, Recompute::batch_norm, 2);

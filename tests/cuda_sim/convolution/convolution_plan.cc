@@ -131,8 +131,8 @@ LibraryVersion cudnn_library() { return {.name = "simulated cuDNN", .built_major
 
 void require_whole_cudnn() {}
 
-std::unique_ptr<ConvolutionPlan> make_convolution_plan(Device&, const ConvolutionProblem& problem) {
-  return std::make_unique<SimulatedPlan>(problem);
+ConvolutionOffer make_convolution_plan(Device&, const ConvolutionProblem& problem) {
+  return {.plan = std::make_unique<SimulatedPlan>(problem), .refusal = ""};
 }
 
 }  // namespace dptrain::ops::cuda
