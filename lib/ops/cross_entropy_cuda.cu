@@ -3,8 +3,8 @@
 
 // A warp a sample, or, of many classes, a block of them: threads walk over the classes as far apart as there are
 // threads, and fold their numbers by shuffles, then warp by warp, always in the same order. Exponentials are in double
-// as on the CPU, where logits are f32; of logits of 16 bits, which are worth no more, in f32. Sums are in double: a
-// loss near zero is a difference of near equals.
+// as on the CPU: a loss near zero is a difference of near equals. Those of gradients of 16 bits, which hold no more,
+// are in f32, of which a GPU computes many in the time of one.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -46,9 +46,11 @@ struct Row {
 
   __device__ double logit(int64_t k) const { return to_float(logits[k]); }
   /// exp(logit - largest)
-  __device__ double exponential(int64_t k, float largest) const {
+  __device__ double exponential(int64_t k, float largest) const { return exp(logit(k) - largest); }
+  /// The same to the digits of a gradient of the logits' type.
+  __device__ double exponential_for_gradient(int64_t k, float largest) const {
     if constexpr (sizeof(T) == 2) return expf(to_float(logits[k]) - largest);
-    return exp(logit(k) - largest);
+    return exponential(k, largest);
   }
 
   /// On all threads of the row.
@@ -68,6 +70,11 @@ struct Row {
   __device__ double exponentials(float largest) const {
     double sum = 0;
     for (int64_t k = lane; k < classes; k += kStep) sum += exponential(k, largest);
+    return over_warps(sum_of_warp(sum), plus);
+  }
+  __device__ double exponentials_for_gradient(float largest) const {
+    double sum = 0;
+    for (int64_t k = lane; k < classes; k += kStep) sum += exponential_for_gradient(k, largest);
     return over_warps(sum_of_warp(sum), plus);
   }
 
@@ -130,9 +137,9 @@ __global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* cou
   if (factor != nullptr) scale *= *factor;
   // The target's parts: of the label alone, and of every class.
   const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
-  const double share = scale / row.exponentials(largest);
+  const double share = scale / row.exponentials_for_gradient(largest);
   for (int64_t k = row.lane; k < row.classes; k += row.kStep) {
-    const double spread = share * row.exponential(k, largest) - every;
+    const double spread = share * row.exponential_for_gradient(k, largest) - every;
     out[k] = from_float<T>(static_cast<float>(k == label ? spread - own : spread));
   }
 }

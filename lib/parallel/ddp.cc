@@ -38,6 +38,15 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
+/// Equal on all ranks of a process.
+StepRecorder::Signature sizes_of_all(const Batch& batch) {
+  StepRecorder::Signature signature = {batch.samples};
+  for (const MicroBatch& micro : batch.micro_batches)
+    for (const BatchPart& part : micro.parts)
+      for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
+  return signature;
+}
+
 }  // namespace
 
 Ddp::Ddp(const StrategyContext& context, const Options& options)
@@ -61,7 +70,7 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
     if (buckets.defer_updates)
       defer_updates();
     else
-      agree_on_recording(context);
+      agree_on_recording();
     return;
   }
   for (int rank = 0; rank < ranks(); ++rank)
@@ -72,7 +81,7 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
     return;
   }
   if (!options.shard_optimizer) {
-    agree_on_recording(context);
+    agree_on_recording();
     return;
   }
   updates_.resize(buckets_.size());
@@ -86,10 +95,10 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   });
 }
 
-void Ddp::agree_on_recording(const StrategyContext& context) {
-  // Where ranks log what they would do, one stands for all. Of others each has sizes of its own: of texts with more or
-  // fewer predicted tokens, of a share of a batch, of memory that it has left.
-  if (team().world_size() == 1 || context.team.logged) return;
+void Ddp::agree_on_recording() {
+  // Each rank has sizes of its own: of texts with more or fewer predicted tokens, of a share of a batch, of memory that
+  // it has left.
+  if (team().world_size() == 1 || team().is_logged()) return;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (!records_sums(rank)) continue;
     replica(rank).agree_on_recording_by([this, rank](StepRecorder::How own) {
@@ -147,7 +156,8 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   } else if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
   } else if (records_sums(rank)) {
-    step_with_recorded_sums(rank, parts, update);
+    // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
+    step_with_recorded_sums(rank, parts, team().is_logged() ? sizes_of_all(batch) : StepRecorder::Signature(), update);
   } else if (!compressions_.empty()) {
     reduce_unrecorded(rank, parts);
     update();
@@ -167,11 +177,12 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   end_step(rank);
 }
 
-void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const std::function<void()>& update) {
+void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
+                                  const std::function<void()>& update) {
   Replica& own = replica(rank);
   Communicator& communicator = team().communicator(rank);
   const CommCounts before = communicator.counts();
-  const auto how = own.run_part(0, parts, [&](StepRecorder::How giving) {
+  const auto give = [&](StepRecorder::How giving) {
     if (giving == StepRecorder::How::recorded) {
       // All ranks record at once: the sums go into the graphs of all of them.
       communicator.barrier();
@@ -187,7 +198,8 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const std::f
       wait_until_idle(rank);
     }
     update();
-  });
+  };
+  const auto how = own.run_part(0, parts, give, signature);
   CommCounts& of_replay = recorded_counts_[static_cast<size_t>(rank)];
   if (how == StepRecorder::How::recorded) {
     const CommCounts after = communicator.counts();

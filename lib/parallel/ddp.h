@@ -43,7 +43,7 @@ class Ddp final : public ReplicatedStrategy {
   void restore_dealt_out(int rank, const TrainingState& state) override;
   std::vector<nn::NamedValues> compression_state(int rank) override;
   /// Ranks of several processes whose sums are part of what is recorded.
-  void agree_on_recording(const StrategyContext& context);
+  void agree_on_recording();
   void defer_updates();
   void start_compression(const StrategyContext& context, const CompressionOptions& compress,
                          const BucketOptions& buckets);
@@ -53,7 +53,8 @@ class Ddp final : public ReplicatedStrategy {
   /// A step whose update is dealt out.
   void step_with_owners(int rank, const StepParts& parts);
   /// A step whose sums are part of what is recorded.
-  void step_with_recorded_sums(int rank, const StepParts& parts, const std::function<void()>& update);
+  void step_with_recorded_sums(int rank, const StepParts& parts, const StepRecorder::Signature& signature,
+                               const std::function<void()>& update);
   /// Forward and backward of a rank.
   void compute(int rank, const StepParts& parts, const GradientReadyHook& ready);
   /// The same, with sums of buckets of gradients started as they are completed.

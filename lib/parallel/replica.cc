@@ -116,9 +116,9 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
   exchange_.begin(values);
 }
 
-StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give) {
+StepRecorder::How Replica::run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
+                                    StepRecorder::Signature signature) {
   if (shares_statistics() || has_shards() || observer_ != nullptr) return recorder_.do_now(give);
-  StepRecorder::Signature signature;
   for (const BatchPart* samples : parts) {
     // The data set is copied to a GPU before anything is recorded.
     if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&

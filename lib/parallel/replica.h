@@ -127,8 +127,10 @@ class Replica {
   std::vector<StepResults> take_results(bool all);
 
   /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. `parts` are those the
-  /// step was begun with; where their data set doesn't lie on the device nothing is recorded.
-  StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give);
+  /// step was begun with; where their data set doesn't lie on the device nothing is recorded. `signature`: whatever
+  /// else it is to be equal in.
+  StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
+                             StepRecorder::Signature signature = {});
 
   /// Other ranks record with this one: see StepRecorder.
   void agree_on_recording_by(StepRecorder::Agree agree) { recorder_.agree_by(std::move(agree)); }

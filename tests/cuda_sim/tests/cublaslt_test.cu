@@ -121,9 +121,9 @@ TEST(CublasLt, EpiloguesOfALayerAndItsGradient) {
     expected[i % m] += dx[i];
   }
   EXPECT_EQ(grad.read(), expected);
-  p = {.m = m, .n = n, .k = k, .epilogue = CUBLASLT_EPILOGUE_BGRADB, .bias = sums.data};
+  p = {.m = m, .n = n, .k = k, .op_b = CUBLAS_OP_T, .epilogue = CUBLASLT_EPILOGUE_BGRADB, .bias = sums.data};
   ASSERT_EQ(multiply(p, da.data, db.data, out.data), CUBLAS_STATUS_SUCCESS);
-  for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(sums.read()[j], b[j * k] + b[j * k + 1] + b[j * k + 2]);
+  for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(sums.read()[j], b[j] + b[n + j] + b[2 * n + j]);
 }
 
 TEST(CublasLt, TakesBfloat16AndRoundsNothingElse) {
@@ -153,6 +153,14 @@ TEST(CublasLt, Refuses) {
           {.m = 8, .n = 8, .k = 8, .epilogue = CUBLASLT_EPILOGUE_BIAS, .bias = b.data, .order = CUBLASLT_ORDER_ROW},
           a.data, b.data, d.data),
       CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(
+      multiply({.m = 8, .n = 8, .k = 8, .epilogue = CUBLASLT_EPILOGUE_BGRADB, .bias = b.data}, a.data, b.data, d.data),
+      CUBLAS_STATUS_NOT_SUPPORTED)
+      << "B is not transposed";
+  for (const cublasLtEpilogue_t epilogue : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU})
+    EXPECT_EQ(multiply({.m = 8, .n = 8, .k = 8, .epilogue = epilogue, .bias = b.data}, a.data, b.data, d.data),
+              CUBLAS_STATUS_NOT_SUPPORTED)
+        << "a bias that is not read";
 }
 
 }  // namespace
