@@ -23,6 +23,7 @@ struct Problem {
     PrimitiveKey key = {primitive, x[0],      x[1],      x[2],           x[3],
                         weight[0], weight[2], weight[3], options.stride, options.padding};
     key.push_back(bias + 2 * options.relu + 4 * static_cast<int64_t>(y_layout));
+    key.push_back(static_cast<int64_t>(x_layout));
     return key;
   }
 
@@ -157,7 +158,11 @@ void conv2d_backward_weights_directly(const Tensor& x, const Tensor& output_grad
     if (with_bias && !gradients.accumulate_bias) gradients.bias.fill_zero();
     return;
   }
-  const Problem problem = problem_of(x.shape(), weight.shape(), output_gradient.shape(), with_bias, options);
+  Problem problem = problem_of(x.shape(), weight.shape(), output_gradient.shape(), with_bias, options);
+  // Of one channel or two, oneDNN's kernels for AVX2 take a block of 8 alone; in the plain layout it has but loops
+  // without vectors.
+  if (problem.x_layout == Layout::plain && problem.y_layout == Layout::nchw8c && x.shape()[1] != 3)
+    problem.x_layout = Layout::nchw8c;
   OneDnn& onednn = OneDnn::of(x.device());
   BackwardWeights& backward = backward_weights_of(onednn, problem);
   const Tensor source = as_f32(x, problem.x_layout), incoming = as_f32(output_gradient, problem.y_layout);
