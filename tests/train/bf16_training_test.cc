@@ -193,7 +193,10 @@ TEST(Bf16Training, HoldsHalfTheActivations) {
     };
     EXPECT_LT(held(half), held(full) * (&model == &kBert ? 70 : 55) / 100);
     EXPECT_LT(half[MemoryPurpose::weights], full[MemoryPurpose::weights] * 151 / 100) << "with the copy";
-    EXPECT_EQ(half[MemoryPurpose::gradients], full[MemoryPurpose::gradients]);
+    // f32 in both; when most memory is held, which is at another time in each where convolutions have other workspaces,
+    // not all of them may be there.
+    EXPECT_LE(half[MemoryPurpose::gradients], full[MemoryPurpose::gradients]);
+    EXPECT_GT(2 * half[MemoryPurpose::gradients], full[MemoryPurpose::gradients]);
     EXPECT_EQ(half[MemoryPurpose::optimizer], full[MemoryPurpose::optimizer]);
   }
 }
