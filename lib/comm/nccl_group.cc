@@ -37,8 +37,8 @@ ncclUniqueId NcclGroup::make_id() {
 }
 
 void NcclGroup::form(const std::vector<Device*>& devices, const World& world) {
-  // It would have the last word over `blocking`.
-  ::unsetenv("NCCL_COMM_BLOCKING");
+  // It would have the last word over `blocking`. Where it isn't there, the environment is left to those who read it.
+  if (std::getenv("NCCL_COMM_BLOCKING") != nullptr) ::unsetenv("NCCL_COMM_BLOCKING");
   {
     const std::lock_guard lock(mutex_);
     comms_.resize(devices.size());

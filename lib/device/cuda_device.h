@@ -57,8 +57,8 @@ class CudaDevice final : public Device {
   void wait(const std::function<void()>& wait);
 
   CudaStream compute_;
-  CudaStream communication_{
-      CudaStream::Priority::highest};  ///< what others wait for comes before what they hide behind
+  /// What other ranks wait for comes before what it hides behind.
+  CudaStream communication_{CudaStream::Priority::highest};
   UploadRing uploads_;
   int multiprocessors_ = 0;
   bool deterministic_;

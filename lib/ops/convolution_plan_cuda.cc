@@ -125,10 +125,11 @@ void describe(fe::graph::Graph& graph, const ConvolutionProblem& p) {
 /// Where cuDNN looks for algorithms.
 enum class Source {
   heuristic,  ///< its guess, best first, less those that are slow
-  fallback,   ///< whatever computes it at all; asking takes four times as long
+  fallback,   ///< whatever computes it at all; asking takes longer than the guess
 };
 
-/// A problem's operations, and those plans of the graph that are built, best first. No graph: cuDNN has refused it.
+/// A problem's operations, and those plans of the graph that are built, best first; none where cuDNN has refused the
+/// problem, or the rules have left nothing.
 struct Offer {
   std::unique_ptr<fe::graph::Graph> graph = {};
   std::vector<int64_t> plans = {};

@@ -45,12 +45,10 @@ struct Row {
         lane(kWarpsOfRow == 1 ? threadIdx.x : threadIdx.y * 32 + threadIdx.x) {}
 
   __device__ double logit(int64_t k) const { return to_float(logits[k]); }
-  /// exp(logit - largest)
-  __device__ double exponential(int64_t k, float largest) const { return exp(logit(k) - largest); }
-  /// The same to the digits of a gradient of the logits' type.
+  /// exp(logit - largest), to the digits of a gradient of the logits' type.
   __device__ double exponential_for_gradient(int64_t k, float largest) const {
     if constexpr (sizeof(T) == 2) return expf(to_float(logits[k]) - largest);
-    return exponential(k, largest);
+    return exp(logit(k) - largest);
   }
 
   /// On all threads of the row.
@@ -66,23 +64,12 @@ struct Row {
     return over_warps(own, larger);
   }
 
-  /// The sum over classes of exp(logit - largest), on all threads of the row.
-  __device__ double exponentials(float largest) const {
+  /// The sum of f(class) over the classes, on all threads of the row.
+  template <class F>
+  __device__ double sum_over_classes(const F& f) const {
     double sum = 0;
-    for (int64_t k = lane; k < classes; k += kStep) sum += exponential(k, largest);
+    for (int64_t k = lane; k < classes; k += kStep) sum += f(k);
     return over_warps(sum_of_warp(sum), plus);
-  }
-  __device__ double exponentials_for_gradient(float largest) const {
-    double sum = 0;
-    for (int64_t k = lane; k < classes; k += kStep) sum += exponential_for_gradient(k, largest);
-    return over_warps(sum_of_warp(sum), plus);
-  }
-
-  /// The mean over classes of logit - largest, on all threads of the row.
-  __device__ double mean_distance(float largest) const {
-    double sum = 0;
-    for (int64_t k = lane; k < classes; k += kStep) sum += logit(k) - largest;
-    return over_warps(sum_of_warp(sum), plus) / static_cast<double>(classes);
   }
 
  private:
@@ -116,8 +103,10 @@ __global__ void losses_kernel(Batch<T> batch, double smoothing, double* losses) 
     return;
   }
   const float largest = row.largest().logit;
-  double loss = log(row.exponentials(largest)) - (1 - smoothing) * (row.logit(label) - largest);
-  if (smoothing > 0) loss -= smoothing * row.mean_distance(largest);
+  const auto distance = [&](int64_t k) { return row.logit(k) - largest; };
+  const double exponentials = row.sum_over_classes([&](int64_t k) { return exp(distance(k)); });
+  double loss = log(exponentials) - (1 - smoothing) * distance(label);
+  if (smoothing > 0) loss -= smoothing * (row.sum_over_classes(distance) / static_cast<double>(row.classes));
   if (row.lane == 0) losses[row.sample] = loss;
 }
 
@@ -137,9 +126,10 @@ __global__ void gradient_kernel(Batch<T> batch, double scale, const int32_t* cou
   if (factor != nullptr) scale *= *factor;
   // The target's parts: of the label alone, and of every class.
   const double own = scale * (1 - smoothing), every = scale * smoothing / static_cast<double>(row.classes);
-  const double share = scale / row.exponentials_for_gradient(largest);
+  const auto exponential = [&](int64_t k) { return row.exponential_for_gradient(k, largest); };
+  const double share = scale / row.sum_over_classes(exponential);
   for (int64_t k = row.lane; k < row.classes; k += row.kStep) {
-    const double spread = share * row.exponential_for_gradient(k, largest) - every;
+    const double spread = share * exponential(k) - every;
     out[k] = from_float<T>(static_cast<float>(k == label ? spread - own : spread));
   }
 }
