@@ -1,9 +1,25 @@
 # Warnings, sanitizers and the compiler cache, for every target of the project.
 find_program(DPTRAIN_CCACHE ccache)
 if(DPTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${DPTRAIN_CCACHE}")
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${DPTRAIN_CCACHE}")
+  # What lies in the tree is found again from every build folder of it, sources that the build itself writes, too.
+  set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${DPTRAIN_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${launcher}")
 endif()
+
+# dptrain_unite(<target>): its sources are compiled several as one, so that what they all include is read but once. Names of a
+# floor's unnamed namespaces are therefore unique in it. Sources of an optional part stay by themselves: the units of
+# the others are the same with and without it, and the compiler cache has them but once. So do those with options of their own.
+function(dptrain_unite target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "/[^/]*(cuda|nccl|mpi|_absent)[^/]*$")
+  set_property(SOURCE ${sources} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${DPTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(DPTRAIN_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # A class of a source's own may have members of its unnamed namespace; GCC takes an included source for a header.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
 
 # Flags for the C++ compiler; nvcc hands those that it needs to its host compiler by itself.
 function(dptrain_cxx_options)

@@ -28,6 +28,10 @@ function(dptrain_floor name)
     endif()
   endforeach()
   add_library(dptrain_${name} STATIC ${sources})
+  # Operators are short, and several of one name stand beside each other there, one for each kind of device.
+  if(NOT name STREQUAL "ops" AND NOT name STREQUAL "device")
+    dptrain_unite(dptrain_${name})
+  endif()
   target_include_directories(dptrain_${name} PUBLIC "${CMAKE_SOURCE_DIR}/lib")
   list(TRANSFORM floor_FLOORS PREPEND dptrain_)
   target_link_libraries(dptrain_${name} PUBLIC ${floor_FLOORS} fmt::fmt Threads::Threads

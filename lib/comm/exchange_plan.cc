@@ -23,9 +23,9 @@ struct Subtree {
   DType dtype = DType::f32;  ///< of data
 };
 
-class Planner {
+class ExchangePlanner {
  public:
-  Planner(std::span<const CommCall> calls, const WorldShape& world, int process, StagingPool& pool)
+  ExchangePlanner(std::span<const CommCall> calls, const WorldShape& world, int process, StagingPool& pool)
       : calls_(calls), world_(world), process_(process), own_(world.ranks_of(process)), pool_(pool) {}
 
   ExchangePlan plan() {
@@ -256,7 +256,7 @@ class Planner {
 ExchangePlan plan_exchange(std::span<const CommCall> calls, const WorldShape& world, int process, StagingPool& pool) {
   DPTRAIN_CHECK(static_cast<int>(calls.size()) == world.ranks_of(process).size(), "{} calls of process {}",
                 calls.size(), process);
-  return Planner(calls, world, process, pool).plan();
+  return ExchangePlanner(calls, world, process, pool).plan();
 }
 
 ExchangePlan plan_message(const CommCall& call, int process, StagingPool& pool) {

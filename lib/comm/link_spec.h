@@ -14,12 +14,15 @@ namespace dptrain {
 inline constexpr double kMostLatency_us = 10e6;
 inline constexpr double kLeastGbps = 1e-3, kMostGbps = 1e6;
 
+/// `amount` at a rate that may be without limit.
+inline double seconds_at(double amount, double per_s) { return per_s > 0 ? amount / per_s : 0; }
+
 /// What a link between two devices does, either way.
 struct LinkSpeed {
   double latency_s = 0;
   double bytes_per_s = 0;  ///< 0: no limit
 
-  double seconds(double bytes) const { return latency_s + (bytes_per_s > 0 ? bytes / bytes_per_s : 0); }
+  double seconds(double bytes) const { return latency_s + seconds_at(bytes, bytes_per_s); }
 };
 
 /// The links of a machine that is rehearsed: one speed between all devices, and those of some pairs.

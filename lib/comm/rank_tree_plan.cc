@@ -17,9 +17,9 @@ using Buffer = RankPlace::Buffer;
 /// Where what lies in staging begins, in bytes.
 constexpr int64_t kAlignment = 256;
 
-class Planner {
+class RankTreePlanner {
  public:
-  Planner(const CommCall& call, const RankTreeOptions& options)
+  RankTreePlanner(const CommCall& call, const RankTreeOptions& options)
       : call_(call),
         options_(options),
         nodes_(options.nodes),
@@ -299,7 +299,7 @@ RankTreePlan plan_rank_tree(const CommCall& call, const RankTreeOptions& options
   DPTRAIN_CHECK(
       call.kind == CommKind::all_reduce || call.kind == CommKind::reduce || call.kind == CommKind::reduce_scatter,
       "{} in the tree's order", describe(call));
-  return Planner(call, options).plan();
+  return RankTreePlanner(call, options).plan();
 }
 
 const RankTreePlan& RankTreePlans::of(const CommCall& call) {

@@ -15,7 +15,7 @@ namespace {
 
 // About what it costs to put a thread to sleep and wake it again. Yielding, so that a rank that shares the core can
 // arrive.
-constexpr double kSpin_s = 5e-6;
+constexpr double kSpinForRanks_s = 5e-6;
 
 }  // namespace
 
@@ -175,7 +175,7 @@ void ThreadGroup::finish(Operation& operation, int rank) {
 }
 
 void ThreadGroup::spin(const Operation& operation) const {
-  const Clock::time_point end = deadline_in(kSpin_s);
+  const Clock::time_point end = deadline_in(kSpinForRanks_s);
   while (!operation.done && !failed_ && !has_pieces_ && Clock::now() < end) std::this_thread::yield();
 }
 

@@ -20,7 +20,7 @@
 namespace dptrain {
 namespace {
 
-constexpr int64_t kClasses = 10;
+constexpr int64_t kIdxClasses = 10;
 
 /// The two files of one part.
 struct SplitFiles {
@@ -35,9 +35,9 @@ constexpr const char* kWhereToPut =
 
 void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= kClasses)
+    if (labels[i] >= kIdxClasses)
       throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: label {}", path.string(), i),
-                                              .expected = fmt::format("expected 0 to {}", kClasses - 1),
+                                              .expected = fmt::format("expected 0 to {}", kIdxClasses - 1),
                                               .got = fmt::format("{}", labels[i]),
                                               .advice = "the labels must be those of ten classes"});
   }
@@ -72,7 +72,7 @@ std::shared_ptr<const ImageDataset> stored_split(const SplitPaths& paths, const 
   const auto file = std::make_shared<const StoredFile>(paths.images);
   const int64_t image_bytes = sizes.height * sizes.width;
   StoredContent content{.image_shape = {1, sizes.height, sizes.width},
-                        .classes = kClasses,
+                        .classes = kIdxClasses,
                         .labels = paths.labels_of(sizes.count, limit)};
   const auto samples = static_cast<int64_t>(content.labels.size());
   content.runs = {{.file = file, .images = samples, .begin = kIdxPixelsBegin, .stride = image_bytes}};
@@ -92,7 +92,7 @@ std::shared_ptr<const ImageDataset> unpacked_split(const SplitPaths& paths, std:
                                                    const Normalization& normalization) {
   IdxImages images = read_idx_images(paths.images);
   LabelledBytes data{.image_shape = {1, images.height, images.width},
-                     .classes = kClasses,
+                     .classes = kIdxClasses,
                      .labels = paths.labels_of(images.count, limit)};
   if (data.labels.size() < static_cast<size_t>(images.count)) {
     images.pixels.resize(data.labels.size() * static_cast<size_t>(images.height * images.width));

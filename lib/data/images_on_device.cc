@@ -7,7 +7,7 @@ namespace dptrain {
 namespace {
 
 /// Read and uploaded at once.
-constexpr int64_t kStepBytes = int64_t{16} << 20;
+constexpr int64_t kUploadBytes = int64_t{16} << 20;
 
 template <class T>
 Tensor uploaded(Device& device, const Shape& shape, DType dtype, std::span<const T> values) {
@@ -27,7 +27,7 @@ ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset, int6
   pixels_ = Tensor::empty(device, {samples, image[0], image[1], image[2]},
                           {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
   std::vector<uint8_t> piece;
-  const int64_t step = std::max<int64_t>(1, kStepBytes / elements);
+  const int64_t step = std::max<int64_t>(1, kUploadBytes / elements);
   for (int64_t first = 0; first < samples; first += step) {
     piece.resize(static_cast<size_t>(std::min(step, samples - first) * elements));
     dataset.pixels(first, piece);

@@ -19,9 +19,6 @@ namespace {
 /// For a line that follows and two others to draw from, so that both labels come in each part.
 constexpr int64_t kLeastLines = 3;
 
-/// [CLS] and two [SEP].
-constexpr int64_t kFrameTokens = 3;
-
 /// A word is below this with the given probability.
 constexpr uint32_t below_with(double probability) { return static_cast<uint32_t>(probability * 0x1.0p32); }
 constexpr uint32_t kChosen = below_with(0.15);

@@ -10,6 +10,9 @@
 
 namespace dptrain {
 
+/// [CLS] and two [SEP].
+inline constexpr int64_t kFrameTokens = 3;
+
 struct SentencePairsOptions {
   DatasetSplit split = DatasetSplit::train;
   int64_t sequence = 128;  ///< tokens of a sample, 5 or more

@@ -20,7 +20,7 @@
 namespace dptrain {
 namespace {
 
-constexpr size_t kStepBytes = size_t{64} << 10;
+constexpr size_t kChunkBytes = size_t{64} << 10;
 
 /// Deflate's best: a match of 258 bytes in two bits (https://zlib.net/zlib_tech.html).
 constexpr int64_t kMostExpansion = 1032;
@@ -95,7 +95,7 @@ class PlainOrGzipFile::Stream {
     size_t done = 0;
     while (done < out.size() && !ended_) {
       if (!refill()) bad_gzip("expected the end of its gzip stream", "the end of the file", kGetFileAgain);
-      const size_t now = std::min(kStepBytes, out.size() - done);
+      const size_t now = std::min(kChunkBytes, out.size() - done);
       zlib_.next_in = input_.data() + input_begin_;
       zlib_.avail_in = static_cast<uInt>(left());
       zlib_.next_out = out.data() + done;
@@ -133,7 +133,7 @@ class PlainOrGzipFile::Stream {
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
   FileIdentity identity_;
-  std::array<uint8_t, kStepBytes> input_;
+  std::array<uint8_t, kChunkBytes> input_;
   size_t input_begin_ = 0;
   size_t input_end_ = 0;
   z_stream zlib_{};

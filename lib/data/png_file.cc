@@ -18,9 +18,9 @@
 namespace dptrain {
 namespace {
 
-constexpr uint32_t kMostPixelsASide = 4096;
+constexpr uint32_t kMostPngPixels = 4096;
 /// Twice the largest image of four channels of 16 bits, uncompressed.
-constexpr size_t kMostFileBytes = size_t{2} * 8 * kMostPixelsASide * kMostPixelsASide;
+constexpr size_t kMostFileBytes = size_t{2} * 8 * kMostPngPixels * kMostPngPixels;
 constexpr size_t kSignatureBytes = 8;
 
 /// libpng at work on one file. It reports an error by a long jump, which must pass over no object with a destructor:
@@ -107,8 +107,8 @@ class PngReader {
   }
 
   void check_side(const char* side, uint32_t pixels) const {
-    if (pixels > kMostPixelsASide)
-      refuse(fmt::format("{}: {}", path_, side), fmt::format("expected at most {} pixels", kMostPixelsASide),
+    if (pixels > kMostPngPixels)
+      refuse(fmt::format("{}: {}", path_, side), fmt::format("expected at most {} pixels", kMostPngPixels),
              fmt::format("{}", pixels), "scale the image down");
   }
 

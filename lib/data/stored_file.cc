@@ -17,13 +17,13 @@
 namespace dptrain {
 namespace {
 
-constexpr int64_t kStepBytes = int64_t{1} << 20;
+constexpr int64_t kReadBytes = int64_t{1} << 20;
 
 [[noreturn]] void io_failed(const std::filesystem::path& path, const char* what, int error) {
   throw Error(ExitCode::io, fmt::format("{}: could not {}: {}", path.string(), what, std::strerror(error)));
 }
 
-int opened(const std::filesystem::path& path) {
+int open_descriptor(const std::filesystem::path& path) {
   // Without O_NONBLOCK a pipe would be waited for.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
@@ -39,7 +39,7 @@ int opened(const std::filesystem::path& path) {
 
 StoredFile::StoredFile(const std::filesystem::path& path)
     : path_(path),
-      descriptor_(opened(path)),
+      descriptor_(open_descriptor(path)),
       identity_(identity_of(descriptor_, path)),
       is_read_(static_cast<size_t>((identity_.bytes + kBlockBytes - 1) / kBlockBytes)) {}
 
@@ -77,7 +77,7 @@ void StoredFile::note_read(int64_t begin, int64_t end) const {
 void StoredFile::read_through(int64_t begin, int64_t end, int64_t unit,
                               const std::function<void(std::span<const uint8_t>)>& take) const {
   DPTRAIN_CHECK(unit > 0 && (end - begin) % unit == 0, "bytes {} to {} in units of {}", begin, end, unit);
-  const int64_t step = std::max<int64_t>(1, kStepBytes / unit) * unit;
+  const int64_t step = std::max<int64_t>(1, kReadBytes / unit) * unit;
   std::vector<uint8_t> bytes(static_cast<size_t>(std::min(step, end - begin)));
   for (int64_t at = begin; at < end; at += step) {
     const std::span<uint8_t> piece = std::span(bytes).first(static_cast<size_t>(std::min(step, end - at)));

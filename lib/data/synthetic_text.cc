@@ -16,8 +16,6 @@ namespace {
 /// The second part of the random numbers' key, behind those of synthetic.cc. Part of every result, never renumber.
 constexpr uint32_t kTextDraw = 3;
 constexpr int64_t kWords = 64;
-/// [CLS] and two [SEP].
-constexpr int64_t kFrameTokens = 3;
 /// What TokenizedLines keeps.
 constexpr int64_t kBytesOfToken = sizeof(uint16_t), kBytesOfLine = sizeof(int64_t);
 

@@ -14,21 +14,21 @@ namespace {
 constexpr int64_t kStages = 3;
 constexpr int64_t kFirstWidth = 16;
 /// Far over what a net needs; keeps every product of sizes within 64 bits.
-constexpr int64_t kMostChannels = 1 << 16;
+constexpr int64_t kWidest = 1 << 16;
 
 const nn::Initializer kFilters{nn::Initializer::Kind::kaiming_normal, 0};
 
-nn::Conv2dSizes convolution3x3(int64_t in, int64_t out, int64_t stride = 1) {
+nn::Conv2dSizes unbiased3x3(int64_t in, int64_t out, int64_t stride = 1) {
   return {.in_channels = in, .out_channels = out, .kernel = 3, .stride = stride, .padding = 1, .bias = false};
 }
 
 /// What a block that halves the image leaves of a side, in its convolution as in its shortcut.
 int64_t halved(int64_t side) { return (side + 1) / 2; }
 
-class Stem final : public nn::Module {
+class PyramidNetStem final : public nn::Module {
  public:
-  Stem(const nn::LayerOptions& options, int64_t channels)
-      : conv1_(add_child<nn::Conv2d>("conv1", options, convolution3x3(channels, kFirstWidth), kFilters)),
+  PyramidNetStem(const nn::LayerOptions& options, int64_t channels)
+      : conv1_(add_child<nn::Conv2d>("conv1", options, unbiased3x3(channels, kFirstWidth), kFilters)),
         bn1_(add_child<nn::BatchNorm2d>("bn1", kFirstWidth)) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
@@ -48,8 +48,8 @@ class PyramidBlock final : public nn::Module {
         bn1_(add_child<nn::BatchNorm2d>("bn1", in)),
         bn2_(add_child<nn::BatchNorm2d>("bn2", out, true)),
         bn3_(add_child<nn::BatchNorm2d>("bn3", out)),
-        conv1_(add_child<nn::Conv2d>("conv1", options, convolution3x3(in, out, stride), kFilters)),
-        conv2_(add_child<nn::Conv2d>("conv2", options, convolution3x3(out, out), kFilters)) {}
+        conv1_(add_child<nn::Conv2d>("conv1", options, unbiased3x3(in, out, stride), kFilters)),
+        conv2_(add_child<nn::Conv2d>("conv2", options, unbiased3x3(out, out), kFilters)) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     const Variable inner = bn2_.forward(conv1_.forward(bn1_.forward(x, context), context), context);
@@ -67,9 +67,9 @@ class PyramidBlock final : public nn::Module {
 };
 
 /// The average of a square of `side`, what is left of the image's width, and the classes.
-class Head final : public nn::Module {
+class PyramidNetHead final : public nn::Module {
  public:
-  Head(int64_t channels, int64_t side, int64_t classes)
+  PyramidNetHead(int64_t channels, int64_t side, int64_t classes)
       : side_(side),
         bn_out_(add_child<nn::BatchNorm2d>("bn_out", channels, true)),
         fc_out_(add_child<nn::Linear>("fc_out", channels, classes)) {}
@@ -100,15 +100,15 @@ std::vector<int64_t> pyramidnet_widths(const PyramidNetOptions& options) {
 
 PyramidNetOptions read_pyramidnet(ConfigReader& options) {
   PyramidNetOptions pyramid;
-  pyramid.alpha = options.integer("alpha", pyramid.alpha,
-                                  {.min = 0, .max = kMostChannels, .help = "channels that 3 x depth blocks add"});
+  pyramid.alpha =
+      options.integer("alpha", pyramid.alpha, {.min = 0, .max = kWidest, .help = "channels that 3 x depth blocks add"});
   pyramid.depth = options.integer("depth", pyramid.depth,
                                   {.min = 1, .max = 1000, .help = "each block adds alpha / (3 x depth) channels"});
   pyramid.blocks =
       options.integer("blocks", pyramid.blocks, {.min = 1, .max = 1000, .help = "of each of the three stages"});
   const int64_t last = pyramidnet_widths(pyramid).back();
-  if (last > kMostChannels)
-    options.mistake("alpha", fmt::format("expected blocks of at most {} channels", kMostChannels),
+  if (last > kWidest)
+    options.mistake("alpha", fmt::format("expected blocks of at most {} channels", kWidest),
                     fmt::format("16 + {} * {} / {} = {}", pyramid.alpha, pyramid.blocks, pyramid.depth, last),
                     "choose a smaller alpha or fewer blocks, or more depth");
   return pyramid;
@@ -124,7 +124,7 @@ std::unique_ptr<nn::Model> build_pyramidnet(const PyramidNetOptions& pyramid, co
                         .got = fmt::format("{} x {}, left of {} x {}", height, width, input.image[1], input.image[2]),
                         .advice = "choose another data set or shape, a square one say"});
   auto model = std::make_unique<nn::Model>();
-  model->add_stage(std::make_unique<Stem>(options, input.image[0]));
+  model->add_stage(std::make_unique<PyramidNetStem>(options, input.image[0]));
   const std::vector<int64_t> widths = pyramidnet_widths(pyramid);
   size_t block = 0;
   for (int64_t stage = 0; stage < kStages; ++stage) {
@@ -134,7 +134,7 @@ std::unique_ptr<nn::Model> build_pyramidnet(const PyramidNetOptions& pyramid, co
                        fmt::format("layer{}.{}.", stage + 1, in_stage));
     }
   }
-  model->add_stage(std::make_unique<Head>(widths.back(), width, input.classes));
+  model->add_stage(std::make_unique<PyramidNetHead>(widths.back(), width, input.classes));
   return model;
 }
 

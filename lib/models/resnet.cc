@@ -15,9 +15,9 @@ nn::Conv2dSizes convolution3x3(int64_t in, int64_t out, int64_t stride) {
   return {.in_channels = in, .out_channels = out, .kernel = 3, .stride = stride, .padding = 1};
 }
 
-class Stem final : public nn::Module {
+class ResNetStem final : public nn::Module {
  public:
-  Stem(const nn::LayerOptions& options, int64_t channels)
+  ResNetStem(const nn::LayerOptions& options, int64_t channels)
       : conv1_(add_child<nn::Conv2d>("conv1", options, convolution3x3(channels, 64, 1), kWeights)),
         bn1_(add_child<nn::BatchNorm2d>("bn1", 64, true)) {
     conv1_.feed_batch_norm();
@@ -61,9 +61,9 @@ class BasicBlock final : public nn::Module {
   nn::Conv2d* downsample_ = nullptr;
 };
 
-class Head final : public nn::Module {
+class ResNetHead final : public nn::Module {
  public:
-  explicit Head(int64_t classes)
+  explicit ResNetHead(int64_t classes)
       : fc_(add_child<nn::Linear>("fc", 512, classes, nn::LinearOptions{.weight = kWeights})) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
@@ -78,7 +78,7 @@ class Head final : public nn::Module {
 
 std::unique_ptr<nn::Model> build_resnet18(const nn::LayerOptions& options, const ModelInput& input) {
   auto model = std::make_unique<nn::Model>();
-  model->add_stage(std::make_unique<Stem>(options, input.image[0]));
+  model->add_stage(std::make_unique<ResNetStem>(options, input.image[0]));
   constexpr std::array<int64_t, 4> kWidths = {64, 128, 256, 512};
   int64_t width = 64;
   for (size_t layer = 0; layer < kWidths.size(); ++layer) {
@@ -89,7 +89,7 @@ std::unique_ptr<nn::Model> build_resnet18(const nn::LayerOptions& options, const
       width = kWidths[layer];
     }
   }
-  model->add_stage(std::make_unique<Head>(input.classes));
+  model->add_stage(std::make_unique<ResNetHead>(input.classes));
   return model;
 }
 

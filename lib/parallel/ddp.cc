@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "parallel/world_results.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -38,7 +37,7 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
-/// Equal on all ranks of a process.
+/// Of a process's ranks, and equal on all of them.
 StepRecorder::Signature sizes_of_all(const Batch& batch) {
   StepRecorder::Signature signature = {batch.samples};
   for (const MicroBatch& micro : batch.micro_batches)
@@ -54,8 +53,10 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
           context, [&](int world_rank) { return ReplicaPart{.duties = duties_of(world_rank, context, options)}; }),
       find_unused_(options.find_unused),
       multiplies_factors_(options.compress.method == CompressionOptions::Method::powersgd),
+      is_of_text_(context.replica.input.text.has_value()),
       steps_(team(), context.replica.steps_in_flight) {
   recorded_counts_.resize(static_cast<size_t>(ranks()));
+  agreements_.resize(recorded_counts_.size());
   has_summed_.resize(recorded_counts_.size());
   for (int rank = 0; rank < ranks(); ++rank) sums_between_parts_ |= team().device(rank).can_record();
   BucketOptions buckets = options.buckets;
@@ -96,15 +97,12 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
 }
 
 void Ddp::agree_on_recording() {
-  // Each rank has sizes of its own: of texts with more or fewer predicted tokens, of a share of a batch, of memory that
-  // it has left.
   if (team().world_size() == 1 || team().is_logged()) return;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (!records_sums(rank)) continue;
-    replica(rank).agree_on_recording_by([this, rank](StepRecorder::How own) {
-      const auto all = gather_values(team().host_communicator(rank), static_cast<double>(own));
-      return static_cast<StepRecorder::How>(static_cast<int>(std::ranges::min(all)));
-    });
+    auto& agreement = agreements_[static_cast<size_t>(rank)];
+    agreement = std::make_unique<RecordingAgreement>(team().host_communicator(rank));
+    replica(rank).agree_on_recording_by([to = agreement.get()](StepRecorder::How own) { return to->of_all(own); });
   }
 }
 
@@ -156,6 +154,9 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   } else if (!deferred_.empty()) {
     step_with_deferred_update(rank, parts);
   } else if (records_sums(rank)) {
+    // Of images every rank's sizes follow from how the batch is shared out.
+    if (auto& agreement = agreements_[static_cast<size_t>(rank)])
+      agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch)));
     // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
     step_with_recorded_sums(rank, parts, team().is_logged() ? sizes_of_all(batch) : StepRecorder::Signature(), update);
   } else if (!compressions_.empty()) {

@@ -6,6 +6,7 @@
 #include "parallel/gradient_buckets.h"
 #include "parallel/gradient_compression.h"
 #include "parallel/owned_updates.h"
+#include "parallel/recording_agreement.h"
 #include "parallel/replicated_strategy.h"
 #include "parallel/steps_under_way.h"
 
@@ -42,7 +43,7 @@ class Ddp final : public ReplicatedStrategy {
   std::vector<nn::NamedValues> dealt_out_state(int rank) override;
   void restore_dealt_out(int rank, const TrainingState& state) override;
   std::vector<nn::NamedValues> compression_state(int rank) override;
-  /// Ranks of several processes whose sums are part of what is recorded.
+  /// Of ranks whose sums are part of what is recorded.
   void agree_on_recording();
   void defer_updates();
   void start_compression(const StrategyContext& context, const CompressionOptions& compress,
@@ -73,15 +74,17 @@ class Ddp final : public ReplicatedStrategy {
   void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;
-  bool multiplies_factors_;                                         ///< each rank for itself, of PowerSGD
+  bool multiplies_factors_;  ///< each rank for itself, of PowerSGD
+  bool is_of_text_;
   std::vector<std::unique_ptr<GradientCompression>> compressions_;  ///< by rank; empty where there is none
   std::vector<std::unique_ptr<GradientBuckets>> buckets_;
   std::vector<std::unique_ptr<OwnedUpdates>> updates_;     ///< by rank; empty where every rank updates everything
   std::vector<std::unique_ptr<DeferredUpdate>> deferred_;  ///< by rank; empty where steps end with their update
   /// Some rank records its work and its communicator can't be recorded: all of them sum once, between two parts.
   bool sums_between_parts_ = false;
-  std::vector<CommCounts> recorded_counts_;  ///< by rank: of one replay
-  std::vector<char> has_summed_;             ///< by rank, between recorded parts
+  std::vector<CommCounts> recorded_counts_;                      ///< by rank: of one replay
+  std::vector<char> has_summed_;                                 ///< by rank, between recorded parts
+  std::vector<std::unique_ptr<RecordingAgreement>> agreements_;  ///< by rank; null for who records alone
   StepsUnderWay steps_;
 };
 

@@ -17,9 +17,6 @@ std::byte* nowhere() {
 
 double payload_bytes(const LoggedCall& call) { return static_cast<double>(call.call.payload().bytes()); }
 
-/// `amount` at a rate that may be without limit.
-double seconds_at(double amount, double per_s) { return per_s > 0 ? amount / per_s : 0; }
-
 bool is_message(const LoggedCall& call) {
   return call.call.kind == CommKind::send || call.call.kind == CommKind::receive;
 }

@@ -15,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 /// What no measurement is beyond.
-constexpr double kMostSeconds = 1e6, kMostFlops = 1e24;
-constexpr int64_t kMostBytes = int64_t{1} << 50, kMostCalls = 1'000'000'000, kMostCores = 1'000'000;
+constexpr double kMostOperatorSeconds = 1e6, kMostFlops = 1e24;
+constexpr int64_t kMostOperatorBytes = int64_t{1} << 50, kMostCalls = 1'000'000'000, kMostCores = 1'000'000;
 
 bool is_of(const json& device, DeviceKind kind) {
   return device.at("device").get<std::string>().starts_with(kind == DeviceKind::cuda ? "cuda" : "cpu");
@@ -43,13 +43,13 @@ double add_operators(const PrintedFile& file, const json& device, std::vector<Me
     const auto each = static_cast<double>(count);
     calls.push_back({.one = {.name = one.at("operator"),
                              .flops = file.number(one, "flops", 0, kMostFlops) / each,
-                             .bytes = file.integer(one, "bytes", 0, kMostBytes) / count,
+                             .bytes = file.integer(one, "bytes", 0, kMostOperatorBytes) / count,
                              .operands = one.at("operands"),
-                             .seconds = file.number(one, "seconds", 0, kMostSeconds) / each},
+                             .seconds = file.number(one, "seconds", 0, kMostOperatorSeconds) / each},
                      .count = count});
   }
-  return std::max(0.0,
-                  file.number(device, "step_s", 0, kMostSeconds) - file.number(device, "operators_s", 0, kMostSeconds));
+  return std::max(0.0, file.number(device, "step_s", 0, kMostOperatorSeconds) -
+                           file.number(device, "operators_s", 0, kMostOperatorSeconds));
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 namespace dptrain::plan {
 namespace {
 
-constexpr double kMega = 1e6, kGiga = 1e9;
+constexpr double kMegabyte = 1e6, kGigaflop = 1e9;
 
-std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / kMega); }
+std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / kMegabyte); }
 
 /// "0 to 3 (cuda:0-3)"; without the devices where these are of several kinds or begin anew.
 std::string ranks_name(const std::vector<PlannedRank>& ranks, size_t first, size_t last) {
@@ -58,8 +58,8 @@ std::string operator_table(const PlannedRank& rank, int width) {
                                       {.header = "GFLOP", .cells = {}},
                                       {.header = "MB", .cells = {}}};
   const auto add = [&](const std::string& name, const OperatorTotal& total) {
-    add_row(columns, {name, std::to_string(total.calls), fmt::format("{:.4g}", total.flops / kGiga),
-                      fmt::format("{:.4g}", static_cast<double>(total.bytes) / kMega)});
+    add_row(columns, {name, std::to_string(total.calls), fmt::format("{:.4g}", total.flops / kGigaflop),
+                      fmt::format("{:.4g}", static_cast<double>(total.bytes) / kMegabyte)});
   };
   OperatorTotal sum;
   for (const auto& [name, total] : operator_totals(rank)) {
@@ -79,7 +79,8 @@ std::string message_table(const PlannedRank& rank, int width) {
                                       {.header = "elements", .cells = {}},
                                       {.header = "MB sent", .cells = {}}};
   const auto add = [&](const std::string& name, int64_t calls, const std::string& elements, int64_t sent) {
-    add_row(columns, {name, std::to_string(calls), elements, fmt::format("{:.4g}", static_cast<double>(sent) / kMega)});
+    add_row(columns,
+            {name, std::to_string(calls), elements, fmt::format("{:.4g}", static_cast<double>(sent) / kMegabyte)});
   };
   const auto totals = message_totals(rank);
   // A store has a call a key, with many roots.
@@ -123,7 +124,7 @@ std::string servers_text(const StorePlaces& places) {
 std::string store_text(const PlanReport& report) {
   const StorePlaces& places = *report.places;
   const StoreTraffic traffic = traffic_of(*report.step.store->served, places);
-  const auto mega = [](int64_t bytes) { return static_cast<double>(bytes) / kMega; };
+  const auto mega = [](int64_t bytes) { return static_cast<double>(bytes) / kMegabyte; };
   std::string text = fmt::format("a store: workers {}, servers {}\n", places.workers.processes(), servers_text(places));
   text += fmt::format("  the fullest server holds {:.4g} MB of weights and optimizer state\n",
                       mega(std::ranges::max(report.step.store->bytes)));

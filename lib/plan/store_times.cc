@@ -10,9 +10,6 @@ namespace {
 /// A copy reads and writes.
 constexpr double kCopy = 2;
 
-/// `amount` at a rate that may be without limit.
-double seconds_at(double amount, double per_s) { return per_s > 0 ? amount / per_s : 0; }
-
 }  // namespace
 
 StoreTimes::StoreTimes(const StoreFigures& figures)

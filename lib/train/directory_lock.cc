@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLock = ".lock";
-constexpr const char* kElsewhere = "choose another with --out";
 
 /// The folders that make_folder(path) makes, the innermost first. A link is there, wherever it leads.
 std::vector<fs::path> absent_folders(fs::path path) {

@@ -5,6 +5,9 @@
 
 namespace dptrain::train {
 
+/// What to do where a run's directory can't be used.
+inline constexpr const char* kElsewhere = "choose another with --out";
+
 /// A directory that one process at a time holds, by the file `.lock` in it. Unless it is kept, the directory is left as
 /// it was found.
 class DirectoryLock {

@@ -10,7 +10,7 @@
 namespace dptrain::train {
 namespace {
 
-constexpr const char* kOrigin = "strategy single";
+constexpr const char* kFromSingle = "strategy single";
 
 bool names_single(const ConfigNode* strategy) {
   if (strategy == nullptr) return false;
@@ -19,13 +19,13 @@ bool names_single(const ConfigNode* strategy) {
 }
 
 void put_on(ConfigNode& config, const DeviceId& device, int threads, int64_t batch_size) {
-  override_config(config, fmt::format("devices='{}'", device.name()), kOrigin);
-  override_config(config, fmt::format("threads={}", threads), kOrigin);
-  override_config(config, fmt::format("batch_size={}", batch_size), kOrigin);
-  override_config(config, "per_device_batch_size=", kOrigin);
-  override_config(config, "split=even", kOrigin);
+  override_config(config, fmt::format("devices='{}'", device.name()), kFromSingle);
+  override_config(config, fmt::format("threads={}", threads), kFromSingle);
+  override_config(config, fmt::format("batch_size={}", batch_size), kFromSingle);
+  override_config(config, "per_device_batch_size=", kFromSingle);
+  override_config(config, "split=even", kFromSingle);
   // One device sends nothing, and links may name others.
-  override_config(config, "links=", kOrigin);
+  override_config(config, "links=", kFromSingle);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
   if (!names_single(config.find("strategy"))) return config;
   // What the list resolves to is read under a strategy that takes any number of devices.
   ConfigNode listed = config;
-  override_config(listed, "strategy=ddp", kOrigin);
+  override_config(listed, "strategy=ddp", kFromSingle);
   Experiment whole;
   const ConfigSession session(listed, [&](ConfigReader& reader) { whole = read_experiment(reader, default_name); });
   if (whole.devices.size() == 1) return config;
@@ -46,8 +46,8 @@ ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
 ConfigNode on_device_alone(ConfigNode config, const Experiment& whole, size_t device) {
   const BatchSplit even = BatchSplit::even(static_cast<int>(whole.devices.size()));
   const auto [first, second] = whole.split.weights.value_or(even).range(static_cast<int>(device), whole.batch_size);
-  override_config(config, "strategy=single", kOrigin);
-  override_config(config, "shards=", kOrigin);
+  override_config(config, "strategy=single", kFromSingle);
+  override_config(config, "shards=", kFromSingle);
   put_on(config, whole.devices[device], whole.threads[device], std::max<int64_t>(1, second - first));
   return config;
 }

@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kElsewhere = "choose another with --out";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
 constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};

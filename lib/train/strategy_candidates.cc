@@ -11,7 +11,7 @@
 namespace dptrain::train {
 namespace {
 
-constexpr const char* kOrigin = "strategy auto";
+constexpr const char* kFromAuto = "strategy auto";
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 constexpr double kBucketSizesMb[] = {1, 5, 25};
 
@@ -50,7 +50,7 @@ std::vector<std::string> written_list(const ConfigNode& config) {
 
 /// What a strategy's option is set to, "" where it isn't written.
 std::string option_of(const std::string& strategy, const char* option) {
-  const ConfigNode parsed = parse_yaml_value(strategy, kOrigin, kOrigin);
+  const ConfigNode parsed = parse_yaml_value(strategy, kFromAuto, kFromAuto);
   const ConfigNode* value = parsed.find(option);
   return value != nullptr ? value->text() : "";
 }
@@ -95,8 +95,8 @@ std::optional<std::string> written_split(const ConfigNode& config) {
 Experiment experiment_under(const ConfigNode& config, const Experiment& written, const std::string& strategy,
                             const std::string& split) {
   ConfigNode named = config;
-  override_config(named, fmt::format("strategy={}", strategy), kOrigin);
-  override_config(named, fmt::format("split={}", split), kOrigin);
+  override_config(named, fmt::format("strategy={}", strategy), kFromAuto);
+  override_config(named, fmt::format("split={}", split), kFromAuto);
   Experiment read;
   const ConfigSession session(named, [&](ConfigReader& reader) { read = read_experiment(reader, written.name); });
   // All else is as it was, also what has been looked up since.

@@ -47,7 +47,7 @@ std::string order_of(const Experiment& experiment) {
   return order;
 }
 
-std::optional<std::string> value_of(const TrainingIdentity& identity, const std::string& name) {
+std::optional<std::string> entry_of(const TrainingIdentity& identity, const std::string& name) {
   const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
   return found == identity.end() ? std::nullopt : std::optional(found->second);
 }
@@ -85,7 +85,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
 
 void require_same_training(const TrainingIdentity& own, const ResumePoint& resume) {
   for (const auto& [name, value] : own) {
-    const auto other = value_of(resume.checkpoint.identity, name);
+    const auto other = entry_of(resume.checkpoint.identity, name);
     if (other == value || (!other && is_option(name))) continue;
     throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
                                             .expected = fmt::format("expected a training with {} {}", name, value),
@@ -117,7 +117,7 @@ void require_same_vocabulary(const Dataset& data, const std::filesystem::path& w
   const auto own = vocabulary_of(data);
   if (!own) return;
   const auto identity = identity_of_weights(weights);
-  const auto other = identity ? value_of(*identity, kVocabulary) : std::nullopt;
+  const auto other = identity ? entry_of(*identity, kVocabulary) : std::nullopt;
   if (!other || other == own) return;
   throw Error(ExitCode::bad_data,
               Mistake{.where = weights.string(),
@@ -128,9 +128,9 @@ void require_same_vocabulary(const Dataset& data, const std::filesystem::path& w
 
 void require_same_model(const models::ModelSpec& model, const std::filesystem::path& weights) {
   const auto identity = identity_of_weights(weights);
-  if (!identity || value_of(*identity, kModel) != model.name) return;
+  if (!identity || entry_of(*identity, kModel) != model.name) return;
   for (const auto& [option, value] : model.options) {
-    const auto other = value_of(*identity, option_name(kModel, option));
+    const auto other = entry_of(*identity, option_name(kModel, option));
     if (!other || other == value) continue;
     throw Error(ExitCode::bad_data, Mistake{.where = weights.string(),
                                             .expected = fmt::format("expected weights that were trained with {} {}",

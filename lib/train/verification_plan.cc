@@ -19,7 +19,7 @@
 namespace dptrain::train {
 namespace {
 
-constexpr const char* kOrigin = "verify";
+constexpr const char* kFromVerify = "verify";
 
 /// Stages of a pipeline that has one on each device.
 constexpr int kEachDevice = 1;
@@ -48,7 +48,7 @@ constexpr StandardRow kStandardRows[] = {
     {"hybrid", "{name: hybrid, model_parallel: 2}", 2, 4},
 };
 
-void set(ConfigNode& config, const std::string& assignment) { override_config(config, assignment, kOrigin); }
+void set(ConfigNode& config, const std::string& assignment) { override_config(config, assignment, kFromVerify); }
 
 Experiment read(const ConfigNode& config, const std::string& default_name) {
   Experiment experiment;

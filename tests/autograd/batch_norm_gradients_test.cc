@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-struct Case {
+struct BatchNormCase {
   const char* name;
   Shape x;
   bool relu;
@@ -22,19 +22,19 @@ struct Case {
   Shape residual_shape() const { return {x[0], residual, x[2], x[3]}; }
 };
 
-const std::vector<Case> kCases = {{"bare", {3, 5, 3, 2}, false, 0},
-                                  {"relu", {2, 5, 3, 3}, true, 0},
-                                  {"residual", {2, 5, 3, 2}, false, 5},
-                                  {"relu_residual", {2, 5, 2, 3}, true, 5},
-                                  {"narrow_residual", {2, 5, 3, 2}, false, 3},
-                                  {"relu_narrow_residual", {2, 20, 2, 2}, true, 16},
-                                  {"one_sample", {1, 20, 3, 3}, true, 0},
-                                  {"one_position", {6, 20, 1, 1}, false, 0},
-                                  {"whole_blocks", {2, 16, 3, 2}, true, 16},
-                                  {"running", {3, 5, 3, 2}, false, 0, false},
-                                  {"running_relu_residual", {2, 20, 2, 3}, true, 20, false}};
+const std::vector<BatchNormCase> kBatchNormCases = {{"bare", {3, 5, 3, 2}, false, 0},
+                                                    {"relu", {2, 5, 3, 3}, true, 0},
+                                                    {"residual", {2, 5, 3, 2}, false, 5},
+                                                    {"relu_residual", {2, 5, 2, 3}, true, 5},
+                                                    {"narrow_residual", {2, 5, 3, 2}, false, 3},
+                                                    {"relu_narrow_residual", {2, 20, 2, 2}, true, 16},
+                                                    {"one_sample", {1, 20, 3, 3}, true, 0},
+                                                    {"one_position", {6, 20, 1, 1}, false, 0},
+                                                    {"whole_blocks", {2, 16, 3, 2}, true, 16},
+                                                    {"running", {3, 5, 3, 2}, false, 0, false},
+                                                    {"running_relu_residual", {2, 20, 2, 3}, true, 20, false}};
 
-class BatchNormGradients : public ::testing::TestWithParam<std::tuple<DeviceRow, Case>> {};
+class BatchNormGradients : public ::testing::TestWithParam<std::tuple<DeviceRow, BatchNormCase>> {};
 
 TEST_P(BatchNormGradients, AreDifferences) {
   const auto& [row, c] = GetParam();
@@ -70,7 +70,7 @@ TEST_P(BatchNormGradients, AreDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, BatchNormGradients,
-                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kCases)),
+                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kBatchNormCases)),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });

@@ -41,19 +41,19 @@ class AnotherDevice final : public autograd::SumOverDevices {
   int calls_ = 0;
 };
 
-struct Case {
+struct SharedCase {
   const char* name;
   int64_t samples, others;
   bool relu, residual;
 };
 
-const std::vector<Case> kCases = {{"bare", 3, 2, false, false},
-                                  {"relu", 2, 3, true, false},
-                                  {"residual", 2, 1, false, true},
-                                  {"relu_residual", 2, 4, true, true},
-                                  {"alone", 4, 0, true, false}};
+const std::vector<SharedCase> kSharedCases = {{"bare", 3, 2, false, false},
+                                              {"relu", 2, 3, true, false},
+                                              {"residual", 2, 1, false, true},
+                                              {"relu_residual", 2, 4, true, true},
+                                              {"alone", 4, 0, true, false}};
 
-class BatchNormOverDevices : public ::testing::TestWithParam<std::tuple<DeviceRow, Case>> {};
+class BatchNormOverDevices : public ::testing::TestWithParam<std::tuple<DeviceRow, SharedCase>> {};
 
 TEST_P(BatchNormOverDevices, GradientsAreDifferences) {
   const auto& [row, c] = GetParam();
@@ -93,7 +93,7 @@ TEST_P(BatchNormOverDevices, GradientsAreDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, BatchNormOverDevices,
-                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kCases)),
+                         ::testing::Combine(::testing::ValuesIn(device_rows()), ::testing::ValuesIn(kSharedCases)),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });

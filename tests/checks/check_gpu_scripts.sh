@@ -11,11 +11,12 @@ command -v python3 > /dev/null || { echo "python3, which runs the stages on a ma
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/build/tests" "$folder/tools"
-export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF= CRASHES= SAYS=
+export GPUS='[]' RESULT=COMPLETED ERRORS=0 CUBLASLT_OF= CRASHES= SAYS= TAKES_S=0
 cat > "$folder/build/dptrain" << 'END'
 #!/bin/sh
 case "$*" in
   --version)
+    sleep "$TAKES_S"
     echo 'dptrain 0.0.0 (abc)'
     cublaslt=
     # Opened by its name, and not linked to.
@@ -162,7 +163,7 @@ check 1 "ok      ops_test: 1 passed" --out "$folder/results" --cuda-only test
 rm "$folder/build/tests/broken_test"
 # What there is no time for has failed, too.
 check 1 "any test: not begun before the limit" --out "$folder/results" --limit-s 1 --cuda-only test
-check 1 "nothing is left of --total-s 1" --out "$folder/results" --total-s 1 test sanitize
+TAKES_S=1 check 1 "nothing is left of --total-s 1" --out "$folder/results" --total-s 1 test sanitize
 # Whoever ends it early keeps what has run, and no program goes on.
 mkdir -p "$folder/slow/tests"
 cp "$folder/build/dptrain" "$folder/slow"

@@ -4,7 +4,7 @@
 namespace dptrain {
 namespace {
 
-class AbsentKinds : public testing::TestWithParam<CommunicatorKind> {};
+class AbsentKinds : public ::testing::TestWithParam<CommunicatorKind> {};
 
 TEST_P(AbsentKinds, AreSkipped) {
   if (!GetParam().absence.empty()) GTEST_SKIP() << GetParam().absence;

@@ -140,7 +140,7 @@ inline std::vector<Outcome> outcomes_of(std::vector<std::unique_ptr<Communicator
 }
 
 /// Parameters: the kind and the world size.
-class CommunicatorTest : public testing::TestWithParam<KindAndSize> {
+class CommunicatorTest : public ::testing::TestWithParam<KindAndSize> {
  protected:
   const CommunicatorKind& kind() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }

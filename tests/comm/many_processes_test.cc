@@ -4,7 +4,7 @@
 namespace dptrain {
 namespace {
 
-class ManyProcessesTest : public testing::TestWithParam<int> {};
+class ManyProcessesTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(ManyProcessesTest, SumAndMeet) {
   RankList ranks = communicators_of_processes(std::vector<int>(static_cast<size_t>(GetParam()), 1), 60);
@@ -29,7 +29,7 @@ TEST_P(ManyProcessesTest, ADisagreementIsToldToAll) {
   EXPECT_EQ(outcomes[0].code, ExitCode::ranks_disagree);
 }
 
-INSTANTIATE_TEST_SUITE_P(Processes, ManyProcessesTest, testing::Values(9, 17));
+INSTANTIATE_TEST_SUITE_P(Processes, ManyProcessesTest, ::testing::Values(9, 17));
 
 }  // namespace
 }  // namespace dptrain

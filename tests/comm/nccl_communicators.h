@@ -116,6 +116,8 @@ inline CommunicatorKind nccl_pair_communicators(const std::string& name, Process
     std::vector<std::unique_ptr<Communicator>> ranks(devices->size());
     ranks[own] = std::make_unique<FinishedCommunicator>(
         devices, nccl_rank_of_process(size, timeout_s, sums, *(*devices)[own], *exchange));
+    // As where threads play them: none begins its test, and perhaps aborts, while the other one is being made.
+    pair.exchange("made");
     RankList list(std::move(ranks));
     list.ground = exchange;
     return list;

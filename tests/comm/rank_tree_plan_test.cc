@@ -176,7 +176,7 @@ TEST(RankTreePlan, EverySumIsTheTreeToTheLastBit) {
             world.run();
             for (int rank = 0; rank < nodes.ranks(); ++rank)
               ASSERT_EQ(world.result(rank), world.expected(rank))
-                  << testing::PrintToString(shape) << " " << describe(call) << " rank " << rank << " of "
+                  << ::testing::PrintToString(shape) << " " << describe(call) << " rank " << rank << " of "
                   << most_inputs;
           }
   }
@@ -240,7 +240,7 @@ TEST(RankTreePlan, StagingIsLessThanThreeTimesTheBuffer) {
     const CommCall call = call_of(CommKind::all_reduce, nodes, 1 << 16, DType::f32);
     const World world(nodes, call, 64);
     for (int rank = 0; rank < nodes.ranks(); ++rank)
-      EXPECT_LT(world.plan(rank).staging_bytes, 3 * (4 << 16)) << testing::PrintToString(shape) << " rank " << rank;
+      EXPECT_LT(world.plan(rank).staging_bytes, 3 * (4 << 16)) << ::testing::PrintToString(shape) << " rank " << rank;
   }
 }
 

@@ -11,7 +11,7 @@ ConfigNode overridden(const std::string& text, const std::string& assignment) {
   return root;
 }
 
-std::string refusal(const std::string& assignment) {
+std::string refused_override(const std::string& assignment) {
   const Error error = error_of([&] { overridden("a: 1\nl: [1]\n", assignment); });
   EXPECT_EQ(error.code(), ExitCode::config);
   return error.what();
@@ -47,25 +47,27 @@ TEST(Override, OfNothingTakesTheDefaultAgain) {
 }
 
 TEST(Override, RefusesABadForm) {
-  EXPECT_EQ(refusal("epochs"), "--set: expected KEY=VALUE, got 'epochs'; write for instance --set learning_rate=0.1");
+  EXPECT_EQ(refused_override("epochs"),
+            "--set: expected KEY=VALUE, got 'epochs'; write for instance --set learning_rate=0.1");
   const std::string advice = "; write for instance --set learning_rate=0.1";
-  EXPECT_EQ(refusal("=1"), "--set: expected a key like strategy.bucket_mb before the '=', got ''" + advice);
-  EXPECT_EQ(refusal("a..b=1"), "--set: expected a key like strategy.bucket_mb before the '=', got 'a..b'" + advice);
+  EXPECT_EQ(refused_override("=1"), "--set: expected a key like strategy.bucket_mb before the '=', got ''" + advice);
+  EXPECT_EQ(refused_override("a..b=1"),
+            "--set: expected a key like strategy.bucket_mb before the '=', got 'a..b'" + advice);
 }
 
 TEST(Override, RefusesWhatAFileMayNotHoldEither) {
-  EXPECT_EQ(refusal("b=&x 1"),
+  EXPECT_EQ(refused_override("b=&x 1"),
             "--set: b: expected plain values, got the anchor &x; write the value out wherever it is needed");
-  EXPECT_EQ(refusal("b={c: 1, c: 2}"), "--set: b: expected the key c once, got it again; keep one of the two");
-  EXPECT_EQ(refusal("b=c: 1"),
+  EXPECT_EQ(refused_override("b={c: 1, c: 2}"), "--set: b: expected the key c once, got it again; keep one of the two");
+  EXPECT_EQ(refused_override("b=c: 1"),
             "--set: b: expected a value in flow style, got a list or mapping in block style; write [a, b] or {key: "
             "value}");
-  EXPECT_EQ(refusal("b=[1"),
+  EXPECT_EQ(refused_override("b=[1"),
             "--set: b: expected a name as the key, got a list; write a name before the colon, or close the bracket");
-  EXPECT_EQ(refusal("b='x"),
+  EXPECT_EQ(refused_override("b='x"),
             "--set: b: expected valid YAML, got a mistake in the syntax (illegal EOF in scalar); check indentation, "
             "brackets, quotes and the space behind each colon, here and above");
-  EXPECT_EQ(refusal("l.b=1"),
+  EXPECT_EQ(refused_override("l.b=1"),
             "--set: l.b: expected a mapping or a name on the way to this key, got the list [1]; replace the list as "
             "a whole");
 }

@@ -18,7 +18,7 @@ namespace {
 using ops::AugmentationKind;
 using testing::expect_refusal;
 
-ops::Augmentations read(const std::string& text, const DatasetSpec& dataset = {.name = "synthetic"}) {
+ops::Augmentations read_augmentation(const std::string& text, const DatasetSpec& dataset = {.name = "synthetic"}) {
   ops::Augmentations augmentations;
   const ConfigSession session(parse_config(text, "a.yaml"),
                               [&](ConfigReader& config) { augmentations = read_augmentations(config, dataset, 5); });
@@ -26,11 +26,11 @@ ops::Augmentations read(const std::string& text, const DatasetSpec& dataset = {.
 }
 
 TEST(Augment, IsNothingByDefault) {
-  for (const char* text : {"{}", "augment: []", "augment:"}) EXPECT_TRUE(read(text).empty()) << text;
+  for (const char* text : {"{}", "augment: []", "augment:"}) EXPECT_TRUE(read_augmentation(text).empty()) << text;
 }
 
 TEST(Augment, IsReadInItsOrderWithItsOptions) {
-  const ops::Augmentations defaults = read("augment: [cutout, random_crop, flip]");
+  const ops::Augmentations defaults = read_augmentation("augment: [cutout, random_crop, flip]");
   EXPECT_EQ(defaults.seed, 5u);
   ASSERT_EQ(defaults.count, 3u);
   EXPECT_EQ(defaults.list[0].kind, AugmentationKind::cutout);
@@ -40,7 +40,7 @@ TEST(Augment, IsReadInItsOrderWithItsOptions) {
   EXPECT_EQ(defaults.list[2].kind, AugmentationKind::flip);
   for (const char* text :
        {"augment: [random_crop: {padding: 2}, cutout: {size: 8}]", "augment: [random_crop: 2, cutout: 8]"}) {
-    const ops::Augmentations given = read(text);
+    const ops::Augmentations given = read_augmentation(text);
     ASSERT_EQ(given.count, 2u);
     EXPECT_EQ(given.list[0].pixels, 2);
     EXPECT_EQ(given.list[1].pixels, 8);
@@ -50,7 +50,7 @@ TEST(Augment, IsReadInItsOrderWithItsOptions) {
 TEST(Augment, MistakesAre78) {
   const auto refused = [](const std::string& text, const std::vector<std::string>& words) {
     SCOPED_TRACE(text);
-    expect_refusal(ExitCode::config, words, [&] { read(text); });
+    expect_refusal(ExitCode::config, words, [&] { read_augmentation(text); });
   };
   refused("augment: flip", {"a.yaml:1:1: augment: expected a list of augmentations", "got 'flip'"});
   refused("augment: [flop]", {"a.yaml:1:11: augment[0]: expected a known name", "'flop'", "did you mean 'flip'"});
@@ -67,8 +67,8 @@ TEST(Augment, NeedsImages) {
   expect_refusal(
       ExitCode::config,
       {"a.yaml:2:1: augment: data set verses has no images to augment, got 2 augmentations; leave augment out"},
-      [&] { read("# keyed\naugment: [random_crop, flip]", text); });
-  EXPECT_TRUE(read("augment: []", text).empty());
+      [&] { read_augmentation("# keyed\naugment: [random_crop, flip]", text); });
+  EXPECT_TRUE(read_augmentation("augment: []", text).empty());
 }
 
 /// Training batches of 101 images of 2 x 12 x 10 over some CPU workers.
@@ -99,7 +99,8 @@ class AugmentedBatches {
   std::shared_ptr<const ImageDataset> dataset =
       std::make_shared<ByteImages>(make_synthetic({.samples = 101, .image_shape = {2, 12, 10}}),
                                    Normalization{.mean = {0.5f, 0.25f}, .std = {0.5f}});
-  BatchLoaderOptions options = {.batch_size = 16, .augmentations = read("augment: [random_crop, flip, cutout]")};
+  BatchLoaderOptions options = {.batch_size = 16,
+                                .augmentations = read_augmentation("augment: [random_crop, flip, cutout]")};
 
  private:
   std::vector<std::unique_ptr<Device>> devices_;
@@ -136,7 +137,7 @@ TEST(AugmentedBatches, DifferFromEpochToEpoch) {
 
 TEST(AugmentedBatches, ZerosAreTheByteBeforeNormalization) {
   AugmentedBatches batches;
-  batches.options.augmentations = read("augment: [cutout: 4096]");
+  batches.options.augmentations = read_augmentation("augment: [cutout: 4096]");
   for (const auto& [sample, image] : batches.epoch(1))
     for (int64_t i = 0; i < AugmentedBatches::kElements; ++i)
       ASSERT_EQ(image[static_cast<size_t>(i)], i < 120 ? -1.0f : -0.5f);

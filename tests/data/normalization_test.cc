@@ -11,7 +11,7 @@ namespace {
 
 using testing::expect_refusal;
 
-Normalization read(const std::string& text, int64_t channels) {
+Normalization read_as(const std::string& text, int64_t channels) {
   Normalization normalization;
   const ConfigNode root = parse_config(text, "a.yaml");
   ConfigSession(root, [&](ConfigReader& config) { normalization = read_normalization(config, channels); });
@@ -27,26 +27,26 @@ std::vector<float> decoded(const Normalization& normalization, const Shape& shap
 }
 
 TEST(Normalization, NoneIsPixelsOver255) {
-  EXPECT_EQ(decoded(read("normalize: none", 1), {1, 1, 4}, {0, 1, 51, 255}),
+  EXPECT_EQ(decoded(read_as("normalize: none", 1), {1, 1, 4}, {0, 1, 51, 255}),
             (std::vector<float>{0.0f, 1.0f / 255.0f, 0.2f, 1.0f}));
   EXPECT_EQ(decoded({}, {1, 1, 1}, {77}), std::vector<float>{77 / 255.0f});
 }
 
 TEST(Normalization, MeanAndStdOfAllChannels) {
-  const Normalization normalization = read("normalize: {mean: 0.1307, std: 0.3081}", 2);
+  const Normalization normalization = read_as("normalize: {mean: 0.1307, std: 0.3081}", 2);
   EXPECT_EQ(decoded(normalization, {2, 1, 1}, {0, 255}),
             (std::vector<float>{(0.0f - 0.1307f) / 0.3081f, (1.0f - 0.1307f) / 0.3081f}));
 }
 
 TEST(Normalization, MeanAndStdOfEachChannel) {
-  const Normalization normalization = read("normalize: {mean: [0, 0.5, 1], std: [1, 0.5, 2]}", 3);
+  const Normalization normalization = read_as("normalize: {mean: [0, 0.5, 1], std: [1, 0.5, 2]}", 3);
   EXPECT_EQ(decoded(normalization, {3, 1, 2}, {0, 255, 0, 255, 0, 255}),
             (std::vector<float>{0.0f, 1.0f, -1.0f, 1.0f, -0.5f, 0.0f}));
 }
 
 TEST(Normalization, MistakesAre78) {
   const auto expect_mistake = [](const std::string& text, const std::vector<std::string>& words) {
-    expect_refusal(ExitCode::config, words, [&] { read(text, 3); });
+    expect_refusal(ExitCode::config, words, [&] { read_as(text, 3); });
   };
   expect_mistake("normalize: {mean: [0.5, 0.5]}", {"a.yaml:1", "normalize.mean", "expected 1 or 3 numbers, got 2"});
   expect_mistake("normalize: {std: 0}", {"normalize.std", "from 1e-30"});

@@ -16,7 +16,7 @@ namespace {
 using testing::expect_refusal;
 using testing::ScratchFolder;
 
-DatasetSpec read(const std::string& text, const DatasetRequest& request = {}) {
+DatasetSpec read_text(const std::string& text, const DatasetRequest& request = {}) {
   DatasetSpec spec;
   const ConfigSession session(parse_config(text, "a.yaml"),
                               [&](ConfigReader& config) { spec = read_dataset(config, request); });
@@ -46,13 +46,14 @@ class TextDatasetTest : public ::testing::Test {
 
 TEST_F(TextDatasetTest, TakesTheModelsSizesUnlessToldOtherwise) {
   const DatasetRequest bert{.seed = 1, .text = TextSizes{.vocabulary = 60, .sequence = 20}};
-  const Datasets given = read("dataset: {name: text, files: " + files() + ", test_share: 0.4}", bert).open();
+  const Datasets given = read_text("dataset: {name: text, files: " + files() + ", test_share: 0.4}", bert).open();
   EXPECT_EQ(given.train->samples(), 7);  // of 8 lines
   EXPECT_EQ(given.test->samples(), 3);
   EXPECT_EQ(text_of(given.train).sequence(), 20);
   EXPECT_EQ(text_of(given.train).vocabulary_size(), 60);
   const Datasets own =
-      read("dataset: {name: text, files: " + files() + ", vocabulary: 62, sequence: 12, limit: 3, test_limit: 1}", bert)
+      read_text("dataset: {name: text, files: " + files() + ", vocabulary: 62, sequence: 12, limit: 3, test_limit: 1}",
+                bert)
           .open();
   EXPECT_EQ(own.train->samples(), 3);
   EXPECT_EQ(own.test->samples(), 1);
@@ -66,22 +67,23 @@ TEST_F(TextDatasetTest, TakesTheModelsSizesUnlessToldOtherwise) {
 
 TEST_F(TextDatasetTest, FilesThatAreMissingOrWrongAreNamed) {
   expect_refusal(ExitCode::missing_file, {"a.yaml:1", "none.txt"},
-                 [&] { read("dataset: {name: text, files: [none.txt]}").open(); });
+                 [&] { read_text("dataset: {name: text, files: [none.txt]}").open(); });
   folder_.write("bad.txt", "fine\n\xff\n");
-  expect_refusal(ExitCode::bad_data, {"a.yaml:1", "bad.txt:2", "UTF-8"},
-                 [&] { read("dataset: {name: text, files: " + (folder_.path() / "bad.txt").string() + "}").open(); });
-  expect_refusal(ExitCode::config, {"a.yaml:1", "files"}, [] { read("dataset: {name: text, files: {a: 1}}"); });
+  expect_refusal(ExitCode::bad_data, {"a.yaml:1", "bad.txt:2", "UTF-8"}, [&] {
+    read_text("dataset: {name: text, files: " + (folder_.path() / "bad.txt").string() + "}").open();
+  });
+  expect_refusal(ExitCode::config, {"a.yaml:1", "files"}, [] { read_text("dataset: {name: text, files: {a: 1}}"); });
   expect_refusal(ExitCode::config, {"a.yaml:1", "sequence", "got 4"},
-                 [] { read("dataset: {name: text, sequence: 4}"); });
+                 [] { read_text("dataset: {name: text, sequence: 4}"); });
   for (const char* share : {"0", "1"})
     expect_refusal(ExitCode::config, {"a.yaml:1", "test_share", "expected a number over 0 and below 1"},
-                   [&] { read(std::string("dataset: {name: text, test_share: ") + share + "}"); });
+                   [&] { read_text(std::string("dataset: {name: text, test_share: ") + share + "}"); });
 }
 
 TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
-  const Datasets text =
-      read("dataset: {name: synthetic, samples: 90}", {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 30}})
-          .open();
+  const Datasets text = read_text("dataset: {name: synthetic, samples: 90}",
+                                  {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 30}})
+                            .open();
   EXPECT_EQ(text.train->samples(), 90);
   EXPECT_EQ(text.test->samples(), 18);
   const auto device = testing::test_device();
@@ -110,15 +112,15 @@ TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
 
 TEST_F(TextDatasetTest, SyntheticTextBeyondTheMemoryIsRefused) {
   expect_refusal(ExitCode::config, {"a.yaml:1", "samples", "this machine's memory", "fewer samples"}, [] {
-    read("dataset: {name: synthetic, samples: 2000000000, test_samples: 2000000000}",
-         {.text = TextSizes{.vocabulary = 8000, .sequence = 60'000}});
+    read_text("dataset: {name: synthetic, samples: 2000000000, test_samples: 2000000000}",
+              {.text = TextSizes{.vocabulary = 8000, .sequence = 60'000}});
   });
 }
 
 TEST_F(TextDatasetTest, BlocksPredictEveryRowOrThoseOfTraining) {
-  const Datasets text =
-      read("dataset: {name: synthetic, samples: 20}", {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 30}})
-          .open();
+  const Datasets text = read_text("dataset: {name: synthetic, samples: 20}",
+                                  {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 30}})
+                            .open();
   const auto device = testing::test_device();
   const std::vector<int64_t> samples = {4, 5, 6};
   const BatchPart trained = load_part(*text.train, samples, *device);
@@ -136,8 +138,8 @@ TEST_F(TextDatasetTest, SyntheticSamplesFillTheSequenceWhereAsked) {
   const auto device = testing::test_device();
   const std::vector<int64_t> samples = {0, 1, 2, 3, 4, 5, 6, 7};
   const auto lengths = [&](const std::string& options) {
-    const Datasets text = read("dataset: {name: synthetic, samples: 8" + options + "}",
-                               {.text = TextSizes{.vocabulary = 70, .sequence = 31}})
+    const Datasets text = read_text("dataset: {name: synthetic, samples: 8" + options + "}",
+                                    {.text = TextSizes{.vocabulary = 70, .sequence = 31}})
                               .open();
     return load_part(*text.train, samples, *device, {.epoch = 1}).text.lengths;
   };

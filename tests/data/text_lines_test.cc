@@ -19,33 +19,33 @@ std::vector<std::string> all(const TextLines& lines) {
 }
 
 /// Reads `bytes` as a file called text.
-std::vector<std::string> lines_of(const std::string& bytes) {
+std::vector<std::string> lines_in(const std::string& bytes) {
   const ScratchFolder folder;
   const std::filesystem::path path = folder.write("text", bytes);
   return all(read_text_lines({&path, 1}));
 }
 
-void expect_bad(const std::string& bytes, const std::vector<std::string>& words) {
-  expect_refusal(ExitCode::bad_data, words, [&] { lines_of(bytes); });
+void expect_bad_lines(const std::string& bytes, const std::vector<std::string>& words) {
+  expect_refusal(ExitCode::bad_data, words, [&] { lines_in(bytes); });
 }
 
-const std::vector<std::string> kTwo = {"In the beginning", "And the earth"};
+const std::vector<std::string> kTwoLines = {"In the beginning", "And the earth"};
 
 TEST(TextLines, PlainAndGzipAreTheSame) {
-  EXPECT_EQ(lines_of("In the beginning\nAnd the earth\n"), kTwo);
-  EXPECT_EQ(lines_of(gzip("In the beginning\nAnd the earth\n")), kTwo);
+  EXPECT_EQ(lines_in("In the beginning\nAnd the earth\n"), kTwoLines);
+  EXPECT_EQ(lines_in(gzip("In the beginning\nAnd the earth\n")), kTwoLines);
 }
 
 TEST(TextLines, LineEndsOfAnySystem) {
-  EXPECT_EQ(lines_of("In the beginning\r\nAnd the earth\r\n"), kTwo);
-  EXPECT_EQ(lines_of("In the beginning\nAnd the earth"), kTwo);
-  EXPECT_EQ(lines_of("\xef\xbb\xbfIn the beginning\r\nAnd the earth"), kTwo);
+  EXPECT_EQ(lines_in("In the beginning\r\nAnd the earth\r\n"), kTwoLines);
+  EXPECT_EQ(lines_in("In the beginning\nAnd the earth"), kTwoLines);
+  EXPECT_EQ(lines_in("\xef\xbb\xbfIn the beginning\r\nAnd the earth"), kTwoLines);
 }
 
 TEST(TextLines, BlankLinesAreLeftOut) {
   // Spaces, a tabulator, a no-break space, an ideographic space, a byte order mark in the middle.
-  EXPECT_EQ(lines_of("\n\nIn the beginning\n \t \n\u00a0\n\u3000\n\ufeff\r\nAnd the earth\n\n"), kTwo);
-  EXPECT_EQ(lines_of(" a \n"), std::vector<std::string>{" a "});
+  EXPECT_EQ(lines_in("\n\nIn the beginning\n \t \n\u00a0\n\u3000\n\ufeff\r\nAnd the earth\n\n"), kTwoLines);
+  EXPECT_EQ(lines_in(" a \n"), std::vector<std::string>{" a "});
 }
 
 TEST(TextLines, LinesGoOnFromPieceToPiece) {
@@ -56,7 +56,7 @@ TEST(TextLines, LinesGoOnFromPieceToPiece) {
     text += expected.back() + "\n";
   }
   ASSERT_GT(text.size(), size_t{128} << 10);
-  EXPECT_EQ(lines_of(text), expected);
+  EXPECT_EQ(lines_in(text), expected);
 }
 
 TEST(TextLines, FilesFollowOneAnother) {
@@ -72,19 +72,20 @@ TEST(TextLines, MissingFileIs66) {
 }
 
 TEST(TextLines, WhatIsNotUtf8IsRefusedWithItsLine) {
-  expect_bad("good\r\n\nm\xfcll\n", {"text:3: expected UTF-8 text", "the byte 0xfc as number 2", "save it as UTF-8"});
+  expect_bad_lines("good\r\n\nm\xfcll\n",
+                   {"text:3: expected UTF-8 text", "the byte 0xfc as number 2", "save it as UTF-8"});
   // Latin-1 at the end, a continuation alone, two overlong forms, a surrogate, beyond U+10FFFF, cut off by the line's
   // end.
   for (const std::string bad :
        {"\xe9", "\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
-    expect_bad("good\ngood" + bad + "\n", {"text:2: expected UTF-8 text", "as number 5"});
-  expect_bad(std::string("good\n\0bad\n", 10), {"text:2: expected UTF-8 text, got the byte 0x00 as number 1"});
-  EXPECT_EQ(lines_of("\u00e9 \u4e2d \U0001f600"), std::vector<std::string>{"\u00e9 \u4e2d \U0001f600"});
+    expect_bad_lines("good\ngood" + bad + "\n", {"text:2: expected UTF-8 text", "as number 5"});
+  expect_bad_lines(std::string("good\n\0bad\n", 10), {"text:2: expected UTF-8 text, got the byte 0x00 as number 1"});
+  EXPECT_EQ(lines_in("\u00e9 \u4e2d \U0001f600"), std::vector<std::string>{"\u00e9 \u4e2d \U0001f600"});
 }
 
 TEST(TextLines, FilesWithoutALineAreRefused) {
   for (const std::string& bytes : {std::string(), gzip(""), std::string("\n \r\n\t"), std::string("\xef\xbb\xbf")})
-    expect_bad(bytes, {"text: expected lines of text, got none, or blank ones alone"});
+    expect_bad_lines(bytes, {"text: expected lines of text, got none, or blank ones alone"});
   const ScratchFolder folder;
   const std::vector<std::filesystem::path> files = {folder.write("full", "text"), folder.write("void", "")};
   expect_refusal(ExitCode::bad_data, {"void: expected lines of text"}, [&] { read_text_lines(files); });
@@ -92,15 +93,16 @@ TEST(TextLines, FilesWithoutALineAreRefused) {
 
 TEST(TextLines, CutOffGzipIsRefused) {
   const std::string packed = gzip("In the beginning\n");
-  expect_bad(packed.substr(0, packed.size() - 3), {"text: expected the end of its gzip stream"});
+  expect_bad_lines(packed.substr(0, packed.size() - 3), {"text: expected the end of its gzip stream"});
 }
 
 TEST(TextLines, LongLinesAreRefused) {
   const std::string most(size_t{1} << 20, 'x');
-  EXPECT_EQ(lines_of("a\n" + most + "\n").size(), 2u);
-  expect_bad("a\n" + most + "x\n", {"text:2: expected lines of at most 1048576 bytes, got more"});
+  EXPECT_EQ(lines_in("a\n" + most + "\n").size(), 2u);
+  expect_bad_lines("a\n" + most + "x\n", {"text:2: expected lines of at most 1048576 bytes, got more"});
   // Of a gigabyte in one line only the beginning is unpacked.
-  expect_bad(gzip("a\nb\n" + std::string(size_t{64} << 20, '\0')), {"text:3: expected lines of at most 1048576 bytes"});
+  expect_bad_lines(gzip("a\nb\n" + std::string(size_t{64} << 20, '\0')),
+                   {"text:3: expected lines of at most 1048576 bytes"});
 }
 
 TEST(TextLines, AllFilesTogetherHaveALimit) {

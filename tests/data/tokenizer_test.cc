@@ -15,9 +15,9 @@ namespace {
 using testing::expect_refusal;
 using testing::small_text;
 
-constexpr int64_t kPieces = 60;
+constexpr int64_t kMostPieces = 60;
 
-Tokenizer trained(const TextLines& lines = small_text(), int64_t pieces = kPieces) {
+Tokenizer trained(const TextLines& lines = small_text(), int64_t pieces = kMostPieces) {
   return *Tokenizer::load(train_vocabulary(lines, pieces));
 }
 
@@ -28,7 +28,7 @@ bool has_special(const std::vector<int32_t>& tokens) {
 TEST(Tokenizer, GivesTextBack) {
   const TextLines lines = small_text();
   const Tokenizer tokenizer = trained(lines);
-  EXPECT_EQ(tokenizer.vocabulary_size(), kPieces);
+  EXPECT_EQ(tokenizer.vocabulary_size(), kMostPieces);
   for (int64_t i = 0; i < lines.count(); ++i) {
     const std::vector<int32_t> tokens = tokenizer.encode(lines[i]);
     // Every character of the text, however rare, has a piece.
@@ -43,7 +43,7 @@ TEST(Tokenizer, TellsItsVocabularyFromOthers) {
   const std::string digest = trained().vocabulary_digest();
   EXPECT_EQ(digest.size(), 16u);
   EXPECT_EQ(trained().vocabulary_digest(), digest);
-  EXPECT_NE(trained(small_text(), kPieces - 1).vocabulary_digest(), digest);
+  EXPECT_NE(trained(small_text(), kMostPieces - 1).vocabulary_digest(), digest);
   TextLines lines = small_text();
   lines.append("And God made two great lights;");
   EXPECT_NE(trained(lines).vocabulary_digest(), digest);
@@ -88,7 +88,7 @@ TEST(Tokenizer, LinesAreTokenizedOneByOne) {
   const TextLines lines = small_text();
   const Tokenizer tokenizer = trained(lines);
   const TokenizedLines tokenized = tokenize(lines, tokenizer);
-  EXPECT_EQ(tokenized.vocabulary_size, kPieces);
+  EXPECT_EQ(tokenized.vocabulary_size, kMostPieces);
   ASSERT_EQ(tokenized.count(), lines.count());
   for (int64_t i = 0; i < lines.count(); ++i) {
     const auto tokens = tokenized[i];
@@ -97,11 +97,11 @@ TEST(Tokenizer, LinesAreTokenizedOneByOne) {
 }
 
 TEST(TrainVocabulary, IsReproducible) {
-  const std::string model = train_vocabulary(small_text(), kPieces);
+  const std::string model = train_vocabulary(small_text(), kMostPieces);
   TextLines other = small_text();
   other.append("And God made two great lights;");
-  EXPECT_NE(train_vocabulary(other, kPieces), model);
-  EXPECT_EQ(train_vocabulary(small_text(), kPieces), model);
+  EXPECT_NE(train_vocabulary(other, kMostPieces), model);
+  EXPECT_EQ(train_vocabulary(small_text(), kMostPieces), model);
 }
 
 TEST(TrainVocabulary, LearnsFromLongLinesToo) {
@@ -126,7 +126,7 @@ TEST(TrainVocabulary, MorePiecesThanTheTextHasAre78) {
   } catch (const Error& error) {
     most = std::atoll(std::string(error.what()).substr(std::string("vocabulary: expected at most ").size()).c_str());
   }
-  ASSERT_GE(most, kPieces);
+  ASSERT_GE(most, kMostPieces);
   EXPECT_EQ(trained(small_text(), most).vocabulary_size(), most);
   expect_refusal(ExitCode::config, {"expected at most"}, [&] { train_vocabulary(small_text(), most + 1); });
 }
@@ -145,14 +145,14 @@ TEST(TrainVocabulary, WhatSentencePieceTakesForItselfIs78) {
 
 TEST(TrainVocabulary, WritesNothingToStandardError) {
   ::testing::internal::CaptureStderr();
-  train_vocabulary(small_text(), kPieces);
+  train_vocabulary(small_text(), kMostPieces);
   EXPECT_THROW(train_vocabulary(small_text(), 4000), Error);
   EXPECT_FALSE(Tokenizer::load("no model"));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Tokenizer, OtherBytesAreNoModel) {
-  const std::string model = train_vocabulary(small_text(), kPieces);
+  const std::string model = train_vocabulary(small_text(), kMostPieces);
   EXPECT_TRUE(Tokenizer::load(model));
   EXPECT_FALSE(Tokenizer::load(""));
   EXPECT_FALSE(Tokenizer::load("garbage"));

@@ -90,11 +90,11 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
   }
 }
 
-const testing::DeviceRow kCuda = testing::device_rows()[1];
+const testing::DeviceRow kOnCuda = testing::device_rows()[1];
 
 INSTANTIATE_TEST_SUITE_P(Bert, BertGolden,
-                         ::testing::Values(BertCase{"bert_adam"}, BertCase{"bert_adamw"}, BertCase{"bert_adam", kCuda},
-                                           BertCase{"bert_adamw", kCuda}),
+                         ::testing::Values(BertCase{"bert_adam"}, BertCase{"bert_adamw"},
+                                           BertCase{"bert_adam", kOnCuda}, BertCase{"bert_adamw", kOnCuda}),
                          [](const auto& test) {
                            std::ostringstream name;
                            name << test.param;

@@ -10,7 +10,7 @@ using plan::OperatorEstimates;
 using Basis = OperatorEstimates::Basis;
 
 /// A product of one second by these figures has a flop; a pass over memory of a second 800 bytes.
-DeviceFigures figures() {
+DeviceFigures simple_figures() {
   return {.name = "unit", .fp32_flops = 2, .memory_bytes_per_s = 1000, .inside = {}, .source = "a test"};
 }
 
@@ -26,7 +26,7 @@ OperatorCost product(double flops, const std::string& operands, double seconds =
 }
 
 TEST(OperatorEstimates, AreTheFiguresWhereNothingWasMeasured) {
-  const OperatorEstimates estimates(figures(), Precision::fp32);
+  const OperatorEstimates estimates(simple_figures(), Precision::fp32);
   EXPECT_FALSE(estimates.is_measured());
   EXPECT_DOUBLE_EQ(estimates.seconds(product(3, "[3, 1]")), 3);
   EXPECT_EQ(estimates.estimate(product(3, "[3, 1]")).basis, Basis::figures);
@@ -35,7 +35,7 @@ TEST(OperatorEstimates, AreTheFiguresWhereNothingWasMeasured) {
 
 TEST(OperatorEstimates, OfTheSameOperandsAreTheirMean) {
   const OperatorEstimates estimates(
-      figures(), Precision::fp32,
+      simple_figures(), Precision::fp32,
       measured({product(3, "[3, 1]", 30), product(3, "[3, 1]", 60), product(300, "[300, 1]", 600)}, 5));
   const auto [seconds, basis] = estimates.estimate(product(3, "[3, 1]"));
   EXPECT_DOUBLE_EQ(seconds, 45);
@@ -44,12 +44,12 @@ TEST(OperatorEstimates, OfTheSameOperandsAreTheirMean) {
   // Three calls of one weigh as much as three.
   plan::MeasuredOperators weighed = measured({product(3, "[3, 1]", 30), product(3, "[3, 1]", 60)});
   weighed.calls[0].count = 3;
-  EXPECT_DOUBLE_EQ(OperatorEstimates(figures(), Precision::fp32, weighed).seconds(product(3, "[3, 1]")), 37.5);
+  EXPECT_DOUBLE_EQ(OperatorEstimates(simple_figures(), Precision::fp32, weighed).seconds(product(3, "[3, 1]")), 37.5);
 }
 
 TEST(OperatorEstimates, OfOtherOperandsAreScaledFromTheNearest) {
   // The small one reaches a tenth of the figures, the large one half.
-  const OperatorEstimates estimates(figures(), Precision::fp32,
+  const OperatorEstimates estimates(simple_figures(), Precision::fp32,
                                     measured({product(3, "[3, 1]", 30), product(300, "[300, 1]", 600)}));
   EXPECT_DOUBLE_EQ(estimates.seconds(product(6, "[6, 1]")), 60);
   EXPECT_DOUBLE_EQ(estimates.seconds(product(150, "[150, 1]")), 300);
@@ -58,7 +58,7 @@ TEST(OperatorEstimates, OfOtherOperandsAreScaledFromTheNearest) {
 
 TEST(OperatorEstimates, OfOtherSamplesAreScaledFromTheSameLayer) {
   // That the other layer is nearer in size says nothing.
-  const OperatorEstimates estimates(figures(), Precision::fp32,
+  const OperatorEstimates estimates(simple_figures(), Precision::fp32,
                                     measured({product(160, "[16, 64, 28, 28] [64, 64, 3, 3]", 480),
                                               product(90, "[16, 512, 4, 4] [512, 512, 3, 3]", 900)}));
   EXPECT_DOUBLE_EQ(estimates.seconds(product(80, "[8, 64, 28, 28] [64, 64, 3, 3]")), 240);
@@ -66,7 +66,7 @@ TEST(OperatorEstimates, OfOtherSamplesAreScaledFromTheSameLayer) {
 }
 
 TEST(OperatorEstimates, OfOperatorsThatAreGivenNothingAreTimesToo) {
-  const OperatorEstimates estimates(figures(), Precision::fp32,
+  const OperatorEstimates estimates(simple_figures(), Precision::fp32,
                                     measured({{.name = "stamp_time", .seconds = 3}, product(3, "[3, 1]", 30)}));
   EXPECT_DOUBLE_EQ(estimates.seconds({.name = "stamp_time", .operands = "[0]"}), 3);
   EXPECT_DOUBLE_EQ(estimates.seconds({.name = "stamp_time", .bytes = 800, .operands = "[200]"}), 3);
@@ -76,7 +76,7 @@ TEST(OperatorEstimates, OfOperatorsThatAreGivenNothingAreTimesToo) {
 
 TEST(OperatorEstimates, OfOperatorsThatWerentMeasuredDifferFromTheFiguresAsOthersOfTheirKind) {
   const OperatorEstimates estimates(
-      figures(), Precision::fp32,
+      simple_figures(), Precision::fp32,
       measured({product(10, "[10]", 20), {.name = "tanh", .bytes = 800, .operands = "[200]", .seconds = 7}}));
   const OperatorCost convolution{.name = "conv2d", .flops = 5, .operands = "[10]"}, add{.name = "add", .bytes = 1600};
   EXPECT_DOUBLE_EQ(estimates.seconds(convolution), 10);
@@ -85,7 +85,7 @@ TEST(OperatorEstimates, OfOperatorsThatWerentMeasuredDifferFromTheFiguresAsOther
 }
 
 TEST(OperatorEstimates, TellSharesOfTime) {
-  const OperatorEstimates estimates(figures(), Precision::fp32, measured({product(10, "[10]", 20)}));
+  const OperatorEstimates estimates(simple_figures(), Precision::fp32, measured({product(10, "[10]", 20)}));
   const plan::EstimateShares shares =
       plan::shares_of(estimates, {product(10, "[10]"), product(5, "[5]"), {.name = "conv2d", .flops = 5}});
   EXPECT_DOUBLE_EQ(shares.same_operands, 0.5);

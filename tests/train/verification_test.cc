@@ -35,7 +35,7 @@ constexpr const char* kSmallResNet =
     "relu, global_avg_pool, {linear: classes}]}\n"
     "dataset: {name: synthetic, samples: 64, test_samples: 8, shape: [1, 12, 12]}\n";
 const std::vector<std::string> kFewSamples = {"batch_size=8"};
-constexpr const char* kBert =
+constexpr const char* kBertConfig =
     "model: {name: bert, vocab: 64, hidden: 32, layers: 2, heads: 2, seq: 16}\n"
     "dataset: {name: synthetic, samples: 32, test_samples: 8}\n";
 
@@ -155,7 +155,7 @@ TEST(Verification, BatchNormsOfPartsOfUnlikeSizes) {
 }
 
 TEST(Verification, Bert) {
-  const auto rows = verified(config_of(kBert, 2, {"clip_norm=1"}));
+  const auto rows = verified(config_of(kBertConfig, 2, {"clip_norm=1"}));
   expect_no_divergence(rows);
   EXPECT_EQ(names_with(rows, Verdict::equal).size(), 10u) << "all but deferred updates, which know no norm";
 }
