@@ -18,8 +18,7 @@ Tensor uploaded(Device& device, const Shape& shape, DType dtype, std::span<const
 
 }  // namespace
 
-ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes)
-    : device_(device), dataset_(dataset) {
+ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes) {
   const Shape image = dataset.image_shape();
   table_ = uploaded(device, {image[0], 256}, DType::f32, dataset.table());
   const int64_t samples = dataset.samples(), elements = image.elements();
@@ -38,28 +37,14 @@ ImagesOnDevice::ImagesOnDevice(Device& device, const ImageDataset& dataset, int6
   labels_ = uploaded(device, {samples}, DType::i32, std::span<const int32_t>(labels));
 }
 
-ImagesOnDevice::Batch ImagesOnDevice::batch(const Tensor& ids, std::span<const int64_t> numbers,
-                                            ops::DecodeOptions options) const {
+ImagesOnDevice::Batch ImagesOnDevice::batch(const Tensor& ids, ops::DecodeOptions options) const {
   if (!options.augmentations.empty()) options.sample_ids = ids;
-  if (!resident()) return staged(numbers, options);
   return {.images = ops::decode_images(pixels_, table_, ids, options), .labels = ops::gather_labels(labels_, ids)};
 }
 
-ImagesOnDevice::Batch ImagesOnDevice::staged(std::span<const int64_t> numbers,
-                                             const ops::DecodeOptions& options) const {
-  const Shape image = dataset_.image_shape();
-  const auto count = static_cast<int64_t>(numbers.size()), elements = image.elements();
-  std::vector<uint8_t> pixels(static_cast<size_t>(count * elements));
-  std::vector<int32_t> labels;
-  for (size_t n = 0; n < numbers.size(); ++n) {
-    const auto image_bytes = static_cast<size_t>(elements);
-    dataset_.pixels(numbers[n], std::span(pixels).subspan(n * image_bytes, image_bytes));
-    labels.push_back(dataset_.label(numbers[n]));
-  }
-  const Tensor on_device =
-      uploaded(device_, {count, image[0], image[1], image[2]}, DType::u8, std::span<const uint8_t>(pixels));
-  return {.images = ops::decode_images(on_device, table_, Tensor(), options),
-          .labels = uploaded(device_, {count}, DType::i32, std::span<const int32_t>(labels))};
+Tensor ImagesOnDevice::decoded(const Tensor& pixels, const Tensor& ids, ops::DecodeOptions options) const {
+  if (!options.augmentations.empty()) options.sample_ids = ids;
+  return ops::decode_images(pixels, table_, Tensor(), options);
 }
 
 }  // namespace dptrain

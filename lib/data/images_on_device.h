@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "data/dataset.h"
@@ -8,27 +9,25 @@
 
 namespace dptrain {
 
-/// The batches of a data set on a device that decodes its own images. The data set is copied there whole, as bytes,
-/// where it takes no more than `most_bytes`; else each batch's bytes are.
+/// A data set on a device that decodes its own images. It is copied there whole, as bytes, where it takes no more than
+/// `most_bytes`; else the bytes of each batch are to come to the device with it.
 class ImagesOnDevice {
  public:
   ImagesOnDevice(Device& device, const ImageDataset& dataset, int64_t most_bytes);
 
+  bool resident() const { return pixels_.defined(); }
+
+  // In both `options` is without sample_ids, which are `ids` (i64 [N], on the device):
   struct Batch {
     Tensor images;  ///< [N, C, H, W]
     Tensor labels;  ///< i32 [N]
   };
-  /// The samples whose numbers `ids` (i64 [N]) holds on the device, and `numbers` on the host.
-  /// `options` without sample_ids, which are `ids`.
-  Batch batch(const Tensor& ids, std::span<const int64_t> numbers, ops::DecodeOptions options) const;
-
-  bool resident() const { return pixels_.defined(); }
+  /// Of a resident data set.
+  Batch batch(const Tensor& ids, ops::DecodeOptions options) const;
+  /// The images [N, C, H, W] whose bytes are `pixels` (u8 [N, C, H, W]).
+  Tensor decoded(const Tensor& pixels, const Tensor& ids, ops::DecodeOptions options) const;
 
  private:
-  Batch staged(std::span<const int64_t> numbers, const ops::DecodeOptions& options) const;
-
-  Device& device_;
-  const ImageDataset& dataset_;
   Tensor table_;
   Tensor pixels_;
   Tensor labels_;
@@ -42,7 +41,8 @@ class DeviceDatasets {
   ImagesOnDevice& of(const ImageDataset& dataset) {
     const auto kept = kept_.find(&dataset);
     if (kept != kept_.end()) return kept->second;
-    return kept_.try_emplace(&dataset, device_, dataset, device_.free_bytes() / 2).first->second;
+    const int64_t free = std::min(device_.free_bytes(), device_.allocator().room_bytes());
+    return kept_.try_emplace(&dataset, device_, dataset, free / 2).first->second;
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -89,6 +90,11 @@ int64_t CachingAllocator::source_calls() const {
   const std::lock_guard lock(mutex_);
   return common_.small.source_calls() + common_.large.source_calls() + recorded_.small.source_calls() +
          recorded_.large.source_calls();
+}
+
+int64_t CachingAllocator::room_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return limit_bytes_ > 0 ? limit_bytes_ - total_in_use_ : std::numeric_limits<int64_t>::max();
 }
 
 MemoryCounts CachingAllocator::in_use() const {

@@ -144,7 +144,7 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
   places.all_rows.resize(batch.counts.size());
   for (size_t m = 0; m < step.shares.size(); ++m) {
     add_gradients(rank, batch.micro_batches[m].parts[0], step.shares[m], places);
-    places.own.go_past(*parts[m]);
+    own.go_past(places.own, *parts[m]);
     for (const BatchPart& share : step.shares[m])
       for (size_t k = 0; k < share.targets.size(); ++k)
         places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());

@@ -23,12 +23,12 @@ class Timing {
   Clock::time_point begun_ = Clock::now();
 };
 
-std::vector<Replica::Place> places_of(const StepParts& parts) {
+std::vector<Replica::Place> places_of(Replica& replica, const StepParts& parts) {
   Replica::Place place{.rows = std::vector<int64_t>(parts.front()->targets.size())};
   std::vector<Replica::Place> places;
   for (const BatchPart* part : parts) {
     places.push_back(place);
-    place.go_past(*part);
+    replica.go_past(place, *part);
   }
   return places;
 }
@@ -73,7 +73,7 @@ void PipelineStage::finish(std::unique_ptr<CommWork>& work) {
 void PipelineStage::add_gradients(std::span<const StageAction> actions, const StepParts& parts) {
   nn::Model& model = part_.model();
   model.forget_gradients();
-  Step step{.parts = parts, .places = places_of(parts), .under_way = {}, .gradient = {}};
+  Step step{.parts = parts, .places = places_of(part_, parts), .under_way = {}, .gradient = {}};
   for (size_t a = 0; a < actions.size(); ++a) {
     const auto& [kind, micro_batch] = actions[a];
     step.next = a + 1 < actions.size() ? &actions[a + 1] : nullptr;

@@ -9,6 +9,7 @@
 #include "ops/reorder.h"
 #include "ops/square_sum.h"
 #include "parallel/deferred_update.h"
+#include "parallel/image_bytes.h"
 #include "parallel/shard_team.h"
 
 namespace dptrain::parallel {
@@ -36,11 +37,11 @@ KeptResults KeptResults::of(const StepParts& parts) {
   return kept;
 }
 
-void Replica::Place::go_past(const BatchPart& part) {
-  sample += part.samples();
-  number += count_text_numbers(part);
-  rows.resize(part.targets.size());
-  for (size_t k = 0; k < rows.size(); ++k) rows[k] += static_cast<int64_t>(part.targets[k].size());
+void Replica::go_past(Place& place, const BatchPart& part) {
+  place.sample += part.samples();
+  place.number += count_numbers(part);
+  place.rows.resize(part.targets.size());
+  for (size_t k = 0; k < place.rows.size(); ++k) place.rows[k] += static_cast<int64_t>(part.targets[k].size());
 }
 
 Replica::Replica(Device& device, const ReplicaSpec& spec)
@@ -107,10 +108,10 @@ void Replica::begin_step(const StepParts& parts, const StepNumbers& numbers, con
   if (!has_shards()) {
     for (const BatchPart* part : parts) {
       values.sample_ids.insert(values.sample_ids.end(), part->sample_ids.begin(), part->sample_ids.end());
-      values.numbers += count_text_numbers(*part);
+      values.numbers += count_numbers(*part);
     }
-    values.write_numbers = [&parts](int32_t* out) {
-      for (const BatchPart* part : parts) out = write_text_numbers(*part, out);
+    values.write_numbers = [this, &parts](int32_t* out) {
+      for (const BatchPart* part : parts) out = write_numbers(*part, out);
     };
   }
   exchange_.begin(values);
@@ -120,15 +121,25 @@ StepRecorder::How Replica::run_part(int part, const StepParts& parts, const Step
                                     StepRecorder::Signature signature) {
   if (shares_statistics() || has_shards() || observer_ != nullptr) return recorder_.do_now(give);
   for (const BatchPart* samples : parts) {
-    // The data set is copied to a GPU before anything is recorded.
-    if (samples->dataset != nullptr && !samples->images.defined() && samples->samples() > 0 &&
-        !device_.attached<DeviceDatasets>().of(*samples->dataset).resident())
-      return recorder_.do_now(give);
     signature.push_back(samples->samples());
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
   return recorder_.run(part, signature, give);
+}
+
+bool Replica::sends_images(const BatchPart& part) {
+  // A CPU worker has them, and a part of the model that doesn't begin it needs none.
+  if (part.dataset == nullptr || part.images.defined() || part.samples() == 0 || !model_->has_beginning()) return false;
+  return !device_.attached<DeviceDatasets>().of(*part.dataset).resident();
+}
+
+int64_t Replica::count_numbers(const BatchPart& part) {
+  return sends_images(part) ? count_image_numbers(part) : count_text_numbers(part);
+}
+
+int32_t* Replica::write_numbers(const BatchPart& part, int32_t* out) {
+  return sends_images(part) ? write_image_numbers(part, out) : write_text_numbers(part, out);
 }
 
 Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers) {
@@ -145,18 +156,25 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
   }
   ops::DecodeOptions options{.dtype = dtype(), .augmentations = part.augmentations};
   if (!options.augmentations.empty()) options.epoch = exchange_.epoch();
-  const auto batch = device_.attached<DeviceDatasets>().of(*part.dataset).batch(ids, part.sample_ids, options);
+  const ImagesOnDevice& dataset = device_.attached<DeviceDatasets>().of(*part.dataset);
+  if (sends_images(part)) {
+    const ImageBytes sent = cut_image_numbers(numbers, part);
+    return {.x = dataset.decoded(sent.pixels, ids, options), .text = {}, .targets = {sent.labels}, .ids = ids};
+  }
+  const auto batch = dataset.batch(ids, options);
   return {.x = batch.images, .text = {}, .targets = {batch.labels}, .ids = ids};
 }
 
 Replica::Samples Replica::samples_of(const BatchPart& part, const Place& place) {
   return decoded(part, exchange_.sample_ids().samples(place.sample, place.sample + part.samples()),
-                 exchange_.numbers().samples(place.number, place.number + count_text_numbers(part)));
+                 exchange_.numbers().samples(place.number, place.number + count_numbers(part)));
 }
 
 Replica::Samples Replica::uploaded(const BatchPart& part) {
+  std::vector<int32_t> numbers(static_cast<size_t>(count_numbers(part)));
+  write_numbers(part, numbers.data());
   return decoded(part, uploaded_values(device_, DType::i64, part.sample_ids),
-                 uploaded_values(device_, DType::i32, text_numbers(part)));
+                 uploaded_values(device_, DType::i32, numbers));
 }
 
 std::vector<Variable> Replica::forward(const Variable& x, const Samples& samples) {
@@ -201,7 +219,7 @@ void Replica::forward_backward(const StepParts& parts, const GradientReadyHook& 
       add_gradients(*parts[p], place, is_first, p + 1 == parts.size() ? complete : GradientReadyHook());
       is_first = false;
     }
-    place.go_past(*parts[p]);
+    go_past(place, *parts[p]);
   }
   if (is_first) begin_gradients();
   if (unused && place.sample > 0) report_unused(unused);

@@ -127,8 +127,7 @@ class Replica {
   std::vector<StepResults> take_results(bool all);
 
   /// Does `give`, or runs what was recorded of it for parts of these sizes: see StepRecorder. `parts` are those the
-  /// step was begun with; where their data set doesn't lie on the device nothing is recorded. `signature`: whatever
-  /// else it is to be equal in.
+  /// step was begun with. `signature`: whatever else it is to be equal in.
   StepRecorder::How run_part(int part, const StepParts& parts, const StepRecorder::Give& give,
                              StepRecorder::Signature signature = {});
 
@@ -140,9 +139,8 @@ class Replica {
     int64_t sample = 0;
     int64_t number = 0;              ///< among the numbers of text
     std::vector<int64_t> rows = {};  ///< of each output
-
-    void go_past(const BatchPart& part);
   };
+  void go_past(Place& place, const BatchPart& part);
 
   /// What a model reads of some samples, and what its outputs are compared with, on the device.
   struct Samples {
@@ -227,7 +225,14 @@ class Replica {
   void add_up_shards(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused);
   void report_unused(const UnusedHook& unused) const;
 
-  /// `numbers`: its text on the device.
+  /// Whether a part's images come to the device with each step: they don't lie there. Copies the data set there where
+  /// it fits and hasn't been.
+  bool sends_images(const BatchPart& part);
+  // What comes to the device with a step beside a part's sample ids, i32s: its text, or its images.
+  int64_t count_numbers(const BatchPart& part);
+  /// Returns what follows.
+  int32_t* write_numbers(const BatchPart& part, int32_t* out);
+  /// `numbers`: the same on the device.
   Samples decoded(const BatchPart& part, const Tensor& ids, const Tensor& numbers);
   /// No gradient of this step has been written: ends the last update, and forgets what is left of it.
   void begin_gradients();

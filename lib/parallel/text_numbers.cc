@@ -69,7 +69,6 @@ BatchPart share_of(const BatchPart& part, int64_t begin, int64_t end) {
     return std::vector<int32_t>(from.begin() + first, from.begin() + last);
   };
   BatchPart share;
-  share.dataset = part.dataset;
   share.sample_ids.assign(part.sample_ids.begin() + begin, part.sample_ids.begin() + end);
   const TextPart& text = part.text;
   if (text.tokens.empty()) {

@@ -67,6 +67,14 @@ Tensor Tensor::window(int64_t offset_elements, const Shape& shape, Layout layout
   return view;
 }
 
+Tensor Tensor::as_bytes() const {
+  DPTRAIN_CHECK(layout_ == Layout::plain, "bytes of {}", text());
+  Tensor view = *this;
+  view.dtype_ = DType::u8;
+  view.shape_ = {bytes()};
+  return view;
+}
+
 Tensor Tensor::part(int64_t offset_bytes, DType dtype, const Shape& shape) const {
   Tensor view = *this;
   view.dtype_ = dtype;

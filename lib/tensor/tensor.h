@@ -62,6 +62,8 @@ class Tensor {
   /// `shape` elements of a flat plain tensor from element `offset` on, in `layout`: how parameters lie in one buffer.
   Tensor window(int64_t offset_elements, const Shape& shape, Layout layout) const;
 
+  /// The same memory as plain u8 [bytes()]; plain tensors only.
+  Tensor as_bytes() const;
   /// `shape` elements of another type from byte `offset` on of a plain u8 tensor: how unlike values lie in one block.
   Tensor part(int64_t offset_bytes, DType dtype, const Shape& shape) const;
 

@@ -37,6 +37,55 @@ TEST_F(CudaCosts, OnlyGpusThatReadTheDataSetHoldIt) {
   EXPECT_GT(held("ddp", 1), bytes);
 }
 
+/// By a limit that has room for all but the data set: the same bits, whatever comes with the batches.
+TEST_F(CudaCosts, ADataSetThatDoesNotFitComesBatchByBatch) {
+  const ImageDatasets data = digits(4000, 10);
+  const auto bytes = data.train->samples() * data.train->image_shape().elements();
+  for (const char* name : {"single", "ddp", "data_parallel", "model_parallel"}) {
+    SCOPED_TRACE(name);
+    StrategyOptions options{.name = name, .sgd = {.momentum = 0.9}, .micro_batches = 2};
+    options.list.assign(std::string(name) == "single" ? 1 : 2, kGpu);
+    options.pipeline = {.cut = {.entries = {"1", "2"}}, .micro_batches = 2};
+    const auto outcome = [&] {
+      const auto strategy = make_strategy(options);
+      auto losses = train(*strategy, data, 6, 15, 0.05, 2);
+      return std::pair(Trained{strategy->state_dict(), std::move(losses)}, strategy->take_costs(0).peak_bytes);
+    };
+    const auto [whole, peak_bytes] = outcome();
+    options.memory_limit_bytes = peak_bytes - bytes / 2;
+    const auto [sent, less_bytes] = outcome();
+    expect_same_bits(sent, whole);
+    EXPECT_LE(less_bytes, options.memory_limit_bytes);
+  }
+}
+
+TEST_F(CudaCosts, StepsThatImagesComeWithAreReplayed) {
+  using How = StepRecorder::How;
+  const ImageDatasets data = digits(2000, 10);
+  // Room for half of them beside LeNet.
+  const auto device = open_device(kGpu, {.memory_limit_bytes = 4'000'000});
+  device->enter_thread();
+  Replica replica(*device, context_of({.list = {kGpu}}).replica, ReplicaDuties());
+  std::vector<How> hows;
+  std::vector<double> losses;
+  for (int64_t step = 1; step <= 4; ++step) {
+    const BatchPart part = load_part(*data.train, std::vector<int64_t>{step, 1000 + step, 7, 1999}, *device);
+    const StepParts parts = {&part};
+    replica.begin_step(parts, {.step = step, .epoch = 1, .learning_rate = 0}, {.counts = {4}, .samples = 4});
+    hows.push_back(replica.run_part(0, parts, [&](How) {
+      replica.forward_backward(parts, {});
+      replica.update();
+      replica.exchange().publish();
+    }));
+    replica.exchange().end();
+    losses.push_back(replica.take_results(/*all=*/true).at(0).outputs.at(0).losses.at(2));
+  }
+  EXPECT_EQ(hows, (std::vector{How::done, How::recorded, How::replayed, How::replayed}));
+  EXPECT_GT(losses[0], 0);
+  // Without a rate an image has the same loss in every step, whichever are beside it.
+  EXPECT_EQ(losses, std::vector(4, losses[0]));
+}
+
 TEST_F(CudaCosts, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
   const ImageDatasets data = digits(88, 10);  // batches of 16, and one of 8
   for (const char* name : {"single", "ddp"}) {
