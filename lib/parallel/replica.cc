@@ -129,7 +129,8 @@ StepRecorder::How Replica::run_part(int part, const StepParts& parts, const Step
 }
 
 bool Replica::sends_images(const BatchPart& part) {
-  // A CPU worker has them, and a part of the model that doesn't begin it needs none.
+  // A CPU worker has them, and a part of the model that doesn't begin it needs none. Who has no samples may never have
+  // any, and needs no copy.
   if (part.dataset == nullptr || part.images.defined() || part.samples() == 0 || !model_->has_beginning()) return false;
   return !device_.attached<DeviceDatasets>().of(*part.dataset).resident();
 }
@@ -157,7 +158,7 @@ Replica::Samples Replica::decoded(const BatchPart& part, const Tensor& ids, cons
   ops::DecodeOptions options{.dtype = dtype(), .augmentations = part.augmentations};
   if (!options.augmentations.empty()) options.epoch = exchange_.epoch();
   const ImagesOnDevice& dataset = device_.attached<DeviceDatasets>().of(*part.dataset);
-  if (sends_images(part)) {
+  if (!dataset.resident()) {
     const ImageBytes sent = cut_image_numbers(numbers, part);
     return {.x = dataset.decoded(sent.pixels, ids, options), .text = {}, .targets = {sent.labels}, .ids = ids};
   }

@@ -137,9 +137,10 @@ class Replica {
   /// Where one of the step's parts begins.
   struct Place {
     int64_t sample = 0;
-    int64_t number = 0;              ///< among the numbers of text
+    int64_t number = 0;              ///< among what comes with a step beside sample ids
     std::vector<int64_t> rows = {};  ///< of each output
   };
+  /// From where `part` begins to where the next one does.
   void go_past(Place& place, const BatchPart& part);
 
   /// What a model reads of some samples, and what its outputs are compared with, on the device.
