@@ -47,7 +47,7 @@ class CachingAllocator {
 
   /// How often memory was taken from the source: what steps of known sizes no longer do.
   int64_t source_calls() const;
-  /// Bytes that the limit has room for; as many as there are numbers for without one.
+  /// Bytes that the limit has room for; the largest number without one.
   int64_t room_bytes() const;
   /// Bytes in use now.
   MemoryCounts in_use() const;

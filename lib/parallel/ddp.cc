@@ -37,7 +37,7 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
-/// Of a process's ranks, and equal on all of them.
+/// Of the batch and its parts on all ranks of this process, which each of them sees alike.
 StepRecorder::Signature sizes_of_all(const Batch& batch) {
   StepRecorder::Signature signature = {batch.samples};
   for (const MicroBatch& micro : batch.micro_batches)

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
