@@ -25,7 +25,7 @@ CUDA_TESTS = "*cuda*:*Cuda*:*CUDA*:*Nccl*"
 PAIR_TESTS = "LongNcclPairTest.*"  # two processes that share the GPU
 LONG_TESTS = "Long*:*/Long*"  # suites that take the whole machine for a while: alone, at the end
 # They ask libraries or run helpers that need no GPU, whatever they are called.
-WITHOUT_GPU = "*CudaConvolutionPlans*:*CallTimes*"
+WITHOUT_GPU = "*CudaConvolutionPlans*:*CudaWinogradConvolutions*:*CallTimes*"
 # Our own kernels first, then what memory those of the libraries touch; not calls that are to fail.
 OURS, COMMON = ("kns=dptrain",), ("--show-backtrace", "device", "--print-limit", "20", "--max-connections", "64")
 TOOLS = {"racecheck": ["--tool", "racecheck", "--kernel-name", *OURS, *COMMON],

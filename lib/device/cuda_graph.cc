@@ -10,7 +10,8 @@ namespace {
 class CudaGraph final : public RecordedWork {
  public:
   CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
-    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    // Nodes keep the priorities of the streams that they were captured from: sums come before what they hide behind.
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
     cuda_check(status, "cudaGraphInstantiate");
     const cudaError_t uploaded = cudaGraphUpload(executable_, stream);

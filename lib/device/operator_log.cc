@@ -21,7 +21,7 @@ void OperatorLog::multiplies(double flops) {
 
 void OperatorLog::goes_by(std::string_view way) {
   const std::lock_guard lock(mutex_);
-  if (!costs_.empty()) costs_.back().way = way;
+  if (!open_.empty() && open_.back() < costs_.size()) costs_[open_.back()].way = way;
 }
 
 void OperatorLog::add(std::string_view name, int64_t bytes) {
@@ -32,7 +32,8 @@ void OperatorLog::add(std::string_view name, int64_t bytes) {
 size_t OperatorLog::begin(std::string_view name) {
   const std::lock_guard lock(mutex_);
   next_.name = name;
-  next_.inside = open_++ > 0;
+  next_.inside = !open_.empty();
+  open_.push_back(costs_.size());
   costs_.push_back(std::exchange(next_, {}));
   touched_.clear();
   return costs_.size() - 1;
@@ -40,7 +41,7 @@ size_t OperatorLog::begin(std::string_view name) {
 
 void OperatorLog::end(size_t number, int64_t left_bytes, double seconds) {
   const std::lock_guard lock(mutex_);
-  --open_;
+  std::erase(open_, number);
   if (number >= costs_.size()) return;
   costs_[number].bytes += std::max<int64_t>(0, left_bytes);
   costs_[number].seconds = seconds;

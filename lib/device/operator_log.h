@@ -28,7 +28,7 @@ class OperatorLog {
   void touches(const void* memory, int64_t bytes, std::string_view shape = {});
   /// The operator that begins next computes so much.
   void multiplies(double flops);
-  /// The operator that has begun last is done in this way.
+  /// The innermost operator that has begun and not ended is done in this way.
   void goes_by(std::string_view way);
   /// One that is done within, or between, others.
   void add(std::string_view name, int64_t bytes);
@@ -45,7 +45,7 @@ class OperatorLog {
   OperatorCost next_;
   std::vector<const void*> touched_;
   std::vector<OperatorCost> costs_;
-  int64_t open_ = 0;
+  std::vector<size_t> open_;  ///< places in costs_ of operators that have begun and not ended, the innermost last
 };
 
 }  // namespace dptrain

@@ -4,8 +4,10 @@
 
 namespace dptrain::ops {
 
-/// How a convolution is computed. `automatic` is a fixed rule of shape, element type and instruction set, never a
-/// measurement, so that the bits are the same from run to run.
+/// How a convolution is computed. `automatic` is a fixed rule of shape, element type and instruction set on CPU workers
+/// and on GPUs that are `deterministic`, so that the bits are the same from run to run, and else what is measured to be
+/// the fastest. `winograd` and `direct` are with and without Winograd's algorithm, where a convolution can be computed
+/// so: on a GPU with and without ours, in f32.
 enum class ConvolutionAlgorithm { automatic, direct, winograd };
 
 struct Conv2dOptions {
@@ -44,7 +46,7 @@ Layout conv2d_output_layout(const Device& device, int64_t in_channels, int64_t o
 /// The layout in which a weight [O, C, KH, KW] is best kept: it then needs no conversion in a step.
 Layout conv2d_weight_layout(const Device& device, const Shape& weight);
 
-/// Whether this machine computes Winograd convolutions on such a device.
+/// Whether Winograd convolutions are computed on such a device of this machine.
 bool has_winograd(const Device& device);
 
 }  // namespace dptrain::ops

@@ -2,46 +2,78 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "device/cuda_device.h"
 #include "ops/add.h"
 #include "ops/bias_cuda.h"
-#include "ops/convolution_plan_cuda.h"
+#include "ops/convolution_choice_cuda.h"
+#include "ops/cudnn_convolution_cuda.h"
+#include "ops/dispatch.h"
 #include "ops/nhwc_cuda.h"
 #include "ops/relu.h"
 #include "ops/reorder.h"
+#include "ops/winograd_convolution_cuda.h"
 
 namespace dptrain::ops::cuda {
 namespace {
 
-/// The plans of one device, made as their shapes come.
+/// Below, a pass is over before the launches of Winograd's parts are.
+constexpr double kFewestWinogradFlops = 1e9;
+
+double flops_of(const ConvolutionProblem& p) {
+  return 2.0 * static_cast<double>(p.y.elements()) * static_cast<double>(p.weight.elements() / p.weight[0]);
+}
+
+/// Winograd's plans where they are asked for, or may be the faster ones; cuDNN's otherwise, or beside them.
+ConvolutionChoice choice_of(Device& device, const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm) {
+  const CudaDevice& gpu = CudaDevice::of(device);
+  const auto by = gpu.deterministic() ? ConvolutionChoice::By::order : ConvolutionChoice::By::time;
+  std::vector<std::unique_ptr<ConvolutionPlan>> plans;
+  // Winograd's transforms need all of f32's digits.
+  if (algorithm != ConvolutionAlgorithm::direct && !gpu.tf32() && can_be_winograd(problem)) {
+    const bool is_asked_for = algorithm == ConvolutionAlgorithm::winograd;
+    if (is_asked_for || (!gpu.deterministic() && flops_of(problem) >= kFewestWinogradFlops))
+      plans = winograd_convolutions(problem);
+    if (is_asked_for) return {by, std::move(plans), ""};
+  }
+  ConvolutionOffer offer = cudnn_convolutions(device, problem);
+  std::ranges::move(offer.plans, std::back_inserter(plans));
+  return {by, std::move(plans), offer.refusal};
+}
+
+/// The choices of one device, made as their shapes come.
 class Convolutions {
  public:
   explicit Convolutions(Device& device) : device_(device) {}
 
-  /// Whether the library had the problem and took it; where not, it isn't asked again.
-  bool run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
-    const auto [found, added] = plans_.try_emplace(problem.key());
-    ConvolutionOffer& offer = found->second;
-    if (added) offer = make_convolution_plan(device_, problem);
-    refusal_ = offer.refusal;
-    if (offer.plan == nullptr) return false;
-    if (offer.plan->run(operands)) return true;
-    refusal_ = offer.refusal = offer.plan->refusal();
-    offer.plan.reset();
-    return false;
+  /// Whether there was a plan and it was taken; where not, none is looked for again.
+  bool run(const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm, const ConvolutionOperands& operands) {
+    const Key key{problem.key(), algorithm};
+    auto found = choices_.find(key);
+    if (found == choices_.end()) found = choices_.emplace(key, choice_of(device_, problem, algorithm)).first;
+    ConvolutionChoice& choice = found->second;
+    const bool taken = choice.run(operands);
+    refusal_ = choice.refusal();
+    if (taken) log_way(device_, choice.name());
+    return taken;
   }
 
-  /// What it has said of the latest one, if anything.
+  /// What was said of the latest one, if anything.
   const std::string& refusal() const { return refusal_; }
 
  private:
+  using Key = std::pair<decltype(std::declval<ConvolutionProblem>().key()), ConvolutionAlgorithm>;
+
   Device& device_;
-  std::map<decltype(std::declval<ConvolutionProblem>().key()), ConvolutionOffer> plans_;
+  std::map<Key, ConvolutionChoice> choices_;
   std::string refusal_;
 };
 
@@ -56,19 +88,19 @@ ConvolutionProblem problem_of(const Tensor& x, const Shape& weight, const Shape&
           .padding = options.padding};
 }
 
-bool try_run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
-  return operands.out.device().attached<Convolutions>().run(problem, operands);
+bool try_run(const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm, const ConvolutionOperands& operands) {
+  return operands.out.device().attached<Convolutions>().run(problem, algorithm, operands);
 }
 
-void run(const ConvolutionProblem& problem, const ConvolutionOperands& operands) {
-  if (try_run(problem, operands)) return;
+void run(const ConvolutionProblem& problem, ConvolutionAlgorithm algorithm, const ConvolutionOperands& operands) {
+  if (try_run(problem, algorithm, operands)) return;
   Device& device = operands.out.device();
   const std::string& refusal = device.attached<Convolutions>().refusal();
   const std::string what =
       fmt::format("{} convolution of {} with {}", dtype_name(problem.dtype), problem.x.text(), problem.weight.text());
   throw Error(
       ExitCode::device,
-      fmt::format("{}: cuDNN computes no {} by the settings{}{}; try another precision, or deterministic: false",
+      fmt::format("{}: nothing computes a {} by the settings{}{}; try another precision, or deterministic: false",
                   device.name(), what, refusal.empty() ? "" : ": ", refusal));
 }
 
@@ -83,10 +115,10 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   problem.relu = options.relu;
   ConvolutionOperands operands{.first = in_nhwc(x), .second = in_nhwc(weight), .bias = bias, .out = y};
   const bool fused = problem.bias || problem.relu;
-  if (fused && try_run(problem, operands)) return y;
+  if (fused && try_run(problem, options.algorithm, operands)) return y;
   problem.bias = problem.relu = false;
   operands.bias = Tensor();
-  run(problem, operands);
+  run(problem, options.algorithm, operands);
   if (bias.defined()) add_bias(y, bias, options.relu);
   return options.relu && !bias.defined() ? relu_forward(y) : y;
 }
@@ -97,7 +129,7 @@ Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Ten
   if (gradient.elements() == 0) return reorder(gradient, x.layout);
   ConvolutionProblem problem = problem_of(gradient, weight.shape(), output_gradient.shape(), options);
   problem.pass = ConvolutionPass::data_gradient;
-  run(problem, {.first = in_nhwc(output_gradient), .second = in_nhwc(weight), .out = gradient});
+  run(problem, options.algorithm, {.first = in_nhwc(output_gradient), .second = in_nhwc(weight), .out = gradient});
   return reorder(gradient, x.layout);
 }
 
@@ -115,7 +147,7 @@ void conv2d_backward_weights(const Tensor& x, const Tensor& output_gradient, con
   const Tensor target = in_place ? weight : Tensor::empty(x.device(), weight.shape(), as_computed);
   ConvolutionProblem problem = problem_of(x, weight.shape(), output_gradient.shape(), options);
   problem.pass = ConvolutionPass::weight_gradient;
-  run(problem, {.first = in_nhwc(x), .second = incoming, .out = target});
+  run(problem, options.algorithm, {.first = in_nhwc(x), .second = incoming, .out = target});
   if (gradients.accumulate_weight) {
     const TensorOptions as_kept{
         .dtype = weight.dtype(), .layout = weight.layout(), .purpose = MemoryPurpose::workspace};

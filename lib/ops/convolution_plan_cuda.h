@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -39,33 +38,23 @@ struct ConvolutionOperands {
   Tensor out;
 };
 
-/// How the vendor's library computes a problem on one device. Used by the device's rank thread.
+/// One algorithm for a problem on one device. Used by the device's rank thread.
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
-  /// Gives the pass to the device's stream; false where the library refuses it, for which `refusal` has the reason. The
-  /// first call may time several algorithms, and then blocks.
+  /// Gives the pass to the device's stream; false where a library refuses it, for which `refusal` has the reason.
   virtual bool run(const ConvolutionOperands& operands) = 0;
   virtual std::string refusal() const = 0;
+  /// What it takes beside the operands while it runs.
+  virtual int64_t workspace_bytes() const = 0;
+  /// As logs of operators name it.
+  virtual std::string_view name() const = 0;
 };
 
-/// Which of the library's algorithms may be chosen.
-struct ConvolutionRules {
-  bool deterministic = false;  ///< those alone that end in the same bits on every run; else the fastest, measured
-  bool tf32 = false;           ///< f32 inputs may be rounded to TF32
-  bool tensor_cores = false;   ///< none but those that use them
-};
-
-struct ConvolutionOffer {
-  std::unique_ptr<ConvolutionPlan> plan;  ///< null: the library has no algorithm for the problem by the device's rules
-  std::string refusal;                    ///< then, what it said of it, if anything
-};
-
-ConvolutionOffer make_convolution_plan(Device& device, const ConvolutionProblem& problem);
-
-/// How many algorithms the library offers for a problem on a GPU that this machine need not have. `gpu`: its properties
-/// in cuDNN's own JSON (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION).
-int count_convolution_algorithms(const ConvolutionProblem& problem, const ConvolutionRules& rules,
-                                 std::string_view gpu);
+/// The most that a plan may take as workspace. cuDNN offers some that want ten times what the images take; where
+/// channels are odd in number, tensor cores want copies of both images that are padded, up to twice as large.
+inline int64_t most_workspace_bytes(const ConvolutionProblem& p) {
+  return (int64_t{64} << 20) + (p.x.elements() + p.y.elements()) * dtype_bytes(p.dtype) * 5 / 2;
+}
 
 }  // namespace dptrain::ops::cuda

@@ -50,7 +50,7 @@ inline void count_flops(const Device& device, double flops) {
   if (device.operator_log() != nullptr) device.operator_log()->multiplies(flops);
 }
 
-/// By which algorithm the operator that has begun last is done.
+/// By which algorithm the innermost operator that has begun is done.
 inline void log_way(const Device& device, std::string_view way) {
   if (device.operator_log() != nullptr) device.operator_log()->goes_by(way);
 }

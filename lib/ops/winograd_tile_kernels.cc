@@ -57,7 +57,7 @@ void transform_inputs(const WinogradImages& x, const WinogradTiles& tiles, const
       const Window<kWinogradInputs> window(x, tile.row - in.padding, tile.column - in.padding);
       float* to = in.v + block * block_numbers + tile.offset;
       window.with_reader(in.x + (tile.image * x.blocks + block) * image, [&](const auto& read) {
-        winograd_both_ways(winograd_inputs<Vector>, read, [&](int i, int j, const Vector& value) {
+        transform_both_ways<InputTransform, Vector>(read, [&](int i, int j, const Vector& value) {
           store<kLanes>(to + (i * kWinogradInputs + j) * tile.product, value);
         });
       });
@@ -78,8 +78,7 @@ void transform_outputs(const WinogradImages& y, const WinogradTiles& tiles, cons
       const float* m = out.m + o * tiles.count * kWinogradProducts * kLanes + tile.offset;
       const Window<kWinogradOutputs> window(y, tile.row, tile.column);
       float* to = out.y + (tile.image * y.blocks + block) * image;
-      winograd_both_ways(
-          winograd_outputs<Vector>,
+      transform_both_ways<OutputTransform, Vector>(
           [&](int i, int j) { return load<kLanes>(m + (i * kWinogradInputs + j) * tile.product); },
           [&](int i, int j, Vector value) {
             if (!window.has(i, j)) return;
@@ -102,8 +101,7 @@ void transform_output_gradients(const WinogradImages& y, const WinogradTiles& ti
       float* to = out.z + o * kWinogradProducts * winograd_row(tiles.count) * kLanes + tile.offset;
       Vector here{};
       window.with_reader(out.dy + (tile.image * y.blocks + out.first_output + o) * image, [&](const auto& read) {
-        winograd_both_ways(
-            winograd_output_gradients<Vector>,
+        transform_both_ways<OutputGradientTransform, Vector>(
             [&](int i, int j) {
               const Vector value = read(i, j);
               here += value;

@@ -34,8 +34,7 @@ void transform_weights(const WinogradWeights& w, float* u) {
       }
       for (int i = 0; i < kLanes; ++i) {
         float* at = u + input * weight_numbers(w.outputs) + (i * w.outputs + output) * kLanes;
-        winograd_both_ways(
-            winograd_weights<Vector>,
+        transform_both_ways<WeightTransform, Vector>(
             [&](int y, int x) { return load<kLanes>(block + ((y * kWinogradWeights + x) * kLanes + i) * kLanes); },
             [&](int y, int x, const Vector& value) { store<kLanes>(at + (y * kWinogradInputs + x) * product, value); });
       }
@@ -46,8 +45,7 @@ void transform_weight_gradient(const WinogradWeightGradient& of) {
   const int64_t product = weight_product(of.outputs);
   for (int i = 0; i < kLanes; ++i) {
     const float* from = of.du + (i * of.outputs + of.output) * kLanes;
-    winograd_both_ways(
-        winograd_weight_gradients<Vector>,
+    transform_both_ways<WeightGradientTransform, Vector>(
         [&](int y, int x) {
           const float* at = from + (y * kWinogradInputs + x) * product;
           Vector sum = load<kLanes>(at);

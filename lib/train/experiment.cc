@@ -123,7 +123,7 @@ parallel::BatchNormMode read_batch_norm(ConfigReader& config) {
   return found == std::end(parallel::kBatchNormModes) ? parallel::BatchNormMode::local : *found;
 }
 
-/// Which of the two kinds of convolutions may be asked for by name depends on the devices.
+/// What may be asked for by name depends on the devices.
 ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experiment& experiment) {
   const std::vector<std::string> names = {"auto", "direct", "winograd", "measured"};
   const std::string name = config.one_of("convolution", names, "auto",
@@ -140,9 +140,12 @@ ops::ConvolutionAlgorithm read_convolution(ConfigReader& config, const Experimen
       refuse("what measuring chooses can differ from run to run", "measured with deterministic: true");
     return ops::ConvolutionAlgorithm::automatic;
   }
-  if (lists(experiment.devices, DeviceKind::cuda)) refuse("a GPU's convolutions are cuDNN's to choose", name);
   if (name == "direct") return ops::ConvolutionAlgorithm::direct;
-  if (cpu_isa() != CpuIsa::avx512) refuse("winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()));
+  if (lists(experiment.devices, DeviceKind::cpu) && cpu_isa() != CpuIsa::avx512)
+    refuse("winograd needs a CPU with AVX-512", cpu_isa_name(cpu_isa()));
+  if (lists(experiment.devices, DeviceKind::cuda) && experiment.precision != Precision::fp32)
+    refuse("winograd is computed in fp32 on a GPU",
+           fmt::format("winograd with {}", precision_name(experiment.precision)));
   return ops::ConvolutionAlgorithm::winograd;
 }
 

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "ops/conv2d.h"
+#include "support/device_rows.h"
 #include "support/formula_tensor.h"
-#include "support/test_device.h"
 
 namespace dptrain {
 namespace {
@@ -36,7 +36,7 @@ int64_t pixel(int64_t image, int64_t channel, int64_t channels) {
   return ((image * channels + channel) * kHeight + 3) * kWidth + 2;
 }
 
-class WinogradNaN : public ::testing::Test {
+class WinogradNaN : public ::testing::TestWithParam<DeviceRow> {
  protected:
   void SetUp() override {
     if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
@@ -82,10 +82,10 @@ class WinogradNaN : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<Device> device_ = test_device(1);
+  std::unique_ptr<Device> device_ = GetParam().open(/*threads=*/1);
 };
 
-TEST_F(WinogradNaN, OfAnImageIsInItsOutputsAlone) {
+TEST_P(WinogradNaN, OfAnImageIsInItsOutputsAlone) {
   const Results clean = computed(), hit = computed({.x = {pixel(1, 5, kIn)}, .weight = {}, .dy = {pixel(2, 7, kOut)}});
   expect_nan_only(hit.y, clean.y, kOut, kHeight * kWidth, [](int64_t image, int64_t) { return image == 1; });
   expect_nan_only(hit.of_x, clean.of_x, kIn, kHeight * kWidth, [](int64_t image, int64_t) { return image == 2; });
@@ -93,36 +93,37 @@ TEST_F(WinogradNaN, OfAnImageIsInItsOutputsAlone) {
   expect_zero_padding(hit.of_x);
 }
 
-TEST_F(WinogradNaN, OfAChannelIsInItsWeightsGradientsAlone) {
+TEST_P(WinogradNaN, OfAChannelIsInItsWeightsGradientsAlone) {
   const Results clean = computed(), hit = computed({.x = {pixel(1, 5, kIn)}, .weight = {}, .dy = {pixel(2, 7, kOut)}});
   expect_nan_only(hit.of_weight, clean.of_weight, kIn, kTaps,
                   [](int64_t output, int64_t input) { return output == 7 || input == 5; });
   expect_nan_only(hit.of_bias, clean.of_bias, 1, 1, [](int64_t output, int64_t) { return output == 7; });
 }
 
-TEST_F(WinogradNaN, OfAWeightIsInItsChannelsAlone) {
+TEST_P(WinogradNaN, OfAWeightIsInItsChannelsAlone) {
   const Results clean = computed(), hit = computed({.x = {}, .weight = {(7 * kIn + 5) * kTaps + 4}, .dy = {}});
   expect_nan_only(hit.y, clean.y, kOut, kHeight * kWidth, [](int64_t, int64_t channel) { return channel == 7; });
   expect_nan_only(hit.of_x, clean.of_x, kIn, kHeight * kWidth, [](int64_t, int64_t channel) { return channel == 5; });
 }
 
-TEST_F(WinogradNaN, ThatWasInMemoryBeforeIsInNothing) {
+TEST_P(WinogradNaN, ThatWasInMemoryBeforeIsInNothing) {
   const Results clean = computed();
   std::vector<Tensor> blocks;
   for (const int64_t elements : {int64_t{1} << 24, int64_t{1} << 16, int64_t{1} << 12}) {
-    blocks.push_back(Tensor::empty(*device_, {elements}));
-    std::fill_n(blocks.back().data<float>(), elements, kNaN);
+    const std::vector<float> nans(static_cast<size_t>(elements), kNaN);
+    blocks.push_back(Tensor::from(*device_, {elements}, nans));
   }
-  const float* memory = blocks.front().data<float>();
   blocks.clear();
   const Tensor again = Tensor::empty(*device_, {int64_t{1} << 20});
-  ASSERT_TRUE(std::isnan(*again.data<float>()) && std::isnan(*memory)) << "memory is taken again as it was left";
+  ASSERT_TRUE(std::isnan(again.values().front())) << "memory is taken again as it was left";
   const Results hit = computed();
   EXPECT_TRUE(stored_values(hit.y) == stored_values(clean.y));
   EXPECT_TRUE(stored_values(hit.of_x) == stored_values(clean.of_x));
   EXPECT_TRUE(stored_values(hit.of_weight) == stored_values(clean.of_weight));
   EXPECT_TRUE(stored_values(hit.of_bias) == stored_values(clean.of_bias));
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, WinogradNaN, ::testing::ValuesIn(device_rows()), RowName());
 
 }  // namespace
 }  // namespace dptrain

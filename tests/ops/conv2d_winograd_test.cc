@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "ops/conv2d.h"
 #include "ops/reorder.h"
+#include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
 
@@ -20,24 +22,25 @@ using ops::ConvolutionAlgorithm;
 /// Channels that don't fill their last block, an odd count of blocks, and images that end within a square.
 const Shape kX = {3, 300, 5, 6}, kWeight = {890, 300, 3, 3}, kY = {3, 890, 5, 6};
 
+/// By default within what the transforms of F(4x4, 3x3) round, relative to the norm.
+void expect_alike(const Tensor& winograd, const Tensor& direct, double bound = 3e-6) {
+  const std::vector<float> w = values_of(winograd), d = values_of(direct);
+  ASSERT_EQ(w.size(), d.size());
+  double distance = 0, norm = 0;
+  for (size_t i = 0; i < d.size(); ++i) {
+    distance += (double{w[i]} - d[i]) * (double{w[i]} - d[i]);
+    norm += double{d[i]} * d[i];
+  }
+  EXPECT_GT(norm, 0);
+  EXPECT_LE(std::sqrt(distance), bound * std::sqrt(norm));
+}
+
 class Winograd : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
   }
   static ops::Conv2dOptions with(ConvolutionAlgorithm algorithm) { return {.padding = 1, .algorithm = algorithm}; }
-  /// By default within what the transforms of F(4x4, 3x3) round, relative to the norm.
-  static void expect_alike(const Tensor& winograd, const Tensor& direct, double bound = 3e-6) {
-    const std::vector<float> w = values_of(winograd), d = values_of(direct);
-    ASSERT_EQ(w.size(), d.size());
-    double distance = 0, norm = 0;
-    for (size_t i = 0; i < d.size(); ++i) {
-      distance += (double{w[i]} - d[i]) * (double{w[i]} - d[i]);
-      norm += double{d[i]} * d[i];
-    }
-    EXPECT_GT(norm, 0);
-    EXPECT_LE(std::sqrt(distance), bound * std::sqrt(norm));
-  }
 
   std::unique_ptr<Device> device_ = test_device();
   Tensor x_ = formula_tensor(*device_, kX, {.tensor = 1}, ops::conv2d_output_layout(*device_, 300, 890));
@@ -129,17 +132,22 @@ struct Images {
   int64_t count, in, out, height, width, padding;
 };
 
-class WinogradShapes : public Winograd, public ::testing::WithParamInterface<Images> {
+class WinogradShapes : public ::testing::TestWithParam<std::tuple<DeviceRow, Images>> {
  protected:
+  void SetUp() override {
+    if (!ops::has_winograd(*device_)) GTEST_SKIP() << "no AVX-512: Winograd convolutions don't run here";
+  }
   Tensor images_of(int64_t channels, int64_t height, int64_t width, uint64_t number) {
-    const Images& p = GetParam();
+    const Images& p = std::get<Images>(GetParam());
     return formula_tensor(*device_, {p.count, channels, height, width}, {.tensor = number},
                           ops::conv2d_output_layout(*device_, p.in, p.out));
   }
+
+  std::unique_ptr<Device> device_ = std::get<DeviceRow>(GetParam()).open();
 };
 
 TEST_P(WinogradShapes, EqualDirectConvolutions) {
-  const Images& p = GetParam();
+  const Images& p = std::get<Images>(GetParam());
   const Shape shape = {p.out, p.in, 3, 3};
   const int64_t shrunk = 2 - 2 * p.padding;
   const Tensor x = images_of(p.in, p.height, p.width, 1),
@@ -169,17 +177,20 @@ TEST_P(WinogradShapes, EqualDirectConvolutions) {
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<Images>& info) {
-  const Images& p = info.param;
-  return fmt::format("{}x{}_to_{}_{}x{}{}", p.count, p.in, p.out, p.height, p.width, p.padding == 0 ? "_unpadded" : "");
+std::string name_of(const ::testing::TestParamInfo<std::tuple<DeviceRow, Images>>& info) {
+  const auto& [row, p] = info.param;
+  return fmt::format("{}_{}x{}_to_{}_{}x{}{}", row.name, p.count, p.in, p.out, p.height, p.width,
+                     p.padding == 0 ? "_unpadded" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradShapes,
-                         ::testing::Values(Images{1, 16, 16, 3, 3, 0}, Images{1, 16, 16, 1, 1, 1},
-                                           Images{2, 16, 48, 4, 4, 1}, Images{1, 32, 16, 4, 5, 1},
-                                           Images{3, 60, 61, 13, 6, 0}, Images{2, 64, 64, 29, 31, 1},
-                                           Images{40, 32, 32, 16, 16, 1}, Images{9, 160, 176, 14, 14, 1},
-                                           Images{70, 128, 96, 4, 4, 1}),
+                         ::testing::Combine(::testing::ValuesIn(device_rows()),
+                                            ::testing::Values(Images{1, 16, 16, 3, 3, 0}, Images{1, 16, 16, 1, 1, 1},
+                                                              Images{2, 16, 48, 4, 4, 1}, Images{1, 32, 16, 4, 5, 1},
+                                                              Images{3, 60, 61, 13, 6, 0}, Images{2, 64, 64, 29, 31, 1},
+                                                              Images{40, 32, 32, 16, 16, 1},
+                                                              Images{9, 160, 176, 14, 14, 1},
+                                                              Images{70, 128, 96, 4, 4, 1})),
                          name_of);
 
 /// A sample's outputs and gradients don't depend on what else is in the batch, nor on the threads: neither where a

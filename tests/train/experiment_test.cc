@@ -300,8 +300,12 @@ TEST(CudaExperiment, ConvolutionsOfGpusAreMeasuredUnlessDeterministic) {
   };
   EXPECT_NO_THROW(experiment_of({"devices=[cuda:0]", "convolution=measured"}));
   refused({"devices=[cuda:0]", "convolution=measured", "deterministic=true"}, {"measured with deterministic: true"});
-  refused({"devices=[cuda:0]", "convolution=direct"}, {"cuDNN", "direct"});
-  refused({"devices=[cuda:0, cpu:0]", "convolution=winograd"}, {"cuDNN", "winograd"});
+  EXPECT_NO_THROW(experiment_of({"devices=[cuda:0]", "convolution=direct"}));
+  for (const char* deterministic : {"deterministic=true", "deterministic=false"})
+    EXPECT_NO_THROW(experiment_of({"devices=[cuda:0]", "convolution=winograd", deterministic}));
+  for (const char* precision : {"tf32", "bf16", "fp16"})
+    refused({"devices=[cuda:0]", "convolution=winograd", std::string("precision=") + precision},
+            {"winograd is computed in fp32 on a GPU", precision, "write convolution: auto"});
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "ops/convolution_plan_cuda.h"
+#include "ops/cudnn_convolution_cuda.h"
 #include "support/source_tree.h"
 
 namespace dptrain::ops::cuda {
@@ -69,7 +69,7 @@ TEST_P(CudaConvolutionPlans, ExistForEveryLayerOfTheModels) {
   for (const Layer& layer : kLayers)
     for (const ConvolutionPass pass : kPasses) {
       const ConvolutionProblem problem = problem_of(layer, dtype, pass);
-      EXPECT_GT(count_convolution_algorithms(problem, rules, gpu), 0) << text_of(problem);
+      EXPECT_GT(count_cudnn_convolutions(problem, rules, gpu), 0) << text_of(problem);
     }
 }
 
@@ -86,7 +86,7 @@ TEST(CudaConvolutionPlansOfPyramidNet, HaveTensorCoresIn16Bits) {
                                  Layer{batch, out, side, out, 3, 1, 1, false, false}})
         for (const ConvolutionPass pass : kPasses) {
           const ConvolutionProblem problem = problem_of(layer, DType::bf16, pass);
-          EXPECT_GT(count_convolution_algorithms(problem, {.tensor_cores = true}, gpu), 0) << text_of(problem);
+          EXPECT_GT(count_cudnn_convolutions(problem, {.tensor_cores = true}, gpu), 0) << text_of(problem);
         }
     }
 }

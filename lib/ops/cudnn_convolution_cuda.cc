@@ -1,4 +1,4 @@
-#include "ops/convolution_plan_cuda.h"
+#include "ops/cudnn_convolution_cuda.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "device/cuda_check.h"
 #include "device/cuda_device.h"
 #include "ops/cudnn_handle_cuda.h"
@@ -26,29 +25,9 @@ namespace {
 namespace fe = cudnn_frontend;
 using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-/// Algorithms that are tried before one is chosen: timed, or, where runs must be repeatable, the first that works.
-constexpr int kTried = 6;
-constexpr int kTriedInOrder = 3;
-/// A larger workspace is to be worth so much, as it is memory that activations could have.
-constexpr float kWorthMemory = 0.95f;
-/// Candidates this much slower than the best are tried once; of the others the shortest of several tries counts.
-constexpr float kFarFromBest = 1.5f;
-constexpr int kRounds = 3;
-/// Longer passes are tried once: they show what they take, and a training is to begin within three seconds.
-constexpr float kLong_ms = 1;
-/// Of shorter passes several are timed one after the other, behind another one, as giving them to the GPU takes a good
-/// part of that.
-constexpr float kShort_ms = 0.1f;
-/// Sum of single runs after which no further candidate of a problem is tried: the heuristic has put the best first.
-constexpr float kMostTrying_ms = 12;
-/// A GPU that has been idle takes its time to come to its clock.
-constexpr double kWarmUp_s = 0.02;
-
-/// cuDNN offers some that want ten times what the images take. Where channels are odd in number, tensor cores want
-/// copies of both images that are padded, up to twice as large.
-int64_t most_workspace_bytes(const ConvolutionProblem& p) {
-  return (int64_t{64} << 20) + (p.x.elements() + p.y.elements()) * dtype_bytes(p.dtype) * 5 / 2;
-}
+/// Algorithms that are asked for: to be timed, or, where runs must be repeatable, in case the first doesn't work.
+constexpr int kTimed = 6;
+constexpr int kInOrder = 3;
 
 /// The places of operands in a variant pack.
 enum Uid : int64_t { kFirst = 1, kSecond, kBias, kOut };
@@ -131,7 +110,7 @@ enum class Source {
 /// A problem's operations, and those plans of the graph that are built, best first; none where cuDNN has refused the
 /// problem, or the rules have left nothing.
 struct Offer {
-  std::unique_ptr<fe::graph::Graph> graph = {};
+  std::shared_ptr<fe::graph::Graph> graph = {};
   std::vector<int64_t> plans = {};
   std::string refusal = {};  ///< cuDNN's, the last one; "" where the rules have left nothing
 };
@@ -164,7 +143,7 @@ void apply(const ConvolutionRules& rules, Source source, const ConvolutionProble
 template <class Prepare>
 Offer offer_of(Source source, const ConvolutionProblem& problem, const ConvolutionRules& rules, int most,
                const Prepare& prepare) {
-  Offer offer{.graph = std::make_unique<fe::graph::Graph>()};
+  Offer offer{.graph = std::make_shared<fe::graph::Graph>()};
   fe::graph::Graph& graph = *offer.graph;
   const auto good = [&offer](fe::error_t status) {
     if (status.is_bad()) offer.refusal = status.get_message();
@@ -187,128 +166,47 @@ Offer offer_of(const ConvolutionProblem& problem, const ConvolutionRules& rules,
   return offer.plans.empty() ? offer_of(Source::fallback, problem, rules, most, prepare) : std::move(offer);
 }
 
+/// One plan of a graph that several share.
 class CudnnPlan final : public ConvolutionPlan {
  public:
-  CudnnPlan(Device& device, std::unique_ptr<fe::graph::Graph> graph, std::vector<int64_t> candidates)
-      : device_(CudaDevice::of(device)), graph_(std::move(graph)), candidates_(std::move(candidates)) {}
+  CudnnPlan(std::shared_ptr<fe::graph::Graph> graph, int64_t plan) : graph_(std::move(graph)), plan_(plan) {}
 
   bool run(const ConvolutionOperands& operands) override {
-    if (!chosen_) choose(operands);
-    return chosen_ && execute(operands, *chosen_);
-  }
-  std::string refusal() const override { return refusal_; }
-
- private:
-  /// Whether cuDNN took it.
-  bool execute(const ConvolutionOperands& operands, int64_t plan) {
+    Device& device = operands.out.device();
     std::unordered_map<int64_t, void*> pack = {
         {kFirst, operands.first.raw()}, {kSecond, operands.second.raw()}, {kOut, operands.out.raw()}};
     if (operands.bias.defined()) pack.emplace(kBias, operands.bias.raw());
-    const Tensor workspace = Tensor::empty(device_, {graph_->get_workspace_size_plan_at_index(plan)},
-                                           {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
-    auto status = graph_->execute_plan_at_index(cudnn_handle(device_), pack, workspace.raw(), plan);
+    const Tensor workspace =
+        Tensor::empty(device, {workspace_bytes()}, {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
+    const auto status = graph_->execute_plan_at_index(cudnn_handle(device), pack, workspace.raw(), plan_);
     if (status.is_bad()) refusal_ = status.get_message();
     return status.is_good();
   }
+  std::string refusal() const override { return refusal_; }
+  int64_t workspace_bytes() const override { return graph_->get_workspace_size_plan_at_index(plan_); }
+  std::string_view name() const override { return "cuDNN"; }
 
-  struct Candidate {
-    int64_t plan;
-    float ms;  ///< of one run, the shortest seen
-  };
-
-  /// Tries the candidates on the operands of the first call, which all of them compute alike. That a plan could be
-  /// built doesn't promise that it runs.
-  void choose(const ConvolutionOperands& operands) {
-    std::vector<Candidate> tried;
-    CudaTimer timer;
-    float spent_ms = 0;
-    for (const int64_t plan : candidates_) {
-      if (!can_execute(operands, plan)) continue;  // loads its kernels, too
-      if (device_.deterministic()) {
-        chosen_ = plan;
-        return;
-      }
-      warm_up(operands, plan);
-      tried.push_back({plan, milliseconds(timer, operands, plan)});
-      if ((spent_ms += tried.back().ms) > kMostTrying_ms) break;
-    }
-    if (tried.empty()) return;
-    const float least_once = std::ranges::min(tried, {}, &Candidate::ms).ms;
-    std::erase_if(tried, [&](const Candidate& one) { return one.ms > kFarFromBest * least_once; });
-    // In turns, as a GPU's clock changes.
-    const int rounds = least_once < kLong_ms ? kRounds : 1;
-    for (int round = 1; round < rounds && tried.size() > 1; ++round)
-      for (Candidate& one : tried) one.ms = std::min(one.ms, milliseconds(timer, operands, one.plan));
-    const float enough_ms = std::ranges::min(tried, {}, &Candidate::ms).ms / kWorthMemory;
-    std::erase_if(tried, [&](const Candidate& one) { return one.ms > enough_ms; });
-    const auto bytes = [this](const Candidate& one) { return graph_->get_workspace_size_plan_at_index(one.plan); };
-    chosen_ = std::ranges::min(tried, {}, bytes).plan;
-  }
-
-  /// Also whether there is the memory for it; where runs must be repeatable, that has no say in the choice.
-  bool can_execute(const ConvolutionOperands& operands, int64_t plan) {
-    try {
-      return execute(operands, plan);
-    } catch (const Error& error) {
-      if (device_.deterministic()) throw;
-      refusal_ = error.what();
-      return false;
-    }
-  }
-
-  /// Whether this device has computed for a while.
-  struct Warmth {
-    explicit Warmth(Device&) {}
-    bool is_warm = false;
-  };
-
-  void warm_up(const ConvolutionOperands& operands, int64_t plan) {
-    auto& warmth = device_.attached<Warmth>();
-    if (std::exchange(warmth.is_warm, true)) return;
-    const auto begun = Clock::now();
-    do {
-      execute(operands, plan);
-      device_.synchronize();
-    } while (seconds_since(begun) < kWarmUp_s);
-  }
-
-  float milliseconds(CudaTimer& timer, const ConvolutionOperands& operands, int64_t plan) {
-    const float once = milliseconds_of(timer, operands, plan, 1);
-    if (once > kShort_ms) return once;
-    execute(operands, plan);
-    return milliseconds_of(timer, operands, plan, 4);
-  }
-
-  /// Of one run, when several are given one after the other.
-  float milliseconds_of(CudaTimer& timer, const ConvolutionOperands& operands, int64_t plan, int runs) {
-    timer.start(device_.stream());
-    for (int run = 0; run < runs; ++run) execute(operands, plan);
-    timer.stop(device_.stream());
-    return timer.milliseconds() / static_cast<float>(runs);
-  }
-
-  CudaDevice& device_;
-  std::unique_ptr<fe::graph::Graph> graph_;
-  std::vector<int64_t> candidates_;  ///< best first
-  std::optional<int64_t> chosen_;    ///< at the first run
+ private:
+  std::shared_ptr<fe::graph::Graph> graph_;
+  int64_t plan_;
   std::string refusal_;
 };
 
 }  // namespace
 
-ConvolutionOffer make_convolution_plan(Device& device, const ConvolutionProblem& problem) {
+ConvolutionOffer cudnn_convolutions(Device& device, const ConvolutionProblem& problem) {
   const CudaDevice& gpu = CudaDevice::of(device);
   const ConvolutionRules rules{.deterministic = gpu.deterministic(), .tf32 = gpu.tf32()};
-  Offer offer = offer_of(problem, rules, rules.deterministic ? kTriedInOrder : kTried, [&](fe::graph::Graph& graph) {
+  Offer offer = offer_of(problem, rules, rules.deterministic ? kInOrder : kTimed, [&](fe::graph::Graph& graph) {
     const auto status = graph.validate();
     return status.is_bad() ? status : graph.build_operation_graph(cudnn_handle(device));
   });
-  if (offer.plans.empty()) return {.plan = nullptr, .refusal = offer.refusal};
-  return {.plan = std::make_unique<CudnnPlan>(device, std::move(offer.graph), std::move(offer.plans)), .refusal = ""};
+  ConvolutionOffer offered{.refusal = offer.refusal};
+  for (const int64_t plan : offer.plans) offered.plans.push_back(std::make_unique<CudnnPlan>(offer.graph, plan));
+  return offered;
 }
 
-int count_convolution_algorithms(const ConvolutionProblem& problem, const ConvolutionRules& rules,
-                                 std::string_view gpu) {
+int count_cudnn_convolutions(const ConvolutionProblem& problem, const ConvolutionRules& rules, std::string_view gpu) {
   auto properties = std::make_shared<fe::DeviceProperties>();
   std::vector<uint8_t> json(gpu.begin(), gpu.end());
   json.push_back(0);  // cuDNN reads a C string

@@ -1,4 +1,4 @@
-// Stands in for lib/ops/convolution_plan_cuda.cc in simulated builds: plain loops in place of cuDNN.
+// Stands in for lib/ops/cudnn_convolution_cuda.cc in simulated builds: plain loops in place of cuDNN.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -13,7 +13,7 @@
 #include "../refusals.h"
 #include "device/cuda_check.h"
 #include "device/cuda_device.h"
-#include "ops/convolution_plan_cuda.h"
+#include "ops/cudnn_convolution_cuda.h"
 #include "ops/gpu_libraries_cuda.h"
 
 namespace dptrain::ops::cuda {
@@ -119,6 +119,8 @@ class SimulatedPlan final : public ConvolutionPlan {
     return true;
   }
   std::string refusal() const override { return "DPTRAIN_CUDA_SIM_REFUSES"; }
+  int64_t workspace_bytes() const override { return 0; }
+  std::string_view name() const override { return "cuDNN"; }
 
  private:
   ConvolutionProblem problem_;
@@ -131,8 +133,10 @@ LibraryVersion cudnn_library() { return {.name = "simulated cuDNN", .built_major
 
 void require_whole_cudnn() {}
 
-ConvolutionOffer make_convolution_plan(Device&, const ConvolutionProblem& problem) {
-  return {.plan = std::make_unique<SimulatedPlan>(problem), .refusal = ""};
+ConvolutionOffer cudnn_convolutions(Device&, const ConvolutionProblem& problem) {
+  ConvolutionOffer offer;
+  offer.plans.push_back(std::make_unique<SimulatedPlan>(problem));
+  return offer;
 }
 
 }  // namespace dptrain::ops::cuda

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/convolution_plan_cuda.h"
+
+namespace dptrain::ops::cuda {
+
+/// Which of cuDNN's algorithms may be chosen.
+struct ConvolutionRules {
+  bool deterministic = false;  ///< those alone that end in the same bits on every run
+  bool tf32 = false;           ///< f32 inputs may be rounded to TF32
+  bool tensor_cores = false;   ///< none but those that use them
+};
+
+struct ConvolutionOffer {
+  std::vector<std::unique_ptr<ConvolutionPlan>> plans = {};  ///< cuDNN's guess of the best first
+  std::string refusal = {};  ///< where there are none, what cuDNN said of it, if anything
+};
+
+/// cuDNN's plans for a problem by the device's rules: the first few.
+ConvolutionOffer cudnn_convolutions(Device& device, const ConvolutionProblem& problem);
+
+/// How many algorithms cuDNN offers for a problem on a GPU that this machine need not have. `gpu`: its properties in
+/// cuDNN's own JSON (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION).
+int count_cudnn_convolutions(const ConvolutionProblem& problem, const ConvolutionRules& rules, std::string_view gpu);
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dptrain::ops {
+
+/// Of F(4x4, 3x3) in one direction, see winograd_transforms.h: a tile's inputs and outputs, and a window's weights.
+constexpr int kWinogradInputs = 6, kWinogradOutputs = 4, kWinogradWeights = 3;
+/// Products of a tile.
+constexpr int64_t kWinogradProducts = kWinogradInputs * kWinogradInputs;
+
+}  // namespace dptrain::ops

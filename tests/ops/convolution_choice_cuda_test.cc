@@ -1,0 +1,196 @@
+// Which of several ways to compute a convolution a GPU takes, and that Winograd's compute the same in one go and in
+// parts.
+
+#include "ops/convolution_choice_cuda.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "base/error.h"
+#include "device/cuda_check.h"
+#include "device/cuda_device.h"
+#include "device/cuda_probe.h"
+#include "ops/winograd_convolution_cuda.h"
+#include "support/formula_tensor.h"
+
+namespace dptrain::ops::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace testing;
+using By = ConvolutionChoice::By;
+
+/// Does nothing for a while, on the GPU's stream, or refuses.
+class IdlePlan final : public ConvolutionPlan {
+ public:
+  struct Form {
+    std::string_view name;
+    std::chrono::microseconds time = 0us;
+    int64_t workspace_bytes = 0;
+    int refused_run = -1;  ///< the number of the first run that is refused; -1: none
+    bool lacks_memory = false;
+  };
+  explicit IdlePlan(const Form& form) : form_(form) {}
+
+  bool run(const ConvolutionOperands& operands) override {
+    if (form_.lacks_memory) throw Error(ExitCode::device, "no memory for the workspace");
+    if (form_.refused_run >= 0 && runs_++ >= form_.refused_run) return false;
+    cuda_check(cudaLaunchHostFunc(
+                   CudaDevice::of(operands.out.device()).stream(),
+                   [](void* form) { std::this_thread::sleep_for(static_cast<const Form*>(form)->time); }, &form_),
+               "cudaLaunchHostFunc");
+    return true;
+  }
+  std::string refusal() const override { return std::string(form_.name) + " refuses"; }
+  int64_t workspace_bytes() const override { return form_.workspace_bytes; }
+  std::string_view name() const override { return form_.name; }
+
+ private:
+  Form form_;
+  int runs_ = 0;
+};
+
+class CudaConvolutionChoice : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+    device_ = open_device({DeviceKind::cuda, 0}, {.threads = 1});
+    device_->enter_thread();
+    operands_ = {.first = Tensor::zeros(*device_, {1}),
+                 .second = Tensor::zeros(*device_, {1}),
+                 .out = Tensor::zeros(*device_, {1})};
+  }
+  void TearDown() override {
+    if (device_ != nullptr) device_->synchronize();
+  }
+  ConvolutionChoice& choice(By by, std::initializer_list<IdlePlan::Form> forms, const std::string& refusal = "") {
+    device_->synchronize();  // before the plans of another choice go
+    std::vector<std::unique_ptr<ConvolutionPlan>> plans;
+    for (const IdlePlan::Form& form : forms) plans.push_back(std::make_unique<IdlePlan>(form));
+    choice_ = std::make_unique<ConvolutionChoice>(by, std::move(plans), refusal);
+    return *choice_;
+  }
+
+  std::unique_ptr<Device> device_;
+  ConvolutionOperands operands_;
+  std::unique_ptr<ConvolutionChoice> choice_;
+};
+
+TEST_F(CudaConvolutionChoice, ByTimeTakesTheFastest) {
+  ConvolutionChoice& fastest = choice(By::time, {{"slow", 4ms}, {"fast", 1ms}, {"slower", 5ms}});
+  EXPECT_EQ(fastest.name(), "");
+  EXPECT_TRUE(fastest.run(operands_));
+  EXPECT_EQ(fastest.name(), "fast");
+}
+
+TEST_F(CudaConvolutionChoice, ByTimeTakesTheLeastMemoryOfThoseThatAreNearlyAsFast) {
+  // On a busy machine a sleep takes longer now and then.
+  int small = 0;
+  for (int attempt = 0; attempt < 9; ++attempt) {
+    ConvolutionChoice& least =
+        choice(By::time, {{"large", 5000us, 300}, {"small", 5100us, 200}, {"slow", 6500us, 100}});
+    EXPECT_TRUE(least.run(operands_));
+    small += least.name() == "small" ? 1 : 0;
+  }
+  EXPECT_GE(small, 5);
+}
+
+TEST_F(CudaConvolutionChoice, ByTimeTriesNoMoreOnceThatHasTakenLong) {
+  ConvolutionChoice& first = choice(By::time, {{"long", 30ms}, {"short", 1ms}});
+  EXPECT_TRUE(first.run(operands_));
+  EXPECT_EQ(first.name(), "long");
+}
+
+TEST_F(CudaConvolutionChoice, InOrderTakesTheFirstThatWorks) {
+  ConvolutionChoice& first = choice(By::order, {{.name = "refused", .refused_run = 0}, {"slow", 5ms}, {"fast", 0ms}});
+  EXPECT_TRUE(first.run(operands_));
+  EXPECT_EQ(first.name(), "slow");
+}
+
+TEST_F(CudaConvolutionChoice, WhatHasNoMemoryIsLeftOutUnlessRunsMustBeRepeatable) {
+  ConvolutionChoice& by_time = choice(By::time, {{.name = "hungry", .lacks_memory = true}, {"modest"}});
+  EXPECT_TRUE(by_time.run(operands_));
+  EXPECT_EQ(by_time.name(), "modest");
+  ConvolutionChoice& in_order = choice(By::order, {{.name = "hungry", .lacks_memory = true}, {"modest"}});
+  EXPECT_THROW(in_order.run(operands_), Error);
+}
+
+TEST_F(CudaConvolutionChoice, SaysWhyNothingWorks) {
+  ConvolutionChoice& none = choice(By::time, {}, "not offered");
+  EXPECT_FALSE(none.run(operands_));
+  EXPECT_EQ(none.refusal(), "not offered");
+  ConvolutionChoice& refused =
+      choice(By::time, {{.name = "first", .refused_run = 0}, {.name = "second", .refused_run = 0}});
+  EXPECT_FALSE(refused.run(operands_));
+  EXPECT_EQ(refused.refusal(), "second refuses");
+  ConvolutionChoice& later = choice(By::order, {{.name = "once", .refused_run = 2}});
+  EXPECT_TRUE(later.run(operands_));
+  EXPECT_FALSE(later.run(operands_));
+  EXPECT_FALSE(later.run(operands_));
+  EXPECT_EQ(later.refusal(), "once refuses");
+}
+
+/// Images of which a cache holds a half, transformed; no part of them is as large as the others, nor are their sums'.
+const Shape kX = {53, 17, 60, 61}, kWeight = {20, 17, 3, 3}, kY = {53, 20, 60, 61};
+
+ConvolutionProblem problem(ConvolutionPass pass) {
+  return {.pass = pass, .x = kX, .weight = kWeight, .y = kY, .padding = 1};
+}
+
+TEST_F(CudaConvolutionChoice, WinogradsPartsComputeTheSame) {
+  const auto images = [&](const Shape& shape, uint64_t number) {
+    return formula_tensor(*device_, shape, {.tensor = number}, Layout::nhwc);
+  };
+  const Tensor x = images(kX, 1), weight = images(kWeight, 2), dy = images(kY, 3);
+  for (const auto& [pass, first, second, shape] :
+       {std::tuple(ConvolutionPass::forward, x, weight, kY), std::tuple(ConvolutionPass::data_gradient, dy, weight, kX),
+        std::tuple(ConvolutionPass::weight_gradient, x, dy, kWeight)}) {
+    SCOPED_TRACE(static_cast<int>(pass));
+    const auto plans = winograd_convolutions(problem(pass));
+    ASSERT_EQ(plans.size(), 2u);
+    EXPECT_LT(plans[1]->workspace_bytes(), plans[0]->workspace_bytes());
+    std::vector<std::vector<float>> results;
+    for (const auto& plan : plans) {
+      const Tensor out = Tensor::empty(*device_, shape, {.layout = Layout::nhwc});
+      const int64_t peak = device_->allocator().peak_during(
+          [&] { ASSERT_TRUE(plan->run({.first = first, .second = second, .out = out})); })[MemoryPurpose::workspace];
+      constexpr int64_t kOfCublas = int64_t{32} << 20;
+      EXPECT_LE(peak, plan->workspace_bytes() + kOfCublas);
+      results.push_back(values_of(out));
+    }
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      distance += std::pow(double{results[0][i]} - results[1][i], 2);
+      norm += std::pow(double{results[0][i]}, 2);
+    }
+    // Of images each sum is the same; the gradient of weights adds its parts in another order.
+    if (pass == ConvolutionPass::weight_gradient)
+      EXPECT_LE(std::sqrt(distance), 1e-5 * std::sqrt(norm));
+    else
+      EXPECT_EQ(distance, 0);
+  }
+}
+
+TEST(CudaWinogradConvolutions, AreOf3x3WindowsOfManyChannelsInF32) {
+  const ConvolutionProblem fits = problem(ConvolutionPass::forward);
+  EXPECT_TRUE(can_be_winograd(fits));
+  const auto changed = [&](const auto& change) {
+    ConvolutionProblem other = fits;
+    change(other);
+    return can_be_winograd(other);
+  };
+  EXPECT_FALSE(changed([](auto& p) { p.dtype = DType::bf16; }));
+  EXPECT_FALSE(changed([](auto& p) { p.stride = 2; }));
+  EXPECT_FALSE(changed([](auto& p) { p.weight = {20, 17, 5, 5}; }));
+  EXPECT_FALSE(changed([](auto& p) { p.weight = {20, 17, 3, 1}; }));
+  EXPECT_FALSE(changed([](auto& p) { p.weight = {8, 17, 3, 3}; }));
+  EXPECT_FALSE(changed([](auto& p) { p.weight = {20, 3, 3, 3}; }));
+  EXPECT_FALSE(changed([](auto& p) { p.padding = 3; }));
+}
+
+}  // namespace
+}  // namespace dptrain::ops::cuda
