@@ -178,7 +178,7 @@ class CudnnPlan final : public ConvolutionPlan {
     if (operands.bias.defined()) pack.emplace(kBias, operands.bias.raw());
     const Tensor workspace =
         Tensor::empty(device, {workspace_bytes()}, {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
-    const auto status = graph_->execute_plan_at_index(cudnn_handle(device), pack, workspace.raw(), plan_);
+    auto status = graph_->execute_plan_at_index(cudnn_handle(device), pack, workspace.raw(), plan_);
     if (status.is_bad()) refusal_ = status.get_message();
     return status.is_good();
   }
