@@ -129,7 +129,6 @@ TEST_F(BenchWaysTest, NamesTheWayOfAConvolution) {
   EXPECT_EQ(ways("cpu:0", "auto").contains("winograd"), cpu_isa() == CpuIsa::avx512);
 }
 
-/// Images are reordered inside some of them, which has no way.
 TEST_F(BenchWaysTest, NamesTheWayOfAConvolutionOnCuda) {
   if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
   EXPECT_EQ(ways("cuda:0", "direct"), std::set<std::string>{"cuDNN"});

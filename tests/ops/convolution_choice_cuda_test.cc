@@ -134,8 +134,9 @@ TEST_F(CudaConvolutionChoice, SaysWhyNothingWorks) {
   EXPECT_EQ(later.refusal(), "once refuses");
 }
 
-/// Images of which a cache holds a half, transformed; no part of them is as large as the others, nor are their sums'.
-const Shape kX = {53, 17, 60, 61}, kWeight = {20, 17, 3, 3}, kY = {53, 20, 60, 61};
+/// Images of which a cache holds a half, transformed. Their parts differ in size, and the sums over a part's tiles,
+/// too: eight don't divide their number.
+const Shape kX = {53, 17, 57, 58}, kWeight = {20, 17, 3, 3}, kY = {53, 20, 57, 58};
 
 ConvolutionProblem problem(ConvolutionPass pass) {
   return {.pass = pass, .x = kX, .weight = kWeight, .y = kY, .padding = 1};
