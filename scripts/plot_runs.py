@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
+# Usage: scripts/plot_runs.py RUNS... -o curves.svg [--watch SECONDS]
 """Draws loss and accuracy of runs over their epochs, while they run or after. The legend names what the runs differ in.
 
-# Usage: scripts/plot_runs.py RUNS... -o curves.svg [--watch SECONDS]
 RUNS are run directories, or folders of them as `dptrain compare` and scripts/sweep.sh leave them. The picture is of the kind that the
 name after -o ends in: svg, png, pdf. With --watch it is drawn anew every so many seconds, until all runs have ended and no other has
 begun for as long. Ctrl-C ends that and leaves the picture.

@@ -102,6 +102,7 @@ std::string refuse_nan(const std::string& text) {
 train::Experiment experiment_of(const BenchFlags& flags, const train::ConfigJob& job) {
   train::Experiment experiment;
   experiment.devices = parse_device_list(flags.devices, "--devices", job.processes > 1 ? job.place_on_host() : 0);
+  require_devices(experiment.devices, "--devices");
   experiment.threads.assign(experiment.devices.size(), 1);
   std::vector<std::vector<DeviceId>> all = {experiment.devices};
   if (job.exchange_devices) all = job.exchange_devices(experiment.devices);
@@ -156,6 +157,7 @@ Run add_bench_command(CLI::App& command) {
   auto flags = std::make_shared<BenchFlags>();
   command.require_subcommand(1);
   CLI::App* ops = command.add_subcommand("ops", "each operator of a training step, where it stands in the step");
+  ops->footer("Example: dptrain bench ops --config lenet_1cpu");
   const Run run_ops = add_bench_ops_command(*ops);
   CLI::App* comm = command.add_subcommand(
       "comm", "collectives over the devices of one process or of many, in turns with a memcpy of as many bytes");

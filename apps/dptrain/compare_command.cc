@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
+#include "config/config_json.h"
 #include "config_flags.h"
 #include "output.h"
 #include "program.h"
@@ -60,8 +62,15 @@ struct CompareFlags {
   }
 };
 
-/// One YAML document a run.
-int dump(const train::ComparisonPlan& plan) {
+/// One YAML document a run; of JSON one with all of them, by name.
+int dump(const train::ComparisonPlan& plan, bool json) {
+  if (json) {
+    nlohmann::ordered_json runs;
+    for (const train::PlannedRun& run : plan.runs)
+      runs[run.name] = nlohmann::ordered_json::parse(config_json(run.trainings.front().config));
+    write_output(runs.dump(2) + "\n");
+    return 0;
+  }
   std::string text;
   for (const train::PlannedRun& run : plan.runs)
     text += fmt::format("---  # {}\n{}", run.name, run.trainings.front().config_with_origins);
@@ -114,7 +123,7 @@ std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
 int compare_with(const CompareFlags& flags) {
   train::StopSignal& stop = watch_stop_signals();
   const train::ComparisonPlan plan = train::plan_comparison(flags.compared(), flags.out(), flags.repetitions);
-  if (flags.common.dump_config) return dump(plan);
+  if (flags.common.dump_config) return dump(plan, flags.common.json);
   const auto assertions = read_assertions(flags, plan);
   train::Comparison comparison(
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
@@ -159,7 +168,8 @@ int compare_with(const CompareFlags& flags) {
 Run add_compare_command(CLI::App& command) {
   auto flags = std::make_shared<CompareFlags>();
   flags->common
-      .add_to(command, {.out = "the folder of the runs, each in one of its own; runs/compare-<name> by default"})
+      .add_to(command, {.out = "the folder of the runs, each in one of its own; runs/compare-<name> by default",
+                        .progress = kProgressHelp})
       ->required(false);
   command.add_option("configs", flags->configs, "experiments to compare: YAML files, or names of some in configs/")
       ->type_name("FILE");

@@ -13,7 +13,16 @@ namespace dptrain::app {
 struct FlagHelp {
   const char* out = "takes no part in this command, which writes no files";
   const char* json = "print one JSON document on stdout; everything else goes to stderr";
+  const char* progress = "takes no part in this command, which shows none";
 };
+
+/// Of commands that train.
+inline constexpr const char* kProgressHelp =
+    "within an epoch: auto (a line that is written over on a terminal, else plain), plain (a line every ten seconds), "
+    "none";
+
+/// An empty variable of a script is a mistake, not a wish for the default.
+CLI::Validator not_empty();
 
 /// The flags of every command that takes a configuration.
 struct ConfigFlags {

@@ -6,6 +6,7 @@
 #include <array>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "as_error.h"
@@ -27,22 +28,31 @@ namespace {
 struct Command {
   const char* name;
   const char* help;
+  const char* example;  ///< that its --help ends with
   Run (*add)(CLI::App&);
 };
 
 /// The table of commands. Without one of them, `train` is meant.
 constexpr std::array<Command, 11> kCommands = {{
-    {"train", "run an experiment (also: dptrain --config FILE)", add_train_command},
-    {"eval", "print loss and accuracy of a checkpoint on the test split", add_eval_command},
-    {"predict", "print the classes of images, a JSON line each, by a checkpoint", add_predict_command},
-    {"compare", "train several configurations, or one under several strategies, and compare them", add_compare_command},
-    {"verify", "compare every strategy that fits the devices with single, layer by layer", add_verify_command},
-    {"plan", "print memory, operators, messages and time of a step before it is run", add_plan_command},
-    {"table", "print a table of runs, finished or running, and what they differ in", add_table_command},
-    {"hash", "print the hash of a checkpoint's weights: equal for equal bits", add_hash_command},
-    {"bench", "measure what this machine's devices do", add_bench_command},
-    {"devices", "print what this machine has to train on", add_devices_command},
-    {"schema", "print the JSON Schema of the configuration", add_schema_command},
+    {"train", "run an experiment (also: dptrain --config FILE)", "dptrain --config lenet_ddp_2cpu", add_train_command},
+    {"eval", "print loss and accuracy of a checkpoint on the test split",
+     "dptrain eval --config lenet_ddp_2cpu --checkpoint runs/lenet_ddp_2cpu", add_eval_command},
+    {"predict", "print the classes of images, a JSON line each, by a checkpoint",
+     "dptrain predict --config my.yaml --checkpoint runs/my --input four.png", add_predict_command},
+    {"compare", "train several configurations, or one under several strategies, and compare them",
+     "dptrain compare --config lenet_ddp_2cpu --strategies single,ddp", add_compare_command},
+    {"verify", "compare every strategy that fits the devices with single, layer by layer",
+     "dptrain verify --config lenet_ddp_2cpu", add_verify_command},
+    {"plan", "print memory, operators, messages and time of a step before it is run",
+     "dptrain plan --config resnet18_2gpu --devices 2xh200", add_plan_command},
+    {"table", "print a table of runs, finished or running, and what they differ in", "dptrain table runs",
+     add_table_command},
+    {"hash", "print the hash of a checkpoint's weights: equal for equal bits", "dptrain hash runs/lenet_ddp_2cpu",
+     add_hash_command},
+    {"bench", "measure what this machine's devices do", "dptrain bench comm --devices cpu:0-1", add_bench_command},
+    {"devices", "print what this machine has to train on", "dptrain devices", add_devices_command},
+    {"schema", "print the JSON Schema of the configuration", "dptrain schema > dptrain.schema.json",
+     add_schema_command},
 }};
 
 std::string version_text() {
@@ -95,26 +105,41 @@ void require_one_process(const std::vector<std::string>& arguments) {
                           launched_processes()));
 }
 
+/// What CLI11 takes for a --resume without a checkpoint. An empty variable of a script is no wish to begin anew.
+void require_checkpoint_in_resume(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] == "--resume=" ||
+        (arguments[i] == "--resume" && i + 1 < arguments.size() && arguments[i + 1].empty()))
+      throw Error(ExitCode::usage, "--resume: needs a checkpoint or nothing behind it, got ''");
+}
+
+/// "dptrain bench comm" for the command that was named, and that command.
+std::pair<std::string, const CLI::App*> named_command(const CLI::App& program) {
+  std::pair<std::string, const CLI::App*> named = {"dptrain", &program};
+  while (!named.second->get_subcommands().empty()) {
+    named.second = named.second->get_subcommands().front();
+    named.first += " " + named.second->get_name();
+  }
+  return named;
+}
+
 /// An argument that its command doesn't know is told of first: who writes --confg misses no --config.
 std::string usage_mistake(const CLI::App& program, const CLI::ParseError& error) {
-  for (const CLI::App* command : program.get_subcommands()) {
-    const std::vector<std::string> unknown = command->remaining();
-    if (unknown.empty()) continue;
-    std::vector<std::string> known;
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    const std::string near = nearest_name(unknown[0], known), name = command->get_name();
-    const bool takes_config = std::ranges::find(known, "--config") != known.end();
-    std::string advice = takes_config ? config_advice(unknown[0]) : "";
-    if (advice.empty())
-      advice =
-          near.empty() ? fmt::format("dptrain {} --help shows them", name) : fmt::format("did you mean '{}'?", near);
-    return fmt::format("'{}' is no argument of dptrain {}; {}", unknown[0], name, advice);
-  }
   if (program.get_subcommands().empty())
     return "expected a command or --config FILE, got none; begin with dptrain --config lenet_ddp_2cpu, or see dptrain "
            "--help";
-  return fmt::format("{}; dptrain --help shows the commands", error.what());
+  const auto [name, command] = named_command(program);
+  const std::vector<std::string> unknown = command->remaining();
+  if (unknown.empty()) return fmt::format("{}; see {} --help", error.what(), name);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
+  const std::string near = nearest_name(unknown[0], known);
+  const bool takes_config = std::ranges::find(known, "--config") != known.end();
+  std::string advice = takes_config ? config_advice(unknown[0]) : "";
+  if (advice.empty())
+    advice = near.empty() ? fmt::format("{} --help shows them", name) : fmt::format("did you mean '{}'?", near);
+  return fmt::format("'{}' is no argument of {}; {}", unknown[0], name, advice);
 }
 
 int run(int count, char** values) {
@@ -127,11 +152,13 @@ int run(int count, char** values) {
   int code = 0;
   for (const Command& command : kCommands) {
     CLI::App* subcommand = program.add_subcommand(command.name, command.help);
+    subcommand->footer(std::string("Example: ") + command.example);
     subcommand->callback([&code, run = command.add(*subcommand)] { code = run(); });
   }
   auto arguments = with_command(count, values);
   if (!arguments.empty()) require_known_command(arguments[0]);
   if (!arguments.empty()) require_one_process(arguments);
+  require_checkpoint_in_resume(arguments);
   std::ranges::reverse(arguments);  // as CLI11 takes them
   try {
     program.parse(arguments);
@@ -151,7 +178,7 @@ int run(int count, char** values) {
 
 int main(int count, char** values) {
   using namespace dptrain::app;
-  hold_standard_streams();
+  prepare_standard_streams();
   restart_with_openmp_environment(values);
   give_large_blocks_back();
   dptrain::mark_lines_as_of_process(dptrain::launched_process());

@@ -1,17 +1,21 @@
 #include "output.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/line_mark.h"
 
 namespace dptrain::app {
 
-void hold_standard_streams() {
+void prepare_standard_streams() {
+  // A reader of our output that went away is an error of the write, and not the end of the process.
+  ::signal(SIGPIPE, SIG_IGN);
   // The lowest free number is taken, and all below it are open: an open one needs nothing.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
@@ -29,6 +33,8 @@ void write_message(const std::string& text) noexcept {
 }
 
 int terminal_width(int stream, int otherwise) {
+  const char* columns = std::getenv("COLUMNS");
+  if (const int wanted = columns != nullptr ? std::atoi(columns) : 0; wanted > 0) return wanted;
   winsize size{};
   return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }

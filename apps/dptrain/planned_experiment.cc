@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
+#include "config/config_json.h"
 #include "device/cuda_probe.h"
 #include "device/device_list.h"
 #include "output.h"
@@ -102,7 +103,8 @@ train::Experiment read_for(const ConfigNode& config, const ConfigFlags& flags, c
         reader.mistake("strategy", "plans of several hosts take every device as a rank, expected inside: none", value,
                        "leave it out");
   });
-  if (flags.dump_config) write_output(session.resolved_yaml_with_origins());
+  if (flags.dump_config)
+    write_output(flags.json ? config_json(session.resolved_yaml()) + "\n" : session.resolved_yaml_with_origins());
   return experiment;
 }
 

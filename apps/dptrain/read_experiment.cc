@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/sha256.h"
+#include "config/config_json.h"
 #include "output.h"
 
 namespace dptrain::app {
@@ -15,9 +16,11 @@ ReadExperiment::ReadExperiment(const ConfigFlags& flags, train::ConfigJob job)
                 experiment = train::read_experiment(reader, flags.default_name(), job);
               }),
       dumped(flags.dump_config) {
-  if (dumped && job.process == 0)
-    write_output(
-        fmt::format("{}# config_hash: {}\n", session.resolved_yaml_with_origins(), sha256_of(session.resolved_yaml())));
+  if (!dumped || job.process != 0) return;
+  const std::string yaml = session.resolved_yaml();
+  write_output(flags.json
+                   ? config_json(yaml) + "\n"
+                   : fmt::format("{}# config_hash: {}\n", session.resolved_yaml_with_origins(), sha256_of(yaml)));
 }
 
 }  // namespace dptrain::app

@@ -76,9 +76,7 @@ train::StopSignal& watch_stop_signals() {
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   for (const int signal : kStopSignals) ::sigaction(signal, &action, nullptr);
-  // A reader of our output that went away is an error of the write, not the end of a training.
-  ::signal(SIGPIPE, SIG_IGN);
-  // So is a file that grew over a limit.
+  // A file that grew over a limit is an error of the write.
   ::signal(SIGXFSZ, SIG_IGN);
   return stop_signal;
 }

@@ -18,10 +18,12 @@ struct TableFlags {
 
 int print_table(const TableFlags& flags) {
   const train::RunTable table(train::find_runs({flags.directories.begin(), flags.directories.end()}));
+  if (table.empty()) throw Error(ExitCode::bad_data, table.damage());
   if (flags.json)
     write_output(table.json() + "\n");
   else
     write_output(flags.markdown ? table.markdown() : table.text(terminal_width(STDOUT_FILENO)));
+  if (!table.damage().empty()) throw Error(ExitCode::bad_data, table.damage());
   return 0;
 }
 

@@ -109,6 +109,8 @@ class TrainRun {
   void open_data();
   /// Where a run is to be resumed that has metrics and no checkpoint.
   void tell_of_dropped_epochs();
+  /// Where no step has as many samples as its batch.
+  void tell_of_short_data();
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
@@ -163,6 +165,7 @@ int TrainRun::run() {
                                   .progress = flags_.common.progress},
                    stop_);
   if (job_.is_main() && flags_.resume && !resume_) tell_of_dropped_epochs();
+  if (job_.is_main()) tell_of_short_data();
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
                                                             .data = data_,
                                                             .observer = *display_,
@@ -205,6 +208,15 @@ void TrainRun::tell_of_dropped_epochs() {
       fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
                   "of earlier epochs is dropped",
                   out_.string()));
+}
+
+void TrainRun::tell_of_short_data() {
+  const int64_t samples = data_.train->samples(), batch = experiment().batch_size;
+  if (batch > samples)
+    display_->on_warning(
+        fmt::format("batch_size: {} is more than the {} samples to train on: a step has these, and what goes by the "
+                    "batch size, as lr_rule does, goes by {}",
+                    batch, samples, batch));
 }
 
 int TrainRun::train(train::Trainer& trainer) {
@@ -250,7 +262,7 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
   }
   directory_->write_config(config_);
   display_->on_start(experiment(), out_.string());
-  if (resume_) display_->on_resume(*resume_, experiment(), changes);
+  if (resume_) display_->on_resume(*resume_, experiment(), changes, trainer.finished());
 }
 
 int TrainRun::end(const train::TrainingOutcome& outcome) {
@@ -307,7 +319,8 @@ Run add_train_command(CLI::App& command) {
   auto flags = std::make_shared<TrainFlags>();
   flags->common.add_to(command,
                        {.out = "the run directory, with {hash} for that of the configuration; runs/<name> by default",
-                        .json = "print the metrics as JSON lines on stdout; everything else goes to stderr"});
+                        .json = "print the metrics as JSON lines on stdout; everything else goes to stderr",
+                        .progress = kProgressHelp});
   command.add_flag("--overwrite", flags->overwrite, "replace the run directory's files of an earlier run");
   command
       .add_option_function<std::vector<std::string>>(

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <vector>
 
 #include "base/digit_groups.h"
@@ -172,13 +173,13 @@ void TrainingDisplay::on_start(const train::Experiment& experiment, const std::s
   epochs_ = experiment.epochs.value_or(0);
   is_of_job_ = experiment.job != nullptr;
   may_split_ = experiment.shards == 0 && !experiment.split.measured;
-  say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {}; writing {}", experiment.name,
+  say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {:.6g}; writing {}", experiment.name,
                   experiment.model.name, experiment.dataset.name, experiment.strategy.name, devices_text(experiment),
                   batch_text(experiment), experiment.learning_rate, run_directory));
 }
 
 void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Experiment& experiment,
-                                const std::string& changes) {
+                                const std::string& changes, bool is_over) {
   const train::Checkpoint& checkpoint = from.checkpoint;
   std::string line = fmt::format("resumed after step {} of {}", checkpoint.position.step, from.folder.string());
   const std::string devices = fmt::format("{}", fmt::join(experiment.device_names(), ", "));
@@ -186,6 +187,7 @@ void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Exp
     line += fmt::format("; trained on {} before, on {} now", before, devices);
   if (!changes.empty()) line += "; changed since: " + changes;
   say(line);
+  if (is_over) say("nothing is left to train: all steps were made before");
 }
 
 void TrainingDisplay::on_finished_before(int64_t step, const std::string& run_directory) {
@@ -244,10 +246,11 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
     const bool may_split = may_split_ && !outcome.last_epoch->pipeline;
     if (const auto advice = train::straggler_advice(*outcome.last_epoch, may_split)) say(*advice);
   }
-  say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: metrics.jsonl, summary.json, {}",
-                  counted(outcome.epochs, "epoch"), counted(outcome.steps, "step"), outcome.seconds,
-                  outcome.weights_hash.substr(0, 16), run_directory,
-                  outcome.weights.lexically_relative(run_directory).string()));
+  std::error_code none;
+  const bool has_metrics = std::filesystem::exists(std::filesystem::path(run_directory) / "metrics.jsonl", none);
+  say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: {}summary.json, {}", counted(outcome.epochs, "epoch"),
+                  counted(outcome.steps, "step"), outcome.seconds, outcome.weights_hash.substr(0, 16), run_directory,
+                  has_metrics ? "metrics.jsonl, " : "", outcome.weights.lexically_relative(run_directory).string()));
 }
 
 }  // namespace dptrain::app

@@ -27,7 +27,8 @@ class TrainingDisplay final : public train::TrainingObserver {
 
   void on_start(const train::Experiment& experiment, const std::string& run_directory);
   /// The training goes on from a checkpoint: says what is no longer as it was, `changes` of the configuration among it.
-  void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& changes);
+  void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& changes,
+                 bool is_over);
   /// There is nothing left to train.
   void on_finished_before(int64_t step, const std::string& run_directory);
   void on_trial(const std::string& strategy, size_t number, size_t count) override;

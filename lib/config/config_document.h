@@ -9,9 +9,9 @@
 
 namespace dptrain {
 
-/// Parses one YAML document whose top level is a mapping. Throws 78, naming file, line and column, for broken YAML, a
-/// duplicate key, an anchor, alias or tag, a second document, a byte that isn't text in UTF-8, more than 1 MiB, 10,000
-/// keys and values, 32 levels, or 64 KiB without a key or value.
+/// Parses one YAML document whose top level is a mapping. Throws 78, naming file, line and column, for broken YAML, an
+/// anchor, alias or tag, a second document, a byte that isn't text in UTF-8, more than 1 MiB, 10,000 keys and values,
+/// 32 levels, or 64 KiB without a key or value. A key that stands twice is in the tree twice; ConfigSession refuses it.
 ConfigNode parse_config(std::string_view text, const std::string& source);
 
 /// Reads and parses a file. Throws 66 where it is missing, 74 where it can't be read, and as above.

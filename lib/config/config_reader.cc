@@ -232,8 +232,18 @@ bool ConfigReader::word(std::string_view key, std::string_view word, bool by_def
 
 void ConfigReader::mistake(std::string_view key, std::string_view expected, std::string_view got,
                            std::string_view advice) {
-  pass_.note(mapping_, mapping_.origin_of(key),
-             {where(key), std::string(expected), std::string(got), std::string(advice)});
+  if (pass_.judges)
+    pass_.note(mapping_, mapping_.origin_of(key),
+               {where(key), std::string(expected), std::string(got), std::string(advice)});
+}
+
+void ConfigReader::doubt(std::string_view key, const Error& error) {
+  pass_.note(mapping_, mapping_.origin_of(key), error);
+  pass_.judges = false;
+}
+
+void ConfigReader::fail_at_end(const Error& error) {
+  if (!pass_.failure) pass_.failure = error;
 }
 
 std::string ConfigReader::where(std::string_view key) const {

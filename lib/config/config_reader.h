@@ -17,6 +17,7 @@
 namespace dptrain {
 
 class ConfigReader;
+class Error;
 
 struct IntegerRule {
   int64_t min = std::numeric_limits<int64_t>::min();
@@ -115,6 +116,11 @@ class ConfigReader {
   bool has(std::string_view key) const;
   /// Notes a mistake about `key`: "<origin>: <key>: <expected>, got <got>; <advice>".
   void mistake(std::string_view key, std::string_view expected, std::string_view got, std::string_view advice);
+  /// Notes the sentences of `error`, a mistake about `key` after which nobody knows what other values are measured by:
+  /// mistake() notes nothing from here on. What is wrong by itself still is noted.
+  void doubt(std::string_view key, const Error& error);
+  /// Has `error` thrown once everything has been read; behind all mistakes, where there are some.
+  void fail_at_end(const Error& error);
   /// "<origin>: <key>", the beginning of a message about the key, also where it wasn't written (then the mapping's
   /// origin).
   std::string where(std::string_view key) const;
@@ -143,7 +149,10 @@ class ConfigReader {
   template <typename T, typename Parse>
   std::optional<std::vector<T>> take_list(ReadKey& record, Parse parse);
   /// The name that `node` chooses; notes a mistake and returns none where it chooses none.
-  std::optional<std::string> chosen_name(const ReadKey& record, const ConfigNode& node);
+  std::optional<std::string> chosen_name(const ReadKey& record, std::span<const ConfigChoice> choices,
+                                         const ConfigNode& node);
+  /// The default, or the first, or rather the first that takes these options.
+  std::string name_of_options(const ReadKey& record, std::span<const ConfigChoice> choices, const ConfigNode& written);
   /// Notes that `item`, number `index` of a named list, isn't one name alone or in front of its options.
   void misread_item(const ReadKey& record, size_t index, const ConfigNode& item);
   /// The options `written` behind a name of a named list, a shorthand expanded; null, and noted, where they are
@@ -159,8 +168,8 @@ class ConfigReader {
 class ConfigSession {
  public:
   /// Reads `root` with `read`, throwing Error 78 with every mistake, a line each, in the order of the file.
-  /// An Error that `read` throws passes through; where mistakes were found before it, they and its lines are thrown
-  /// as 78.
+  /// An Error that `read` throws passes through, unless another waited for the end; where there are mistakes, they and
+  /// its lines are thrown as 78.
   ConfigSession(const ConfigNode& root, const std::function<void(ConfigReader&)>& read);
 
   /// The resolved configuration as YAML: every key, defaults included; reading it again gives the same experiment.

@@ -36,7 +36,26 @@ ReadMapping& ConfigReader::stand_in(std::string_view key) {
   return mapping;
 }
 
-std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, const ConfigNode& node) {
+std::string ConfigReader::name_of_options(const ReadKey& record, std::span<const ConfigChoice> choices,
+                                          const ConfigNode& written) {
+  const auto takes = [&](const ConfigChoice& choice) {
+    ReadMapping& mapping = stand_in(record.key);
+    ConfigReader options(pass_, mapping);
+    if (choice.read_options) choice.read_options(options);
+    return std::ranges::all_of(written.map, [&](const auto& entry) {
+      return std::ranges::find(mapping.keys, entry.first, &ReadKey::key) != mapping.keys.end();
+    });
+  };
+  const auto* by_default = std::get_if<std::string>(&record.shape.otherwise);
+  const std::string usual = by_default != nullptr ? *by_default : choices.front().name;
+  const auto own = std::ranges::find(choices, usual, &ConfigChoice::name);
+  if (takes(*own)) return usual;
+  const auto other = std::ranges::find_if(choices, takes);
+  return other != choices.end() ? other->name : usual;
+}
+
+std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, std::span<const ConfigChoice> choices,
+                                                     const ConfigNode& node) {
   const auto& names = record.shape.names;
   const auto is_name = [&](const std::string& text) { return std::ranges::find(names, text) != names.end(); };
   const std::string dotted = mapping_.dotted(record.key);
@@ -54,8 +73,7 @@ std::optional<std::string> ConfigReader::chosen_name(const ReadKey& record, cons
   for (const auto& [key, value] : node.map)
     if (is_name(key)) keys_that_are_names.push_back(key);
   if (keys_that_are_names.size() == 1) return keys_that_are_names.front();
-  const auto* by_default = std::get_if<std::string>(&record.shape.otherwise);
-  std::string advice = fmt::format("add name: {}", yaml_text(by_default != nullptr ? *by_default : names.front()));
+  std::string advice = fmt::format("add name: {}", yaml_text(name_of_options(record, choices, node)));
   for (const auto& [key, value] : node.map)
     if (const auto near = nearest_name(key, names); !near.empty()) advice = fmt::format("did you mean '{}'?", near);
   pass_.note(mapping_, node.origin,
@@ -86,7 +104,7 @@ std::string ConfigReader::named(std::string_view key, std::span<const ConfigChoi
     for (size_t i = 0; i < choices.size(); ++i) read_options(choices[i], inner(record, i, nullptr));
     return otherwise.value_or(choices.front().name);
   }
-  const auto name = record.written != nullptr ? chosen_name(record, *record.written) : otherwise;
+  const auto name = record.written != nullptr ? chosen_name(record, choices, *record.written) : otherwise;
   const auto choice =
       std::ranges::find(choices, name.value_or(otherwise.value_or(choices.front().name)), &ConfigChoice::name);
   DPTRAIN_CHECK(choice != choices.end(), "the default of {} is not among its names", key);
@@ -99,9 +117,13 @@ void ConfigReader::section(std::string_view key, const std::function<void(Config
                            std::string_view help) {
   ReadKey& record = ask(key, {.kind = KeyKind::section, .help = std::string(help)});
   const bool is_wrong = record.written != nullptr && record.written->kind != ConfigNode::Kind::map;
-  if (is_wrong) misread(record, *record.written, mapping_.dotted(key));
-  ConfigReader inside(pass_, is_wrong ? stand_in(key) : inner(record, 0, record.written));
+  ReadMapping& mapping = is_wrong ? stand_in(key) : inner(record, 0, record.written);
+  ConfigReader inside(pass_, mapping);
   read(inside);
+  if (!is_wrong) return;
+  const auto known = std::ranges::find_if(mapping.keys, [](const ReadKey& option) { return !option.shown.empty(); });
+  if (known != mapping.keys.end()) record.shape.example = fmt::format("{{{}: {}}}", known->key, known->shown);
+  misread(record, *record.written, mapping_.dotted(key));
 }
 
 size_t ConfigReader::sections(std::string_view key, const std::function<void(ConfigReader&)>& read,

@@ -12,16 +12,20 @@ ConfigSession::ConfigSession(const ConfigNode& root, const std::function<void(Co
   // A mistake about a key that is absent at the top concerns the file, not the line where its first key stands.
   pass.root.origin.source = root.origin.source;
   ConfigReader reader(pass, pass.root);
+  pass.note_repeated_keys(root);
   try {
     read(reader);
+    pass.note_unknown_keys(pass.root);
   } catch (const Error& error) {
-    auto lines = pass.mistake_lines();
-    if (lines.empty()) throw;
-    lines.insert(lines.end(), error.lines().begin(), error.lines().end());
-    throw Error(ExitCode::config, std::move(lines));
+    if (!pass.failure && pass.mistake_lines().empty()) throw;
+    reader.fail_at_end(error);
   }
-  pass.note_unknown_keys(pass.root);
-  if (auto lines = pass.mistake_lines(); !lines.empty()) throw Error(ExitCode::config, std::move(lines));
+  auto lines = pass.mistake_lines();
+  if (pass.failure) {
+    if (lines.empty()) throw Error(*pass.failure);
+    lines.insert(lines.end(), pass.failure->lines().begin(), pass.failure->lines().end());
+  }
+  if (!lines.empty()) throw Error(ExitCode::config, std::move(lines));
   resolved_yaml_ = dptrain::resolved_yaml(pass.root, false);
   resolved_yaml_with_origins_ = dptrain::resolved_yaml(pass.root, true);
 }

@@ -59,13 +59,21 @@ std::string yaml_item(const std::vector<T>& values) {
   return "[" + items + "]";
 }
 
+/// Of 1e6 a million, of 1.5 two; nothing of what is no number that an integer is near to.
+std::optional<int64_t> nearest_integer(const std::string& text) {
+  constexpr double kMost = 1e15;
+  if (const auto integer = plain_integer(text)) return integer;
+  const auto number = plain_number(text);
+  return number && std::abs(*number) <= kMost ? std::optional(std::llround(*number)) : std::nullopt;
+}
+
 /// A value that may stand there, as YAML: the written one where it is only in a wrong form or just outside the range.
 std::string example(const KeyShape& shape, const ConfigNode& node) {
   const bool has_default = shape.otherwise.index() > 0;
   switch (shape.kind) {
     case KeyKind::integer:
     case KeyKind::integers:
-      if (const auto value = plain_integer(node.scalar)) return yaml_item(allowed_integer(shape.integer, *value));
+      if (const auto value = nearest_integer(node.scalar)) return yaml_item(allowed_integer(shape.integer, *value));
       return has_default ? yaml_value(shape.otherwise) : yaml_item(allowed_integer(shape.integer, 1));
     case KeyKind::number:
     case KeyKind::numbers: {
@@ -78,7 +86,7 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
     case KeyKind::named: return has_default ? yaml_value(shape.otherwise) : yaml_text(shape.names.front());
     case KeyKind::texts:
       return has_default && yaml_value(shape.otherwise) != "[]" ? yaml_value(shape.otherwise) : "[a, b]";
-    case KeyKind::section: return "{key: value}";
+    case KeyKind::section: return shape.example;
     case KeyKind::sections: return "[{key: value}]";
     case KeyKind::named_list: return fmt::format("[{}, ...]", shape.names.front());
     case KeyKind::text:

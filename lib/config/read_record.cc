@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/nearest_name.h"
@@ -47,17 +48,44 @@ std::string ReadMapping::dotted(std::string_view key) const {
 }
 
 void ReadPass::note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake) {
-  if (!describing && !mapping.muted) mistakes.push_back({origin, mistake.sentence()});
+  note(mapping, origin, Error(ExitCode::config, mistake));
+}
+
+void ReadPass::note(const ReadMapping& mapping, const ConfigOrigin& origin, const Error& error) {
+  if (describing || mapping.muted) return;
+  for (const std::string& line : error.lines()) mistakes.push_back({origin, line});
+}
+
+void ReadPass::note_repeated_keys(const ConfigNode& node) {
+  std::unordered_map<std::string, int> first_lines;
+  for (const auto& [key, value] : node.map) {
+    const ConfigOrigin& origin = value.origin;
+    const auto [first, is_new] = first_lines.emplace(key, origin.line);
+    if (!is_new)
+      note(root, origin,
+           {origin.text(), fmt::format("expected the key {} once", yaml_text(key)),
+            fmt::format("it on line {} and again on line {}", first->second, origin.line), "keep one of the two"});
+    note_repeated_keys(value);
+  }
+  for (const ConfigNode& item : node.list) note_repeated_keys(item);
 }
 
 void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
   std::vector<std::string> known;
+  const auto advice_for = [&](const std::string& key, const ConfigNode& value) {
+    if (known.empty()) return std::string("nothing may stand here");
+    // Options under the name that they belong to: `strategy: {ddp: {overlap: false}}`.
+    const bool is_name = known.front() == "name" && mapping.keys.front().shown == yaml_text(key);
+    if (!is_name || value.kind != ConfigNode::Kind::map) return advice_of(key, known);
+    const std::string options = value.text();
+    return fmt::format("write {{name: {}{}", key, value.map.empty() ? "}" : ", " + options.substr(1));
+  };
   for (const auto& record : mapping.keys) known.push_back(record.key);
   if (mapping.node != nullptr) {
     for (const auto& [key, value] : mapping.node->map) {
       if (std::ranges::find(known, key) != known.end()) continue;
-      const std::string advice = known.empty() ? "nothing may stand here" : advice_of(key, known);
-      note(mapping, value.origin, {place(value.origin, mapping.dotted(key)), "unknown key, " + advice, {}, {}});
+      const std::string what = "unknown key, " + advice_for(key, value);
+      note(mapping, value.origin, {place(value.origin, mapping.dotted(key)), what, {}, {}});
     }
   }
   for (const auto& record : mapping.keys)

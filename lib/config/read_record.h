@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -65,8 +66,13 @@ struct ReadPass {
   std::deque<ConfigNode> expanded;                 ///< mappings that a shorthand stands for
   std::set<std::string, std::less<>> definitions;  ///< the named lists described so far
   std::vector<Noted> mistakes;
+  bool judges = true;            ///< notes what the caller finds mistaken
+  std::optional<Error> failure;  ///< to be thrown at the end
 
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake);
+  void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Error& error);
+  /// Notes the keys that stand twice in a mapping of `node`, at the second place.
+  void note_repeated_keys(const ConfigNode& node);
   /// Notes the keys of `mapping`, and of those in it, that nothing asked for.
   void note_unknown_keys(const ReadMapping& mapping);
   /// Each mistake once, in the order of the file, those without a line last.

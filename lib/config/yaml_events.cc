@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <istream>
 #include <optional>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -108,7 +108,7 @@ class TreeBuilder : public YAML::EventHandler {
     bool has_key = false;
     std::string key = {};
     ConfigOrigin key_origin = {};
-    std::unordered_map<std::string, int> key_lines = {};
+    std::unordered_set<std::string> keys = {};  ///< of an override
   };
 
   bool awaits_key() const { return !open_.empty() && open_.back().node.kind == Kind::map && !open_.back().has_key; }
@@ -143,12 +143,9 @@ class TreeBuilder : public YAML::EventHandler {
     map.key = key;
     map.key_origin = input_.origin(mark);
     map.has_key = true;
-    const auto [first, is_new] = map.key_lines.emplace(key, map.key_origin.line);
-    if (is_new) return;
-    const int line = map.key_origin.line;
-    input_.refuse(mark, fmt::format("expected the key {} once", yaml_text(key)),
-                  line > 0 ? fmt::format("it on line {} and again on line {}", first->second, line) : "it again",
-                  "keep one of the two");
+    // Of a file the session says so, with what else is wrong.
+    if (!input_.is_file() && !map.keys.insert(key).second)
+      input_.refuse(mark, fmt::format("expected the key {} once", yaml_text(key)), "it again", "keep one of the two");
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style, Kind kind) {

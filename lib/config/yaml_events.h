@@ -13,7 +13,7 @@ inline constexpr int kConfigLimitNodes = 10'000;
 inline constexpr int kConfigLimitDepth = 32;
 
 /// Parses a file: one document whose top level is a mapping. Nodes know their line and column; a value of a mapping has
-/// those of its key. Throws 78.
+/// those of its key. A key that stands twice in a mapping does so in the tree. Throws 78.
 ConfigNode parse_yaml_document(std::string_view text, const std::string& source);
 
 /// Parses the value of an override: a scalar, or a list or mapping in flow style; null where `text` is empty. Nodes

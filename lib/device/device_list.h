@@ -10,7 +10,7 @@ namespace dptrain {
 
 /// Parses a device list: commas and ranges ("cuda:0-3,cpu:0"); `auto` (all GPUs, else cpu:0); `auto:N` (N GPUs; with
 /// fewer, those again in turn; with none, N CPU workers); `cuda:local`, the one with the number `local`. A device may
-/// stand twice. `where` begins every message. Throws 78 for what can't be read, 71 for devices that aren't there.
+/// stand twice, and need not be there. `where` begins every message. Throws 78 for what can't be read.
 std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where, int local = 0);
 
 /// The same of devices of another machine, as `device_names` has them; there may be none.

@@ -9,6 +9,10 @@ namespace {
 
 /// Of what guessing loses: whoever has learned anything in an epoch is below.
 constexpr double kLossOfChance = 0.98;
+/// The same of updates in step, which learn from the first one on, if slowly: of what is dead by then nothing changes.
+constexpr double kLossOfChanceInStep = 0.999;
+/// Of what guessing loses: whoever ends above is off.
+constexpr double kLossFarAboveChance = 1.5;
 
 }  // namespace
 
@@ -25,17 +29,21 @@ std::optional<ChanceWatch::Chance> ChanceWatch::chance_of(const Dataset& data) {
 }
 
 std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metrics, bool is_last) {
-  if (!metrics.staleness || !chance_) return std::nullopt;
+  if (!chance_) return std::nullopt;
   const double loss = metrics.train.score.mean_loss();
-  if (loss < kLossOfChance * chance_->loss) {
+  if (loss < (metrics.staleness ? kLossOfChance : kLossOfChanceInStep) * chance_->loss) {
     epochs_ = 0;
     return std::nullopt;
   }
   ++epochs_;
-  if (epochs_ == 1 && !is_last) return std::nullopt;
-  const std::string at_chance =
-      fmt::format("epoch {}: the training loss, {:.3f}, {} at chance level ({:.3f} for {})", metrics.epoch, loss,
-                  epochs_ == 1 ? "is" : "stays", chance_->loss, chance_->among);
+  const bool is_far_above = loss > kLossFarAboveChance * chance_->loss;
+  if (epochs_ == 1 && !(is_last && (metrics.staleness || is_far_above))) return std::nullopt;
+  const std::string at_chance = fmt::format(
+      "epoch {}: the training loss, {}, {} {} ({:.3f} for {})", metrics.epoch,
+      loss < 1000 ? fmt::format("{:.3f}", loss) : fmt::format("{:.3g}", loss), epochs_ == 1 ? "is" : "stays",
+      is_far_above ? "far above chance level" : "at chance level", chance_->loss, chance_->among);
+  if (!metrics.staleness)
+    return at_chance + (is_far_above ? "; lower learning_rate" : "; choose another learning_rate");
   // Where nothing was behind, another type has what keeps it from learning, too.
   if (metrics.staleness->mean() == 0) return at_chance + ", though no update was behind; choose another learning_rate";
   return fmt::format(

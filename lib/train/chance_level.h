@@ -9,15 +9,15 @@
 
 namespace dptrain::train {
 
-/// Watches for asynchronous updates that learn nothing, as they can fail to and nothing else would say so: the training
-/// loss stays that of guessing.
+/// Watches for trainings that learn nothing, as nothing else would say so: the training loss stays that of guessing, or
+/// ends far above it.
 class ChanceWatch {
  public:
   explicit ChanceWatch(const Dataset& trained_on);
 
   /// What to tell after this epoch, each being given once, in order: where it is the second one in a row at chance, or
-  /// a later one. One alone is told of where it is the last, as small data may not be learned in the first. Nothing
-  /// where updates were in step.
+  /// a later one. One alone is told of where it is the last, as small data may not be learned in the first: of updates
+  /// out of step, and else where it is far above chance, as the first steps of a right training may be at chance.
   std::optional<std::string> warning_after(const EpochMetrics& metrics, bool is_last);
 
  private:

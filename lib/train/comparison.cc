@@ -14,6 +14,7 @@
 #include "train/normalized_samples.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
+#include "train/trial_training.h"
 
 namespace dptrain::train {
 namespace {
@@ -41,6 +42,23 @@ class EpochRecorder final : public TrainingObserver {
   std::unique_ptr<TrainingObserver> watcher_;
   std::vector<EpochMetrics> epochs_;
 };
+
+/// Whether an epoch may be left out of the figures as the one that warms up.
+bool warms_up_itself(const Experiment& experiment, const Datasets& data) {
+  const int64_t batches = (data.train->samples() + experiment.batch_size - 1) / experiment.batch_size;
+  return (experiment.steps ? *experiment.steps / batches : *experiment.epochs) >= 2;
+}
+
+/// Trains some steps that don't count, or the first run would pay for what all of a process need: threads, memory,
+/// kernels made for the shapes at hand.
+void warm_up(const Experiment& experiment, const Datasets& data, const StopSignal& stop) {
+  try {
+    TrialTraining training(experiment, data);
+    for (int step = 0; step < kWarmUpSteps && stop.load() == 0; ++step) training.train_step();
+  } catch (const Error&) {
+    // The training itself fails in the same way, and has a run directory to tell it in.
+  }
+}
 
 /// Calls `work`; its error has the run's name before its sentence.
 template <typename Work>
@@ -144,6 +162,7 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
       choose_strategy(experiment, {.config = planned.source, .data = data, .observer = recorder, .stop = stop});
   if (stopped != 0) return stopped;
   figures_[run].strategy = experiment.strategy.name;
+  if (!warms_up_itself(experiment, data)) warm_up(experiment, data, stop);
   Trainer trainer(experiment, data, sha256_of(planned.config));
   TrainingOutcome outcome;
   try {

@@ -46,8 +46,21 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   if (job.planned_devices) return *job.planned_devices;
   if (!job.trains()) return {};
   if (of_host) written = *of_host;
-  const auto devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")),
-                                         config.where(of_host ? "hosts" : "devices"), job.place_on_host());
+  const std::string where_listed = config.where(of_host ? "hosts" : "devices");
+  std::vector<DeviceId> devices;
+  try {
+    devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), where_listed, job.place_on_host());
+  } catch (const Error& error) {
+    if (job.processes > 1) throw;  // the others wait for what this one has
+    config.doubt(of_host ? "hosts" : "devices", error);
+    return {DeviceId{}};
+  }
+  try {
+    require_devices(devices, where_listed);
+  } catch (const Error& error) {
+    if (job.processes > 1) throw;
+    config.fail_at_end(error);
+  }
   // Which it is holds for this process alone.
   if (std::ranges::any_of(written, [](const std::string& list) { return list.find(":local") != list.npos; }))
     return devices;

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/error.h"
+
 namespace dptrain::train {
 namespace {
 
@@ -28,8 +30,12 @@ std::vector<std::string> labels_of(const std::vector<RunState>& runs) {
 RunTable::RunTable(const std::vector<std::filesystem::path>& directories) {
   std::vector<ConfigNode> configs;
   for (const auto& directory : directories) {
-    runs_.push_back(read_run_state(directory));
-    configs.push_back(runs_.back().config);
+    try {
+      runs_.push_back(read_run_state(directory));
+      configs.push_back(runs_.back().config);
+    } catch (const Error& error) {
+      damage_.insert(damage_.end(), error.lines().begin(), error.lines().end());
+    }
   }
   labels_ = labels_of(runs_);
   differences_ = differing_keys(configs, {});

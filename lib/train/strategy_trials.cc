@@ -16,9 +16,6 @@
 namespace dptrain::train {
 namespace {
 
-/// GPUs record the second step of a size, and replay it from the third on.
-constexpr int64_t kWarmUpSteps = 2;
-
 /// Tries candidates and chooses among them.
 class StrategyTrials {
  public:

@@ -11,6 +11,9 @@
 
 namespace dptrain::train {
 
+/// Steps that a training is warm after: GPUs record the second step of a size, and replay it from the third on.
+inline constexpr int kWarmUpSteps = 2;
+
 /// What the timed steps of one candidate have cost, over all its trials.
 struct TrialCosts {
   std::vector<double> step_seconds = {};

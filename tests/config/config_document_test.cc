@@ -69,10 +69,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"second_document", "a: 1\n---\nb: 2\n",
                 "a.yaml:2:1: expected one YAML document, got the beginning of a second one; keep one, and check the "
                 "indentation of this line"},
-        Refusal{"duplicate_key", "a: 1\nb: 2\na: 3\n",
-                "a.yaml:3:1: expected the key a once, got it on line 1 and again on line 3; keep one of the two"},
-        Refusal{"duplicate_key_inside", "a:\n  b: 1\n  c: {d: 1, d: 2}\n",
-                "a.yaml:3:13: expected the key d once, got it on line 3 and again on line 3; keep one of the two"},
         Refusal{
             "list_as_key", "? [a]\n: b\n",
             "a.yaml:1:3: expected a name as the key, got a list; write a name before the colon, or close the bracket"},

@@ -90,7 +90,9 @@ TEST(ConfigReader, Integers) {
   EXPECT_EQ(mistakes_of_line("epochs: 0"), Lines{begin + "0; write for instance epochs: 1"});
   EXPECT_EQ(mistakes_of_line("epochs: '20'"), Lines{begin + "the text '20'; leave out the quotes, epochs: 20"});
   EXPECT_EQ(mistakes_of_line("epochs: 010"), Lines{begin + "'010'; write for instance epochs: 10"});
-  EXPECT_EQ(mistakes_of_line("epochs: 1.0"), Lines{begin + "1.0; write for instance epochs: 10"});
+  EXPECT_EQ(mistakes_of_line("epochs: 1.0"), Lines{begin + "1.0; write for instance epochs: 1"});
+  EXPECT_EQ(mistakes_of_line("epochs: 1e2"), Lines{begin + "1e2; write for instance epochs: 100"});
+  EXPECT_EQ(mistakes_of_line("epochs: 1e300"), Lines{begin + "1e300; write for instance epochs: 10"});
   EXPECT_EQ(mistakes_of_line("epochs: [1]"), Lines{begin + "the list [1]; write for instance epochs: 10"});
   EXPECT_EQ(mistakes_of_line("epochs: {a: 1}"), Lines{begin + "the mapping {a: 1}; write for instance epochs: 10"});
   for (const char* text : {"0x10", "1_000", "+1", "1e3", "9223372036854775808", "true"})
@@ -149,7 +151,7 @@ TEST(ConfigReader, NamesWithOptions) {
                   "list [ddp]; write for instance strategy: single"});
   EXPECT_EQ(mistakes_of_line("strategy: {bucket_mb: 3}"),
             Lines{"configs/a.yaml:3:1: strategy: expected one of single, ddp, or a mapping with such a name, got a "
-                  "mapping without name: the mapping {bucket_mb: 3}; add name: single"});
+                  "mapping without name: the mapping {bucket_mb: 3}; add name: ddp"});
   EXPECT_EQ(mistakes_of_line("strategy: {name: single, bucket_mb: 3}"),
             Lines{"configs/a.yaml:3:26: strategy.bucket_mb: unknown key, known are: name"});
 }
@@ -179,10 +181,17 @@ TEST(ConfigReader, AMappingWithoutANameIsAdvisedTheDefault) {
   EXPECT_TRUE(mistake(std::nullopt).ends_with("; add name: single")) << "the first, where one has to be chosen";
 }
 
+TEST(ConfigReader, OptionsUnderTheirNameAreShownBesideIt) {
+  EXPECT_EQ(mistakes_of_line("strategy: {ddp: {bucket_mb: 3}}"),
+            Lines{"configs/a.yaml:3:12: strategy.ddp: unknown key, write {name: ddp, bucket_mb: 3}"});
+  EXPECT_EQ(mistakes_of_line("strategy: {single: {}}"),
+            Lines{"configs/a.yaml:3:12: strategy.single: unknown key, write {name: single}"});
+}
+
 TEST(ConfigReader, SectionsAndTheirItems) {
   EXPECT_EQ(mistakes_of_line("checkpoint: 3"),
             Lines{"configs/a.yaml:3:1: checkpoint: expected a mapping, or none, got 3; write for instance checkpoint: "
-                  "{key: value}"});
+                  "{keep: 3}"});
   EXPECT_EQ(mistakes_of_line("checkpoint: {kep: 3}"),
             Lines{"configs/a.yaml:3:14: checkpoint.kep: unknown key, did you mean 'keep'?"});
   EXPECT_EQ(mistakes_of_line("checkpoint: {keep:3}"),
@@ -257,6 +266,51 @@ TEST(ConfigReader, AnErrorOfTheCallerFollowsTheMistakesBeforeIt) {
   EXPECT_EQ(error.code(), ExitCode::config);
   ASSERT_EQ(error.lines().size(), 2u);
   EXPECT_EQ(error.lines()[1], "no GPU");
+}
+
+TEST(ConfigReader, AnErrorMayWaitForTheEnd) {
+  const auto wait = [](ConfigReader& reader) {
+    reader.fail_at_end(Error(ExitCode::device, "no GPU"));
+    reader.integer("epochs", 1);
+  };
+  EXPECT_EQ(error_of([&] { read_only("epochs: 1\n", wait); }).code(), ExitCode::device);
+  const Error error = error_of([&] { read_only("epochs: x\nfoo: 1\n", wait); });
+  EXPECT_EQ(error.code(), ExitCode::config);
+  ASSERT_EQ(error.lines().size(), 3u);
+  EXPECT_EQ(error.lines()[2], "no GPU");
+  const Error consequence = error_of([&] {
+    read_only("epochs: 1\n", [&](ConfigReader& reader) {
+      wait(reader);
+      throw Error(ExitCode::config, "a consequence");
+    });
+  });
+  EXPECT_EQ(consequence.lines(), Lines{"no GPU"});
+}
+
+TEST(ConfigReader, WhereTheMeasureIsMissingOnlyWhatIsWrongByItselfIsNoted) {
+  const Error error = error_of([&] {
+    read_only("devices: x\nepochs: y\nthreads: 3\n", [](ConfigReader& reader) {
+      reader.text("devices", std::nullopt);
+      reader.doubt("devices", Error(ExitCode::config, "devices: what are they?"));
+      reader.integer("threads", 1);
+      reader.mistake("threads", "expected one for each device", "3", "write threads: 1");
+      reader.integer("epochs", 1);
+    });
+  });
+  EXPECT_EQ(error.lines(), (Lines{"devices: what are they?",
+                                  "a.yaml:2:1: epochs: expected an integer, got 'y'; write for instance epochs: 1"}));
+}
+
+TEST(ConfigReader, KeysThatStandTwiceAreNotedWithTheOtherMistakes) {
+  const Error error = error_of([&] {
+    read_only("epochs: 1\nepochs: 2\nfoo: {d: 1, d: 2}\n", [](ConfigReader& reader) { reader.integer("epochs", 1); });
+  });
+  EXPECT_EQ(error.code(), ExitCode::config);
+  EXPECT_EQ(
+      error.lines(),
+      (Lines{"a.yaml:2:1: expected the key epochs once, got it on line 1 and again on line 2; keep one of the two",
+             "a.yaml:3:1: foo: unknown key, known are: epochs",
+             "a.yaml:3:13: expected the key d once, got it on line 3 and again on line 3; keep one of the two"}));
 }
 
 TEST(ConfigReader, AReaderGoesOnWithHarmlessValues) {

@@ -10,6 +10,11 @@
 namespace dptrain {
 namespace {
 
+/// Reads a list and requires its devices.
+void require(std::string_view text, std::string_view where = "--devices", int local = 0) {
+  require_devices(parse_device_list(text, where, local), where);
+}
+
 std::string parsed(std::string_view text) { return device_names(parse_device_list(text, "--devices")); }
 
 TEST(DeviceList, TakesCommasRangesAndSpaces) {
@@ -29,7 +34,7 @@ TEST(DeviceList, LocalIsTheNumberOfAProcessAmongThoseOfItsHost) {
   EXPECT_EQ(device_names(parse_device_list("cpu:local, cpu:0", "--devices", 2)), "cpu:2, cpu:0");
   EXPECT_EQ(parsed("cpu:local"), "cpu:0") << "one that is alone";
   testing::expect_error(ExitCode::device, {"cuda:4095 is not on this machine"},
-                        [] { parse_device_list("cuda:local", "--devices", 4095); });
+                        [] { require("cuda:local", "--devices", 4095); });
 }
 
 TEST(DeviceList, AutoTakesGpusInTurnAndElseCpuWorkers) {
@@ -60,7 +65,7 @@ TEST(DeviceList, RefusesWhatItCannotRead) {
 
 TEST(DeviceList, RefusesWorkersPastTheLast) {
   testing::expect_error(ExitCode::device, {"--devices: cpu:64 is not on this machine", "cpu:0 to cpu:63"},
-                        [] { parse_device_list("cpu:63-64", "--devices"); });
+                        [] { require("cpu:63-64"); });
 }
 
 TEST(DeviceList, RefusesGpusThatAreNotThereAndShowsAWayOn) {
@@ -69,12 +74,11 @@ TEST(DeviceList, RefusesGpusThatAreNotThereAndShowsAWayOn) {
   testing::expect_error(ExitCode::device,
                         {"configs/a.yaml:4: devices: cuda:0 is not on this machine", cuda_absence(),
                          "there are cpu:0 to cpu:63", "--devices cpu:0-1"},
-                        [] { parse_device_list("cpu:0,cuda:0", "configs/a.yaml:4: devices"); });
+                        [] { require("cpu:0,cuda:0", "configs/a.yaml:4: devices"); });
 }
 
 TEST(DeviceList, RefusesGpusPastTheLast) {
-  testing::expect_error(ExitCode::device, {"cuda:4096 is not on this machine"},
-                        [] { parse_device_list("cuda:4096", "--devices"); });
+  testing::expect_error(ExitCode::device, {"cuda:4096 is not on this machine"}, [] { require("cuda:4096"); });
 }
 
 /// What another machine has is none of this one's business.

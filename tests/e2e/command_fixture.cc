@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cctype>
+#include <cstdlib>
 #include <utility>
 
 #include "support/json_schema.h"
@@ -25,6 +26,7 @@ Arguments on_cpu_workers(const std::string& name, const ConfigNode& root) {
 }
 
 CommandTest::CommandTest() {
+  ::unsetenv("COLUMNS");  // the width of what is printed
   folder_.write("digits.yaml",
                 "model: lenet\n"
                 "dataset: {name: mnist, limit: 320, test_limit: 200}\n"

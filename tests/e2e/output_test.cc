@@ -213,6 +213,51 @@ TEST_F(OutputTest, AStdoutThatCannotBeWrittenIs74) {
   expect_failed(run_into(training("run"), "/dev/full", ""), 74, {"standard output"});
 }
 
+TEST_F(OutputTest, AReaderThatIsGoneIs74) {
+  for (const Arguments& arguments : {Arguments{"schema"}, with(training("run"), {"--dump-config"})}) {
+    SCOPED_TRACE(arguments[0]);
+    std::string command = testing::dptrain_binary();
+    for (const std::string& argument : arguments) command += " " + argument;
+    testing::ProcessOptions options = program({});
+    // `true` has ended once the other side of the pipe is told to write.
+    options.command = {"/bin/bash", "-c", "(sleep 0.2; " + command + ") | true; exit ${PIPESTATUS[0]}"};
+    expect_failed(testing::Process(options).wait(), 74, {"standard output"});
+  }
+}
+
+TEST_F(OutputTest, ColumnsSayHowWideTablesAre) {
+  train("runs/a");
+  train("runs/b", {"learning_rate=0.01", "batch_size=32", "optimizer.momentum=0.5"});
+  const auto lines_at = [&](const std::string& columns) {
+    testing::ProcessOptions options = program({"table", "runs"});
+    options.command.insert(options.command.begin(), {"/usr/bin/env", "COLUMNS=" + columns});
+    const Finished finished = testing::Process(options).wait();
+    EXPECT_EQ(finished.exit, 0) << finished.err;
+    return lines_of(finished.out);
+  };
+  EXPECT_EQ(lines_at("300").size(), 3u);
+  EXPECT_GT(lines_at("60").size(), 3u);
+  for (const auto& line : lines_at("60")) EXPECT_LE(line.size(), 60u);
+}
+
+TEST_F(OutputTest, TheResolvedConfigurationAsJson) {
+  const Finished finished = run(with(training("run"), {"--dump-config", "--json"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  const auto config = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(config["batch_size"], 64);
+  EXPECT_EQ(config["optimizer"]["momentum"], 0.9);
+  EXPECT_EQ(config["devices"], (nlohmann::json{"cpu:0", "cpu:1"}));
+  EXPECT_EQ(config["strategy"]["name"], "ddp");
+  folder_.write("again.json", finished.out);
+  const auto hash_of = [&](const std::string& file) {
+    return lines_of(run({"--config", file, "--dump-config"}).out).back();
+  };
+  EXPECT_EQ(hash_of("again.json"), hash_of("digits.yaml")) << "JSON is YAML, and says the same";
+  const Finished compared =
+      run({"compare", "--config", "digits.yaml", "--strategies", "single,ddp", "--dump-config", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(compared.out)["ddp"]["batch_size"], 64) << compared.err;
+}
+
 TEST_F(OutputTest, AStderrThatCannotBeWrittenStopsNothing) {
   for (const char* err : {"/dev/full", "closed"}) {
     SCOPED_TRACE(err);

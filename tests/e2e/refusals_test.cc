@@ -41,10 +41,11 @@ TEST_F(RefusalsTest, UnknownKeys) {
   expect_line_refused("strategy: {name: ddp, bucket_md: 3}", 78, {"strategy.bucket_md", "did you mean 'bucket_mb'?"});
 }
 
-TEST_F(RefusalsTest, AnOptionOfNoStrategyIsAdvisedTheDefaultOfItsDevices) {
+TEST_F(RefusalsTest, AnOptionOfNoStrategyIsAdvisedAStrategyThatTakesIt) {
   const testing::Arguments option = {"strategy=", "strategy.bucket_mb=5"};
   expect_refused(training("run", option), 78, {"strategy: expected one of", "mapping {bucket_mb: 5}; add name: ddp"});
-  expect_refused(training("run", {option[0], option[1], "devices=cpu:0"}), 78, {"add name: single"});
+  expect_refused(training("run", {option[0], option[1], "devices=cpu:0"}), 78, {"add name: ddp"});
+  expect_refused(training("run", {option[0], "strategy.none=5", "devices=cpu:0"}), 78, {"add name: single"});
 }
 
 TEST_F(RefusalsTest, WrongTypes) {
@@ -60,7 +61,8 @@ TEST_F(RefusalsTest, ValuesOutOfRange) {
 }
 
 TEST_F(RefusalsTest, DuplicateKeys) {
-  expect_text_refused("model: lenet\nmodel: lenet\n", {"a.yaml:2", "model once", "line 1", "line 2", "keep one"});
+  expect_text_refused(text("digits.yaml") + "model: lenet\n",
+                      {"a.yaml:10", "model once", "line 1", "line 10", "keep one"});
 }
 
 TEST_F(RefusalsTest, AliasesAndBombs) {
@@ -87,6 +89,19 @@ TEST_F(RefusalsTest, DevicesThatAreNotThere) {
   expect_refused(arguments, 71, {"--devices", "cuda:99", "--devices cpu:0-1"});
   arguments.back() = "gpu";
   expect_refused(arguments, 78, {"--devices", "expected a device list", "got 'gpu'"});
+}
+
+/// Nor does a number that would have to be that of the devices become one.
+TEST_F(RefusalsTest, AMistakeInTheDevicesHidesNoOther) {
+  for (const char* devices : {"devices=gpu", "devices=cuda:98-99"}) {
+    const Finished finished = run(training("run", {devices, "threads=[1, 1, 1]", "epochs=x", "foo=1"}));
+    const bool is_list = devices == std::string("devices=cuda:98-99");
+    EXPECT_EQ(finished.exit, 78);
+    for (const char* words :
+         {"devices: ", "epochs: expected", "foo: unknown", is_list ? "each of the 2 devices" : "gpu"})
+      EXPECT_NE(finished.err.find(words), std::string::npos) << words << "\n" << finished.err;
+    EXPECT_EQ(finished.err.find("threads: ") != std::string::npos, is_list) << finished.err;
+  }
 }
 
 TEST_F(RefusalsTest, BatchesSmallerThanTheDevices) {
@@ -274,6 +289,11 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"--config", "digits.yaml", "--progress", "wild"}, {"--progress", "wild", "plain"});
   refused({"--config", "digits.yaml", "--out", ""}, {"--out", "needs a value"});
   refused({"--config", "digits.yaml", "--devices", ""}, {"--devices", "needs a value"});
+  refused({"--config", "digits.yaml", "--resume", ""}, {"--resume", "needs a checkpoint"});
+  refused({"--config", "digits.yaml", "--resume="}, {"--resume", "needs a checkpoint"});
+  refused({"bench", "comm", "--foo"}, {"'--foo' is no argument of dptrain bench comm", "dptrain bench comm --help"});
+  refused({"bench"}, {"dptrain bench --help"});
+  refused({"table"}, {"dptrain table --help"});
   refused({"hash"}, {"checkpoint is required"});
 }
 

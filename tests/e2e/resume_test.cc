@@ -124,6 +124,24 @@ TEST_F(ResumeTest, ASlashBehindACheckpointIsNoOtherOne) {
   EXPECT_NE(finished.out.find("changed since: epochs 1 -> 2\n"), std::string::npos) << finished.out;
 }
 
+TEST_F(ResumeTest, OptionsOfAnotherStrategyAreNoChangesOfTheirOwn) {
+  train("run");
+  const Finished finished = run(resuming("run", {"epochs=2", "strategy=kvstore", "learning_rate=0.01"}));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("changed since: strategy ddp -> kvstore, learning_rate 0.05 -> 0.01, epochs 1 -> 2\n"),
+            std::string::npos)
+      << finished.out;
+}
+
+TEST_F(ResumeTest, NothingLeftToTrainIsSaid) {
+  train("run");
+  const Finished finished = run(resuming("more", {}, "run"));
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE(finished.out.find("nothing is left to train"), std::string::npos) << finished.out;
+  EXPECT_EQ(finished.out.find("metrics.jsonl"), std::string::npos) << "there is none\n" << finished.out;
+  EXPECT_EQ(hash("more"), hash("run"));
+}
+
 TEST_F(ResumeTest, MoreEpochsOnOtherDevicesAreSaid) {
   train("run");
   const Finished finished = run(resuming("run", {"epochs=2", "devices=cpu:0-2", "ema=0.5"}));
@@ -332,7 +350,8 @@ TEST_F(ResumeTest, ATrainingMayBeginWithTheAverageOfAnother) {
 
 TEST_F(ResumeTest, TheAverageOfAModelWithATiedTensorIsEvaluated) {
   const std::vector<std::string> bert = {"model={name: bert, vocab: 80, hidden: 16, layers: 1, heads: 2, seq: 20}",
-                                         "dataset={name: synthetic, samples: 24, test_samples: 8}", "ema=0.5"};
+                                         "dataset={name: synthetic, samples: 24, test_samples: 8}", "ema=0.5",
+                                         "batch_size=24"};
   train("bert", bert);
   const auto test = nlohmann::json::parse(text("bert/metrics.jsonl"))["test"];
   testing::Arguments arguments = {"eval", "--config", path("digits.yaml"), "--json", "--checkpoint", path("bert")};

@@ -10,6 +10,9 @@
 namespace dptrain::testing {
 namespace {
 
+/// What mpirun runs on another host goes on for twice the grace time, which is 5 s here or less.
+constexpr double kIdle_s = 2 * 5 + 2 * kSlack_s;
+
 class HostsFaultsTest : public LaunchedTrainingTest {
  protected:
   void SetUp() override {
@@ -42,7 +45,7 @@ class HostsFaultsTest : public LaunchedTrainingTest {
     // By the process itself, and by the script, which is all that is shown where mpirun can't show the other.
     EXPECT_NE(finished.err.find(": " + told), std::string::npos) << finished.err;
     EXPECT_TRUE(finished.last_error().starts_with("launch: ended with 75: ")) << finished.err;
-    hosts_->wait_until_idle(10);
+    hosts_->wait_until_idle(kIdle_s);
     return fault;
   }
 
@@ -64,7 +67,7 @@ TEST_F(HostsFaultsTest, AnotherConfigurationOnOneHost) {
   const auto again = fault["resume"].get<std::string>();
   EXPECT_TRUE(again.starts_with(source_file("scripts/launch.sh") + " -H ")) << again;
   EXPECT_EQ(again.find("--resume"), std::string::npos) << "there is nothing to go on with: " << again;
-  hosts_->wait_until_idle(10);
+  hosts_->wait_until_idle(kIdle_s);
 }
 
 /// All say it, also those whose host has the files.
@@ -79,7 +82,7 @@ TEST_F(HostsFaultsTest, FilesThatOneHostLacksAreToldOfWithItsName) {
     EXPECT_NE(finished.err.find(mark + std::string("on host host2: ")), std::string::npos) << mark << finished.err;
   EXPECT_NE(finished.last_error().find(": dataset: mnist: expected its files in one of "), std::string::npos)
       << finished.err;
-  hosts_->wait_until_idle(10);
+  hosts_->wait_until_idle(kIdle_s);
 }
 
 TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
@@ -93,7 +96,7 @@ TEST_F(HostsFaultsTest, AProcessThatNeverStartsOnOneHost) {
       "10.77.0.1, 10.77.0.2; see what the launcher says of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds";
   EXPECT_EQ(finished.last_error(), "launch: ended with 69: " + sentence);
   expect_unbegun_fault(run("run"), 69, sentence);
-  hosts_->wait_until_idle(10);
+  hosts_->wait_until_idle(kIdle_s);
 }
 
 /// Who is there instead leaves the record.
@@ -109,7 +112,7 @@ TEST_F(HostsFaultsTest, AFirstProcessThatNeverStarts) {
       "10.77.0.1, 10.77.0.2; see what the launcher says of the others, or set DPTRAIN_JOIN_TIMEOUT to more seconds");
   EXPECT_EQ(fault["rank"], nullptr);
   EXPECT_EQ(fault["root"]["host"], "host2");
-  hosts_->wait_until_idle(10);
+  hosts_->wait_until_idle(kIdle_s);
 }
 
 /// Once all have said that they are done nothing is lost with one that dies, and nobody waits for it for long.

@@ -30,7 +30,14 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
   EXPECT_FALSE(warning_of(with_loss(2.2))) << "it has learned something";
   EpochMetrics in_step = with_loss(2.31);
   in_step.staleness.reset();
-  EXPECT_FALSE(warning_of(in_step));
+  EXPECT_FALSE(warning_of(in_step)) << "so may be the first steps of a right one";
+  for (const auto& [loss, text] : {std::pair(4.0, "4.000, is far above"), {2e9, "2e+09, is far above"}}) {
+    EpochMetrics lost = with_loss(loss);
+    lost.staleness.reset();
+    const std::string sentence = warning_of(lost).value_or("");
+    EXPECT_NE(sentence.find(text), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("lower learning_rate"), std::string::npos) << sentence;
+  }
   in_step.staleness = parallel::Staleness{.pushes = {2}};
   EXPECT_NE(warning_of(in_step).value_or("").find("no update was behind; choose another learning_rate"),
             std::string::npos);
@@ -46,6 +53,21 @@ TEST(ChanceLevel, IsToldOnceItStays) {
   EXPECT_TRUE(after(2.31)) << "and as long as it does";
   EXPECT_FALSE(after(1.9));
   EXPECT_FALSE(after(2.31)) << "one alone";
+}
+
+TEST(ChanceLevel, ThatStaysIsToldOfUpdatesInStep) {
+  const ByteImages data = images();
+  ChanceWatch watch(data);
+  EpochMetrics metrics = with_loss(2.31);
+  metrics.staleness.reset();
+  EXPECT_FALSE(watch.warning_after(metrics, /*is_last=*/false));
+  EpochMetrics slow = with_loss(2.27);
+  slow.staleness.reset();
+  EXPECT_FALSE(ChanceWatch(watch).warning_after(slow, /*is_last=*/false)) << "it has begun to learn";
+  const std::string sentence = watch.warning_after(metrics, /*is_last=*/true).value_or("");
+  EXPECT_NE(sentence.find("2.310, stays at chance level (2.303 for 10 classes); choose another learning_rate"),
+            std::string::npos)
+      << sentence;
 }
 
 /// Masked tokens and next sentences are guessed.

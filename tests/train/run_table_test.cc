@@ -80,9 +80,19 @@ TEST_F(RunTableTest, RunsOfOneNameAreToldApart) {
 TEST_F(RunTableTest, RefusesWhatNoRunWrote) {
   expect_error(ExitCode::missing_file, {"absent", "a run directory", "nothing there"},
                [&] { find_runs({scratch_.path() / "absent"}); });
-  write_run("run", "seed: 0\n", "{\"epoch\": 1}\n");
-  expect_error(ExitCode::bad_data, {"metrics.jsonl", "expected what a run of dptrain writes"},
-               [&] { RunTable(find_runs({scratch_.path() / "run"})); });
+}
+
+TEST_F(RunTableTest, ARunThatCantBeReadIsLeftOutAndNamed) {
+  write_run("broken", "seed: 0\n", "{\"epoch\": 1}\n");
+  write_run("whole", "seed: 1\n", line(1, 2, 0.5));
+  const RunTable table(find_runs({scratch_.path()}));
+  ASSERT_EQ(table.damage().size(), 1u);
+  for (const char* words : {"broken", "metrics.jsonl", "expected what a run of dptrain writes"})
+    EXPECT_NE(table.damage()[0].find(words), std::string::npos) << table.damage()[0];
+  const auto runs = table_of({scratch_.path()});
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["run"], "whole");
+  EXPECT_TRUE(RunTable(find_runs({scratch_.path() / "broken"})).empty());
 }
 
 }  // namespace
