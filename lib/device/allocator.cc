@@ -55,14 +55,19 @@ void CachingAllocator::free(Block block, MemoryPurpose purpose) noexcept {
   arena_of(block.pool, block.bytes).give_back(block.memory);
 }
 
-void CachingAllocator::use(MemoryPool pool) {
+MemoryPool CachingAllocator::use(MemoryPool pool) {
   const std::lock_guard lock(mutex_);
-  pool_ = pool;
+  return std::exchange(pool_, pool);
 }
 
 void CachingAllocator::keep_recorded() {
   const std::lock_guard lock(mutex_);
   keep_recorded_ = true;
+}
+
+bool CachingAllocator::keeps_recorded() const {
+  const std::lock_guard lock(mutex_);
+  return keep_recorded_;
 }
 
 MemoryCounts CachingAllocator::peak_during(const std::function<void()>& body) {

@@ -35,10 +35,12 @@ class CachingAllocator {
   Block allocate(int64_t bytes, MemoryPurpose purpose);
   void free(Block block, MemoryPurpose purpose) noexcept;
 
-  /// From here on blocks come from this pool. One thread allocates while it is the pool of recorded work.
-  void use(MemoryPool pool);
+  /// From here on blocks come from this pool; returns the one before. One thread allocates while it is the pool of
+  /// recorded work.
+  MemoryPool use(MemoryPool pool);
   /// Keeps the blocks of recorded work for good: work that uses them has been recorded.
   void keep_recorded();
+  bool keeps_recorded() const;
 
   /// The most in use at once while `body` runs, by purpose.
   MemoryCounts peak_during(const std::function<void()>& body);
@@ -86,6 +88,19 @@ class CachingAllocator {
   int64_t peak_bytes_ = 0;
   MemoryCounts at_peak_;
   std::optional<MemoryCounts> window_peak_;  ///< while peak_during runs
+};
+
+/// Blocks come from a pool as long as it lives.
+class PoolInUse {
+ public:
+  PoolInUse(CachingAllocator& allocator, MemoryPool pool) : allocator_(allocator), before_(allocator.use(pool)) {}
+  ~PoolInUse() { allocator_.use(before_); }
+  PoolInUse(const PoolInUse&) = delete;
+  PoolInUse& operator=(const PoolInUse&) = delete;
+
+ private:
+  CachingAllocator& allocator_;
+  MemoryPool before_;
 };
 
 }  // namespace dptrain

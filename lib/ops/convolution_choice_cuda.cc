@@ -71,6 +71,8 @@ bool ConvolutionChoice::run(const ConvolutionOperands& operands) {
 std::string_view ConvolutionChoice::name() const { return chosen_ == nullptr ? "" : chosen_->name(); }
 
 void ConvolutionChoice::choose(const ConvolutionOperands& operands) {
+  // Workspaces that are only tried would stay with recorded work for good.
+  const PoolInUse pool(operands.out.device().allocator(), MemoryPool::common);
   if (by_ == By::order) {
     const auto working = std::ranges::find_if(candidates_, [&](auto& plan) { return can_run(*plan, operands); });
     if (working != candidates_.end()) chosen_ = std::move(*working);

@@ -15,18 +15,6 @@ class InRange {
   Device& device_;
 };
 
-/// Memory comes from the pool of recorded work as long as it lives.
-class InRecordedPool {
- public:
-  explicit InRecordedPool(CachingAllocator& allocator) : allocator_(allocator) { allocator_.use(MemoryPool::recorded); }
-  ~InRecordedPool() { allocator_.use(MemoryPool::common); }
-  InRecordedPool(const InRecordedPool&) = delete;
-  InRecordedPool& operator=(const InRecordedPool&) = delete;
-
- private:
-  CachingAllocator& allocator_;
-};
-
 }  // namespace
 
 StepRecorder::How StepRecorder::run(int part, const Signature& signature, const Give& give) {
@@ -38,15 +26,20 @@ StepRecorder::How StepRecorder::run(int part, const Signature& signature, const 
   const InRange range(device_, kNames[static_cast<size_t>(how)]);
   CachingAllocator& allocator = device_.allocator();
   if (how == How::done) {
-    const InRecordedPool pool(allocator);
+    const PoolInUse pool(allocator, MemoryPool::recorded);
     give(how);
     entries_.try_emplace({part, signature});
     return how;
   }
   Entry& entry = found->second;
   if (how == How::recorded) {
-    const InRecordedPool pool(allocator);
-    allocator.keep_recorded();
+    const PoolInUse pool(allocator, MemoryPool::recorded);
+    if (!allocator.keeps_recorded()) {
+      allocator.keep_recorded();
+      // What choosing among algorithms took in the first step isn't needed again.
+      device_.synchronize();
+      allocator.release_cached();
+    }
     entry.peak = allocator.peak_during([&] { entry.work = device_.record([&] { give(how); }); });
     ++recorded_;
     // Making it takes memory, for which a GPU may wait for the others: none of them computes before all are through.

@@ -39,6 +39,7 @@ class IdlePlan final : public ConvolutionPlan {
   bool run(const ConvolutionOperands& operands) override {
     if (form_.lacks_memory) throw Error(ExitCode::device, "no memory for the workspace");
     if (form_.refused_run >= 0 && runs_++ >= form_.refused_run) return false;
+    const Buffer workspace(operands.out.device(), form_.workspace_bytes, MemoryPurpose::workspace);
     cuda_check(cudaLaunchHostFunc(
                    CudaDevice::of(operands.out.device()).stream(),
                    [](void* form) { std::this_thread::sleep_for(static_cast<const Form*>(form)->time); }, &form_),
@@ -117,6 +118,17 @@ TEST_F(CudaConvolutionChoice, WhatHasNoMemoryIsLeftOutUnlessRunsMustBeRepeatable
   EXPECT_EQ(by_time.name(), "modest");
   ConvolutionChoice& in_order = choice(By::order, {{.name = "hungry", .lacks_memory = true}, {"modest"}});
   EXPECT_THROW(in_order.run(operands_), Error);
+}
+
+TEST_F(CudaConvolutionChoice, RecordedWorkKeepsNoWorkspaceThatWasOnlyTried) {
+  constexpr int64_t kLarge = int64_t{64} << 20;
+  CachingAllocator& allocator = device_->allocator();
+  const PoolInUse pool(allocator, MemoryPool::recorded);
+  ASSERT_TRUE(chooses("small", {{"large", 9ms, kLarge}, {"small", 1ms, 512}}));
+  const int64_t taken = allocator.source_calls();
+  { const Buffer more(*device_, kLarge, MemoryPurpose::activations); }
+  EXPECT_EQ(allocator.source_calls(), taken + 1) << "there was none";
+  EXPECT_EQ(allocator.use(MemoryPool::recorded), MemoryPool::recorded) << "choosing leaves the pool as it was";
 }
 
 TEST_F(CudaConvolutionChoice, SaysWhyNothingWorks) {

@@ -61,6 +61,25 @@ TEST_P(StepRecording, WhatIsAllocatedAfterwardsIsNotWrittenOver) {
   EXPECT_EQ(out.values(), std::vector<float>(1000, 8.f));
 }
 
+/// As workspaces that were tried, to choose one.
+TEST_P(StepRecording, WhatTheFirstRunAloneNeededIsGivenBack) {
+  constexpr int64_t kLarge = int64_t{64} << 20;
+  const Tensor sum = Tensor::zeros(*device_, {1}), one = tensor_of(*device_, {1}, {1});
+  CachingAllocator& allocator = device_->allocator();
+  StepRecorder recorder(*device_);
+  for (int run = 0; run < 2; ++run)
+    recorder.run(0, {}, [&](How how) {
+      if (how == How::done && run == 0) {
+        const PoolInUse pool(allocator, MemoryPool::common);
+        const Buffer tried(*device_, kLarge, MemoryPurpose::workspace);
+      }
+      ops::add_into(sum, one);
+    });
+  const int64_t taken = allocator.source_calls();
+  { const Buffer again(*device_, kLarge, MemoryPurpose::workspace); }
+  EXPECT_EQ(allocator.source_calls(), taken + (device_->can_record() ? 1 : 0));
+}
+
 TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
   const Tensor x = tensor_of(*device_, {3}, {1, 2, 3});
   StepRecorder recorder(*device_);
