@@ -11,6 +11,8 @@ namespace {
 constexpr double kLossOfChance = 0.98;
 /// The same of updates in step, which learn from the first one on, if slowly: of what is dead by then nothing changes.
 constexpr double kLossOfChanceInStep = 0.999;
+/// Before so many steps these may be anywhere: those of nets with batch norms begin far above chance.
+constexpr int64_t kFirstSteps = 50;
 /// Of what guessing loses: whoever ends above is off.
 constexpr double kLossFarAboveChance = 1.5;
 
@@ -31,6 +33,7 @@ std::optional<ChanceWatch::Chance> ChanceWatch::chance_of(const Dataset& data) {
 std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metrics, bool is_last) {
   if (!chance_) return std::nullopt;
   const double loss = metrics.train.score.mean_loss();
+  if (!metrics.staleness && metrics.step < kFirstSteps) return std::nullopt;
   if (loss < (metrics.staleness ? kLossOfChance : kLossOfChanceInStep) * chance_->loss) {
     epochs_ = 0;
     return std::nullopt;

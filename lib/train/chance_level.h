@@ -17,7 +17,7 @@ class ChanceWatch {
 
   /// What to tell after this epoch, each being given once, in order: where it is the second one in a row at chance, or
   /// a later one. One alone is told of where it is the last, as small data may not be learned in the first: of updates
-  /// out of step, and else where it is far above chance, as the first steps of a right training may be at chance.
+  /// out of step, and else where it is far above chance, and not the first steps, which may be anywhere.
   std::optional<std::string> warning_after(const EpochMetrics& metrics, bool is_last);
 
  private:

@@ -11,6 +11,7 @@ namespace {
 EpochMetrics with_loss(double loss) {
   EpochMetrics metrics;
   metrics.epoch = 3;
+  metrics.step = 60;
   metrics.train.score.outputs = {{.loss_sum = 100 * loss, .correct = 10, .counted = 100}};
   metrics.staleness = parallel::Staleness{.pushes = {1, 1}};
   return metrics;
@@ -34,6 +35,9 @@ TEST(ChanceLevel, IsToldOfAsynchronousUpdatesThatLearnedNothing) {
   for (const auto& [loss, text] : {std::pair(4.0, "4.000, is far above"), {2e9, "2e+09, is far above"}}) {
     EpochMetrics lost = with_loss(loss);
     lost.staleness.reset();
+    EpochMetrics first_steps = lost;
+    first_steps.step = 40;
+    EXPECT_FALSE(warning_of(first_steps));
     const std::string sentence = warning_of(lost).value_or("");
     EXPECT_NE(sentence.find(text), std::string::npos) << sentence;
     EXPECT_NE(sentence.find("lower learning_rate"), std::string::npos) << sentence;
