@@ -121,8 +121,10 @@ void ConfigReader::section(std::string_view key, const std::function<void(Config
   ConfigReader inside(pass_, mapping);
   read(inside);
   if (!is_wrong) return;
-  const auto known = std::ranges::find_if(mapping.keys, [](const ReadKey& option) { return !option.shown.empty(); });
-  if (known != mapping.keys.end()) record.shape.example = fmt::format("{{{}: {}}}", known->key, known->shown);
+  if (!mapping.keys.empty()) {
+    const ReadKey& first = mapping.keys.front();
+    record.shape.example = fmt::format("{{{}: {}}}", first.key, example(first.shape, {}));
+  }
   misread(record, *record.written, mapping_.dotted(key));
 }
 

@@ -67,7 +67,8 @@ std::optional<int64_t> nearest_integer(const std::string& text) {
   return number && std::abs(*number) <= kMost ? std::optional(std::llround(*number)) : std::nullopt;
 }
 
-/// A value that may stand there, as YAML: the written one where it is only in a wrong form or just outside the range.
+}  // namespace
+
 std::string example(const KeyShape& shape, const ConfigNode& node) {
   const bool has_default = shape.otherwise.index() > 0;
   switch (shape.kind) {
@@ -94,8 +95,6 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
   }
   return "'...'";
 }
-
-}  // namespace
 
 std::string yaml_value(const ConfigValue& value) {
   return std::visit([](const auto& held) { return yaml_item(held); }, value);

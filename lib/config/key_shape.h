@@ -56,6 +56,9 @@ std::optional<double> number_in(const ConfigNode& node, const NumberRule& rule);
 std::optional<bool> boolean_in(const ConfigNode& node);
 std::optional<std::string> text_in(const ConfigNode& node);
 
+/// A value that may stand there, as YAML: the written one where it is only in a wrong form or just outside the range.
+std::string example(const KeyShape& shape, const ConfigNode& node);
+
 /// A value that a rule allows, for a reader that goes on after a mistake: as near to `wish` as the rule lets it be.
 int64_t allowed_integer(const IntegerRule& rule, int64_t wish);
 double allowed_number(const NumberRule& rule, double wish);

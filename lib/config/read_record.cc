@@ -61,10 +61,12 @@ void ReadPass::note_repeated_keys(const ConfigNode& node) {
   for (const auto& [key, value] : node.map) {
     const ConfigOrigin& origin = value.origin;
     const auto [first, is_new] = first_lines.emplace(key, origin.line);
+    // Of one that was overridden the line is gone.
+    const std::string before = is_new || first->second == 0 ? "" : fmt::format("on line {} and ", first->second);
     if (!is_new)
       note(root, origin,
            {origin.text(), fmt::format("expected the key {} once", yaml_text(key)),
-            fmt::format("it on line {} and again on line {}", first->second, origin.line), "keep one of the two"});
+            fmt::format("it {}again on line {}", before, origin.line), "keep one of the two"});
     note_repeated_keys(value);
   }
   for (const ConfigNode& item : node.list) note_repeated_keys(item);

@@ -28,25 +28,18 @@ std::string config_of(const ResumePoint& from) {
   return {};
 }
 
-/// Whether it is an option of a name that is another now, as bucket_mb of `strategy: ddp -> kvstore`.
-bool comes_with_a_name(const DifferingKey& key, const std::vector<DifferingKey>& all) {
-  if (std::ranges::find(key.values, "-") == key.values.end()) return false;
-  return std::ranges::any_of(all, [&](const DifferingKey& name) { return key.key.starts_with(name.key + "."); });
-}
-
 }  // namespace
 
 std::string changes_since(const ResumePoint& from, const std::string& config) {
   if (from.checkpoint.config_hash == sha256_of(config)) return {};
   const std::string before = config_of(from);
   if (before.empty()) return "the configuration";
-  const auto keys =
-      differing_keys({parse_config(before, "before"), parse_config(config, "now")}, {"name", "devices", "hosts"});
+  const auto keys = without_options_of_names(
+      differing_keys({parse_config(before, "before"), parse_config(config, "now")}, {"name", "devices", "hosts"}));
   const auto said = [](const std::string& value) { return value == "-" ? "none" : value; };
   std::vector<std::string> changes;
   for (const DifferingKey& key : keys)
-    if (!comes_with_a_name(key, keys))
-      changes.push_back(fmt::format("{} {} -> {}", key.key, said(key.values[0]), said(key.values[1])));
+    changes.push_back(fmt::format("{} {} -> {}", key.key, said(key.values[0]), said(key.values[1])));
   if (changes.size() > kTold) {
     const size_t more = changes.size() - kTold;
     changes.resize(kTold);

@@ -1,6 +1,9 @@
 #include "train/config_difference.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace dptrain::train {
@@ -48,6 +51,21 @@ std::vector<DifferingKey> differing_keys(const std::vector<ConfigNode>& configs,
       differing.push_back(std::move(found));
   }
   return differing;
+}
+
+std::vector<DifferingKey> without_options_of_names(const std::vector<DifferingKey>& keys) {
+  // All data sets may have a limit, and so on, which isn't there where it isn't given.
+  constexpr std::string_view kWithCommonOptions = "dataset";
+  const auto comes_with_a_name = [&](const DifferingKey& key) {
+    const std::set<std::string> values(key.values.begin(), key.values.end());
+    if (values.size() > 2 || !values.contains("-")) return false;
+    return std::ranges::any_of(keys, [&](const DifferingKey& name) {
+      return name.key != kWithCommonOptions && key.key.starts_with(name.key + ".");
+    });
+  };
+  std::vector<DifferingKey> kept;
+  std::ranges::remove_copy_if(keys, std::back_inserter(kept), comes_with_a_name);
+  return kept;
 }
 
 }  // namespace dptrain::train

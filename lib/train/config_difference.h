@@ -19,4 +19,9 @@ struct DifferingKey {
 std::vector<DifferingKey> differing_keys(const std::vector<ConfigNode>& configs,
                                          const std::vector<std::string>& except);
 
+/// Without the options that only come with another name: of `strategy: ddp` and `strategy: kvstore` neither bucket_mb
+/// nor type. Those that differ between configurations that have them stay, and those of data sets, which
+/// have most in common.
+std::vector<DifferingKey> without_options_of_names(const std::vector<DifferingKey>& keys);
+
 }  // namespace dptrain::train

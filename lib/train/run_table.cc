@@ -38,7 +38,7 @@ RunTable::RunTable(const std::vector<std::filesystem::path>& directories) {
     }
   }
   labels_ = labels_of(runs_);
-  differences_ = differing_keys(configs, {});
+  differences_ = without_options_of_names(differing_keys(configs, {}));
 }
 
 std::vector<TableColumn> RunTable::columns() const {

@@ -313,6 +313,14 @@ TEST(ConfigReader, KeysThatStandTwiceAreNotedWithTheOtherMistakes) {
              "a.yaml:3:13: expected the key d once, got it on line 3 and again on line 3; keep one of the two"}));
 }
 
+TEST(ConfigReader, AKeyThatStandsTwiceIsAMistakeWhereItIsOverriddenToo) {
+  ConfigNode root = parse_config("epochs: 1\nepochs: 2\n", "a.yaml");
+  override_config(root, "epochs=3");
+  const Error error = error_of([&] { ConfigSession(root, [](ConfigReader& reader) { reader.integer("epochs", 1); }); });
+  EXPECT_EQ(error.lines(),
+            Lines{"a.yaml:2:1: expected the key epochs once, got it again on line 2; keep one of the two"});
+}
+
 TEST(ConfigReader, AReaderGoesOnWithHarmlessValues) {
   error_of([&] {
     read_only("a: x\nb: x\nc: x\nd: {name: x}\n", [](ConfigReader& reader) {

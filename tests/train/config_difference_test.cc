@@ -34,6 +34,21 @@ TEST(ConfigDifference, ANameWithOptionsIsThatName) {
   EXPECT_EQ(differing({"name: a\n", "name: b\n"}), Lines{"name: a b"}) << "a key of its own at the top";
 }
 
+TEST(ConfigDifference, OptionsThatComeWithAnotherNameAreLeftOut) {
+  const auto kept = [](const std::vector<const char*>& texts) {
+    std::vector<ConfigNode> configs;
+    for (const char* text : texts) configs.push_back(parse_config(text, "test.yaml"));
+    std::vector<std::string> names;
+    for (const DifferingKey& key : without_options_of_names(differing_keys(configs, {}))) names.push_back(key.key);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(kept({"s: {name: ddp, mb: 25}\na: 1\n", "s: {name: kvstore, type: local}\na: 2\n"}), (Names{"s", "a"}));
+  EXPECT_EQ(kept({"s: {name: ddp, mb: 25}\n", "s: {name: ddp, mb: 5}\n", "s: single\n"}), (Names{"s", "s.mb"}));
+  EXPECT_EQ(kept({"s: {name: ddp, mb: 25}\n", "s: ddp\n"}), Names{"s.mb"}) << "the names are alike";
+  EXPECT_EQ(kept({"dataset: {name: mnist, limit: 5}\n", "dataset: cifar10\n"}), (Names{"dataset", "dataset.limit"}));
+}
+
 TEST(ConfigDifference, LeavesOutWhatItIsTold) {
   EXPECT_EQ(differing({"a: {b: 1}\nc: 1\n", "a: {b: 2}\nc: 2\n"}, {"a"}), std::vector<std::string>{"c: 1 2"});
 }
