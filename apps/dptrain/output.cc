@@ -5,6 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -34,7 +36,8 @@ void write_message(const std::string& text) noexcept {
 
 int terminal_width(int stream, int otherwise) {
   const char* columns = std::getenv("COLUMNS");
-  if (const int wanted = columns != nullptr ? std::atoi(columns) : 0; wanted > 0) return wanted;
+  const int64_t wanted = columns != nullptr ? std::strtoll(columns, nullptr, 10) : 0;  // which knows no overflow
+  if (wanted > 0) return static_cast<int>(std::min(wanted, int64_t{kAnyWidth}));
   winsize size{};
   return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }

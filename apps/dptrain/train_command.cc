@@ -24,6 +24,7 @@
 #include "train/normalized_samples.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
+#include "train/short_data.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 #include "train/summary.h"
@@ -109,8 +110,6 @@ class TrainRun {
   void open_data();
   /// Where a run is to be resumed that has metrics and no checkpoint.
   void tell_of_dropped_epochs();
-  /// Where no step has as many samples as its batch.
-  void tell_of_short_data();
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
@@ -165,7 +164,8 @@ int TrainRun::run() {
                                   .progress = flags_.common.progress},
                    stop_);
   if (job_.is_main() && flags_.resume && !resume_) tell_of_dropped_epochs();
-  if (job_.is_main()) tell_of_short_data();
+  if (const auto warning = train::short_data_warning(experiment(), data_.train->samples()); warning && job_.is_main())
+    display_->on_warning(*warning);
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
                                                             .data = data_,
                                                             .observer = *display_,
@@ -208,15 +208,6 @@ void TrainRun::tell_of_dropped_epochs() {
       fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
                   "of earlier epochs is dropped",
                   out_.string()));
-}
-
-void TrainRun::tell_of_short_data() {
-  const int64_t samples = data_.train->samples(), batch = experiment().batch_size;
-  if (batch > samples)
-    display_->on_warning(
-        fmt::format("batch_size: {} is more than the {} samples to train on: a step has these, and what goes by the "
-                    "batch size, as lr_rule does, goes by {}",
-                    batch, samples, batch));
 }
 
 int TrainRun::train(train::Trainer& trainer) {

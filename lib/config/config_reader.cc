@@ -232,14 +232,15 @@ bool ConfigReader::word(std::string_view key, std::string_view word, bool by_def
 
 void ConfigReader::mistake(std::string_view key, std::string_view expected, std::string_view got,
                            std::string_view advice) {
-  if (pass_.judges)
+  const std::string dotted = mapping_.dotted(key);
+  if (!pass_.unmeasured.contains(dotted.substr(0, dotted.find_first_of(".["))))
     pass_.note(mapping_, mapping_.origin_of(key),
                {where(key), std::string(expected), std::string(got), std::string(advice)});
 }
 
-void ConfigReader::doubt(std::string_view key, const Error& error) {
+void ConfigReader::doubt(std::string_view key, const Error& error, std::span<const std::string_view> measured) {
   pass_.note(mapping_, mapping_.origin_of(key), error);
-  pass_.judges = false;
+  pass_.unmeasured.insert(measured.begin(), measured.end());
 }
 
 void ConfigReader::fail_at_end(const Error& error) {

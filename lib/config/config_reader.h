@@ -116,9 +116,10 @@ class ConfigReader {
   bool has(std::string_view key) const;
   /// Notes a mistake about `key`: "<origin>: <key>: <expected>, got <got>; <advice>".
   void mistake(std::string_view key, std::string_view expected, std::string_view got, std::string_view advice);
-  /// Notes the sentences of `error`, a mistake about `key` after which nobody knows what other values are measured by:
-  /// mistake() notes nothing from here on. What is wrong by itself still is noted.
-  void doubt(std::string_view key, const Error& error);
+  /// Notes the sentences of `error`, a mistake about `key`, after which nobody knows what values under the top's
+  /// `measured` keys are measured by: mistake() notes nothing about these from here on. What is wrong with them by
+  /// itself still is noted.
+  void doubt(std::string_view key, const Error& error, std::span<const std::string_view> measured);
   /// Has `error` thrown once everything has been read; behind all mistakes, where there are some.
   void fail_at_end(const Error& error);
   /// "<origin>: <key>", the beginning of a message about the key, also where it wasn't written (then the mapping's

@@ -35,6 +35,8 @@ ChosenItem chosen_item(const ConfigNode& item) {
 /// What to write for a mapping that isn't one name in front of its options: a name with its options beside it, or one
 /// behind another key (`type: conv`), is likely what was meant. Empty where no name is in sight.
 std::string meant_item(const ConfigNode& item, const std::vector<std::string>& names) {
+  if (std::ranges::count_if(item.map, [&](const auto& entry) { return is_one_of(names, entry.first); }) > 1)
+    return "each name as an item of its own";
   for (size_t i = 0; i < item.map.size(); ++i) {
     const auto& [key, value] = item.map[i];
     const std::string name = is_one_of(names, key) ? key : value.scalar;

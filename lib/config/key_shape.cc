@@ -89,7 +89,7 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
       return has_default && yaml_value(shape.otherwise) != "[]" ? yaml_value(shape.otherwise) : "[a, b]";
     case KeyKind::section: return shape.example;
     case KeyKind::sections: return "[{key: value}]";
-    case KeyKind::named_list: return fmt::format("[{}, ...]", shape.names.front());
+    case KeyKind::named_list: return fmt::format("[{}]", shape.names.front());
     case KeyKind::text:
     case KeyKind::path: break;
   }

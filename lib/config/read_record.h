@@ -66,8 +66,8 @@ struct ReadPass {
   std::deque<ConfigNode> expanded;                 ///< mappings that a shorthand stands for
   std::set<std::string, std::less<>> definitions;  ///< the named lists described so far
   std::vector<Noted> mistakes;
-  bool judges = true;            ///< notes what the caller finds mistaken
-  std::optional<Error> failure;  ///< to be thrown at the end
+  std::set<std::string, std::less<>> unmeasured;  ///< keys of the top that the caller can't judge
+  std::optional<Error> failure;                   ///< to be thrown at the end
 
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake);
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Error& error);

@@ -13,12 +13,15 @@ constexpr double kLossOfChance = 0.98;
 constexpr double kLossOfChanceInStep = 0.999;
 /// Before so many steps these may be anywhere: those of nets with batch norms begin far above chance.
 constexpr int64_t kFirstSteps = 50;
+constexpr double kMuchSmoothing = 0.5;
 /// Of what guessing loses: whoever ends above is off.
 constexpr double kLossFarAboveChance = 1.5;
 
 }  // namespace
 
-ChanceWatch::ChanceWatch(const Dataset& trained_on) : chance_(chance_of(trained_on)) {}
+ChanceWatch::ChanceWatch(const Dataset& trained_on, double label_smoothing) {
+  if (label_smoothing < kMuchSmoothing) chance_ = chance_of(trained_on);
+}
 
 std::optional<ChanceWatch::Chance> ChanceWatch::chance_of(const Dataset& data) {
   if (const auto* images = dynamic_cast<const ImageDataset*>(&data))
@@ -39,6 +42,7 @@ std::optional<std::string> ChanceWatch::warning_after(const EpochMetrics& metric
     return std::nullopt;
   }
   ++epochs_;
+  if (epochs_ > 2 && !is_last) return std::nullopt;  // as told before
   const bool is_far_above = loss > kLossFarAboveChance * chance_->loss;
   if (epochs_ == 1 && !(is_last && (metrics.staleness || is_far_above))) return std::nullopt;
   const std::string at_chance = fmt::format(

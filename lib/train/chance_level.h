@@ -13,11 +13,13 @@ namespace dptrain::train {
 /// ends far above it.
 class ChanceWatch {
  public:
-  explicit ChanceWatch(const Dataset& trained_on);
+  /// `label_smoothing`: where it is large, who has learned everything loses about as much as who guesses, and nothing
+  /// is told.
+  explicit ChanceWatch(const Dataset& trained_on, double label_smoothing = 0);
 
   /// What to tell after this epoch, each being given once, in order: where it is the second one in a row at chance, or
-  /// a later one. One alone is told of where it is the last, as small data may not be learned in the first: of updates
-  /// out of step, and else where it is far above chance, and not the first steps, which may be anywhere.
+  /// the last of several. One alone is told of where it is the last, as small data may not be learned in the first: of
+  /// updates out of step, and else where it is far above chance, and not the first steps, which may be anywhere.
   std::optional<std::string> warning_after(const EpochMetrics& metrics, bool is_last);
 
  private:

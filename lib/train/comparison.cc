@@ -12,6 +12,7 @@
 #include "train/earlier_comparison.h"
 #include "train/first_statistics.h"
 #include "train/normalized_samples.h"
+#include "train/short_data.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 #include "train/trial_training.h"
@@ -157,6 +158,7 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
     figures_[run].trainings.push_back(std::move(figures));
   };
   Experiment experiment = planned.experiment;
+  if (const auto warning = short_data_warning(experiment, data.train->samples())) recorder.on_warning(*warning);
   if (experiment.initial_weights) experiment.initial_weights = weights_.at(*experiment.initial_weights);
   const int stopped =
       choose_strategy(experiment, {.config = planned.source, .data = data, .observer = recorder, .stop = stop});

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
 #include <optional>
@@ -36,6 +37,10 @@ std::optional<std::vector<std::string>> read_hosts(ConfigReader& config, const C
   return own;
 }
 
+/// Keys whose values are to fit the devices.
+constexpr std::array<std::string_view, 8> kMeasuredByDevices = {
+    "threads", "per_device_batch_size", "strategy", "split", "shards", "links", "precision", "convolution"};
+
 std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   auto written = config.texts("devices", {"auto"},
                               "where to train: cpu:N is a logical CPU worker, cuda:N a GPU; ranges like cpu:0-3, "
@@ -52,7 +57,7 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
     devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), where_listed, job.place_on_host());
   } catch (const Error& error) {
     if (job.processes > 1) throw;  // the others wait for what this one has
-    config.doubt(of_host ? "hosts" : "devices", error);
+    config.doubt(of_host ? "hosts" : "devices", error, kMeasuredByDevices);
     return {DeviceId{}};
   }
   try {

@@ -26,7 +26,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       data_(data),
       config_hash_(config_hash),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))),
-      chance_(*data.train) {
+      chance_(*data.train, experiment.label_smoothing) {
   // The strategy may end only with the other processes: these are told why they are to.
   const auto fail_job = [this](const Error& error) {
     if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});

@@ -82,6 +82,9 @@ TEST(NamedList, SaysHowOptionsBesideTheNameAreWritten) {
                    "wait, seconds: 3}; write wait: {seconds: 3}",
                    "a.yaml:5:5: steps[2]: expected a name alone or in front of its options, got the mapping {type: "
                    "stop}; write stop"}));
+  EXPECT_EQ(mistakes_of("steps:\n  - {wait: {seconds: 3}, stop: }\n"),
+            Lines{"a.yaml:2:5: steps[0]: expected a name alone or in front of its options, got the mapping {wait: "
+                  "{seconds: 3}, stop: null}; write each name as an item of its own"});
 }
 
 TEST(NamedList, IsNeverEmpty) {
@@ -107,7 +110,7 @@ TEST(NamedList, MayBeEmptyWhereItsRuleSaysSo) {
             "colors:\n  - red\n");
   EXPECT_EQ(read, Lines{"red"});
   EXPECT_EQ(error_of([&] { ConfigSession(parse_config("colors: red\n", "a.yaml"), read_colors); }).lines(),
-            Lines{"a.yaml:1:1: colors: expected a list of colors, got 'red'; write for instance colors: [red, ...]"});
+            Lines{"a.yaml:1:1: colors: expected a list of colors, got 'red'; write for instance colors: [red]"});
   const auto schema = nlohmann::json::parse(ConfigSession::schema("colors", read_colors));
   EXPECT_EQ(schema["properties"]["colors"], nlohmann::json::parse(R"({"$ref": "#/$defs/colors", "default": []})"));
   EXPECT_EQ(schema["$defs"]["colors"]["minItems"], 0);

@@ -289,16 +289,20 @@ TEST(ConfigReader, AnErrorMayWaitForTheEnd) {
 
 TEST(ConfigReader, WhereTheMeasureIsMissingOnlyWhatIsWrongByItselfIsNoted) {
   const Error error = error_of([&] {
-    read_only("devices: x\nepochs: y\nthreads: 3\n", [](ConfigReader& reader) {
+    read_only("devices: x\nepochs: y\nthreads: 3\nsteps: 2\n", [](ConfigReader& reader) {
       reader.text("devices", std::nullopt);
-      reader.doubt("devices", Error(ExitCode::config, "devices: what are they?"));
+      constexpr std::array<std::string_view, 1> kMeasured = {"threads"};
+      reader.doubt("devices", Error(ExitCode::config, "devices: what are they?"), kMeasured);
+      reader.integer("steps", 1);
+      reader.mistake("steps", "expected epochs or steps", "both", "keep one");
       reader.integer("threads", 1);
       reader.mistake("threads", "expected one for each device", "3", "write threads: 1");
       reader.integer("epochs", 1);
     });
   });
   EXPECT_EQ(error.lines(), (Lines{"devices: what are they?",
-                                  "a.yaml:2:1: epochs: expected an integer, got 'y'; write for instance epochs: 1"}));
+                                  "a.yaml:2:1: epochs: expected an integer, got 'y'; write for instance epochs: 1",
+                                  "a.yaml:4:1: steps: expected epochs or steps, got both; keep one"}));
 }
 
 TEST(ConfigReader, KeysThatStandTwiceAreNotedWithTheOtherMistakes) {

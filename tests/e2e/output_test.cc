@@ -240,6 +240,17 @@ TEST_F(OutputTest, ColumnsSayHowWideTablesAre) {
   for (const auto& line : lines_at("60")) EXPECT_LE(line.size(), 60u);
 }
 
+TEST_F(OutputTest, ABatchLargerThanTheDataIsToldOf) {
+  const Finished trained = run(training("run", {"batch_size=1000"}));
+  EXPECT_EQ(trained.exit, 0) << trained.err;
+  const Finished compared = run({"compare", "--config", "digits.yaml", "--strategies", "single,ddp", "--set",
+                                 "batch_size=1000", "--out", "compared", "--progress", "none"});
+  EXPECT_EQ(compared.exit, 0) << compared.err;
+  for (const Finished* finished : {&trained, &compared})
+    EXPECT_NE(finished->err.find("warning: batch_size: 1000 is more than the 320 samples"), std::string::npos)
+        << finished->err;
+}
+
 TEST_F(OutputTest, TheResolvedConfigurationAsJson) {
   const Finished finished = run(with(training("run"), {"--dump-config", "--json"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;

@@ -94,11 +94,12 @@ TEST_F(RefusalsTest, DevicesThatAreNotThere) {
 /// Nor does a number that would have to be that of the devices become one.
 TEST_F(RefusalsTest, AMistakeInTheDevicesHidesNoOther) {
   for (const char* devices : {"devices=gpu", "devices=cuda:98-99"}) {
-    const Finished finished = run(training("run", {devices, "threads=[1, 1, 1]", "epochs=x", "foo=1"}));
+    const Finished finished =
+        run(training("run", {devices, "threads=[1, 1, 1]", "epochs=x", "foo=1", "schedule={name: cosine, min: 5}"}));
     const bool is_list = devices == std::string("devices=cuda:98-99");
     EXPECT_EQ(finished.exit, 78);
-    for (const char* words :
-         {"devices: ", "epochs: expected", "foo: unknown", is_list ? "each of the 2 devices" : "gpu"})
+    for (const char* words : {"devices: ", "epochs: expected", "foo: unknown", "schedule: expected its min",
+                              is_list ? "each of the 2 devices" : "gpu"})
       EXPECT_NE(finished.err.find(words), std::string::npos) << words << "\n" << finished.err;
     EXPECT_EQ(finished.err.find("threads: ") != std::string::npos, is_list) << finished.err;
   }

@@ -81,12 +81,12 @@ TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
 
 TEST(LayerMistakes, EmptyListsAndRepeats) {
   EXPECT_EQ(mistakes_of("[]"), Lines{"a.yaml:1:1: layers: expected a list of one or more layers, got the list []; "
-                                     "write for instance layers: [conv, ...]"});
+                                     "write for instance layers: [conv]"});
   EXPECT_EQ(mistakes_of("[repeat: {times: 0, layers: [relu]}, residual: {layers: [relu], shortcut: []}]"),
             (Lines{"a.yaml:1:19: layers[0].repeat.times: expected an integer from 1 to 1000, got 0; write for instance "
                    "times: 1",
                    "a.yaml:1:73: layers[1].residual.shortcut: expected a list of one or more layers, or padded, got "
-                   "the list []; write for instance shortcut: [conv, ...]"}));
+                   "the list []; write for instance shortcut: [conv]"}));
   EXPECT_EQ(mistakes_of("[residual: {layers: [relu], shortcut: paded}]"),
             Lines{"a.yaml:1:37: layers[0].residual.shortcut: expected a list of one or more layers, or padded, got "
                   "'paded'; did you mean 'padded'?"});

@@ -54,7 +54,8 @@ TEST(ChanceLevel, IsToldOnceItStays) {
   const auto after = [&watch](double loss) { return watch.warning_after(with_loss(loss), /*is_last=*/false); };
   EXPECT_FALSE(after(2.31));
   EXPECT_NE(after(2.30).value_or("").find("2.300, stays at chance level"), std::string::npos);
-  EXPECT_TRUE(after(2.31)) << "and as long as it does";
+  EXPECT_FALSE(after(2.31)) << "once is enough";
+  EXPECT_TRUE(ChanceWatch(watch).warning_after(with_loss(2.31), /*is_last=*/true)) << "and at the end";
   EXPECT_FALSE(after(1.9));
   EXPECT_FALSE(after(2.31)) << "one alone";
 }
@@ -72,6 +73,11 @@ TEST(ChanceLevel, ThatStaysIsToldOfUpdatesInStep) {
   EXPECT_NE(sentence.find("2.310, stays at chance level (2.303 for 10 classes); choose another learning_rate"),
             std::string::npos)
       << sentence;
+}
+
+TEST(ChanceLevel, NothingIsToldWhereSmoothingHidesWhatIsLearned) {
+  EXPECT_FALSE(ChanceWatch(images(), /*label_smoothing=*/0.9).warning_after(with_loss(2.31), /*is_last=*/true));
+  EXPECT_TRUE(ChanceWatch(images(), /*label_smoothing=*/0.1).warning_after(with_loss(2.31), /*is_last=*/true));
 }
 
 /// Masked tokens and next sentences are guessed.
