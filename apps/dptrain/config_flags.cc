@@ -47,11 +47,10 @@ fs::path find_config(const std::string& name) {
               Mistake{.where = name, .expected = "no such configuration", .got = "", .advice = advice});
 }
 
-}  // namespace
+/// An empty variable of a script is a mistake, not a wish for the default.
+const CLI::Validator not_empty([](const std::string& text) { return text.empty() ? "needs a value, got ''" : ""; }, "");
 
-CLI::Validator not_empty() {
-  return {[](const std::string& text) { return text.empty() ? "needs a value, got ''" : ""; }, ""};
-}
+}  // namespace
 
 CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
   auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
@@ -63,9 +62,9 @@ CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
       ->take_all()
       ->allow_extra_args(false);
   command.add_option("--devices", devices, "where to train: cpu:0-1, cuda:0, auto:2, ...")
-      ->check(not_empty())
+      ->check(not_empty)
       ->type_name("LIST");
-  command.add_option("--out", out, help.out)->check(not_empty())->type_name("DIR");
+  command.add_option("--out", out, help.out)->check(not_empty)->type_name("DIR");
   command.add_flag("--dump-config", dump_config,
                    "print the resolved configuration and where each value came from, and stop; with --json as JSON");
   command.add_flag("--quiet", quiet, "print nothing but warnings and errors");

@@ -21,9 +21,6 @@ inline constexpr const char* kProgressHelp =
     "within an epoch: auto (a line that is written over on a terminal, else plain), plain (a line every ten seconds), "
     "none";
 
-/// An empty variable of a script is a mistake, not a wish for the default.
-CLI::Validator not_empty();
-
 /// The flags of every command that takes a configuration.
 struct ConfigFlags {
   std::string config;

@@ -73,7 +73,9 @@ void parse_item(std::string_view item, std::string_view where, int local, std::v
   for (int index = *first; index <= *last; ++index) devices.push_back({kind, index});
 }
 
-std::vector<DeviceId> parse_items(std::string_view text, std::string_view where, int local = 0) {
+}  // namespace
+
+std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where, int local) {
   std::vector<DeviceId> devices;
   for (std::string_view rest = text;;) {
     const auto comma = rest.find(',');
@@ -84,14 +86,8 @@ std::vector<DeviceId> parse_items(std::string_view text, std::string_view where,
   return devices;
 }
 
-}  // namespace
-
-std::vector<DeviceId> parse_device_list(std::string_view text, std::string_view where, int local) {
-  return parse_items(text, where, local);
-}
-
 std::vector<DeviceId> devices_elsewhere(std::string_view names) {
-  return names.empty() ? std::vector<DeviceId>() : parse_items(names, "devices of another process");
+  return names.empty() ? std::vector<DeviceId>() : parse_device_list(names, "devices of another process");
 }
 
 void require_devices(const std::vector<DeviceId>& devices, std::string_view where) {

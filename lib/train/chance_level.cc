@@ -13,6 +13,7 @@ constexpr double kLossOfChance = 0.98;
 constexpr double kLossOfChanceInStep = 0.999;
 /// Before so many steps these may be anywhere: those of nets with batch norms begin far above chance.
 constexpr int64_t kFirstSteps = 50;
+/// With more, what a perfect model loses comes near to what guessing does.
 constexpr double kMuchSmoothing = 0.5;
 /// Of what guessing loses: whoever ends above is off.
 constexpr double kLossFarAboveChance = 1.5;

@@ -51,19 +51,18 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   if (job.planned_devices) return *job.planned_devices;
   if (!job.trains()) return {};
   if (of_host) written = *of_host;
-  const std::string where_listed = config.where(of_host ? "hosts" : "devices");
+  const std::string_view key = of_host ? "hosts" : "devices";
+  const std::string where_listed = config.where(key);
   std::vector<DeviceId> devices;
   try {
     devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), where_listed, job.place_on_host());
-  } catch (const Error& error) {
-    if (job.processes > 1) throw;  // the others wait for what this one has
-    config.doubt(of_host ? "hosts" : "devices", error, kMeasuredByDevices);
-    return {DeviceId{}};
-  }
-  try {
     require_devices(devices, where_listed);
   } catch (const Error& error) {
-    if (job.processes > 1) throw;
+    if (job.processes > 1) throw;  // the others wait for what this one has
+    if (devices.empty()) {
+      config.doubt(key, error, kMeasuredByDevices);
+      return {DeviceId{}};
+    }
     config.fail_at_end(error);
   }
   // Which it is holds for this process alone.

@@ -219,8 +219,7 @@ TEST_F(OutputTest, AReaderThatIsGoneIs74) {
     std::string command = testing::dptrain_binary();
     for (const std::string& argument : arguments) command += " " + argument;
     testing::ProcessOptions options = program({});
-    // `true` has ended once the other side of the pipe is told to write.
-    options.command = {"/bin/bash", "-c", "(sleep 0.2; " + command + ") | true; exit ${PIPESTATUS[0]}"};
+    options.command = {"/bin/bash", "-c", "exec 3> >(true); wait $!; exec " + command + " >&3"};
     expect_failed(testing::Process(options).wait(), 74, {"standard output"});
   }
 }
