@@ -17,13 +17,13 @@ struct TableFlags {
 };
 
 int print_table(const TableFlags& flags) {
-  const train::RunTable table(train::find_runs({flags.directories.begin(), flags.directories.end()}));
-  if (table.empty()) throw Error(ExitCode::bad_data, table.damage());
+  const train::RunTable table({flags.directories.begin(), flags.directories.end()});
+  if (table.empty()) throw Error(*table.left_out());
   if (flags.json)
     write_output(table.json() + "\n");
   else
     write_output(flags.markdown ? table.markdown() : table.text(terminal_width(STDOUT_FILENO)));
-  if (!table.damage().empty()) throw Error(ExitCode::bad_data, table.damage());
+  if (table.left_out()) throw Error(*table.left_out());
   return 0;
 }
 

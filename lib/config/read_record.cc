@@ -56,20 +56,23 @@ void ReadPass::note(const ReadMapping& mapping, const ConfigOrigin& origin, cons
   for (const std::string& line : error.lines()) mistakes.push_back({origin, line});
 }
 
-void ReadPass::note_repeated_keys(const ConfigNode& node) {
+void ReadPass::note_repeated_keys(const ConfigNode& node, const std::string& path) {
   std::unordered_map<std::string, int> first_lines;
   for (const auto& [key, value] : node.map) {
     const ConfigOrigin& origin = value.origin;
     const auto [first, is_new] = first_lines.emplace(key, origin.line);
-    // Of one that was overridden the line is gone.
-    const std::string before = is_new || first->second == 0 ? "" : fmt::format("on line {} and ", first->second);
-    if (!is_new)
+    if (!is_new) {
+      // An override has no lines, and of a key that it overrode the line is gone.
+      const std::string before = first->second == 0 ? "" : fmt::format("on line {} and ", first->second);
+      const std::string again = origin.line == 0 ? "again" : fmt::format("again on line {}", origin.line);
       note(root, origin,
-           {origin.text(), fmt::format("expected the key {} once", yaml_text(key)),
-            fmt::format("it {}again on line {}", before, origin.line), "keep one of the two"});
-    note_repeated_keys(value);
+           {origin.line == 0 ? place(origin, path) : origin.text(),
+            fmt::format("expected the key {} once", yaml_text(key)), fmt::format("it {}{}", before, again),
+            "keep one of the two"});
+    }
+    note_repeated_keys(value, path.empty() ? yaml_text(key) : fmt::format("{}.{}", path, yaml_text(key)));
   }
-  for (const ConfigNode& item : node.list) note_repeated_keys(item);
+  for (const ConfigNode& item : node.list) note_repeated_keys(item, path);
 }
 
 void ReadPass::note_unknown_keys(const ReadMapping& mapping) {

@@ -71,8 +71,9 @@ struct ReadPass {
 
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Mistake& mistake);
   void note(const ReadMapping& mapping, const ConfigOrigin& origin, const Error& error);
-  /// Notes the keys that stand twice in a mapping of `node`, at the second place.
-  void note_repeated_keys(const ConfigNode& node);
+  /// Notes the keys that stand twice in a mapping of `node`, which stands under `path` ("strategy.links"), at the
+  /// second place.
+  void note_repeated_keys(const ConfigNode& node, const std::string& path = {});
   /// Notes the keys of `mapping`, and of those in it, that nothing asked for.
   void note_unknown_keys(const ReadMapping& mapping);
   /// Each mistake once, in the order of the file, those without a line last.

@@ -9,14 +9,12 @@
 #include <algorithm>
 #include <istream>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "config/bounded_feed.h"
 #include "config/yaml_bytes.h"
-#include "config/yaml_scalar.h"
 
 namespace dptrain {
 namespace {
@@ -108,7 +106,6 @@ class TreeBuilder : public YAML::EventHandler {
     bool has_key = false;
     std::string key = {};
     ConfigOrigin key_origin = {};
-    std::unordered_set<std::string> keys = {};  ///< of an override
   };
 
   bool awaits_key() const { return !open_.empty() && open_.back().node.kind == Kind::map && !open_.back().has_key; }
@@ -143,9 +140,6 @@ class TreeBuilder : public YAML::EventHandler {
     map.key = key;
     map.key_origin = input_.origin(mark);
     map.has_key = true;
-    // Of a file the session says so, with what else is wrong.
-    if (!input_.is_file() && !map.keys.insert(key).second)
-      input_.refuse(mark, fmt::format("expected the key {} once", yaml_text(key)), "it again", "keep one of the two");
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style, Kind kind) {

@@ -17,16 +17,37 @@
 namespace dptrain::train {
 namespace {
 
+/// A list of devices as it was written, and the beginning of messages about it.
+struct WrittenList {
+  std::vector<std::string> items;
+  std::string where;
+};
+
+std::string joined(const std::vector<std::string>& list) { return fmt::format("{}", fmt::join(list, ",")); }
+
+/// Notes a list that no process could read, so that all of a job say so and not only those of its host.
+void check_list(ConfigReader& hosts, const std::string& host, const std::vector<std::string>& list) {
+  if (list.empty()) return;  // it was noted
+  try {
+    parse_device_list(joined(list), hosts.where(host));
+  } catch (const Error& error) {
+    hosts.doubt(host, error, {});
+  }
+}
+
 /// The list of this host, where there is one.
-std::optional<std::vector<std::string>> read_hosts(ConfigReader& config, const ConfigJob& job) {
-  std::optional<std::vector<std::string>> own;
+std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job) {
+  std::optional<WrittenList> own;
   config.section(
       "hosts",
       [&](ConfigReader& hosts) {
         const std::vector<std::string> names = hosts.written_keys();
         for (const std::string& name : names) {
           const auto list = hosts.texts(name, {}, "the devices of this host's processes");
-          if (name == job.host) own = list;
+          if (name == job.host)
+            own = WrittenList{list, hosts.where(name)};
+          else if (!hosts.describing())
+            check_list(hosts, name, list);
         }
         if (!hosts.describing() && !names.empty() && !own && job.processes > 1 && job.trains())
           config.mistake("hosts", fmt::format("expected the devices of host '{}'", job.host),
@@ -50,17 +71,16 @@ std::vector<DeviceId> read_devices(ConfigReader& config, const ConfigJob& job) {
   if (config.describing()) return {DeviceId{}};
   if (job.planned_devices) return *job.planned_devices;
   if (!job.trains()) return {};
-  if (of_host) written = *of_host;
-  const std::string_view key = of_host ? "hosts" : "devices";
-  const std::string where_listed = config.where(key);
+  if (of_host) written = of_host->items;
+  const std::string where_listed = of_host ? of_host->where : config.where("devices");
   std::vector<DeviceId> devices;
   try {
-    devices = parse_device_list(fmt::format("{}", fmt::join(written, ",")), where_listed, job.place_on_host());
+    devices = parse_device_list(joined(written), where_listed, job.place_on_host());
     require_devices(devices, where_listed);
   } catch (const Error& error) {
     if (job.processes > 1) throw;  // the others wait for what this one has
     if (devices.empty()) {
-      config.doubt(key, error, kMeasuredByDevices);
+      config.doubt(of_host ? "hosts" : "devices", error, kMeasuredByDevices);
       return {DeviceId{}};
     }
     config.fail_at_end(error);

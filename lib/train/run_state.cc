@@ -1,5 +1,7 @@
 #include "train/run_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -43,47 +45,75 @@ void add_runs(const fs::path& folder, int levels, std::vector<fs::path>& runs) {
   for (const fs::path& inner : folders_in(folder)) add_runs(inner, levels - 1, runs);
 }
 
+[[noreturn]] void refuse(const fs::path& file, const std::string& got) {
+  throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
+                                          .expected = "expected what a run of dptrain writes",
+                                          .got = got,
+                                          .advice = "leave this directory out"});
+}
+
+ConfigNode config_of(const fs::path& directory) {
+  try {
+    return load_config(directory / kConfig);
+  } catch (const Error& error) {
+    // Nobody's mistake in a configuration: the run's file is damaged.
+    if (error.code() != ExitCode::config) throw;
+    throw Error(ExitCode::bad_data, error.lines());
+  }
+}
+
+void read_epoch(const json& epoch, RunState& run) {
+  run.epochs = epoch.at("epoch");
+  run.steps = epoch.at("step");
+  run.train_loss = epoch.at("train").at("loss").get<double>();
+  run.seconds += epoch.at("train").at("seconds").get<double>();
+  run.weights_hash = epoch.at("weights_hash");
+  if (const json& test = epoch.at("test"); test.is_object()) {
+    run.test_loss = test.at("loss").get<double>();
+    run.accuracy = test.at("accuracy").get<double>();
+  }
+}
+
 void read_metrics(const fs::path& file, RunState& run) {
   std::istringstream lines(read_file(file));
+  int number = 0;
   for (std::string line; std::getline(lines, line);) {
     const bool is_whole = !lines.eof();
     if (!is_whole) return;
-    const json epoch = json::parse(line);
-    run.epochs = epoch.at("epoch");
-    run.steps = epoch.at("step");
-    run.train_loss = epoch.at("train").at("loss").get<double>();
-    run.seconds += epoch.at("train").at("seconds").get<double>();
-    run.weights_hash = epoch.at("weights_hash");
-    if (const json& test = epoch.at("test"); test.is_object()) {
-      run.test_loss = test.at("loss").get<double>();
-      run.accuracy = test.at("accuracy").get<double>();
+    ++number;
+    const json epoch = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (epoch.is_discarded()) refuse(file, fmt::format("no JSON in line {}", number));
+    try {
+      read_epoch(epoch, run);
+    } catch (const json::exception& damage) {
+      refuse(file, fmt::format("{} in line {}", json_words(damage), number));
     }
   }
 }
 
 void read_summary(const fs::path& file, RunState& run) {
-  const json summary = json::parse(read_file(file));
-  run.exit = summary.at("exit").get<int>();
-  run.steps = summary.at("steps");
-  run.weights_hash = summary.at("weights_hash");
+  try {
+    const json summary = json::parse(read_file(file));
+    run.exit = summary.at("exit").get<int>();
+    run.steps = summary.at("steps");
+    run.weights_hash = summary.at("weights_hash");
+  } catch (const json::exception& damage) {
+    refuse(file, json_words(damage));
+  }
 }
 
 }  // namespace
 
-std::vector<fs::path> find_runs(const std::vector<fs::path>& paths) {
+std::vector<fs::path> find_runs(const fs::path& path) {
   std::vector<fs::path> runs;
-  for (const fs::path& path : paths) {
-    const size_t before = runs.size();
-    // "runs/a/" and "runs/a" are one folder, and have one name.
-    add_runs(path.has_filename() ? path : path.parent_path(), 2, runs);
-    if (runs.size() > before) continue;
-    require_readable_folder(path);
-    throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
-                                                .expected = "expected a run directory, or a folder of some",
-                                                .got = fs::exists(path) ? "neither" : "nothing there",
-                                                .advice = "name for instance runs/lenet_ddp_2cpu"});
-  }
-  return runs;
+  // "runs/a/" and "runs/a" are one folder, and have one name.
+  add_runs(path.has_filename() ? path : path.parent_path(), 2, runs);
+  if (!runs.empty()) return runs;
+  require_readable_folder(path);
+  throw Error(ExitCode::missing_file, Mistake{.where = path.string(),
+                                              .expected = "expected a run directory, or a folder of some",
+                                              .got = fs::exists(path) ? "neither" : "nothing there",
+                                              .advice = "name for instance runs/lenet_ddp_2cpu"});
 }
 
 const char* RunState::state() const {
@@ -93,7 +123,7 @@ const char* RunState::state() const {
 
 RunState read_run_state(const fs::path& directory) {
   RunState run{.directory = directory,
-               .config = load_config(directory / kConfig),
+               .config = config_of(directory),
                .exit = {},
                .train_loss = {},
                .test_loss = {},
@@ -102,17 +132,8 @@ RunState read_run_state(const fs::path& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error))
     run.has_failed |= is_fault_name(entry.path().filename().string());
-  fs::path file = directory / "metrics.jsonl";
-  try {
-    if (fs::exists(file, error)) read_metrics(file, run);
-    file = directory / "summary.json";
-    if (fs::exists(file, error)) read_summary(file, run);
-  } catch (const json::exception& damage) {
-    throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
-                                            .expected = "expected what a run of dptrain writes",
-                                            .got = json_words(damage),
-                                            .advice = "leave this directory out"});
-  }
+  if (const fs::path metrics = directory / "metrics.jsonl"; fs::exists(metrics, error)) read_metrics(metrics, run);
+  if (const fs::path summary = directory / "summary.json"; fs::exists(summary, error)) read_summary(summary, run);
   return run;
 }
 

@@ -10,9 +10,9 @@
 
 namespace dptrain::train {
 
-/// The run directories that are meant by `paths`: each itself, or those in it and in its folders, in the order of their
-/// names. Throws 66 where there is none in a path.
-std::vector<std::filesystem::path> find_runs(const std::vector<std::filesystem::path>& paths);
+/// The run directories that are meant by `path`: itself, or those in it and in its folders, in the order of their
+/// names. Throws 66 where there is none.
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
 /// What a run directory says of its run, whether that has ended or not.
 struct RunState {
@@ -31,8 +31,8 @@ struct RunState {
 };
 
 /// Reads config.yaml, metrics.jsonl and summary.json, and looks for fault records; half a line at the end of
-/// metrics.jsonl, which is just being written, is left out. Throws 74 where a file can't be read, 65 or 78 for one that
-/// no run wrote.
+/// metrics.jsonl, which is just being written, is left out. Throws 74 where a file can't be read, 65 for one that no
+/// run wrote.
 RunState read_run_state(const std::filesystem::path& directory);
 
 }  // namespace dptrain::train

@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -27,16 +28,28 @@ std::vector<std::string> labels_of(const std::vector<RunState>& runs) {
 
 }  // namespace
 
-RunTable::RunTable(const std::vector<std::filesystem::path>& directories) {
-  std::vector<ConfigNode> configs;
-  for (const auto& directory : directories) {
+RunTable::RunTable(const std::vector<std::filesystem::path>& paths) {
+  ExitCode code{};
+  std::vector<std::string> reasons;
+  const auto try_to = [&](const auto& read) {
     try {
-      runs_.push_back(read_run_state(directory));
-      configs.push_back(runs_.back().config);
+      read();
     } catch (const Error& error) {
-      damage_.insert(damage_.end(), error.lines().begin(), error.lines().end());
+      if (reasons.empty()) code = error.code();
+      reasons.insert(reasons.end(), error.lines().begin(), error.lines().end());
     }
+  };
+  std::vector<ConfigNode> configs;
+  for (const auto& path : paths) {
+    std::vector<std::filesystem::path> directories;
+    try_to([&] { directories = find_runs(path); });
+    for (const auto& directory : directories)
+      try_to([&] {
+        runs_.push_back(read_run_state(directory));
+        configs.push_back(runs_.back().config);
+      });
   }
+  if (!reasons.empty()) left_out_.emplace(code, std::move(reasons));
   labels_ = labels_of(runs_);
   differences_ = without_options_of_names(differing_keys(configs, {}));
 }

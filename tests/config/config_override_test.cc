@@ -58,7 +58,6 @@ TEST(Override, RefusesABadForm) {
 TEST(Override, RefusesWhatAFileMayNotHoldEither) {
   EXPECT_EQ(refused_override("b=&x 1"),
             "--set: b: expected plain values, got the anchor &x; write the value out wherever it is needed");
-  EXPECT_EQ(refused_override("b={c: 1, c: 2}"), "--set: b: expected the key c once, got it again; keep one of the two");
   EXPECT_EQ(refused_override("b=c: 1"),
             "--set: b: expected a value in flow style, got a list or mapping in block style; write [a, b] or {key: "
             "value}");

@@ -325,6 +325,25 @@ TEST(ConfigReader, AKeyThatStandsTwiceIsAMistakeWhereItIsOverriddenToo) {
             Lines{"a.yaml:2:1: expected the key epochs once, got it again on line 2; keep one of the two"});
 }
 
+TEST(ConfigReader, AnOverrideWithAKeyTwiceIsNotedWithTheOtherMistakes) {
+  ConfigNode root = parse_config("epochs: x\nfoo: 1\n", "a.yaml");
+  override_config(root, "sgd.b={c: 1, d: [{e: 2, e: 3}]}");
+  const Error error = error_of([&] {
+    ConfigSession(root, [](ConfigReader& reader) {
+      reader.integer("epochs", 1);
+      reader.integer("foo", 1);
+      reader.section("sgd", [](ConfigReader& sgd) {
+        sgd.section("b", [](ConfigReader& b) {
+          b.integer("c", 1);
+          b.sections("d", [](ConfigReader& d) { d.integer("e", 1); });
+        });
+      });
+    });
+  });
+  EXPECT_EQ(error.lines(), (Lines{"a.yaml:1:1: epochs: expected an integer, got 'x'; write for instance epochs: 1",
+                                  "--set: sgd.b.d: expected the key e once, got it again; keep one of the two"}));
+}
+
 TEST(ConfigReader, AReaderGoesOnWithHarmlessValues) {
   error_of([&] {
     read_only("a: x\nb: x\nc: x\nd: {name: x}\n", [](ConfigReader& reader) {

@@ -44,6 +44,31 @@ TEST(Experiment, DevicesMayStandTwice) {
   EXPECT_EQ(devices[2].name(), "cpu:2");
 }
 
+TEST(Experiment, TheDevicesOfOtherHostsAreReadToo) {
+  const auto mistakes_at = [](const std::string& host) {
+    const ConfigJob job{.host = host};
+    try {
+      Experiment experiment;
+      const ConfigSession session(config_of({"hosts={a: 'cpu:0-1', b: 'gpu:0', c: 'cpu:3-1'}", "epochs=x"}),
+                                  [&](ConfigReader& reader) { experiment = read_experiment(reader, "test", job); });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::config);
+      return error.lines();
+    }
+    return std::vector<std::string>();
+  };
+  const std::string advice = "; write for instance cpu:0-1, cuda:0,cuda:1 or auto:2";
+  const std::vector<std::string> expected = {
+      "--set: epochs: expected an integer from 1 to 1000000, got 'x'; write for instance --set epochs=1",
+      "--set: hosts.b: expected a device list, got 'gpu:0'" + advice,
+      "--set: hosts.c: expected a device list, got 'cpu:3-1'" + advice};
+  for (const char* host : {"a", "c", "elsewhere"}) {
+    auto lines = mistakes_at(host);
+    std::ranges::sort(lines);
+    EXPECT_EQ(lines, expected) << host;
+  }
+}
+
 /// Of which other values follow, and whether they may be as they are.
 TEST(Experiment, AProcessThatServesReadsItByTheDevicesOfTheFirstOne) {
   const std::vector<DeviceId> gpus = {{DeviceKind::cuda, 0}, {DeviceKind::cuda, 1}};

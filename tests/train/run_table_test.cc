@@ -34,7 +34,7 @@ class RunTableTest : public ::testing::Test {
                      nlohmann::json{{"exit", exit}, {"steps", 20}, {"weights_hash", std::string(64, 'f')}}.dump());
   }
   nlohmann::json table_of(const std::vector<std::filesystem::path>& paths) {
-    const auto document = nlohmann::json::parse(RunTable(find_runs(paths)).json());
+    const auto document = nlohmann::json::parse(RunTable(paths).json());
     EXPECT_EQ(testing::schema_violations("table.schema.json", document), std::vector<std::string>());
     return document["runs"];
   }
@@ -57,7 +57,7 @@ TEST_F(RunTableTest, ShowsWhatRunsDifferInAndHowFarTheyAre) {
   EXPECT_EQ(runs[1]["accuracy"], 0.75);
   EXPECT_EQ(runs[1]["seconds"], 3.0);
   EXPECT_EQ(runs[2]["state"], "stopped");
-  const std::string text = RunTable(find_runs({scratch_.path()})).text(80);
+  const std::string text = RunTable({scratch_.path()}).text(80);
   EXPECT_TRUE(text.starts_with("run      batch_size  state ")) << text;
 }
 
@@ -77,22 +77,38 @@ TEST_F(RunTableTest, RunsOfOneNameAreToldApart) {
   EXPECT_EQ(table_of({scratch_.path() / "ddp/seed-0/"})[0]["run"], "seed-0");
 }
 
-TEST_F(RunTableTest, RefusesWhatNoRunWrote) {
-  expect_error(ExitCode::missing_file, {"absent", "a run directory", "nothing there"},
-               [&] { find_runs({scratch_.path() / "absent"}); });
+TEST_F(RunTableTest, WhatIsNoRunIsLeftOutAndNamed) {
+  write_run("whole", "seed: 1\n", line(1, 2, 0.5));
+  const auto absent = scratch_.path() / "absent", whole = scratch_.path() / "whole";
+  EXPECT_EQ(table_of({absent, whole}).size(), 1u);
+  const RunTable table({absent, whole, scratch_.path() / "gone"});
+  ASSERT_TRUE(table.left_out());
+  EXPECT_EQ(table.left_out()->code(), ExitCode::missing_file);
+  ASSERT_EQ(table.left_out()->lines().size(), 2u);
+  EXPECT_NE(table.left_out()->lines()[1].find("gone: expected a run directory"), std::string::npos);
+  EXPECT_TRUE(RunTable({absent}).empty());
+  expect_error(ExitCode::missing_file, {"absent", "a run directory", "nothing there"}, [&] { find_runs(absent); });
 }
 
 TEST_F(RunTableTest, ARunThatCantBeReadIsLeftOutAndNamed) {
-  write_run("broken", "seed: 0\n", "{\"epoch\": 1}\n");
+  write_run("broken", "seed: 0\n", line(1, 2, 0.5) + "{\"epoch\": 1}\n");
+  write_run("config", "seed: [0\n", line(1, 2, 0.5));
+  write_run("cut", "seed: 0\n", line(1, 2, 0.5) + line(2, 1, 0.75) + "{\"epoch\": 3,\n");
   write_run("whole", "seed: 1\n", line(1, 2, 0.5));
-  const RunTable table(find_runs({scratch_.path()}));
-  ASSERT_EQ(table.damage().size(), 1u);
-  for (const char* words : {"broken", "metrics.jsonl", "expected what a run of dptrain writes"})
-    EXPECT_NE(table.damage()[0].find(words), std::string::npos) << table.damage()[0];
+  const RunTable table({scratch_.path()});
+  ASSERT_TRUE(table.left_out());
+  EXPECT_EQ(table.left_out()->code(), ExitCode::bad_data);
+  const std::vector<std::string> words = {
+      "broken/metrics.jsonl: expected what a run of dptrain writes, got no key 'step' in line 2",
+      "config/config.yaml:2:1: expected valid YAML",
+      "cut/metrics.jsonl: expected what a run of dptrain writes, got no JSON in line 3"};
+  ASSERT_EQ(table.left_out()->lines().size(), words.size());
+  for (size_t i = 0; i < words.size(); ++i)
+    EXPECT_NE(table.left_out()->lines()[i].find(words[i]), std::string::npos) << table.left_out()->lines()[i];
   const auto runs = table_of({scratch_.path()});
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0]["run"], "whole");
-  EXPECT_TRUE(RunTable(find_runs({scratch_.path() / "broken"})).empty());
+  EXPECT_TRUE(RunTable({scratch_.path() / "broken"}).empty());
 }
 
 }  // namespace
