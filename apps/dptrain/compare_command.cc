@@ -9,14 +9,18 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/host_name.h"
 #include "commands.h"
 #include "config/config_json.h"
 #include "config_flags.h"
 #include "output.h"
 #include "program.h"
+#include "resume_command.h"
 #include "stop_signals.h"
+#include "train/checkpoint_files.h"
 #include "train/comparison.h"
 #include "train/comparison_report.h"
+#include "train/fault_record.h"
 #include "training_display.h"
 
 namespace dptrain::app {
@@ -111,6 +115,30 @@ void tell(const train::ComparisonReport& report, const CompareFlags& flags) {
                              report.text(terminal_width(STDOUT_FILENO)), out.string()));
 }
 
+/// What fault.json says of a training that has failed: it goes on by itself.
+std::string fault_of(const train::FailedTraining& failed) {
+  const std::string directory = failed.training.directory.string();
+  train::FaultRecord record;
+  record.run = failed.training.experiment.name;
+  record.exit = failed.error.code();
+  record.root = {.rank = 0,
+                 .host = host_name(),
+                 .pid = ::getpid(),
+                 .step = failed.step,
+                 .operation = {},
+                 .cause = failed.error.what()};
+  if (failed.checkpoint >= 0) {
+    const fs::path checkpoint = failed.training.directory / "checkpoints" / train::checkpoint_name(failed.checkpoint);
+    record.last_checkpoint = {
+        .path = checkpoint, .step = failed.checkpoint, .manifest_sha256 = train::manifest_sha256(checkpoint)};
+  }
+  record.steps_lost = std::max<int64_t>(0, failed.step - std::max<int64_t>(0, failed.checkpoint));
+  const std::vector<std::string> words = start_words(1);
+  record.resume = start_command({words.empty() ? "dptrain" : words.front(), "--config", directory + "/config.yaml",
+                                 "--out", directory, "--resume"});
+  return train::fault_json(record);
+}
+
 /// Of all runs.
 std::vector<DeviceId> devices_of(const train::ComparisonPlan& plan) {
   std::vector<DeviceId> devices;
@@ -129,6 +157,7 @@ int compare_with(const CompareFlags& flags) {
       plan, {.earlier = flags.overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse,
              .out = flags.out(),
              .environment = {.version = version(), .commit = git_commit(), .libraries = parts_of_run(devices_of(plan))},
+             .describe_failure = fault_of,
              .report_damage = tell_of_damage});
   // What is said while it runs goes to stderr: stdout gets the comparison.
   const auto watch = [&](const train::PlannedTraining& training) -> std::unique_ptr<train::TrainingObserver> {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "resume_command.h"
 #include "train/checkpoint_files.h"
+#include "train/directory_lock.h"
 #include "train/run_directory.h"
 
 namespace dptrain::app {
@@ -37,6 +38,7 @@ void FaultReport::begin(FaultContext context) {
   std::error_code absent;
   if (process_ != 0)
     for (const std::filesystem::path& earlier : {file(), stacks_file()}) std::filesystem::remove(earlier, absent);
+  lock_ = train::lock_number(context_.directory);
   begun_ = true;
 }
 
@@ -111,7 +113,10 @@ void FaultReport::write(const JobFailure& failure, const std::vector<BegunOperat
       const std::lock_guard lock(expected_mutex_);
       if (expected_) write_unbegun_fault(*expected_, failure, processes_[root], begun);
     }
-    if (!begun_ || is_stop || !std::filesystem::is_directory(context_.directory, absent)) return;
+    // Nor in the directory of another run that has taken this one's place.
+    const bool is_there =
+        std::filesystem::is_directory(context_.directory, absent) && train::lock_number(context_.directory) == lock_;
+    if (!begun_ || is_stop || !is_there) return;
     const std::lock_guard lock(stacks_mutex_);
     const std::string stacks = stacks_.empty() ? "" : stacks_file().filename().string();
     // A busy disk may take longer to sync than this process has.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/thread_stacks.h"
 #include "comm/job.h"
 #include "comm/job_progress.h"
@@ -73,6 +74,7 @@ class FaultReport {
   std::vector<ThreadStack> stacks_;
   std::mutex expected_mutex_;
   std::optional<ExpectedRun> expected_;
+  std::optional<FileNumber> lock_;  ///< of the run directory; none where this host doesn't have it
   std::atomic<bool> begun_ = false;
 };
 

@@ -147,6 +147,12 @@ void make_folder(const std::filesystem::path& path) {
     throw Error(ExitCode::io, fmt::format("{}: could not create the folder: {}", path.string(), error.message()));
 }
 
+std::optional<FileNumber> file_number(const std::filesystem::path& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  return FileNumber{.device = found.st_dev, .inode = found.st_ino};
+}
+
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
   std::error_code error;
   const auto kind = std::filesystem::symlink_status(folder, error).type();

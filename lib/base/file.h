@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,15 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 
 /// Throws 74 where something is there, and can't be read as a folder though it may be one: without the right to, say.
 void require_readable_folder(const std::filesystem::path& path);
+
+/// What tells a file from another of the same name.
+struct FileNumber {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  bool operator==(const FileNumber&) const = default;
+};
+/// That of what the path leads to; nothing where that isn't there.
+std::optional<FileNumber> file_number(const std::filesystem::path& path);
 
 /// Makes a rename inside `folder` durable. Throws 74.
 void sync_folder(const std::filesystem::path& folder);

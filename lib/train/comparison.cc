@@ -20,30 +20,6 @@
 namespace dptrain::train {
 namespace {
 
-/// Keeps the epochs of a training and hands everything on.
-class EpochRecorder final : public TrainingObserver {
- public:
-  explicit EpochRecorder(std::unique_ptr<TrainingObserver> watcher) : watcher_(std::move(watcher)) {}
-
-  void on_trial(const std::string& strategy, size_t number, size_t count) override {
-    watcher_->on_trial(strategy, number, count);
-  }
-  void on_choice(const StrategyChoice& choice) override { watcher_->on_choice(choice); }
-  void on_step(const Progress& progress) override { watcher_->on_step(progress); }
-  void on_epoch(const EpochMetrics& metrics) override {
-    epochs_.push_back(metrics);
-    watcher_->on_epoch(metrics);
-  }
-  void on_phase(JobPhase phase, int64_t step) override { watcher_->on_phase(phase, step); }
-  void on_checkpoint(int64_t step) override { watcher_->on_checkpoint(step); }
-  void on_warning(const std::string& what) override { watcher_->on_warning(what); }
-  const std::vector<EpochMetrics>& epochs() const { return epochs_; }
-
- private:
-  std::unique_ptr<TrainingObserver> watcher_;
-  std::vector<EpochMetrics> epochs_;
-};
-
 /// Whether an epoch may be left out of the figures as the one that warms up.
 bool warms_up_itself(const Experiment& experiment, const Datasets& data) {
   const int64_t batches = (data.train->samples() + experiment.batch_size - 1) / experiment.batch_size;
@@ -146,10 +122,28 @@ int Comparison::train(size_t run, size_t repetition, const WatchTraining& watch,
   if (stop.load() != 0) return stop.load();
   const PlannedTraining& planned = plan_.runs[run].trainings[repetition];
   RunDirectory& directory = *directories_[run][repetition];
-  const Datasets data = planned.experiment.dataset.open();
   directory.remove_earlier_run();
   directory.write_config(planned.config);
   EpochRecorder recorder(watch(planned));
+  try {
+    return train_watched(run, planned, directory, recorder, stop);
+  } catch (const Error& error) {
+    if (options_.describe_failure) {
+      const FailedTraining failed{
+          .training = planned, .error = error, .step = recorder.step(), .checkpoint = recorder.checkpoint()};
+      try {
+        directory.write_fault(options_.describe_failure(failed));
+      } catch (const Error&) {
+        // The failure itself is told of in any case.
+      }
+    }
+    throw;
+  }
+}
+
+int Comparison::train_watched(size_t run, const PlannedTraining& planned, RunDirectory& directory,
+                              EpochRecorder& recorder, const StopSignal& stop) {
+  const Datasets data = planned.experiment.dataset.open();
   const auto keep_figures = [&] {
     if (recorder.epochs().empty()) return;
     TrainingFigures figures = training_figures(recorder.epochs(), data.train->samples());

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "train/comparison_plan.h"
+#include "train/epoch_recorder.h"
 #include "train/run_directory.h"
 #include "train/run_figures.h"
 #include "train/summary.h"
@@ -17,6 +19,14 @@ namespace dptrain::train {
 
 /// Makes what watches one training of a comparison; it is gone before the next begins.
 using WatchTraining = std::function<std::unique_ptr<TrainingObserver>(const PlannedTraining&)>;
+
+/// A training of a comparison that has failed.
+struct FailedTraining {
+  const PlannedTraining& training;
+  const Error& error;
+  int64_t step = 0;         ///< that it was in
+  int64_t checkpoint = -1;  ///< the last one's step; -1 where it has none
+};
 
 /// Trains the runs of a plan one after the other, in this process and each in its own run directory. Repetitions go in
 /// turns, all runs with one seed and then all with the next, so that a machine that grows slower is so for all.
@@ -28,6 +38,8 @@ class Comparison {
     /// hasn't are removed, too. Empty: none is.
     std::filesystem::path out = {};
     Environment environment = {};
+    /// The text of its fault.json; empty: none is written.
+    std::function<std::string(const FailedTraining&)> describe_failure = {};
     DamageReport report_damage = {};  ///< of checkpoints that trainings were to begin from; without it they are refused
   };
   /// Checks what can be checked before the first training, and holds all directories: throws 74 where one has results
@@ -46,6 +58,8 @@ class Comparison {
   void hold_stale_runs();
   void find_initial_weights(const PlannedRun& run);
   int train(size_t run, size_t repetition, const WatchTraining& watch, const StopSignal& stop);
+  int train_watched(size_t run, const PlannedTraining& planned, RunDirectory& directory, EpochRecorder& recorder,
+                    const StopSignal& stop);
 
   const ComparisonPlan& plan_;
   Options options_;

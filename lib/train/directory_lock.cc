@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace dptrain::train {
 namespace {
@@ -60,6 +59,22 @@ void DirectoryLock::take() {
                                       .got = "",
                                       .advice = "wait for it, or choose another with --out"});
   is_new_ = created;
+  number_ = lock_number(path_);
+}
+
+std::optional<FileNumber> lock_number(const fs::path& directory) { return file_number(directory / kLock); }
+
+bool DirectoryLock::is_held() const {
+  // While it is open no other file gets its number.
+  return number_ && lock_number(path_) == number_;
+}
+
+void DirectoryLock::require_held() const {
+  if (is_held()) return;
+  throw Error(ExitCode::io, Mistake{.where = path_.string(),
+                                    .expected = "the run directory was removed or renamed while it was written to",
+                                    .got = "",
+                                    .advice = "nothing more is written there; train anew, and leave it where it is"});
 }
 
 void DirectoryLock::remove() {
@@ -70,7 +85,7 @@ void DirectoryLock::remove() {
 
 DirectoryLock::~DirectoryLock() {
   std::error_code error;
-  if (is_new_ && !kept_) fs::remove(path_ / kLock, error);
+  if (is_new_ && !kept_ && is_held()) fs::remove(path_ / kLock, error);
   // Those in which something lies stay, as all do where the lock is kept.
   for (const fs::path& folder : made_) ::rmdir(folder.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);

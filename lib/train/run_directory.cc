@@ -103,6 +103,7 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier, bool resuma
 }
 
 void RunDirectory::remove_earlier_run() {
+  lock_.require_held();
   std::error_code error;
   remove_results(path_, error);
   if (error)
@@ -122,16 +123,34 @@ void RunDirectory::remove() {
 }
 
 void RunDirectory::write_config(const std::string& yaml) {
+  lock_.require_held();
   lock_.keep();
   write_file_atomically(path_ / "config.yaml", yaml);
 }
 
-void RunDirectory::append_metrics(const std::string& line) { append_line(path_ / "metrics.jsonl", line); }
+void RunDirectory::append_metrics(const std::string& line) {
+  lock_.require_held();
+  append_line(path_ / "metrics.jsonl", line);
+}
 
-void RunDirectory::append_step(const std::string& line) { append_line(path_ / "steps.jsonl", line); }
+void RunDirectory::append_step(const std::string& line) {
+  lock_.require_held();
+  append_line(path_ / "steps.jsonl", line);
+}
+
+fs::path RunDirectory::checkpoints() const {
+  lock_.require_held();
+  return path_ / "checkpoints";
+}
 
 void RunDirectory::write_summary(const std::string& json) {
+  lock_.require_held();
   write_file_atomically(path_ / "summary.json", json + "\n");
+}
+
+void RunDirectory::write_fault(const std::string& json) {
+  lock_.require_held();
+  write_file_unsynced(path_ / fault_name(0, 0), json);
 }
 
 std::string RunDirectory::last_metrics() const {
@@ -150,6 +169,7 @@ bool RunDirectory::is_finished() const {
 }
 
 void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
+  lock_.require_held();
   keep_lines(path_ / "metrics.jsonl", "epoch", epochs);
   keep_lines(path_ / "steps.jsonl", "step", step);
   std::error_code error;

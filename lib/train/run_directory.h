@@ -31,14 +31,17 @@ class RunDirectory {
   /// that no run has kept.
   void remove();
 
-  // Each throws 74 where it can't be written. Files appear whole, lines are appended whole.
+  // Each throws 74 where it can't be written, or isn't the directory any more that was locked. Files appear whole,
+  // lines are appended whole.
 
   void write_config(const std::string& yaml);
   void append_metrics(const std::string& line);
   void append_step(const std::string& line);
   void write_summary(const std::string& json);
+  /// fault.json; see fault_record.h.
+  void write_fault(const std::string& json);
   /// Where checkpoints are kept; see checkpoint.h.
-  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path checkpoints() const;
   /// The last line of the metrics, "" where there is none.
   std::string last_metrics() const;
   /// Whether the summary says that the training came to its end.

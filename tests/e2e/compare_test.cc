@@ -238,6 +238,18 @@ TEST_F(CompareTest, ARunThatFailsEndsItWithItsCode) {
   const auto document = json_of("compared/compare.json");
   EXPECT_EQ(document["finished"], false);
   EXPECT_EQ(document["runs"].size(), 1u);
+
+  const auto fault = json_of("compared/diverging/fault.json");
+  EXPECT_EQ(testing::schema_violations("fault.schema.json", fault), std::vector<std::string>());
+  EXPECT_EQ(fault["run"], "diverging");
+  EXPECT_EQ(fault["exit"], 79);
+  EXPECT_GT(fault["root"]["step"], 0);
+  const std::string resume = fault["resume"];
+  EXPECT_TRUE(resume.ends_with(" --config compared/diverging/config.yaml --out compared/diverging --resume")) << resume;
+  EXPECT_FALSE(exists("compared/digits/fault.json"));
+  const auto runs = nlohmann::json::parse(run({"table", "compared", "--json"}).out)["runs"];
+  EXPECT_EQ(runs[0]["state"], "finished");
+  EXPECT_EQ(runs[1]["state"], "failed");
 }
 
 TEST_F(CompareTest, OverwriteLeavesNothingThatIsSaidOfTheRunsItReplaces) {

@@ -133,6 +133,50 @@ TEST(RunDirectory, IsHeldByOneAtATime) {
   EXPECT_NO_THROW(RunDirectory(scratch.path(), EarlierRun::refuse));
 }
 
+TEST(RunDirectory, OneThatIsRemovedOrRenamedIsNotMadeAnew) {
+  const ScratchFolder scratch;
+  const fs::path run = scratch.path() / "run", renamed = scratch.path() / "renamed";
+  const auto expect_refused = [](RunDirectory& directory) {
+    const auto expect_gone = [](const auto& write) {
+      expect_error(ExitCode::io, {"run: ", "removed or renamed"}, write);
+    };
+    expect_gone([&] { directory.append_metrics("{}"); });
+    expect_gone([&] { directory.append_step("{}"); });
+    expect_gone([&] { directory.write_summary("{}"); });
+    expect_gone([&] { directory.write_config("seed: 1\n"); });
+    expect_gone([&] { directory.checkpoints(); });
+    expect_gone([&] { directory.go_back_to(1, 1); });
+    expect_gone([&] { directory.remove_earlier_run(); });
+  };
+  {
+    RunDirectory first(run, EarlierRun::refuse);
+    first.write_config("seed: 0\n");
+    fs::rename(run, renamed);
+    expect_refused(first);
+    EXPECT_FALSE(fs::exists(run));
+    fs::rename(renamed, run);
+    EXPECT_NO_THROW(first.append_metrics("{}"));
+    fs::remove_all(run);
+    // And another training takes the name.
+    RunDirectory second(run, EarlierRun::refuse);
+    second.write_config("seed: 2\n");
+    expect_refused(first);
+    EXPECT_NO_THROW(second.append_metrics("{}"));
+  }
+  EXPECT_EQ(testing::text_of(run / "config.yaml"), "seed: 2\n");
+  EXPECT_EQ(testing::text_of(run / "metrics.jsonl"), "{}\n");
+}
+
+TEST(RunDirectory, ALockThatIsAnothersStays) {
+  const ScratchFolder scratch;
+  const fs::path run = scratch.path() / "run";
+  auto first = std::make_unique<RunDirectory>(run, EarlierRun::refuse);
+  fs::remove_all(run);
+  const RunDirectory second(run, EarlierRun::refuse);
+  first.reset();
+  expect_error(ExitCode::io, {"another process"}, [&] { RunDirectory(run, EarlierRun::refuse); });
+}
+
 TEST(RunDirectory, WhereNoRunWasBegunItIsAsItWasFound) {
   const ScratchFolder scratch;
   const fs::path path = scratch.path() / "runs/a";
