@@ -173,6 +173,11 @@ void require_operators(const PlanFlags& flags) {
                                         .advice = "give one of them"});
 }
 
+std::optional<int64_t> memory_of(const plan::DeviceFigures* figures) {
+  if (figures == nullptr || figures->memory_bytes == 0) return std::nullopt;
+  return static_cast<int64_t>(figures->memory_bytes);
+}
+
 int plan_with(const PlanFlags& flags) {
   const plan::LinksFile links = flags.links.empty() ? plan::LinksFile() : plan::read_links_file(flags.links);
   PlannedExperiment planned = read_planned(flags.common, links);
@@ -185,6 +190,7 @@ int plan_with(const PlanFlags& flags) {
                           .strategy = planned.experiment.strategy.name,
                           .devices = planned.devices,
                           .hosts = static_cast<int>(planned.devices_of_hosts.size()),
+                          .device_memory_bytes = memory_of(planned.figures),
                           .step = step_of(planned),
                           .places = places_of(planned, links),
                           .times = {},

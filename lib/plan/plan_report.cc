@@ -7,13 +7,14 @@
 #include <ranges>
 #include <vector>
 
+#include "base/digit_groups.h"
 #include "base/text_table.h"
 #include "plan/plan_totals.h"
 
 namespace dptrain::plan {
 namespace {
 
-constexpr double kMegabyte = 1e6, kGigaflop = 1e9;
+constexpr double kMegabyte = 1e6, kGigabyte = 1e9, kGigaflop = 1e9;
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / kMegabyte); }
 
@@ -143,6 +144,11 @@ std::string shares_text(const EstimateShares& shares) {
                      100 * shares.same_operands, 100 * shares.same_operator, 100 * shares.figures);
 }
 
+/// Samples a second; in whole ones where there are many.
+std::string rate(double samples_per_s) {
+  return samples_per_s < 1000 ? fmt::format("{:.4g}", samples_per_s) : digit_groups(samples_per_s);
+}
+
 std::string times_text(const PlanReport& report) {
   if (!report.times)
     return "no times: the devices' figures are not known; name the devices as 16xh200, or give --operators or "
@@ -151,18 +157,33 @@ std::string times_text(const PlanReport& report) {
   const RankTimes& rank = busiest(times);
   const std::string text = fmt::format(
       "a step takes {:.4g} ms: {:.4g} computing, {:.4g} waiting for {:.4g} of communication, {:.4g} else\n"
-      "{:.5g} samples/s; an epoch of {} steps takes {:.4g} s\n"
+      "{} samples/s; an epoch of {} step{} takes {:.4g} s\n"
       "figures: {}\n",
       1e3 * times.step_s, 1e3 * rank.compute_s, 1e3 * rank.exposed_comm_s, 1e3 * times.comm_s, 1e3 * times.host_s,
-      static_cast<double>(report.step.batch_samples) / times.step_s, report.step.steps_per_epoch,
-      static_cast<double>(report.step.steps_per_epoch) * times.step_s, report.figures_source);
+      rate(static_cast<double>(report.step.batch_samples) / times.step_s), report.step.steps_per_epoch,
+      report.step.steps_per_epoch == 1 ? "" : "s", static_cast<double>(report.step.steps_per_epoch) * times.step_s,
+      report.figures_source);
   return report.shares ? text + shares_text(*report.shares) : text;
 }
 
 }  // namespace
 
+int64_t PlanReport::most_bytes() const {
+  const auto most = std::ranges::max_element(step.ranks, {}, &PlannedRank::peak_bytes);
+  return most->peak_bytes;
+}
+
+std::optional<bool> PlanReport::fits() const {
+  return device_memory_bytes ? std::optional(most_bytes() <= *device_memory_bytes) : std::nullopt;
+}
+
 std::string PlanReport::text(int width) const {
   std::string memory_below;
+  if (fits() == false)
+    memory_below += fmt::format(
+        "it does not fit: {:.1f} GB of the {:.0f} GB that a device has; a smaller batch takes less, accumulate: 2, or "
+        "more devices\n",
+        static_cast<double>(most_bytes()) / kGigabyte, static_cast<double>(*device_memory_bytes) / kGigabyte);
   const auto shown = static_cast<int>(step.ranks.size());
   if (shown < step.world_size) memory_below += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
   if (step.store && step.store->type == "local")

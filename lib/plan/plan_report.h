@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,12 +16,19 @@ struct PlanReport {
   std::string strategy;
   std::string devices;  ///< as they were asked for
   int hosts = 1;
+  /// Of the table's device; none where that isn't known.
+  std::optional<int64_t> device_memory_bytes = {};
   PlannedStep step;
   std::optional<StorePlaces> places = {};  ///< of a store on servers
   std::optional<StepTimes> times;          ///< where the devices' figures are known
   std::string figures_source;              ///< of the times
   /// Of the first rank's operators, where some were measured.
   std::optional<EstimateShares> shares = {};
+
+  /// The largest peak of a rank.
+  int64_t most_bytes() const;
+  /// Whether all ranks' peaks fit their devices; nothing where it isn't known.
+  std::optional<bool> fits() const;
 
   /// Tables of memory, operators and messages, and the step's time, in lines of at most `width` characters.
   std::string text(int width) const;

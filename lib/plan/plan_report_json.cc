@@ -30,6 +30,11 @@ ordered_json served_json(const PlanReport& report) {
           {"server_s", report.times ? ordered_json(report.times->server_s) : ordered_json(nullptr)}};
 }
 
+template <class T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
 ordered_json shares_json(const std::optional<EstimateShares>& shares) {
   if (!shares) return nullptr;
   return {
@@ -95,6 +100,8 @@ std::string PlanReport::json() const {
                                  {"hosts", hosts},
                                  {"global_batch", step.batch_samples},
                                  {"steps_per_epoch", step.steps_per_epoch},
+                                 {"device_memory_bytes", or_null(device_memory_bytes)},
+                                 {"fits", or_null(fits())},
                                  {"time", time},
                                  {"store_bytes", step.store ? ordered_json(step.store->bytes) : ordered_json(nullptr)},
                                  {"served", places ? served_json(*this) : ordered_json(nullptr)},

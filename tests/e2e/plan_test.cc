@@ -291,6 +291,29 @@ TEST_F(PlanTest, ReadsTheLinksOfTheTree) {
   }
 }
 
+TEST_F(PlanTest, SaysWhetherItFitsTheDevices) {
+  const auto bert = [](const std::string& devices, const std::string& batch) {
+    return Arguments{"plan", "--config", "bert_ddp_4gpu", "--devices", devices, "--set", "batch_size=" + batch};
+  };
+  const auto document_of = [&](Arguments arguments) {
+    arguments.emplace_back("--json");
+    const json document = json::parse(run(arguments).out);
+    EXPECT_EQ(violations("plan.schema.json", document), Arguments());
+    return document;
+  };
+  const json fits = document_of(bert("2xa100", "8")), too_large = document_of(bert("2xa100", "50000"));
+  EXPECT_EQ(fits["fits"], true);
+  EXPECT_EQ(too_large["fits"], false);
+  EXPECT_EQ(too_large["device_memory_bytes"], 80'000'000'000);
+  const double peak_gb = too_large["ranks"][0]["peak_bytes"].get<double>() / 1e9;
+  EXPECT_GT(peak_gb, 80);
+  const std::string told = run(bert("2xa100", "50000")).out;
+  const std::string expected = fmt::format("it does not fit: {:.1f} GB of the 80 GB that a device has", peak_gb);
+  EXPECT_NE(told.find(expected), std::string::npos) << told;
+  EXPECT_EQ(run(bert("2xa100", "8")).out.find("does not fit"), std::string::npos);
+  EXPECT_TRUE(document_of(bert("2xcpu", "8"))["fits"].is_null()) << "nobody knows what memory these have";
+}
+
 TEST_F(PlanTest, IsCalibratedByARun) {
   train("run", {"devices=cpu:0", "strategy=single"});
   const json metrics = last_metrics("run");
