@@ -19,7 +19,7 @@ import time
 # Told apart with every kind of color blindness (Okabe and Ito, 2008), and by line style and marker without any color.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # one less than markers, so that pairs repeat late
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
-WITHOUT_NAMES = 12  # of more runs than this the legend would be larger than the curves
+MOST_NAMES = 12  # with more than these the legend would be larger than the curves
 
 
 def fail(code, sentence):
@@ -137,7 +137,7 @@ def draw(runs, labels, target):
         panel.grid(color="#dddddd", linewidth=0.6)
         panel.set_axisbelow(True)
     entries = [Line2D([], [], color="#555555", label="test"), Line2D([], [], color="#555555", linestyle="--", alpha=0.6, label="training")]
-    if len(runs) <= WITHOUT_NAMES:
+    if len(runs) <= MOST_NAMES:
         entries += [Line2D([], [], color=COLORS[i % len(COLORS)], marker=MARKERS[i % len(MARKERS)],
                            markersize=2.4 + widths[i], linewidth=widths[i], label=label) for i, label in enumerate(labels)]
     columns = 1 if max(map(len, labels)) > 60 else 2 if max(map(len, labels)) > 25 else 4
@@ -163,7 +163,8 @@ def draw_until_ended(arguments):
     """How many runs there are in the end."""
     ended = []
     while True:
-        runs = [run for given in arguments.runs for run in runs_in(given)]
+        # Each once, however often it is named.
+        runs = list({run.resolve(): run for given in arguments.runs for run in runs_in(given)}.values())
         if not runs:
             fail(66, f"{arguments.runs[0]}: expected a run directory or a folder of some, found no config.yaml")
         draw(runs, labels_of(runs), arguments.target)
@@ -188,11 +189,14 @@ def main():
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        fail(69, "matplotlib is missing; sudo apt-get install python3-matplotlib, or pip install matplotlib, brings it")
+        fail(69, f"{sys.executable} has no matplotlib; {sys.executable} -m pip install matplotlib, or sudo apt-get install "
+                 "python3-matplotlib, which is /usr/bin/python3's, brings it")
     try:
         count = draw_until_ended(arguments)
     except OSError as error:
         fail(74, f"{error.filename2 or error.filename or arguments.target}: {error.strerror}; -o names a file in a folder that is there")
+    if count > MOST_NAMES:
+        print(f"plot_runs: {count} runs: the legend has the names of at most {MOST_NAMES}; draw fewer in one picture", file=sys.stderr)
     try:
         print(f"{arguments.target}: {count} run{'s' * (count != 1)}", flush=True)
     except BrokenPipeError:

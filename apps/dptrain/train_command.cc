@@ -87,12 +87,19 @@ std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs
   return found;
 }
 
-/// With the first 16 digits of the configuration's hash, by which sweeps call runs, for every "{hash}".
+/// With the first 16 digits of the configuration's hash, by which sweeps call runs, for every "{hash}". Throws 64 for
+/// another word in braces, which as a name would be that of all runs of a sweep.
 fs::path run_directory(std::string out, const std::string& config) {
   constexpr std::string_view kHash = "{hash}";
   const std::string digits = sha256_of(config).substr(0, 16);
   for (size_t at = 0; (at = out.find(kHash, at)) != std::string::npos; at += digits.size())
     out.replace(at, kHash.size(), digits);
+  const size_t open = out.find('{'), close = out.find('}', open);
+  if (open != std::string::npos && close != std::string::npos)
+    throw Error(ExitCode::usage, Mistake{.where = "--out",
+                                         .expected = fmt::format("expected no other word in braces than {}", kHash),
+                                         .got = out.substr(open, close + 1 - open),
+                                         .advice = fmt::format("write for instance runs/rates/{}", kHash)});
   return out;
 }
 
@@ -236,6 +243,12 @@ bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   if (is_over) {
     directory_->remove_records_of_failures();
     display_->on_finished_before(trainer.position().step, out_.string());
+    // As a sweep's that misses a folder for each run.
+    if (const std::string changes = train::changes_since(*resume_, config_); !changes.empty())
+      display_->on_warning(
+          fmt::format("{} was trained with another configuration: {}; choose another --out, or "
+                      "--overwrite, to train with this one",
+                      out_.string(), changes));
   }
   return job_.from_main(is_over ? "over" : "") == "over";
 }

@@ -181,6 +181,7 @@ void TrainingDisplay::on_start(const train::Experiment& experiment, const std::s
 void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Experiment& experiment,
                                 const std::string& changes, bool is_over) {
   const train::Checkpoint& checkpoint = from.checkpoint;
+  resumed_at_ = checkpoint.position.step;
   std::string line = fmt::format("resumed after step {} of {}", checkpoint.position.step, from.folder.string());
   const std::string devices = fmt::format("{}", fmt::join(experiment.device_names(), ", "));
   if (const auto before = fmt::format("{}", fmt::join(checkpoint.devices, ", ")); before != devices)
@@ -248,9 +249,12 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
   }
   std::error_code none;
   const bool has_metrics = std::filesystem::exists(std::filesystem::path(run_directory) / "metrics.jsonl", none);
-  say(fmt::format("\n{}, {} in {:.1f} s; weights {}\n{}: {}summary.json, {}", counted(outcome.epochs, "epoch"),
-                  counted(outcome.steps, "step"), outcome.seconds, outcome.weights_hash.substr(0, 16), run_directory,
-                  has_metrics ? "metrics.jsonl, " : "", outcome.weights.lexically_relative(run_directory).string()));
+  // Its seconds are those of this start.
+  const std::string now = resumed_at_ > 0 ? fmt::format(", {} of them now", outcome.steps - resumed_at_) : "";
+  say(fmt::format("\n{}, {}{} in {:.1f} s; weights {}\n{}: {}summary.json, {}", counted(outcome.epochs, "epoch"),
+                  counted(outcome.steps, "step"), now, outcome.seconds, outcome.weights_hash.substr(0, 16),
+                  run_directory, has_metrics ? "metrics.jsonl, " : "",
+                  outcome.weights.lexically_relative(run_directory).string()));
 }
 
 }  // namespace dptrain::app

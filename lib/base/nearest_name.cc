@@ -23,18 +23,40 @@ int edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+/// "learning_rate" -> "lr"; "" of one word.
+std::string initials(std::string_view name) {
+  std::string letters;
+  for (size_t begin = 0; begin < name.size(); begin = std::min(name.find('_', begin), name.size() - 1) + 1)
+    letters += name[begin];
+  return letters.size() > 1 ? letters : "";
+}
+
+}  // namespace
+
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   constexpr size_t kLongestName = 64;  // the distance is quadratic, and a name is typed by hand
   if (name.size() > kLongestName) return {};
   int best = std::min(2, std::max(1, static_cast<int>(name.size()) / 3)) + 1;
+  const std::string typed = lower_case(name);
   std::string nearest;
   for (const auto& candidate : candidates) {
-    if (const int distance = edit_distance(name, candidate); distance < best) {
+    if (const int distance = edit_distance(typed, lower_case(candidate)); distance < best) {
       best = distance;
       nearest = candidate;
     }
   }
-  return nearest;
+  if (!nearest.empty() || typed.empty()) return nearest;
+  const auto abbreviated = std::ranges::find(candidates, typed, initials);
+  return abbreviated != candidates.end() ? *abbreviated : "";
 }
 
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {

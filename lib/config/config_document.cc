@@ -6,9 +6,11 @@
 
 namespace dptrain {
 
-ConfigNode parse_config(std::string_view text, const std::string& source) { return parse_yaml_document(text, source); }
+ConfigNode parse_config(std::string_view text, const std::string& source, std::string_view first_line) {
+  return parse_yaml_document(text, source, first_line);
+}
 
-ConfigNode load_config(const std::filesystem::path& path) {
+ConfigNode load_config(const std::filesystem::path& path, std::string_view first_line) {
   std::string text;
   try {
     text = read_file(path, kConfigLimitBytes);
@@ -18,7 +20,7 @@ ConfigNode load_config(const std::filesystem::path& path) {
     throw Error(ExitCode::config, Mistake{path.string(), "expected a configuration of at most 1 MiB", "a larger file",
                                           "check that it is the file you meant"});
   }
-  return parse_config(text, path.string());
+  return parse_config(text, path.string(), first_line);
 }
 
 }  // namespace dptrain

@@ -12,10 +12,11 @@ namespace dptrain {
 /// Parses one YAML document whose top level is a mapping. Throws 78, naming file, line and column, for broken YAML, an
 /// anchor, alias or tag, a second document, a byte that isn't text in UTF-8, more than 1 MiB, 10,000 keys and values,
 /// 32 levels, or 64 KiB without a key or value. A key that stands twice is in the tree twice; ConfigSession refuses it.
-ConfigNode parse_config(std::string_view text, const std::string& source);
+/// `first_line` is an example of how one begins.
+ConfigNode parse_config(std::string_view text, const std::string& source, std::string_view first_line = "model: lenet");
 
 /// Reads and parses a file. Throws 66 where it is missing, 74 where it can't be read, and as above.
-ConfigNode load_config(const std::filesystem::path& path);
+ConfigNode load_config(const std::filesystem::path& path, std::string_view first_line = "model: lenet");
 
 /// Puts `KEY=VALUE` (dotted keys, a YAML value) into the tree, making maps on the way; a scalar on the way becomes
 /// {name: scalar}, so that `strategy: ddp` takes `strategy.bucket_mb=5`. An empty value takes the default

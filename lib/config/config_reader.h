@@ -23,6 +23,7 @@ struct IntegerRule {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
   std::string_view help = {};
+  int64_t example = 1;  ///< for advice, where there is no default
 };
 
 struct NumberRule {
@@ -31,6 +32,7 @@ struct NumberRule {
   bool exclusive_min = false;  ///< the value must be over `min`, not equal to it
   bool exclusive_max = false;
   std::string_view help = {};
+  double example = 0.1;  ///< for advice, where there is no default
 };
 
 /// One name that a key may take, with the options that come with it: a row of a registration table.
@@ -50,6 +52,7 @@ struct NamedListRule {
   bool required = true;
   bool may_be_empty = false;  ///< an absent one is, then
   std::string_view help = {};
+  std::string_view example = {};  ///< for advice; by default the first name alone
 };
 
 /// Keys in the order read, and what they resolved to as YAML on one line: {"normalize", "{mean: [0.5], std: [1]}"}.

@@ -81,10 +81,12 @@ const ConfigNode* ConfigReader::options_of(const ConfigChoice& choice, const Con
 
 void ConfigReader::named_list(std::string_view key, std::span<const ConfigChoice> choices, const NamedListRule& rule) {
   DPTRAIN_CHECK(!choices.empty(), "{} needs names to choose from", key);
-  KeyShape shape{.kind = KeyKind::named_list,
-                 .required = rule.required && !rule.may_be_empty,
-                 .help = std::string(rule.help),
-                 .definition = std::string(rule.definition)};
+  KeyShape shape{
+      .kind = KeyKind::named_list,
+      .required = rule.required && !rule.may_be_empty,
+      .help = std::string(rule.help),
+      .definition = std::string(rule.definition),
+      .example = rule.example.empty() ? fmt::format("[{}]", choices.front().name) : std::string(rule.example)};
   if (rule.may_be_empty) shape.otherwise = std::vector<std::string>();
   for (const auto& choice : choices) {
     shape.names.push_back(choice.name);

@@ -59,6 +59,11 @@ std::string yaml_item(const std::vector<T>& values) {
   return "[" + items + "]";
 }
 
+/// Whether it has the form of an integer, and too many digits.
+bool is_integer_beyond(const std::string& text) {
+  return plain_number(text) && !plain_integer(text) && text.find_first_not_of("+-0123456789") == std::string::npos;
+}
+
 /// Of 1e6 a million, of 1.5 two; nothing of what is no number that an integer is near to.
 std::optional<int64_t> nearest_integer(const std::string& text) {
   constexpr double kMost = 1e15;
@@ -75,21 +80,23 @@ std::string example(const KeyShape& shape, const ConfigNode& node) {
     case KeyKind::integer:
     case KeyKind::integers:
       if (const auto value = nearest_integer(node.scalar)) return yaml_item(allowed_integer(shape.integer, *value));
-      return has_default ? yaml_value(shape.otherwise) : yaml_item(allowed_integer(shape.integer, 1));
+      return has_default ? yaml_value(shape.otherwise)
+                         : yaml_item(allowed_integer(shape.integer, shape.integer.example));
     case KeyKind::number:
     case KeyKind::numbers: {
       const auto value = plain_number(node.scalar);
       if (value && number_in(ConfigNode{.kind = Kind::scalar, .scalar = node.scalar}, shape.number)) return node.scalar;
-      return has_default ? yaml_value(shape.otherwise) : yaml_number(allowed_number(shape.number, 0.1));
+      return has_default ? yaml_value(shape.otherwise)
+                         : yaml_number(allowed_number(shape.number, shape.number.example));
     }
     case KeyKind::boolean: return has_default ? yaml_value(shape.otherwise) : "true";
     case KeyKind::one_of:
     case KeyKind::named: return has_default ? yaml_value(shape.otherwise) : yaml_text(shape.names.front());
     case KeyKind::texts:
       return has_default && yaml_value(shape.otherwise) != "[]" ? yaml_value(shape.otherwise) : "[a, b]";
-    case KeyKind::section: return shape.example;
+    case KeyKind::section:
+    case KeyKind::named_list: return shape.example;
     case KeyKind::sections: return "[{key: value}]";
-    case KeyKind::named_list: return fmt::format("[{}]", shape.names.front());
     case KeyKind::text:
     case KeyKind::path: break;
   }
@@ -161,6 +168,10 @@ std::string got_words(const ConfigNode& node) {
     case Kind::scalar: break;
   }
   const bool looks_typed = plain_number(node.scalar) || plain_boolean(node.scalar);
+  if (is_plain(node) && is_integer_beyond(node.scalar))
+    return fmt::format("{}, {}", cut(node.scalar),
+                       node.scalar.starts_with('-') ? fmt::format("less than {}", kAnyInteger.min)
+                                                    : fmt::format("more than {}", kAnyInteger.max));
   if (looks_typed) return (node.quoted ? "the text '" : "") + cut(node.scalar) + (node.quoted ? "'" : "");
   const std::string text = cut(yaml_text(node.scalar));
   return text == node.scalar ? "'" + text + "'" : text;

@@ -43,7 +43,7 @@ struct KeyShape {
   std::vector<std::string> names_help = {};  ///< of named and named_list
   std::vector<std::string> shorthands = {};  ///< of named_list, one a name
   std::string definition = {};               ///< of named_list
-  std::string example = "{key: value}";      ///< of section: one that may be written
+  std::string example = "{key: value}";      ///< of section and named_list: one that may be written
   std::vector<std::string> words = {};       ///< what may stand instead of such a value: auto
 };
 

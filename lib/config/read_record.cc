@@ -21,6 +21,14 @@ std::string advice_of(const std::string& key, const std::vector<std::string>& kn
   return fmt::format("write {}: {}, with a space behind the colon", key.substr(0, colon), key.substr(colon + 1));
 }
 
+/// Where in the mappings of `mapping` such a key is known: "optimizer.momentum"; "" where it isn't.
+std::string place_below(const ReadMapping& mapping, const std::string& key) {
+  for (const ReadKey& record : mapping.keys)
+    for (const auto& inner : record.inner)
+      if (std::ranges::find(inner->keys, key, &ReadKey::key) != inner->keys.end()) return inner->dotted(key);
+  return {};
+}
+
 }  // namespace
 
 void ReadKey::show(std::string yaml, std::string from) {
@@ -81,7 +89,10 @@ void ReadPass::note_unknown_keys(const ReadMapping& mapping) {
     if (known.empty()) return std::string("nothing may stand here");
     // Options under the name that they belong to: `strategy: {ddp: {overlap: false}}`.
     const bool is_name = known.front() == "name" && mapping.keys.front().shown == yaml_text(key);
-    if (!is_name || value.kind != ConfigNode::Kind::map) return advice_of(key, known);
+    if (!is_name || value.kind != ConfigNode::Kind::map) {
+      const std::string below = place_below(mapping, key);
+      return below.empty() ? advice_of(key, known) : "it belongs in a mapping: " + below;
+    }
     const std::string options = value.text();
     return fmt::format("write {{name: {}{}", key, value.map.empty() ? "}" : ", " + options.substr(1));
   };

@@ -25,7 +25,8 @@ using Kind = ConfigNode::Kind;
 struct YamlInput {
   std::string_view text;
   std::string source;
-  std::string where;  ///< of an override, which has no lines: what its messages begin with; empty for a file
+  std::string where;            ///< of an override, which has no lines: what its messages begin with; empty for a file
+  std::string first_line = {};  ///< of a file: how one may begin
 
   bool is_file() const { return where.empty(); }
 
@@ -132,7 +133,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void refuse_top_level(const YAML::Mark& mark, std::string got) const {
     if (open_.empty() && input_.is_file())
-      input_.refuse(mark, "expected keys with values", std::move(got), "begin with a line like model: lenet");
+      input_.refuse(mark, "expected keys with values", std::move(got), "begin with a line like " + input_.first_line);
   }
 
   void take_key(const YAML::Mark& mark, const std::string& key) {
@@ -236,7 +237,8 @@ ConfigNode parse(YamlInput input) {
     input.refuse(YAML::Mark(), "expected no value over 64 KiB", "a longer one, or brackets that are not closed",
                  "check brackets and quotes");
   if (!has_document && input.is_file())
-    input.refuse(YAML::Mark(), "expected keys with values", "an empty file", "begin with a line like model: lenet");
+    input.refuse(YAML::Mark(), "expected keys with values", "an empty file",
+                 "begin with a line like " + input.first_line);
   if (!input.is_file() && builder.block_style())
     input.refuse(*builder.block_style(), "expected a value in flow style", "a list or mapping in block style",
                  "write [a, b] or {key: value}");
@@ -245,8 +247,8 @@ ConfigNode parse(YamlInput input) {
 
 }  // namespace
 
-ConfigNode parse_yaml_document(std::string_view text, const std::string& source) {
-  return parse(YamlInput{.text = text, .source = source, .where = {}});
+ConfigNode parse_yaml_document(std::string_view text, const std::string& source, std::string_view first_line) {
+  return parse(YamlInput{.text = text, .source = source, .where = {}, .first_line = std::string(first_line)});
 }
 
 ConfigNode parse_yaml_value(std::string_view text, const std::string& source, const std::string& where) {

@@ -13,8 +13,9 @@ inline constexpr int kConfigLimitNodes = 10'000;
 inline constexpr int kConfigLimitDepth = 32;
 
 /// Parses a file: one document whose top level is a mapping. Nodes know their line and column; a value of a mapping has
-/// those of its key. A key that stands twice in a mapping does so in the tree. Throws 78.
-ConfigNode parse_yaml_document(std::string_view text, const std::string& source);
+/// those of its key. A key that stands twice in a mapping does so in the tree. Throws 78; `first_line` is an example of
+/// how a file begins.
+ConfigNode parse_yaml_document(std::string_view text, const std::string& source, std::string_view first_line);
 
 /// Parses the value of an override: a scalar, or a list or mapping in flow style; null where `text` is empty. Nodes
 /// come from `source`, line 0; messages begin with `where`. Throws 78.

@@ -141,7 +141,11 @@ std::string yaml_number(double value) {
   DPTRAIN_CHECK(std::isfinite(value), "a configuration holds finite numbers only, got {}", value);
   std::array<char, 32> digits{};
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  return std::string(digits.data(), end);
+  std::string text(digits.data(), end);
+  // To YAML 1.1, as Python reads it, 1e-05 is a text.
+  if (const size_t exponent = text.find('e'); exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
+  return text;
 }
 
 }  // namespace dptrain

@@ -145,6 +145,8 @@ DatasetSpec read_synthetic(ConfigReader& config, const DatasetRequest& request) 
       config.integer("test_samples", std::max<int64_t>(1, samples / 5),
                      {.min = 1, .max = kMost, .help = "test samples; by default a fifth of the training samples"});
   if (request.text) return synthetic_text(config, request, {.train = samples, .test = test_samples});
+  // The schema describes the options of either kind.
+  if (config.describing()) read_full_lines(config);
   return read_images(config, request.seed, samples, test_samples);
 }
 

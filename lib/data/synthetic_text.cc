@@ -47,11 +47,15 @@ TokenizedLines make_synthetic_text(const SyntheticTextOptions& options) {
   return text;
 }
 
+bool read_full_lines(ConfigReader& config) {
+  return config.boolean("full", false, "text only: every sample fills the sequence");
+}
+
 DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, const SampleCounts& samples) {
   const DatasetLimits limits = read_limits(config);
   DatasetSpec spec;
   spec.order = read_sample_order(config);
-  const bool full = config.boolean("full", false, "text only: every sample fills the sequence");
+  const bool full = read_full_lines(config);
   spec.has_images = false;
   const int64_t train = limited(samples.train, limits.train), test = limited(samples.test, limits.test);
   const double bytes = static_cast<double>(lines_for(train) + lines_for(test)) *

@@ -26,6 +26,9 @@ struct SampleCounts {
   int64_t test = 0;
 };
 
+/// Reads `full`; see SyntheticTextOptions.
+bool read_full_lines(ConfigReader& config);
+
 /// `synthetic` for a model of text: reads `limit`, `test_limit`, `shuffle` and `full`.
 DatasetSpec synthetic_text(ConfigReader& config, const DatasetRequest& request, const SampleCounts& samples);
 

@@ -41,8 +41,10 @@ std::string read_name(ConfigReader& options, const std::string& stem, LayerCount
   return name.value_or(otherwise);
 }
 
+constexpr NamedListRule kLayerList = {.definition = "layers", .example = "[flatten, linear: classes]"};
+
 std::vector<LayerSpec> read_list(ConfigReader& config, std::string_view key, LayerCounts& counts,
-                                 NamedListRule rule = {.definition = "layers"});
+                                 NamedListRule rule = kLayerList);
 
 LayerSpec read_layer(ConfigReader& options, const LayerKind& kind, LayerCounts& counts) {
   LayerSpec layer{.where = options.where(), .kind = &kind};
@@ -68,10 +70,11 @@ LayerSpec read_residual(ConfigReader& options, LayerCounts& counts) {
   residual.padded = options.word("shortcut", "padded", false);
   if (!residual.padded)
     residual.shortcut = read_list(options, "shortcut", inside,
-                                  {.definition = "layers",
+                                  {.definition = kLayerList.definition,
                                    .required = false,
                                    .help = "what is added; by default the block's input, to which padded adds channels "
-                                           "of zeros, averaging it over 2x2 where the layers halve the image"});
+                                           "of zeros, averaging it over 2x2 where the layers halve the image",
+                                   .example = "[relu]"});
   return residual;
 }
 
@@ -148,8 +151,9 @@ std::vector<LayerSpec> read_layers(ConfigReader& model) {
   LayerCounts counts;
   std::vector<LayerSpec> layers =
       read_list(model, "layers", counts,
-                {.definition = "layers",
-                 .help = "the net, from the image to the classes, or from the tokens to a pretraining_head"});
+                {.definition = kLayerList.definition,
+                 .help = "the net, from the image to the classes, or from the tokens to a pretraining_head",
+                 .example = kLayerList.example});
   if (model.describing()) return layers;
   if (const double count = count_of(layers); count > kMostLayers)
     model.mistake("layers", fmt::format("expected at most {} layers, repeats written out", kMostLayers),

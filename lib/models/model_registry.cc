@@ -86,7 +86,7 @@ void require_text(const std::string& where, const TextSizes& sizes, const std::o
   };
   if (!text) refuse("needs a data set of text", "images", "write dataset: text, or dataset: synthetic");
   if (text->vocabulary != sizes.vocabulary)
-    refuse(fmt::format("needs a text of {} tokens", sizes.vocabulary), fmt::format("{}", text->vocabulary),
+    refuse(fmt::format("needs a text with a vocabulary of {}", sizes.vocabulary), fmt::format("{}", text->vocabulary),
            "give model and data set the same vocabulary");
   if (text->sequence > sizes.sequence)
     refuse(fmt::format("takes at most {} tokens a sample", sizes.sequence), fmt::format("{}", text->sequence),

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/error.h"
 #include "config/config_document.h"
 #include "config/config_reader.h"
 
@@ -29,13 +28,7 @@ HostLinks read_hosts(ConfigReader& reader) {
 }  // namespace
 
 LinksFile read_links_file(const std::filesystem::path& path) {
-  std::error_code none;
-  if (std::filesystem::is_regular_file(path, none) && std::filesystem::file_size(path, none) == 0)
-    throw Error(ExitCode::config, Mistake{.where = path.string(),
-                                          .expected = "expected keys with values",
-                                          .got = "an empty file",
-                                          .advice = "write for instance hosts: {devices: 8, gbps: 400}"});
-  ConfigNode root = load_config(path);
+  ConfigNode root = load_config(path, "hosts: {devices: 8, gbps: 400}");
   LinksFile file;
   if (const ConfigNode* hosts = root.find("hosts")) {
     ConfigNode own{.kind = ConfigNode::Kind::map, .origin = root.origin};

@@ -27,7 +27,6 @@ std::string joined(const std::vector<std::string>& list) { return fmt::format("{
 
 /// Notes a list that no process could read, so that all of a job say so and not only those of its host.
 void check_list(ConfigReader& hosts, const std::string& host, const std::vector<std::string>& list) {
-  if (list.empty()) return;  // it was noted
   try {
     parse_device_list(joined(list), hosts.where(host));
   } catch (const Error& error) {
@@ -49,10 +48,12 @@ std::optional<WrittenList> read_hosts(ConfigReader& config, const ConfigJob& job
           else if (!hosts.describing())
             check_list(hosts, name, list);
         }
-        if (!hosts.describing() && !names.empty() && !own && job.processes > 1 && job.trains())
+        // Alone it may have others than in a job, where they are named.
+        const bool needs_own = job.processes > 1 || !config.has("devices");
+        if (!hosts.describing() && !job.planned_devices && !names.empty() && !own && needs_own && job.trains())
           config.mistake("hosts", fmt::format("expected the devices of host '{}'", job.host),
                          fmt::format("those of {}", fmt::join(names, ", ")),
-                         "add it, under the name that `hostname` prints");
+                         "add it, under the name that `hostname` prints, or write devices");
       },
       "device lists by host name, for hosts that differ; they take the place of devices there");
   return own;

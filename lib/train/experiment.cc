@@ -172,7 +172,7 @@ void read_length(ConfigReader& config, Experiment& experiment) {
   experiment.steps =
       config.optional_integer("steps", {.min = 1, .max = kMostSteps, .help = "optimizer steps, instead of epochs"});
   if (config.describing()) return;
-  if (experiment.epochs && experiment.steps)
+  if (config.has("epochs") && config.has("steps"))
     config.mistake("steps", "expected epochs or steps", "both", "leave one of them out");
   if (!config.has("epochs") && !config.has("steps"))
     config.mistake("epochs", "required, but absent", "", "write epochs: <number>, or steps: <number>");
@@ -296,9 +296,12 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.label_smoothing =
       config.number("label_smoothing", 0,
                     {.min = 0, .max = 1, .exclusive_max = true, .help = "of the target, spread over all classes"});
-  experiment.average_decay = config.optional_number(
-      "ema",
-      {.min = 0, .max = 1, .exclusive_max = true, .help = "the decay of a moving average of weights, which evaluates"});
+  experiment.average_decay =
+      config.optional_number("ema", {.min = 0,
+                                     .max = 1,
+                                     .exclusive_max = true,
+                                     .help = "the decay of a moving average of weights, which evaluates",
+                                     .example = 0.999});
   experiment.precision = read_precision(config, experiment.devices);
   experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
@@ -329,7 +332,10 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
            "seconds that a rank may make no progress for, or be waited for by others; then the training ends with 75"});
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
   experiment.memory_limit_bytes =
-      config.optional_integer("memory_limit", {.min = 1, .help = "bytes that each CPU worker may hold"}).value_or(0);
+      config
+          .optional_integer("memory_limit",
+                            {.min = 1, .help = "bytes that each CPU worker may hold", .example = 2'000'000'000})
+          .value_or(0);
   return experiment;
 }
 

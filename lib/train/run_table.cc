@@ -40,14 +40,19 @@ RunTable::RunTable(const std::vector<std::filesystem::path>& paths) {
     }
   };
   std::vector<ConfigNode> configs;
+  std::set<std::filesystem::path> shown;
   for (const auto& path : paths) {
     std::vector<std::filesystem::path> directories;
     try_to([&] { directories = find_runs(path); });
-    for (const auto& directory : directories)
+    for (const auto& directory : directories) {
+      // However often it is named.
+      std::error_code unreadable;
+      if (!shown.insert(std::filesystem::weakly_canonical(directory, unreadable)).second) continue;
       try_to([&] {
         runs_.push_back(read_run_state(directory));
         configs.push_back(runs_.back().config);
       });
+    }
   }
   if (!reasons.empty()) left_out_.emplace(code, std::move(reasons));
   labels_ = labels_of(runs_);

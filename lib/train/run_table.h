@@ -15,8 +15,8 @@ namespace dptrain::train {
 /// A table of runs: the keys of their configurations in which they differ, and how far they have come.
 class RunTable {
  public:
-  /// Of the run directories that are meant by at least one path, see find_runs. What is none or can't be read is left
-  /// out.
+  /// Of the run directories that are meant by at least one path, see find_runs, each once. What is none or can't be
+  /// read is left out.
   explicit RunTable(const std::vector<std::filesystem::path>& paths);
 
   bool empty() const { return runs_.empty(); }

@@ -29,8 +29,20 @@ TEST(NearestName, FindsATypedSlip) {
   EXPECT_EQ(nearest_name("momentum", kKeys), "momentum");
 }
 
+TEST(NearestName, UpperAndLowerCaseAreAlike) {
+  const std::vector<std::string> names = {"fp32", "bf16", "fp16"};
+  EXPECT_EQ(nearest_name("BF16", names), "bf16");
+  EXPECT_EQ(nearest_name("Batch_Size", kKeys), "batch_size");
+}
+
+TEST(NearestName, FindsWhatInitialsStandFor) {
+  EXPECT_EQ(nearest_name("lr", kKeys), "learning_rate");
+  EXPECT_EQ(nearest_name("BS", kKeys), "batch_size");
+  EXPECT_EQ(nearest_name("s", kKeys), "") << "one letter is nobody's initials";
+  EXPECT_EQ(nearest_name("", kKeys), "");
+}
+
 TEST(NearestName, OffersNothingFarOff) {
-  EXPECT_EQ(nearest_name("lr", kKeys), "");
   EXPECT_EQ(nearest_name("mom", kKeys), "");
   EXPECT_EQ(nearest_name("soot", kKeys), "");           // two of four letters
   EXPECT_EQ(nearest_name("lerning_raets", kKeys), "");  // three edits, however long the name

@@ -115,6 +115,10 @@ TEST(ResolvedYaml, KeepsEveryTextAndNumber) {
   EXPECT_EQ(yaml_text("cuda:0"), "cuda:0");
   EXPECT_EQ(yaml_text("no"), "'no'");
 
+  EXPECT_EQ(yaml_number(0.05), "0.05");
+  EXPECT_EQ(yaml_number(1e-5), "1.0e-05") << "1e-05 is a text to YAML 1.1";
+  EXPECT_EQ(yaml_number(1.5e-7), "1.5e-07");
+  EXPECT_EQ(yaml_number(-1e30), "-1.0e+30");
   std::mt19937_64 random(1);
   for (int i = 0; i < 1000; ++i) {
     const double value =

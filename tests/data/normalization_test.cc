@@ -49,8 +49,8 @@ TEST(Normalization, MistakesAre78) {
     expect_refusal(ExitCode::config, words, [&] { read_as(text, 3); });
   };
   expect_mistake("normalize: {mean: [0.5, 0.5]}", {"a.yaml:1", "normalize.mean", "expected 1 or 3 numbers, got 2"});
-  expect_mistake("normalize: {std: 0}", {"normalize.std", "from 1e-30"});
-  expect_mistake("normalize: {std: 1e-50}", {"normalize.std", "from 1e-30"});
+  expect_mistake("normalize: {std: 0}", {"normalize.std", "from 1.0e-30"});
+  expect_mistake("normalize: {std: 1e-50}", {"normalize.std", "from 1.0e-30"});
   expect_mistake("normalize: {means: 0}", {"means", "mean"});
   expect_mistake("normalize: imagenet", {"normalize", "none", "imagenet"});
 }

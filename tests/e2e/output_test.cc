@@ -190,6 +190,11 @@ TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
   for (const char* key : {"model", "dataset", "learning_rate"})
     EXPECT_NE(std::ranges::find(schema["required"], key), schema["required"].end()) << key;
+  for (const auto& dataset : schema["properties"]["dataset"]["anyOf"])
+    if (dataset.contains("properties") && dataset["properties"]["name"]["const"] == "synthetic") {
+      EXPECT_TRUE(dataset["properties"].contains("shape")) << "of images";
+      EXPECT_TRUE(dataset["properties"].contains("full")) << "of text";
+    }
   EXPECT_NE(run({"--help"}).out.find("dptrain --config lenet_ddp_2cpu"), std::string::npos);
 }
 

@@ -289,6 +289,8 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"schema", "digits.yaml"}, {"'digits.yaml' is no argument of dptrain schema", "schema --help"});
   refused({"--config", "digits.yaml", "--progress", "wild"}, {"--progress", "wild", "plain"});
   refused({"--config", "digits.yaml", "--out", ""}, {"--out", "needs a value"});
+  refused({"--config", "digits.yaml", "--out", "runs/{hsah}"},
+          {"--out: expected no other word in braces than {hash}, got {hsah}; write for instance runs/rates/{hash}"});
   refused({"--config", "digits.yaml", "--devices", ""}, {"--devices", "needs a value"});
   refused({"--config", "digits.yaml", "--resume", ""}, {"--resume", "needs a checkpoint"});
   refused({"--config", "digits.yaml", "--resume="}, {"--resume", "needs a checkpoint"});

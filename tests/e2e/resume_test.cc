@@ -82,6 +82,18 @@ TEST_F(ResumeTest, AFinishedRunIsLeftUnchanged) {
   EXPECT_EQ(text("run/metrics.jsonl"), metrics);
   EXPECT_EQ(text("run/summary.json"), summary);
   EXPECT_EQ(std::filesystem::last_write_time(path("run/config.yaml")), written);
+  EXPECT_EQ(finished.err, "");
+  const Finished other = run(resuming("run", {"learning_rate=0.25"}));
+  EXPECT_EQ(other.exit, 0);
+  EXPECT_NE(other.err.find("run was trained with another configuration: learning_rate 0.05 -> 0.25; choose another"),
+            std::string::npos)
+      << other.err;
+}
+
+TEST_F(ResumeTest, TheLastLineSaysWhatThisStartHasTrained) {
+  train("run", {"epochs=2"});
+  const Finished finished = run(resuming("run", {"epochs=3"}));
+  EXPECT_NE(finished.out.find("3 epochs, 15 steps, 5 of them now in "), std::string::npos) << finished.out;
 }
 
 /// As a kill between the last checkpoint and the summary leaves it, or Ctrl-C by an earlier version.

@@ -72,21 +72,21 @@ TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
                    "padding: 1",
                    "a.yaml:5:5: layers[3].dropout.probability: expected a number from 0 to 0.999, got 1; write for "
                    "instance probability: 0.1",
-                   "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0 and of at most 1e+30, got 0; "
+                   "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0 and of at most 1.0e+30, got 0; "
                    "write for instance normal: 0.01",
                    "a.yaml:7:18: layers[5].batch_norm.momentum: unknown key, known are: name",
-                   "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1e-30 to 1e+30, got 0; write for "
-                   "instance eps: 1e-05"}));
+                   "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1.0e-30 to 1.0e+30, got 0; write for "
+                   "instance eps: 1.0e-05"}));
 }
 
 TEST(LayerMistakes, EmptyListsAndRepeats) {
   EXPECT_EQ(mistakes_of("[]"), Lines{"a.yaml:1:1: layers: expected a list of one or more layers, got the list []; "
-                                     "write for instance layers: [conv]"});
+                                     "write for instance layers: [flatten, linear: classes]"});
   EXPECT_EQ(mistakes_of("[repeat: {times: 0, layers: [relu]}, residual: {layers: [relu], shortcut: []}]"),
             (Lines{"a.yaml:1:19: layers[0].repeat.times: expected an integer from 1 to 1000, got 0; write for instance "
                    "times: 1",
                    "a.yaml:1:73: layers[1].residual.shortcut: expected a list of one or more layers, or padded, got "
-                   "the list []; write for instance shortcut: [conv]"}));
+                   "the list []; write for instance shortcut: [relu]"}));
   EXPECT_EQ(mistakes_of("[residual: {layers: [relu], shortcut: paded}]"),
             Lines{"a.yaml:1:37: layers[0].residual.shortcut: expected a list of one or more layers, or padded, got "
                   "'paded'; did you mean 'padded'?"});

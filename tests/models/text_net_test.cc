@@ -306,9 +306,10 @@ TEST_F(TextMistakes, DataThatDoesntFit) {
                  "a.yaml:1:10: layers[0].embedding (embedding1): needs a data set of text, got images; write dataset: "
                  "text, or dataset: synthetic",
                  images_);
-  expect_refused("[embedding: {features: 32, vocab: 60}, pretraining_head]",
-                 "layers[0].embedding (embedding1): needs a text of 60 tokens, got 4000; give model and data set the "
-                 "same vocabulary");
+  expect_refused(
+      "[embedding: {features: 32, vocab: 60}, pretraining_head]",
+      "layers[0].embedding (embedding1): needs a text with a vocabulary of 60, got 4000; give model and data set the "
+      "same vocabulary");
   expect_refused("[embedding: {features: 32, seq: 32}, pretraining_head]",
                  "(embedding1): takes at most 32 tokens a sample, got 64; give the model a larger seq");
   expect_refused("[linear: classes]",

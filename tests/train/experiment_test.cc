@@ -198,6 +198,14 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"steps=3"}, {"steps", "epochs or steps", "both"});
   refused(config, {"epochs="}, {"epochs", "required"});
   refused(config, {"epochs=0"}, {"epochs", "from 1", "got 0"});
+  refused(config, {"epochs=0", "steps=3"}, {"epochs", "from 1", "got 0", "and 1 more"});
+  refused(config, {"seed=18446744073709551615"}, {"got 18446744073709551615, more than 9223372036854775807"});
+  refused(config, {"lr=0.1"}, {"lr: unknown key, did you mean 'learning_rate'?"});
+  refused(config, {"momentum=0.9"}, {"momentum: unknown key, it belongs in a mapping: optimizer.momentum"});
+  refused(config, {"precision=BF16"}, {"precision", "did you mean 'bf16'?"});
+  refused(config, {"memory_limit=2GB"}, {"write for instance --set memory_limit=2000000000"});
+  refused(config, {"hosts={a: 'cpu:0'}", "devices="}, {"hosts: expected the devices of host ", "got those of a"});
+  refused(config, {"hosts={a:cpu:0}"}, {"hosts.a:cpu:0: expected a device list, got ''"});
   refused(config, {"learning_rate=0"}, {"learning_rate", "over 0"});
   refused(config, {"learning_rate="}, {"learning_rate", "required"});
   refused(config, {"strategy=single"}, {"single", "exactly one device", "got 2"});
@@ -294,12 +302,13 @@ TEST(Experiment, NumbersThatCannotBeComputedWithAreOutOfRange) {
       {"strategy={name: ddp, first_bucket_mb: 1e30}", "strategy.first_bucket_mb: expected a number over 0"},
       {"strategy={name: data_parallel, output_device: 4294967296}",
        "output_device: expected an integer from 0 to 4095"},
-      {"schedule={name: constant, warmup_epochs: 1e300}", "schedule.warmup_epochs: expected a number from 0 to 1e+06"},
-      {"schedule={name: cosine, min: 1e300}", "schedule.min: expected a number from 0 to 1e+30"},
+      {"schedule={name: constant, warmup_epochs: 1e300}",
+       "schedule.warmup_epochs: expected a number from 0 to 1.0e+06"},
+      {"schedule={name: cosine, min: 1e300}", "schedule.min: expected a number from 0 to 1.0e+30"},
       {"schedule={name: step, gamma: 1e300}", "schedule.gamma: expected a number over 0"},
-      {"optimizer={name: sgd, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1e+30"},
-      {"optimizer={name: adam, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1e+30"},
-      {"optimizer={name: adamw, eps: 1e300}", "optimizer.eps: expected a number from 1e-30 to 1e+30"},
+      {"optimizer={name: sgd, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1.0e+30"},
+      {"optimizer={name: adam, weight_decay: 1e300}", "optimizer.weight_decay: expected a number from 0 to 1.0e+30"},
+      {"optimizer={name: adamw, eps: 1e300}", "optimizer.eps: expected a number from 1.0e-30 to 1.0e+30"},
       {"init={normal: 1e300}", "init.normal: expected a number over 0"},
       {"model={layers: [flatten, linear: {features: classes, init: {normal: 1e300}}]}",
        "init.normal: expected a number"},

@@ -77,6 +77,11 @@ TEST_F(RunTableTest, RunsOfOneNameAreToldApart) {
   EXPECT_EQ(table_of({scratch_.path() / "ddp/seed-0/"})[0]["run"], "seed-0");
 }
 
+TEST_F(RunTableTest, ARunThatIsNamedTwiceIsThereOnce) {
+  for (const char* name : {"a", "b"}) write_run(name, "seed: 0\n", line(1, 2, 0.5));
+  EXPECT_EQ(table_of({scratch_.path(), scratch_.path() / "b", scratch_.path() / "a/../b"}).size(), 2u);
+}
+
 TEST_F(RunTableTest, WhatIsNoRunIsLeftOutAndNamed) {
   write_run("whole", "seed: 1\n", line(1, 2, 0.5));
   const auto absent = scratch_.path() / "absent", whole = scratch_.path() / "whole";
