@@ -130,7 +130,7 @@ int bench_comm_in(JobSession& job, const BenchFlags& flags, const train::StopSig
   const auto speeds = parallel::measure_comm(team, options);
   const int signal = std::stoi(job.from_main(std::to_string(stop.load())));
   if (signal != 0)
-    throw JobError({.code = static_cast<ExitCode>(128 + signal),
+    throw JobError({.code = exit_code_of_signal(signal),
                     .sentence = fmt::format("stopped by {}; nothing was printed", signal_name(signal))});
   if (!job.is_main()) return 0;
   const std::vector<train::RankPlace> ranks = formed != nullptr ? formed->places : places_of(experiment.devices);

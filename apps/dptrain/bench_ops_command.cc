@@ -39,8 +39,7 @@ int bench_ops(const BenchOpsFlags& flags) {
     report.devices.push_back(
         train::measure_operators(alone, data, {.steps = flags.steps, .stopped = [&stop] { return stop.load() != 0; }}));
     if (const int signal = stop.load(); signal != 0)
-      throw Error(static_cast<ExitCode>(128 + signal),
-                  fmt::format("stopped by {}; nothing was printed", signal_name(signal)));
+      throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; nothing was printed", signal_name(signal)));
   }
   if (flags.common.json)
     write_output(report.json());

@@ -183,7 +183,7 @@ int compare_with(const CompareFlags& flags) {
   if (signal != 0) {
     const std::string left =
         report.runs.empty() ? "nothing was measured" : fmt::format("{} has what was measured", flags.out().string());
-    throw Error(static_cast<ExitCode>(128 + signal), fmt::format("stopped by {}; {}", signal_name(signal), left));
+    throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; {}", signal_name(signal), left));
   }
   std::vector<std::string> failed;
   for (const auto& outcome : report.assertions)

@@ -61,10 +61,6 @@ train::ConfigJob job_of(const PlannedDevices& devices) {
           }};
 }
 
-bool is_pipeline(const train::Experiment& experiment) {
-  return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
-}
-
 /// Of the parts of a batch, the first that has the most samples of all; even ones differ by a sample at most.
 int largest_part(const train::Experiment& experiment, int parts) {
   if (experiment.shards > 0) {
@@ -82,7 +78,7 @@ void plan_further_hosts(PlannedExperiment& planned) {
   train::Experiment& experiment = planned.experiment;
   const int here = planned.devices_of_hosts.front(), world = planned.world_size();
   if (here == world) return;
-  const int stages = is_pipeline(experiment) ? world / experiment.strategy.parts : 1;
+  const int stages = experiment.strategy.is_pipeline() ? world / experiment.strategy.parts : 1;
   const int largest = (largest_part(experiment, world / stages) + 1) * stages;
   if (experiment.strategy.store_servers && largest > here)
     refuse("shards, split", "a plan of a store's workers is of the first one, expected none to have more of a batch",

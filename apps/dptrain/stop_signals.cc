@@ -44,7 +44,7 @@ void say(std::initializer_list<std::string_view> parts) {
 
 [[noreturn]] void leave(int signal) {
   say({"dptrain: left at once by a second ", signal_name(signal), "; nothing was saved on the way out\n"});
-  ::_exit(128 + signal);
+  ::_exit(static_cast<int>(exit_code_of_signal(signal)));
 }
 
 /// What mpirun holds back for a while, or turns into SIGTERM, it hands on at once under these names.

@@ -20,8 +20,6 @@
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/config_changes.h"
-#include "train/first_statistics.h"
-#include "train/normalized_samples.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/short_data.h"
@@ -155,9 +153,7 @@ int TrainRun::run() {
   // Everything that can be refused is refused before a device allocates anything.
   earlier_ = flags_.earlier_run(out_);
   job_.one_of_each_host_first([&] { open_data(); });
-  train::require_model_fits(experiment(), *data_.train);
-  train::require_first_samples(experiment(), *data_.train);
-  train::require_samples_to_normalize(experiment(), *data_.train);
+  train::require_trainable(experiment(), *data_.train);
   if (job_.is_main()) {
     directory_.emplace(out_, earlier_);
     train::remove_unfinished_checkpoints(directory_->checkpoints());
@@ -179,7 +175,7 @@ int TrainRun::run() {
                                                             .stop = stop_,
                                                             .resume = resume_ ? &*resume_ : nullptr});
   if (stopped != 0)
-    throw Error(static_cast<ExitCode>(128 + stopped),
+    throw Error(exit_code_of_signal(stopped),
                 fmt::format("stopped by {} in the trials of strategy: auto, before the first step of the training",
                             signal_name(stopped)));
   if (job_.processes() > 1) {
@@ -273,7 +269,9 @@ int TrainRun::end(const train::TrainingOutcome& outcome) {
   // A last row that could not be shown ends a run that was trained to its end, too. In a job the main process says how
   // it ends.
   const bool unwritten = stop_.load() == SIGPIPE;
-  const int code = unwritten ? static_cast<int>(ExitCode::io) : outcome.signal == 0 ? 0 : 128 + outcome.signal;
+  const int code = unwritten             ? static_cast<int>(ExitCode::io)
+                   : outcome.signal == 0 ? 0
+                                         : static_cast<int>(exit_code_of_signal(outcome.signal));
   std::string sentence;
   if (unwritten)
     sentence = fmt::format(

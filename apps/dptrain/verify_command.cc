@@ -61,8 +61,7 @@ int verify_with(const VerifyFlags& flags) {
   train::Verification verification(plan, {.steps = flags.steps, .planted = planted, .stop = &stop});
   const train::VerificationReport report{.rows = verification.run(), .steps = flags.steps};
   if (const int signal = stop.load(); signal != 0)
-    throw Error(static_cast<ExitCode>(128 + signal),
-                fmt::format("stopped by {}; nothing was written", signal_name(signal)));
+    throw Error(exit_code_of_signal(signal), fmt::format("stopped by {}; nothing was written", signal_name(signal)));
   if (flags.common.json)
     write_output(report.json() + "\n");
   else if (!flags.common.quiet)

@@ -38,4 +38,14 @@ class Error : public std::runtime_error {
   std::vector<std::string> lines_;
 };
 
+/// Calls `work`; the sentence of an error that it throws gets `prefix`, ": " in front.
+template <typename Work>
+auto with_prefix(const std::string& prefix, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw Error(error.code(), prefix + ": " + error.what());
+  }
+}
+
 }  // namespace dptrain

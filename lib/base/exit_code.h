@@ -21,4 +21,7 @@ enum class ExitCode : int {
   terminated = 143,   ///< SIGTERM, the same
 };
 
+/// What a program that a signal has ended exits with, to a shell: 130 of SIGINT.
+constexpr ExitCode exit_code_of_signal(int signal) { return static_cast<ExitCode>(128 + signal); }
+
 }  // namespace dptrain

@@ -30,6 +30,15 @@ CommBuffer buffer_of(std::vector<T>& values) {
 struct CommCounts {
   int64_t bytes = 0;
   int64_t collectives = 0;
+
+  CommCounts& operator+=(const CommCounts& more) {
+    bytes += more.bytes;
+    collectives += more.collectives;
+    return *this;
+  }
+  CommCounts operator-(const CommCounts& before) const {
+    return {.bytes = bytes - before.bytes, .collectives = collectives - before.collectives};
+  }
 };
 
 /// By which way a communicator carries sums; empty where it has nothing to carry there.

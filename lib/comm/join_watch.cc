@@ -69,7 +69,7 @@ std::optional<JoinFailure> JoinWatch::find_stop() {
   if (signal == 0) return std::nullopt;
   if (!asked_at_) asked_at_ = Clock::now();
   if (seconds_since(*asked_at_) < kStop_s) return std::nullopt;
-  return JoinFailure{.code = static_cast<ExitCode>(128 + signal),
+  return JoinFailure{.code = exit_code_of_signal(signal),
                      .sentence = fmt::format("stopped by {} {}", signal_name(signal), kWhen),
                      .pid = ::getpid()};
 }

@@ -127,10 +127,7 @@ class MetaCommunicator final : public CallCommunicator {
   bool can_be_recorded(DType dtype) const override {
     return std::ranges::find(world_.recorded, dtype) != world_.recorded.end();
   }
-  void count_replay(const CommCounts& replayed) override {
-    counts_.bytes += replayed.bytes;
-    counts_.collectives += replayed.collectives;
-  }
+  void count_replay(const CommCounts& replayed) override { counts_ += replayed; }
 
  private:
   std::unique_ptr<CommWork> start(const CommCall& call) override {

@@ -129,9 +129,9 @@ class NcclCommunicator final : public Communicator {
   }
 
   CommCounts counts() const override {
-    const CommCounts a = meeting_->counts(), b = others_->counts();
-    return {.bytes = a.bytes + b.bytes + replayed_.bytes,
-            .collectives = a.collectives + b.collectives + replayed_.collectives};
+    CommCounts all = meeting_->counts();
+    all += others_->counts();
+    return all += replayed_;
   }
   CommWays ways() const override {
     // The meeting counts what NCCL was given.
@@ -143,8 +143,7 @@ class NcclCommunicator final : public Communicator {
   }
   bool can_be_recorded(DType dtype) const override { return tree_ ? can_sum(dtype) : dtype == DType::f32; }
   void count_replay(const CommCounts& counts) override {
-    replayed_.bytes += counts.bytes;
-    replayed_.collectives += counts.collectives;
+    replayed_ += counts;
     group_->expect(place_, device_.stream());
   }
 

@@ -22,6 +22,16 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
                                                                    std::vector<std::unique_ptr<Communicator>> others,
                                                                    double timeout_s);
 
+/// Of make_nccl_world_communicators.
+struct NcclWorldOptions {
+  double timeout_s = 300;
+  bool deterministic = true;
+  RanksOfProcesses world;
+  std::optional<WorldShape> nodes = {};  ///< of ranks near each other; by default those on one host
+  int64_t most_bytes = kMostTreeBytes;   ///< as NcclTree has it
+  std::vector<RankPair> messages = {};   ///< alike on all processes
+};
+
 /// The same for the ranks of a world that this process has. All of the world's are different GPUs, and all its
 /// processes call this, in the same order as they form other groups of the exchange, of which these are
 /// `kNcclWorldGroups`. NCCL's ranks find each other by an id that rank 0 sends to the others.
@@ -31,14 +41,6 @@ std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::ve
 /// Messages between the pairs of `messages` go from GPU to GPU over communicators of their own (nccl_messages.h). Other
 /// messages, gathers and scatters go through host memory. What GPUs are given is to be done within the deadline, too
 /// (see nccl_watch.h).
-struct NcclWorldOptions {
-  double timeout_s = 300;
-  bool deterministic = true;
-  RanksOfProcesses world;
-  std::optional<WorldShape> nodes = {};  ///< of ranks near each other; by default those on one host
-  int64_t most_bytes = kMostTreeBytes;   ///< as NcclTree has it
-  std::vector<RankPair> messages = {};   ///< alike on all processes
-};
 std::vector<std::unique_ptr<Communicator>> make_nccl_world_communicators(const std::vector<Device*>& devices,
                                                                          const NcclWorldOptions& options);
 inline constexpr int kNcclWorldGroups = 3;

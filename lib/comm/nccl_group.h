@@ -46,16 +46,18 @@ class NcclGroup {
   /// longer than the deadline, the job's failure where it fails meanwhile. Called once.
   void form(const std::vector<Device*>& devices, const World& world);
 
-  /// Begins calls together: each one's result is noted. Returns what the first has failed of.
+  /// Takes what a call has returned.
   using Note = std::function<void(ncclResult_t)>;
+  /// Begins calls together: each one's result is noted. Returns what the first has failed of.
   static ncclResult_t together(const std::function<void(const Note&)>& begin_all);
 
   using Begin = std::function<ncclResult_t(ncclComm_t)>;
   /// Begins a call and waits until it is made: given to the GPU, not done there. Throws as `form` does, and what the
   /// group was aborted with.
   void call(int place, const char* name, const Begin& begin_at);
-  /// The same for calls of all places, which may wait for each other.
+  /// Begins the call of a place.
   using BeginAt = std::function<void(int place, ncclComm_t, const Note&)>;
+  /// The same for calls of all places, which may wait for each other.
   void call_at_all(const char* name, const BeginAt& begin_at);
   /// Where other processes take part: what `stream` has been given so far is to be done within the deadline.
   void expect(int place, cudaStream_t stream) {

@@ -5,12 +5,12 @@
 namespace dptrain {
 namespace {
 
-void* resolved(const RankPlace& place, const CommCall& call, void* staging) {
+void* resolved(const BufferPlace& place, const CommCall& call, void* staging) {
   const auto in = [&]() -> void* {
     switch (place.buffer) {
-      case RankPlace::Buffer::in: return call.in.data;
-      case RankPlace::Buffer::out: return call.out.data;
-      case RankPlace::Buffer::staging: break;
+      case BufferPlace::Buffer::in: return call.in.data;
+      case BufferPlace::Buffer::out: return call.out.data;
+      case BufferPlace::Buffer::staging: break;
     }
     return staging;
   };
@@ -24,7 +24,7 @@ TreeSum resolved(const RankSum& sum, const CommCall& call, void* staging) {
                  .dtype = sum.dtype,
                  .widths = sum.widths,
                  .partial = sum.partial};
-  for (const RankPlace& input : sum.inputs) placed.inputs.push_back(resolved(input, call, staging));
+  for (const BufferPlace& input : sum.inputs) placed.inputs.push_back(resolved(input, call, staging));
   return placed;
 }
 

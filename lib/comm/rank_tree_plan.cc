@@ -12,7 +12,7 @@
 namespace dptrain {
 namespace {
 
-using Buffer = RankPlace::Buffer;
+using Buffer = BufferPlace::Buffer;
 
 /// Where what lies in staging begins, in bytes.
 constexpr int64_t kAlignment = 256;
@@ -34,7 +34,7 @@ class RankTreePlanner {
     exchange_in_node();
     add_up_in_node();
     send_to_owners();
-    const RankPlace sum = add_up_own_part();
+    const BufferPlace sum = add_up_own_part();
     if (call_.kind == CommKind::all_reduce) {
       send_to_nodes();
       spread_in_node();
@@ -49,7 +49,7 @@ class RankTreePlanner {
   DType dtype() const { return call_.in.dtype; }
   const ElementRun& part_of(int rank) const { return parts_[static_cast<size_t>(rank)]; }
   RankStage& stage(size_t number) { return plan_.stages[number]; }
-  RankPlace at(Buffer buffer, int64_t element) const { return {buffer, element * dtype_bytes(dtype())}; }
+  BufferPlace at(Buffer buffer, int64_t element) const { return {buffer, element * dtype_bytes(dtype())}; }
   DType dtype_of(const RankRun& subtree) const { return subtree.size() > 1 ? partial_sum_dtype(dtype()) : dtype(); }
   template <class Act>
   void for_nodes(const Act& act) const {
@@ -122,16 +122,16 @@ class RankTreePlanner {
   }
   const std::vector<ElementRun>& share_of(int rank) const { return shares_[static_cast<size_t>(rank - own_.begin)]; }
 
-  RankPlace staging(int64_t elements, DType type) {
-    const RankPlace place{Buffer::staging, plan_.staging_bytes};
+  BufferPlace staging(int64_t elements, DType type) {
+    const BufferPlace place{Buffer::staging, plan_.staging_bytes};
     plan_.staging_bytes += (elements * dtype_bytes(type) + kAlignment - 1) / kAlignment * kAlignment;
     return place;
   }
-  static RankPlace moved(RankPlace place, int64_t elements, DType type) {
+  static BufferPlace moved(BufferPlace place, int64_t elements, DType type) {
     place.byte += elements * dtype_bytes(type);
     return place;
   }
-  void message(size_t number, bool sends, int rank, const RankPlace& place, int64_t bytes) {
+  void message(size_t number, bool sends, int rank, const BufferPlace& place, int64_t bytes) {
     if (bytes > 0) stage(number).messages.push_back({.sends = sends, .rank = rank, .place = place, .bytes = bytes});
   }
 
@@ -139,7 +139,7 @@ class RankTreePlanner {
     for_neighbors([&](int other) {
       for (const ElementRun& run : share_of(other))
         message(0, true, other, at(Buffer::in, run.begin), run.elements() * dtype_bytes(dtype()));
-      const RankPlace received = staging(share_elements_, dtype());
+      const BufferPlace received = staging(share_elements_, dtype());
       of_neighbors_[other] = received;
       for (const ElementRun& run : share_of(rank_))
         message(0, false, other, moved(received, packed_.at(run.begin), dtype()),
@@ -148,14 +148,14 @@ class RankTreePlanner {
   }
 
   /// What a rank of this node has of elements of this one's share.
-  RankPlace of_rank(int rank, int64_t element) const {
+  BufferPlace of_rank(int rank, int64_t element) const {
     return rank == rank_ ? at(Buffer::in, element) : moved(of_neighbors_.at(rank), packed_.at(element), dtype());
   }
 
   void add_up_in_node() {
     for (const RankRun& ranks : subtrees_) {
       if (ranks.size() == 1) continue;
-      const RankPlace sums = of_subtrees_[ranks.begin] = staging(share_elements_, dtype_of(ranks));
+      const BufferPlace sums = of_subtrees_[ranks.begin] = staging(share_elements_, dtype_of(ranks));
       for (const ElementRun& run : share_of(rank_)) {
         RankSum sum{.output = moved(sums, packed_.at(run.begin), dtype_of(ranks)),
                     .elements = run.elements(),
@@ -169,7 +169,7 @@ class RankTreePlanner {
   }
 
   /// What this rank has of a part that it leads, of one of its node's subtrees.
-  RankPlace of_subtree(const RankRun& ranks, const ElementRun& part) const {
+  BufferPlace of_subtree(const RankRun& ranks, const ElementRun& part) const {
     if (ranks.size() == 1) return of_rank(ranks.begin, part.begin);
     return moved(of_subtrees_.at(ranks.begin), packed_.at(part.begin), dtype_of(ranks));
   }
@@ -184,15 +184,15 @@ class RankTreePlanner {
   }
 
   /// Returns where the sum is.
-  RankPlace add_up_own_part() {
+  BufferPlace add_up_own_part() {
     const ElementRun& own = part_of(rank_);
     const bool is_left_here = call_.kind == CommKind::reduce && call_.other != rank_;
-    const RankPlace output = is_left_here                             ? staging(own.elements(), dtype())
-                             : call_.kind == CommKind::reduce_scatter ? at(Buffer::out, 0)
-                                                                      : at(Buffer::out, own.begin);
+    const BufferPlace output = is_left_here                             ? staging(own.elements(), dtype())
+                               : call_.kind == CommKind::reduce_scatter ? at(Buffer::out, 0)
+                                                                        : at(Buffer::out, own.begin);
     if (own.elements() == 0) return output;
     RankSum sum{.output = output, .elements = own.elements(), .dtype = dtype()};
-    const auto add_input = [&sum](const RankRun& ranks, const RankPlace& place) {
+    const auto add_input = [&sum](const RankRun& ranks, const BufferPlace& place) {
       sum.inputs.push_back(place);
       sum.widths.push_back(ranks.size());
     };
@@ -202,7 +202,7 @@ class RankTreePlanner {
         continue;
       }
       for (const RankRun& ranks : nodes_.whole_subtrees(node)) {
-        const RankPlace received = staging(own.elements(), dtype_of(ranks));
+        const BufferPlace received = staging(own.elements(), dtype_of(ranks));
         message(1, false, leader(node, rank_), received, own.elements() * dtype_bytes(dtype_of(ranks)));
         add_input(ranks, received);
       }
@@ -227,7 +227,7 @@ class RankTreePlanner {
       const auto part_of_run = [&run](const auto& whole) {
         return std::vector(whole.begin() + run.first, whole.begin() + run.first + run.inputs);
       };
-      const RankPlace output = staging(sum.elements, partial_sum_dtype(sum.dtype));
+      const BufferPlace output = staging(sum.elements, partial_sum_dtype(sum.dtype));
       of_subtrees.inputs.push_back(output);
       add(number, {.inputs = part_of_run(sum.inputs),
                    .output = output,
@@ -255,7 +255,7 @@ class RankTreePlanner {
     });
   }
 
-  void send_to_root(const RankPlace& sum) {
+  void send_to_root(const BufferPlace& sum) {
     const auto bytes_of = [this](int owner) { return part_of(owner).elements() * dtype_bytes(dtype()); };
     if (rank_ != call_.other) return message(2, true, call_.other, sum, bytes_of(rank_));
     for (int owner = 0; owner < ranks(); ++owner)
@@ -273,9 +273,9 @@ class RankTreePlanner {
   std::vector<std::vector<ElementRun>> shares_;  ///< by rank of this node
   std::vector<int> led_;                         ///< whose parts are this rank's share
   int64_t share_elements_ = 0;
-  std::map<int64_t, int64_t> packed_;      ///< where an element that a part begins with lies among the share's
-  std::map<int, RankPlace> of_neighbors_;  ///< by rank: the share's elements, one run behind the other
-  std::map<int, RankPlace> of_subtrees_;   ///< by first rank, the same
+  std::map<int64_t, int64_t> packed_;        ///< where an element that a part begins with lies among the share's
+  std::map<int, BufferPlace> of_neighbors_;  ///< by rank: the share's elements, one run behind the other
+  std::map<int, BufferPlace> of_subtrees_;   ///< by first rank, the same
   RankTreePlan plan_;
 };
 

@@ -11,7 +11,7 @@
 namespace dptrain {
 
 /// A place in one of a rank's buffers.
-struct RankPlace {
+struct BufferPlace {
   enum class Buffer { in, out, staging };
   Buffer buffer = Buffer::staging;
   int64_t byte = 0;
@@ -19,8 +19,8 @@ struct RankPlace {
 
 /// A sum that a rank makes of what lies in its own buffers: as TreeSum.
 struct RankSum {
-  std::vector<RankPlace> inputs = {};
-  RankPlace output = {};
+  std::vector<BufferPlace> inputs = {};
+  BufferPlace output = {};
   int64_t elements = 0;
   DType dtype = DType::f32;
   std::vector<int> widths = {};
@@ -30,7 +30,7 @@ struct RankSum {
 struct RankMessage {
   bool sends = false;
   int rank = 0;  ///< the other one
-  RankPlace place = {};
+  BufferPlace place = {};
   int64_t bytes = 0;
 };
 

@@ -48,14 +48,16 @@ class Component {
   Component(const Component&) = delete;
   Component& operator=(const Component&) = delete;
 
-  /// Calls `visit` for every parameter with its dotted name and initializer, in the order of registration.
+  // Called with dotted names.
   using ParameterVisitor = std::function<void(const std::string& name, Parameter&, const Initializer&)>;
+  using StateVisitor = std::function<void(const std::string& name, RunningState&)>;
+  using TiedVisitor = std::function<void(const std::string& name, Parameter&)>;
+
+  /// Calls `visit` for every parameter with its dotted name and initializer, in the order of registration.
   void visit_parameters(const ParameterVisitor& visit, const std::string& prefix = {});
   /// The same for running state.
-  using StateVisitor = std::function<void(const std::string& name, RunningState&)>;
   void visit_states(const StateVisitor& visit, const std::string& prefix = {});
   /// The same for further names of parameters that another piece owns.
-  using TiedVisitor = std::function<void(const std::string& name, Parameter&)>;
   void visit_tied(const TiedVisitor& visit, const std::string& prefix = {});
   /// What it calls its first child, or its first parameter; nothing where it has neither.
   std::string first_name() const;

@@ -60,12 +60,6 @@ inline void transpose_pairs(__m512i rows[16]) {
   }
 }
 
-/// 16 floats of the bf16 that lie in the lower or the upper halves of 16 pairs.
-inline __m512 lower_of_pairs(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
-inline __m512 upper_of_pairs(__m512i pairs) {
-  return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
-}
-
 /// The floats rounded to bf16, as 16 pairs of a lower and an upper one.
 inline __m512i pairs_of(__m512 lower, __m512 upper) {
   const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(lower)));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::parallel {
@@ -29,12 +30,6 @@ int64_t cache_bytes() {
 
 /// Of buffers, which small messages would otherwise need millions of to fill a cache.
 constexpr int64_t kMostSets = 4096;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// One rank's buffers and calls.
 class Caller {

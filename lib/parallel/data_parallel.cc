@@ -150,12 +150,8 @@ void DataParallel::step_on(int rank, const Shared& step, const StepNumbers& numb
         places.all_rows[k] += static_cast<int64_t>(share.targets[k].size());
   }
   exchange.stamp(StepExchange::Point::computed);
-  communicate(rank, [&] { sum_gradients(rank); });
-  exchange.stamp(StepExchange::Point::reduced);
-  if (rank == 0) own.update();
-  exchange.stamp(StepExchange::Point::updated);
+  reduce_and_update(rank);
   statistics(rank).end_step(parts, batch.samples);
-  exchange.publish();
   end_step(rank);
 }
 

@@ -59,12 +59,12 @@ class DataParallel final : public ReplicatedStrategy {
   std::vector<BatchPart> shares_of(const MicroBatch& micro);
   /// The part of `whole`'s samples that a rank computes, on its device.
   Replica::Samples scattered(int rank, const BatchPart& whole, const BatchPart& share, const Replica::Place& place);
-  /// Adds the gradients of a rank's share of a micro-batch. `places`: where it begins among the rank's own shares, and
-  /// among all of the step.
+  /// Where a rank's share of a micro-batch begins: among its own shares, and among all of the step.
   struct Places {
     Replica::Place own;
     std::vector<int64_t> all_rows;
   };
+  /// Adds the gradients of a rank's share of a micro-batch.
   void add_gradients(int rank, const BatchPart& whole, const std::vector<BatchPart>& shares, const Places& places);
   /// What backward begins from on a rank, by the losses of all outputs, which are gathered.
   std::vector<Tape::Root> roots_of_gathered(int rank, const std::vector<Variable>& outputs,

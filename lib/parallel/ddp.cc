@@ -203,8 +203,7 @@ void Ddp::step_with_recorded_sums(int rank, const StepParts& parts, const StepRe
   const auto how = own.run_part(0, parts, give, signature);
   CommCounts& of_replay = recorded_counts_[static_cast<size_t>(rank)];
   if (how == StepRecorder::How::recorded) {
-    const CommCounts after = communicator.counts();
-    of_replay = {.bytes = after.bytes - before.bytes, .collectives = after.collectives - before.collectives};
+    of_replay = communicator.counts() - before;
   } else if (how == StepRecorder::How::replayed) {
     communicator.count_replay(of_replay);
   }

@@ -70,7 +70,8 @@ class Ddp final : public ReplicatedStrategy {
   void wait_until_idle(int rank);
   /// Whether sums may be part of what a rank records.
   bool records_sums(int rank);
-  /// The same, for sums that can't be recorded: where ranks record, all buckets are reduced after what is recorded.
+  /// As reduce_in_buckets, for sums that can't be recorded: where ranks record, all buckets are reduced after what is
+  /// recorded.
   void reduce_unrecorded(int rank, const StepParts& parts);
 
   bool find_unused_;

@@ -13,8 +13,8 @@
 namespace dptrain::parallel {
 
 struct BucketOptions {
-  /// Of a bucket; 0 means automatic: 25 MB at most, and the last bucket, whose reduction nothing hides, at most a tenth
-  /// of all.
+  /// Of a bucket; 0 means automatic: 25 MiB at most, and the last bucket, whose reduction nothing hides, at most a
+  /// tenth of all.
   double bucket_mb = 0;
   /// Of the first bucket, so that reducing begins early.
   double first_bucket_mb = 1;
@@ -36,11 +36,13 @@ std::vector<Bucket> plan_buckets(const nn::Model& model, const BucketOptions& op
 /// Sums gradients over all ranks, bucket by bucket, while backward still runs. One for each rank; used by its thread.
 class GradientBuckets {
  public:
+  /// Makes a bucket's sum; `priority`: of its collectives.
+  using MakeSum = std::function<std::unique_ptr<BucketSum>(const Bucket&, int priority)>;
+
   /// `owners`: where each range is to be summed, all of the gradients in order; by default everywhere.
   GradientBuckets(nn::Model& model, Communicator& communicator, const BucketOptions& options,
                   const std::vector<OwnedRange>& owners = {});
-  /// With sums of another kind; `priority`: of their collectives.
-  using MakeSum = std::function<std::unique_ptr<BucketSum>(const Bucket&, int priority)>;
+  /// With sums of another kind.
   GradientBuckets(const nn::Model& model, const BucketOptions& options, const MakeSum& make);
 
   /// Before backward.
@@ -61,8 +63,8 @@ class GradientBuckets {
   int bucket_of(const Parameter& parameter) const {
     return bucket_of_parameter_[static_cast<size_t>(parameter.index())];
   }
-  /// The same of gradients that are all there, one bucket after the other, `between` after each part of an exchange. In
-  /// place of the other calls of a step.
+  /// In place of begin_step, gradient_ready and finish: sums gradients that are all there, one bucket after the other,
+  /// and calls `between` after each part of an exchange.
   void finish_apart(const std::function<void()>& between);
 
  private:

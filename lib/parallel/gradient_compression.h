@@ -35,8 +35,8 @@ class GradientCompression {
   /// On rank 0, of all ranks: "residual.1.conv1.weight", what rank 1 hasn't sent; "direction.conv1.weight", [R, I].
   /// Nothing elsewhere. Every rank calls it.
   std::vector<nn::NamedValues> gather_state();
-  /// Goes on from there. What as many ranks kept each of them gets back; what others kept is added up on rank 0, so
-  /// that nothing is lost. Directions of other ranks than this method's are left.
+  /// Goes on from there. Where as many ranks have kept it, each gets its own residual back; else all residuals are
+  /// added up on rank 0, so that nothing is lost. Directions of another PowerSGD rank than this one's are left out.
   void load_state(const std::vector<nn::NamedValues>& state);
 
  private:

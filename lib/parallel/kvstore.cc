@@ -129,8 +129,7 @@ RankCosts KvStore::take_costs(int rank) {
   RankCosts costs = ReplicatedStrategy::take_costs(rank);
   const CommCounts counts = end(rank).counts();
   CommCounts& reported = reported_[static_cast<size_t>(rank)];
-  costs.communication.bytes += counts.bytes - reported.bytes;
-  costs.communication.collectives += counts.collectives - reported.collectives;
+  costs.communication += counts - reported;
   reported = counts;
   return costs;
 }

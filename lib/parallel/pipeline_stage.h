@@ -39,12 +39,13 @@ class PipelineStage {
   /// Gradients of a step's micro-batches, which the replica's step was begun with, added up by number. One that no
   /// action names is left out, here and on the neighbors.
   void add_gradients(std::span<const StageAction> actions, const StepParts& parts);
-  /// Passes blocks of test samples on, with these rows of text predicted; the last stage returns what they have come
-  /// out as, the others nothing.
+  /// Test samples from `begin` to before `end`.
   struct Block {
     int64_t begin = 0;
     int64_t end = 0;
   };
+  /// Passes blocks of test samples on, with these rows of text predicted; the last stage returns what they have come
+  /// out as, the others nothing.
   std::vector<StepResults> evaluate(const Dataset& dataset, std::span<const Block> blocks, PredictedRows rows);
 
   /// Since the last call.

@@ -173,10 +173,7 @@ CommCounts RankTeam::counts(int rank) const {
   CommCounts counts = communicators_[static_cast<size_t>(rank)]->counts();
   for (const Group& group : groups_) {
     for (size_t i = 0; i < group.ranks.size(); ++i) {
-      if (group.ranks[i] != rank) continue;
-      const CommCounts of_group = group.communicators[i]->counts();
-      counts.bytes += of_group.bytes;
-      counts.collectives += of_group.collectives;
+      if (group.ranks[i] == rank) counts += group.communicators[i]->counts();
     }
   }
   return counts;

@@ -13,15 +13,12 @@
 #include "parallel/shard_team.h"
 
 namespace dptrain::parallel {
-namespace {
 
 Tape::Mode recording_of(Recompute recompute, const Device& device) {
   const bool again =
       recompute == Recompute::automatic ? device.kind() == DeviceKind::cpu : recompute == Recompute::batch_norm;
   return again ? Tape::Mode::recompute : Tape::Mode::record;
 }
-
-}  // namespace
 
 KeptResults KeptResults::of(const StepParts& parts) {
   KeptResults kept;

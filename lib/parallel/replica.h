@@ -27,6 +27,8 @@ enum class Recompute {
   none,
   batch_norm,  ///< outputs of batch norms on every device
 };
+/// How a forward pass in training is recorded on such a device.
+Tape::Mode recording_of(Recompute recompute, const Device& device);
 
 class DeferredUpdate;
 class ShardTeam;
@@ -175,11 +177,12 @@ class Replica {
   std::vector<Tape::Root> losses_of(const std::vector<Variable>& outputs, const std::vector<Tensor>& targets,
                                     const std::vector<int64_t>& rows);
 
+  /// Called with the parameters that no loss depends on.
+  using UnusedHook = std::function<void(const std::vector<const Parameter*>&)>;
   /// Loss and gradients of the step's samples; keeps their results. Gradients of several parts are added up. `ready` is
   /// called once for each parameter as its gradient is completed. Parameters that the losses don't depend on, and all
   /// of them with no samples, have a gradient of zero; `ready` is called for them at the end, `unused` before, with
   /// those that samples left without one, if there are any.
-  using UnusedHook = std::function<void(const std::vector<const Parameter*>&)>;
   void forward_backward(const StepParts& parts, const GradientReadyHook& ready, const UnusedHook& unused = {});
 
   /// Samples a second of forward and backward passes over the data set's first `samples`. Leaves weights and running

@@ -65,9 +65,7 @@ TrainingState ReplicatedStrategy::training_state() {
       state.compression = std::move(compression);
     }
     // What a checkpoint takes is no part of a step.
-    const CommCounts after = team_.communicator(rank).counts();
-    reported_[static_cast<size_t>(rank)].bytes += after.bytes - before.bytes;
-    reported_[static_cast<size_t>(rank)].collectives += after.collectives - before.collectives;
+    reported_[static_cast<size_t>(rank)] += team_.communicator(rank).counts() - before;
   });
   return state;
 }

@@ -148,8 +148,7 @@ RankCosts ReplicatedStrategy::take_costs(int rank) {
                   .skipped_steps = skipped_steps_ - std::exchange(reported_skipped_[at], skipped_steps_),
                   .peak_bytes = allocator.peak_bytes(),
                   .memory_at_peak = allocator.at_peak(),
-                  .communication = {.bytes = counts.bytes - reported_[at].bytes,
-                                    .collectives = counts.collectives - reported_[at].collectives}};
+                  .communication = counts - reported_[at]};
   reported_[at] = counts;
   allocator.reset_peak();
   return costs;

@@ -34,8 +34,7 @@ RankCosts& RankCosts::operator+=(const RankCosts& later) {
     peak_bytes = later.peak_bytes;
     memory_at_peak = later.memory_at_peak;
   }
-  communication.bytes += later.communication.bytes;
-  communication.collectives += later.communication.collectives;
+  communication += later.communication;
   return *this;
 }
 

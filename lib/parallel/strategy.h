@@ -203,6 +203,9 @@ struct StrategySpec {
   std::optional<int64_t> trial_steps = {};
   /// Throws 78 where it can't train such a model. May be empty.
   std::function<void(const nn::Model&)> require_fit = {};
+
+  /// Whether a sample goes through several devices, one stage of the model after the other.
+  bool is_pipeline() const { return stages > 1; }
 };
 
 /// What a strategy is read for.

@@ -227,7 +227,7 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
-/// The strategies whose ranks may be in several processes; kvstore's with a store on the devices.
+/// Strategies whose ranks may be in several processes; kvstore's with every type but local.
 constexpr std::string_view kOverProcesses[] = {"ddp", "kvstore", "model_parallel", "hybrid"};
 
 /// Of several processes, strategies that don't reach from one to another.

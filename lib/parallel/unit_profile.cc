@@ -93,7 +93,7 @@ class Profile {
     const int64_t before = allocator.in_use().total_bytes();
     const auto begun = Clock::now();
     const auto peak = allocator.peak_during([&] {
-      Tape tape(recording());
+      Tape tape(recording_of(spec_.recompute, device_));
       auto outputs = model.outputs(tape.input(value_, !model.has_beginning()), context(tape));
       cost.kept_bytes = allocator.in_use().total_bytes() - before;
       output = outputs.front().value();
@@ -117,12 +117,6 @@ class Profile {
       if (made.requires_gradient()) roots.push_back({.output = made.without_value(), .gradient = made.value()});
     outputs.clear();
     tape.backward(std::move(roots));
-  }
-  /// As replicas do it.
-  Tape::Mode recording() const {
-    const bool keeps = spec_.recompute == Recompute::none ||
-                       (spec_.recompute == Recompute::automatic && device_.kind() == DeviceKind::cuda);
-    return keeps ? Tape::Mode::record : Tape::Mode::recompute;
   }
   nn::ForwardContext context(Tape& tape) const {
     return {.tape = tape,

@@ -10,8 +10,6 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/earlier_comparison.h"
-#include "train/first_statistics.h"
-#include "train/normalized_samples.h"
 #include "train/short_data.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
@@ -37,26 +35,14 @@ void warm_up(const Experiment& experiment, const Datasets& data, const StopSigna
   }
 }
 
-/// Calls `work`; its error has the run's name before its sentence.
-template <typename Work>
-auto in_run(const std::string& name, const Work& work) {
-  try {
-    return work();
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("run {}: {}", name, error.what()));
-  }
-}
-
 }  // namespace
 
 Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : plan_(plan), options_(options) {
   for (const PlannedRun& run : plan_.runs) {
     const Experiment& experiment = run.trainings.front().experiment;
-    in_run(run.name, [&] {
+    with_prefix("run " + run.name, [&] {
       const Datasets data = experiment.dataset.open();
-      require_model_fits(experiment, *data.train);
-      require_first_samples(experiment, *data.train);
-      require_samples_to_normalize(experiment, *data.train);
+      require_trainable(experiment, *data.train);
     });
     auto& directories = directories_.emplace_back();
     for (const PlannedTraining& training : run.trainings) {
@@ -70,7 +56,7 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
     figures.device_batch = (experiment.batch_size + shares - 1) / shares;
   }
   if (options_.earlier == EarlierRun::overwrite && !options_.out.empty()) hold_stale_runs();
-  for (const PlannedRun& run : plan_.runs) in_run(run.name, [&] { find_initial_weights(run); });
+  for (const PlannedRun& run : plan_.runs) with_prefix("run " + run.name, [&] { find_initial_weights(run); });
 }
 
 void Comparison::find_initial_weights(const PlannedRun& run) {
@@ -112,7 +98,8 @@ int Comparison::run(const WatchTraining& watch, const StopSignal& stop) {
   const size_t repetitions = plan_.runs.front().trainings.size();
   for (size_t repetition = 0; repetition < repetitions; ++repetition)
     for (size_t run = 0; run < plan_.runs.size(); ++run) {
-      const int signal = in_run(plan_.runs[run].name, [&] { return train(run, repetition, watch, stop); });
+      const int signal =
+          with_prefix("run " + plan_.runs[run].name, [&] { return train(run, repetition, watch, stop); });
       if (signal != 0) return signal;
     }
   return 0;
@@ -168,7 +155,7 @@ int Comparison::train_watched(size_t run, const PlannedTraining& planned, RunDir
     throw;
   }
   keep_figures();
-  const int code = outcome.signal == 0 ? 0 : 128 + outcome.signal;
+  const int code = outcome.signal == 0 ? 0 : static_cast<int>(exit_code_of_signal(outcome.signal));
   Environment environment = options_.environment;
   environment.processes = {process_record(experiment, data)};
   directory.write_summary(summary_json(experiment, outcome, code, environment, planned.config));

@@ -183,36 +183,6 @@ bool names_a_folder(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && std::ranges::none_of(name, forbidden) && !first_bad_byte(name);
 }
 
-}  // namespace
-
-bool Experiment::is_partitioned() const {
-  return devices_of_processes.size() > 1 && dataset.order.by_process.value_or(strategy.by_process);
-}
-
-parallel::StoreServerOptions Experiment::store_server() const {
-  parallel::ReplicaSpec replica;
-  replica.optimizer = optimizer;
-  replica.clip_norm = clip_norm;
-  replica.precision = precision;
-  return parallel::server_options(replica, WorldShape(devices_of_processes), !strategy.in_step, wait_timeout_s());
-}
-
-RankPlace Experiment::place(size_t rank) const {
-  return job != nullptr ? job->places[rank] : RankPlace{.device = devices[rank].name(), .host = host_name()};
-}
-
-std::string Experiment::rank_name(int rank) const {
-  const RankPlace at = place(static_cast<size_t>(rank));
-  return fmt::format("rank {} ({}{})", rank, at.device, job != nullptr ? " on " + at.host : "");
-}
-
-std::vector<std::string> Experiment::device_names() const {
-  std::vector<std::string> names;
-  const size_t ranks = job != nullptr ? job->places.size() : devices.size();
-  for (size_t rank = 0; rank < ranks; ++rank) names.push_back(place(rank).device);
-  return names;
-}
-
 /// What processes that each update the weights when they are ready can't do together.
 void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   if (experiment.strategy.in_step || config.describing()) return;
@@ -244,6 +214,36 @@ void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment)
     refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
 }
 
+}  // namespace
+
+bool Experiment::is_partitioned() const {
+  return devices_of_processes.size() > 1 && dataset.order.by_process.value_or(strategy.by_process);
+}
+
+parallel::StoreServerOptions Experiment::store_server() const {
+  parallel::ReplicaSpec replica;
+  replica.optimizer = optimizer;
+  replica.clip_norm = clip_norm;
+  replica.precision = precision;
+  return parallel::server_options(replica, WorldShape(devices_of_processes), !strategy.in_step, wait_timeout_s());
+}
+
+RankPlace Experiment::place(size_t rank) const {
+  return job != nullptr ? job->places[rank] : RankPlace{.device = devices[rank].name(), .host = host_name()};
+}
+
+std::string Experiment::rank_name(int rank) const {
+  const RankPlace at = place(static_cast<size_t>(rank));
+  return fmt::format("rank {} ({}{})", rank, at.device, job != nullptr ? " on " + at.host : "");
+}
+
+std::vector<std::string> Experiment::device_names() const {
+  std::vector<std::string> names;
+  const size_t ranks = job != nullptr ? job->places.size() : devices.size();
+  for (size_t rank = 0; rank < ranks; ++rank) names.push_back(place(rank).device);
+  return names;
+}
+
 Experiment read_experiment(ConfigReader& config, const std::string& default_name, const ConfigJob& job) {
   Experiment experiment;
   experiment.name =
@@ -268,8 +268,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
       config,
       {.devices = devices, .processes = job.workers(), .batch_size = sizes.batch, .accumulate = sizes.accumulate});
   experiment.split = read_split(config, devices);
-  const bool is_pipeline = experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
-  if (is_pipeline && (experiment.split.measured || experiment.split.weights))
+  if (experiment.strategy.is_pipeline() && (experiment.split.measured || experiment.split.weights))
     config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
                    experiment.split.measured ? "auto" : "weights", "write split: even, or stages: auto");
   const int stages = experiment.strategy.stages;

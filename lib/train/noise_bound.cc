@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "base/median.h"
+
 namespace dptrain::train {
 namespace {
 
@@ -28,15 +30,15 @@ void allow_for_flips(std::span<const LayerDifference> layers, std::vector<NoiseB
   for (size_t i = 0; i < layers.size(); ++i)
     if (layers[i].pass == ComparedPass::backward && !bounds[i].all_noise)
       of_steps[layers[i].step].push_back(bounds[i].bound);
-  for (auto& [step, of_step] : of_steps) std::ranges::nth_element(of_step, of_step.begin() + of_step.size() / 2);
+  std::map<int64_t, double> medians;
+  for (const auto& [step, of_step] : of_steps) medians[step] = median(of_step);
   std::map<std::string, double> raised;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerDifference& layer = layers[i];
     NoiseBound& bound = bounds[i];
     if (bound.all_noise) continue;
     if (layer.pass == ComparedPass::backward) {
-      const std::vector<double>& of_step = of_steps[layer.step];
-      const double least = std::max(bound.bound, of_step[of_step.size() / 2]);
+      const double least = std::max(bound.bound, medians.at(layer.step));
       raised[layer.layer] = std::max(raised[layer.layer], least / bound.bound);
       bound.bound = least;
     } else if (layer.pass == ComparedPass::weights && raised.contains(layer.layer)) {

@@ -9,9 +9,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/median.h"
 #include "data/batch_loader.h"
 #include "device/operator_log.h"
-#include "train/median.h"
 #include "train/strategy_context.h"
 
 namespace dptrain::train {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "train/median.h"
+#include "base/median.h"
 
 namespace dptrain::train {
 namespace {

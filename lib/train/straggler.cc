@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "train/median.h"
+#include "base/median.h"
 #include "train/metrics.h"
 
 namespace dptrain::train {

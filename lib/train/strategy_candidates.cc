@@ -60,10 +60,6 @@ bool is_compressed(const std::string& strategy) {
   return !compress.empty() && compress != "none";
 }
 
-bool is_pipeline(const Experiment& experiment) {
-  return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
-}
-
 StrategyCandidate candidate(const ConfigNode& config, const Experiment& written, const std::string& strategy,
                             const ModelFacts& facts) {
   StrategyCandidate made{.trial = {.strategy = strategy, .split = written_split(config).value_or("even")}};
@@ -75,7 +71,7 @@ StrategyCandidate candidate(const ConfigNode& config, const Experiment& written,
     made.trial.reason = error.what();
     return made;
   }
-  if (is_pipeline(made.experiment) && facts.batch_norms)
+  if (made.experiment.strategy.is_pipeline() && facts.batch_norms)
     made.trial.reason = "not tried: its batch statistics would be of micro-batches";
   else if (is_compressed(strategy))
     made.trial.reason = "not tried: compressed gradients would change what is trained";

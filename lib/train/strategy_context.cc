@@ -7,6 +7,7 @@
 #include "parallel/shard_runs.h"
 #include "train/evaluation_weights.h"
 #include "train/first_statistics.h"
+#include "train/normalized_samples.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/training_identity.h"
@@ -142,6 +143,12 @@ void require_model_fits(const Experiment& experiment, const Dataset& data) {
                                             .advice = "end with linear: classes"});
     if (experiment.strategy.require_fit) experiment.strategy.require_fit(*model);
   }
+}
+
+void require_trainable(const Experiment& experiment, const Dataset& data) {
+  require_model_fits(experiment, data);
+  require_first_samples(experiment, data);
+  require_samples_to_normalize(experiment, data);
 }
 
 }  // namespace dptrain::train

@@ -14,6 +14,8 @@ namespace dptrain::train {
 /// Throws 78 where the model can't take the data set's images or has nothing to train, 71 where a device can't be
 /// opened. Nothing is allocated on them.
 void require_model_fits(const Experiment& experiment, const Dataset& data);
+/// That, and all else of the data that a training refuses before it begins. Throws 78.
+void require_trainable(const Experiment& experiment, const Dataset& data);
 
 /// What an experiment's strategy is made from.
 parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data);

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "train/first_statistics.h"
-#include "train/normalized_samples.h"
 #include "train/strategy_candidates.h"
 #include "train/strategy_context.h"
 #include "train/trial_training.h"
@@ -77,9 +75,7 @@ class StrategyTrials {
 
   bool try_one(StrategyCandidate& candidate, TrialCosts& costs) {
     const Experiment& experiment = candidate.experiment;
-    require_model_fits(experiment, *request_.data.train);
-    require_first_samples(experiment, *request_.data.train);
-    require_samples_to_normalize(experiment, *request_.data.train);
+    require_trainable(experiment, *request_.data.train);
     TrialTraining training(experiment, request_.data);
     for (int64_t step = 0; step < kWarmUpSteps + *written_.strategy.trial_steps; ++step) {
       if (request_.stop.load() != 0) return false;
@@ -119,9 +115,8 @@ class StrategyTrials {
     const bool alike =
         std::ranges::adjacent_find(written_.threads, std::ranges::not_equal_to()) == written_.threads.end() &&
         std::ranges::adjacent_find(written_.devices, std::ranges::not_equal_to(), kind) == written_.devices.end();
-    const std::string& name = candidates_[chosen_].experiment.strategy.name;
-    return !written_split(request_.config) && !alike && written_.shards == 0 && name != "model_parallel" &&
-           name != "hybrid";
+    return !written_split(request_.config) && !alike && written_.shards == 0 &&
+           !candidates_[chosen_].experiment.strategy.is_pipeline();
   }
 
   /// Tries the chosen one by measured speeds as well. False where a signal came.

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "train/median.h"
+#include "base/median.h"
 #include "train/strategy_context.h"
 
 namespace dptrain::train {

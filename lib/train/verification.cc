@@ -20,16 +20,6 @@ using Method = parallel::CompressionOptions::Method;
 /// many gradients at once. Among so many roundings there are some.
 constexpr int kManyRoundings = 256;
 
-/// Calls `work`; its error has the row's name before its sentence.
-template <typename Work>
-auto in_row(const std::string& name, const Work& work) {
-  try {
-    return work();
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("strategy {}: {}", name, error.what()));
-  }
-}
-
 /// How far gradients may be off, beyond the noise, where what isn't sent yet counts as sent. Nothing is lost with error
 /// feedback but by adding it up. Without, each rank's part and the sum are rounded: to 2^-9 and 2^-11 of themselves,
 /// and to more of the sum where parts cancel each other, for which there are 16 of them.
@@ -134,7 +124,7 @@ VerifiedRow Verification::verified(const PlannedRow& row) {
   if (!row.unfit.empty()) return {.name = row.name, .verdict = Verdict::not_compared, .reason = row.unfit};
   VerifiedRow result{.name = row.name, .micro_batches = row.micro_batches, .shards = row.shards};
   const Reference& single = reference(row);
-  const Trace trace = in_row(row.name, [&] {
+  const Trace trace = with_prefix("strategy " + row.name, [&] {
     return trace_of(row.experiment, plan_.data,
                     {.steps = options_.steps,
                      .planted = options_.planted,

@@ -8,9 +8,7 @@
 
 #include "base/error.h"
 #include "config/config_document.h"
-#include "train/first_statistics.h"
 #include "train/model_facts.h"
-#include "train/normalized_samples.h"
 #include "train/one_device.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
@@ -83,9 +81,7 @@ class Planner {
     ConfigNode listed = config_;
     set(listed, "strategy=ddp");
     devices_ = static_cast<int>(read(listed, default_name_).devices.size());
-    require_model_fits(own_, *data_.train);
-    require_first_samples(own_, *data_.train);
-    require_samples_to_normalize(own_, *data_.train);
+    require_trainable(own_, *data_.train);
     facts_ = facts_of(own_, *data_.train);
   }
 
@@ -123,7 +119,7 @@ class Planner {
     ConfigNode config = config_;
     const ConfigNode* stages = strategy->find("stages");
     const bool automatic = stages == nullptr || stages->kind == ConfigNode::Kind::scalar;
-    if (is_pipeline(own_) && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
+    if (own_.strategy.is_pipeline() && automatic) set(config, stages_of(facts_, devices_ / own_.strategy.parts));
     // Processes that don't wait for each other can't share batch statistics.
     const bool in_step = own_.strategy.in_step;
     rows.push_back(planned(fmt::format("{}, as configured", own_.strategy.name), std::move(config),
@@ -154,7 +150,7 @@ class Planner {
     if (!facts_.batch_norms || devices_ < 2 || own_.batch_norm == parallel::BatchNormMode::sync) return;
     ConfigNode config = config_;
     std::string name = own_.strategy.name;
-    if (name == "single" || is_pipeline(own_)) {
+    if (name == "single" || own_.strategy.is_pipeline()) {
       name = "ddp";
       set(config, "strategy={name: ddp, find_unused: true}");
     }
@@ -170,9 +166,6 @@ class Planner {
         planned(fmt::format("{}, shards: {}", name, shards_), std::move(config), parallel::BatchNormMode::local);
     row.shards = shards_;
     return row;
-  }
-  static bool is_pipeline(const Experiment& experiment) {
-    return experiment.strategy.name == "model_parallel" || experiment.strategy.name == "hybrid";
   }
   static PlannedRow unfit(std::string name, std::string why) {
     return {.name = std::move(name), .unfit = std::move(why)};

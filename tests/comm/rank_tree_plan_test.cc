@@ -23,8 +23,10 @@ struct Rank {
   RankTreePlan plan;
   Bytes in, out, staging;
 
-  std::byte* at(const RankPlace& place) {
-    Bytes& buffer = place.buffer == RankPlace::Buffer::in ? in : place.buffer == RankPlace::Buffer::out ? out : staging;
+  std::byte* at(const BufferPlace& place) {
+    Bytes& buffer = place.buffer == BufferPlace::Buffer::in    ? in
+                    : place.buffer == BufferPlace::Buffer::out ? out
+                                                               : staging;
     return buffer.data() + place.byte;
   }
 };
@@ -98,8 +100,8 @@ class World {
       put(value);
   }
 
-  std::byte* place(Rank& rank, RankPlace place) const {
-    if (is_in_place() && place.buffer == RankPlace::Buffer::out) place.buffer = RankPlace::Buffer::in;
+  std::byte* place(Rank& rank, BufferPlace place) const {
+    if (is_in_place() && place.buffer == BufferPlace::Buffer::out) place.buffer = BufferPlace::Buffer::in;
     return rank.at(place);
   }
 
@@ -110,7 +112,7 @@ class World {
                    .dtype = sum.dtype,
                    .widths = sum.widths,
                    .partial = sum.partial};
-    for (const RankPlace& input : sum.inputs) placed.inputs.push_back(place(rank, input));
+    for (const BufferPlace& input : sum.inputs) placed.inputs.push_back(place(rank, input));
     placed.run(0, sum.elements);
   }
 

@@ -1,8 +1,8 @@
-#include "train/median.h"
+#include "base/median.h"
 
 #include <gtest/gtest.h>
 
-namespace dptrain::train {
+namespace dptrain {
 namespace {
 
 TEST(Median, IsInTheMiddleOrBetweenTheTwoThatAre) {
@@ -12,4 +12,4 @@ TEST(Median, IsInTheMiddleOrBetweenTheTwoThatAre) {
 }
 
 }  // namespace
-}  // namespace dptrain::train
+}  // namespace dptrain

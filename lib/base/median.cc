@@ -1,10 +1,10 @@
-#include "train/median.h"
+#include "base/median.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 
-namespace dptrain::train {
+namespace dptrain {
 
 double median(std::vector<double> values) {
   DPTRAIN_CHECK(!values.empty(), "nothing to take the median of");
@@ -13,4 +13,4 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-}  // namespace dptrain::train
+}  // namespace dptrain
