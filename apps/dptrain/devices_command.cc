@@ -34,7 +34,8 @@ std::string as_text() {
     text += line(fmt::format("cuda:{}  ", gpu.index),
                  {gpu.name, fmt::format("compute capability {}", gpu.compute_capability), memory(gpu.memory_bytes)});
   if (const auto reason = cuda_absence(); !reason.empty()) text += line("cuda    ", {reason});
-  return text + line("with: ", parts_present()) + line("without: ", parts_absent());
+  text += line("with: ", parts_present());
+  return parts_absent().empty() ? text : text + line("without: ", parts_absent());
 }
 
 std::string as_json() {

@@ -21,6 +21,12 @@ class HelpFormat : public CLI::Formatter {
   std::string make_description(const CLI::App* command) const override {
     return wrapped(CLI::Formatter::make_description(command), width_);
   }
+  /// Without the options that it excludes, which make the name longer than its column: they are told where both stand.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string opts = CLI::Formatter::make_option_opts(option);
+    opts.resize(std::min(opts.size(), opts.find(" Excludes:")));
+    return opts;
+  }
   std::string make_option_desc(const CLI::Option* option) const override {
     return beside_name(CLI::Formatter::make_option_desc(option));
   }

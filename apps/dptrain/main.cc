@@ -56,8 +56,10 @@ constexpr std::array<Command, 11> kCommands = {{
 }};
 
 std::string version_text() {
+  const std::vector<std::string> absent = parts_absent();
   return fmt::format("dptrain {} ({})\nwith: {}\nwithout: {}\nbuilt by: {}", version(), git_commit(),
-                     fmt::join(parts_present(), ", "), fmt::join(parts_absent(), ", "), built_by());
+                     fmt::join(parts_present(), ", "),
+                     absent.empty() ? "nothing" : fmt::format("{}", fmt::join(absent, ", ")), built_by());
 }
 
 int report(ExitCode code, const std::vector<std::string>& lines, const std::string& last) {

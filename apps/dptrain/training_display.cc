@@ -93,13 +93,21 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
   TableColumn devices{.header = "device (last epoch)", .cells = {}, .left_aligned = true};
   TableColumn samples{.header = "samples", .cells = {}}, busy{.header = "busy", .cells = {}},
       peaks{.header = "peak memory", .cells = {}};
-  for (const auto& device : epoch.devices) {
-    devices.cells.push_back(is_of_job ? fmt::format("{} on {}", device.device, device.host) : device.device);
+  std::vector<std::string> names;
+  for (const auto& device : epoch.devices)
+    names.push_back(is_of_job ? fmt::format("{} on {}", device.device, device.host) : device.device);
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const auto& device = epoch.devices[rank];
+    const bool is_unique = std::ranges::count(names, names[rank]) == 1;
+    devices.cells.push_back(is_unique ? names[rank] : fmt::format("{}, rank {}", names[rank], rank));
     samples.cells.push_back(digit_groups(static_cast<double>(device.samples)));
     busy.cells.push_back(fmt::format("{:.0f} %", 100 * device.busy));
     peaks.cells.push_back(megabytes(device.peak_bytes));
   }
-  std::string text = "\n" + text_table({devices, samples, busy, peaks}, width);
+  std::vector<TableColumn> columns = {devices, samples, busy, peaks};
+  // A pipeline's samples go through all of its devices, and are counted on the last.
+  if (epoch.pipeline) columns.erase(columns.begin() + 1);
+  std::string text = "\n" + text_table(columns, width);
   const auto seconds = [](const char* of, double s) { return fmt::format("{} {:.2f} s", of, s); };
   const auto& time = epoch.time;
   text += wrapped_list("time: ",

@@ -198,6 +198,18 @@ TEST_F(OutputTest, OtherCommandsPrintWhatTheySay) {
   EXPECT_NE(run({"--help"}).out.find("dptrain --config lenet_ddp_2cpu"), std::string::npos);
 }
 
+TEST_F(OutputTest, OptionsThatExcludeEachOtherStandInTheirColumns) {
+  const std::string help = run({"table", "--help"}).out;
+  EXPECT_NE(help.find("\n  --json                      one JSON document\n"), std::string::npos) << help;
+}
+
+TEST_F(OutputTest, DevicesOfOneNameAreToldApart) {
+  const Finished twice = run(with(training("run"), {"--devices", "cpu:0,cpu:0,cpu:1"}));
+  EXPECT_EQ(twice.exit, 0) << twice.err;
+  for (const char* row : {"\ncpu:0, rank 0 ", "\ncpu:0, rank 1 ", "\ncpu:1  "})
+    EXPECT_NE(twice.out.find(row), std::string::npos) << twice.out;
+}
+
 TEST_F(OutputTest, HelpFitsEightyColumns) {
   for (const Arguments& arguments :
        {Arguments{"--help"}, Arguments{"train", "--help"}, Arguments{"eval", "--help"}, Arguments{"predict", "--help"},
