@@ -70,7 +70,7 @@ NcclMessages::NcclMessages(CudaDevice& device, int place, int rank, std::vector<
     : device_(device), place_(place), rank_(rank), lanes_(std::move(lanes)) {
   for (const NcclLane& lane : lanes_)
     for (const RankPair& pair : lane.pairs)
-      if (pair.has(rank)) ways_.push_back({.group = lane.group.get(), .pair = pair, .stream = {}});
+      if (pair.has(rank)) ways_.push_back({.group = lane.group.get(), .pair = pair});
 }
 
 const NcclMessages::Way* NcclMessages::way_of(const CommCall& call) const {

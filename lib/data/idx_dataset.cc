@@ -20,8 +20,6 @@
 namespace dptrain {
 namespace {
 
-constexpr int64_t kIdxClasses = 10;
-
 /// The two files of one part.
 struct SplitFiles {
   const char* images;
@@ -33,13 +31,13 @@ constexpr SplitFiles kTest = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 constexpr const char* kWhereToPut =
     "put the four IDX files there, or point the data set's dir: at the folder that has them";
 
-void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>& labels) {
+void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>& labels, int64_t classes) {
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= kIdxClasses)
+    if (labels[i] >= classes)
       throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: label {}", path.string(), i),
-                                              .expected = fmt::format("expected 0 to {}", kIdxClasses - 1),
+                                              .expected = fmt::format("expected 0 to {}", classes - 1),
                                               .got = fmt::format("{}", labels[i]),
-                                              .advice = "the labels must be those of ten classes"});
+                                              .advice = "give the data set as many classes as its labels are of"});
   }
 }
 
@@ -47,6 +45,7 @@ void check_labels(const std::filesystem::path& path, const std::vector<uint8_t>&
 struct SplitPaths {
   std::filesystem::path images;
   std::filesystem::path labels;
+  int64_t classes = 0;
   std::vector<uint8_t> label_bytes = {};
 
   /// Of the first so many of `count` images.
@@ -72,7 +71,7 @@ std::shared_ptr<const ImageDataset> stored_split(const SplitPaths& paths, const 
   const auto file = std::make_shared<const StoredFile>(paths.images);
   const int64_t image_bytes = sizes.height * sizes.width;
   StoredContent content{.image_shape = {1, sizes.height, sizes.width},
-                        .classes = kIdxClasses,
+                        .classes = paths.classes,
                         .labels = paths.labels_of(sizes.count, limit)};
   const auto samples = static_cast<int64_t>(content.labels.size());
   content.runs = {{.file = file, .images = samples, .begin = kIdxPixelsBegin, .stride = image_bytes}};
@@ -92,7 +91,7 @@ std::shared_ptr<const ImageDataset> unpacked_split(const SplitPaths& paths, std:
                                                    const Normalization& normalization) {
   IdxImages images = read_idx_images(paths.images);
   LabelledBytes data{.image_shape = {1, images.height, images.width},
-                     .classes = kIdxClasses,
+                     .classes = paths.classes,
                      .labels = paths.labels_of(images.count, limit)};
   if (data.labels.size() < static_cast<size_t>(images.count)) {
     images.pixels.resize(data.labels.size() * static_cast<size_t>(images.height * images.width));
@@ -107,12 +106,14 @@ std::shared_ptr<const ImageDataset> unpacked_split(const SplitPaths& paths, std:
 }
 
 std::shared_ptr<const ImageDataset> read_split(const std::filesystem::path& folder, const SplitFiles& names,
-                                               std::optional<int64_t> limit, const Normalization& normalization) {
+                                               int64_t classes, std::optional<int64_t> limit,
+                                               const Normalization& normalization) {
   SplitPaths paths{.images = require_plain_or_gzip(folder, names.images, kWhereToPut),
-                   .labels = require_plain_or_gzip(folder, names.labels, kWhereToPut)};
+                   .labels = require_plain_or_gzip(folder, names.labels, kWhereToPut),
+                   .classes = classes};
   // Labels first: they are small, and most mistakes show without the images.
   paths.label_bytes = read_idx_labels(paths.labels);
-  check_labels(paths.labels, paths.label_bytes);
+  check_labels(paths.labels, paths.label_bytes, classes);
   const std::optional<IdxSizes> sizes = read_plain_idx_sizes(paths.images);
   return sizes ? stored_split(paths, *sizes, limit, normalization) : unpacked_split(paths, limit, normalization);
 }
@@ -125,9 +126,9 @@ bool has_idx_files(const std::filesystem::path& folder) {
   return false;
 }
 
-ImageDatasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options) {
-  ImageDatasets datasets{.train = read_split(folder, kTrain, options.limit, options.normalization),
-                         .test = read_split(folder, kTest, options.test_limit, options.normalization)};
+ImageDatasets read_idx_dataset(const std::filesystem::path& folder, const DatasetOptions& options, int64_t classes) {
+  ImageDatasets datasets{.train = read_split(folder, kTrain, classes, options.limit, options.normalization),
+                         .test = read_split(folder, kTest, classes, options.test_limit, options.normalization)};
   const Shape train = datasets.train->image_shape(), test = datasets.test->image_shape();
   if (test != train)
     throw Error(ExitCode::bad_data,

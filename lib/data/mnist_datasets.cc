@@ -22,12 +22,14 @@ struct IdxSource {
 
 DatasetSpec read_idx_spec(ConfigReader& config, const IdxSource& source) {
   const std::optional<std::filesystem::path> dir = config.optional_path("dir", source.dir_help);
+  const int64_t classes = config.integer(
+      "classes", 10, {.min = 2, .max = 256, .help = "of files of your own: their labels are 0 to this less 1"});
   const DatasetOptions options = read_dataset_options(config, 1);
   DatasetSpec spec;
   spec.order = options.order;
-  spec.open = [source, dir, options] {
+  spec.open = [source, dir, classes, options] {
     return read_idx_dataset(dir ? *dir : find_dataset_folder(source.name, source.folders, has_idx_files, source.advice),
-                            options);
+                            options, classes);
   };
   return spec;
 }

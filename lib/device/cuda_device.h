@@ -56,7 +56,7 @@ class CudaDevice final : public Device {
  private:
   void wait(const std::function<void()>& wait);
 
-  CudaStream compute_;
+  CudaStream compute_{CudaStream::Priority::normal};
   /// What other ranks wait for comes before what it hides behind.
   CudaStream communication_{CudaStream::Priority::highest};
   UploadRing uploads_;

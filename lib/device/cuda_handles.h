@@ -55,7 +55,6 @@ class CudaTimer {
 class CudaStream {
  public:
   enum class Priority { normal, highest };
-  CudaStream() : CudaStream(Priority::normal) {}
   /// Blocks of a kernel on a stream of higher priority come before those of others that don't run yet.
   explicit CudaStream(Priority priority);
   ~CudaStream();

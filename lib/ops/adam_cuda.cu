@@ -51,13 +51,16 @@ __global__ void adam_kernel(int64_t packs, float* weights, const float* gradient
          second = Pack<float, V>::load(seconds + at);
     const auto gradient = Pack<float, V>::load(gradients + at);
     Pack<Copy, V> copy;
+    // Each rounding is written out: which products the compiler fuses differs from element to element of a pack, and
+    // parts of a range are to be updated in the same bits as the whole.
     for (int i = 0; i < V; ++i) {
-      float g = gradient.at[i] * factor, w = weight.at[i] * c.kept;
+      float g = __fmul_rn(gradient.at[i], factor);
+      const float w = __fmul_rn(weight.at[i], c.kept);
       if (!s.decoupled) g = fmaf(s.decay, w, g);
       first.at[i] = fmaf(c.first_share, g - first.at[i], first.at[i]);
-      second.at[i] = fmaf(beta2, second.at[i], c.second_share * g * g);
+      second.at[i] = fmaf(beta2, second.at[i], __fmul_rn(__fmul_rn(c.second_share, g), g));
       const float denominator = fmaf(sqrtf(second.at[i]), c.second_factor, s.epsilon);
-      weight.at[i] = w - c.step_size * (first.at[i] / denominator);
+      weight.at[i] = fmaf(-c.step_size, first.at[i] / denominator, w);
       copy.set(i, weight.at[i]);
     }
     weight.store(weights + at);

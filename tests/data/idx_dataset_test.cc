@@ -80,6 +80,18 @@ TEST_F(IdxDataset, LabelOutOfRangeIsRefused) {
   expect_bad({"t10k-labels-idx1-ubyte: label 3", "expected 0 to 9, got 10"});
 }
 
+TEST_F(IdxDataset, HasAsManyClassesAsItIsSaidTo) {
+  std::string labels = idx_labels(5);
+  labels[8 + 3] = 46;
+  folder_.write("t10k-labels-idx1-ubyte", labels);
+  const ImageDatasets datasets = read_idx_dataset(folder_.path(), {}, 47);
+  EXPECT_EQ(datasets.train->classes(), 47);
+  EXPECT_EQ(datasets.test->classes(), 47);
+  EXPECT_EQ(datasets.test->label(3), 46);
+  expect_refusal(ExitCode::bad_data, {"label 3", "expected 0 to 45, got 46", "as many classes as its labels are of"},
+                 [&] { read_idx_dataset(folder_.path(), {}, 46); });
+}
+
 TEST_F(IdxDataset, TestImagesOfAnotherSizeAreRefused) {
   folder_.write("t10k-images-idx3-ubyte", idx_images(5, 4, 5));
   expect_bad({"t10k-images-idx3-ubyte", "[1, 4, 4]", "got [1, 4, 5]"});

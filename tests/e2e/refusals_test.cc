@@ -208,6 +208,8 @@ TEST_F(RefusalsTest, LabelsOutOfRange) {
   labels.back() = 11;
   folder_.write("t10k-labels-idx1-ubyte", labels);
   expect_data_refused(65, {"t10k-labels-idx1-ubyte", "label 7", "expected 0 to 9", "got 11"});
+  const testing::Finished twelve = run(training("twelve", {"dataset={name: mnist, dir: ., classes: 12}"}));
+  EXPECT_EQ(twelve.exit, 0) << twelve.err;
 }
 
 /// Each file of CIFAR-10 in turn is damaged, the others are whole.

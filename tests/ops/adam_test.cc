@@ -67,6 +67,46 @@ TEST_P(Adam, ReadsItsNumbersOnTheDevice) {
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, Adam, ::testing::ValuesIn(pytorch_cases("adam")), CaseName());
 
+class AdamOfParts : public ::testing::TestWithParam<DeviceRow> {};
+
+/// As ranks that each update their own range are promised (parallel/owned_range.h): whatever vectors fit the parts, and
+/// whether or not a copy in 16 bits is written.
+TEST_P(AdamOfParts, EndsInTheBitsOfTheWhole) {
+  const auto device = GetParam().open();
+  const int64_t count = 83;
+  const std::vector<int64_t> whole = {0, count}, parts = {0, 5, 33, 64, count};
+  const auto weights_by = [&](const std::vector<int64_t>& bounds, bool copies, bool decoupled) {
+    const auto all = [&](uint64_t tensor) { return formula_tensor(*device, {count}, {.tensor = tensor}); };
+    const Tensor weights = all(kWeight);
+    const ops::AdamMoments moments{.first = Tensor::zeros(*device, {count}), .second = Tensor::zeros(*device, {count})};
+    const Tensor copy = Tensor::zeros(*device, {count}, {.dtype = DType::bf16});
+    for (uint64_t step = 0; step < 4; ++step) {
+      const Tensor gradients = all(kOutputGradient + 10 * step);
+      for (size_t part = 0; part + 1 < bounds.size(); ++part) {
+        const auto of = [&](const Tensor& tensor) {
+          return tensor.window(bounds[part], {bounds[part + 1] - bounds[part]}, Layout::plain);
+        };
+        ops::adam_step(of(weights), of(gradients), {.first = of(moments.first), .second = of(moments.second)},
+                       {.learning_rate = 0.01,
+                        .step = static_cast<int64_t>(step) + 1,
+                        .weight_decay = 0.1,
+                        .decoupled = decoupled,
+                        .copy = copies ? of(copy) : Tensor(),
+                        .control = {.gradient_factor = tensor_of(*device, {1}, {0.3f})}});
+      }
+    }
+    return weights.values();
+  };
+  for (const bool decoupled : {false, true}) {
+    const std::vector<float> expected = weights_by(whole, false, decoupled);
+    EXPECT_EQ(weights_by(parts, false, decoupled), expected);
+    EXPECT_EQ(weights_by(whole, true, decoupled), expected);
+    EXPECT_EQ(weights_by(parts, true, decoupled), expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AdamOfParts, ::testing::ValuesIn(device_rows()), RowName());
+
 TEST(AdamRefuses, BuffersOfUnequalLength) {
   const auto device = test_device();
   const auto zeros = [&](int64_t count) { return Tensor::zeros(*device, {count}); };

@@ -40,14 +40,21 @@ inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / sqrt(static_
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
 inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fdividef(float x, float y) { return x / y; }
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
+/// A value that the compiler doesn't fuse with what it is computed from, or what is computed from it: a GPU's doesn't
+/// with what these functions take and return.
+template <class T>
+inline T cuda_sim_rounded(T x) {
+  asm("" : "+x"(x));
+  return x;
+}
+inline float __fadd_rn(float x, float y) { return cuda_sim_rounded(x) + cuda_sim_rounded(y); }
+inline float __fsub_rn(float x, float y) { return cuda_sim_rounded(x) - cuda_sim_rounded(y); }
+inline float __fmul_rn(float x, float y) { return cuda_sim_rounded(x * y); }
 inline float __fdiv_rn(float x, float y) { return x / y; }
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
-inline double __dadd_rn(double x, double y) { return x + y; }
-inline double __dsub_rn(double x, double y) { return x - y; }
-inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __dadd_rn(double x, double y) { return cuda_sim_rounded(x) + cuda_sim_rounded(y); }
+inline double __dsub_rn(double x, double y) { return cuda_sim_rounded(x) - cuda_sim_rounded(y); }
+inline double __dmul_rn(double x, double y) { return cuda_sim_rounded(x * y); }
 inline double __ddiv_rn(double x, double y) { return x / y; }
 inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
