@@ -13,7 +13,7 @@
 #include "comm/job_progress.h"
 #include "comm/process_exchange.h"
 #include "train/fault_record.h"
-#include "train/trainer.h"
+#include "train/forwarding_observer.h"
 #include "unbegun_fault.h"
 
 namespace dptrain::app {
@@ -78,27 +78,23 @@ class FaultReport {
   std::atomic<bool> begun_ = false;
 };
 
-/// Passes everything on to another observer and keeps in mind how far the training is.
-class ProgressRecorder final : public train::TrainingObserver {
+/// Keeps in mind how far the training is.
+class ProgressRecorder final : public train::ForwardingObserver {
  public:
   ProgressRecorder(train::TrainingObserver& observer, JobProgress& progress)
-      : observer_(observer), progress_(progress) {}
+      : ForwardingObserver(observer), progress_(progress) {}
 
-  void on_trial(const std::string& strategy, size_t number, size_t count) override {
-    observer_.on_trial(strategy, number, count);
-  }
-  void on_choice(const train::StrategyChoice& choice) override { observer_.on_choice(choice); }
   void on_phase(JobPhase phase, int64_t step) override {
     progress_.phase = phase;
     progress_.step = step;
+    ForwardingObserver::on_phase(phase, step);
   }
-  void on_checkpoint(int64_t step) override { progress_.checkpoint = step; }
-  void on_step(const Progress& progress) override { observer_.on_step(progress); }
-  void on_epoch(const train::EpochMetrics& metrics) override { observer_.on_epoch(metrics); }
-  void on_warning(const std::string& text) override { observer_.on_warning(text); }
+  void on_checkpoint(int64_t step) override {
+    progress_.checkpoint = step;
+    ForwardingObserver::on_checkpoint(step);
+  }
 
  private:
-  train::TrainingObserver& observer_;
   JobProgress& progress_;
 };
 

@@ -13,12 +13,10 @@
 #include "data/batch_loader.h"
 #include "device/operator_log.h"
 #include "train/strategy_context.h"
+#include "train/trial_training.h"
 
 namespace dptrain::train {
 namespace {
-
-/// Until memory, primitives and a GPU's algorithms are there.
-constexpr int kWarmingUp = 2;
 
 /// The operators of several steps, alike ones together.
 class Totals {
@@ -93,13 +91,13 @@ DeviceOperators measure_operators(const Experiment& experiment, const Datasets& 
   OperatorLog& log = *strategy->device(0).operator_log();
   Totals totals;
   std::vector<double> step_seconds;
-  for (int step = 1; step <= kWarmingUp + options.steps; ++step) {
+  for (int step = 1; step <= kWarmUpSteps + options.steps; ++step) {
     if (options.stopped && options.stopped()) return found;
     log.clear();
     const auto begun = Clock::now();
     strategy->train_step(batch, {.step = step, .epoch = 1, .learning_rate = experiment.learning_rate});
     strategy->take_scores(true);
-    if (step <= kWarmingUp) continue;
+    if (step <= kWarmUpSteps) continue;
     step_seconds.push_back(seconds_since(begun));
     totals.add_step(log.costs());
   }

@@ -9,6 +9,7 @@
 #include "ops/reorder.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
+#include "train/whole_batches.h"
 
 namespace dptrain::train {
 namespace {
@@ -126,21 +127,14 @@ Trace trace_of(const Experiment& experiment, const Datasets& data, const TraceOp
   if (options.nudge_roundings > 0) nudge_weights(*strategy, options.nudge_roundings);
   const std::vector<Device*> devices = strategy->batch_devices();
   BatchLoader loader(data.train, loader_options(experiment, *strategy));
-  const int64_t whole = std::min(experiment.batch_size, data.train->samples());
-  const optim::Schedule schedule(experiment.schedule, experiment.learning_rate, loader.batches_per_epoch(),
-                                 experiment.steps.value_or(experiment.epochs.value_or(1) * loader.batches_per_epoch()));
+  WholeBatches batches(loader, experiment, *data.train);
+  const optim::Schedule schedule = schedule_of(experiment, loader.batches_per_epoch());
   Trace trace;
-  int64_t epoch = 0;
-  std::shared_ptr<Batch> batch;
   for (int64_t step = 1; step <= options.steps; ++step) {
     if (options.stop != nullptr && options.stop->load() != 0) throw TraceStopped();
-    if (epoch > 0) batch = loader.next();
-    if (batch == nullptr || batch->samples < whole) {
-      loader.start_epoch(++epoch);
-      batch = loader.next();
-    }
-    reorder(*batch, options, experiment, *data.train, *devices.front(), epoch);
-    const parallel::StepNumbers numbers{.step = step, .epoch = epoch, .learning_rate = schedule.rate(step)};
+    const std::shared_ptr<Batch> batch = batches.next();
+    reorder(*batch, options, experiment, *data.train, *devices.front(), batches.epoch());
+    const parallel::StepNumbers numbers{.step = step, .epoch = batches.epoch(), .learning_rate = schedule.rate(step)};
     strategy->train_step(batch, numbers);
     const std::vector<parallel::Score> scores = strategy->take_scores(true);
     trace.steps.push_back(recorder.take_step());

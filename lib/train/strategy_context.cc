@@ -86,6 +86,11 @@ parallel::StrategyContext strategy_context(const Experiment& experiment, const D
           .store_links = experiment.job != nullptr ? experiment.job->store_links : nullptr};
 }
 
+optim::Schedule schedule_of(const Experiment& experiment, int64_t batches_per_epoch) {
+  return {experiment.schedule, experiment.learning_rate, batches_per_epoch,
+          experiment.steps ? *experiment.steps : *experiment.epochs * batches_per_epoch};
+}
+
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy) {
   const BatchSplit split = strategy.batch_split();
   return {.batch_size = experiment.batch_size,

@@ -6,6 +6,7 @@
 #include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "nn/named_values.h"
+#include "optim/schedule.h"
 #include "parallel/strategy.h"
 #include "train/experiment.h"
 
@@ -19,6 +20,9 @@ void require_trainable(const Experiment& experiment, const Dataset& data);
 
 /// What an experiment's strategy is made from.
 parallel::StrategyContext strategy_context(const Experiment& experiment, const Dataset& data);
+
+/// The rates of an experiment's steps.
+optim::Schedule schedule_of(const Experiment& experiment, int64_t batches_per_epoch);
 
 /// How the batches of an experiment's epochs are loaded for its strategy.
 BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strategy& strategy);

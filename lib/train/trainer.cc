@@ -45,9 +45,7 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
 void Trainer::begin(const std::optional<ResumePoint>& resume) {
   share_out(resume);
   loader_ = std::make_unique<BatchLoader>(data_.train, loader_options(experiment_, *strategy_));
-  const int64_t batches = loader_->batches_per_epoch();
-  schedule_.emplace(experiment_.schedule, experiment_.learning_rate, batches,
-                    experiment_.steps ? *experiment_.steps : *experiment_.epochs * batches);
+  schedule_.emplace(schedule_of(experiment_, loader_->batches_per_epoch()));
   if (resume)
     restore(*resume);
   else

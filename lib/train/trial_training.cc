@@ -22,20 +22,19 @@ TrialFigures TrialCosts::figures(int64_t samples) const {
 }
 
 TrialTraining::TrialTraining(const Experiment& experiment, const Datasets& data)
-    : whole_(std::min(experiment.batch_size, data.train->samples())),
-      strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
+    : strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))) {
   if (experiment.split.measured) strategy_->set_split(measured_split(*strategy_, experiment, *data.train));
   loader_ = std::make_unique<BatchLoader>(data.train, loader_options(experiment, *strategy_));
-  const int64_t batches = loader_->batches_per_epoch();
-  schedule_.emplace(experiment.schedule, experiment.learning_rate, batches,
-                    experiment.steps ? *experiment.steps : *experiment.epochs * batches);
+  batches_.emplace(*loader_, experiment, *data.train);
+  schedule_.emplace(schedule_of(experiment, loader_->batches_per_epoch()));
 }
 
 double TrialTraining::train_step() {
-  std::shared_ptr<const Batch> batch = next_batch();
+  std::shared_ptr<const Batch> batch = batches_->next();
   ++step_;
   const auto begun = Clock::now();
-  strategy_->train_step(std::move(batch), {.step = step_, .epoch = epoch_, .learning_rate = schedule_->rate(step_)});
+  strategy_->train_step(std::move(batch),
+                        {.step = step_, .epoch = batches_->epoch(), .learning_rate = schedule_->rate(step_)});
   strategy_->take_scores(true);
   return seconds_since(begun);
 }
@@ -48,16 +47,6 @@ void TrialTraining::count_costs(TrialCosts& costs, bool warming_up) {
     costs.communication_s += own.times[parallel::Phase::communication] / strategy_->ranks();
     costs.bytes += own.communication.bytes;
   }
-}
-
-std::unique_ptr<Batch> TrialTraining::next_batch() {
-  std::unique_ptr<Batch> batch;
-  if (epoch_ > 0) batch = loader_->next();
-  if (batch == nullptr || batch->samples < whole_) {
-    loader_->start_epoch(++epoch_);
-    batch = loader_->next();
-  }
-  return batch;
 }
 
 }  // namespace dptrain::train

@@ -8,6 +8,7 @@
 #include "data/batch_loader.h"
 #include "train/experiment.h"
 #include "train/strategy_choice.h"
+#include "train/whole_batches.h"
 
 namespace dptrain::train {
 
@@ -39,13 +40,10 @@ class TrialTraining {
   void count_costs(TrialCosts& costs, bool warming_up);
 
  private:
-  std::unique_ptr<Batch> next_batch();
-
-  int64_t whole_;  ///< samples of a batch that isn't short
   std::unique_ptr<parallel::Strategy> strategy_;
   std::unique_ptr<BatchLoader> loader_;
+  std::optional<WholeBatches> batches_;
   std::optional<optim::Schedule> schedule_;
-  int64_t epoch_ = 0;
   int64_t step_ = 0;
 };
 

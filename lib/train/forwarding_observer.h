@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "train/trainer.h"
+
+namespace dptrain::train {
+
+/// Hands everything on to another observer. One that keeps something in mind overrides what tells of it, and calls this
+/// one's.
+class ForwardingObserver : public TrainingObserver {
+ public:
+  /// `observer` outlives this one.
+  explicit ForwardingObserver(TrainingObserver& observer) : observer_(observer) {}
+
+  void on_trial(const std::string& strategy, size_t number, size_t count) override {
+    observer_.on_trial(strategy, number, count);
+  }
+  void on_choice(const StrategyChoice& choice) override { observer_.on_choice(choice); }
+  void on_phase(JobPhase phase, int64_t step) override { observer_.on_phase(phase, step); }
+  void on_checkpoint(int64_t step) override { observer_.on_checkpoint(step); }
+  void on_step(const Progress& progress) override { observer_.on_step(progress); }
+  void on_epoch(const EpochMetrics& metrics) override { observer_.on_epoch(metrics); }
+  void on_warning(const std::string& text) override { observer_.on_warning(text); }
+
+ private:
+  TrainingObserver& observer_;
+};
+
+}  // namespace dptrain::train
