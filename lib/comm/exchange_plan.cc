@@ -103,8 +103,8 @@ class ExchangePlanner {
   /// The sum over the world of `elements` elements from `first` on of the subtrees' data.
   TreeSum whole_sum(const std::vector<Subtree>& subtrees, int64_t first, int64_t elements,
                     std::vector<void*> outputs) const {
-    DPTRAIN_CHECK(subtrees.size() <= kMaxTreeInputs, "a sum over {} subtrees of {} ranks, {} can be", subtrees.size(),
-                  world_.ranks(), kMaxTreeInputs);
+    DPTRAIN_CHECK(subtrees.size() <= kMostRanks, "a sum over {} subtrees of {} ranks, {} can be", subtrees.size(),
+                  world_.ranks(), kMostRanks);
     TreeSum sum{.inputs = {}, .outputs = std::move(outputs), .elements = elements, .dtype = dtype()};
     for (const Subtree& subtree : subtrees) {
       sum.inputs.push_back(at(subtree.data, first, subtree.dtype));

@@ -25,7 +25,7 @@ ThreadGroup::ThreadGroup(int size, const ThreadGroupOptions& options)
       meet_only_(options.meet_only),
       links_(options.links),
       link_ranks_(options.link_ranks) {
-  DPTRAIN_CHECK(size >= 1 && size <= kMaxTreeInputs, "a group of {} ranks, 1 to {} can be", size, kMaxTreeInputs);
+  DPTRAIN_CHECK(size >= 1 && size <= kMostRanks, "a group of {} ranks, 1 to {} can be", size, kMostRanks);
   if (link_ranks_.empty()) {
     link_ranks_.resize(static_cast<size_t>(size));
     std::iota(link_ranks_.begin(), link_ranks_.end(), 0);

@@ -19,7 +19,7 @@ constexpr int64_t kBlockBytes = 4096;
 // Temporaries that a fold of n ranks needs beside `result`, T(n). The left half is folded into `result` with T(left),
 // then the right half into a temporary, which leaves it T(right) more: T(n) = max(T(left), 1 + T(right)). right <= left
 // <= the next lower power of two, so T(2^k) <= 1 + T(2^(k-1)) <= k bounds them all.
-constexpr int kTemporaries = std::countr_zero(unsigned{kMaxTreeInputs});
+constexpr int kTemporaries = std::countr_zero(unsigned{kMostRanks});
 
 // `result` and `spare` overlap neither each other nor an input.
 template <class T>
@@ -130,7 +130,7 @@ template <class T>
 void sum_range(const TreeSum& sum, int64_t begin, int64_t end) {
   constexpr int64_t block = kBlockBytes / static_cast<int64_t>(sizeof(T));
   alignas(64) T temporaries[(1 + kTemporaries) * block];
-  const T* at[kMaxTreeInputs];
+  const T* at[kMostRanks];
   const int inputs = static_cast<int>(sum.inputs.size());
   const bool shaped = !sum.widths.empty();
   const Widths widths = shaped ? Widths(sum) : Widths(TreeSum{});
@@ -206,7 +206,7 @@ bool TreeSum::is_copy() const {
 }
 
 void TreeSum::run(int64_t begin, int64_t end) const noexcept {
-  assert(!inputs.empty() && inputs.size() <= kMaxTreeInputs);
+  assert(!inputs.empty() && inputs.size() <= kMostRanks);
   if (begin >= end) return;
   if (is_copy()) return copy_range(*this, begin, end);
   switch (dtype) {

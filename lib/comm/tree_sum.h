@@ -7,8 +7,8 @@
 
 namespace dptrain {
 
-/// The most addends of one tree, so that the temporaries of a sum fit on the stack; and so the most ranks of a world.
-constexpr int kMaxTreeInputs = 4096;
+/// The most ranks of a world, and so the most addends of one tree: the temporaries of a sum fit on the stack.
+inline constexpr int kMostRanks = 4096;
 
 /// How many of `ranks` ranks (2 or more) are in the left half of their tree: the largest power of two below `ranks`.
 int tree_left_ranks(int ranks);

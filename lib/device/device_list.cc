@@ -28,10 +28,14 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
+/// Far over what a machine has: a slip of the keys is told as one.
+constexpr int kLargestNumber = 4096;
+
 std::optional<int> small_number(std::string_view digits) {
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() || value < 0 || value > 4096)
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() || value < 0 ||
+      value > kLargestNumber)
     return std::nullopt;
   return value;
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "comm/tree_sum.h"
 #include "ops/two_bit.h"
 #include "parallel/compression_options.h"
 #include "parallel/data_parallel.h"
@@ -16,7 +17,6 @@
 namespace dptrain::parallel {
 namespace {
 
-constexpr int kMostDevices = 4096;
 constexpr double kMostMb = 1 << 20;  // a TiB
 constexpr int kMostServers = 1024;
 constexpr int64_t kMostSteps = 1'000'000'000;
@@ -40,7 +40,7 @@ Make read_data_parallel(ConfigReader& options, const StrategyRequest& request, S
   read.output_rank = static_cast<int>(
       options.integer("output_device", 0,
                       {.min = 0,
-                       .max = kMostDevices - 1,
+                       .max = kMostRanks - 1,
                        .help = "where outputs are gathered and the loss is computed: a position in the device list, "
                                "from 0; with criterion: gathered"}));
   if (read.output_rank >= devices && !options.describing())
@@ -180,10 +180,9 @@ struct Row {
 constexpr Row kStrategies[] = {
     {"single", "one device computes the whole batch", 1, 1, read_single},
     {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1,
-     kMostDevices, read_data_parallel},
-    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, kMostDevices, read_ddp},
-    {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", 1, kMostDevices,
-     read_kvstore},
+     kMostRanks, read_data_parallel},
+    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, kMostRanks, read_ddp},
+    {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", 1, kMostRanks, read_kvstore},
 };
 
 /// Those whose batches are cut into micro-batches of their own.

@@ -8,12 +8,12 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "comm/tree_sum.h"
 
 namespace dptrain::plan {
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9;
-constexpr int kMostDevices = 4096;
 
 /// An assumption, until measurements take its place: cuDNN's and cuBLAS's large products reach about half of the data
 /// sheets' figures, and what goes over memory alone four fifths.
@@ -121,13 +121,13 @@ std::optional<CountedDevices> parse_counted_devices(std::string_view text, std::
   int count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + digits, count);
   const DeviceFigures* figures = find_device(text.substr(digits + 1));
-  if (figures != nullptr && error == std::errc() && count >= 1 && count <= kMostDevices)
+  if (figures != nullptr && error == std::errc() && count >= 1 && count <= kMostRanks)
     return CountedDevices{.count = count, .figures = figures};
   std::vector<std::string> names;
   for (const DeviceFigures& known : known_devices()) names.push_back(known.name);
   throw Error(ExitCode::config,
               Mistake{.where = std::string(where),
-                      .expected = fmt::format("expected 1 to {} of {}", kMostDevices, fmt::join(names, ", ")),
+                      .expected = fmt::format("expected 1 to {} of {}", kMostRanks, fmt::join(names, ", ")),
                       .got = fmt::format("'{}'", text),
                       .advice = "write for instance 16xh200"});
 }

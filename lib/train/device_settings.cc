@@ -162,8 +162,8 @@ DeviceSettings read_device_settings(ConfigReader& config, const ConfigJob& job) 
     config.mistake("devices", fmt::format("expected at most {} of each of several processes", kMostRanksOfProcess),
                    fmt::format("{}", settings.devices.size()),
                    "start more processes on this host, each with some of them");
-  if (settings.world_devices() > kMaxTreeInputs)
-    config.mistake("devices", fmt::format("expected at most {} in all", kMaxTreeInputs),
+  if (settings.world_devices() > kMostRanks)
+    config.mistake("devices", fmt::format("expected at most {} in all", kMostRanks),
                    fmt::format("{}", settings.world_devices()), "train on fewer");
   return settings;
 }

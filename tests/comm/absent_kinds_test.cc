@@ -13,8 +13,8 @@ TEST_P(AbsentKinds, AreSkipped) {
 
 std::vector<CommunicatorKind> absent_kinds() {
   std::vector<CommunicatorKind> kinds = communicator_kinds();
-  std::erase_if(kinds,
-                [](const CommunicatorKind& kind) { return kind.absence.empty() && kind.most_ranks >= kMostRanks; });
+  std::erase_if(
+      kinds, [](const CommunicatorKind& kind) { return kind.absence.empty() && kind.most_ranks >= kMostTestedRanks; });
   return kinds;
 }
 

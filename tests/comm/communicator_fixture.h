@@ -70,7 +70,7 @@ inline std::vector<CommunicatorKind> kinds_that_start_alone() {
 }
 
 using KindAndSize = std::tuple<CommunicatorKind, int>;
-inline constexpr int kMostRanks = 8;
+inline constexpr int kMostTestedRanks = 8;
 
 /// World sizes from `smallest` on of these kinds, as far as this machine has them: of what it hasn't a test says so
 /// once (absent_kinds_test.cc).
@@ -78,7 +78,7 @@ inline std::vector<KindAndSize> present(const std::vector<CommunicatorKind>& kin
   std::vector<KindAndSize> all;
   for (const CommunicatorKind& kind : kinds)
     for (int size = std::max(smallest, kind.least_ranks);
-         kind.absence.empty() && size <= std::min(kMostRanks, kind.most_ranks); ++size)
+         kind.absence.empty() && size <= std::min(kMostTestedRanks, kind.most_ranks); ++size)
       all.emplace_back(kind, size);
   return all;
 }

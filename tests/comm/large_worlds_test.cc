@@ -21,7 +21,7 @@ TEST(LargeWorlds, ThousandsOfRanksSum) {
 
 /// Of as many as can be, with a rank each.
 TEST(LargeWorlds, AProcessAddsUpWhatAllOthersSend) {
-  constexpr int kProcesses = kMaxTreeInputs;
+  constexpr int kProcesses = kMostRanks;
   std::vector<int32_t> value = {1};
   const CommBuffer buffer = buffer_of(value);
   const CommCall call{.kind = CommKind::all_reduce, .in = buffer, .out = buffer};
@@ -37,7 +37,7 @@ TEST(LargeWorlds, AProcessAddsUpWhatAllOthersSend) {
 
 /// What processes agree on is no sum over ranks.
 TEST(LargeWorlds, AGroupMayHaveMoreProcesses) {
-  constexpr int kProcesses = kMaxTreeInputs + 100;
+  constexpr int kProcesses = kMostRanks + 100;
   ProcessExchange exchange(MemoryWires::make(kProcesses).front());
   EXPECT_EQ(ProcessGroup(exchange, /*timeout_s=*/1).processes(), kProcesses);
 }

@@ -67,8 +67,8 @@ TEST(TreeSumTest, IsTheTreeForAnyNumberOfInputs) {
     expect_tree_of_inputs<float>(inputs, 3000);
     expect_tree_of_inputs<double>(inputs, 3000);
   }
-  expect_tree_of_inputs<float>(kMaxTreeInputs - 1, 50);
-  expect_tree_of_inputs<double>(kMaxTreeInputs, 50);
+  expect_tree_of_inputs<float>(kMostRanks - 1, 50);
+  expect_tree_of_inputs<double>(kMostRanks, 50);
 }
 
 /// Numbers of 16 bits, of very different size, and their sums in f32, rounded once.
@@ -110,8 +110,8 @@ TEST(TreeSumTest, OfSixteenBitsIsRoundedOnce) {
     expect_rounded_tree_of_inputs<Bfloat16>(inputs, 3000);
     expect_rounded_tree_of_inputs<Float16>(inputs, 3000);
   }
-  expect_rounded_tree_of_inputs<Bfloat16>(kMaxTreeInputs, 50);
-  expect_rounded_tree_of_inputs<Float16>(kMaxTreeInputs - 1, 50);
+  expect_rounded_tree_of_inputs<Bfloat16>(kMostRanks, 50);
+  expect_rounded_tree_of_inputs<Float16>(kMostRanks - 1, 50);
 }
 
 /// What a stack makes of one input after the other, as GPUs add up.
@@ -132,7 +132,7 @@ float sum_on_stack(const std::vector<float>& inputs, const std::vector<int>& wid
 }
 
 TEST(TreeSumTest, AStackAddsUpInTheSameOrder) {
-  for (const int ranks : {1, 2, 3, 7, 8, 40, kMaxTreeInputs - 1, kMaxTreeInputs}) {
+  for (const int ranks : {1, 2, 3, 7, 8, 40, kMostRanks - 1, kMostRanks}) {
     std::vector<float> addends;
     for (const auto& row : rough_values<float>(ranks, 1)) addends.push_back(row[0]);
     EXPECT_EQ(sum_on_stack(addends, std::vector<int>(addends.size(), 1)), tree_of(addends)) << ranks;
