@@ -71,10 +71,12 @@ bool DirectoryLock::is_held() const {
 
 void DirectoryLock::require_held() const {
   if (is_held()) return;
-  throw Error(ExitCode::io, Mistake{.where = path_.string(),
-                                    .expected = "the run directory was removed or renamed while it was written to",
-                                    .got = "",
-                                    .advice = "nothing more is written there; train anew, and leave it where it is"});
+  throw Error(ExitCode::io,
+              Mistake{.where = path_.string(),
+                      .expected = "the run directory was removed or renamed while it was written to",
+                      .got = "",
+                      .advice = "of one that was renamed, --out with its new name and --resume go on from "
+                                "its last checkpoint"});
 }
 
 void DirectoryLock::remove() {
