@@ -128,7 +128,7 @@ TEST_F(Optimizers, RefuseWhatMakesNoSense) {
   expect_error(ExitCode::config, {"betas", "two numbers", "got 1"},
                [&] { read("optimizer: {name: adam, betas: 0.9}\n"); });
   expect_error(ExitCode::config, {"eps"}, [&] { read("optimizer: {name: adamw, eps: 0}\n"); });
-  expect_error(ExitCode::config, {"eps", "from 1e-30"}, [&] { read("optimizer: {name: adam, eps: 1e-50}\n"); });
+  expect_error(ExitCode::config, {"eps", "from 1.0e-30"}, [&] { read("optimizer: {name: adam, eps: 1e-50}\n"); });
   expect_error(ExitCode::config, {"a.yaml:1", "optimizer", "adamm"}, [&] { read("optimizer: adamm\n"); });
   expect_error(ExitCode::config, {"momentum"}, [&] { read("optimizer: {name: sgd, momentum: 1}\n"); });
   expect_error(ExitCode::config, {"weight_decay"}, [&] { read("optimizer: {name: sgd, weight_decay: -1}\n"); });
