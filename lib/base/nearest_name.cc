@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/lower_case.h"
+
 namespace dptrain {
 
 int edit_distance(std::string_view a, std::string_view b) {
@@ -24,13 +26,6 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
 
 /// "learning_rate" -> "lr"; "" of one word.
 std::string initials(std::string_view name) {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
 #include "base/check.h"
+#include "base/lower_case.h"
 
 namespace dptrain {
 namespace {
@@ -53,8 +53,7 @@ bool is_decimal(std::string_view text) {
 bool means_something_else(std::string_view text) {
   constexpr std::array<std::string_view, 14> kWords = {"~",   "null", "true",  "false", "yes",  "no", "on",
                                                        "off", ".inf", "-.inf", "+.inf", ".nan", "=",  "<<"};
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(text);
   if (std::ranges::find(kWords, lower) != kWords.end()) return true;
   if (lower.starts_with("0x") || lower.starts_with("0o") || lower.starts_with("0b")) return true;
   // Decimal, octal, sexagesimal numbers and dates consist of these and have a digit.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lower_case.h"
 #include "data/png_file.h"
 
 namespace dptrain {
@@ -19,11 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has_png_name(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".png";
-}
+bool has_png_name(const fs::path& path) { return lower_case(path.extension().string()) == ".png"; }
 
 enum class FileKind { png, idx, other };
 

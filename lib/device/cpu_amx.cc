@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 
+#include "base/lower_case.h"
 #include "device/cpu_device.h"
 
 namespace dptrain {
@@ -70,8 +70,7 @@ bool tried() {
 }  // namespace
 
 bool isa_cap_allows_amx(std::string_view value) {
-  std::string name(value);
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = lower_case(value);
   if (cpu_isa_cap(value) != CpuIsa::avx512) return false;
   const bool below = name.starts_with("avx512_") || name.starts_with("avx10");
   return !below || name.find("amx") != std::string::npos;

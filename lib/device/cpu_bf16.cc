@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "base/lower_case.h"
 #include "device/cpu_amx.h"
 #include "device/cpu_device.h"
 
@@ -13,8 +13,7 @@ bool cpu_has_bf16_pairs() { return __builtin_cpu_supports("avx512bf16"); }
 
 bool isa_cap_allows_bf16(std::string_view value) {
   if (cpu_isa_cap(value) != CpuIsa::avx512) return false;
-  std::string name(value);
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = lower_case(value);
   constexpr std::array<std::string_view, 4> kBelow = {"avx512_core", "avx512_core_vnni", "avx512_mic",
                                                       "avx512_mic_4ops"};
   return std::find(kBelow.begin(), kBelow.end(), name) == kBelow.end();

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/lower_case.h"
 
 namespace dptrain {
 namespace {
@@ -109,8 +110,7 @@ std::string_view isa_cap_of_environment() {
 }
 
 CpuIsa cpu_isa_cap(std::string_view value) {
-  std::string name(value);
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = lower_case(value);
   if (name == "sse41" || name == "avx") return CpuIsa::baseline;
   if (name == "avx2" || name == "avx2_vnni" || name == "avx2_vnni_2") return CpuIsa::avx2;
   return CpuIsa::avx512;

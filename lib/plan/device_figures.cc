@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "base/error.h"
+#include "base/lower_case.h"
 #include "comm/tree_sum.h"
 
 namespace dptrain::plan {
@@ -79,12 +79,6 @@ std::vector<DeviceFigures> make_table() {
   };
 }
 
-std::string lowercase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
 }  // namespace
 
 double DeviceFigures::flops(Precision precision) const {
@@ -108,7 +102,7 @@ const DeviceFigures* find_device(std::string_view name) {
 }
 
 const DeviceFigures* find_gpu(std::string_view product) {
-  const std::string lower = lowercase(product);
+  const std::string lower = lower_case(product);
   const auto found = std::ranges::find_if(known_devices(), [&](const DeviceFigures& figures) {
     return figures.kind == DeviceKind::cuda && lower.find(figures.name) != std::string::npos;
   });

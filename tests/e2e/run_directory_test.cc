@@ -69,6 +69,19 @@ TEST_F(RunDirectoryTest, ANameThatIsNotUtf8IsRefused) {
   EXPECT_EQ(run({"eval", "--config", "digits.yaml", "--checkpoint", "caf\xe9", "--quiet"}).out, "");
 }
 
+TEST_F(RunDirectoryTest, OneThatIsRemovedIsLeftToWhoMakesItAnew) {
+  testing::Process first(program(training("run", {"epochs=100000", "checkpoint.every_epochs=0"})));
+  first.wait_until([&] { return exists("run/metrics.jsonl"); });
+  // At once, as the training goes on writing.
+  std::filesystem::rename(path("run"), path("removed"));
+  std::filesystem::remove_all(path("removed"));
+  train("run", {"seed=1"});
+  expect_failed(first.wait(), 74, {"run"});
+  EXPECT_EQ(json_lines("run/metrics.jsonl").size(), 1u);
+  EXPECT_EQ(json_of("run/summary.json")["exit"], 0);
+  EXPECT_FALSE(exists("run/fault.json")) << "that is the other run's";
+}
+
 TEST_F(RunDirectoryTest, IsHeldByOneProcess) {
   testing::Process first(program(training("run", {"epochs=100000"})));
   first.wait_until([&] { return exists("run/config.yaml"); });
