@@ -70,12 +70,14 @@ TEST_F(RunDirectoryTest, ANameThatIsNotUtf8IsRefused) {
 }
 
 TEST_F(RunDirectoryTest, OneThatIsRemovedIsLeftToWhoMakesItAnew) {
-  testing::Process first(program(training("run", {"epochs=100000", "checkpoint.every_epochs=0"})));
+  // Long epochs, so that it is not about to write when it is stopped.
+  testing::Process first(
+      program(training("run", {"epochs=100000", "dataset.limit=4000", "checkpoint.every_epochs=0"})));
   first.wait_until([&] { return exists("run/metrics.jsonl"); });
-  // At once, as the training goes on writing.
-  std::filesystem::rename(path("run"), path("removed"));
-  std::filesystem::remove_all(path("removed"));
+  first.signal(SIGSTOP);
+  std::filesystem::remove_all(path("run"));
   train("run", {"seed=1"});
+  first.signal(SIGCONT);
   expect_failed(first.wait(), 74, {"run"});
   EXPECT_EQ(json_lines("run/metrics.jsonl").size(), 1u);
   EXPECT_EQ(json_of("run/summary.json")["exit"], 0);
