@@ -68,7 +68,17 @@ if ! "$python" -c 'import matplotlib' 2> /dev/null; then
 fi
 ended 66 "found no config.yaml" "$folder/runs/empty" -o "$folder/curves.svg"
 ended 0 "2 runs" "$folder/runs" -o "$folder/curves.svg"
+ended 0 "2 runs" "$folder/runs" "$folder/runs" -o "$folder/curves.svg"  # each once
 grep -q '</svg>' "$folder/curves.svg" || { echo "scripts/plot_runs.py: its picture is no whole SVG"; exit 1; }
+
+# Of more runs than the legend names it says so.
+for number in {1..13}; do
+  mkdir -p "$folder/many/$number"
+  printf 'name: many\nseed: %s\n' "$number" > "$folder/many/$number/config.yaml"
+done
+said=$("$python" -B "$root/scripts/plot_runs.py" "$folder/many" -o "$folder/many.svg" 2>&1 > /dev/null)
+[[ $said == *"13 runs: the legend has the names of at most 12"* ]] || { echo "scripts/plot_runs.py: of 13 runs it says '$said'"; exit 1; }
+rm -r "$folder/many"
 
 # What is drawn: two panels, in each the training and the test curve of every run, without the points that an epoch doesn't have: it
 # wasn't tested, or its loss isn't finite.

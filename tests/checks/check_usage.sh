@@ -81,7 +81,7 @@ if ((status != 69)) || [[ ${said##*$'\n'} != "setup: "*libdnnl-dev* ]]; then
   echo "scripts/setup.sh: is to exit 69 and name what it could not install, but exited $status and said: $said"
   bad=1
 fi
-for script in setup build quickstart test sweep setup_peers launch; do
+for script in setup build quickstart test sweep setup_peers launch check_learning; do
   "scripts/$script.sh" --help | grep -q "^Usage: scripts/$script.sh" ||
     { echo "scripts/$script.sh --help does not print its usage"; bad=1; }
 done
