@@ -16,12 +16,13 @@ struct PredictFlags {
   std::string input;
 };
 
-/// A line of JSON. What isn't UTF-8 in a file's name is written with its replacement character.
-std::string line_of(const std::filesystem::path& file, int64_t index, const train::Prediction& prediction) {
-  const nlohmann::ordered_json line = {{"input", file.string()},
-                                       {"index", index},
-                                       {"class", prediction.predicted_class},
-                                       {"probability", prediction.probability}};
+/// A line of JSON, `name` of the class in it where classes have names. What isn't UTF-8 in a file's name is written
+/// with its replacement character.
+std::string line_of(const std::filesystem::path& file, int64_t index, const train::Prediction& prediction,
+                    const std::vector<std::string>& class_names) {
+  nlohmann::ordered_json line = {{"input", file.string()}, {"index", index}, {"class", prediction.predicted_class}};
+  if (!class_names.empty()) line["name"] = class_names[static_cast<size_t>(prediction.predicted_class)];
+  line["probability"] = prediction.probability;
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -31,7 +32,7 @@ int predict_with(const PredictFlags& flags) {
   const ImageFiles images(flags.input);
   train::Predictor predictor(read.experiment, train::find_weights(flags.checkpoint, tell_of_damage));
   predictor.predict(images, [&](int64_t index, const train::Prediction& prediction) {
-    write_output(line_of(images.file_of(index), index, prediction));
+    write_output(line_of(images.file_of(index), index, prediction, predictor.class_names()));
   });
   return 0;
 }

@@ -21,10 +21,12 @@ ConfigValue value_or_none(const std::optional<T>& value) {
 }
 
 /// An absolute path, so that config.yaml means the same wherever it is read again.
-std::filesystem::path absolute_path(const std::string& written, const ConfigOrigin& origin) {
+std::optional<std::string> path_in(const ConfigNode& node) {
+  const auto written = text_in(node);
+  if (!written || written->empty()) return std::nullopt;
   const std::filesystem::path folder =
-      origin.line > 0 ? std::filesystem::path(origin.source).parent_path() : std::filesystem::path();
-  return std::filesystem::absolute(folder / written).lexically_normal();
+      node.origin.line > 0 ? std::filesystem::path(node.origin.source).parent_path() : std::filesystem::path();
+  return std::filesystem::absolute(folder / *written).lexically_normal().string();
 }
 
 }  // namespace
@@ -145,30 +147,25 @@ std::optional<std::string> ConfigReader::optional_text(std::string_view key, std
 }
 
 std::optional<std::filesystem::path> ConfigReader::optional_path(std::string_view key, std::string_view help) {
-  ReadKey& record = ask(key, {.kind = KeyKind::path, .help = std::string(help)});
-  return take<std::string>(record, [](const ConfigNode& node) -> std::optional<std::string> {
-    const auto written = text_in(node);
-    if (!written || written->empty()) return std::nullopt;
-    return absolute_path(*written, node.origin).string();
-  });
+  return take<std::string>(ask(key, {.kind = KeyKind::path, .help = std::string(help)}), path_in);
+}
+
+std::filesystem::path ConfigReader::path(std::string_view key, std::string_view help) {
+  ReadKey& record = ask(key, {.kind = KeyKind::path, .required = true, .help = std::string(help)});
+  return take<std::string>(record, path_in).value_or("");
 }
 
 std::vector<std::filesystem::path> ConfigReader::paths(std::string_view key, std::string_view help) {
   ReadKey& record =
       ask(key, {.kind = KeyKind::texts, .otherwise = std::vector<std::string>(), .help = std::string(help)});
-  const auto absolute = [](const ConfigNode& node) -> std::optional<std::string> {
-    const auto written = text_in(node);
-    if (!written || written->empty()) return std::nullopt;
-    return absolute_path(*written, node.origin).string();
-  };
   const auto only_one = [&](const ConfigNode& node) -> std::optional<std::vector<std::string>> {
-    auto path = absolute(node);
+    auto path = path_in(node);
     if (!path) return std::nullopt;
     return std::vector<std::string>{*std::move(path)};
   };
   const bool scalar = record.written != nullptr && record.written->kind == ConfigNode::Kind::scalar;
   const auto written =
-      scalar ? take<std::vector<std::string>>(record, only_one) : take_list<std::string>(record, absolute);
+      scalar ? take<std::vector<std::string>>(record, only_one) : take_list<std::string>(record, path_in);
   if (!written) return {};
   return {written->begin(), written->end()};
 }

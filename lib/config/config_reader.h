@@ -84,6 +84,8 @@ class ConfigReader {
   std::optional<std::string> optional_text(std::string_view key, std::string_view help = {});
   /// A path; a relative one is relative to the file that it was written in, or to the working directory in an override.
   std::optional<std::filesystem::path> optional_path(std::string_view key, std::string_view help = {});
+  /// The same where one must be given.
+  std::filesystem::path path(std::string_view key, std::string_view help = {});
   /// One such path, or a list of them; empty where the key isn't written.
   std::vector<std::filesystem::path> paths(std::string_view key, std::string_view help = {});
   /// One of `names`.

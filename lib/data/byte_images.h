@@ -13,8 +13,9 @@ namespace dptrain {
 struct LabelledBytes {
   Shape image_shape = {};  ///< [C, H, W]
   int64_t classes = 0;
-  std::vector<uint8_t> pixels = {};  ///< [samples, C, H, W]
-  std::vector<int32_t> labels = {};  ///< [samples], 0 to classes - 1
+  std::vector<std::string> class_names = {};  ///< of each; empty where they have numbers alone
+  std::vector<uint8_t> pixels = {};           ///< [samples, C, H, W]
+  std::vector<int32_t> labels = {};           ///< [samples], 0 to classes - 1
 };
 
 /// A data set that lies in memory.
@@ -29,6 +30,7 @@ class ByteImages final : public TableImages {
   int64_t held_bytes() const override;
   int64_t read_bytes() const override { return held_bytes(); }
   void read_ahead(int64_t, int64_t) const override {}
+  std::vector<std::string> class_names() const override { return data_.class_names; }
   int32_t label(int64_t index) const override;
   void pixels(int64_t first, std::span<uint8_t> out) const override;
   std::string content_digest() const override { return digest_(data_); }

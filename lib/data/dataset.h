@@ -31,6 +31,8 @@ class ImageDataset : public Dataset {
   /// [C, H, W]
   virtual Shape image_shape() const = 0;
   virtual int64_t classes() const = 0;
+  /// A name for each class; empty where they have numbers alone.
+  virtual std::vector<std::string> class_names() const { return {}; }
   /// Writes image `index` as C*H*W floats, normalized as the configuration says (by default pixels / 255).
   virtual void image(int64_t index, std::span<float> out) const = 0;
   /// 0 to classes() - 1.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/cifar10.h"
+#include "data/image_folder.h"
 #include "data/mnist_datasets.h"
 #include "data/synthetic.h"
 #include "data/text_dataset.h"
@@ -25,13 +26,14 @@ constexpr std::array kDatasets = {
     DatasetRow{"mnist", read_mnist, "handwritten digits, 28 x 28, ten classes"},
     DatasetRow{"fashion_mnist", read_fashion_mnist, "articles of clothing, 28 x 28, ten classes"},
     DatasetRow{"cifar10", read_cifar10, "photographs of things and animals, 32 x 32 in color, ten classes"},
+    DatasetRow{"image_folder", read_image_folder_options, "PNG files of your own, a folder for each class"},
     DatasetRow{"text", read_text, "pairs of lines of a text with masked tokens, for models of text"},
     DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
 };
 
 /// Options that say where samples lie and which of them are taken by whom, not what one is.
-constexpr std::array<std::string_view, 7> kPlacesAndCounts = {"dir",     "files",        "limit",    "test_limit",
-                                                              "samples", "test_samples", "partition"};
+constexpr std::array<std::string_view, 8> kPlacesAndCounts = {"dir",        "test_folder", "files",        "limit",
+                                                              "test_limit", "samples",     "test_samples", "partition"};
 
 bool is_place_or_count(const ResolvedOptions::value_type& option) {
   return std::ranges::find(kPlacesAndCounts, option.first) != kPlacesAndCounts.end();

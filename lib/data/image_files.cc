@@ -10,16 +10,13 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/lower_case.h"
 #include "data/png_file.h"
+#include "data/png_images.h"
 
 namespace dptrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has_png_name(const fs::path& path) { return lower_case(path.extension().string()) == ".png"; }
 
 enum class FileKind { png, idx, other };
 
@@ -34,27 +31,6 @@ FileKind kind_of(const fs::path& path) {
   if (beginning == kPng) return FileKind::png;
   const bool idx = beginning.size() < kIdx.size() || beginning.starts_with(kIdx) || beginning.starts_with(kGzip);
   return idx ? FileKind::idx : FileKind::other;
-}
-
-std::vector<fs::path> png_files_of(const fs::path& folder) {
-  require_readable_folder(folder);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_regular_file() && has_png_name(entry.path())) files.push_back(entry.path());
-  if (files.empty())
-    throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
-                                                .expected = "expected PNG files in this folder",
-                                                .got = "none",
-                                                .advice = "name a folder of .png files, one such file or an IDX file"});
-  std::ranges::sort(files);
-  return files;
-}
-
-std::string advice_for(const Shape& found, const Shape& wanted) {
-  if (found[1] != wanted[1] || found[2] != wanted[2])
-    return fmt::format("scale it to {} x {} pixels", wanted[2], wanted[1]);
-  if (wanted[0] == 1) return "convert it to gray";
-  return fmt::format("predict needs images of {} channels, which its files can't hold", wanted[0]);
 }
 
 }  // namespace
@@ -83,8 +59,6 @@ ImageFiles::ImageFiles(const fs::path& path) {
 
 void ImageFiles::read(int64_t index, const Shape& shape, std::span<uint8_t> out) const {
   DPTRAIN_CHECK(index >= 0 && index < count(), "image {} of {}", index, count());
-  DPTRAIN_CHECK(static_cast<int64_t>(out.size()) == shape.elements(), "{} bytes for an image of {}", out.size(),
-                shape.text());
   PngImage png;
   Shape found;
   std::span<const uint8_t> pixels;
@@ -97,13 +71,7 @@ void ImageFiles::read(int64_t index, const Shape& shape, std::span<uint8_t> out)
     found = png.shape;
     pixels = png.pixels;
   }
-  const bool repeated = found == shape.with_first(1) && shape[0] == 3;
-  if (found != shape && !repeated)
-    throw Error(ExitCode::bad_data, Mistake{.where = file_of(index).string(),
-                                            .expected = fmt::format("expected an image of {}", shape.text()),
-                                            .got = found.text(),
-                                            .advice = advice_for(found, shape)});
-  for (auto to = out.begin(); to != out.end();) to = std::ranges::copy(pixels, to).out;
+  copy_as(shape, found, pixels, file_of(index), out);
 }
 
 }  // namespace dptrain

@@ -56,6 +56,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   require_model_fits(experiment, *data.train);
   const auto& images = dynamic_cast<const ImageDataset&>(*data.train);
   image_shape_ = images.image_shape();
+  class_names_ = images.class_names();
   team_.emplace(parallel::RankTeam::Options{.devices = {experiment.devices.front()},
                                             .threads = {experiment.threads.front()},
                                             .memory_limit_bytes = experiment.memory_limit_bytes,

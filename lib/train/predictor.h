@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/image_files.h"
@@ -33,6 +34,9 @@ class Predictor {
   /// and opening the data set do.
   Predictor(const Experiment& experiment, const std::filesystem::path& weights);
 
+  /// A name for each class of the data set; empty where they have numbers alone.
+  const std::vector<std::string>& class_names() const { return class_names_; }
+
   using Take = std::function<void(int64_t index, const Prediction&)>;
   /// Calls `take` for each of the images, in order. Throws as reading them does, those of the blocks before taken.
   /// An image's prediction is the same in whatever file it is: 64 of them are computed at a time, the last ones too.
@@ -44,6 +48,7 @@ class Predictor {
 
   DType dtype_;
   Shape image_shape_;
+  std::vector<std::string> class_names_;
   std::optional<parallel::RankTeam> team_;
   std::unique_ptr<nn::Model> model_;
   Tensor table_;  ///< f32 [C, 256]: the normalized values of all bytes, by channel

@@ -117,6 +117,8 @@ TEST(DatasetRegistry, MistakesAre78) {
   expect_mistake("dataset: {name: mnist, limits: 3}", {"limits", "limit"});
   expect_mistake("dataset: {name: mnist, limit: 0}", {"dataset.limit", "got 0"});
   expect_mistake("dataset: {name: synthetic, dir: x}", {"dir"});
+  expect_mistake("dataset: image_folder", {"dataset.dir", "required", "dir: <a path>"});
+  expect_mistake("dataset: {name: image_folder, dir: x, channels: 2}", {"dataset.channels", "1 or 3", "got 2"});
   expect_mistake("dataset: {name: synthetic, shape: [28, 28]}",
                  {"dataset.shape", "[channels, height, width]", "2 numbers"});
   expect_mistake("dataset: {name: synthetic, samples: 2000000000, shape: [3, 4000, 4000]}",
@@ -126,7 +128,7 @@ TEST(DatasetRegistry, MistakesAre78) {
 TEST(DatasetRegistry, ResolvedConfigurationReadsTheSame) {
   for (const std::string text :
        {"dataset: mnist", "dataset: fashion_mnist", "dataset: cifar10", "dataset: {name: synthetic, samples: 50}",
-        "dataset: {name: mnist, normalize: {mean: 0.5}}"}) {
+        "dataset: {name: mnist, normalize: {mean: 0.5}}", "dataset: {name: image_folder, dir: photos, channels: 1}"}) {
     const Read first = read(text);
     const Read second = read(first.resolved);
     EXPECT_EQ(second.resolved, first.resolved);
@@ -136,7 +138,8 @@ TEST(DatasetRegistry, ResolvedConfigurationReadsTheSame) {
 
 TEST(DatasetRegistry, SchemaKnowsEveryName) {
   const std::string schema = ConfigSession::schema("test", [](ConfigReader& config) { read_dataset(config, {}); });
-  for (const char* word : {"mnist", "fashion_mnist", "cifar10", "synthetic", "test_limit", "normalize", "test_samples"})
+  for (const char* word : {"mnist", "fashion_mnist", "cifar10", "image_folder", "synthetic", "test_limit", "normalize",
+                           "test_samples", "test_folder"})
     EXPECT_NE(schema.find(word), std::string::npos) << word;
 }
 

@@ -90,7 +90,7 @@ TEST_F(ImageFilesTest, AnotherShapeIsRefused) {
   expect_refusal(ExitCode::bad_data, {"a: expected an image of [1, 2, 3], got [1, 2, 2]", "3 x 2 pixels"}, [&] {
     read(gray, 0, {1, 2, 3});
   });
-  expect_refusal(ExitCode::bad_data, {"expected an image of [2, 2, 2]", "images of 2 channels"}, [&] {
+  expect_refusal(ExitCode::bad_data, {"expected an image of [2, 2, 2]", "the 2 channels of the data set"}, [&] {
     read(gray, 0, {2, 2, 2});
   });
 }

@@ -79,6 +79,22 @@ TEST_F(PredictTest, PngFilesGiveTheLinesOfTheSameImagesInAnIdxFile) {
   expect_same(both[1], "folder/70.png", 1, lines[70]);
 }
 
+TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
+  const IdxImages images = read_idx_images(digits_);
+  for (const char* of_class : {"train/even", "train/odd", "test/odd"}) {
+    std::filesystem::create_directories(path("parity") / of_class);
+    folder_.write(std::string("parity/") + of_class + "/1.png",
+                  png_file(28, 28, {images.pixels.begin(), images.pixels.begin() + 784}));
+  }
+  const std::string dataset = "dataset={name: image_folder, dir: parity, channels: 1}";
+  train("parity_run", {dataset, "batch_size=2", "epochs=1", "devices=[cpu:0]", "strategy=single"});
+  const Finished finished = run({"predict", "--config", "digits.yaml", "--set", dataset, "--checkpoint", "parity_run",
+                                 "--input", "parity/test/odd"});
+  ASSERT_EQ(finished.exit, 0) << finished.err;
+  const auto line = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(line["name"], line["class"] == 0 ? "even" : "odd");
+}
+
 TEST_F(PredictTest, NamesThatAreNotUtf8StillMakeJson) {
   folder_.write("\xff.png", png_file(28, 28, std::vector<uint8_t>(784)));
   EXPECT_EQ(predict("\xff.png").at(0)["input"], "\xef\xbf\xbd.png");

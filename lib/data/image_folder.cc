@@ -1,0 +1,133 @@
+#include "data/image_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/byte_images.h"
+#include "data/png_file.h"
+#include "data/png_images.h"
+#include "device/cpu_device.h"
+
+namespace dptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLayout =
+    "put each class's images into a folder of its own, like train/cat/1.png, test/cat/2.png";
+
+/// The names of the folders in a part's folder, sorted; hidden ones are none.
+std::vector<std::string> class_names_of(const fs::path& folder, const std::string& advice) {
+  require_readable_folder(folder);
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (const fs::path& entry : entries_of(folder))
+    if (fs::is_directory(entry, unreadable) && !entry.filename().string().starts_with('.'))
+      names.push_back(entry.filename().string());
+  if (names.empty())
+    throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
+                                                .expected = "expected a folder for each class of images",
+                                                .got = fs::exists(folder) ? "none" : "no such folder",
+                                                .advice = advice});
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The files of one part with their classes' numbers, in the order of its samples.
+struct LabelledFiles {
+  std::vector<fs::path> files;
+  std::vector<int32_t> labels;
+};
+
+/// `classes` are all there are, `present` those that `folder` has, both sorted.
+LabelledFiles files_in_turn(const fs::path& folder, const std::vector<std::string>& classes,
+                            const std::vector<std::string>& present) {
+  std::vector<std::vector<fs::path>> of_classes;
+  std::vector<int32_t> numbers;
+  size_t most = 0;
+  for (const std::string& name : present) {
+    const auto found = std::ranges::lower_bound(classes, name);
+    if (found == classes.end() || *found != name)
+      throw Error(ExitCode::bad_data,
+                  Mistake{.where = (folder / name).string(),
+                          .expected = "expected the name of a class to learn, as those of the training images",
+                          .got = name,
+                          .advice = "give it images to learn from, or take it away"});
+    numbers.push_back(static_cast<int32_t>(found - classes.begin()));
+    of_classes.push_back(png_files_of(folder / name));
+    most = std::max(most, of_classes.back().size());
+  }
+  LabelledFiles all;
+  for (size_t turn = 0; turn < most; ++turn)
+    for (size_t i = 0; i < of_classes.size(); ++i) {
+      if (turn >= of_classes[i].size()) continue;
+      all.files.push_back(std::move(of_classes[i][turn]));
+      all.labels.push_back(numbers[i]);
+    }
+  return all;
+}
+
+void limit_to(std::optional<int64_t> limit, LabelledFiles& part) {
+  const int64_t samples = limited(static_cast<int64_t>(part.files.size()), limit);
+  part.files.resize(static_cast<size_t>(samples));
+  part.labels.resize(static_cast<size_t>(samples));
+}
+
+void check_fits_memory(const fs::path& dir, int64_t samples, const Shape& shape) {
+  const int64_t bytes = samples * shape.elements();
+  if (bytes <= host_memory_bytes()) return;
+  throw Error(ExitCode::device,
+              Mistake{.where = dir.string(),
+                      .expected = fmt::format("expected images that fit the {} bytes of this machine's memory",
+                                              host_memory_bytes()),
+                      .got = fmt::format("{} images of {}, {} bytes", samples, shape.text(), bytes),
+                      .advice = "scale the images down, or take fewer of them with limit"});
+}
+
+}  // namespace
+
+ImageDatasets read_image_folder(const fs::path& dir, const std::string& test_folder, int64_t channels,
+                                const DatasetOptions& options) {
+  const fs::path train_path = dir / "train", test_path = dir / test_folder;
+  const std::vector<std::string> classes = class_names_of(train_path, kLayout);
+  LabelledFiles train = files_in_turn(train_path, classes, classes);
+  LabelledFiles test = files_in_turn(
+      test_path, classes, class_names_of(test_path, std::string(kLayout) + ", or name the folder with test_folder"));
+  limit_to(options.limit, train);
+  limit_to(options.test_limit, test);
+  const Shape shape = read_png(train.files.front()).shape.with_first(channels);
+  check_fits_memory(dir, static_cast<int64_t>(train.files.size() + test.files.size()), shape);
+
+  const auto decoded = [&](LabelledFiles& part) {
+    return std::make_shared<ByteImages>(LabelledBytes{.image_shape = shape,
+                                                      .classes = static_cast<int64_t>(classes.size()),
+                                                      .class_names = classes,
+                                                      .pixels = read_png_files(part.files, shape),
+                                                      .labels = std::move(part.labels)},
+                                        options.normalization);
+  };
+  return {.train = decoded(train), .test = decoded(test)};
+}
+
+DatasetSpec read_image_folder_options(ConfigReader& config, const DatasetRequest&) {
+  const fs::path dir = config.path("dir", "the folder that has train/CLASS/*.png and test/CLASS/*.png");
+  const std::string test_folder = config.text("test_folder", "test", "the folder in dir with the images to test on");
+  const int64_t channels = config.integer(
+      "channels", 3, {.min = 1, .max = 3, .help = "3, or 1 where all images are gray; gray ones are repeated to 3"});
+  if (channels == 2) config.mistake("channels", "expected 1 or 3", "2", "write channels: 3");
+  const DatasetOptions options = read_dataset_options(config, channels);
+  DatasetSpec spec;
+  spec.order = options.order;
+  spec.open = [dir, test_folder, channels, options] { return read_image_folder(dir, test_folder, channels, options); };
+  return spec;
+}
+
+}  // namespace dptrain

@@ -1,0 +1,128 @@
+#include "data/png_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/lower_case.h"
+#include "data/png_file.h"
+
+namespace dptrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 10> kOtherImages = {".jpg",  ".jpeg", ".gif", ".bmp",  ".tif",
+                                                           ".tiff", ".webp", ".ppm", ".heic", ".avif"};
+
+bool is_other_image(const fs::path& path) {
+  return std::ranges::find(kOtherImages, lower_case(path.extension().string())) != kOtherImages.end();
+}
+
+std::string advice_for(const Shape& found, const Shape& wanted) {
+  if (found[1] != wanted[1] || found[2] != wanted[2])
+    return fmt::format("scale it to {} x {} pixels", wanted[2], wanted[1]);
+  if (wanted[0] == 1) return "convert it to gray";
+  return fmt::format("image files can't hold the {} channels of the data set", wanted[0]);
+}
+
+/// Files that are decoded by several threads, each of which takes the next one.
+class DecodedFiles {
+ public:
+  DecodedFiles(std::span<const fs::path> files, const Shape& shape)
+      : files_(files), shape_(shape), pixels_(files.size() * static_cast<size_t>(shape.elements())) {}
+
+  std::vector<uint8_t> take() {
+    const size_t threads = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), files_.size());
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < threads; ++i) others.emplace_back([this] { decode(); });
+    decode();
+    others.clear();
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(pixels_);
+  }
+
+ private:
+  void decode() {
+    const auto bytes = static_cast<size_t>(shape_.elements());
+    for (size_t i; (i = next_++) < files_.size();) {
+      try {
+        const PngImage png = read_png(files_[i]);
+        copy_as(shape_, png.shape, png.pixels, files_[i], std::span(pixels_).subspan(i * bytes, bytes));
+      } catch (...) {
+        note_failure(i, std::current_exception());
+      }
+    }
+  }
+
+  /// Those before the one that failed have been taken by some thread, which may find that one of them fails too.
+  void note_failure(size_t file, std::exception_ptr failure) {
+    next_ = files_.size();
+    const std::lock_guard lock(mutex_);
+    if (failure_ && failed_ < file) return;
+    failed_ = file;
+    failure_ = std::move(failure);
+  }
+
+  std::span<const fs::path> files_;
+  Shape shape_;
+  std::vector<uint8_t> pixels_;
+  std::atomic<size_t> next_ = 0;
+  std::mutex mutex_;
+  size_t failed_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+bool has_png_name(const fs::path& path) { return lower_case(path.extension().string()) == ".png"; }
+
+std::vector<fs::path> png_files_of(const fs::path& folder) {
+  require_readable_folder(folder);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    if (is_other_image(entry.path()))
+      throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
+                                              .expected = "expected images to be PNG files",
+                                              .got = entry.path().extension().string(),
+                                              .advice = "convert it to PNG, or take it out of the folder"});
+    if (has_png_name(entry.path())) files.push_back(entry.path());
+  }
+  if (files.empty())
+    throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
+                                                .expected = "expected PNG files in this folder",
+                                                .got = "none",
+                                                .advice = "name a folder of .png files"});
+  std::ranges::sort(files);
+  return files;
+}
+
+void copy_as(const Shape& shape, const Shape& found, std::span<const uint8_t> pixels, const fs::path& file,
+             std::span<uint8_t> out) {
+  DPTRAIN_CHECK(static_cast<int64_t>(out.size()) == shape.elements(), "{} bytes for an image of {}", out.size(),
+                shape.text());
+  const bool repeated = found == shape.with_first(1) && shape[0] == 3;
+  if (found != shape && !repeated)
+    throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
+                                            .expected = fmt::format("expected an image of {}", shape.text()),
+                                            .got = found.text(),
+                                            .advice = advice_for(found, shape)});
+  for (auto to = out.begin(); to != out.end();) to = std::ranges::copy(pixels, to).out;
+}
+
+std::vector<uint8_t> read_png_files(std::span<const fs::path> files, const Shape& shape) {
+  return DecodedFiles(files, shape).take();
+}
+
+}  // namespace dptrain

@@ -1,0 +1,137 @@
+#include "data/image_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "data/refusal.h"
+#include "support/idx_files.h"
+#include "support/png_files.h"
+
+namespace dptrain {
+namespace {
+
+using testing::expect_refusal;
+using testing::png_file;
+using Bytes = std::vector<uint8_t>;
+using Names = std::vector<std::string>;
+
+/// Three classes of 2 x 2 pixels: cats 10, 11, 12, a dog 20, owls 30, 31 to learn; an owl 39 and cats 18, 19 to test.
+class ImageFolderTest : public ::testing::Test {
+ protected:
+  ImageFolderTest() {
+    for (const uint8_t gray : {12, 10, 11}) write_gray("train/cat", gray);
+    write_gray("train/dog", 20);
+    for (const uint8_t gray : {30, 31}) write_gray("train/owl", gray);
+    write_gray("test/owl", 39);
+    for (const uint8_t gray : {18, 19}) write_gray("test/cat", gray);
+  }
+
+  void write(const std::string& file, const std::string& bytes) const {
+    std::filesystem::create_directories((folder_.path() / file).parent_path());
+    folder_.write(file, bytes);
+  }
+  void write_gray(const std::string& folder, uint8_t gray) const {
+    write(folder + "/" + std::to_string(gray) + ".png", png_file(2, 2, Bytes(4, gray)));
+  }
+  void write_color(const std::string& file, const Bytes& rgb) const {
+    Bytes samples;
+    for (int pixel = 0; pixel < 4; ++pixel) samples.insert(samples.end(), rgb.begin(), rgb.end());
+    write(file, png_file(2, 2, samples, {.color = PNG_COLOR_TYPE_RGB}));
+  }
+  ImageDatasets read(const DatasetOptions& options = {}, int64_t channels = 1) const {
+    return read_image_folder(folder_.path(), "test", channels, options);
+  }
+  void expect_refused(ExitCode code, const Names& words) const {
+    expect_refusal(code, words, [&] { read(); });
+  }
+
+  testing::ScratchFolder folder_;
+};
+
+/// The first byte of each image.
+Bytes first_bytes(const ImageDataset& images) {
+  Bytes all;
+  for (int64_t i = 0; i < images.samples(); ++i) {
+    Bytes pixels(static_cast<size_t>(images.image_shape().elements()));
+    images.pixels(i, pixels);
+    all.push_back(pixels[0]);
+  }
+  return all;
+}
+
+std::vector<int32_t> labels(const ImageDataset& images) {
+  std::vector<int32_t> all;
+  for (int64_t i = 0; i < images.samples(); ++i) all.push_back(images.label(i));
+  return all;
+}
+
+TEST_F(ImageFolderTest, ClassesComeInTurnAndAreNumberedByName) {
+  const ImageDatasets datasets = read();
+  EXPECT_EQ(datasets.train->image_shape(), Shape({1, 2, 2}));
+  EXPECT_EQ(datasets.train->class_names(), Names({"cat", "dog", "owl"}));
+  EXPECT_EQ(first_bytes(*datasets.train), Bytes({10, 20, 30, 11, 31, 12}));
+  EXPECT_EQ(labels(*datasets.train), std::vector<int32_t>({0, 1, 2, 0, 2, 0}));
+  EXPECT_EQ(datasets.test->classes(), 3) << "also where no dog is tested";
+  EXPECT_EQ(first_bytes(*datasets.test), Bytes({18, 39, 19}));
+  EXPECT_EQ(labels(*datasets.test), std::vector<int32_t>({0, 2, 0}));
+}
+
+TEST_F(ImageFolderTest, FilesBehindALimitAreNotRead) {
+  write("train/cat/99.png", "no image");
+  const ImageDatasets datasets = read({.limit = 6, .test_limit = 1});
+  EXPECT_EQ(datasets.train->samples(), 6);
+  EXPECT_EQ(first_bytes(*datasets.test), Bytes({18}));
+  expect_refused(ExitCode::bad_data, {"train/cat/99.png", "expected a PNG image"});
+}
+
+TEST_F(ImageFolderTest, GrayIsRepeatedAmongColors) {
+  write_color("train/dog/21.png", {1, 2, 3});
+  const ImageDatasets datasets = read({}, 3);
+  EXPECT_EQ(datasets.train->image_shape(), Shape({3, 2, 2}));
+  Bytes gray(12), color(12);
+  datasets.train->pixels(0, gray);
+  datasets.train->pixels(4, color);
+  EXPECT_EQ(gray, Bytes(12, 10));
+  EXPECT_EQ(color, Bytes({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
+  expect_refused(ExitCode::bad_data, {"train/dog/21.png", "[1, 2, 2]", "got [3, 2, 2]", "convert it to gray"});
+}
+
+TEST_F(ImageFolderTest, OtherFilesAndHiddenFoldersArePassedOver) {
+  write("train/labels.csv", "cat,dog");
+  write("train/.thumbnails/1.png", "none");
+  write("train/cat/notes.txt", "none");
+  EXPECT_EQ(read().train->samples(), 6);
+}
+
+TEST_F(ImageFolderTest, TheFirstFileThatIsRefusedIsNamed) {
+  for (int i = 40; i < 140; ++i) write_gray("train/cat", static_cast<uint8_t>(i));
+  write("train/cat/41.png", "no image");
+  write("train/cat/77.png", "no image");
+  for (int attempt = 0; attempt < 20; ++attempt) expect_refused(ExitCode::bad_data, {"train/cat/41.png"});
+}
+
+TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
+  expect_refusal(ExitCode::missing_file, {"val: expected a folder for each class", "no such folder", "test_folder"},
+                 [&] { read_image_folder(folder_.path(), "val", 1, {}); });
+  expect_refusal(ExitCode::missing_file, {"nowhere/train", "train/cat/1.png"},
+                 [&] { read_image_folder(folder_.path() / "nowhere", "test", 1, {}); });
+  std::filesystem::create_directory(folder_.path() / "train" / "emu");
+  expect_refused(ExitCode::missing_file, {"train/emu: expected PNG files", "none"});
+  write_gray("train/emu", 50);
+  write_gray("test/fox", 60);
+  expect_refused(ExitCode::bad_data, {"test/fox", "a class to learn", "got fox"});
+  std::filesystem::remove_all(folder_.path() / "test" / "fox");
+  write("train/emu/51.png", png_file(3, 2, Bytes(6, 51)));
+  expect_refused(ExitCode::bad_data, {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2"});
+  write("train/emu/52.JPEG", "a photograph");
+  expect_refused(ExitCode::bad_data, {"train/emu/52.JPEG", "PNG files", "convert"});
+}
+
+TEST_F(ImageFolderTest, TheDigestIsOfContentAndClasses) {
+  const std::string before = read().train->content_digest();
+  EXPECT_EQ(read().train->content_digest(), before);
+  std::filesystem::rename(folder_.path() / "train/cat/10.png", folder_.path() / "train/owl/10.png");
+  EXPECT_NE(read().train->content_digest(), before);
+}
+
+}  // namespace
+}  // namespace dptrain
