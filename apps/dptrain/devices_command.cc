@@ -9,9 +9,9 @@
 #include "base/text_table.h"
 #include "commands.h"
 #include "device/cpu_bf16.h"
-#include "device/cpu_device.h"
 #include "device/cuda_probe.h"
 #include "device/device_list.h"
+#include "device/host_machine.h"
 #include "output.h"
 #include "program.h"
 

@@ -10,8 +10,9 @@
 
 #include "base/line_mark.h"
 #include "config/config_document.h"
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "device/cuda_probe.h"
+#include "device/host_machine.h"
 #include "job_session.h"
 #include "joined_texts.h"
 #include "output.h"

@@ -22,6 +22,30 @@
 #include "stop_signals.h"
 
 namespace dptrain::app {
+
+/// What the first process tells all others of a training that begins.
+struct JobSession::TrainingNews {
+  std::string run;
+  std::string directory;
+  std::optional<train::FaultRecord::Saved> resumed;
+  std::vector<std::string> start;  ///< the command that started the job, word by word
+
+  std::string packed() const {
+    std::vector<std::string> texts = {run, directory, resumed ? resumed->path.string() : "",
+                                      resumed ? std::to_string(resumed->step) : ""};
+    texts.insert(texts.end(), start.begin(), start.end());
+    return join_texts(texts);
+  }
+  /// Of an empty text: nothing begins.
+  static std::optional<TrainingNews> unpacked(const std::string& packed) {
+    const std::vector<std::string> texts = split_texts(packed);
+    if (texts.empty()) return std::nullopt;
+    TrainingNews news{.run = texts[0], .directory = texts[1], .resumed = {}, .start = {texts.begin() + 4, texts.end()}};
+    if (!texts[2].empty()) news.resumed = {.path = texts[2], .step = std::stoll(texts[3])};
+    return news;
+  }
+};
+
 namespace {
 
 /// How long processes wait for each other to end.
@@ -143,16 +167,7 @@ void JobSession::serve(const train::Experiment& experiment) {
 }
 
 void JobSession::hear_of_training() {
-  const std::vector<std::string> told = split_texts(everyone_->from_main(""));
-  if (told.empty()) return;
-  std::optional<train::FaultRecord::Saved> resumed;
-  if (!told[2].empty()) resumed = {.path = told[2], .step = std::stoll(told[3])};
-  tell_launcher_of_run(told[1]);
-  report_->begin({.run = told[0],
-                  .directory = told[1],
-                  .first_ranks = first_ranks(),
-                  .resumed = resumed,
-                  .start = {told.begin() + 4, told.end()}});
+  if (const auto news = TrainingNews::unpacked(everyone_->from_main(""))) note_begin(*news);
 }
 
 std::string JobSession::place_of(int process) const {
@@ -185,16 +200,20 @@ RankRun JobSession::ranks_of(int process) {
 
 void JobSession::begin_training(const train::Experiment& experiment, const std::filesystem::path& directory,
                                 const std::optional<train::FaultRecord::Saved>& resumed) {
-  std::vector<std::string> told = {experiment.name, directory.string(), resumed ? resumed->path.string() : "",
-                                   resumed ? std::to_string(resumed->step) : ""};
-  if (is_main()) std::ranges::copy(start_words(processes()), std::back_inserter(told));
-  told = split_texts(everyone_ ? everyone_->from_main(join_texts(told)) : from_main(join_texts(told)));
-  tell_launcher_of_run(directory);
-  report_->begin({.run = experiment.name,
-                  .directory = directory,
+  TrainingNews news{.run = experiment.name, .directory = directory.string(), .resumed = resumed, .start = {}};
+  if (is_main()) news.start = start_words(processes());
+  const std::string packed = news.packed();
+  news.start = TrainingNews::unpacked(everyone_ ? everyone_->from_main(packed) : from_main(packed))->start;
+  note_begin(news);
+}
+
+void JobSession::note_begin(const TrainingNews& news) {
+  tell_launcher_of_run(news.directory);
+  report_->begin({.run = news.run,
+                  .directory = news.directory,
                   .first_ranks = first_ranks(),
-                  .resumed = resumed,
-                  .start = {told.begin() + 4, told.end()}});
+                  .resumed = news.resumed,
+                  .start = news.start});
 }
 
 void JobSession::begin_nothing() {

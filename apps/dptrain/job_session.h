@@ -114,6 +114,9 @@ class JobSession {
   void watch(train::StopSignal& stop);
   /// What begin_training says on the main process, in the others that serve.
   void hear_of_training();
+  struct TrainingNews;
+  /// From now on the training can fail.
+  void note_begin(const TrainingNews& news);
   std::vector<std::optional<int>> first_ranks();
   /// Says it, writes it down and ends the process; one thread does, any other one stays in here.
   [[noreturn]] void leave_with(const JobFailure& failure, const std::vector<std::string>& before = {});

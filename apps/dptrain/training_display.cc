@@ -66,15 +66,12 @@ std::string devices_text(const train::Experiment& experiment) {
   return fmt::format("{}", fmt::join(processes, " and "));
 }
 
-/// Strategies whose devices each compute a part of every batch.
-constexpr std::array kSharesBatches = {"data_parallel", "ddp", "kvstore"};
-
 /// "64", "64 (32 a device)", "64 (48 + 16)": of what users of other tools mean by a batch size both are told.
 std::string batch_text(const train::Experiment& experiment) {
   const std::string whole = std::to_string(experiment.batch_size);
   const auto devices = static_cast<int>(experiment.device_names().size());
-  if (devices == 1 || experiment.split.measured || std::ranges::count(kSharesBatches, experiment.strategy.name) == 0)
-    return whole;
+  const parallel::StrategySpec& strategy = experiment.strategy;
+  if (devices == 1 || experiment.split.measured || strategy.is_pipeline() || strategy.trial_steps) return whole;
   const BatchSplit split = experiment.split.weights.value_or(BatchSplit::even(devices));
   std::vector<int64_t> parts;
   for (int device = 0; device < devices; ++device) {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 
 namespace dptrain {
 

@@ -14,7 +14,7 @@
 #include "data/byte_images.h"
 #include "data/png_file.h"
 #include "data/png_images.h"
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 
 namespace dptrain {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "data/dataset_options.h"
 #include "data/synthetic_text.h"
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 
 namespace dptrain {
 namespace {

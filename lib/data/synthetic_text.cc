@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "data/dataset_options.h"
 #include "data/next_sentence_pairs.h"
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 
 namespace dptrain {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/lower_case.h"
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 
 namespace dptrain {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/lower_case.h"
 #include "device/cpu_amx.h"
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 
 namespace dptrain {
 

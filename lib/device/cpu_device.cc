@@ -1,7 +1,6 @@
 #include "device/cpu_device.h"
 
 #include <omp.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,12 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <string>
-#include <string_view>
 #include <vector>
-
-#include "base/lower_case.h"
 
 namespace dptrain {
 namespace {
@@ -66,13 +60,6 @@ class NoMark final : public DeviceMark {
   void wait() override {}
 };
 
-CpuIsa isa_of_machine() {
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (has_avx512) return CpuIsa::avx512;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? CpuIsa::avx2 : CpuIsa::baseline;
-}
-
 }  // namespace
 
 CpuDevice::CpuDevice(DeviceId id, const DeviceOptions& options) : Device(id, options, std::make_unique<HeapMemory>()) {}
@@ -93,52 +80,5 @@ void CpuDevice::copy(void* to, const void* from, int64_t bytes) {
 std::unique_ptr<HostMemory> CpuDevice::host_memory(int64_t bytes) { return std::make_unique<PlainHostMemory>(bytes); }
 
 std::unique_ptr<DeviceMark> CpuDevice::make_mark() { return std::make_unique<NoMark>(); }
-
-int usable_cores(int process) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(process, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  return CPU_COUNT(&set);
-}
-
-std::string_view isa_cap_of_environment() {
-  for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') return value;
-  }
-  return "";
-}
-
-CpuIsa cpu_isa_cap(std::string_view value) {
-  const std::string name = lower_case(value);
-  if (name == "sse41" || name == "avx") return CpuIsa::baseline;
-  if (name == "avx2" || name == "avx2_vnni" || name == "avx2_vnni_2") return CpuIsa::avx2;
-  return CpuIsa::avx512;
-}
-
-CpuIsa cpu_isa() {
-  static const CpuIsa isa = std::min(isa_of_machine(), cpu_isa_cap(isa_cap_of_environment()));
-  return isa;
-}
-
-const char* cpu_isa_name(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::baseline: return "baseline";
-    case CpuIsa::avx2: return "avx2";
-    case CpuIsa::avx512: return "avx512";
-  }
-  return "";
-}
-
-std::string cpu_model_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
-int64_t host_memory_bytes() { return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE); }
 
 }  // namespace dptrain

@@ -120,4 +120,8 @@ std::string device_names(const std::vector<DeviceId>& devices) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+bool lists(const std::vector<DeviceId>& devices, DeviceKind kind) {
+  return std::ranges::any_of(devices, [kind](const DeviceId& id) { return id.kind == kind; });
+}
+
 }  // namespace dptrain

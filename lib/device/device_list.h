@@ -23,6 +23,9 @@ void require_devices(const std::vector<DeviceId>& devices, std::string_view wher
 /// "cpu:0, cpu:1"
 std::string device_names(const std::vector<DeviceId>& devices);
 
+/// Whether one of them is of this kind.
+bool lists(const std::vector<DeviceId>& devices, DeviceKind kind);
+
 /// The most logical CPU workers: cpu:0 to cpu:63.
 inline constexpr int kMaxCpuWorkers = 64;
 

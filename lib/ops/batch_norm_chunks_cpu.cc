@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/batch_norm_kernels.h"
-#include "ops/f32_pieces.h"
 #include "ops/reorder.h"
 
 namespace dptrain::ops::cpu {
@@ -123,9 +121,14 @@ Tensor normalized(const BatchNormInputs& in, const BatchNormTraining& statistics
   Tensor y = Tensor::empty(in.x.device(), in.x.shape(), {.dtype = in.x.dtype(), .layout = in.x.layout()});
   for_each_unit(in.x, chunks.count(), 3 * chunks.elements(), [&](int64_t chunk, Pieces& pieces) {
     const int64_t at = chunks.offset(chunk), count = chunks.elements(), lane = chunks.first_lane(chunk);
-    batch_norm_kernels().normalize(pieces.read(in.x, at, count), residual.read(chunk, pieces), residual.lanes(),
-                                   chunks.positions, chunks.lanes, scale.at(lane), shift.at(lane), options.relu,
-                                   pieces.write(y, at, count));
+    const BatchNormChunk of_x = {.x = pieces.read(in.x, at, count),
+                                 .positions = chunks.positions,
+                                 .lanes = chunks.lanes,
+                                 .scale = scale.at(lane),
+                                 .shift = shift.at(lane),
+                                 .relu = options.relu};
+    const BatchNormAddend addend = {.rows = residual.read(chunk, pieces), .lanes = residual.lanes()};
+    batch_norm_kernels().normalize(of_x, addend, pieces.write(y, at, count));
   });
   return y;
 }
@@ -148,15 +151,25 @@ BatchNormBackward::BatchNormBackward(const BatchNormInputs& in, const BatchNormT
   for (int64_t c = 0; c < chunks_.channels; ++c) *mean_.at(c) = forward.mean.data<float>()[c];
 }
 
+BatchNormChunkGradient BatchNormBackward::gradient_of(int64_t chunk, Pieces& pieces) const {
+  const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
+  return {{.x = pieces.read(in_.x, at, count),
+           .positions = chunks_.positions,
+           .lanes = chunks_.lanes,
+           .scale = scale_.at(lane),
+           .shift = shift_.at(lane),
+           .relu = relu_},
+          pieces.read(y_, at, count),
+          pieces.read(incoming_, at, count),
+          mean_.at(lane)};
+}
+
 std::vector<ChannelGradients> BatchNormBackward::sums() const {
   const Partials partials(in_.x.device(), chunks_);
   float *sums = partials.first.data<float>(), *dots = partials.second.data<float>();
   for_each_unit(in_.x, chunks_.count(), 3 * chunks_.elements(), [&](int64_t chunk, Pieces& pieces) {
-    const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
-    batch_norm_kernels().gradient_sums(pieces.read(in_.x, at, count), pieces.read(y_, at, count),
-                                       pieces.read(incoming_, at, count), chunks_.positions, chunks_.lanes,
-                                       scale_.at(lane), shift_.at(lane), mean_.at(lane), relu_,
-                                       sums + chunk * chunks_.lanes, dots + chunk * chunks_.lanes);
+    const int64_t first = chunk * chunks_.lanes;
+    batch_norm_kernels().gradient_sums(gradient_of(chunk, pieces), sums + first, dots + first);
   });
   std::vector<ChannelGradients> folded(static_cast<size_t>(chunks_.channels));
   for (int64_t c = 0; c < chunks_.channels; ++c) {
@@ -194,10 +207,8 @@ BatchNormGradients BatchNormBackward::inputs() const {
   const BatchNormGradients gradients{.x = make(), .residual = in_.residual.defined() && !masks ? incoming_ : masked};
   for_each_unit(in_.x, chunks_.count(), 5 * chunks_.elements(), [&](int64_t chunk, Pieces& pieces) {
     const int64_t at = chunks_.offset(chunk), count = chunks_.elements(), lane = chunks_.first_lane(chunk);
-    batch_norm_kernels().input_gradient(
-        pieces.read(in_.x, at, count), pieces.read(y_, at, count), pieces.read(incoming_, at, count), chunks_.positions,
-        chunks_.lanes, scale_.at(lane), shift_.at(lane), mean_.at(lane), mean_gradient_.at(lane), slope_.at(lane),
-        relu_, pieces.write(gradients.x, at, count), pieces.write(masked, at, count));
+    batch_norm_kernels().input_gradient(gradient_of(chunk, pieces), mean_gradient_.at(lane), slope_.at(lane),
+                                        pieces.write(gradients.x, at, count), pieces.write(masked, at, count));
   });
   return gradients;
 }

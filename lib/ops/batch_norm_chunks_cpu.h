@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "ops/batch_norm.h"
+#include "ops/batch_norm_kernels.h"
+#include "ops/f32_pieces.h"
 
 // The passes over memory of a batch norm on a CPU worker, and what follows for each channel between them.
 
@@ -87,6 +89,8 @@ class BatchNormBackward {
   BatchNormGradients inputs() const;
 
  private:
+  BatchNormChunkGradient gradient_of(int64_t chunk, Pieces& pieces) const;
+
   const BatchNormInputs& in_;
   const BatchNormTraining& forward_;
   bool relu_;

@@ -44,17 +44,19 @@ void statistics_of(const float* x, int64_t positions, float* mean, float* square
   store<L>(squares, where_positive<L>(centred, centred));
 }
 
+// The templates take chunks by value: a copy that nothing else points to stays in registers across stores.
+
 template <int L>
-void normalize_of(const float* x, const float* residual, int64_t positions, const float* scale_of_lane,
-                  const float* shift_of_lane, bool relu, float* y) {
-  const Row<L> scale = load<L>(scale_of_lane), shift = load<L>(shift_of_lane);
-  const int64_t end = positions * L;
-  if (residual != nullptr && relu) {
+void normalize_of(const BatchNormChunk chunk, const float* addend, float* y) {
+  const Row<L> scale = load<L>(chunk.scale), shift = load<L>(chunk.shift);
+  const float* x = chunk.x;
+  const int64_t end = chunk.positions * L;
+  if (addend != nullptr && chunk.relu) {
     for (int64_t i = 0; i < end; i += L) {
-      const Row<L> value = load<L>(x + i) * scale + shift + load<L>(residual + i);
+      const Row<L> value = load<L>(x + i) * scale + shift + load<L>(addend + i);
       store<L>(y + i, positive_part<L>(value));
     }
-  } else if (relu) {
+  } else if (chunk.relu) {
     for (int64_t i = 0; i < end; i += L) {
       const Row<L> value = load<L>(x + i) * scale + shift;
       store<L>(y + i, positive_part<L>(value));
@@ -62,7 +64,7 @@ void normalize_of(const float* x, const float* residual, int64_t positions, cons
   } else {
     for (int64_t i = 0; i < end; i += L) {
       Row<L> value = load<L>(x + i) * scale + shift;
-      if (residual != nullptr) value += load<L>(residual + i);
+      if (addend != nullptr) value += load<L>(addend + i);
       store<L>(y + i, value);
     }
   }
@@ -71,52 +73,48 @@ void normalize_of(const float* x, const float* residual, int64_t positions, cons
 /// Where the mask of the gradient comes from.
 enum class Mask { none, output, recomputed };
 
-inline Mask mask_of(const float* y, bool relu) {
-  if (!relu) return Mask::none;
-  return y != nullptr ? Mask::output : Mask::recomputed;
+inline Mask mask_of(const BatchNormChunkGradient& chunk) {
+  if (!chunk.relu) return Mask::none;
+  return chunk.y != nullptr ? Mask::output : Mask::recomputed;
 }
 
 template <int L, Mask kMask>
-Row<L> masked(const float* x, const float* y, const float* incoming, int64_t i, Row<L> scale, Row<L> shift) {
-  const Row<L> gradient = load<L>(incoming + i);
-  if constexpr (kMask == Mask::output) return where_positive<L>(load<L>(y + i), gradient);
-  if constexpr (kMask == Mask::recomputed) return where_positive<L>(load<L>(x + i) * scale + shift, gradient);
+Row<L> masked(const BatchNormChunkGradient& chunk, int64_t i, Row<L> scale, Row<L> shift) {
+  const Row<L> gradient = load<L>(chunk.incoming + i);
+  if constexpr (kMask == Mask::output) return where_positive<L>(load<L>(chunk.y + i), gradient);
+  if constexpr (kMask == Mask::recomputed) return where_positive<L>(load<L>(chunk.x + i) * scale + shift, gradient);
   return gradient;
 }
 
 template <int L, Mask kMask>
-void gradient_sums_of(const float* x, const float* y, const float* incoming, int64_t positions,
-                      const float* scale_of_lane, const float* shift_of_lane, const float* mean_of_lane, float* sum,
-                      float* dot) {
-  const Row<L> scale = load<L>(scale_of_lane), shift = load<L>(shift_of_lane), mean = load<L>(mean_of_lane);
+void gradient_sums_of(const BatchNormChunkGradient chunk, float* sum, float* dot) {
+  const Row<L> scale = load<L>(chunk.scale), shift = load<L>(chunk.shift), mean = load<L>(chunk.mean);
   Row<L> sum0{}, sum1{}, dot0{}, dot1{};
   int64_t p = 0;
-  for (; p + 2 <= positions; p += 2) {
+  for (; p + 2 <= chunk.positions; p += 2) {
     const int64_t i = p * L, j = i + L;
-    const Row<L> a = masked<L, kMask>(x, y, incoming, i, scale, shift);
-    const Row<L> b = masked<L, kMask>(x, y, incoming, j, scale, shift);
-    sum0 += a, dot0 += a * (load<L>(x + i) - mean);
-    sum1 += b, dot1 += b * (load<L>(x + j) - mean);
+    const Row<L> a = masked<L, kMask>(chunk, i, scale, shift);
+    const Row<L> b = masked<L, kMask>(chunk, j, scale, shift);
+    sum0 += a, dot0 += a * (load<L>(chunk.x + i) - mean);
+    sum1 += b, dot1 += b * (load<L>(chunk.x + j) - mean);
   }
-  if (p < positions) {
-    const Row<L> a = masked<L, kMask>(x, y, incoming, p * L, scale, shift);
-    sum0 += a, dot0 += a * (load<L>(x + p * L) - mean);
+  if (p < chunk.positions) {
+    const Row<L> a = masked<L, kMask>(chunk, p * L, scale, shift);
+    sum0 += a, dot0 += a * (load<L>(chunk.x + p * L) - mean);
   }
   store<L>(sum, sum0 + sum1);
   store<L>(dot, dot0 + dot1);
 }
 
 template <int L, Mask kMask>
-void input_gradient_of(const float* x, const float* y, const float* incoming, int64_t positions,
-                       const float* scale_of_lane, const float* shift_of_lane, const float* mean_of_lane,
-                       const float* mean_gradient_of_lane, const float* slope_of_lane, float* out,
-                       float* residual_gradient) {
-  const Row<L> scale = load<L>(scale_of_lane), shift = load<L>(shift_of_lane), mean = load<L>(mean_of_lane);
+void input_gradient_of(const BatchNormChunkGradient chunk, const float* mean_gradient_of_lane,
+                       const float* slope_of_lane, float* out, float* residual_gradient) {
+  const Row<L> scale = load<L>(chunk.scale), shift = load<L>(chunk.shift), mean = load<L>(chunk.mean);
   const Row<L> mean_gradient = load<L>(mean_gradient_of_lane), slope = load<L>(slope_of_lane);
-  for (int64_t i = 0; i < positions * L; i += L) {
-    const Row<L> gradient = masked<L, kMask>(x, y, incoming, i, scale, shift);
+  for (int64_t i = 0; i < chunk.positions * L; i += L) {
+    const Row<L> gradient = masked<L, kMask>(chunk, i, scale, shift);
     if (residual_gradient != nullptr) store<L>(residual_gradient + i, gradient);
-    store<L>(out + i, scale * (gradient - mean_gradient) + slope * (load<L>(x + i) - mean));
+    store<L>(out + i, scale * (gradient - mean_gradient) + slope * (load<L>(chunk.x + i) - mean));
   }
 }
 
@@ -140,90 +138,72 @@ void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, f
   }
 }
 
-void normalize(const float* x, const float* residual, int64_t residual_lanes, int64_t positions, int64_t lanes,
-               const float* scale, const float* shift, bool relu, float* y) {
-  const bool is_lane_by_lane = residual == nullptr || residual_lanes == lanes;
-  if (lanes == 16 && is_lane_by_lane) return normalize_of<16>(x, residual, positions, scale, shift, relu, y);
-  if (lanes == 8 && is_lane_by_lane) return normalize_of<8>(x, residual, positions, scale, shift, relu, y);
-  for (int64_t p = 0; p < positions; ++p) {
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const int64_t i = p * lanes + lane;
-      float value = x[i] * scale[lane] + shift[lane];
-      if (residual != nullptr && lane < residual_lanes) value += residual[p * residual_lanes + lane];
-      y[i] = relu && value <= 0.f ? 0.f : value;
+void normalize(const BatchNormChunk& chunk, const BatchNormAddend& addend, float* y) {
+  const bool is_lane_by_lane = addend.rows == nullptr || addend.lanes == chunk.lanes;
+  if (chunk.lanes == 16 && is_lane_by_lane) return normalize_of<16>(chunk, addend.rows, y);
+  if (chunk.lanes == 8 && is_lane_by_lane) return normalize_of<8>(chunk, addend.rows, y);
+  for (int64_t p = 0; p < chunk.positions; ++p) {
+    for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
+      const int64_t i = p * chunk.lanes + lane;
+      float value = chunk.x[i] * chunk.scale[lane] + chunk.shift[lane];
+      if (addend.rows != nullptr && lane < addend.lanes) value += addend.rows[p * addend.lanes + lane];
+      y[i] = chunk.relu && value <= 0.f ? 0.f : value;
     }
   }
 }
 
-float masked_float(const float* x, const float* y, const float* incoming, int64_t i, float scale, float shift,
-                   Mask mask) {
-  if (mask == Mask::output) return y[i] > 0.f ? incoming[i] : 0.f;
-  if (mask == Mask::recomputed) return x[i] * scale + shift > 0.f ? incoming[i] : 0.f;
-  return incoming[i];
+float masked_float(const BatchNormChunkGradient& chunk, Mask mask, int64_t lane, int64_t i) {
+  const float gradient = chunk.incoming[i];
+  if (mask == Mask::output) return chunk.y[i] > 0.f ? gradient : 0.f;
+  if (mask == Mask::recomputed) return chunk.x[i] * chunk.scale[lane] + chunk.shift[lane] > 0.f ? gradient : 0.f;
+  return gradient;
 }
 
 template <int L>
-void gradient_sums_of_block(const float* x, const float* y, const float* incoming, int64_t positions,
-                            const float* scale, const float* shift, const float* mean, Mask mask, float* sum,
-                            float* dot) {
-  switch (mask) {
-    case Mask::none: return gradient_sums_of<L, Mask::none>(x, y, incoming, positions, scale, shift, mean, sum, dot);
-    case Mask::output:
-      return gradient_sums_of<L, Mask::output>(x, y, incoming, positions, scale, shift, mean, sum, dot);
-    case Mask::recomputed:
-      return gradient_sums_of<L, Mask::recomputed>(x, y, incoming, positions, scale, shift, mean, sum, dot);
+void gradient_sums_of_block(const BatchNormChunkGradient& chunk, float* sum, float* dot) {
+  switch (mask_of(chunk)) {
+    case Mask::none: return gradient_sums_of<L, Mask::none>(chunk, sum, dot);
+    case Mask::output: return gradient_sums_of<L, Mask::output>(chunk, sum, dot);
+    case Mask::recomputed: return gradient_sums_of<L, Mask::recomputed>(chunk, sum, dot);
   }
 }
 
-void gradient_sums(const float* x, const float* y, const float* incoming, int64_t positions, int64_t lanes,
-                   const float* scale, const float* shift, const float* mean, bool relu, float* sum, float* dot) {
-  const Mask mask = mask_of(y, relu);
-  if (lanes == 16) return gradient_sums_of_block<16>(x, y, incoming, positions, scale, shift, mean, mask, sum, dot);
-  if (lanes == 8) return gradient_sums_of_block<8>(x, y, incoming, positions, scale, shift, mean, mask, sum, dot);
-  for (int64_t lane = 0; lane < lanes; ++lane) {
+void gradient_sums(const BatchNormChunkGradient& chunk, float* sum, float* dot) {
+  if (chunk.lanes == 16) return gradient_sums_of_block<16>(chunk, sum, dot);
+  if (chunk.lanes == 8) return gradient_sums_of_block<8>(chunk, sum, dot);
+  const Mask mask = mask_of(chunk);
+  for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
     sum[lane] = dot[lane] = 0;
-    for (int64_t p = 0; p < positions; ++p) {
-      const int64_t i = p * lanes + lane;
-      const float gradient = masked_float(x, y, incoming, i, scale[lane], shift[lane], mask);
+    for (int64_t p = 0; p < chunk.positions; ++p) {
+      const int64_t i = p * chunk.lanes + lane;
+      const float gradient = masked_float(chunk, mask, lane, i);
       sum[lane] += gradient;
-      dot[lane] += gradient * (x[i] - mean[lane]);
+      dot[lane] += gradient * (chunk.x[i] - chunk.mean[lane]);
     }
   }
 }
 
 template <int L>
-void input_gradient_of_block(const float* x, const float* y, const float* incoming, int64_t positions,
-                             const float* scale, const float* shift, const float* mean, const float* mean_gradient,
-                             const float* slope, Mask mask, float* out, float* residual) {
-  switch (mask) {
-    case Mask::none:
-      return input_gradient_of<L, Mask::none>(x, y, incoming, positions, scale, shift, mean, mean_gradient, slope, out,
-                                              residual);
-    case Mask::output:
-      return input_gradient_of<L, Mask::output>(x, y, incoming, positions, scale, shift, mean, mean_gradient, slope,
-                                                out, residual);
-    case Mask::recomputed:
-      return input_gradient_of<L, Mask::recomputed>(x, y, incoming, positions, scale, shift, mean, mean_gradient, slope,
-                                                    out, residual);
+void input_gradient_of_block(const BatchNormChunkGradient& chunk, const float* mean_gradient, const float* slope,
+                             float* out, float* residual) {
+  switch (mask_of(chunk)) {
+    case Mask::none: return input_gradient_of<L, Mask::none>(chunk, mean_gradient, slope, out, residual);
+    case Mask::output: return input_gradient_of<L, Mask::output>(chunk, mean_gradient, slope, out, residual);
+    case Mask::recomputed: return input_gradient_of<L, Mask::recomputed>(chunk, mean_gradient, slope, out, residual);
   }
 }
 
-void input_gradient(const float* x, const float* y, const float* incoming, int64_t positions, int64_t lanes,
-                    const float* scale, const float* shift, const float* mean, const float* mean_gradient,
-                    const float* slope, bool relu, float* out, float* residual) {
-  const Mask mask = mask_of(y, relu);
-  if (lanes == 16)
-    return input_gradient_of_block<16>(x, y, incoming, positions, scale, shift, mean, mean_gradient, slope, mask, out,
-                                       residual);
-  if (lanes == 8)
-    return input_gradient_of_block<8>(x, y, incoming, positions, scale, shift, mean, mean_gradient, slope, mask, out,
-                                      residual);
-  for (int64_t p = 0; p < positions; ++p) {
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const int64_t i = p * lanes + lane;
-      const float gradient = masked_float(x, y, incoming, i, scale[lane], shift[lane], mask);
+void input_gradient(const BatchNormChunkGradient& chunk, const float* mean_gradient, const float* slope, float* out,
+                    float* residual) {
+  if (chunk.lanes == 16) return input_gradient_of_block<16>(chunk, mean_gradient, slope, out, residual);
+  if (chunk.lanes == 8) return input_gradient_of_block<8>(chunk, mean_gradient, slope, out, residual);
+  const Mask mask = mask_of(chunk);
+  for (int64_t p = 0; p < chunk.positions; ++p) {
+    for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
+      const int64_t i = p * chunk.lanes + lane;
+      const float gradient = masked_float(chunk, mask, lane, i);
       if (residual != nullptr) residual[i] = gradient;
-      out[i] = scale[lane] * (gradient - mean_gradient[lane]) + slope[lane] * (x[i] - mean[lane]);
+      out[i] = chunk.scale[lane] * (gradient - mean_gradient[lane]) + slope[lane] * (chunk.x[i] - chunk.mean[lane]);
     }
   }
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/cpu_bf16.h"
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "ops/conv2d_direct_cpu.h"
 #include "ops/conv2d_samples_cpu.h"
 #include "ops/conv2d_tiles_cpu.h"

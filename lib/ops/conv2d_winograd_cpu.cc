@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "device/parallel_for.h"
 #include "ops/conv2d_cpu.h"
 #include "ops/f32_operands.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 
 namespace dptrain::ops {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 
 namespace dptrain::ops {
 

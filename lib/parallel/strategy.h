@@ -187,9 +187,10 @@ struct StrategyContext {
 struct StrategySpec {
   std::string name;
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
-  int64_t micro_batches = 1;  ///< that it wants a batch to be cut into, beside those of `accumulate`
-  int parts = 1;              ///< that it cuts a micro-batch into
-  int stages = 1;             ///< devices that each of these goes through
+  int64_t micro_batches = 1;    ///< that it wants a batch to be cut into, beside those of `accumulate`
+  int parts = 1;                ///< that it cuts a micro-batch into
+  int stages = 1;               ///< devices that each of these goes through
+  bool over_processes = false;  ///< whether its ranks may be in several processes
   /// Whether each of several processes trains on a part of the data of its own, where nothing else is asked for.
   bool by_process = false;
   /// Of a key-value store on servers: how many processes of several are servers alone; 0: each holds one.

@@ -1,9 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-#include <string_view>
-
 #include "comm/tree_sum.h"
 #include "ops/two_bit.h"
 #include "parallel/compression_options.h"
@@ -152,6 +148,7 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
          .max = kMostSteps,
          .help = "of type dist_async: steps that a process may be ahead of the slowest one; by default "
                  "any number"});
+  spec.over_processes = !local;
   spec.by_process = store.is_dist();
   if (store.is_dist()) spec.store_servers = store.servers;
   spec.max_staleness = store.max_staleness;
@@ -171,18 +168,19 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
 struct Row {
   const char* name;
   const char* help;
-  int min_devices;
   int max_devices;
+  bool over_processes;  ///< see StrategySpec; pipelines all are
   Make (*read)(ConfigReader&, const StrategyRequest&, StrategySpec&);
 };
 
 /// The table of strategies.
 constexpr Row kStrategies[] = {
-    {"single", "one device computes the whole batch", 1, 1, read_single},
-    {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", 1,
-     kMostRanks, read_data_parallel},
-    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", 1, kMostRanks, read_ddp},
-    {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", 1, kMostRanks, read_kvstore},
+    {"single", "one device computes the whole batch", 1, false, read_single},
+    {"data_parallel", "one process scatters the batch, gathers the outputs and updates on the first device", kMostRanks,
+     false, read_data_parallel},
+    {"ddp", "a rank a device; gradients are summed in buckets while backward runs", kMostRanks, true, read_ddp},
+    {"kvstore", "a rank a device; a store sums each parameter's gradients and updates it", kMostRanks, true,
+     read_kvstore},
 };
 
 /// Those whose batches are cut into micro-batches of their own.
@@ -202,11 +200,15 @@ std::vector<ConfigChoice> strategy_choices(StrategySpec& spec, const StrategyReq
   std::vector<ConfigChoice> choices;
   for (const Row& row : kStrategies)
     choices.push_back({row.name, row.help, [&](ConfigReader& options) {
+                         spec.over_processes = row.over_processes;
                          spec.make = row.read(options, request, spec);
                          spec.parts = request.devices;
                        }});
   for (const PipelineRow& row : kPipelines)
-    choices.push_back({row.name, row.help, [&](ConfigReader& options) { spec = row.read(options, request); }});
+    choices.push_back({row.name, row.help, [&](ConfigReader& options) {
+                         spec = row.read(options, request);
+                         spec.over_processes = true;
+                       }});
   return choices;
 }
 
@@ -226,9 +228,6 @@ StrategySpec read_auto(ConfigReader& options, const StrategyRequest& request) {
   return {.name = {}, .make = make, .trial_steps = steps};
 }
 
-/// Strategies whose ranks may be in several processes; kvstore's with every type but local.
-constexpr std::string_view kOverProcesses[] = {"ddp", "kvstore", "model_parallel", "hybrid"};
-
 /// Of several processes, strategies that don't reach from one to another.
 void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const StrategyRequest& request) {
   if (request.processes < 1)
@@ -236,11 +235,7 @@ void refuse_over_processes(ConfigReader& config, const StrategySpec& spec, const
                    fmt::format("expected more than the {} processes of the servers and their scheduler",
                                spec.store_servers.value_or(0) + 1),
                    "none that trains", "start more processes, or fewer servers");
-  if (request.processes < 2 || config.describing()) return;
-  bool reaches = std::ranges::find(kOverProcesses, spec.name) != std::end(kOverProcesses);
-  for (const auto& [option, value] : config.resolved_options("strategy"))
-    if (spec.name == "kvstore" && option == "type") reaches = value != "local";
-  if (reaches) return;
+  if (request.processes < 2 || config.describing() || spec.over_processes) return;
   config.mistake("strategy", fmt::format("expected one that reaches over {} processes", request.processes), spec.name,
                  "choose ddp, kvstore with another type than local, model_parallel or hybrid, or start dptrain alone");
 }
@@ -255,7 +250,7 @@ StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request)
                      [&](ConfigReader& options) { spec = read_auto(options, request); }});
   spec.name = config.named("strategy", choices, devices == 1 ? "single" : "ddp", "how the devices share a step");
   for (const Row& row : kStrategies) {
-    if (row.name != spec.name || (row.min_devices <= devices && devices <= row.max_devices)) continue;
+    if (row.name != spec.name || devices <= row.max_devices) continue;
     config.mistake("strategy", fmt::format("strategy '{}' takes exactly one device", row.name),
                    fmt::format("{}", devices), "choose ddp, or list one device");
   }

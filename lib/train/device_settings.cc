@@ -11,8 +11,8 @@
 
 #include "comm/tree_sum.h"
 #include "comm/world_shape.h"
-#include "device/cpu_device.h"
 #include "device/device_list.h"
+#include "device/host_machine.h"
 
 namespace dptrain::train {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text_table.h"
-#include "device/cpu_device.h"
 #include "device/cuda_probe.h"
+#include "device/host_machine.h"
 
 namespace dptrain::train {
 namespace {

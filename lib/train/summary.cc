@@ -5,7 +5,7 @@
 #include "base/host_name.h"
 #include "base/sha256.h"
 #include "device/cpu_bf16.h"
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 #include "train/strategy_choice_json.h"
 
 namespace dptrain::train {

@@ -10,7 +10,6 @@
 #include "data/byte_images.h"
 #include "data/refusal.h"
 #include "data/synthetic.h"
-#include "device/cpu_device.h"
 
 namespace dptrain {
 namespace {

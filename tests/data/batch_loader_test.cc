@@ -12,7 +12,7 @@
 #include "data/counting_images.h"
 #include "data/refusal.h"
 #include "data/synthetic.h"
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 
 namespace dptrain {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "data/batch_part.h"
 #include "data/byte_images.h"
-#include "device/cpu_device.h"
 #include "ops/reorder.h"
 #include "support/device_rows.h"
 #include "support/sanitizer.h"

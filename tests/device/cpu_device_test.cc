@@ -13,6 +13,8 @@
 #include "device/buffer.h"
 #include "device/cpu_amx.h"
 #include "device/cpu_bf16.h"
+#include "device/cpu_isa.h"
+#include "device/host_machine.h"
 #include "device/parallel_for.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "device/cuda_probe.h"
 #include "e2e/command_fixture.h"
 #include "support/sanitizer.h"

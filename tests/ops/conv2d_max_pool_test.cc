@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "ops/conv2d.h"
 #include "ops/reorder.h"
 #include "support/formula_tensor.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "parallel/parity_nets.h"
 #include "parallel/parity_ways.h"
 

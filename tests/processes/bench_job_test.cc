@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "device/cpu_device.h"
+#include "device/host_machine.h"
 #include "processes/job_training.h"
 #include "support/json_schema.h"
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "device/cpu_device.h"
 #include "device/cuda_probe.h"
+#include "device/host_machine.h"
 #include "support/expect_error.h"
 #include "train/experiment_of.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "device/cpu_device.h"
+#include "device/cpu_isa.h"
 #include "support/process.h"
 #include "train/experiment_of.h"
 #include "train/safetensors.h"

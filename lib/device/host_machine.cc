@@ -1,0 +1,28 @@
+#include "device/host_machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace dptrain {
+
+int usable_cores(int process) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(process, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return CPU_COUNT(&set);
+}
+
+std::string cpu_model_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+int64_t host_memory_bytes() { return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE); }
+
+}  // namespace dptrain

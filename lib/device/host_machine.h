@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace dptrain {
+
+/// Bytes of memory of this machine.
+int64_t host_memory_bytes();
+
+/// Cores that a process, by default this one, may run on: its affinity mask, not the machine's count.
+int usable_cores(int process = 0);
+
+/// "Intel(R) Xeon(R) Processor", from /proc/cpuinfo; "unknown" where it doesn't say.
+std::string cpu_model_name();
+
+}  // namespace dptrain

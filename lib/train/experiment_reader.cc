@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/yaml_bytes.h"
+#include "device/device_list.h"
+#include "train/arithmetic_settings.h"
+#include "train/experiment.h"
+#include "train/init_setting.h"
+#include "train/learning_settings.h"
+
+namespace dptrain::train {
+namespace {
+
+struct BatchSizes {
+  int64_t batch = 1;
+  int64_t accumulate = 1;
+};
+
+/// What a batch of at least as many samples has for each of `shares`, which `split` names: as many, or no equal number.
+std::string equal_parts(int64_t batch, int64_t shares, const std::string& split) {
+  const int64_t fewer = batch / shares * shares;
+  if (fewer == batch) return fmt::format("batch_size {} on {} needs {} each", batch, split, batch / shares);
+  return fmt::format("batch_size {} on {} has no equal parts, as {} and {} have", batch, split, fewer, fewer + shares);
+}
+
+BatchSizes read_batch_sizes(ConfigReader& config, int64_t devices) {
+  const auto whole = config.optional_integer(
+      "batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one optimizer step over all devices"});
+  const auto each = config.optional_integer(
+      "per_device_batch_size", {.min = 1, .max = 1 << 24, .help = "samples of one micro-batch on each device"});
+  const int64_t accumulate = config.integer(
+      "accumulate", 1, {.min = 1, .max = 1 << 24, .help = "micro-batches that a step's gradients are summed over"});
+  if (config.describing()) return {};
+  const int64_t shares = devices * accumulate;
+  if (!whole && !each) {
+    if (!config.has("batch_size") && !config.has("per_device_batch_size"))
+      config.mistake("batch_size", "required, but absent", "",
+                     "write batch_size: <samples of one step over all devices>");
+    return {.batch = shares, .accumulate = accumulate};
+  }
+  const std::string split = accumulate > 1 ? fmt::format("{} devices and {} micro-batches", devices, accumulate)
+                                           : fmt::format("{} devices", devices);
+  const int64_t batch = whole.value_or(each.value_or(1) * shares);
+  if (batch < shares)
+    config.mistake("batch_size", fmt::format("a batch needs at least one sample for each of the {}", split),
+                   fmt::format("{}", batch),
+                   accumulate > 1 ? "use a larger batch or accumulate less" : "use a larger batch or fewer devices");
+  else if (whole && each && *whole != *each * shares)
+    config.mistake("per_device_batch_size", equal_parts(*whole, shares, split), fmt::format("{}", *each),
+                   fmt::format("leave one of them out, or write batch_size: {}", *each * shares));
+  return {.batch = batch, .accumulate = accumulate};
+}
+
+bool names_a_folder(const std::string& name) {
+  const auto forbidden = [](unsigned char c) { return c == '/' || c < 0x20 || c == 0x7f; };
+  return !name.empty() && name != "." && name != ".." && std::ranges::none_of(name, forbidden) && !first_bad_byte(name);
+}
+
+/// What is trained on what: name, seed, model, data set.
+void read_subject(ConfigReader& config, const std::string& default_name, Experiment& experiment) {
+  experiment.name =
+      config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
+  if (!config.describing() && !names_a_folder(experiment.name))
+    config.mistake("name", "expected the name of a folder in UTF-8: no slash, no control character, not '.' or '..'",
+                   fmt::format("'{}'", experiment.name), "use --out for a directory elsewhere");
+  experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
+  experiment.model = models::read_model(config);
+  DatasetRequest request{.seed = experiment.seed};
+  if (const auto& text = experiment.model.text)
+    request.text = TextSizes{.vocabulary = text->vocabulary, .sequence = text->sequence};
+  experiment.dataset = read_dataset(config, request);
+  experiment.augmentations = read_augmentations(config, experiment.dataset, experiment.seed);
+}
+
+/// How `devices` share a step.
+void read_sharing(ConfigReader& config, int devices, int processes, Experiment& experiment) {
+  const BatchSizes sizes = read_batch_sizes(config, devices);
+  experiment.batch_size = sizes.batch;
+  experiment.accumulate = sizes.accumulate;
+  experiment.strategy = parallel::read_strategy(
+      config, {.devices = devices, .processes = processes, .batch_size = sizes.batch, .accumulate = sizes.accumulate});
+  experiment.split = read_split(config, devices);
+  if (experiment.strategy.is_pipeline() && (experiment.split.measured || experiment.split.weights))
+    config.mistake("split", fmt::format("a batch goes through the stages of {} whole", experiment.strategy.name),
+                   experiment.split.measured ? "auto" : "weights", "write split: even, or stages: auto");
+  const int stages = experiment.strategy.stages;
+  for (const int of_process : experiment.devices_of_processes)
+    if (experiment.is_partitioned() && of_process % stages != 0)
+      config.mistake(
+          "dataset",
+          fmt::format("with partition: by_process every process needs whole pipelines, of {} devices each", stages),
+          fmt::format("{} devices", of_process), "write partition: global");
+}
+
+CheckpointSettings read_checkpoint_settings(ConfigReader& config) {
+  CheckpointSettings settings;
+  config.section(
+      "checkpoint",
+      [&](ConfigReader& options) {
+        settings.every_epochs =
+            options.integer("every_epochs", 1, {.min = 0, .help = "epochs between checkpoints; 0: only at the end"});
+        settings.every_steps =
+            options.integer("every_steps", 0, {.min = 0, .help = "steps between checkpoints as well; 0: none"});
+        settings.keep = options.integer(
+            "keep", 3,
+            {.min = 2, .help = "the newest so many are kept: where one turns out damaged, another is needed"});
+      },
+      "what a training can be resumed from");
+  return settings;
+}
+
+/// What processes that each update the weights when they are ready can't do together.
+void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
+  if (experiment.strategy.in_step || config.describing()) return;
+  const auto refuse = [&](const char* key, const std::string& got, const std::string& advice) {
+    config.mistake(key, "kvstore of type dist_async waits for no other process, expected none", got,
+                   advice + ", or choose type: dist_sync");
+  };
+  if (experiment.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
+  if (experiment.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
+  if (experiment.batch_norm != parallel::BatchNormMode::local)
+    refuse("batch_norm", std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
+  if (experiment.shards > 0) refuse("shards", fmt::format("{}", experiment.shards), "leave it out");
+}
+
+/// What an update that is made bucket by bucket, in the course of the next step, can't wait for.
+void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment) {
+  if (!experiment.strategy.defers_updates || config.describing()) return;
+  const auto refuse = [&](const char* key, const std::string& expected, const std::string& got,
+                          const std::string& advice) {
+    config.mistake(key, fmt::format("ddp with overlap: next_forward {}", expected), got,
+                   advice + ", or write overlap: true");
+  };
+  if (lists(experiment.devices, DeviceKind::cuda))
+    refuse("devices", "updates on CPU workers alone, expected no GPU", "GPUs", "list CPU workers");
+  if (experiment.clip_norm)
+    refuse("clip_norm", "knows no norm of all gradients, expected none", fmt::format("{}", *experiment.clip_norm),
+           "leave it out");
+  if (experiment.shards > 0)
+    refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
+}
+
+/// What changes no result: steps ahead, links, deadlines, logs, memory.
+void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experiment& experiment) {
+  experiment.steps_in_flight = static_cast<int>(config.integer(
+      "steps_in_flight", 2,
+      {.min = 1, .max = 64, .help = "steps that a device is given ahead, the one that it works on included"}));
+  experiment.links = read_links(config, experiment.devices);
+  if (experiment.links && job.processes > 1)
+    config.mistake("links", "a job of several processes goes over the links that it has, expected none",
+                   "simulated ones", "leave them out, or start dptrain alone");
+  experiment.timeout_s = config.number(
+      "timeout_s", 300,
+      {.min = 1,
+       .max = 1e7,
+       .help =
+           "seconds that a rank may make no progress for, or be waited for by others; then the training ends with 75"});
+  experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
+  experiment.memory_limit_bytes =
+      config
+          .optional_integer("memory_limit",
+                            {.min = 1, .help = "bytes that each CPU worker may hold", .example = 2'000'000'000})
+          .value_or(0);
+}
+
+}  // namespace
+
+Experiment read_experiment(ConfigReader& config, const std::string& default_name, const ConfigJob& job) {
+  Experiment experiment;
+  read_subject(config, default_name, experiment);
+  const DeviceSettings on = read_device_settings(config, job);
+  experiment.devices = on.devices;
+  experiment.threads = on.threads;
+  experiment.devices_of_processes = on.devices_of_processes;
+  read_sharing(config, on.world_devices(), job.workers(), experiment);
+  read_learning(config, experiment);
+  read_arithmetic(config, experiment);
+  refuse_out_of_step(config, experiment);
+  refuse_deferred_updates(config, experiment);
+  const InitSetting init = read_init(config, experiment.seed);
+  experiment.initialization = init.values;
+  experiment.initial_weights = init.weights;
+  experiment.initial_average = init.average;
+  experiment.checkpoint = read_checkpoint_settings(config);
+  experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
+  read_machine_settings(config, job, experiment);
+  return experiment;
+}
+
+}  // namespace dptrain::train
