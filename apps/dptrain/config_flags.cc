@@ -65,8 +65,9 @@ CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
       ->check(not_empty)
       ->type_name("LIST");
   command.add_option("--out", out, help.out)->check(not_empty)->type_name("DIR");
-  command.add_flag("--dump-config", dump_config,
-                   "print the resolved configuration and where each value came from, and stop; with --json as JSON");
+  command.add_flag(
+      "--dump-config", dump_config,
+      "print the resolved configuration and where each value came from, and stop; with --json the values alone");
   command.add_flag("--quiet", quiet, "print nothing but warnings and errors");
   command.add_flag("--json", json, help.json);
   command.add_option("--progress", progress, help.progress)

@@ -33,7 +33,7 @@ int evaluate_with(const EvalFlags& flags) {
   const auto weights = train::read_evaluation_weights(file);
   const Datasets data = experiment.dataset.open();
   train::require_model_fits(experiment, *data.train);
-  train::require_same_vocabulary(*data.train, file);
+  train::require_same_input(experiment, *data.train, file);
   experiment.initial_weights = std::nullopt;
   experiment.split = {};
   train::Trainer trainer(experiment, data);

@@ -113,8 +113,9 @@ class TrainRun {
   train::Experiment& experiment() { return read_.experiment; }
   /// In a job with its digests.
   void open_data();
-  /// Where a run is to be resumed that has metrics and no checkpoint.
-  void tell_of_dropped_epochs();
+  /// Where a run is to be resumed that has no checkpoint. One that is finished stays so, and is nothing to go on from
+  /// with another configuration (65); of another one the epochs are dropped, which is told.
+  bool is_finished_without_checkpoints();
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
@@ -166,7 +167,10 @@ int TrainRun::run() {
                                   .json = flags_.common.json && job_.is_main(),
                                   .progress = flags_.common.progress},
                    stop_);
-  if (job_.is_main() && flags_.resume && !resume_) tell_of_dropped_epochs();
+  if (flags_.resume && !resume_ && is_finished_without_checkpoints()) {
+    job_.begin_nothing();
+    return 0;
+  }
   if (const auto warning = train::short_data_warning(experiment(), data_.train->samples()); warning && job_.is_main())
     display_->on_warning(*warning);
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
@@ -204,13 +208,26 @@ void TrainRun::open_data() {
   test_digest_ = digest_of(*data_.test);
 }
 
-void TrainRun::tell_of_dropped_epochs() {
+bool TrainRun::is_finished_without_checkpoints() {
+  const auto finished = directory_ ? directory_->finished() : std::nullopt;
   std::error_code none;
-  if (fs::file_size(out_ / "metrics.jsonl", none) == 0 || none) return;
-  display_->on_warning(
-      fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
-                  "of earlier epochs is dropped",
-                  out_.string()));
+  if (finished && finished->config_hash != sha256_of(config_))
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = out_.string(),
+                        .expected = "expected a checkpoint to go on from with another configuration than the run was "
+                                    "finished with",
+                        .got = "none",
+                        .advice = "choose another --out, or --overwrite to train anew"});
+  if (finished) {
+    directory_->remove_records_of_failures();
+    display_->on_finished_before(finished->steps, out_.string());
+  } else if (directory_ && fs::file_size(out_ / "metrics.jsonl", none) > 0 && !none) {
+    display_->on_warning(
+        fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
+                    "of earlier epochs is dropped",
+                    out_.string()));
+  }
+  return job_.from_main(finished ? "over" : "") == "over";
 }
 
 int TrainRun::train(train::Trainer& trainer) {
@@ -235,7 +252,7 @@ std::string TrainRun::hash_of_read_weights() {
 
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   const bool goes_on = directory_ && resume_ && earlier_ == train::EarlierRun::resume;
-  const bool is_over = goes_on && trainer.finished() && directory_->is_finished();
+  const bool is_over = goes_on && trainer.finished() && directory_->finished();
   if (is_over) {
     directory_->remove_records_of_failures();
     display_->on_finished_before(trainer.position().step, out_.string());
@@ -254,7 +271,9 @@ void TrainRun::begin_directory(const train::Trainer& trainer) {
   // Before config.yaml is written anew.
   const std::string changes = resume_ ? train::changes_since(*resume_, config_) : "";
   if (earlier_ == train::EarlierRun::resume) {
-    directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
+    for (const std::string& damage :
+         directory_->go_back_to(position.epochs + (position.reported ? 1 : 0), position.step))
+      display_->on_warning(damage);
     for (const fs::path& later : train::put_aside_after(directory_->checkpoints(), position.step))
       write_message(fmt::format("{}: of a later step than {}, put aside\n", later.string(), position.step));
   } else {

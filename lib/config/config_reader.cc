@@ -34,9 +34,9 @@ std::optional<std::string> path_in(const ConfigNode& node) {
 ReadKey& ConfigReader::ask(std::string_view key, KeyShape shape) {
   ReadKey& record = mapping_.record(key);
   shape.words = std::move(record.shape.words);
-  if (record.word_by_default) {
+  if (!record.default_word.empty()) {
     shape.required = false;
-    shape.otherwise = shape.words.back();
+    shape.otherwise = record.default_word;
   }
   record.shape = std::move(shape);
 
@@ -219,7 +219,7 @@ bool ConfigReader::word(std::string_view key, std::string_view word, bool by_def
   ReadKey& record = mapping_.record(key);
   auto& words = record.shape.words;
   if (std::ranges::find(words, word) == words.end()) words.emplace_back(word);
-  record.word_by_default |= by_default;
+  if (by_default) record.default_word = word;
   if (pass_.describing) return false;
   const ConfigNode* node = has(key) ? mapping_.find(key) : nullptr;
   const bool is_word = node == nullptr ? by_default : text_in(*node) == word;
@@ -251,6 +251,10 @@ std::string ConfigReader::where(std::string_view key) const {
 std::string ConfigReader::where() const { return place(mapping_.origin, mapping_.path); }
 
 bool ConfigReader::describing() const { return pass_.describing; }
+
+void ConfigReader::default_varies(std::string_view key) {
+  if (describing()) mapping_.record(key).shape.otherwise = {};
+}
 
 void ConfigReader::resolve(std::string_view key, std::string_view value, std::string_view origin) {
   const auto record = std::ranges::find(mapping_.keys, key, &ReadKey::key);

@@ -134,6 +134,8 @@ class ConfigReader {
   std::string where() const;
   /// True while the schema is described: nothing was written, every value returned is a default or a harmless one.
   bool describing() const;
+  /// The default of `key`, which must have been read, follows from other keys or from the machine: the schema has none.
+  void default_varies(std::string_view key);
   /// Replaces the value that `--dump-config` and config.yaml show for `key` by what it resolved to ("auto" -> "cpu:0").
   /// `value` is YAML (25, 'cpu:0', [1, 3], {name: ddp}) and stands for the whole value, options included; `origin` is
   /// shown as where it came from. The key must have been read.

@@ -48,7 +48,7 @@ Json one_or_list(const Json& item) { return {{"anyOf", {item, {{"type", "array"}
 bool needs_a_key(const ReadMapping& mapping);
 
 bool is_required(const ReadKey& record) {
-  if (record.shape.kind == KeyKind::section && !record.word_by_default && !record.inner.empty())
+  if (record.shape.kind == KeyKind::section && record.default_word.empty() && !record.inner.empty())
     return needs_a_key(*record.inner.front());
   return record.shape.required;
 }

@@ -21,10 +21,10 @@ struct ReadKey {
   std::string key;
   KeyShape shape = {};
   const ConfigNode* written = nullptr;  ///< null where the key is absent, or has nothing behind its colon
-  std::string shown = {};        ///< the resolved value as YAML on one line; empty: left out, or shown by `inner`
-  std::string origin = {};       ///< "configs/a.yaml:12", "--set", "default"
-  bool resolved = false;         ///< `shown` and `origin` were given by resolve() and stay
-  bool word_by_default = false;  ///< an absent key means its word, `auto`
+  std::string shown = {};         ///< the resolved value as YAML on one line; empty: left out, or shown by `inner`
+  std::string origin = {};        ///< "configs/a.yaml:12", "--set", "default"
+  bool resolved = false;          ///< `shown` and `origin` were given by resolve() and stay
+  std::string default_word = {};  ///< what an absent key means, `auto`; empty where that isn't a word
   /// A section's mapping, or each of a list; for a name the mapping with its options. While the schema is described:
   /// the options of every name, in the order of shape.names.
   std::vector<std::unique_ptr<ReadMapping>> inner = {};

@@ -144,6 +144,7 @@ DatasetSpec read_synthetic(ConfigReader& config, const DatasetRequest& request) 
   const int64_t test_samples =
       config.integer("test_samples", std::max<int64_t>(1, samples / 5),
                      {.min = 1, .max = kMost, .help = "test samples; by default a fifth of the training samples"});
+  config.default_varies("test_samples");
   if (request.text) return synthetic_text(config, request, {.train = samples, .test = test_samples});
   // The schema describes the options of either kind.
   if (config.describing()) read_full_lines(config);

@@ -53,6 +53,7 @@ DatasetSpec read_text(ConfigReader& config, const DatasetRequest& request) {
                      {.min = kSpecialTokens + 1, .max = kMostPieces, .help = "pieces; by default the model's"});
   const int64_t sequence = config.integer(
       "sequence", wanted.sequence, {.min = 5, .max = 65536, .help = "tokens of a sample; by default the model's"});
+  for (const char* size : {"vocabulary", "sequence"}) config.default_varies(size);
   const double test_share = config.number("test_share", 0.05,
                                           {.min = 0,
                                            .max = 1,

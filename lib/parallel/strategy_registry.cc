@@ -134,7 +134,7 @@ Make read_kvstore(ConfigReader& options, const StrategyRequest&, StrategySpec& s
   for (const Type other : {Type::local, Type::dist_sync, Type::dist_device_sync, Type::dist_async})
     if (type == store_type_name(other)) store.type = other;
   const bool local = store.type == Type::local;
-  if (store.is_dist())
+  if (store.is_dist() || options.describing())
     store.servers = static_cast<int>(options.integer(
         "servers", 0,
         {.min = 0,
@@ -249,6 +249,7 @@ StrategySpec read_strategy(ConfigReader& config, const StrategyRequest& request)
   choices.push_back({"auto", "the fastest of these on the devices, found by trials of a few steps",
                      [&](ConfigReader& options) { spec = read_auto(options, request); }});
   spec.name = config.named("strategy", choices, devices == 1 ? "single" : "ddp", "how the devices share a step");
+  config.default_varies("strategy");
   for (const Row& row : kStrategies) {
     if (row.name != spec.name || devices <= row.max_devices) continue;
     config.mistake("strategy", fmt::format("strategy '{}' takes exactly one device", row.name),

@@ -80,6 +80,7 @@ void read_arithmetic(ConfigReader& config, Experiment& experiment) {
   experiment.precision = read_precision(config, experiment.devices);
   experiment.deterministic = config.boolean("deterministic", !lists(experiment.devices, DeviceKind::cuda),
                                             "runs end in the same bits: always on CPU workers, at a price on GPUs");
+  config.default_varies("deterministic");
   experiment.convolution = read_convolution(config, experiment);
   experiment.recompute = read_recompute(config);
   experiment.batch_norm = read_batch_norm(config);

@@ -61,6 +61,7 @@ bool names_a_folder(const std::string& name) {
 void read_subject(ConfigReader& config, const std::string& default_name, Experiment& experiment) {
   experiment.name =
       config.text("name", default_name, "the run's name; its directory is runs/<name> unless --out says otherwise");
+  config.default_varies("name");
   if (!config.describing() && !names_a_folder(experiment.name))
     config.mistake("name", "expected the name of a folder in UTF-8: no slash, no control character, not '.' or '..'",
                    fmt::format("'{}'", experiment.name), "use --out for a directory elsewhere");

@@ -53,6 +53,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   require_same_model(experiment.model, weights);
   const auto tensors = read_evaluation_weights(weights);
   const Datasets data = experiment.dataset.open();
+  require_same_input(experiment, *data.train, weights);
   require_model_fits(experiment, *data.train);
   const auto& images = dynamic_cast<const ImageDataset&>(*data.train);
   image_shape_ = images.image_shape();

@@ -59,18 +59,37 @@ void remove_results(const fs::path& run, std::error_code& error) {
   fs::remove(run / "checkpoints", not_empty);
 }
 
-/// Keeps the lines whose `key` is at most `last`, in a file that may be absent or end in half a line.
-void keep_lines(const fs::path& path, const char* key, int64_t last) {
+/// Where a file is kept as it was before its damaged lines were dropped.
+fs::path damaged_copy(fs::path path) { return path += ".damaged"; }
+
+/// Whole lines of a file that may be absent; half a line at its end is none.
+std::vector<std::string> whole_lines(const fs::path& path) {
+  std::vector<std::string> lines;
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return;
-  std::istringstream lines(read_file(path));
-  std::string kept, line;
-  while (std::getline(lines, line)) {
+  if (!fs::is_regular_file(path, error)) return lines;
+  std::istringstream text(read_file(path));
+  for (std::string line; std::getline(text, line) && !text.eof();) lines.push_back(line);
+  return lines;
+}
+
+/// Keeps the lines whose `key` is at most `last`. Returns the number, from 1, of the first line that is none with such
+/// a key; 0 where all are.
+size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return 0;
+  size_t damaged = 0, number = 0;
+  std::string kept;
+  for (const std::string& line : whole_lines(path)) {
+    ++number;
     const auto object = nlohmann::json::parse(line, nullptr, false);
-    if (object.is_object() && object.contains(key) && object[key].is_number_integer() && object[key] <= last)
-      kept += line + "\n";
+    const bool is_ours = object.is_object() && object.contains(key) && object[key].is_number_integer();
+    if (!is_ours && damaged == 0) damaged = number;
+    if (is_ours && object[key] <= last) kept += line + "\n";
   }
+  if (damaged > 0) fs::copy_file(path, damaged_copy(path), fs::copy_options::overwrite_existing, error);
+  if (error) throw Error(ExitCode::io, fmt::format("{}: could not copy: {}", path.string(), error.message()));
   write_file_atomically(path, kept);
+  return damaged;
 }
 
 /// A file of weights, where it is whole. A training's evaluations went by the average that lies beside its weights.
@@ -161,20 +180,42 @@ std::string RunDirectory::last_metrics() const {
   return text.substr(text.rfind('\n') + 1);
 }
 
-bool RunDirectory::is_finished() const {
+std::optional<FinishedTraining> RunDirectory::finished() const {
   std::error_code error;
-  if (!fs::is_regular_file(path_ / "summary.json", error)) return false;
+  if (!fs::is_regular_file(path_ / "summary.json", error)) return std::nullopt;
   const auto summary = nlohmann::json::parse(read_file(path_ / "summary.json"), nullptr, false);
-  return summary.is_object() && summary.value("exit", nlohmann::json()) == 0;
+  const auto value = [&](const char* key) {
+    return summary.is_object() ? summary.value(key, nlohmann::json()) : nlohmann::json();
+  };
+  if (value("exit") != 0) return std::nullopt;
+  FinishedTraining finished;
+  if (const auto steps = value("steps"); steps.is_number_integer()) finished.steps = steps;
+  if (const auto hash = value("config_hash"); hash.is_string()) finished.config_hash = hash;
+  return finished;
 }
 
-void RunDirectory::go_back_to(int64_t epochs, int64_t step) {
+std::vector<std::string> RunDirectory::go_back_to(int64_t epochs, int64_t step) {
   lock_.require_held();
-  keep_lines(path_ / "metrics.jsonl", "epoch", epochs);
-  keep_lines(path_ / "steps.jsonl", "step", step);
+  std::vector<std::string> damage;
+  const auto keep = [&](const char* file, const char* key, int64_t last) {
+    const fs::path path = path_ / file;
+    if (const size_t line = keep_lines(path, key, last); line > 0)
+      damage.push_back(
+          fmt::format("{}: line {} is none that a run writes, and is dropped with others like it; the file "
+                      "as it was is {}",
+                      path.string(), line, damaged_copy(path).string()));
+  };
+  keep("metrics.jsonl", "epoch", epochs);
+  keep("steps.jsonl", "step", step);
+  if (const auto lines = static_cast<int64_t>(whole_lines(path_ / "metrics.jsonl").size()); lines != epochs)
+    damage.push_back(
+        fmt::format("{}: expected a line for each of the {} epochs before, got {}; the training goes on "
+                    "all the same",
+                    (path_ / "metrics.jsonl").string(), epochs, lines));
   std::error_code error;
   fs::remove(path_ / "summary.json", error);
   remove_records_of_failures();
+  return damage;
 }
 
 bool lies_in_run(const fs::path& path, const fs::path& run) {

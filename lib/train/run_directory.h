@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "train/checkpoint.h"
 #include "train/directory_lock.h"
@@ -10,6 +13,11 @@ namespace dptrain::train {
 
 /// What to do with what an earlier run left in its directory.
 enum class EarlierRun { refuse, overwrite, resume };
+
+struct FinishedTraining {
+  int64_t steps = 0;
+  std::string config_hash = {};
+};
 
 /// Where a run writes. Held by one process at a time; a directory that has metrics is never touched unless asked to.
 class RunDirectory {
@@ -44,11 +52,12 @@ class RunDirectory {
   std::filesystem::path checkpoints() const;
   /// The last line of the metrics, "" where there is none.
   std::string last_metrics() const;
-  /// Whether the summary says that the training came to its end.
-  bool is_finished() const;
+  /// What the summary says of a training that came to its end.
+  std::optional<FinishedTraining> finished() const;
   /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary,
-  /// what it said of its failure.
-  void go_back_to(int64_t epochs, int64_t step);
+  /// what it said of its failure. Where metrics or steps had a line that no run wrote, or not all epochs, the file as
+  /// it was is kept beside it, as `.damaged`, and a sentence about it returned.
+  std::vector<std::string> go_back_to(int64_t epochs, int64_t step);
 
  private:
   std::filesystem::path path_;

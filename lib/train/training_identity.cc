@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kModel = "model";
 constexpr const char* kDataset = "dataset";
 constexpr const char* kVocabulary = "vocabulary";
+constexpr const char* kClassNames = "class_names";
 
 std::string option_name(const std::string& of, const std::string& option) { return of + "." + option; }
 
@@ -30,6 +31,19 @@ std::optional<std::string> vocabulary_of(const Dataset& data) {
   const auto* text = dynamic_cast<const TextDataset*>(&data);
   if (text == nullptr || text->vocabulary_digest().empty()) return std::nullopt;
   return fmt::format("{} pieces {}", text->vocabulary_size(), text->vocabulary_digest());
+}
+
+/// What a class's number means, where classes have names.
+std::optional<std::string> class_names_of(const Dataset& data) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  if (images == nullptr || images->class_names().empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(images->class_names(), ", "));
+}
+
+/// A text that may be long, for a message.
+std::string shortened(const std::string& text) {
+  constexpr size_t kMost = 120;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
 /// What decides which samples a batch has, beside the seed: of processes that each have a part of the data also how
@@ -62,6 +76,7 @@ std::optional<TrainingIdentity> identity_of_weights(const std::filesystem::path&
 /// How to go on with a training that has another value there.
 std::string advice_for(const std::string& name) {
   if (name == kVocabulary) return "give the data set the text and the vocabulary that it was trained with";
+  if (name == option_name(kDataset, kClassNames)) return "give its folders the names that they had";
   if (name == option_name(kDataset, "partition"))
     return "start as many processes with as many devices each, and set dataset.partition as it was";
   return "set what it was trained with";
@@ -74,6 +89,7 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
   if (const auto vocabulary = vocabulary_of(data)) identity.emplace_back(kVocabulary, *vocabulary);
   add_options(identity, kModel, experiment.model.options);
   add_options(identity, kDataset, experiment.dataset.options);
+  if (const auto names = class_names_of(data)) identity.emplace_back(option_name(kDataset, kClassNames), *names);
   identity.emplace_back(option_name(kDataset, "partition"), order_of(experiment));
   identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
                                    {"batch_size", std::to_string(experiment.batch_size)},
@@ -87,10 +103,11 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
   for (const auto& [name, value] : own) {
     const auto other = entry_of(resume.checkpoint.identity, name);
     if (other == value || (!other && is_option(name))) continue;
-    throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
-                                            .expected = fmt::format("expected a training with {} {}", name, value),
-                                            .got = other.value_or("none"),
-                                            .advice = advice_for(name) + ", or begin anew with another --out"});
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = resume.folder.string(),
+                        .expected = fmt::format("expected a training with {} {}", name, shortened(value)),
+                        .got = shortened(other.value_or("none")),
+                        .advice = advice_for(name) + ", or begin anew with another --out"});
   }
 }
 
@@ -124,6 +141,26 @@ void require_same_vocabulary(const Dataset& data, const std::filesystem::path& w
                       .expected = fmt::format("expected weights that have learned the vocabulary {}", *own),
                       .got = *other,
                       .advice = "give the data set the text and the vocabulary that they were trained with"});
+}
+
+void require_same_input(const Experiment& experiment, const Dataset& data, const std::filesystem::path& weights) {
+  require_same_vocabulary(data, weights);
+  const auto identity = identity_of_weights(weights);
+  if (!identity) return;
+  const auto require = [&](const std::string& name, const std::string& own) {
+    const auto other = entry_of(*identity, option_name(kDataset, name));
+    if (!other || other == own) return;
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = weights.string(),
+                        .expected = fmt::format("expected weights that were trained with {} {}",
+                                                option_name(kDataset, name), shortened(own)),
+                        .got = shortened(*other),
+                        .advice = name == kClassNames ? "give the data set's folders the names that they had"
+                                                      : "set what they were trained with"});
+  };
+  if (const auto names = class_names_of(data)) require(kClassNames, *names);
+  for (const auto& [option, value] : experiment.dataset.options)
+    if (option == "normalize") require(option, value);
 }
 
 void require_same_model(const models::ModelSpec& model, const std::filesystem::path& weights) {

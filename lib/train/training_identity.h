@@ -24,6 +24,10 @@ void require_possible_position(const ResumePoint& resume, int64_t batches_per_ep
 /// `weights` is a file that find_weights has found; only the manifest of a checkpoint says of which vocabulary it is.
 void require_same_vocabulary(const Dataset& data, const std::filesystem::path& weights);
 
+/// The same also where the numbers of classes have other names in `data`, or its images are normalized otherwise: what
+/// the model is given, and what it says, then mean something else.
+void require_same_input(const Experiment& experiment, const Dataset& data, const std::filesystem::path& weights);
+
 /// Throws 65, naming the file, the option and both values, where the weights of such a model were trained with other
 /// options: many of them change no tensor's shape. Those of a model of another name are left to their tensors.
 void require_same_model(const models::ModelSpec& model, const std::filesystem::path& weights);

@@ -93,6 +93,26 @@ TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
   ASSERT_EQ(finished.exit, 0) << finished.err;
   const auto line = nlohmann::json::parse(finished.out);
   EXPECT_EQ(line["name"], line["class"] == 0 ? "even" : "odd");
+
+  // Numbers that mean other classes by now say nothing that is so.
+  for (const char* part : {"train", "test"})
+    std::filesystem::rename(path("parity") / part / "odd", path("parity") / part / "1st");
+  const Arguments words = {"trained with dataset.class_names 1st, even, got even, odd", "the names that they had"};
+  expect_refused({"predict", "--config", "digits.yaml", "--set", dataset, "--checkpoint", "parity_run", "--input",
+                  "parity/test/1st"},
+                 65, words);
+  expect_refused({"eval", "--config", "digits.yaml", "--set", dataset, "--checkpoint", "parity_run"}, 65, words);
+  Arguments resumed =
+      training("parity_run", {dataset, "batch_size=2", "epochs=2", "devices=[cpu:0]", "strategy=single"});
+  resumed.emplace_back("--resume");
+  expect_refused(resumed, 65, {"dataset.class_names 1st, even, got even, odd"});
+}
+
+TEST_F(PredictTest, AnotherNormalizationThanInTrainingIsRefused) {
+  const Arguments words = {"trained with dataset.normalize {mean: [0.5], std: [1.0]}, got none", "set what they were"};
+  const std::string other = "dataset.normalize={mean: 0.5}";
+  expect_refused(predicting(digits_, {"--set", other}), 65, words);
+  expect_refused({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--set", other}, 65, words);
 }
 
 TEST_F(PredictTest, NamesThatAreNotUtf8StillMakeJson) {

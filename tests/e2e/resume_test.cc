@@ -37,11 +37,35 @@ TEST_F(ResumeTest, WithoutACheckpointItStarts) {
 TEST_F(ResumeTest, EpochsWithoutACheckpointAreDroppedWithAWord) {
   train("run", {"epochs=2"});
   std::filesystem::remove_all(path("run/checkpoints"));
+  std::filesystem::remove(path("run/summary.json"));
   const Finished finished = run(resuming("run"));
   EXPECT_EQ(finished.exit, 0) << finished.err;
   EXPECT_NE(finished.err.find("run: no checkpoint to go on from; the run begins anew"), std::string::npos)
       << finished.err;
   EXPECT_EQ(lines("run/metrics.jsonl"), 1u);
+}
+
+/// As a sweep's, whose checkpoints were removed for room.
+TEST_F(ResumeTest, AFinishedRunStaysFinishedWithoutItsCheckpoints) {
+  train("run");
+  std::filesystem::remove_all(path("run/checkpoints"));
+  const std::string metrics = text("run/metrics.jsonl"), summary = text("run/summary.json");
+  const Finished again = run(resuming("run"));
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_NE(again.out.find("run is finished: all 5 steps were made"), std::string::npos) << again.out;
+  expect_failed(run(resuming("run", {"epochs=2"})), 65, {"run: expected a checkpoint to go on from", "--overwrite"});
+  EXPECT_EQ(text("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(text("run/summary.json"), summary);
+}
+
+TEST_F(ResumeTest, ADamagedLineOfMetricsIsTold) {
+  train("run", {"epochs=2"});
+  folder_.write("run/metrics.jsonl", "garbage\n" + testing::lines_of(text("run/metrics.jsonl")).at(1) + "\n");
+  const Finished on = run(resuming("run", {"epochs=3"}));
+  EXPECT_EQ(on.exit, 0) << on.err;
+  EXPECT_NE(on.err.find("run/metrics.jsonl: line 1 is none that a run writes"), std::string::npos) << on.err;
+  EXPECT_EQ(lines("run/metrics.jsonl"), 2u);
+  EXPECT_EQ(lines("run/metrics.jsonl.damaged"), 2u);
 }
 
 /// NaN in the weights, or what makes NaN of them, is no result of eval or predict, and nothing to begin with.

@@ -222,22 +222,35 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
   scratch.write("metrics.jsonl", text_of(scratch.path() / "metrics.jsonl") + "{\"epoch\": 4, \"tr");  // a full disk's
   RunDirectory directory(scratch.path(), EarlierRun::resume);
   EXPECT_TRUE(fs::exists(scratch.path() / "summary.json")) << "not before it is known where to";
-  directory.go_back_to(2, 4);
+  EXPECT_EQ(directory.go_back_to(2, 4), std::vector<std::string>());
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
   EXPECT_EQ(testing::lines_of(text_of(scratch.path() / "steps.jsonl")).size(), 4u);
   EXPECT_FALSE(fs::exists(scratch.path() / "summary.json"));
   EXPECT_EQ(directory.last_metrics(), "{\"epoch\": 2}");
 }
 
+TEST(RunDirectory, LinesThatNoRunWroteAreToldAndKeptAside) {
+  const ScratchFolder scratch;
+  RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  const std::string metrics = "{\"epoch\": 1}\ngarbage\n{\"epoch\": 3}\n{\"epoch\": 4}\n";
+  scratch.write("metrics.jsonl", metrics);
+  const auto damage = directory.go_back_to(3, 9);
+  ASSERT_EQ(damage.size(), 2u);
+  EXPECT_NE(damage[0].find("metrics.jsonl: line 2 is none that a run writes"), std::string::npos) << damage[0];
+  EXPECT_NE(damage[1].find("each of the 3 epochs before, got 2"), std::string::npos) << damage[1];
+  EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 3}\n");
+  EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl.damaged"), metrics);
+}
+
 TEST(RunDirectory, IsFinishedWhereItsSummarySaysSo) {
   const ScratchFolder scratch;
   RunDirectory directory(scratch.path(), EarlierRun::refuse);
-  EXPECT_FALSE(directory.is_finished());
+  EXPECT_FALSE(directory.finished());
   EXPECT_EQ(directory.last_metrics(), "");
   for (const auto& [summary, is_finished] :
        {std::pair("{\"exit\": 0}", true), {"{\"exit\": 130}", false}, {"{}", false}, {"{\"exi", false}}) {
     directory.write_summary(summary);
-    EXPECT_EQ(directory.is_finished(), is_finished) << summary;
+    EXPECT_EQ(directory.finished().has_value(), is_finished) << summary;
   }
 }
 
