@@ -56,8 +56,8 @@ for flag in "${flags[@]}"; do
   [[ $flag != --out && $flag != --out=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
 done
 # What is given twice would train what no combination says: dptrain takes the last of two values.
-# is_within KEY OTHER: of strategy and strategy.bucket_mb one sets the other as well.
-is_within() { [[ $1 == "$2" || $1 == "$2".* || $2 == "$1".* ]]; }
+# is_within KEY OTHER: of strategy and strategy.bucket_mb, or split and split[0], one sets the other as well.
+is_within() { [[ $1 == "$2" || $1 == "$2"[.[]* || $2 == "$1"[.[]* ]]; }
 for ((i = 0; i < ${#keys[@]}; ++i)); do
   for ((j = 0; j < i; ++j)); do
     ! is_within "${keys[i]}" "${keys[j]}" || fail 64 "'${keys[i]}' is given twice; write all of its values once, with commas between them"

@@ -56,7 +56,7 @@ CLI::Option* ConfigFlags::add_to(CLI::App& command, const FlagHelp& help) {
   auto* file = command.add_option("--config", config, "the experiment: a YAML file, or the name of one in configs/")
                    ->required()
                    ->type_name("FILE");
-  command.add_option("--set", overrides, "overrides one value, with dotted keys; may be repeated")
+  command.add_option("--set", overrides, "overrides one value, with dotted keys and [indices]; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all()

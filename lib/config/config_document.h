@@ -18,9 +18,10 @@ ConfigNode parse_config(std::string_view text, const std::string& source, std::s
 /// Reads and parses a file. Throws 66 where it is missing, 74 where it can't be read, and as above.
 ConfigNode load_config(const std::filesystem::path& path, std::string_view first_line = "model: lenet");
 
-/// Puts `KEY=VALUE` (dotted keys, a YAML value) into the tree, making maps on the way; a scalar on the way becomes
-/// {name: scalar}, so that `strategy: ddp` takes `strategy.bucket_mb=5`. An empty value takes the default
-/// again. `source` names the flag. Throws 78.
+/// Puts `KEY=VALUE` (dotted keys and indices of lists in brackets, a YAML value) into the tree, making maps on the way;
+/// a scalar on the way becomes {name: scalar}, so that `strategy: ddp` takes `strategy.bucket_mb=5`. What stands alone
+/// behind an item's name, `linear: 128`, stays the option that it stands for. An empty value takes the default again,
+/// and an item out of its list. `source` names the flag. Throws 78.
 void override_config(ConfigNode& root, std::string_view assignment, const std::string& source = "--set");
 
 }  // namespace dptrain

@@ -27,6 +27,9 @@ struct ConfigNode {
   bool quoted = false;      ///< '1' is text, 1 a number
   std::vector<ConfigNode> list = {};
   std::vector<std::pair<std::string, ConfigNode>> map = {};  ///< in the order of the file
+  /// The first value of `map`, under "", stood alone until an override put others beside it: the 128 of `linear: 128`.
+  /// Its key is for the reader to say.
+  bool has_shorthand = false;
 
   const ConfigNode* find(const std::string& key) const;
   /// One line of YAML flow style, for messages and files: {name: ddp, bucket_mb: 25}.

@@ -66,7 +66,8 @@ void ConfigReader::misread_item(const ReadKey& record, size_t index, const Confi
 
 const ConfigNode* ConfigReader::options_of(const ConfigChoice& choice, const ConfigNode& written,
                                            ReadMapping& mapping) {
-  if (written.kind == Kind::map) return &written;
+  const bool is_map = written.kind == Kind::map;
+  if (is_map && !written.has_shorthand) return &written;
   if (choice.shorthand.empty()) {
     pass_.note(mapping, written.origin,
                {place(written.origin, mapping.path), "expected nothing, or a mapping of options", got_words(written),
@@ -75,7 +76,14 @@ const ConfigNode* ConfigReader::options_of(const ConfigChoice& choice, const Con
     return nullptr;
   }
   ConfigNode& options = pass_.expanded.emplace_back(ConfigNode{.kind = Kind::map, .origin = written.origin});
-  options.map.emplace_back(choice.shorthand, written);
+  if (is_map)
+    options.map = written.map;
+  else
+    options.map.emplace_back("", written);
+  if (options.find(choice.shorthand) == nullptr)
+    options.map.front().first = choice.shorthand;
+  else
+    options.map.erase(options.map.begin());
   return &options;
 }
 

@@ -38,15 +38,6 @@ std::string number_words(const NumberRule& rule) {
   return words;
 }
 
-/// At most 60 bytes of `text`, whole characters only.
-std::string cut(std::string text) {
-  constexpr size_t kLongest = 60;
-  if (text.size() <= kLongest) return text;
-  size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
-
 std::string yaml_item(int64_t value) { return fmt::format("{}", value); }
 std::string yaml_item(double value) { return yaml_number(value); }
 std::string yaml_item(bool value) { return value ? "true" : "false"; }
@@ -160,6 +151,14 @@ std::string expected_words(const KeyShape& shape) {
   return shape.words.empty() ? base() : fmt::format("{}, or {}", base(), fmt::join(shape.words, " or "));
 }
 
+std::string cut(std::string text) {
+  constexpr size_t kLongest = 60;
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
 std::string got_words(const ConfigNode& node) {
   switch (node.kind) {
     case Kind::null: return "nothing";
@@ -197,7 +196,7 @@ std::string advice(const KeyShape& shape, const ConfigNode& node, const ConfigOr
 
 std::string assignment(const ConfigOrigin& origin, const std::string& dotted, std::string_view value) {
   if (dotted.ends_with(']')) return fmt::format("{} in its place", value);
-  // What stands in an element of a list has no dotted name.
+  // What stands in an element of a list may have been given with the list, and then is corrected there.
   const bool is_in_element = dotted.find('[') != std::string::npos;
   if (origin.line == 0 && origin.source.starts_with("--set") && !is_in_element)
     return fmt::format("{} {}={}", origin.source, dotted, value);

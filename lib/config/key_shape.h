@@ -65,6 +65,8 @@ double allowed_number(const NumberRule& rule, double wish);
 
 /// "an integer from 1 to 64, or auto".
 std::string expected_words(const KeyShape& shape);
+/// At most 60 bytes of `text`, whole characters only, and "..." where there were more.
+std::string cut(std::string text);
 /// "'many'", "the text '10'", "a list [1, 2]", "nothing"; cut where it is long.
 std::string got_words(const ConfigNode& node);
 /// What to do about a node that is not what was expected: "did you mean 'ddp'?", "write for instance epochs: 10".

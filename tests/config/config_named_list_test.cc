@@ -33,14 +33,16 @@ std::string read_steps(ConfigReader& config) {
   return steps;
 }
 
-std::string steps_of(const std::string& text) {
+std::string steps_of(const std::string& text, const Lines& overrides = {}) {
   std::string steps;
-  ConfigSession session(parse_config(text, "a.yaml"), [&](ConfigReader& config) { steps = read_steps(config); });
+  ConfigNode root = parse_config(text, "a.yaml");
+  for (const auto& assignment : overrides) override_config(root, assignment);
+  ConfigSession session(root, [&](ConfigReader& config) { steps = read_steps(config); });
   return steps;
 }
 
-Lines mistakes_of(const std::string& text) {
-  return error_of([&] { steps_of(text); }).lines();
+Lines mistakes_of(const std::string& text, const Lines& overrides = {}) {
+  return error_of([&] { steps_of(text, overrides); }).lines();
 }
 
 TEST(NamedList, ReadsNamesAloneAndInFrontOfTheirOptions) {
@@ -55,6 +57,34 @@ TEST(NamedList, AShorthandStandsForItsOption) {
 TEST(NamedList, HoldsListsOfItsOwnKind) {
   EXPECT_EQ(steps_of("steps:\n  - loop:\n      times: 3\n      steps:\n        - loop: [wait: 1]\n        - stop\n"),
             "loop 3 [loop 2 [wait 1] | stop]");
+}
+
+TEST(NamedList, AnOverrideGivesOptionsToAShorthand) {
+  const std::string text = "steps: [stop, wait: 4, loop: [stop, wait: 2]]\n";
+  EXPECT_EQ(steps_of(text, {"steps[1].wait.seconds=5"}), "stop | wait 5 | loop 2 [stop | wait 2]");
+  EXPECT_EQ(steps_of(text, {"steps[2].loop.times=3"}), "stop | wait 4 | loop 3 [stop | wait 2]");
+  EXPECT_EQ(steps_of(text, {"steps[2].loop.times=3", "steps[2].loop.steps=[stop]"}), "stop | wait 4 | loop 3 [stop]");
+  EXPECT_EQ(steps_of(text, {"steps[2].loop.steps[1].wait.seconds=7", "steps[2].loop.times=1"}),
+            "stop | wait 4 | loop 1 [stop | wait 7]");
+  EXPECT_EQ(steps_of(text, {"steps[2].loop[0]=", "steps[1]=", "steps[0].stop.name=ped"}), "stopped | loop 2 [wait 2]");
+}
+
+TEST(NamedList, MistakesOfAnOverrideNameTheFlag) {
+  const std::string text = "steps: [stop, wait: 4, loop: [stop, wait: 2]]\n";
+  EXPECT_EQ(mistakes_of(text, {"steps[2].loop[1].wait=10", "steps[0]=stopp", "steps[1].wait.second=1"}),
+            (Lines{"--set: steps[0]: expected a known name, got 'stopp'; did you mean 'stop'?",
+                   "--set: steps[2].loop.steps[1].wait.seconds: expected an integer from 1 to 9, got 10; write for "
+                   "instance seconds: 9",
+                   "--set: steps[1].wait.second: unknown key, did you mean 'seconds'?"}));
+  EXPECT_EQ(mistakes_of(text, {"steps[1].seconds=3", "steps[2].loop.step[1].wait=3"}),
+            (Lines{"a.yaml:1:24: steps[2].loop.steps: required, but absent; write steps: <a list of one or more steps>",
+                   "--set: steps[1]: expected a name alone or in front of its options, got the mapping {wait: 4, "
+                   "seconds: 3}; write wait: {seconds: 3}",
+                   "--set: steps[2].loop.step: unknown key, did you mean 'steps'?"}));
+  EXPECT_EQ(mistakes_of("steps: [stop: 3]\n", {"steps[0].stop.name=x"}),
+            Lines{"a.yaml:1:9: steps[0].stop: expected nothing, or a mapping of options, got the mapping {'': 3, name: "
+                  "x}; write stop alone"});
+  EXPECT_EQ(mistakes_of("steps: [wait: {'': 3}]\n").size(), 2u) << "a file has no such shorthand";
 }
 
 TEST(NamedList, SaysWhichItemIsWrong) {

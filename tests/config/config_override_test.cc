@@ -11,8 +11,8 @@ ConfigNode overridden(const std::string& text, const std::string& assignment) {
   return root;
 }
 
-std::string refused_override(const std::string& assignment) {
-  const Error error = error_of([&] { overridden("a: 1\nl: [1]\n", assignment); });
+std::string refused_override(const std::string& assignment, const std::string& text = "a: 1\nl: [1]\n") {
+  const Error error = error_of([&] { overridden(text, assignment); });
   EXPECT_EQ(error.code(), ExitCode::config);
   return error.what();
 }
@@ -46,6 +46,85 @@ TEST(Override, OfNothingTakesTheDefaultAgain) {
   EXPECT_EQ(sample_of(root).epochs, 10);
 }
 
+constexpr const char* kNet =
+    "layers:\n"
+    "  - conv: {channels: 20, kernel: 5}\n"
+    "  - relu\n"
+    "  - residual: [linear: 8, {layers: [tanh]}]\n"
+    "  - linear: 128\n";
+
+TEST(Override, ReplacesAnItemOfAList) {
+  const ConfigNode root = overridden("split: [1, 2]\nhosts: {a: [cuda:0, cuda:1]}\n", "split[0]=0.7");
+  EXPECT_EQ(root.find("split")->text(), "[0.7, 2]");
+  EXPECT_EQ(root.find("split")->origin.text(), "--set") << "a list of values is shown on a line";
+  EXPECT_EQ(root.find("split")->list[1].origin.text(), "a.yaml:1:12");
+  EXPECT_EQ(overridden("hosts: {a: [cuda:0, cuda:1]}\n", "hosts.a[1]=cpu:3").text(), "{hosts: {a: [cuda:0, cpu:3]}}");
+  EXPECT_EQ(overridden("a: [[1, 2], [3]]\n", "a[0][1]={b: 4}").text(), "{a: [[1, {b: 4}], [3]]}");
+}
+
+TEST(Override, ReachesIntoAnItem) {
+  const ConfigNode root = overridden(kNet, "layers[0].conv.kernel=3");
+  const ConfigNode& conv = root.find("layers")->list[0];
+  EXPECT_EQ(conv.text(), "{conv: {channels: 20, kernel: 3}}");
+  EXPECT_EQ(conv.origin.text(), "a.yaml:2:5");
+  EXPECT_EQ(conv.find("conv")->find("kernel")->origin.text(), "--set");
+  const auto item = [](size_t index, const std::string& assignment) {
+    return overridden(kNet, assignment).find("layers")->list[index].text();
+  };
+  EXPECT_EQ(item(3, "layers[3].linear=256"), "{linear: 256}");
+  EXPECT_EQ(item(1, "layers[1].relu.name=first"), "{relu: {name: first}}");
+  EXPECT_EQ(item(2, "layers[2].residual[0].linear=4"), "{residual: [{linear: 4}, {layers: [tanh]}]}");
+  EXPECT_EQ(item(2, "layers[2].residual.layers[1].layers[0]=relu"),
+            "{residual: {layers: [{linear: 8}, {layers: [relu]}]}}")
+      << "the list stood for that option";
+}
+
+TEST(Override, OfNothingTakesAnItemOutOfItsList) {
+  const ConfigNode root = overridden(kNet, "layers[2]=");
+  EXPECT_EQ(root.text(), "{layers: [{conv: {channels: 20, kernel: 5}}, relu, {linear: 128}]}");
+  EXPECT_EQ(root.find("layers")->origin.text(), "--set");
+  EXPECT_EQ(overridden("a: [1]\n", "a[0]=").text(), "{a: []}");
+}
+
+TEST(Override, RefusesAnIndexThatLeadsNowhere) {
+  const std::string bad = "--set: expected a number from 0 in brackets, and a dot or the '=' behind them, got '";
+  for (const char* key : {"l[0", "l[", "l[]", "l[x]", "l[-1]", "l[ 0]", "l[0]b", "l[0]]", "l[0x1]"})
+    EXPECT_EQ(refused_override(std::string(key) + "=1"),
+              bad + key + "'; write for instance --set 'model.layers[0]=relu'");
+  EXPECT_EQ(refused_override("l[0].=1"),
+            "--set: expected a key like strategy.bucket_mb before the '=', got 'l[0].'; write for instance --set "
+            "learning_rate=0.1");
+  EXPECT_EQ(refused_override("layers[4]=relu", kNet),
+            "--set: layers[4]: expected an index below 4, the number of items, got [4]; write layers[3] for the last "
+            "item");
+  EXPECT_EQ(refused_override("l[99999999999999999999]=1"),
+            "--set: l[99999999999999999999]: expected an index below 1, the number of items, got "
+            "[99999999999999999999]; write l[0] for the last item");
+  EXPECT_EQ(refused_override("l[0]=1", "l: []\n"),
+            "--set: l[0]: expected an index below 0, the number of items, got [0]; set l as a whole");
+  EXPECT_EQ(refused_override("a[0]=2"), "--set: a[0]: expected a list in front of [0], got 1; set a as a whole");
+  EXPECT_EQ(refused_override("b.c[0]=2"),
+            "--set: b.c[0]: expected a list in front of [0], got nothing; set b.c as a whole");
+  EXPECT_EQ(refused_override("b[0][1]=2", "b: [{c: 1}]\n"),
+            "--set: b[0][1]: expected a list in front of [1], got the mapping {c: 1}; write b[0].KEY for one of its "
+            "keys");
+}
+
+TEST(Override, RefusesAKeyIntoAnItemThatIsAnotherName) {
+  EXPECT_EQ(refused_override("layers[1].dropout=0.3", kNet),
+            "--set: layers[1].dropout: expected an item that has the key or the name 'dropout', got 'relu'; set "
+            "layers[1] as a whole");
+}
+
+TEST(Override, AKeyIntoAListIsAdvisedAnIndex) {
+  const std::string expected = ": expected a mapping or a name on the way to this key, got the list ";
+  EXPECT_EQ(refused_override("l.b=1"), "--set: l.b" + expected + "[1]; write l[0] for one of its items");
+  EXPECT_EQ(refused_override("layers.1=tanh", kNet),
+            "--set: layers.1" + expected +
+                "[{conv: {channels: 20, kernel: 5}}, relu, {residual: [{linea...; write layers[1] for one of its items")
+      << "a list that is cut says so";
+}
+
 TEST(Override, RefusesABadForm) {
   EXPECT_EQ(refused_override("epochs"),
             "--set: expected KEY=VALUE, got 'epochs'; write for instance --set learning_rate=0.1");
@@ -66,9 +145,6 @@ TEST(Override, RefusesWhatAFileMayNotHoldEither) {
   EXPECT_EQ(refused_override("b='x"),
             "--set: b: expected valid YAML, got a mistake in the syntax (illegal EOF in scalar); check indentation, "
             "brackets, quotes and the space behind each colon, here and above");
-  EXPECT_EQ(refused_override("l.b=1"),
-            "--set: l.b: expected a mapping or a name on the way to this key, got the list [1]; replace the list as "
-            "a whole");
 }
 
 TEST(Override, LaterMistakesNameTheFlag) {

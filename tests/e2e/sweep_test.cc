@@ -296,7 +296,8 @@ TEST_F(SweepTest, AKeyThatIsGivenTwiceIsRefused) {
   for (const std::string arguments :
        {"batch_size=32 batch_size=64", "learning_rate=0.1,0.2 -- --set learning_rate=0.05",
         "learning_rate=0.1,0.2 -- --set=learning_rate=0.05", "devices=cpu:0,cpu:1 -- --devices cpu:0",
-        "strategy=ddp,kvstore strategy.bucket_mb=1,5", "optimizer.momentum=0,0.9 -- --set optimizer=adam"}) {
+        "strategy=ddp,kvstore strategy.bucket_mb=1,5", "optimizer.momentum=0,0.9 -- --set optimizer=adam",
+        "'split[0]=1,2' split=even", "'layers[0].linear=8,16' -- --set 'layers[0]=relu'"}) {
     SCOPED_TRACE(arguments);
     const Finished finished = bash("sweep " + arguments);
     EXPECT_EQ(finished.exit, 64) << finished.out;

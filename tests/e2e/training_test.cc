@@ -231,6 +231,19 @@ TEST_F(TrainingTest, FlagsOverrideTheFile) {
   EXPECT_EQ(metrics["devices"][2]["device"], "cpu:4");
 }
 
+TEST_F(TrainingTest, OverridesReachIntoANetOfLayers) {
+  const std::string net = "model={layers: [flatten, linear: 8, relu, dropout: 0.5, linear: classes]}";
+  train("whole", {"model={layers: [flatten, linear: 16, tanh, linear: classes]}"});
+  train("parts", {net, "model.layers[1].linear.features=16", "model.layers[2]=tanh", "model.layers[3]="});
+  EXPECT_EQ(hash("parts"), hash("whole"));
+  EXPECT_EQ(json_of("parts/summary.json")["config_hash"], json_of("whole/summary.json")["config_hash"]);
+  expect_refused(training("run", {net, "model.layers[2].dropout=0.3"}), 78,
+                 {"--set: model.layers[2].dropout", "got 'relu'"});
+  expect_refused(training("run", {net, "model.layers[3].dropout=2"}), 78,
+                 {"--set: model.layers[3].dropout.probability", "got 2"});
+  expect_refused(training("run", {net, "model.layers[5]="}), 78, {"--set: model.layers[5]", "got [5]"});
+}
+
 TEST_F(TrainingTest, TheRunIsNamedAfterTheFile) {
   ASSERT_EQ(run({"--config", "digits.yaml", "--set", "dataset.limit=64"}).exit, 0);
   EXPECT_EQ(last_metrics("runs/digits")["run"], "digits");
