@@ -1,5 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include "commands.h"
 #include "output.h"
@@ -14,15 +16,25 @@ struct PredictFlags {
   ConfigFlags common;
   std::string checkpoint;
   std::string input;
+  std::optional<size_t> top;
 };
 
-/// A line of JSON, `name` of the class in it where classes have names. What isn't UTF-8 in a file's name is written
-/// with its replacement character.
-std::string line_of(const std::filesystem::path& file, int64_t index, const train::Prediction& prediction,
-                    const std::vector<std::string>& class_names) {
-  nlohmann::ordered_json line = {{"input", file.string()}, {"index", index}, {"class", prediction.predicted_class}};
-  if (!class_names.empty()) line["name"] = class_names[static_cast<size_t>(prediction.predicted_class)];
-  line["probability"] = prediction.probability;
+/// `class`, `name` where classes have names, and `probability`.
+nlohmann::ordered_json class_json(const train::Prediction& prediction, const std::vector<std::string>& class_names) {
+  nlohmann::ordered_json object = {{"class", prediction.predicted_class}};
+  if (!class_names.empty()) object["name"] = class_names[static_cast<size_t>(prediction.predicted_class)];
+  object["probability"] = prediction.probability;
+  return object;
+}
+
+/// A line of JSON: of the likeliest class, and with `top` of all of `likeliest`. What isn't UTF-8 in a file's name is
+/// written with its replacement character.
+std::string line_of(const std::filesystem::path& file, int64_t index, std::span<const train::Prediction> likeliest,
+                    bool top, const std::vector<std::string>& class_names) {
+  nlohmann::ordered_json line = {{"input", file.string()}, {"index", index}};
+  line.update(class_json(likeliest.front(), class_names));
+  if (top)
+    for (const train::Prediction& one : likeliest) line["top"].push_back(class_json(one, class_names));
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -31,8 +43,8 @@ int predict_with(const PredictFlags& flags) {
   if (read.dumped) return 0;
   const ImageFiles images(flags.input);
   train::Predictor predictor(read.experiment, train::find_weights(flags.checkpoint, tell_of_damage));
-  predictor.predict(images, [&](int64_t index, const train::Prediction& prediction) {
-    write_output(line_of(images.file_of(index), index, prediction, predictor.class_names()));
+  predictor.predict(images, flags.top.value_or(1), [&](int64_t index, std::span<const train::Prediction> likeliest) {
+    write_output(line_of(images.file_of(index), index, likeliest, flags.top.has_value(), predictor.class_names()));
   });
   return 0;
 }
@@ -52,6 +64,9 @@ Run add_predict_command(CLI::App& command) {
                   "names")
       ->required()
       ->type_name("PATH");
+  command.add_option("--top", flags->top, "the N likeliest classes of each image, not the first alone")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->type_name("N");
   return [flags] { return predict_with(*flags); };
 }
 

@@ -12,13 +12,15 @@ namespace {
 
 struct TableFlags {
   std::vector<std::string> directories;
+  std::string sort;
   bool json = false;
   bool markdown = false;
 };
 
 int print_table(const TableFlags& flags) {
-  const train::RunTable table({flags.directories.begin(), flags.directories.end()});
+  train::RunTable table({flags.directories.begin(), flags.directories.end()});
   if (table.empty()) throw Error(*table.left_out());
+  if (!flags.sort.empty()) table.sort_by(flags.sort);
   if (flags.json)
     write_output(table.json() + "\n");
   else
@@ -34,6 +36,11 @@ Run add_table_command(CLI::App& command) {
   command.add_option("directories", flags->directories, "run directories, or folders of them")
       ->required()
       ->type_name("RUN_DIR");
+  command
+      .add_option("--sort", flags->sort,
+                  "the best first by accuracy, test_loss, train_loss or seconds; or in the order of a key in which the "
+                  "runs differ; by default in the order of their names")
+      ->type_name("KEY");
   auto* json = command.add_flag("--json", flags->json, "one JSON document");
   command.add_flag("--markdown", flags->markdown, "a table of Markdown")->excludes(json);
   return [flags] { return print_table(*flags); };

@@ -22,11 +22,11 @@
 #include "train/config_changes.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
-#include "train/short_data.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
 #include "train/summary.h"
 #include "train/trainer.h"
+#include "train/training_warnings.h"
 #include "training_display.h"
 
 namespace dptrain::app {
@@ -171,8 +171,9 @@ int TrainRun::run() {
     job_.begin_nothing();
     return 0;
   }
-  if (const auto warning = train::short_data_warning(experiment(), data_.train->samples()); warning && job_.is_main())
-    display_->on_warning(*warning);
+  if (job_.is_main())
+    for (const std::string& warning : train::training_warnings(experiment(), data_.train->samples()))
+      display_->on_warning(warning);
   const int stopped = train::choose_strategy(experiment(), {.config = read_.config,
                                                             .data = data_,
                                                             .observer = *display_,

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "base/digit_groups.h"
@@ -122,13 +123,19 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
   return text;
 }
 
+/// One that shows escape sequences as they are.
+bool is_dumb_terminal() {
+  const char* name = std::getenv("TERM");
+  return name != nullptr && std::string_view(name) == "dumb";
+}
+
 }  // namespace
 
 TrainingDisplay::TrainingDisplay(const DisplayOptions& options, train::StopSignal& stop)
     : options_(options), stop_(stop), lines_(Lines::plain) {
   if (options.quiet || options.progress == "none")
     lines_ = Lines::none;
-  else if (options.progress == "auto" && ::isatty(STDERR_FILENO) == 1)
+  else if (options.progress == "auto" && ::isatty(STDERR_FILENO) == 1 && !is_dumb_terminal())
     lines_ = Lines::live;
   last_shown_ = Clock::now();
 }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "base/check.h"
@@ -91,7 +92,13 @@ std::vector<fs::path> png_files_of(const fs::path& folder) {
   require_readable_folder(folder);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
+    std::error_code unreadable;
+    if (entry.is_directory(unreadable)) continue;
+    if (has_png_name(entry.path()) && !entry.is_regular_file(unreadable))
+      throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
+                                              .expected = "expected a file that can be read",
+                                              .got = entry.is_symlink(unreadable) ? "a link to nothing" : "none",
+                                              .advice = "bring it back, or take it out of the folder"});
     if (is_other_image(entry.path()))
       throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
                                               .expected = "expected images to be PNG files",

@@ -9,6 +9,17 @@
 #include "base/error.h"
 
 namespace dptrain {
+namespace {
+
+const char* advice_for(MemoryPurpose purpose) {
+  const bool is_of_model =
+      purpose == MemoryPurpose::weights || purpose == MemoryPurpose::gradients || purpose == MemoryPurpose::optimizer;
+  return is_of_model ? "use a smaller model or a strategy that splits it"
+                     : "use a smaller batch, more devices or a strategy that splits the model";
+}
+
+}  // namespace
+
 CachingAllocator::CachingAllocator(std::string name, MemorySource& source, int64_t limit_bytes)
     : name_(std::move(name)), source_(source), limit_bytes_(limit_bytes), common_(source), recorded_(source) {}
 
@@ -21,26 +32,28 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
   const int64_t alignment = source_.alignment();
   const int64_t wanted = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
   const std::lock_guard lock(mutex_);
-  if (limit_bytes_ > 0 && total_in_use_ + wanted > limit_bytes_)
+  const auto refuse = [&](const std::string& expected) {
     throw Error(ExitCode::device,
-                Mistake{.where = name_,
-                        .expected = fmt::format("{} bytes more for {}, with {} in use and a limit of {}", wanted,
-                                                memory_purpose_name(purpose), total_in_use_, limit_bytes_),
-                        .got = "",
-                        .advice = "use a smaller batch, more devices or a strategy that splits the model"});
+                Mistake{.where = name_, .expected = expected, .got = "", .advice = advice_for(purpose)});
+  };
+  if (limit_bytes_ > 0 && total_in_use_ + wanted > limit_bytes_)
+    refuse(fmt::format("{} bytes more for {}, with {} in use and a limit of {}", wanted, memory_purpose_name(purpose),
+                       total_in_use_, limit_bytes_));
+  const auto out_of_memory = [&] {
+    refuse(fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
+                       memory_purpose_name(purpose), total_in_use_));
+  };
+  if (!source_.claim(wanted)) out_of_memory();
   MemoryArena& arena = arena_of(pool_, wanted);
   Block block{arena.take(wanted), wanted, pool_};
   if (block.memory == nullptr) {
     release_cached_locked();
     block.memory = arena.take(wanted);
   }
-  if (block.memory == nullptr)
-    throw Error(ExitCode::device,
-                Mistake{.where = name_,
-                        .expected = fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
-                                                memory_purpose_name(purpose), total_in_use_),
-                        .got = "",
-                        .advice = "use a smaller batch, more devices or a strategy that splits the model"});
+  if (block.memory == nullptr) {
+    source_.give_up(wanted);
+    out_of_memory();
+  }
   in_use_[purpose] += block.bytes;
   total_in_use_ += block.bytes;
   raise_peak(in_use_);
@@ -52,6 +65,7 @@ void CachingAllocator::free(Block block, MemoryPurpose purpose) noexcept {
   const std::lock_guard lock(mutex_);
   in_use_[purpose] -= block.bytes;
   total_in_use_ -= block.bytes;
+  source_.give_up(block.bytes);
   arena_of(block.pool, block.bytes).give_back(block.memory);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +27,14 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
+  /// Of all CPU workers of the process: one that took more than the machine has would be killed, or another program.
+  bool claim(int64_t bytes) override {
+    static const int64_t most = host_memory_bytes();
+    if (claimed_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= most) return true;
+    give_up(bytes);
+    return false;
+  }
+  void give_up(int64_t bytes) noexcept override { claimed_.fetch_sub(bytes, std::memory_order_relaxed); }
   bool costs_once_written() const override { return true; }
   void discard(void* memory, int64_t bytes) noexcept override {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -41,6 +50,9 @@ class HeapMemory final : public MemorySource {
     constexpr int64_t kMiB = int64_t{1} << 20;
     return std::max(wanted, wanted > most_small_bytes() ? 256 * kMiB : 2 * kMiB);
   }
+
+ private:
+  static inline std::atomic<int64_t> claimed_ = 0;
 };
 
 class PlainHostMemory final : public HostMemory {

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace dptrain {
@@ -23,6 +24,14 @@ std::string cpu_model_name() {
   return "unknown";
 }
 
-int64_t host_memory_bytes() { return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE); }
+int64_t host_memory_bytes() {
+  int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  // A container sees its own group at the root: of version 2, where "max" is no number, or of version 1.
+  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream limit(file);
+    if (int64_t most = 0; limit >> most && most > 0) bytes = std::min(bytes, most);
+  }
+  return bytes;
+}
 
 }  // namespace dptrain

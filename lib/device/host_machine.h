@@ -5,7 +5,7 @@
 
 namespace dptrain {
 
-/// Bytes of memory of this machine.
+/// Bytes of memory that processes of this machine may take: all that it has, or what a container is limited to.
 int64_t host_memory_bytes();
 
 /// Cores that a process, by default this one, may run on: its affinity mask, not the machine's count.

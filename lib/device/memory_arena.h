@@ -15,6 +15,10 @@ class MemorySource {
   /// Memory of `bytes` (a multiple of the alignment, aligned to it), or null where there is none left.
   virtual void* take(int64_t bytes) = 0;
   virtual void give_back(void* memory, int64_t bytes) noexcept = 0;
+  /// Counts `bytes` more as in use, by all that share this memory; false where it hasn't as many, and nothing is
+  /// counted.
+  virtual bool claim(int64_t) { return true; }
+  virtual void give_up(int64_t) noexcept {}
   /// Whether memory that was never written, or was discarded, costs nothing.
   virtual bool costs_once_written() const { return false; }
   /// Nobody needs what this part of taken memory holds.

@@ -63,13 +63,16 @@ ScheduleSpec read_schedule(ConfigReader& config) {
   return spec;
 }
 
+int64_t ScheduleSpec::warmup_of(int64_t steps_per_epoch) const {
+  return warmup_epochs > 0 ? std::llround(warmup_epochs * static_cast<double>(steps_per_epoch)) : warmup_steps;
+}
+
 Schedule::Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoch, int64_t steps)
     : spec_(spec),
       base_(base),
       steps_per_epoch_(steps_per_epoch),
       steps_(steps),
-      warmup_(spec.warmup_epochs > 0 ? std::llround(spec.warmup_epochs * static_cast<double>(steps_per_epoch))
-                                     : spec.warmup_steps) {}
+      warmup_(spec.warmup_of(steps_per_epoch)) {}
 
 double Schedule::rate(int64_t step) const {
   if (step <= warmup_) return base_ * static_cast<double>(step) / static_cast<double>(warmup_);

@@ -17,6 +17,9 @@ struct ScheduleSpec {
   double peak_at = 0.3;      ///< of `one_cycle`: the share of steps before the peak
   int64_t warmup_steps = 0;
   double warmup_epochs = 0;  ///< in place of warmup_steps
+
+  /// Steps in which the rate grows.
+  int64_t warmup_of(int64_t steps_per_epoch) const;
 };
 
 /// Reads the key `schedule`: `cosine`, or {name: cosine, min: 0.001, warmup_steps: 500}.

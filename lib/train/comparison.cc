@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/earlier_comparison.h"
-#include "train/short_data.h"
 #include "train/strategy_context.h"
 #include "train/strategy_trials.h"
+#include "train/training_warnings.h"
 #include "train/trial_training.h"
 
 namespace dptrain::train {
@@ -139,7 +139,7 @@ int Comparison::train_watched(size_t run, const PlannedTraining& planned, RunDir
     figures_[run].trainings.push_back(std::move(figures));
   };
   Experiment experiment = planned.experiment;
-  if (const auto warning = short_data_warning(experiment, data.train->samples())) recorder.on_warning(*warning);
+  for (const std::string& warning : training_warnings(experiment, data.train->samples())) recorder.on_warning(warning);
   if (experiment.initial_weights) experiment.initial_weights = weights_.at(*experiment.initial_weights);
   const int stopped =
       choose_strategy(experiment, {.config = planned.source, .data = data, .observer = recorder, .stop = stop});

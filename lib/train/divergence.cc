@@ -19,7 +19,9 @@ std::string place_of(const parallel::StepNumbers& numbers) {
               Mistake{.where = place_of(numbers),
                       .expected = fmt::format("training diverged: {} no longer finite", what),
                       .got = "",
-                      .advice = fmt::format("use a learning rate below {}", numbers.learning_rate)});
+                      .advice = fmt::format(
+                          "the learning rate of this step was {:.3g}; train with a smaller one, or warm up to it",
+                          numbers.learning_rate)});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "config/config_document.h"
+#include "device/host_machine.h"
 
 namespace dptrain::train {
 namespace {
@@ -38,7 +39,11 @@ ConfigNode on_one_device(ConfigNode config, const std::string& default_name) {
   Experiment whole;
   const ConfigSession session(listed, [&](ConfigReader& reader) { whole = read_experiment(reader, default_name); });
   if (whole.devices.size() == 1) return config;
-  const int threads = std::accumulate(whole.threads.begin(), whole.threads.end(), 0);
+  int threads = std::accumulate(whole.threads.begin(), whole.threads.end(), 0);
+  // Of more workers than cores each has one thread by default. As many on one device would only be in each other's way,
+  // and make whatever it is compared with look fast.
+  const ConfigNode* written = config.find("threads");
+  if (written == nullptr || written->kind == ConfigNode::Kind::null) threads = std::min(threads, usable_cores());
   put_on(config, whole.devices.front(), threads, whole.batch_size);
   return config;
 }

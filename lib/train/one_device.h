@@ -8,7 +8,8 @@
 namespace dptrain::train {
 
 /// The configuration with its strategy made `single` by nothing but fewer devices: where it names `single` and lists
-/// several devices, it gets the first of them with the threads of all, and the batch of the whole list, which nothing
+/// several devices, it gets the first of them with the threads of all, as far
+/// as there are cores or `threads` is written, and the batch of the whole list, which nothing
 /// splits and no link carries. Others are left as they are. `default_name` names the run where the configuration
 /// doesn't. Throws 78 for mistakes in it.
 ConfigNode on_one_device(ConfigNode config, const std::string& default_name);

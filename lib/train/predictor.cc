@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -39,12 +40,24 @@ void require_finite_logits(std::span<const float> logits, const std::filesystem:
 
 }  // namespace
 
-Prediction prediction_of(std::span<const float> logits) {
+std::vector<Prediction> likeliest(std::span<const float> logits, size_t count) {
   DPTRAIN_CHECK(!logits.empty(), "a prediction of no classes");
-  const auto largest = std::ranges::max_element(logits);
+  std::vector<size_t> classes(logits.size());
+  std::iota(classes.begin(), classes.end(), size_t{0});
+  count = std::min(count, classes.size());
+  const auto is_likelier = [&](size_t a, size_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+  };
+  std::ranges::partial_sort(classes, classes.begin() + static_cast<std::ptrdiff_t>(count), is_likelier);
+  const auto largest = static_cast<double>(std::ranges::max(logits));
+  const auto exponential = [&](float logit) { return std::exp(static_cast<double>(logit) - largest); };
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - static_cast<double>(*largest));
-  return {.predicted_class = largest - logits.begin(), .probability = 1 / sum};
+  for (const float logit : logits) sum += exponential(logit);
+  std::vector<Prediction> found;
+  for (size_t i = 0; i < count; ++i)
+    found.push_back(
+        {.predicted_class = static_cast<int64_t>(classes[i]), .probability = exponential(logits[classes[i]]) / sum});
+  return found;
 }
 
 Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& weights)
@@ -77,20 +90,20 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   team_->run("loading the weights", [&](int) { nn::load_state_dict(*model_, complete); });
 }
 
-void Predictor::predict(const ImageFiles& images, const Take& take) {
+void Predictor::predict(const ImageFiles& images, size_t count, const Take& take) {
   const auto elements = static_cast<size_t>(image_shape_.elements());
   // Images behind the last one are whatever is there: no image's logits depend on another's.
   std::vector<uint8_t> pixels(kBlock * elements);
   for (int64_t begin = 0; begin < images.count(); begin += kBlock) {
-    const int64_t count = std::min(kBlock, images.count() - begin);
-    for (int64_t i = 0; i < count; ++i)
+    const int64_t here = std::min(kBlock, images.count() - begin);
+    for (int64_t i = 0; i < here; ++i)
       images.read(begin + i, image_shape_, std::span(pixels).subspan(static_cast<size_t>(i) * elements, elements));
     const std::vector<float> logits = logits_of(pixels);
     const size_t classes = logits.size() / kBlock;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < here; ++i) {
       const auto of_image = std::span(logits).subspan(static_cast<size_t>(i) * classes, classes);
       require_finite_logits(of_image, images.file_of(begin + i), begin + i);
-      take(begin + i, prediction_of(of_image));
+      take(begin + i, likeliest(of_image, count));
     }
   }
 }

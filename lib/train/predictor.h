@@ -16,14 +16,15 @@
 
 namespace dptrain::train {
 
-/// What a model says of an image.
+/// What a model says of an image and a class.
 struct Prediction {
   int64_t predicted_class = 0;
   double probability = 0;  ///< of that class, 0 to 1
 };
 
-/// The class with the largest logit, the first of equals, and its softmax in double: 1 / sum_i exp(logit_i - largest).
-Prediction prediction_of(std::span<const float> logits);
+/// The `count` classes with the largest logits, or all where there are fewer, the likeliest first and of equals the
+/// first, with their softmax in double: exp(logit - largest) / sum_i exp(logit_i - largest).
+std::vector<Prediction> likeliest(std::span<const float> logits, size_t count);
 
 /// The model of an experiment with the weights of a checkpoint, on the first of the experiment's devices.
 class Predictor {
@@ -37,10 +38,11 @@ class Predictor {
   /// A name for each class of the data set; empty where they have numbers alone.
   const std::vector<std::string>& class_names() const { return class_names_; }
 
-  using Take = std::function<void(int64_t index, const Prediction&)>;
-  /// Calls `take` for each of the images, in order. Throws as reading them does, those of the blocks before taken.
-  /// An image's prediction is the same in whatever file it is: 64 of them are computed at a time, the last ones too.
-  void predict(const ImageFiles& images, const Take& take);
+  using Take = std::function<void(int64_t index, std::span<const Prediction>)>;
+  /// Calls `take` for each of the images, in order, with the `count` likeliest classes. Throws as reading them does,
+  /// those of the blocks before taken. An image's prediction is the same in whatever file it is: 64 of them are
+  /// computed at a time, the last ones too.
+  void predict(const ImageFiles& images, size_t count, const Take& take);
 
  private:
   /// [64, classes] for bytes [64, C, H, W].

@@ -1,9 +1,15 @@
 #include "train/run_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -57,6 +63,42 @@ RunTable::RunTable(const std::vector<std::filesystem::path>& paths) {
   if (!reasons.empty()) left_out_.emplace(code, std::move(reasons));
   labels_ = labels_of(runs_);
   differences_ = without_options_of_names(differing_keys(configs, {}));
+}
+
+std::pair<double, std::string> RunTable::place_of(size_t run, const std::string& key) const {
+  constexpr double kLast = std::numeric_limits<double>::infinity();
+  const RunState& state = runs_[run];
+  if (key == "accuracy") return {-state.accuracy.value_or(-kLast), ""};
+  if (key == "test_loss") return {state.test_loss.value_or(kLast), ""};
+  if (key == "train_loss") return {state.train_loss.value_or(kLast), ""};
+  if (key == "seconds") return {state.epochs > 0 ? state.seconds : kLast, ""};
+  const auto differing = std::ranges::find(differences_, key, &DifferingKey::key);
+  const std::string& value = differing->values[run];
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  const bool is_number = !value.empty() && *end == '\0' && !std::isnan(number);
+  return {is_number ? number : kLast, value};
+}
+
+void RunTable::sort_by(const std::string& key) {
+  std::vector<std::string> known = {"accuracy", "test_loss", "train_loss", "seconds"};
+  for (const DifferingKey& differing : differences_) known.push_back(differing.key);
+  if (std::ranges::find(known, key) == known.end())
+    throw Error(ExitCode::usage, Mistake{.where = "--sort",
+                                         .expected = fmt::format("expected one of {}", fmt::join(known, ", ")),
+                                         .got = fmt::format("'{}'", key),
+                                         .advice = "a key that all runs have alike is none of them"});
+  std::vector<size_t> order(runs_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t run) { return place_of(run, key); });
+  const auto put_in_order = [&](auto& values) {
+    auto sorted = values;
+    for (size_t i = 0; i < order.size(); ++i) sorted[i] = values[order[i]];
+    values = std::move(sorted);
+  };
+  put_in_order(runs_);
+  put_in_order(labels_);
+  for (DifferingKey& differing : differences_) put_in_order(differing.values);
 }
 
 std::vector<TableColumn> RunTable::columns() const {

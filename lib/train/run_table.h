@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -23,6 +24,11 @@ class RunTable {
   /// What was left out and why, a sentence each, with the exit code of the first; none where all is in the table.
   const std::optional<Error>& left_out() const { return left_out_; }
 
+  /// Puts the runs in the order of `accuracy`, the highest first, of `test_loss`, `train_loss` or `seconds`, the lowest
+  /// first, or of a key in which they differ, numbers as numbers; those without a value come last. Throws 64 for
+  /// anything else.
+  void sort_by(const std::string& key);
+
   /// In lines of at most `width` characters.
   std::string text(int width) const;
   std::string markdown() const;
@@ -31,6 +37,8 @@ class RunTable {
 
  private:
   std::vector<TableColumn> columns() const;
+  /// What run `run` is sorted by: lower ones come first, equal ones by the text behind.
+  std::pair<double, std::string> place_of(size_t run, const std::string& key) const;
 
   std::vector<RunState> runs_;
   std::optional<Error> left_out_;

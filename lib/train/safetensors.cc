@@ -69,8 +69,15 @@ struct Entry {
   bool batch_count = false;     ///< what a batch norm of PyTorch has counted, which nothing here computes with
 };
 
-bool is_batch_count(const std::string& name, const json& dtype) {
-  return dtype == "I64" && name.ends_with("num_batches_tracked");
+/// An integer, or what a program has made of it that converts all tensors.
+bool is_batch_count(const std::string& name, const json& shape) {
+  return shape.empty() && name.ends_with("num_batches_tracked");
+}
+
+/// Of an element of a type that one tensor or another may have here.
+uint64_t bytes_of(const json& dtype) {
+  if (dtype == "I64" || dtype == "F64") return 8;
+  return dtype == "F16" || dtype == "BF16" ? 2 : 4;
 }
 
 /// Reads the header and checks all of it against the file's size before anything is taken for the data.
@@ -143,8 +150,8 @@ class Reader {
         !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
       refuse(what, "expected dtype, shape and two data_offsets", shown(entry));
     const json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
-    const bool batch_count = is_batch_count(name, dtype);
-    if (dtype == "F64" || dtype == "F16" || dtype == "BF16")
+    const bool batch_count = is_batch_count(name, shape);
+    if (!batch_count && (dtype == "F64" || dtype == "F16" || dtype == "BF16"))
       throw Error(ExitCode::bad_data, Mistake{.where = fmt::format("{}: {}", path_, what),
                                               .expected = "expected dtype F32",
                                               .got = shown(dtype),
@@ -157,7 +164,7 @@ class Reader {
     if (!std::ranges::all_of(offsets, whole)) refuse(what, "expected data_offsets of whole numbers", shown(offsets));
 
     Entry result{.name = name, .shape = {}, .begin = offsets[0], .end = offsets[1], .batch_count = batch_count};
-    const uint64_t element_bytes = batch_count ? sizeof(int64_t) : sizeof(float);
+    const uint64_t element_bytes = bytes_of(dtype);
     const uint64_t most = data_bytes() / element_bytes;
     uint64_t elements = 1;
     for (const json& size : shape) {

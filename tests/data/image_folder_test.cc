@@ -124,6 +124,9 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   expect_refused(ExitCode::bad_data, {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2"});
   write("train/emu/52.JPEG", "a photograph");
   expect_refused(ExitCode::bad_data, {"train/emu/52.JPEG", "PNG files", "convert"});
+  std::filesystem::remove(folder_.path() / "train/emu/52.JPEG");
+  std::filesystem::create_symlink("/no/such/disk/53.png", folder_.path() / "train/emu/53.png");
+  expect_refused(ExitCode::bad_data, {"train/emu/53.png", "a link to nothing"});
 }
 
 TEST_F(ImageFolderTest, TheDigestIsOfContentAndClasses) {

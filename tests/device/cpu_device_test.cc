@@ -44,6 +44,17 @@ TEST(CpuDevice, KeepsItsMemoryLimit) {
                         [&] { const Buffer buffer(*device, 2 << 20, MemoryPurpose::weights); });
 }
 
+TEST(CpuDevice, WorkersTogetherTakeNoMoreThanTheMachineHas) {
+  const auto first = testing::test_device(1, 0, 0), second = testing::test_device(1, 0, 1);
+  const int64_t most = host_memory_bytes() / 5 * 3;  // which nobody writes to
+  {
+    const Buffer buffer(*first, most, MemoryPurpose::activations);
+    testing::expect_error(ExitCode::device, {"cpu:0", "out of memory", "for weights", "a smaller model"},
+                          [&] { const Buffer other(*second, most, MemoryPurpose::weights); });
+  }
+  EXPECT_NO_THROW(const Buffer other(*second, most, MemoryPurpose::weights));
+}
+
 TEST(CpuDevice, FillsAndCopiesLargeBlocks) {
   // Over 4 MiB memory comes by huge pages.
   const auto device = testing::test_device();

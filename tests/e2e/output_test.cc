@@ -267,6 +267,17 @@ TEST_F(OutputTest, ABatchLargerThanTheDataIsToldOf) {
         << finished->err;
 }
 
+TEST_F(OutputTest, AWarmUpThatOutlastsTheTrainingIsToldOf) {
+  const Finished trained = run(training("run", {"schedule={name: cosine, warmup_epochs: 4}"}));
+  EXPECT_EQ(trained.exit, 0) << trained.err;
+  EXPECT_NE(
+      trained.err.find("schedule: its warm-up of 20 steps is longer than the training's 5: the learning rate ends "
+                       "at 0.0125 of 0.05"),
+      std::string::npos)
+      << trained.err;
+  EXPECT_EQ(run(training("in_time", {"schedule={name: cosine, warmup_steps: 4}"})).err, "");
+}
+
 TEST_F(OutputTest, TheResolvedConfigurationAsJson) {
   const Finished finished = run(with(training("run"), {"--dump-config", "--json"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;

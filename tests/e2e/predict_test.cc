@@ -109,10 +109,23 @@ TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
 }
 
 TEST_F(PredictTest, AnotherNormalizationThanInTrainingIsRefused) {
-  const Arguments words = {"trained with dataset.normalize {mean: [0.5], std: [1.0]}, got none", "set what they were"};
+  const Arguments words = {"trained with dataset.normalize {mean: [0.5], std: [1]}, got none", "set what they were"};
   const std::string other = "dataset.normalize={mean: 0.5}";
   expect_refused(predicting(digits_, {"--set", other}), 65, words);
   expect_refused({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--set", other}, 65, words);
+}
+
+TEST_F(PredictTest, TheLikeliestClassesComeWithTheFirst) {
+  const auto lines = predict(digits_), tops = predict(digits_, {"--top", "3"});
+  ASSERT_EQ(tops.size(), lines.size());
+  for (size_t n = 0; n < tops.size(); n += 100) {
+    const nlohmann::json& top = tops[n]["top"];
+    ASSERT_EQ(top.size(), 3u);
+    EXPECT_EQ(top[0]["class"], lines[n]["class"]);
+    EXPECT_EQ(top[0]["probability"], lines[n]["probability"]);
+    EXPECT_GE(top[1]["probability"], top[2]["probability"]);
+  }
+  expect_refused(predicting(digits_, {"--top", "0"}), 64, {"--top"});
 }
 
 TEST_F(PredictTest, NamesThatAreNotUtf8StillMakeJson) {

@@ -60,7 +60,7 @@ class SchemaTest : public testing::CommandTest {
 
 TEST_F(SchemaTest, DescribesEveryOptionOfAResolvedConfiguration) {
   const std::vector<Arguments> all = {
-      {"strategy=single", "devices=[cpu:0]"},
+      {"strategy={name: ddp, inside: none}", "threads=[1, 2, 1, 1]"},
       {"strategy={name: data_parallel, output_device: 1}"},
       {"strategy={name: ddp, bucket_mb: 5, shard_optimizer: true}", "shards=0", "split=[1, 1, 1, 2]"},
       {"strategy={name: ddp, compress: {powersgd: {rank: 2}}}"},

@@ -19,6 +19,8 @@ namespace {
 using testing::expect_error;
 using testing::idx_header;
 
+Prediction prediction_of(std::span<const float> logits) { return likeliest(logits, 1).at(0); }
+
 TEST(PredictionOf, IsTheSoftmaxOfTheLargestLogit) {
   const Prediction prediction = prediction_of(std::array{1.0f, 3.0f, 2.0f});
   EXPECT_EQ(prediction.predicted_class, 1);
@@ -36,15 +38,28 @@ TEST(PredictionOf, TheFirstOfEqualsIsTaken) {
   EXPECT_EQ(prediction_of(std::array{0.0f, 2.0f, 2.0f}).predicted_class, 1);
 }
 
+TEST(Likeliest, ComeInOrderAndAddUpToOne) {
+  const auto all = likeliest(std::array{0.5f, 2.0f, -1.0f, 2.0f}, 9);
+  ASSERT_EQ(all.size(), 4u);
+  double sum = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(all[i].predicted_class, (std::array{1, 3, 0, 2})[i]);
+    sum += all[i].probability;
+  }
+  EXPECT_NEAR(sum, 1, 1e-15);
+  EXPECT_EQ(likeliest(std::array{0.5f, 2.0f, -1.0f}, 2).back().predicted_class, 0);
+}
+
 class PredictorTest : public ::testing::Test {
  protected:
   /// The predictions of an IDX file.
   std::vector<Prediction> predictions(Predictor& predictor, const std::string& idx) const {
     std::vector<Prediction> found;
-    predictor.predict(ImageFiles(folder_.write("images", idx)), [&](int64_t index, const Prediction& prediction) {
+    const auto take = [&](int64_t index, std::span<const Prediction> likeliest) {
       EXPECT_EQ(index, static_cast<int64_t>(found.size()));
-      found.push_back(prediction);
-    });
+      found.push_back(likeliest.front());
+    };
+    predictor.predict(ImageFiles(folder_.write("images", idx)), 1, take);
     return found;
   }
   /// The weights that the experiment's model begins with, for images of [1, 16, 16].

@@ -61,6 +61,29 @@ TEST_F(RunTableTest, ShowsWhatRunsDifferInAndHowFarTheyAre) {
   EXPECT_TRUE(text.starts_with("run      batch_size  state ")) << text;
 }
 
+TEST_F(RunTableTest, RunsComeInTheOrderThatIsAskedFor) {
+  write_run("a", "batch_size: 128\nseed: 0\n", line(1, 3, 0.5));
+  write_run("b", "batch_size: 16\nseed: 0\n", line(1, 2, 0.75));
+  write_run("c", "batch_size: 64\nseed: 0\n", "");
+  const auto names = [&](const std::string& key) {
+    RunTable table({scratch_.path()});
+    table.sort_by(key);
+    std::string order;
+    const auto document = nlohmann::json::parse(table.json());
+    for (const auto& run : document["runs"]) {
+      order += run["run"];
+      EXPECT_EQ(run["config"]["batch_size"], run["run"] == "a" ? "128" : run["run"] == "b" ? "16" : "64");
+    }
+    return order;
+  };
+  EXPECT_EQ(names("accuracy"), "bac");
+  EXPECT_EQ(names("test_loss"), "abc") << "of equal ones the first stays first, who has none is last";
+  EXPECT_EQ(names("seconds"), "bac");
+  EXPECT_EQ(names("batch_size"), "bca") << "as numbers";
+  expect_error(ExitCode::usage, {"--sort: expected one of accuracy, ", ", batch_size, got 'seed'"},
+               [&] { names("seed"); });
+}
+
 TEST_F(RunTableTest, HalfALineIsLeftForTheNextLook) {
   const std::string second = line(2, 1, 0.75);
   for (size_t bytes = 1; bytes < second.size(); bytes += 7) {

@@ -186,6 +186,14 @@ TEST_F(SafetensorsTest, BatchCountsOfPyTorchArePassedOver) {
   const auto tensors = read_safetensors(path);
   ASSERT_EQ(tensors.size(), 1u);
   EXPECT_EQ(tensors[0].name, "bn1.weight");
+  // A program that makes all tensors f32, or half as wide, makes these so, too.
+  for (const auto& [dtype, bytes] : {std::pair{"F32", 4}, {"BF16", 2}, {"F64", 8}}) {
+    json other = entry(json::array(), {0, bytes});
+    other["dtype"] = dtype;
+    const json behind = entry({1}, {bytes, bytes + 4});
+    const std::string header = json{{"bn1.num_batches_tracked", other}, {"bn1.weight", behind}}.dump();
+    EXPECT_EQ(read_safetensors(write(file_with(header, static_cast<size_t>(bytes) + 4))).size(), 1u) << dtype;
+  }
   // Of nothing else, and they lie in the file like any tensor.
   expect_header_refused({{"bn1.weight", count}}, 8, {"bn1.weight: ", "dtype F32", "I64"});
   expect_header_refused({{"bn1.num_batches_tracked", count}}, 12, {"the data", "expected 8 bytes", "got 12"});

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/experiment.h"
+
+namespace dptrain::train {
+
+/// What to tell before a training on so many samples, a sentence each: that no step has as many as its batch, or that
+/// the learning rate never is what was asked for, as the training ends while it still warms up.
+std::vector<std::string> training_warnings(const Experiment& experiment, int64_t samples);
+
+}  // namespace dptrain::train
