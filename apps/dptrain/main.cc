@@ -43,7 +43,7 @@ constexpr std::array<Command, 11> kCommands = {{
      "dptrain compare --config lenet_ddp_2cpu --strategies single,ddp", add_compare_command},
     {"verify", "compare every strategy that fits the devices with single, layer by layer",
      "dptrain verify --config lenet_ddp_2cpu", add_verify_command},
-    {"plan", "print memory, operators, messages and time of a step before it is run",
+    {"plan", "print memory, operators, messages and time of a step before it is run, or a model's layers",
      "dptrain plan --config resnet18_2gpu --devices 2xh200", add_plan_command},
     {"table", "print a table of runs, finished or running, and what they differ in", "dptrain table runs",
      add_table_command},

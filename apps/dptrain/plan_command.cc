@@ -13,6 +13,7 @@
 #include "output.h"
 #include "plan/calibration.h"
 #include "plan/exchange_figures.h"
+#include "plan/layers_report.h"
 #include "plan/plan_report.h"
 #include "planned_experiment.h"
 #include "train/strategy_context.h"
@@ -26,6 +27,7 @@ struct PlanFlags {
   std::string operators;
   std::string comm;
   std::string calibrate;
+  bool layers = false;
 
   /// Nothing where no file was named.
   std::optional<plan::ExchangeFigures> exchange() const {
@@ -178,10 +180,29 @@ std::optional<int64_t> memory_of(const plan::DeviceFigures* figures) {
   return static_cast<int64_t>(figures->memory_bytes);
 }
 
+void print(const ConfigFlags& flags, const std::string& json, const std::string& text) {
+  if (flags.json)
+    write_output(json + "\n");
+  else if (!flags.quiet)
+    write_output(text);
+}
+
+void print_layers(const train::Experiment& experiment, const ConfigFlags& flags) {
+  const Datasets data = experiment.dataset.open();
+  const models::ModelInput input = train::strategy_context(experiment, *data.train).replica.input;
+  const plan::LayersReport report{
+      .run = experiment.name, .model = experiment.model.name, .of = plan::layers_of(experiment.model, input)};
+  print(flags, report.json(), report.text(terminal_width(STDOUT_FILENO)));
+}
+
 int plan_with(const PlanFlags& flags) {
   const plan::LinksFile links = flags.links.empty() ? plan::LinksFile() : plan::read_links_file(flags.links);
-  PlannedExperiment planned = read_planned(flags.common, links);
+  PlannedExperiment planned = read_planned(flags.common, links, flags.layers);
   if (flags.common.dump_config) return 0;
+  if (flags.layers) {
+    print_layers(planned.experiment, flags.common);
+    return 0;
+  }
   require_plannable(planned.experiment, flags.common.config);
   require_exchange(planned, flags);
   require_operators(flags);
@@ -201,10 +222,7 @@ int plan_with(const PlanFlags& flags) {
     if (planned.estimates->is_measured())
       report.shares = plan::shares_of(*planned.estimates, report.step.ranks.front().operators);
   }
-  if (flags.common.json)
-    write_output(report.json() + "\n");
-  else if (!flags.common.quiet)
-    write_output(report.text(terminal_width(STDOUT_FILENO)));
+  print(flags.common, report.json(), report.text(terminal_width(STDOUT_FILENO)));
   return 0;
 }
 
@@ -215,19 +233,25 @@ Run add_plan_command(CLI::App& command) {
   flags->common.add_to(command);
   command.get_option("--devices")
       ->description("for which devices: a list as in training, or a number of a kind, 16xh200");
+  auto* layers = command.add_flag("--layers", flags->layers,
+                                  "print the model instead of a step: name, output, parameters and FLOPs of each of "
+                                  "its stages");
   command
       .add_option("--links", flags->links, "what joins devices and hosts: a file with the keys of `links`, and `hosts`")
       ->type_name("FILE");
   command.add_option("--calibrate", flags->calibrate, "a run whose times say what such devices compute in a second")
-      ->type_name("RUN_DIR");
+      ->type_name("RUN_DIR")
+      ->excludes(layers);
   command
       .add_option("--operators", flags->operators,
                   "what each operator takes on such devices: a file with what bench ops --json prints")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(layers);
   command
       .add_option("--comm", flags->comm,
                   "what CPU workers of several processes take to exchange: a file with what bench comm --json prints")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(layers);
   return [flags] { return plan_with(*flags); };
 }
 

@@ -122,7 +122,7 @@ void require_plannable(const train::Experiment& experiment, const std::string& w
            "write for instance --set split=even");
 }
 
-PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& links) {
+PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& links, bool model_alone) {
   PlannedExperiment planned;
   ConfigFlags as_written = flags;
   std::optional<plan::CountedDevices> counted;
@@ -142,6 +142,7 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
     planned.devices_of_hosts = dealt_out(counted->count, links.hosts ? links.hosts->devices : counted->count);
     job = job_of({.kind = counted->figures->kind, .of_hosts = planned.devices_of_hosts});
   }
+  job.needs_no_devices = model_alone;
   ConfigNode config = as_written.load();
   const bool is_gpu = counted && counted->figures->kind == DeviceKind::cuda;
   if (links.links && !is_gpu && job.processes == 1) {

@@ -26,8 +26,9 @@ struct PlannedExperiment {
   int world_size() const { return std::accumulate(devices_of_hosts.begin(), devices_of_hosts.end(), 0); }
 };
 
-/// Of the devices and links that the flags name. Throws 78 for mistakes.
-PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& links);
+/// Of the devices and links that the flags name. Throws 78 for mistakes, and 71 where a device of a list isn't there,
+/// unless it is for a plan of the `model_alone`.
+PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& links, bool model_alone = false);
 
 /// That of a run, on the devices that it had. Throws 78 for a run whose devices a plan isn't made for.
 PlannedExperiment read_planned_run(const std::string& run, const plan::MeasuredStep& measured);

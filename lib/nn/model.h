@@ -76,6 +76,8 @@ class Model {
 
   int stage_count() const { return static_cast<int>(stages_.size()); }
   Module& stage(int index) { return *stages_[static_cast<size_t>(index)].module; }
+  /// What comes after the last stage; null where that makes the output.
+  Head* head() { return head_.get(); }
   /// "layer1.0": the beginning of its parameters' names, or the first part of them that it names itself.
   std::string stage_name(int index) const;
   /// The stages that were placed: all, or a part.

@@ -100,6 +100,7 @@ std::string PlanReport::json() const {
                                  {"hosts", hosts},
                                  {"global_batch", step.batch_samples},
                                  {"steps_per_epoch", step.steps_per_epoch},
+                                 {"parameters", step.parameters},
                                  {"device_memory_bytes", or_null(device_memory_bytes)},
                                  {"fits", or_null(fits())},
                                  {"time", time},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "plan/model_layers.h"
 
 namespace dptrain::plan {
 namespace {
@@ -15,6 +16,12 @@ namespace {
 /// second step of a size, and replays it from then on.
 constexpr int64_t kSteps = 5;
 constexpr int64_t kToldStep = 2;
+
+/// Of the model that the ranks train together.
+int64_t parameters_of(const parallel::ReplicaSpec& spec) {
+  const auto device = open_device({DeviceKind::cpu, 0}, {.counts_only = true});
+  return parameter_elements(*spec.model.build({.device = *device}, spec.input));
+}
 
 /// What NCCL carries is a part of what GPUs record, which those of other hosts are different from; see
 /// make_communicators.
@@ -115,6 +122,7 @@ PlannedStep plan_step(const StepRequest& request) {
   PlannedStep plan{.world_size = request.world.ranks(),
                    .batch_samples = batch_samples,
                    .steps_per_epoch = (samples + batch_samples - 1) / batch_samples,
+                   .parameters = parameters_of(request.context.replica),
                    .ranks = {},
                    .store = {}};
   plan.ranks.resize(ranks);

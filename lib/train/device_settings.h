@@ -21,6 +21,8 @@ struct ConfigJob {
   std::string host = {};                ///< of this process
   /// Of a plan: what stands for the devices of this process, which needn't be there, whatever `devices` says.
   std::optional<std::vector<DeviceId>> planned_devices = {};
+  /// Of a plan of the model alone: devices that are listed needn't be there.
+  bool needs_no_devices = false;
   /// Tells all processes which devices this one lists; returns those of each. Called once, by all alike.
   std::function<std::vector<std::vector<DeviceId>>(const std::vector<DeviceId>& own)> exchange_devices = {};
 
