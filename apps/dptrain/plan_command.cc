@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "commands.h"
+#include "device/host_machine.h"
 #include "output.h"
 #include "plan/calibration.h"
 #include "plan/exchange_figures.h"
@@ -207,15 +208,17 @@ int plan_with(const PlanFlags& flags) {
   require_exchange(planned, flags);
   require_operators(flags);
   estimate_operators(planned, flags.operators);
-  plan::PlanReport report{.run = planned.experiment.name,
-                          .strategy = planned.experiment.strategy.name,
-                          .devices = planned.devices,
-                          .hosts = static_cast<int>(planned.devices_of_hosts.size()),
-                          .device_memory_bytes = memory_of(planned.figures),
-                          .step = step_of(planned),
-                          .places = places_of(planned, links),
-                          .times = {},
-                          .figures_source = {}};
+  plan::PlanReport report{
+      .run = planned.experiment.name,
+      .strategy = planned.experiment.strategy.name,
+      .devices = planned.devices,
+      .hosts = static_cast<int>(planned.devices_of_hosts.size()),
+      .device_memory_bytes = memory_of(planned.figures),
+      .host_memory_bytes = planned.on_workers_here ? std::optional(host_memory_bytes()) : std::nullopt,
+      .step = step_of(planned),
+      .places = places_of(planned, links),
+      .times = {},
+      .figures_source = {}};
   if (const std::optional<plan::Calibration> calibration = calibration_for(planned, flags)) {
     report.times = times_of(planned, report.step, links, *calibration);
     report.figures_source = figures_source(planned, flags);

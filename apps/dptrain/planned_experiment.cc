@@ -158,6 +158,7 @@ PlannedExperiment read_planned(const ConfigFlags& flags, const plan::LinksFile& 
   if (!counted) {
     planned.devices_of_hosts = {static_cast<int>(planned.experiment.devices.size())};
     planned.figures = figures_of(planned.experiment.devices);
+    planned.on_workers_here = !lists(planned.experiment.devices, DeviceKind::cuda);
   }
   planned.devices = counted ? *flags.devices : device_names(planned.experiment.devices);
   if (planned.devices_of_hosts.size() > 1)

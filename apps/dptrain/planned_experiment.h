@@ -19,6 +19,7 @@ struct PlannedExperiment {
   const plan::DeviceFigures* figures = nullptr;  ///< null where they aren't known
   std::vector<int> devices_of_hosts;             ///< how many each has
   std::string devices;                           ///< as they were asked for
+  bool on_workers_here = false;                  ///< all are CPU workers of this machine
   /// Nothing where the figures aren't known.
   std::optional<plan::OperatorEstimates> estimates = {};
   std::optional<plan::SharedCores> cores = {};  ///< that CPU workers share, as far as they are known

@@ -174,16 +174,31 @@ int64_t PlanReport::most_bytes() const {
 }
 
 std::optional<bool> PlanReport::fits() const {
-  return device_memory_bytes ? std::optional(most_bytes() <= *device_memory_bytes) : std::nullopt;
+  if (device_memory_bytes) return most_bytes() <= *device_memory_bytes;
+  return host_memory_bytes ? std::optional(all_bytes() <= *host_memory_bytes) : std::nullopt;
+}
+
+int64_t PlanReport::all_bytes() const {
+  const auto further = static_cast<int64_t>(step.world_size) - static_cast<int64_t>(step.ranks.size());
+  int64_t bytes = further * step.ranks.back().peak_bytes;
+  for (const PlannedRank& rank : step.ranks) bytes += rank.peak_bytes;
+  return bytes;
 }
 
 std::string PlanReport::text(int width) const {
   std::string memory_below;
-  if (fits() == false)
-    memory_below += fmt::format(
-        "it does not fit: {:.1f} GB of the {:.0f} GB that a device has; a smaller batch takes less, accumulate: 2, or "
-        "more devices\n",
-        static_cast<double>(most_bytes()) / kGigabyte, static_cast<double>(*device_memory_bytes) / kGigabyte);
+  if (fits() == false) {
+    const auto gigabytes = [](int64_t bytes) { return static_cast<double>(bytes) / kGigabyte; };
+    memory_below += device_memory_bytes
+                        ? fmt::format(
+                              "it does not fit: {:.1f} GB of the {:.0f} GB that a device has; a smaller batch "
+                              "takes less, accumulate: 2, or more devices\n",
+                              gigabytes(most_bytes()), gigabytes(*device_memory_bytes))
+                        : fmt::format(
+                              "it does not fit: {:.1f} GB of the {:.1f} GB that this machine has; a smaller "
+                              "batch takes less, or accumulate: 2\n",
+                              gigabytes(all_bytes()), gigabytes(*host_memory_bytes));
+  }
   const auto shown = static_cast<int>(step.ranks.size());
   if (shown < step.world_size) memory_below += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
   if (step.store && step.store->type == "local")

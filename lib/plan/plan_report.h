@@ -18,6 +18,8 @@ struct PlanReport {
   int hosts = 1;
   /// Of the table's device; none where that isn't known.
   std::optional<int64_t> device_memory_bytes = {};
+  /// Of this machine, where all ranks are CPU workers on it, which share it.
+  std::optional<int64_t> host_memory_bytes = {};
   PlannedStep step;
   std::optional<StorePlaces> places = {};  ///< of a store on servers
   std::optional<StepTimes> times;          ///< where the devices' figures are known
@@ -27,7 +29,10 @@ struct PlanReport {
 
   /// The largest peak of a rank.
   int64_t most_bytes() const;
-  /// Whether all ranks' peaks fit their devices; nothing where it isn't known.
+  /// All peaks together.
+  int64_t all_bytes() const;
+  /// Whether all ranks' peaks fit their devices, and those of CPU workers together the machine; nothing where it isn't
+  /// known.
   std::optional<bool> fits() const;
 
   /// Tables of memory, operators and messages, and the step's time, in lines of at most `width` characters.

@@ -102,6 +102,7 @@ std::string PlanReport::json() const {
                                  {"steps_per_epoch", step.steps_per_epoch},
                                  {"parameters", step.parameters},
                                  {"device_memory_bytes", or_null(device_memory_bytes)},
+                                 {"host_memory_bytes", or_null(host_memory_bytes)},
                                  {"fits", or_null(fits())},
                                  {"time", time},
                                  {"store_bytes", step.store ? ordered_json(step.store->bytes) : ordered_json(nullptr)},

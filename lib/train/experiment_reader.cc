@@ -64,7 +64,7 @@ void read_subject(ConfigReader& config, const std::string& default_name, Experim
   config.default_varies("name");
   if (!config.describing() && !names_a_folder(experiment.name))
     config.mistake("name", "expected the name of a folder in UTF-8: no slash, no control character, not '.' or '..'",
-                   fmt::format("'{}'", experiment.name), "use --out for a directory elsewhere");
+                   fmt::format("'{}'", experiment.name), "write name: and another one, or --set name=...");
   experiment.seed = static_cast<uint64_t>(config.integer("seed", 0, {.min = 0, .help = "of everything random"}));
   experiment.model = models::read_model(config);
   DatasetRequest request{.seed = experiment.seed};

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "device/host_machine.h"
 #include "e2e/command_fixture.h"
 
 namespace dptrain {
@@ -313,6 +314,12 @@ TEST_F(PlanTest, SaysWhetherItFitsTheDevices) {
   EXPECT_NE(told.find(expected), std::string::npos) << told;
   EXPECT_EQ(run(bert("2xa100", "8")).out.find("does not fit"), std::string::npos);
   EXPECT_TRUE(document_of(bert("2xcpu", "8"))["fits"].is_null()) << "nobody knows what memory these have";
+  // Workers of this machine share what it has.
+  EXPECT_EQ(document_of(bert("cpu:0-1", "8"))["fits"], true);
+  const json here = document_of(bert("cpu:0-1", "4000000"));
+  EXPECT_EQ(here["fits"], false);
+  EXPECT_EQ(here["host_memory_bytes"], host_memory_bytes());
+  EXPECT_NE(run(bert("cpu:0-1", "4000000")).out.find("that this machine has; a smaller batch"), std::string::npos);
 }
 
 TEST_F(PlanTest, IsCalibratedByARun) {

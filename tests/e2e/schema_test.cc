@@ -27,31 +27,31 @@ class SchemaTest : public testing::CommandTest {
     }
     if (schema.contains("anyOf")) {
       std::vector<std::string> fewest = {at + ": no alternative"};
-      for (const json& alternative : schema["anyOf"])
-        if (auto found = undescribed(alternative, value, at); found.empty())
-          return {};
-        else if (alternative.contains("properties") && value.is_object() &&
-                 alternative["properties"].value("name", json()).value("const", json()) == value.value("name", json()))
+      for (const json& alternative : schema["anyOf"]) {
+        const auto found = undescribed(alternative, value, at);
+        if (found.empty()) return {};
+        const json::json_pointer name("/properties/name/const");
+        if (alternative.contains(name) && value.is_object() && value.contains("name") &&
+            alternative[name] == value["name"])
           fewest = found;
+      }
       return fewest;
     }
     if (value.is_object() != schema.contains("properties")) return {at + ": " + value.dump()};
     std::vector<std::string> found;
+    const auto add = [&](const std::vector<std::string>& more) { found.insert(found.end(), more.begin(), more.end()); };
     if (value.is_object())
       for (const auto& [key, inner] : value.items()) {
-        const json& properties = schema["properties"];
-        if (!properties.contains(key)) {
-          found.push_back(at + "/" + key);
-        } else if (!properties[key].contains("const") || properties[key]["const"] == inner) {
-          const auto more = undescribed(properties[key], inner, at + "/" + key);
-          found.insert(found.end(), more.begin(), more.end());
-        } else {
-          found.push_back(at + "/" + key + ": " + inner.dump());
-        }
+        const std::string here = at + "/" + key;
+        const bool is_free = !schema["properties"].contains(key) && schema["additionalProperties"].is_object();
+        const json described = is_free ? schema["additionalProperties"] : schema["properties"].value(key, json());
+        if (described.is_null() || described.value("const", inner) != inner)
+          found.push_back(here + ": " + inner.dump());
+        else
+          add(undescribed(described, inner, here));
       }
     if (value.is_array() && schema.contains("items"))
-      for (const json& item : value)
-        for (const std::string& one : undescribed(schema["items"], item, at + "[]")) found.push_back(one);
+      for (const json& item : value) add(undescribed(schema["items"], item, at + "[]"));
     return found;
   }
 
@@ -63,8 +63,8 @@ TEST_F(SchemaTest, DescribesEveryOptionOfAResolvedConfiguration) {
       {"strategy={name: ddp, inside: none}", "threads=[1, 2, 1, 1]"},
       {"strategy={name: data_parallel, output_device: 1}"},
       {"strategy={name: ddp, bucket_mb: 5, shard_optimizer: true}", "shards=0", "split=[1, 1, 1, 2]"},
-      {"strategy={name: ddp, compress: {powersgd: {rank: 2}}}"},
-      {"strategy={name: ddp, compress: {two_bit: {threshold: 0.5}}}"},
+      {"strategy={name: ddp, compress: {name: powersgd, rank: 2}}"},
+      {"strategy={name: ddp, compress: {name: two_bit, threshold: 0.5}}"},
       {"strategy={name: kvstore, type: local}"},
       {"strategy={name: kvstore, type: dist_sync, servers: 0}"},
       {"strategy={name: kvstore, type: dist_async, max_staleness: 3}"},
@@ -74,13 +74,13 @@ TEST_F(SchemaTest, DescribesEveryOptionOfAResolvedConfiguration) {
       {"dataset={name: fashion_mnist, classes: 5, normalize: {mean: 0.3, std: 0.2}}", "optimizer={name: adam}"},
       {"dataset=cifar10", "augment=[random_crop: {padding: 2}, flip, cutout: {size: 8}]"},
       {"dataset={name: image_folder, dir: photos, test_folder: val}", "optimizer={name: adamw}"},
-      {"dataset={name: synthetic, samples: 50, shape: [3, 8, 8]}", "lr_rule={linear: {reference_batch_size: 32}}"},
+      {"dataset={name: synthetic, samples: 50, shape: [3, 8, 8]}", "lr_rule={name: linear, reference_batch_size: 32}"},
       {"model={name: bert, hidden: 32, layers: 1, heads: 2}", "dataset=text"},
       {"model={name: bert, hidden: 32, layers: 1, heads: 2}", "dataset={name: synthetic, full: true}"},
       {"model={name: pyramidnet, alpha: 48}", "schedule={name: step, gamma: 0.5, warmup_steps: 3}"},
       {"model={layers: [conv: {channels: 4, kernel: 3}, relu, flatten, linear: classes]}"},
       {"schedule={name: cosine, min: 0.001, warmup_epochs: 1}", "clip_norm=1", "ema=0.9", "label_smoothing=0.1"},
-      {"schedule={name: one_cycle, peak_at: 0.4}", "init={normal: 0.02}", "batch_norm=sync", "memory_limit=1e9"},
+      {"schedule={name: one_cycle, peak_at: 0.4}", "init={normal: 0.02}", "batch_norm=sync", "memory_limit=1000000000"},
       {"links={latency_us: 5, gbps: 1, pairs: {'cpu:0-cpu:1': {gbps: 2}}}", "checkpoint={every_steps: 9, keep: 2}"},
       {"init={from: weights.safetensors, average: true}", "precision=bf16", "recompute=none", "log_steps=true"}};
   for (const Arguments& settings : all)
