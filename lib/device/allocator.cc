@@ -43,7 +43,12 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
     refuse(fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
                        memory_purpose_name(purpose), total_in_use_));
   };
-  if (!source_.claim(wanted)) out_of_memory();
+  bool is_there = source_.claim(wanted);
+  if (!is_there) {
+    release_cached_locked();
+    is_there = source_.claim(wanted);
+  }
+  if (!is_there) out_of_memory();
   MemoryArena& arena = arena_of(pool_, wanted);
   Block block{arena.take(wanted), wanted, pool_};
   if (block.memory == nullptr) {

@@ -1,5 +1,6 @@
 #include "device/cpu_device.h"
 
+#include <malloc.h>
 #include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,10 +28,12 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
-  /// Of all CPU workers of the process: one that took more than the machine has would be killed, or another program.
+  /// Of all CPU workers of the process: one that took more than was there at first would be killed, or another program.
   bool claim(int64_t bytes) override {
-    static const int64_t most = host_memory_bytes();
-    if (claimed_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= most) return true;
+    // Data, libraries and what the kernel needs for so much memory come beside it.
+    static const int64_t most = available_memory_bytes() - host_memory_bytes() / 16;
+    const bool is_in_use = claimed_.fetch_add(bytes, std::memory_order_relaxed) + bytes > most;
+    if (!is_in_use && (bytes < kLarge || has_room(bytes, most))) return true;
     give_up(bytes);
     return false;
   }
@@ -52,6 +55,16 @@ class HeapMemory final : public MemorySource {
   }
 
  private:
+  /// For blocks of this size it is worth asking the kernel.
+  static constexpr int64_t kLarge = int64_t{64} << 20;
+
+  /// Beside what else the process holds, after what the C library keeps for later has been given back.
+  static bool has_room(int64_t bytes, int64_t most) {
+    if (resident_bytes() + bytes <= most) return true;
+    ::malloc_trim(0);
+    return resident_bytes() + bytes <= most;
+  }
+
   static inline std::atomic<int64_t> claimed_ = 0;
 };
 

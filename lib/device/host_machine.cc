@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 
 namespace dptrain {
 
@@ -32,6 +33,21 @@ int64_t host_memory_bytes() {
     if (int64_t most = 0; limit >> most && most > 0) bytes = std::min(bytes, most);
   }
   return bytes;
+}
+
+int64_t available_memory_bytes() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:"))
+      return std::min<int64_t>(host_memory_bytes(), std::stoll(line.substr(line.find(':') + 1)) * 1024);
+  return host_memory_bytes();
+}
+
+int64_t resident_bytes() {
+  std::ifstream sizes("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  sizes >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace dptrain

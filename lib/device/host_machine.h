@@ -8,6 +8,12 @@ namespace dptrain {
 /// Bytes of memory that processes of this machine may take: all that it has, or what a container is limited to.
 int64_t host_memory_bytes();
 
+/// Those of them that can be taken now without others giving up theirs: files that are only cached count as free.
+int64_t available_memory_bytes();
+
+/// What this process has of it now.
+int64_t resident_bytes();
+
 /// Cores that a process, by default this one, may run on: its affinity mask, not the machine's count.
 int usable_cores(int process = 0);
 
