@@ -113,9 +113,9 @@ class TrainRun {
   train::Experiment& experiment() { return read_.experiment; }
   /// In a job with its digests.
   void open_data();
-  /// Where a run is to be resumed that has no checkpoint. One that is finished stays so, and is nothing to go on from
-  /// with another configuration (65); of another one the epochs are dropped, which is told.
-  bool is_finished_without_checkpoints();
+  /// Where a run is to be resumed that has no checkpoint: a finished one can't go on with another configuration (65),
+  /// of another one the epochs are dropped, which is told.
+  void look_at_run_without_checkpoint();
   /// Of the weights that the training begins with; "" where they are drawn.
   std::string hash_of_read_weights();
   int train(train::Trainer& trainer);
@@ -167,10 +167,7 @@ int TrainRun::run() {
                                   .json = flags_.common.json && job_.is_main(),
                                   .progress = flags_.common.progress},
                    stop_);
-  if (flags_.resume && !resume_ && is_finished_without_checkpoints()) {
-    job_.begin_nothing();
-    return 0;
-  }
+  if (directory_ && flags_.resume && !resume_) look_at_run_without_checkpoint();
   if (job_.is_main())
     for (const std::string& warning : train::training_warnings(experiment(), data_.train->samples()))
       display_->on_warning(warning);
@@ -209,26 +206,23 @@ void TrainRun::open_data() {
   test_digest_ = digest_of(*data_.test);
 }
 
-bool TrainRun::is_finished_without_checkpoints() {
-  const auto finished = directory_ ? directory_->finished() : std::nullopt;
+void TrainRun::look_at_run_without_checkpoint() {
   std::error_code none;
-  if (finished && finished->config_hash != sha256_of(config_))
-    throw Error(ExitCode::bad_data,
-                Mistake{.where = out_.string(),
-                        .expected = "expected a checkpoint to go on from with another configuration than the run was "
-                                    "finished with",
-                        .got = "none",
-                        .advice = "choose another --out, or --overwrite to train anew"});
-  if (finished) {
-    directory_->remove_records_of_failures();
-    display_->on_finished_before(finished->steps, out_.string());
-  } else if (directory_ && fs::file_size(out_ / "metrics.jsonl", none) > 0 && !none) {
-    display_->on_warning(
-        fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
-                    "of earlier epochs is dropped",
-                    out_.string()));
+  if (directory_->finished()) {
+    const std::string changes = train::changes_since_finished(out_, config_);
+    if (changes.empty()) return;
+    throw Error(
+        ExitCode::bad_data,
+        Mistake{.where = out_.string(),
+                .expected = fmt::format("the run is finished, expected a checkpoint to go on from with {}", changes),
+                .got = "none",
+                .advice = "choose another --out, or --overwrite to train anew"});
   }
-  return job_.from_main(finished ? "over" : "") == "over";
+  if (fs::file_size(out_ / "metrics.jsonl", none) == 0 || none) return;
+  display_->on_warning(
+      fmt::format("{}: no checkpoint to go on from; the run begins anew, and what its metrics.jsonl has "
+                  "of earlier epochs is dropped",
+                  out_.string()));
 }
 
 int TrainRun::train(train::Trainer& trainer) {
@@ -252,13 +246,15 @@ std::string TrainRun::hash_of_read_weights() {
 }
 
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
-  const bool goes_on = directory_ && resume_ && earlier_ == train::EarlierRun::resume;
-  const bool is_over = goes_on && trainer.finished() && directory_->finished();
+  const bool goes_on = directory_ && earlier_ == train::EarlierRun::resume;
+  const auto finished = goes_on ? directory_->finished() : std::nullopt;
+  // One whose checkpoints are gone has been looked at.
+  const bool is_over = finished && (!resume_ || trainer.finished());
   if (is_over) {
     directory_->remove_records_of_failures();
-    display_->on_finished_before(trainer.position().step, out_.string());
+    display_->on_finished_before(resume_ ? trainer.position().step : finished->steps, out_.string());
     // As a sweep's that misses a folder for each run.
-    if (const std::string changes = train::changes_since(*resume_, config_); !changes.empty())
+    if (const std::string changes = resume_ ? train::changes_since(*resume_, config_) : ""; !changes.empty())
       display_->on_warning(
           fmt::format("{} was trained with another configuration: {}; choose another --out, or "
                       "--overwrite, to train with this one",

@@ -131,6 +131,12 @@ void Descent::become_map(const std::string& key, bool holds_list) {
 /// `holds_list`: the next step is an item of the value under the key.
 void Descent::to_key(const Step& step, bool holds_list) {
   become_map(step.key, holds_list);
+  // The list that stood alone, which an override has put other options beside before.
+  if (holds_list && node_->has_shorthand && node_->map.front().second.kind == Kind::list &&
+      node_->find(step.key) == nullptr) {
+    node_->map.front().first = step.key;
+    node_->has_shorthand = false;
+  }
   auto entry = std::ranges::find(node_->map, step.key, &std::pair<std::string, ConfigNode>::first);
   if (entry == node_->map.end()) {
     entry = node_->map.insert(entry, {step.key, ConfigNode{.origin = origin_}});

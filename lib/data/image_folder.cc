@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "config/yaml_bytes.h"
 #include "data/byte_images.h"
 #include "data/png_file.h"
 #include "data/png_images.h"
@@ -24,14 +25,40 @@ namespace fs = std::filesystem;
 constexpr const char* kLayout =
     "put each class's images into a folder of its own, like train/cat/1.png, test/cat/2.png";
 
+[[noreturn]] void refuse(const fs::path& where, std::string expected, std::string got, std::string advice) {
+  throw Error(ExitCode::bad_data, Mistake{.where = where.string(),
+                                          .expected = std::move(expected),
+                                          .got = std::move(got),
+                                          .advice = std::move(advice)});
+}
+
+/// The images of a class, which has none further down.
+std::vector<fs::path> files_of_class(const fs::path& folder) {
+  std::vector<fs::path> files = png_files_of(folder);
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code unreadable;
+    if (fs::is_directory(entry, unreadable) && !entry.filename().string().starts_with('.'))
+      refuse(entry, "expected all images of a class in its one folder", "a folder below it", "put them together");
+  }
+  return files;
+}
+
 /// The names of the folders in a part's folder, sorted; hidden ones are none.
 std::vector<std::string> class_names_of(const fs::path& folder, const std::string& advice) {
   require_readable_folder(folder);
   std::vector<std::string> names;
-  std::error_code unreadable;
-  for (const fs::path& entry : entries_of(folder))
-    if (fs::is_directory(entry, unreadable) && !entry.filename().string().starts_with('.'))
-      names.push_back(entry.filename().string());
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code unreadable;
+    std::string name = entry.filename().string();
+    if (name.starts_with('.')) continue;
+    if (!fs::is_directory(entry, unreadable)) {
+      if (has_png_name(entry)) refuse(entry, "expected images in the folder of their class", "one beside it", kLayout);
+      continue;
+    }
+    if (first_bad_byte(name))
+      refuse(entry, "expected the name of a class to be UTF-8", "another encoding", "rename it");
+    names.push_back(std::move(name));
+  }
   if (names.empty())
     throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
                                                 .expected = "expected a folder for each class of images",
@@ -56,13 +83,10 @@ LabelledFiles files_in_turn(const fs::path& folder, const std::vector<std::strin
   for (const std::string& name : present) {
     const auto found = std::ranges::lower_bound(classes, name);
     if (found == classes.end() || *found != name)
-      throw Error(ExitCode::bad_data,
-                  Mistake{.where = (folder / name).string(),
-                          .expected = "expected the name of a class to learn, as those of the training images",
-                          .got = name,
-                          .advice = "give it images to learn from, or take it away"});
+      refuse(folder / name, "expected the name of a class to learn, as those of the training images", name,
+             "give it images to learn from, or take it away");
     numbers.push_back(static_cast<int32_t>(found - classes.begin()));
-    of_classes.push_back(png_files_of(folder / name));
+    of_classes.push_back(files_of_class(folder / name));
     most = std::max(most, of_classes.back().size());
   }
   LabelledFiles all;
@@ -83,11 +107,11 @@ void limit_to(std::optional<int64_t> limit, LabelledFiles& part) {
 
 void check_fits_memory(const fs::path& dir, int64_t samples, const Shape& shape) {
   const int64_t bytes = samples * shape.elements();
-  if (bytes <= host_memory_bytes()) return;
+  const int64_t free = available_memory_bytes();
+  if (bytes <= free) return;
   throw Error(ExitCode::device,
               Mistake{.where = dir.string(),
-                      .expected = fmt::format("expected images that fit the {} bytes of this machine's memory",
-                                              host_memory_bytes()),
+                      .expected = fmt::format("expected images that fit the {} bytes of memory that are free", free),
                       .got = fmt::format("{} images of {}, {} bytes", samples, shape.text(), bytes),
                       .advice = "scale the images down, or take fewer of them with limit"});
 }

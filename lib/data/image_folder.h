@@ -16,8 +16,8 @@ namespace dptrain {
 ///
 /// All are decoded into memory, as bytes [samples, channels, H, W], `channels` 1 or 3, of the size that the first one
 /// has. Throws 66 where a folder or a class's files are missing, 65, naming the file, for an image that can't be read,
-/// of another size or of more channels, and for a class that `train` doesn't have, 71 for more than this machine's
-/// memory.
+/// of another size or of more channels, and for a class that `train` doesn't have, 71 for more than the
+/// memory that is free.
 ImageDatasets read_image_folder(const std::filesystem::path& dir, const std::string& test_folder, int64_t channels,
                                 const DatasetOptions& options);
 

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/lower_case.h"
 #include "data/png_file.h"
+#include "device/host_machine.h"
 
 namespace dptrain {
 namespace {
@@ -44,7 +45,7 @@ class DecodedFiles {
       : files_(files), shape_(shape), pixels_(files.size() * static_cast<size_t>(shape.elements())) {}
 
   std::vector<uint8_t> take() {
-    const size_t threads = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), files_.size());
+    const size_t threads = std::min(static_cast<size_t>(usable_cores()), files_.size());
     std::vector<std::jthread> others;
     for (size_t i = 1; i < threads; ++i) others.emplace_back([this] { decode(); });
     decode();
@@ -93,7 +94,7 @@ std::vector<fs::path> png_files_of(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     std::error_code unreadable;
-    if (entry.is_directory(unreadable)) continue;
+    if (entry.is_directory(unreadable) || entry.path().filename().string().starts_with('.')) continue;
     if (has_png_name(entry.path()) && !entry.is_regular_file(unreadable))
       throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
                                               .expected = "expected a file that can be read",

@@ -9,7 +9,8 @@
 
 namespace dptrain {
 
-/// The PNG files in a folder, told by their names, sorted by them; what isn't an image is passed over. Throws 66 for a
+/// The PNG files in a folder, told by their names, sorted by them; hidden ones and what isn't an image are
+/// passed over. Throws 66 for a
 /// folder without any, 74 for one that can't be read, and 65 for one that has an image of another format too, or a link
 /// to an image that isn't there: nobody would see it missing.
 std::vector<std::filesystem::path> png_files_of(const std::filesystem::path& folder);

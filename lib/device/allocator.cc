@@ -4,12 +4,27 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
 
 namespace dptrain {
 namespace {
+
+/// Gives up what was claimed of a source, unless it is kept.
+class Claim {
+ public:
+  Claim(MemorySource& source, int64_t bytes) : source_(source), bytes_(bytes) {}
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  ~Claim() { source_.give_up(bytes_); }
+  void keep() { bytes_ = 0; }
+
+ private:
+  MemorySource& source_;
+  int64_t bytes_;
+};
 
 const char* advice_for(MemoryPurpose purpose) {
   const bool is_of_model =
@@ -40,25 +55,21 @@ CachingAllocator::Block CachingAllocator::allocate(int64_t bytes, MemoryPurpose 
     refuse(fmt::format("{} bytes more for {}, with {} in use and a limit of {}", wanted, memory_purpose_name(purpose),
                        total_in_use_, limit_bytes_));
   const auto out_of_memory = [&] {
-    refuse(fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use", wanted,
-                       memory_purpose_name(purpose), total_in_use_));
+    const auto claimable = source_.claimable_bytes();
+    refuse(fmt::format("out of memory: wanted {} bytes for {} with {} bytes in use{}", wanted,
+                       memory_purpose_name(purpose), total_in_use_,
+                       claimable ? fmt::format(", of the {} that were free for all workers", *claimable) : ""));
   };
-  bool is_there = source_.claim(wanted);
-  if (!is_there) {
-    release_cached_locked();
-    is_there = source_.claim(wanted);
-  }
-  if (!is_there) out_of_memory();
+  if (!source_.claim(wanted)) out_of_memory();
+  Claim claim(source_, wanted);
   MemoryArena& arena = arena_of(pool_, wanted);
   Block block{arena.take(wanted), wanted, pool_};
   if (block.memory == nullptr) {
     release_cached_locked();
     block.memory = arena.take(wanted);
   }
-  if (block.memory == nullptr) {
-    source_.give_up(wanted);
-    out_of_memory();
-  }
+  if (block.memory == nullptr) out_of_memory();
+  claim.keep();
   in_use_[purpose] += block.bytes;
   total_in_use_ += block.bytes;
   raise_peak(in_use_);

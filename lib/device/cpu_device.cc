@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace dptrain {
@@ -19,6 +20,7 @@ namespace {
 class HeapMemory final : public MemorySource {
  public:
   void* take(int64_t bytes) override {
+    if (bytes >= kLarge && !has_room(bytes)) return nullptr;
     constexpr int64_t kHugePage = int64_t{2} << 20;
     const bool large = bytes >= 2 * kHugePage;
     const auto alignment = static_cast<size_t>(large ? kHugePage : 64);
@@ -28,16 +30,14 @@ class HeapMemory final : public MemorySource {
     return memory;
   }
   void give_back(void* memory, int64_t) noexcept override { std::free(memory); }
-  /// Of all CPU workers of the process: one that took more than was there at first would be killed, or another program.
+  /// Of all CPU workers of the process: one that took more than was free would be killed, or another program.
   bool claim(int64_t bytes) override {
-    // Data, libraries and what the kernel needs for so much memory come beside it.
-    static const int64_t most = available_memory_bytes() - host_memory_bytes() / 16;
-    const bool is_in_use = claimed_.fetch_add(bytes, std::memory_order_relaxed) + bytes > most;
-    if (!is_in_use && (bytes < kLarge || has_room(bytes, most))) return true;
+    if (claimed_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= most()) return true;
     give_up(bytes);
     return false;
   }
   void give_up(int64_t bytes) noexcept override { claimed_.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::optional<int64_t> claimable_bytes() const override { return most(); }
   bool costs_once_written() const override { return true; }
   void discard(void* memory, int64_t bytes) noexcept override {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -55,14 +55,20 @@ class HeapMemory final : public MemorySource {
   }
 
  private:
-  /// For blocks of this size it is worth asking the kernel.
+  /// Bytes from which on it is worth asking the kernel.
   static constexpr int64_t kLarge = int64_t{64} << 20;
 
-  /// Beside what else the process holds, after what the C library keeps for later has been given back.
-  static bool has_room(int64_t bytes, int64_t most) {
-    if (resident_bytes() + bytes <= most) return true;
+  static int64_t most() {
+    static const int64_t most = most_of_workers(available_memory_bytes());
+    return most;
+  }
+  /// Beside what else the process has taken since, after what the C library keeps for later has been given back.
+  static bool has_room(int64_t bytes) {
+    static const int64_t at_first = resident_bytes();
+    const auto fits = [&] { return resident_bytes() - at_first + bytes <= most(); };
+    if (fits()) return true;
     ::malloc_trim(0);
-    return resident_bytes() + bytes <= most;
+    return fits();
   }
 
   static inline std::atomic<int64_t> claimed_ = 0;

@@ -11,7 +11,10 @@ int64_t host_memory_bytes();
 /// Those of them that can be taken now without others giving up theirs: files that are only cached count as free.
 int64_t available_memory_bytes();
 
-/// What this process has of it now.
+/// What CPU workers take at most of so much memory: a sixteenth is left for data, libraries and the kernel's tables.
+inline int64_t most_of_workers(int64_t bytes) { return bytes - bytes / 16; }
+
+/// What this process has of it now, but for files and what it shares with others.
 int64_t resident_bytes();
 
 /// Cores that a process, by default this one, may run on: its affinity mask, not the machine's count.

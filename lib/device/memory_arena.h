@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -19,6 +20,8 @@ class MemorySource {
   /// counted.
   virtual bool claim(int64_t) { return true; }
   virtual void give_up(int64_t) noexcept {}
+  /// What can be claimed in all; nothing where only taking it shows.
+  virtual std::optional<int64_t> claimable_bytes() const { return std::nullopt; }
   /// Whether memory that was never written, or was discarded, costs nothing.
   virtual bool costs_once_written() const { return false; }
   /// Nobody needs what this part of taken memory holds.

@@ -9,6 +9,7 @@
 
 #include "base/digit_groups.h"
 #include "base/text_table.h"
+#include "device/host_machine.h"
 #include "plan/plan_totals.h"
 
 namespace dptrain::plan {
@@ -175,13 +176,14 @@ int64_t PlanReport::most_bytes() const {
 
 std::optional<bool> PlanReport::fits() const {
   if (device_memory_bytes) return most_bytes() <= *device_memory_bytes;
-  return host_memory_bytes ? std::optional(all_bytes() <= *host_memory_bytes) : std::nullopt;
+  return host_memory_bytes ? std::optional(all_bytes() <= most_of_workers(*host_memory_bytes)) : std::nullopt;
 }
 
 int64_t PlanReport::all_bytes() const {
   const auto further = static_cast<int64_t>(step.world_size) - static_cast<int64_t>(step.ranks.size());
   int64_t bytes = further * step.ranks.back().peak_bytes;
   for (const PlannedRank& rank : step.ranks) bytes += rank.peak_bytes;
+  if (step.store && step.store->type == "local") bytes += step.store->bytes.front();
   return bytes;
 }
 
@@ -195,7 +197,7 @@ std::string PlanReport::text(int width) const {
                               "takes less, accumulate: 2, or more devices\n",
                               gigabytes(most_bytes()), gigabytes(*device_memory_bytes))
                         : fmt::format(
-                              "it does not fit: {:.1f} GB of the {:.1f} GB that this machine has; a smaller "
+                              "it does not fit: {:.1f} GB of the {:.1f} GB that workers may take here; a smaller "
                               "batch takes less, or accumulate: 2\n",
                               gigabytes(all_bytes()), gigabytes(*host_memory_bytes));
   }

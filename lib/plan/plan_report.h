@@ -29,7 +29,7 @@ struct PlanReport {
 
   /// The largest peak of a rank.
   int64_t most_bytes() const;
-  /// All peaks together.
+  /// All peaks together, with what a store holds beside them in host memory.
   int64_t all_bytes() const;
   /// Whether all ranks' peaks fit their devices, and those of CPU workers together the machine; nothing where it isn't
   /// known.

@@ -28,14 +28,10 @@ std::string config_of(const ResumePoint& from) {
   return {};
 }
 
-}  // namespace
-
-std::string changes_since(const ResumePoint& from, const std::string& config) {
-  if (from.checkpoint.config_hash == sha256_of(config)) return {};
-  const std::string before = config_of(from);
-  if (before.empty()) return "the configuration";
-  const auto keys = without_options_of_names(
-      differing_keys({parse_config(before, "before"), parse_config(config, "now")}, {"name", "devices", "hosts"}));
+/// `except` are keys that a training may go on with whatever they say.
+std::string changes_between(const std::string& before, const std::string& now, const std::vector<std::string>& except) {
+  const auto keys =
+      without_options_of_names(differing_keys({parse_config(before, "before"), parse_config(now, "now")}, except));
   const auto said = [](const std::string& value) { return value == "-" ? "none" : value; };
   std::vector<std::string> changes;
   for (const DifferingKey& key : keys)
@@ -46,6 +42,22 @@ std::string changes_since(const ResumePoint& from, const std::string& config) {
     changes.push_back(fmt::format("{} more", more));
   }
   return fmt::format("{}", fmt::join(changes, ", "));
+}
+
+}  // namespace
+
+std::string changes_since(const ResumePoint& from, const std::string& config) {
+  if (from.checkpoint.config_hash == sha256_of(config)) return {};
+  const std::string before = config_of(from);
+  return before.empty() ? "the configuration" : changes_between(before, config, {"name", "devices", "hosts"});
+}
+
+std::string changes_since_finished(const std::filesystem::path& run, const std::string& config) {
+  try {
+    return changes_between(read_file(run / "config.yaml"), config, {"name", "devices", "hosts", "threads"});
+  } catch (const Error&) {
+    return "the configuration";
+  }
 }
 
 }  // namespace dptrain::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "train/checkpoint.h"
@@ -10,5 +11,9 @@ namespace dptrain::train {
 /// devices: "learning_rate 0.1 -> 0.05, ema none -> 0.99". "" where nothing is; "the configuration" where that one
 /// isn't in the checkpoint's run any more.
 std::string changes_since(const ResumePoint& from, const std::string& config);
+
+/// The same of the configuration that a run's directory has, threads left out as well, as their default is the
+/// machine's.
+std::string changes_since_finished(const std::filesystem::path& run, const std::string& config);
 
 }  // namespace dptrain::train

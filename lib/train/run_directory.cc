@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
-constexpr std::array<const char*, 4> kFiles = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json"};
+constexpr std::array<const char*, 6> kFiles = {"config.yaml",  "metrics.jsonl",         "steps.jsonl",
+                                               "summary.json", "metrics.jsonl.damaged", "steps.jsonl.damaged"};
 
 /// What a run has left of its failure: fault.json, and those of other processes of its job.
 void remove_faults(const fs::path& run, std::error_code& error) {
@@ -86,10 +87,22 @@ size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
     if (!is_ours && damaged == 0) damaged = number;
     if (is_ours && object[key] <= last) kept += line + "\n";
   }
-  if (damaged > 0) fs::copy_file(path, damaged_copy(path), fs::copy_options::overwrite_existing, error);
+  if (damaged > 0) fs::copy_file(path, damaged_copy(path), fs::copy_options::skip_existing, error);
   if (error) throw Error(ExitCode::io, fmt::format("{}: could not copy: {}", path.string(), error.message()));
   write_file_atomically(path, kept);
   return damaged;
+}
+
+/// What to tell where epochs are missing before epoch `last`: those of a run that went on from another one's checkpoint
+/// don't begin with the first.
+std::string gap_in_epochs(const fs::path& metrics, int64_t last) {
+  std::vector<int64_t> epochs;
+  for (const std::string& line : whole_lines(metrics)) epochs.push_back(nlohmann::json::parse(line)["epoch"]);
+  if (epochs.empty() || (epochs.back() == last && last - epochs.front() + 1 == static_cast<int64_t>(epochs.size())))
+    return {};
+  return fmt::format(
+      "{}: expected a line for each epoch from {} to {}, got {} lines; the training goes on all the same",
+      metrics.string(), epochs.front(), last, epochs.size());
 }
 
 /// A file of weights, where it is whole. A training's evaluations went by the average that lies beside its weights.
@@ -190,7 +203,6 @@ std::optional<FinishedTraining> RunDirectory::finished() const {
   if (value("exit") != 0) return std::nullopt;
   FinishedTraining finished;
   if (const auto steps = value("steps"); steps.is_number_integer()) finished.steps = steps;
-  if (const auto hash = value("config_hash"); hash.is_string()) finished.config_hash = hash;
   return finished;
 }
 
@@ -207,11 +219,7 @@ std::vector<std::string> RunDirectory::go_back_to(int64_t epochs, int64_t step) 
   };
   keep("metrics.jsonl", "epoch", epochs);
   keep("steps.jsonl", "step", step);
-  if (const auto lines = static_cast<int64_t>(whole_lines(path_ / "metrics.jsonl").size()); lines != epochs)
-    damage.push_back(
-        fmt::format("{}: expected a line for each of the {} epochs before, got {}; the training goes on "
-                    "all the same",
-                    (path_ / "metrics.jsonl").string(), epochs, lines));
+  if (const std::string gap = gap_in_epochs(path_ / "metrics.jsonl", epochs); !gap.empty()) damage.push_back(gap);
   std::error_code error;
   fs::remove(path_ / "summary.json", error);
   remove_records_of_failures();

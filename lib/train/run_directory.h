@@ -16,7 +16,6 @@ enum class EarlierRun { refuse, overwrite, resume };
 
 struct FinishedTraining {
   int64_t steps = 0;
-  std::string config_hash = {};
 };
 
 /// Where a run writes. Held by one process at a time; a directory that has metrics is never touched unless asked to.
@@ -55,8 +54,9 @@ class RunDirectory {
   /// What the summary says of a training that came to its end.
   std::optional<FinishedTraining> finished() const;
   /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary,
-  /// what it said of its failure. Where metrics or steps had a line that no run wrote, or not all epochs, the file as
-  /// it was is kept beside it, as `.damaged`, and a sentence about it returned.
+  /// what it said of its failure. Where metrics or steps had a line that no run wrote, the file as it was is kept
+  /// beside it, as `.damaged`, unless there is such a one. Returns a sentence about that, and about epochs that are
+  /// missing.
   std::vector<std::string> go_back_to(int64_t epochs, int64_t step);
 
  private:

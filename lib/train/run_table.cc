@@ -67,6 +67,7 @@ RunTable::RunTable(const std::vector<std::filesystem::path>& paths) {
 
 std::pair<double, std::string> RunTable::place_of(size_t run, const std::string& key) const {
   constexpr double kLast = std::numeric_limits<double>::infinity();
+  constexpr const char* kBehindAllTexts = "\xff";  // which no UTF-8 has
   const RunState& state = runs_[run];
   if (key == "accuracy") return {-state.accuracy.value_or(-kLast), ""};
   if (key == "test_loss") return {state.test_loss.value_or(kLast), ""};
@@ -74,6 +75,7 @@ std::pair<double, std::string> RunTable::place_of(size_t run, const std::string&
   if (key == "seconds") return {state.epochs > 0 ? state.seconds : kLast, ""};
   const auto differing = std::ranges::find(differences_, key, &DifferingKey::key);
   const std::string& value = differing->values[run];
+  if (value == "-") return {kLast, kBehindAllTexts};
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
   const bool is_number = !value.empty() && *end == '\0' && !std::isnan(number);

@@ -71,7 +71,7 @@ struct Entry {
 
 /// An integer, or what a program has made of it that converts all tensors.
 bool is_batch_count(const std::string& name, const json& shape) {
-  return shape.empty() && name.ends_with("num_batches_tracked");
+  return shape.size() <= 1 && name.ends_with("num_batches_tracked");
 }
 
 /// Of an element of a type that one tensor or another may have here.

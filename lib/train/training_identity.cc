@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -37,13 +40,24 @@ std::optional<std::string> vocabulary_of(const Dataset& data) {
 std::optional<std::string> class_names_of(const Dataset& data) {
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
   if (images == nullptr || images->class_names().empty()) return std::nullopt;
-  return fmt::format("{}", fmt::join(images->class_names(), ", "));
+  return fmt::format("{}", fmt::join(images->class_names(), "/"));  // which no folder's name has in it
 }
 
-/// A text that may be long, for a message.
-std::string shortened(const std::string& text) {
-  constexpr size_t kMost = 120;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+/// Of names joined so, the first that isn't the same: "'odd' for class 1 of 2".
+std::pair<std::string, std::string> differing_class(const std::string& own, const std::string& other) {
+  const auto split = [](const std::string& joined) {
+    std::vector<std::string> names;
+    std::istringstream text(joined);
+    for (std::string name; std::getline(text, name, '/');) names.push_back(name);
+    return names;
+  };
+  const std::vector<std::string> a = split(own), b = split(other);
+  const auto at = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  const auto said = [at](const std::vector<std::string>& names) {
+    const std::string name = at < names.size() ? "'" + names[at] + "'" : "none";
+    return fmt::format("{} for class {} of {}", name, at, names.size());
+  };
+  return {said(a), said(b)};
 }
 
 /// What decides which samples a batch has, beside the seed: of processes that each have a part of the data also how
@@ -103,11 +117,13 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
   for (const auto& [name, value] : own) {
     const auto other = entry_of(resume.checkpoint.identity, name);
     if (other == value || (!other && is_option(name))) continue;
-    throw Error(ExitCode::bad_data,
-                Mistake{.where = resume.folder.string(),
-                        .expected = fmt::format("expected a training with {} {}", name, shortened(value)),
-                        .got = shortened(other.value_or("none")),
-                        .advice = advice_for(name) + ", or begin anew with another --out"});
+    const bool is_of_classes = name == option_name(kDataset, kClassNames);
+    const auto [expected, got] =
+        is_of_classes ? differing_class(value, *other) : std::pair(value, other.value_or("none"));
+    throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
+                                            .expected = fmt::format("expected a training with {} {}", name, expected),
+                                            .got = got,
+                                            .advice = advice_for(name) + ", or begin anew with another --out"});
   }
 }
 
@@ -150,11 +166,12 @@ void require_same_input(const Experiment& experiment, const Dataset& data, const
   const auto require = [&](const std::string& name, const std::string& own) {
     const auto other = entry_of(*identity, option_name(kDataset, name));
     if (!other || other == own) return;
+    const auto [expected, got] = name == kClassNames ? differing_class(own, *other) : std::pair(own, *other);
     throw Error(ExitCode::bad_data,
                 Mistake{.where = weights.string(),
                         .expected = fmt::format("expected weights that were trained with {} {}",
-                                                option_name(kDataset, name), shortened(own)),
-                        .got = shortened(*other),
+                                                option_name(kDataset, name), expected),
+                        .got = got,
                         .advice = name == kClassNames ? "give the data set's folders the names that they had"
                                                       : "set what they were trained with"});
   };

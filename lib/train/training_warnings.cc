@@ -14,7 +14,7 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
   const int64_t steps_per_epoch = (samples + experiment.batch_size - 1) / experiment.batch_size;
   const int64_t steps = experiment.steps.value_or(experiment.epochs.value_or(0) * steps_per_epoch);
   const int64_t warmup = experiment.schedule.warmup_of(steps_per_epoch);
-  if (warmup >= steps && steps > 0)
+  if (warmup > steps && steps > 0)
     warnings.push_back(
         fmt::format("schedule: its warm-up of {} steps is longer than the training's {}: the learning "
                     "rate ends at {:.3g} of {:.3g}",

@@ -66,6 +66,8 @@ TEST(NamedList, AnOverrideGivesOptionsToAShorthand) {
   EXPECT_EQ(steps_of(text, {"steps[2].loop.times=3", "steps[2].loop.steps=[stop]"}), "stop | wait 4 | loop 3 [stop]");
   EXPECT_EQ(steps_of(text, {"steps[2].loop.steps[1].wait.seconds=7", "steps[2].loop.times=1"}),
             "stop | wait 4 | loop 1 [stop | wait 7]");
+  EXPECT_EQ(steps_of(text, {"steps[2].loop.times=1", "steps[2].loop.steps[1].wait.seconds=7"}),
+            "stop | wait 4 | loop 1 [stop | wait 7]");
   EXPECT_EQ(steps_of(text, {"steps[2].loop[0]=", "steps[1]=", "steps[0].stop.name=ped"}), "stopped | loop 2 [wait 2]");
 }
 

@@ -99,6 +99,7 @@ TEST_F(ImageFolderTest, OtherFilesAndHiddenFoldersArePassedOver) {
   write("train/labels.csv", "cat,dog");
   write("train/.thumbnails/1.png", "none");
   write("train/cat/notes.txt", "none");
+  write("train/cat/._10.png", "what a Mac leaves");
   EXPECT_EQ(read().train->samples(), 6);
 }
 
@@ -127,6 +128,15 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   std::filesystem::remove(folder_.path() / "train/emu/52.JPEG");
   std::filesystem::create_symlink("/no/such/disk/53.png", folder_.path() / "train/emu/53.png");
   expect_refused(ExitCode::bad_data, {"train/emu/53.png", "a link to nothing"});
+  std::filesystem::remove_all(folder_.path() / "train/emu");
+  write_gray("train/cat/more", 13);
+  expect_refused(ExitCode::bad_data, {"train/cat/more", "in its one folder", "a folder below it"});
+  std::filesystem::remove_all(folder_.path() / "train/cat/more");
+  write_gray("train", 14);
+  expect_refused(ExitCode::bad_data, {"train/14.png", "in the folder of their class"});
+  std::filesystem::remove(folder_.path() / "train/14.png");
+  write_gray("train/caf\xe9", 15);
+  expect_refused(ExitCode::bad_data, {"UTF-8"});
 }
 
 TEST_F(ImageFolderTest, TheDigestIsOfContentAndClasses) {

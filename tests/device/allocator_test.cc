@@ -32,6 +32,12 @@ class CountedHeap final : public MemorySource {
     out_bytes -= bytes;
     std::free(memory);
   }
+  bool claim(int64_t bytes) override {
+    const bool is_there = claimed + bytes <= claimable;
+    if (is_there) claimed += bytes;
+    return is_there;
+  }
+  void give_up(int64_t bytes) noexcept override { claimed -= bytes; }
   bool costs_once_written() const override { return paged; }
   void discard(void*, int64_t bytes) noexcept override { discarded_bytes += bytes; }
   int64_t segment_bytes(int64_t wanted) const override { return std::max(wanted, segment); }
@@ -40,6 +46,8 @@ class CountedHeap final : public MemorySource {
   int64_t segment = 0;
   int64_t capacity = int64_t{1} << 40;
   int64_t out_bytes = 0;
+  int64_t claimable = int64_t{1} << 40;
+  int64_t claimed = 0;
   int takes = 0;
 };
 
@@ -209,6 +217,21 @@ TEST_F(Allocator, GivesUpItsCacheBeforeItRefuses) {
                         [&] { allocator_.allocate(1024, gradients); });
   allocator_.free(block, activations);
   EXPECT_NO_THROW(allocator_.free(allocator_.allocate(1024, gradients), gradients));
+}
+
+TEST_F(Allocator, SharesWhatItsSourceMayGive) {
+  heap_.claimable = 4096;
+  CachingAllocator other("cpu:4", heap_);
+  const auto block = allocator_.allocate(3072, activations);
+  testing::expect_error(ExitCode::device, {"cpu:4", "out of memory", "2048 bytes for weights", "smaller model"},
+                        [&] { other.allocate(2048, weights); });
+  const auto rest = other.allocate(1024, weights);
+  allocator_.free(block, activations);
+  heap_.capacity = heap_.out_bytes;
+  testing::expect_error(ExitCode::device, {"out of memory"}, [&] { other.allocate(4096 - 1024, weights); });
+  EXPECT_EQ(heap_.claimed, 1024) << "nothing is claimed for what wasn't there";
+  other.free(rest, weights);
+  EXPECT_EQ(heap_.claimed, 0);
 }
 
 TEST_F(Allocator, KeepsItsLimit) {

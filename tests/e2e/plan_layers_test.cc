@@ -45,15 +45,17 @@ TEST_F(PlanLayersTest, PrintsATable) {
 
 /// The shipped models, among them those of GPUs; no data set is to be downloaded for this.
 TEST_F(PlanLayersTest, FitsATerminalAndNeedsNoDevices) {
+  const Arguments gray = {"--set", "dataset={name: synthetic, samples: 512}"};
   const Arguments color = {"--set", "dataset={name: synthetic, shape: [3, 32, 32], samples: 8}", "--set",
                            "batch_size=8"};
-  for (const auto& [config, more] : {std::pair{"resnet18_2gpu", Arguments{"--devices", "cuda:60,cuda:61"}},
-                                     {"resnet18_2gpu", {"--devices", "16xh200"}},
-                                     {"resnet18_layers_1cpu", Arguments()},
-                                     {"pyramidnet_ddp_4gpu", color},
-                                     {"pyramidnet_layers_1cpu", color},
-                                     {"bert_ddp_4gpu", Arguments()},
-                                     {"bert_layers_1cpu", Arguments()}}) {
+  for (const auto& [config, more] :
+       {std::pair{"resnet18_2gpu", Arguments{"--devices", "cuda:60,cuda:61", gray[0], gray[1]}},
+        {"resnet18_2gpu", {"--devices", "16xh200", gray[0], gray[1]}},
+        {"resnet18_layers_1cpu", gray},
+        {"pyramidnet_ddp_4gpu", color},
+        {"pyramidnet_layers_1cpu", color},
+        {"bert_ddp_4gpu", Arguments()},
+        {"bert_layers_1cpu", Arguments()}}) {
     SCOPED_TRACE(config);
     const Finished finished = layers(config, more);
     EXPECT_EQ(finished.exit, 0) << finished.err;
@@ -66,14 +68,16 @@ TEST_F(PlanLayersTest, FitsATerminalAndNeedsNoDevices) {
 }
 
 TEST_F(PlanLayersTest, CountsAsAPlanDoes) {
-  const json layers = document("resnet18_2gpu");
+  const Arguments gray = {"--set", "dataset={name: synthetic, samples: 512}"};
+  const json layers = document("resnet18_2gpu", gray);
   EXPECT_EQ(layers["run"], "resnet18_2gpu");
   EXPECT_EQ(layers["model"], "resnet18");
   EXPECT_EQ(layers["input"], json({1, 28, 28}));
   EXPECT_EQ(layers["stages"][1]["stage"], "layer1.0");
   EXPECT_EQ(layers["stages"][1]["outputs"], json({{64, 28, 28}}));
   EXPECT_EQ(layers["running_state"], 7808);
-  const json plan = json::parse(run({"plan", "--config", "resnet18_2gpu", "--devices", "2xh200", "--json"}).out);
+  const json plan =
+      json::parse(run({"plan", "--config", "resnet18_2gpu", gray[0], gray[1], "--devices", "2xh200", "--json"}).out);
   EXPECT_EQ(violations("plan.schema.json", plan), Arguments());
   EXPECT_EQ(plan["parameters"], layers["parameters"]);
 }

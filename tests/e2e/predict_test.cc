@@ -97,7 +97,8 @@ TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
   // Numbers that mean other classes by now say nothing that is so.
   for (const char* part : {"train", "test"})
     std::filesystem::rename(path("parity") / part / "odd", path("parity") / part / "1st");
-  const Arguments words = {"trained with dataset.class_names 1st, even, got even, odd", "the names that they had"};
+  const Arguments words = {"trained with dataset.class_names '1st' for class 0 of 2, got 'even' for class 0 of 2",
+                           "the names that they had"};
   expect_refused({"predict", "--config", "digits.yaml", "--set", dataset, "--checkpoint", "parity_run", "--input",
                   "parity/test/1st"},
                  65, words);
@@ -105,7 +106,7 @@ TEST_F(PredictTest, ClassesOfAnImageFolderHaveTheirNames) {
   Arguments resumed =
       training("parity_run", {dataset, "batch_size=2", "epochs=2", "devices=[cpu:0]", "strategy=single"});
   resumed.emplace_back("--resume");
-  expect_refused(resumed, 65, {"dataset.class_names 1st, even, got even, odd"});
+  expect_refused(resumed, 65, {"dataset.class_names '1st' for class 0 of 2, got 'even'"});
 }
 
 TEST_F(PredictTest, AnotherNormalizationThanInTrainingIsRefused) {

@@ -53,7 +53,9 @@ TEST_F(ResumeTest, AFinishedRunStaysFinishedWithoutItsCheckpoints) {
   const Finished again = run(resuming("run"));
   EXPECT_EQ(again.exit, 0) << again.err;
   EXPECT_NE(again.out.find("run is finished: all 5 steps were made"), std::string::npos) << again.out;
-  expect_failed(run(resuming("run", {"epochs=2"})), 65, {"run: expected a checkpoint to go on from", "--overwrite"});
+  expect_failed(
+      run(resuming("run", {"epochs=2"})), 65,
+      {"run: the run is finished, expected a checkpoint to go on from with epochs 1 -> 2, got none", "--overwrite"});
   EXPECT_EQ(text("run/metrics.jsonl"), metrics);
   EXPECT_EQ(text("run/summary.json"), summary);
 }

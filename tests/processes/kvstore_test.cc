@@ -191,6 +191,21 @@ TEST_F(JobTrainingTest, AsynchronousWorkersGoOnFromACheckpoint) {
   EXPECT_LT(last_epoch(run("job"))["test"]["loss"], before);
 }
 
+/// Processes that only serve hear that nothing is trained.
+TEST_F(JobTrainingTest, AFinishedRunOfServersStaysFinishedWithoutItsCheckpoints) {
+  Command settings = with_strategy("{name: kvstore, type: dist_sync, servers: 1}", kLittleData);
+  const auto train = [&] {
+    return launch_processes(std::vector<Command>(4, training("job", "lenet_ddp_2cpu", 1, settings)));
+  };
+  for (const Finished& process : train().processes) ASSERT_EQ(process.exit, 0) << process.err;
+  std::filesystem::remove_all(run("job") / "checkpoints");
+  settings.emplace_back("--resume");
+  const Launched again = train();
+  for (const Finished& process : again.processes) EXPECT_EQ(process.exit, 0) << process.err;
+  EXPECT_FALSE(std::filesystem::exists(run("job") / "checkpoints")) << "nothing was trained";
+  EXPECT_TRUE(std::filesystem::exists(run("job") / "summary.json"));
+}
+
 /// In its first step each worker has the weights that all begin with: a push of each moves them as far as one step of
 /// all does, also where their shares of the batch and their decay differ.
 TEST_F(JobTrainingTest, APushOfEachMovesAsFarAsAStepOfAll) {

@@ -237,9 +237,16 @@ TEST(RunDirectory, LinesThatNoRunWroteAreToldAndKeptAside) {
   const auto damage = directory.go_back_to(3, 9);
   ASSERT_EQ(damage.size(), 2u);
   EXPECT_NE(damage[0].find("metrics.jsonl: line 2 is none that a run writes"), std::string::npos) << damage[0];
-  EXPECT_NE(damage[1].find("each of the 3 epochs before, got 2"), std::string::npos) << damage[1];
+  EXPECT_NE(damage[1].find("each epoch from 1 to 3, got 2 lines"), std::string::npos) << damage[1];
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 3}\n");
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl.damaged"), metrics);
+}
+
+TEST(RunDirectory, EpochsOfAnotherRunAreNotMissed) {
+  const ScratchFolder scratch;
+  RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  scratch.write("metrics.jsonl", "{\"epoch\": 6}\n{\"epoch\": 7}\n");
+  EXPECT_EQ(directory.go_back_to(7, 9), std::vector<std::string>()) << "it went on from epoch 5 of another";
 }
 
 TEST(RunDirectory, IsFinishedWhereItsSummarySaysSo) {

@@ -80,7 +80,10 @@ TEST_F(RunTableTest, RunsComeInTheOrderThatIsAskedFor) {
   EXPECT_EQ(names("test_loss"), "abc") << "of equal ones the first stays first, who has none is last";
   EXPECT_EQ(names("seconds"), "bac");
   EXPECT_EQ(names("batch_size"), "bca") << "as numbers";
-  expect_error(ExitCode::usage, {"--sort: expected one of accuracy, ", ", batch_size, got 'seed'"},
+  write_run("d", "batch_size: 64\nseed: 0\nstrategy: ddp\n", "");
+  write_run("a", "batch_size: 128\nseed: 0\nstrategy: single\n", line(1, 3, 0.5));
+  EXPECT_EQ(names("strategy"), "dabc") << "who has no such key is last";
+  expect_error(ExitCode::usage, {"--sort: expected one of accuracy, ", ", batch_size, strategy, got 'seed'"},
                [&] { names("seed"); });
 }
 
