@@ -199,7 +199,7 @@ std::string PlanReport::text(int width) const {
                         : fmt::format(
                               "it does not fit: {:.1f} GB of the {:.1f} GB that workers may take here; a smaller "
                               "batch takes less, or accumulate: 2\n",
-                              gigabytes(all_bytes()), gigabytes(*host_memory_bytes));
+                              gigabytes(all_bytes()), gigabytes(most_of_workers(*host_memory_bytes)));
   }
   const auto shown = static_cast<int>(step.ranks.size());
   if (shown < step.world_size) memory_below += fmt::format("ranks {} to {} are as these\n", shown, step.world_size - 1);
