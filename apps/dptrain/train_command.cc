@@ -27,6 +27,7 @@
 #include "train/summary.h"
 #include "train/trainer.h"
 #include "train/training_warnings.h"
+#include "train_flags.h"
 #include "training_display.h"
 
 namespace dptrain::app {
@@ -34,71 +35,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct TrainFlags {
-  ConfigFlags common;
-  bool overwrite = false;
-  bool resume = false;
-  std::string checkpoint;  ///< to resume from; by default the run directory's newest
-
-  /// Whether what a run has left in `out` is gone on with. What goes on from another run's checkpoint takes nothing of
-  /// it.
-  bool goes_on_in(const fs::path& out) const {
-    return resume && (checkpoint.empty() || train::lies_in_run(checkpoint, out));
-  }
-  /// Throws 64 where what is there is to go on and to be replaced.
-  train::EarlierRun earlier_run(const fs::path& out) const {
-    if (goes_on_in(out) && overwrite)
-      throw Error(ExitCode::usage, fmt::format("--overwrite would remove what --resume goes on with in {}; give one of "
-                                               "them, or --resume with a checkpoint of another run",
-                                               out.string()));
-    if (goes_on_in(out)) return train::EarlierRun::resume;
-    return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
-  }
-  /// As a failure before the training finds it: what it was to replace is another run's.
-  train::EarlierRun before_training(const fs::path& out) const {
-    return goes_on_in(out) ? train::EarlierRun::resume : train::EarlierRun::refuse;
-  }
-};
-
-/// What to go on from: the checkpoint that was named, else the newest of the run directory, which may have none.
-std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs::path& out) {
-  if (!flags.resume) return std::nullopt;
-  fs::path named = flags.checkpoint;
-  if (!named.has_filename()) named = named.parent_path();  // a slash at its end
-  std::error_code unreadable;
-  if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
-    return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
-  const auto folder = (named.empty() ? out : named) / "checkpoints";
-  const auto found = train::newest_checkpoint(folder, tell_of_damage);
-  if (!found && !named.empty()) train::read_checkpoint(named);
-  return found;
-}
-
-/// The same in a job: what the main process has found, which the others read where it says.
+/// What a job goes on from: what the main process has found, which the others read where it says.
 std::optional<train::ResumePoint> resume_point(const TrainFlags& flags, const fs::path& out, JobSession& job) {
   if (!flags.resume) return std::nullopt;
   std::optional<train::ResumePoint> found;
-  if (job.is_main()) found = resume_point(flags, out);
+  if (job.is_main()) found = flags.resume_point(out);
   const std::string folder = job.from_main(found ? found->folder.string() : "");
   if (!job.is_main() && !folder.empty())
     found = train::ResumePoint{.checkpoint = train::read_checkpoint(folder), .folder = folder};
   return found;
-}
-
-/// With the first 16 digits of the configuration's hash, by which sweeps call runs, for every "{hash}". Throws 64 for
-/// another word in braces, which as a name would be that of all runs of a sweep.
-fs::path run_directory(std::string out, const std::string& config) {
-  constexpr std::string_view kHash = "{hash}";
-  const std::string digits = sha256_of(config).substr(0, 16);
-  for (size_t at = 0; (at = out.find(kHash, at)) != std::string::npos; at += digits.size())
-    out.replace(at, kHash.size(), digits);
-  const size_t open = out.find('{'), close = out.find('}', open);
-  if (open != std::string::npos && close != std::string::npos)
-    throw Error(ExitCode::usage, Mistake{.where = "--out",
-                                         .expected = fmt::format("expected no other word in braces than {}", kHash),
-                                         .got = out.substr(open, close + 1 - open),
-                                         .advice = fmt::format("write for instance runs/rates/{}", kHash)});
-  return out;
 }
 
 /// A training as one process of its job sees it: the main one writes for all.

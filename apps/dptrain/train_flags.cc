@@ -1,0 +1,60 @@
+#include "train_flags.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "output.h"
+
+namespace dptrain::app {
+
+namespace fs = std::filesystem;
+
+bool TrainFlags::goes_on_in(const fs::path& out) const {
+  return resume && (checkpoint.empty() || train::lies_in_run(checkpoint, out));
+}
+
+train::EarlierRun TrainFlags::earlier_run(const fs::path& out) const {
+  if (goes_on_in(out) && overwrite)
+    throw Error(ExitCode::usage, fmt::format("--overwrite would remove what --resume goes on with in {}; give one of "
+                                             "them, or --resume with a checkpoint of another run",
+                                             out.string()));
+  if (goes_on_in(out)) return train::EarlierRun::resume;
+  return overwrite ? train::EarlierRun::overwrite : train::EarlierRun::refuse;
+}
+
+train::EarlierRun TrainFlags::before_training(const fs::path& out) const {
+  return goes_on_in(out) ? train::EarlierRun::resume : train::EarlierRun::refuse;
+}
+
+std::optional<train::ResumePoint> TrainFlags::resume_point(const fs::path& out) const {
+  if (!resume) return std::nullopt;
+  fs::path named = checkpoint;
+  if (!named.has_filename()) named = named.parent_path();  // a slash at its end
+  std::error_code unreadable;
+  if (!named.empty() && !fs::is_directory(named / "checkpoints", unreadable))
+    return train::ResumePoint{.checkpoint = train::read_checkpoint(named), .folder = named};
+  const auto folder = (named.empty() ? out : named) / "checkpoints";
+  const auto found = train::newest_checkpoint(folder, tell_of_damage);
+  if (!found && !named.empty()) train::read_checkpoint(named);
+  return found;
+}
+
+fs::path run_directory(std::string out, const std::string& config) {
+  constexpr std::string_view kHash = "{hash}";
+  const std::string digits = sha256_of(config).substr(0, 16);
+  for (size_t at = 0; (at = out.find(kHash, at)) != std::string::npos; at += digits.size())
+    out.replace(at, kHash.size(), digits);
+  const size_t open = out.find('{'), close = out.find('}', open);
+  if (open != std::string::npos && close != std::string::npos)
+    throw Error(ExitCode::usage, Mistake{.where = "--out",
+                                         .expected = fmt::format("expected no other word in braces than {}", kHash),
+                                         .got = out.substr(open, close + 1 - open),
+                                         .advice = fmt::format("write for instance runs/rates/{}", kHash)});
+  return out;
+}
+
+}  // namespace dptrain::app
