@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "comm/job_watchdog_peer.h"
@@ -71,11 +72,15 @@ void JobWatchdog::finish(double timeout_s) {
   {
     Lock lock(mutex_);
     parting_ = true;
-    const auto all_parted = [this] {
-      return std::ranges::all_of(
-          peers_, [](const auto& peer) { return !peer->is_linked || (peer->goodbye_heard && peer->goodbye_sent); });
+    // Nothing is lost with who dies after its goodbye, nor is it waited for until it takes another's.
+    auto told_by = deadline;
+    const auto all_parted = [&] {
+      auto linked = std::views::filter(peers_, [](const auto& peer) { return peer->is_linked; });
+      if (!std::ranges::all_of(linked, [](const auto& peer) { return peer->goodbye_heard; })) return false;
+      told_by = std::min(told_by, deadline_in(options_.answer_s));
+      return std::ranges::all_of(linked, [](const auto& peer) { return peer->has_left(); });
     };
-    while (!all_parted() && !exchange_.has_failed() && Clock::now() < deadline)
+    while (!all_parted() && !exchange_.has_failed() && Clock::now() < told_by)
       changed_.wait_until(lock, deadline_in(kGuardPause_s));
     for (const auto& peer : peers_)
       if (peer->is_linked && !peer->goodbye_heard) missing.push_back(hooks_.name(peer->process));
@@ -109,7 +114,11 @@ void JobWatchdog::beat() {
           tell(*peer, is_time);
         } catch (const LostMessage&) {
           // That it is silent from now on, or has died, is to be found by all, and by those on its host.
-          peer->is_cut = true;
+          {
+            const std::lock_guard lock(mutex_);
+            peer->is_cut = true;
+          }
+          changed_.notify_all();
           ++lost_beats_;
         }
       }

@@ -70,7 +70,8 @@ class JobWatchdog {
   JobWatchdog& operator=(const JobWatchdog&) = delete;
 
   /// The regular end, which every process calls: from now on the end of a process is none to tell of. Blocks until all
-  /// others have called it, too; throws the job's failure, 75 where they don't within `timeout_s`.
+  /// others have called it, too, and for `answer_s` at most until those know it that have; throws the job's failure, 75
+  /// where they don't within `timeout_s`.
   void finish(double timeout_s);
 
  private:

@@ -41,14 +41,17 @@ struct JobWatchdog::Peer {
   int64_t told_checkpoint = -1;
   int told_signal = 0;
   bool last_is_sent = false;
-  bool is_cut = false;  ///< a message was lost: none goes there, or comes, any more
 
   Clock::time_point heard_at;   ///< a heartbeat
   Clock::time_point silent_at;  ///< where the silence began that may be told of once it is over
   Beat last;
   bool goodbye_sent = false;
   bool goodbye_heard = false;
+  bool is_cut = false;  ///< a message was lost: none goes there, or comes, any more
   std::optional<Clock::time_point> ended_at;
+
+  /// After its goodbye: that it has another's, or needs none any more.
+  bool has_left() const { return goodbye_sent || is_cut || ended_at; }
 };
 
 }  // namespace dptrain

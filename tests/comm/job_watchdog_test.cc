@@ -18,7 +18,8 @@
 namespace dptrain {
 namespace {
 
-/// A wire whose messages are lost while it is cut, and that can't carry any while it is broken.
+/// A wire whose messages are lost while it is cut, that never ends to send one while it is held, and that can't carry
+/// any while it is broken.
 class CutWire final : public ProcessWire {
  public:
   explicit CutWire(std::shared_ptr<ProcessWire> wire) : wire_(std::move(wire)) {}
@@ -27,7 +28,7 @@ class CutWire final : public ProcessWire {
   int largest_tag() const override { return wire_->largest_tag(); }
   std::unique_ptr<WireMessage> start_send(std::span<const std::byte> bytes, int to, int tag) override {
     if (is_broken) throw LostMessage("MPI could not carry it");
-    if (is_cut) return std::make_unique<Lost>();
+    if (is_cut || is_held) return std::make_unique<Unsent>(is_cut);
     return wire_->start_send(bytes, to, tag);
   }
   std::unique_ptr<WireMessage> start_receive(std::span<std::byte> bytes, int from, int tag) override {
@@ -35,13 +36,18 @@ class CutWire final : public ProcessWire {
   }
 
   std::atomic<bool> is_cut = false;
+  std::atomic<bool> is_held = false;
   std::atomic<bool> is_broken = false;
 
  private:
-  class Lost final : public WireMessage {
+  class Unsent final : public WireMessage {
    public:
-    bool is_done() override { return true; }
+    explicit Unsent(bool is_lost) : is_lost_(is_lost) {}
+    bool is_done() override { return is_lost_; }
     int64_t bytes() const override { return 0; }
+
+   private:
+    bool is_lost_;
   };
   std::shared_ptr<ProcessWire> wire_;
 };
@@ -87,6 +93,7 @@ class WatchdogJob {
       if (member->wire->process() != absent) watch(*member);
   }
   void cut(int process, bool is_cut) { members_[static_cast<size_t>(process)]->wire->is_cut = is_cut; }
+  void hold(int process) { members_[static_cast<size_t>(process)]->wire->is_held = true; }
   void break_wire(int process) { members_[static_cast<size_t>(process)]->wire->is_broken = true; }
   void reach_step(int process, int64_t step, JobPhase phase = JobPhase::step) {
     JobProgress& progress = members_[static_cast<size_t>(process)]->progress;
@@ -593,6 +600,20 @@ TEST(JobWatchdogTest, ADeathBeforeTheEndIsOneForThoseThatAreThere) {
   });
   EXPECT_EQ(job.finish(0), "process 1 has died");
   killer.join();
+}
+
+/// What it would be told doesn't reach it any more, whether MPI says so or not.
+TEST(JobWatchdogTest, WhoDiesAfterItsGoodbyeHoldsNobody) {
+  for (const auto& lose : {&WatchdogJob::break_wire, &WatchdogJob::hold}) {
+    WatchdogJob job(2, kNeverSilent);
+    job.watch();
+    WatchdogJob::sleep(0.1);
+    (job.*lose)(0);
+    EXPECT_EQ(job.finish(1, 0.3), "process 0 did not come to the end of the job within 0.3 s");
+    const auto begun = Clock::now();
+    EXPECT_EQ(job.finish(0), "");
+    EXPECT_LT(seconds_since(begun), kNeverSilent.answer_s + 3);
+  }
 }
 
 TEST(JobWatchdogTest, TheEndNamesWhoDoesNotCome) {

@@ -125,8 +125,8 @@ TEST_F(HostsFaultsTest, ADeathAtTheVeryEndHoldsNobody) {
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::string victim = name(launch, 1, "host2");
   ::kill(launch.pid(1), SIGKILL);
-  launch.wait_for_ends({0}, kSilence_s);
-  launch.launcher().signal(SIGKILL);  // which sleeps for twice the grace time
+  launch.wait_for_ends({0}, 3 + 10 + kSlack_s);  // to take what it is told last, and to come to the end
+  launch.launcher().signal(SIGKILL);             // which sleeps for twice the grace time
   const Finished first = launch.wait().processes[0];
   // Before they have said it it is a death as any other.
   if (first.exit == 75) {
