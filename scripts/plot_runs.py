@@ -19,6 +19,8 @@ import time
 # Told apart with every kind of color blindness (Okabe and Ito, 2008), and by line style and marker without any color.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # one less than markers, so that pairs repeat late
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+STYLES = {"train": "--", "validation": ":", "test": "-"}
+OPACITY = {"train": 0.6, "validation": 1, "test": 1}
 MOST_NAMES = 12  # with more than these the legend would be larger than the curves
 
 
@@ -76,7 +78,7 @@ def epochs_of(run):
         fail(65, f"{file}: expected a JSON object a line, got {error}; leave this run out")
     for number, epoch in enumerate(epochs, 1):
         if not (isinstance(epoch, dict) and isinstance(epoch.get("epoch"), int) and "test" in epoch and is_pass(epoch.get("train"))
-                and (epoch["test"] is None or is_pass(epoch["test"]))):
+                and all(epoch.get(split) is None or is_pass(epoch[split]) for split in ("test", "validation"))):
             fail(65, f"{file}:{number}: expected an epoch with its loss and accuracy, got {json.dumps(epoch)[:60]}; leave this run out")
     return epochs
 
@@ -117,18 +119,19 @@ def draw(runs, labels, target):
 
     matplotlib.rcParams.update({"svg.hashsalt": "dptrain", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, panels = plt.subplots(1, 2, figsize=(11, 4.6))
-    few_epochs, widths = True, widths_of(len(runs))
+    few_epochs, widths, drawn = True, widths_of(len(runs)), {"train", "test"}
     for number, run in enumerate(runs):
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
         epochs = epochs_of(run)
         few_epochs = few_epochs and len(epochs) <= 30
         for panel, key, scale in ((panels[0], "loss", 1), (panels[1], "accuracy", 100)):
-            of_training = [(epoch["epoch"], scale * epoch["train"][key]) for epoch in epochs if epoch["train"][key] is not None]
-            of_test = [(epoch["epoch"], scale * epoch["test"][key]) for epoch in epochs if epoch["test"] and epoch["test"][key] is not None]
-            for points, style, alpha in ((of_training, "--", 0.6), (of_test, "-", 1)):
+            for split, style in STYLES.items():
+                points = [(epoch["epoch"], scale * epoch[split][key]) for epoch in epochs
+                          if epoch.get(split) and epoch[split][key] is not None]
                 if points:
+                    drawn.add(split)
                     is_marked = few_epochs and style == "-" or len(points) == 1
-                    panel.plot(*zip(*points), style, color=color, alpha=alpha, linewidth=widths[number],
+                    panel.plot(*zip(*points), style, color=color, alpha=OPACITY[split], linewidth=widths[number],
                                markersize=2.4 + widths[number], marker=marker if is_marked else None)
     for panel, title in zip(panels, ("Loss", "Accuracy, %")):
         panel.set_title(title, loc="left", fontweight="bold")
@@ -136,7 +139,8 @@ def draw(runs, labels, target):
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         panel.grid(color="#dddddd", linewidth=0.6)
         panel.set_axisbelow(True)
-    entries = [Line2D([], [], color="#555555", label="test"), Line2D([], [], color="#555555", linestyle="--", alpha=0.6, label="training")]
+    entries = [Line2D([], [], color="#555555", linestyle=STYLES[split], alpha=OPACITY[split], label=label)
+               for split, label in (("test", "test"), ("validation", "validation"), ("train", "training")) if split in drawn]
     if len(runs) <= MOST_NAMES:
         entries += [Line2D([], [], color=COLORS[i % len(COLORS)], marker=MARKERS[i % len(MARKERS)],
                            markersize=2.4 + widths[i], linewidth=widths[i], label=label) for i, label in enumerate(labels)]

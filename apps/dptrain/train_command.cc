@@ -194,10 +194,10 @@ bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   const bool goes_on = directory_ && earlier_ == train::EarlierRun::resume;
   const auto finished = goes_on ? directory_->finished() : std::nullopt;
   // One whose checkpoints are gone has been looked at.
-  const bool is_over = finished && (!resume_ || trainer.finished());
+  const bool is_over = finished && (!resume_ || trainer.finished_in(*directory_));
   if (is_over) {
     directory_->remove_records_of_failures();
-    display_->on_finished_before(resume_ ? trainer.position().step : finished->steps, out_.string());
+    display_->on_finished_before(*finished, out_.string());
     // As a sweep's that misses a folder for each run.
     if (const std::string changes = resume_ ? train::changes_since(*resume_, config_) : ""; !changes.empty())
       display_->on_warning(

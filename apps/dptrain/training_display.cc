@@ -123,6 +123,14 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
   return text;
 }
 
+/// Which epoch was the best, and that the training ended because of it.
+std::string best_text(const train::BestEpoch& best, const train::TrainingOutcome& outcome) {
+  const std::string early =
+      outcome.stopped_early ? fmt::format("stopped early after epoch {}; ", outcome.epochs) : std::string();
+  return fmt::format("{}best epoch {}: validation loss {:.4f}, accuracy {:.2f} %; checkpoints/best", early, best.epoch,
+                     best.loss, 100 * best.accuracy);
+}
+
 /// One that shows escape sequences as they are.
 bool is_dumb_terminal() {
   const char* name = std::getenv("TERM");
@@ -203,8 +211,11 @@ void TrainingDisplay::on_resume(const train::ResumePoint& from, const train::Exp
   if (is_over) say("nothing is left to train: all steps were made before");
 }
 
-void TrainingDisplay::on_finished_before(int64_t step, const std::string& run_directory) {
-  say(fmt::format("{} is finished: all {} steps were made; nothing was changed", run_directory, step));
+void TrainingDisplay::on_finished_before(const train::FinishedTraining& finished, const std::string& run_directory) {
+  say(finished.stopped_early
+          ? fmt::format("{} is finished: it was stopped early after {} steps; nothing was changed", run_directory,
+                        finished.steps)
+          : fmt::format("{} is finished: all {} steps were made; nothing was changed", run_directory, finished.steps));
 }
 
 void TrainingDisplay::on_trial(const std::string& strategy, size_t number, size_t count) {
@@ -241,7 +252,7 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
   }
   if (options_.quiet || options_.json) return;
   if (!table_) {
-    table_.emplace(epochs_, terminal_width(STDOUT_FILENO, kAnyWidth));
+    table_.emplace(epochs_, terminal_width(STDOUT_FILENO, kAnyWidth), metrics.validation.has_value());
     say(table_->header());
   }
   say(table_->row(metrics));
@@ -259,6 +270,7 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
     const bool may_split = may_split_ && !outcome.last_epoch->pipeline;
     if (const auto advice = train::straggler_advice(*outcome.last_epoch, may_split)) say(*advice);
   }
+  if (outcome.best) say("\n" + best_text(*outcome.best, outcome));
   std::error_code none;
   const bool has_metrics = std::filesystem::exists(std::filesystem::path(run_directory) / "metrics.jsonl", none);
   // Its seconds are those of this start.

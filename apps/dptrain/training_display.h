@@ -30,7 +30,7 @@ class TrainingDisplay final : public train::TrainingObserver {
   void on_resume(const train::ResumePoint& from, const train::Experiment& experiment, const std::string& changes,
                  bool is_over);
   /// There is nothing left to train.
-  void on_finished_before(int64_t step, const std::string& run_directory);
+  void on_finished_before(const train::FinishedTraining& finished, const std::string& run_directory);
   void on_trial(const std::string& strategy, size_t number, size_t count) override;
   void on_choice(const train::StrategyChoice& choice) override;
   void on_step(const Progress& progress) override;

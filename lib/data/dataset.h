@@ -74,10 +74,12 @@ class TextDataset : public Dataset {
   virtual void sample(int64_t index, int64_t epoch, TextSample& out) const = 0;
 };
 
-/// The two parts of one data set, of one kind.
+/// The parts of one data set, of one kind.
 struct Datasets {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
+  /// What was held out of the training set (held_out.h); null where nothing was.
+  std::shared_ptr<const Dataset> validation = {};
 };
 
 /// The same where they are known to be images.

@@ -39,7 +39,8 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& folder, cons
 void move_checkpoint(const std::filesystem::path& checkpoint, const TrainingPosition& position);
 
 /// Reads `written`, a checkpoint's folder, back, then removes the checkpoints beside it that come before the newest
-/// `keep`. Throws 74 where it isn't what its manifest says; then none is removed.
+/// `keep`, but for the one that is linked as the best (best_link.h). Throws 74 where it isn't what its manifest says;
+/// then none is removed.
 void remove_older_checkpoints(const std::filesystem::path& written, int64_t keep);
 
 /// Reads a checkpoint's folder. Throws 66 where it is missing; 65, naming file and reason, where a file isn't the one

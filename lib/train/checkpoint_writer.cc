@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "train/best_link.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_files.h"
 #include "train/safetensors.h"
@@ -135,7 +136,9 @@ void remove_older_checkpoints(const fs::path& written, int64_t keep) {
                             written.string(), error.what()));
   }
   const auto folders = checkpoint_folders(written.parent_path());
-  for (size_t i = 0; i + static_cast<size_t>(keep) < folders.size(); ++i) remove_checkpoint(folders[i]);
+  const auto best = linked_best(written.parent_path());
+  for (size_t i = 0; i + static_cast<size_t>(keep) < folders.size(); ++i)
+    if (folders[i].filename() != best.value_or("")) remove_checkpoint(folders[i]);
 }
 
 std::vector<fs::path> put_aside_after(const fs::path& folder, int64_t step) {

@@ -9,14 +9,7 @@
 namespace dptrain::train {
 namespace {
 
-struct Column {
-  const char* header;
-  size_t width;
-  int place;  ///< among all columns by what they tell: the last one is the first to be left out
-};
-constexpr Column kTable[] = {{"epoch", 7, 0},    {"train loss", 10, 1}, {"accuracy", 8, 4},  {"test loss", 9, 2},
-                             {"accuracy", 8, 3}, {"seconds", 9, 5},     {"samples/s", 10, 6}};
-constexpr int kFewestColumns = 2;
+constexpr size_t kFewestColumns = 2;
 constexpr size_t kGap = 2;
 
 /// At most nine characters wide, also of a loss that runs away.
@@ -24,48 +17,71 @@ std::string loss_text(double loss) { return loss < 1e4 ? fmt::format("{:.4f}", l
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
+std::string loss_or_dash(const std::optional<Pass>& pass) { return pass ? loss_text(pass->score.mean_loss()) : "-"; }
+
+std::string accuracy_or_dash(const std::optional<Pass>& pass) { return pass ? percent(pass->score.accuracy()) : "-"; }
+
 }  // namespace
 
-EpochTable::EpochTable(int64_t epochs, int width) : epochs_(epochs) {
-  while (shown_ > kFewestColumns && this->width() > static_cast<size_t>(std::max(width, 0))) --shown_;
+struct EpochTable::Column {
+  const char* header;
+  size_t width;
+  int place;  ///< among all columns by what they tell: the last one is the first to be left out
+  std::string (*cell)(const EpochMetrics& epoch);
+  bool is_of_validation = false;
+};
+
+const std::vector<EpochTable::Column>& EpochTable::all_columns() {
+  using Epoch = EpochMetrics;
+  static const std::vector<Column> columns = {
+      {"epoch", 7, 0, [](const Epoch& epoch) { return std::to_string(epoch.epoch); }},
+      {"train loss", 10, 1, [](const Epoch& epoch) { return loss_text(epoch.train.score.mean_loss()); }},
+      {"accuracy", 8, 6, [](const Epoch& epoch) { return percent(epoch.train.score.accuracy()); }},
+      {"valid. loss", 11, 2, [](const Epoch& epoch) { return loss_or_dash(epoch.validation); }, true},
+      {"accuracy", 8, 3, [](const Epoch& epoch) { return accuracy_or_dash(epoch.validation); }, true},
+      {"test loss", 9, 4, [](const Epoch& epoch) { return loss_or_dash(epoch.test); }},
+      {"accuracy", 8, 5, [](const Epoch& epoch) { return accuracy_or_dash(epoch.test); }},
+      {"seconds", 9, 7, [](const Epoch& epoch) { return fmt::format("{:.2f}", epoch.train.seconds); }},
+      {"samples/s", 10, 8, [](const Epoch& epoch) { return digit_groups(epoch.train.samples_per_s()); }},
+  };
+  return columns;
 }
 
-size_t EpochTable::width_of(size_t column) const {
-  return column == 0 ? std::max(kTable[0].width, fmt::formatted_size("{}/{}", epochs_, epochs_)) : kTable[column].width;
+EpochTable::EpochTable(int64_t epochs, int width, bool has_validation) : epochs_(epochs) {
+  for (const Column& column : all_columns())
+    if (has_validation || !column.is_of_validation) columns_.push_back(&column);
+  while (columns_.size() > kFewestColumns && this->width() > static_cast<size_t>(std::max(width, 0)))
+    columns_.erase(std::ranges::max_element(columns_, {}, &Column::place));
+}
+
+size_t EpochTable::width_of(const Column& column) const {
+  return column.place == 0 ? std::max(column.width, fmt::formatted_size("{}/{}", epochs_, epochs_)) : column.width;
 }
 
 size_t EpochTable::width() const {
-  size_t sum = 0;
-  for (size_t i = 0; i < kColumns; ++i)
-    if (kTable[i].place < shown_) sum += width_of(i) + (i > 0 ? kGap : 0);
+  size_t sum = kGap * (columns_.size() - 1);
+  for (const Column* column : columns_) sum += width_of(*column);
   return sum;
 }
 
-std::string EpochTable::line(const Cells& cells) const {
+template <class Text>
+std::string EpochTable::line(Text text_of) const {
   std::string text;
-  for (size_t i = 0; i < kColumns; ++i)
-    if (kTable[i].place < shown_) text += fmt::format("{:>{}}", cells[i], width_of(i) + (i > 0 ? kGap : 0));
+  for (const Column* column : columns_)
+    text += fmt::format("{:>{}}", text_of(*column), width_of(*column) + (text.empty() ? 0 : kGap));
   return text;
 }
 
 std::string EpochTable::header() const {
-  Cells cells;
-  for (size_t i = 0; i < kColumns; ++i) cells[i] = kTable[i].header;
-  return line(cells);
+  return line([](const Column& column) { return column.header; });
 }
 
 std::string EpochTable::row(const EpochMetrics& metrics) const {
-  const Pass& train = metrics.train;
-  Cells cells;
-  // Of a training that is so many steps long, a resumed one may begin with an evaluation, before its first step.
-  cells[0] = epochs_ > 0 ? fmt::format("{}/{}", metrics.epoch, epochs_) : std::to_string(metrics.epoch);
-  cells[1] = loss_text(train.score.mean_loss());
-  cells[2] = percent(train.score.accuracy());
-  cells[3] = metrics.test ? loss_text(metrics.test->score.mean_loss()) : "-";
-  cells[4] = metrics.test ? percent(metrics.test->score.accuracy()) : "-";
-  cells[5] = fmt::format("{:.2f}", train.seconds);
-  cells[6] = digit_groups(train.samples_per_s());
-  return line(cells);
+  return line([&](const Column& column) {
+    const std::string cell = column.cell(metrics);
+    // Of a training that is so many steps long, a resumed one may begin with an evaluation, before its first step.
+    return column.place == 0 && epochs_ > 0 ? fmt::format("{}/{}", cell, epochs_) : cell;
+  });
 }
 
 }  // namespace dptrain::train

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "train/metrics.h"
 
@@ -13,21 +13,22 @@ namespace dptrain::train {
 class EpochTable {
  public:
   /// In lines of at most `width` characters; `epochs` is 0 where only the number of steps is known.
-  EpochTable(int64_t epochs, int width);
+  EpochTable(int64_t epochs, int width, bool has_validation = false);
 
   std::string header() const;
   std::string row(const EpochMetrics& metrics) const;
 
  private:
-  static constexpr size_t kColumns = 7;
-  using Cells = std::array<std::string, kColumns>;
+  struct Column;
+  static const std::vector<Column>& all_columns();
 
-  size_t width_of(size_t column) const;
+  size_t width_of(const Column& column) const;
   size_t width() const;
-  std::string line(const Cells& cells) const;
+  template <class Text>
+  std::string line(Text text_of) const;
 
   int64_t epochs_;
-  int shown_ = kColumns;  ///< how many of the columns are left
+  std::vector<const Column*> columns_;
 };
 
 }  // namespace dptrain::train

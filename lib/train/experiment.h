@@ -17,6 +17,7 @@
 #include "train/split_setting.h"
 #include "train/strategy_choice.h"
 #include "train/training_job.h"
+#include "train/validation_settings.h"
 
 namespace dptrain::train {
 
@@ -64,6 +65,7 @@ struct Experiment {
   std::optional<std::filesystem::path> initial_weights;  ///< of `init: {from: ...}`
   bool initial_average = false;                          ///< of these the average that lies beside them
   int64_t eval_every = 1;                                ///< epochs; 0: never
+  ValidationSettings validation;
   bool log_steps = false;
   int steps_in_flight = 2;
   int64_t memory_limit_bytes = 0;                         ///< of each CPU worker; 0: none

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "config/yaml_bytes.h"
 #include "device/device_list.h"
@@ -185,6 +186,9 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.initial_average = init.average;
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
+  experiment.validation = read_validation(config, experiment.eval_every);
+  experiment.dataset.open =
+      opening_with(experiment.validation, std::move(experiment.dataset.open), config.where("validation"));
   read_machine_settings(config, job, experiment);
   return experiment;
 }

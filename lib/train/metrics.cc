@@ -123,6 +123,7 @@ std::string EpochMetrics::json() const {
                              {"global_batch", global_batch},
                              {"learning_rate", learning_rate},
                              {"train", pass_json(train, true)},
+                             {"validation", validation ? pass_json(*validation, false) : ordered_json(nullptr)},
                              {"test", test ? pass_json(*test, false) : ordered_json(nullptr)},
                              {"time",
                               {{"compute_s", time.compute_s},

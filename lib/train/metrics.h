@@ -64,7 +64,8 @@ struct EpochMetrics {
   int64_t global_batch = 0;
   double learning_rate = 0;
   Pass train;
-  std::optional<Pass> test;
+  std::optional<Pass> validation;
+  std::optional<Pass> test;  ///< where there is a validation, of the best epochs so far
   TimeShares time;
   int64_t skipped_steps = 0;  ///< whose gradients overflowed in fp16
   int64_t comm_bytes = 0;     ///< sent, summed over ranks, payload only

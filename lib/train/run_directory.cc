@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "train/best_link.h"
 #include "train/checkpoint_files.h"
 #include "train/fault_record.h"
 
@@ -42,6 +43,7 @@ void remove_results(const fs::path& run, std::error_code& error) {
   remove_faults(run, error);
   if (error) return;
   if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
+  unlink_best(run / "checkpoints");
   for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
     const std::string name = entry.path().filename().string();
     std::error_code no_folder;
@@ -73,6 +75,13 @@ std::vector<std::string> whole_lines(const fs::path& path) {
   return lines;
 }
 
+/// What a line has under `key`; nothing where it is none that a run writes.
+std::optional<int64_t> number_of_line(const std::string& line, const char* key) {
+  const auto object = nlohmann::json::parse(line, nullptr, false);
+  if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) return std::nullopt;
+  return object[key].get<int64_t>();
+}
+
 /// Keeps the lines whose `key` is at most `last`. Returns the number, from 1, of the first line that is none with such
 /// a key; 0 where all are.
 size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
@@ -82,10 +91,9 @@ size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
   std::string kept;
   for (const std::string& line : whole_lines(path)) {
     ++number;
-    const auto object = nlohmann::json::parse(line, nullptr, false);
-    const bool is_ours = object.is_object() && object.contains(key) && object[key].is_number_integer();
-    if (!is_ours && damaged == 0) damaged = number;
-    if (is_ours && object[key] <= last) kept += line + "\n";
+    const auto at = number_of_line(line, key);
+    if (!at && damaged == 0) damaged = number;
+    if (at && *at <= last) kept += line + "\n";
   }
   if (damaged > 0) fs::copy_file(path, damaged_copy(path), fs::copy_options::skip_existing, error);
   if (error) throw Error(ExitCode::io, fmt::format("{}: could not copy: {}", path.string(), error.message()));
@@ -185,6 +193,13 @@ void RunDirectory::write_fault(const std::string& json) {
   write_file_unsynced(path_ / fault_name(0, 0), json);
 }
 
+std::vector<std::string> RunDirectory::metrics(int64_t epochs) const {
+  std::vector<std::string> lines;
+  for (const std::string& line : whole_lines(path_ / "metrics.jsonl"))
+    if (const auto epoch = number_of_line(line, "epoch"); epoch && *epoch <= epochs) lines.push_back(line);
+  return lines;
+}
+
 std::string RunDirectory::last_metrics() const {
   std::error_code error;
   if (!fs::is_regular_file(path_ / "metrics.jsonl", error)) return {};
@@ -203,6 +218,7 @@ std::optional<FinishedTraining> RunDirectory::finished() const {
   if (value("exit") != 0) return std::nullopt;
   FinishedTraining finished;
   if (const auto steps = value("steps"); steps.is_number_integer()) finished.steps = steps;
+  finished.stopped_early = value("stopped_early") == true;
   return finished;
 }
 

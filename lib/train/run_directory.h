@@ -16,6 +16,7 @@ enum class EarlierRun { refuse, overwrite, resume };
 
 struct FinishedTraining {
   int64_t steps = 0;
+  bool stopped_early = false;
 };
 
 /// Where a run writes. Held by one process at a time; a directory that has metrics is never touched unless asked to.
@@ -49,6 +50,8 @@ class RunDirectory {
   void write_fault(const std::string& json);
   /// Where checkpoints are kept; see checkpoint.h.
   std::filesystem::path checkpoints() const;
+  /// The lines of the metrics up to this epoch.
+  std::vector<std::string> metrics(int64_t epochs) const;
   /// The last line of the metrics, "" where there is none.
   std::string last_metrics() const;
   /// What the summary says of a training that came to its end.

@@ -71,6 +71,11 @@ void read_epoch(const json& epoch, RunState& run) {
   if (const json& test = epoch.at("test"); test.is_object()) {
     run.test_loss = test.at("loss").get<double>();
     run.accuracy = test.at("accuracy").get<double>();
+    // Of epochs that aren't the best so far there is no test; earlier versions wrote no validation.
+    if (const auto validation = epoch.find("validation"); validation != epoch.end() && validation->is_object()) {
+      run.validation_loss = validation->at("loss").get<double>();
+      run.validation_accuracy = validation->at("accuracy").get<double>();
+    }
   }
 }
 
@@ -128,6 +133,8 @@ RunState read_run_state(const fs::path& directory) {
                .train_loss = {},
                .test_loss = {},
                .accuracy = {},
+               .validation_loss = {},
+               .validation_accuracy = {},
                .weights_hash = {}};
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error))

@@ -24,6 +24,8 @@ struct RunState {
   int64_t steps = 0;
   double seconds = 0;  ///< of training, over all epochs
   std::optional<double> train_loss, test_loss, accuracy;
+  /// Of the best epoch, where there is a validation; those of the test are then of the same epoch.
+  std::optional<double> validation_loss, validation_accuracy;
   std::string weights_hash;
 
   /// "finished", "stopped", "failed", "unfinished"

@@ -70,6 +70,8 @@ std::pair<double, std::string> RunTable::place_of(size_t run, const std::string&
   constexpr const char* kBehindAllTexts = "\xff";  // which no UTF-8 has
   const RunState& state = runs_[run];
   if (key == "accuracy") return {-state.accuracy.value_or(-kLast), ""};
+  if (key == "validation_accuracy") return {-state.validation_accuracy.value_or(-kLast), ""};
+  if (key == "validation_loss") return {state.validation_loss.value_or(kLast), ""};
   if (key == "test_loss") return {state.test_loss.value_or(kLast), ""};
   if (key == "train_loss") return {state.train_loss.value_or(kLast), ""};
   if (key == "seconds") return {state.epochs > 0 ? state.seconds : kLast, ""};
@@ -84,6 +86,7 @@ std::pair<double, std::string> RunTable::place_of(size_t run, const std::string&
 
 void RunTable::sort_by(const std::string& key) {
   std::vector<std::string> known = {"accuracy", "test_loss", "train_loss", "seconds"};
+  if (has_validation()) known.insert(known.end(), {"validation_accuracy", "validation_loss"});
   for (const DifferingKey& differing : differences_) known.push_back(differing.key);
   if (std::ranges::find(known, key) == known.end())
     throw Error(ExitCode::usage, Mistake{.where = "--sort",
@@ -103,6 +106,10 @@ void RunTable::sort_by(const std::string& key) {
   for (DifferingKey& differing : differences_) put_in_order(differing.values);
 }
 
+bool RunTable::has_validation() const {
+  return std::ranges::any_of(runs_, [](const RunState& run) { return run.validation_loss.has_value(); });
+}
+
 std::vector<TableColumn> RunTable::columns() const {
   std::vector<TableColumn> columns;
   const auto add = [&](const char* header, const std::function<std::string(const RunState&)>& cell, bool left = false) {
@@ -116,6 +123,10 @@ std::vector<TableColumn> RunTable::columns() const {
   add(
       "state", [](const RunState& run) { return run.state(); }, true);
   add("epochs done", [](const RunState& run) { return fmt::format("{}", run.epochs); });
+  if (has_validation()) {
+    add("valid. accuracy %", [](const RunState& run) { return number_or_dash(run.validation_accuracy, 100, 2); });
+    add("valid. loss", [](const RunState& run) { return number_or_dash(run.validation_loss, 1, 4); });
+  }
   add("accuracy %", [](const RunState& run) { return number_or_dash(run.accuracy, 100, 2); });
   add("test loss", [](const RunState& run) { return number_or_dash(run.test_loss, 1, 4); });
   add("train loss", [](const RunState& run) { return number_or_dash(run.train_loss, 1, 4); });
@@ -143,6 +154,8 @@ std::string RunTable::json() const {
                     {"state", run.state()},
                     {"epochs", run.epochs},
                     {"steps", run.steps},
+                    {"validation_accuracy", number_or_null(run.validation_accuracy)},
+                    {"validation_loss", number_or_null(run.validation_loss)},
                     {"accuracy", number_or_null(run.accuracy)},
                     {"test_loss", number_or_null(run.test_loss)},
                     {"train_loss", number_or_null(run.train_loss)},

@@ -25,8 +25,8 @@ class RunTable {
   const std::optional<Error>& left_out() const { return left_out_; }
 
   /// Puts the runs in the order of `accuracy`, the highest first, of `test_loss`, `train_loss` or `seconds`, the lowest
-  /// first, or of a key in which they differ, numbers as numbers; those without a value come last. Throws 64 for
-  /// anything else.
+  /// first, where there is a validation of `validation_accuracy` or `validation_loss`, or of a key in which they
+  /// differ, numbers as numbers; those without a value come last. Throws 64 for anything else.
   void sort_by(const std::string& key);
 
   /// In lines of at most `width` characters.
@@ -36,6 +36,7 @@ class RunTable {
   std::string json() const;
 
  private:
+  bool has_validation() const;
   std::vector<TableColumn> columns() const;
   /// What run `run` is sorted by: lower ones come first, equal ones by the text behind.
   std::pair<double, std::string> place_of(size_t run, const std::string& key) const;

@@ -35,16 +35,16 @@ TrialVerdict verdict_of(const std::string& name) {
 }
 
 ordered_json json_of(const ConfigNode& node) {
-  ordered_json json;
+  ordered_json converted;
   switch (node.kind) {
     case ConfigNode::Kind::null: return nullptr;
     case ConfigNode::Kind::map:
-      for (const auto& [key, value] : node.map) json[key] = json_of(value);
-      return json;
+      for (const auto& [key, value] : node.map) converted[key] = json_of(value);
+      return converted;
     case ConfigNode::Kind::list:
-      json = ordered_json::array();
-      for (const ConfigNode& item : node.list) json.push_back(json_of(item));
-      return json;
+      converted = ordered_json::array();
+      for (const ConfigNode& item : node.list) converted.push_back(json_of(item));
+      return converted;
     case ConfigNode::Kind::scalar: break;
   }
   if (node.quoted) return node.scalar;
@@ -55,46 +55,46 @@ ordered_json json_of(const ConfigNode& node) {
 }
 
 /// A value of a configuration, on one line of YAML.
-std::string yaml_of(const ordered_json& json) {
+std::string yaml_of(const ordered_json& document) {
   std::vector<std::string> parts;
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items())
+  if (document.is_object()) {
+    for (const auto& [key, value] : document.items())
       parts.push_back(fmt::format("{}: {}", yaml_text(key), yaml_of(value)));
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
   }
-  if (json.is_array()) {
-    for (const ordered_json& item : json) parts.push_back(yaml_of(item));
+  if (document.is_array()) {
+    for (const ordered_json& item : document) parts.push_back(yaml_of(item));
     return fmt::format("[{}]", fmt::join(parts, ", "));
   }
-  return json.is_string() ? yaml_text(json.get<std::string>()) : json.dump();
+  return document.is_string() ? yaml_text(document.get<std::string>()) : document.dump();
 }
 
 ordered_json config_json(const std::string& yaml) { return json_of(parse_yaml_value(yaml, "auto", "auto")); }
 
 ordered_json trial_json(const StrategyTrial& trial) {
-  ordered_json json = {{"strategy", config_json(trial.strategy)}, {"split", config_json(trial.split)}};
+  ordered_json document = {{"strategy", config_json(trial.strategy)}, {"split", config_json(trial.split)}};
   if (const auto& figures = trial.figures)
-    json.update({{"seconds_per_step", figures->seconds_per_step},
-                 {"samples_per_s", figures->samples_per_s},
-                 {"exposed_comm_s", figures->exposed_comm_s},
-                 {"bytes_per_step", figures->bytes_per_step},
-                 {"peak_bytes", figures->peak_bytes}});
-  json["verdict"] = verdict_name(trial.verdict);
-  json["reason"] = trial.reason;
-  return json;
+    document.update({{"seconds_per_step", figures->seconds_per_step},
+                     {"samples_per_s", figures->samples_per_s},
+                     {"exposed_comm_s", figures->exposed_comm_s},
+                     {"bytes_per_step", figures->bytes_per_step},
+                     {"peak_bytes", figures->peak_bytes}});
+  document["verdict"] = verdict_name(trial.verdict);
+  document["reason"] = trial.reason;
+  return document;
 }
 
-StrategyTrial trial_of(const ordered_json& json) {
-  StrategyTrial trial{.strategy = yaml_of(json.at("strategy")),
-                      .split = yaml_of(json.at("split")),
-                      .verdict = verdict_of(json.at("verdict")),
-                      .reason = json.at("reason")};
-  if (json.contains("seconds_per_step"))
-    trial.figures = TrialFigures{.seconds_per_step = json.at("seconds_per_step"),
-                                 .samples_per_s = json.at("samples_per_s"),
-                                 .exposed_comm_s = json.at("exposed_comm_s"),
-                                 .bytes_per_step = json.at("bytes_per_step"),
-                                 .peak_bytes = json.at("peak_bytes")};
+StrategyTrial trial_of(const ordered_json& document) {
+  StrategyTrial trial{.strategy = yaml_of(document.at("strategy")),
+                      .split = yaml_of(document.at("split")),
+                      .verdict = verdict_of(document.at("verdict")),
+                      .reason = document.at("reason")};
+  if (document.contains("seconds_per_step"))
+    trial.figures = TrialFigures{.seconds_per_step = document.at("seconds_per_step"),
+                                 .samples_per_s = document.at("samples_per_s"),
+                                 .exposed_comm_s = document.at("exposed_comm_s"),
+                                 .bytes_per_step = document.at("bytes_per_step"),
+                                 .peak_bytes = document.at("peak_bytes")};
   return trial;
 }
 
@@ -103,17 +103,18 @@ StrategyTrial trial_of(const ordered_json& json) {
 std::string choice_json(const StrategyChoice& choice) {
   ordered_json candidates = ordered_json::array();
   for (const StrategyTrial& trial : choice.trials) candidates.push_back(trial_json(trial));
-  const ordered_json json = {{"chosen", config_json(choice.strategy)},
-                             {"split", config_json(choice.split)},
-                             {"candidates", std::move(candidates)}};
-  return json.dump();
+  const ordered_json document = {{"chosen", config_json(choice.strategy)},
+                                 {"split", config_json(choice.split)},
+                                 {"candidates", std::move(candidates)}};
+  return document.dump();
 }
 
 StrategyChoice parse_choice(const std::string& text, const std::string& where) {
   try {
-    const ordered_json json = ordered_json::parse(text);
-    StrategyChoice choice{.strategy = yaml_of(json.at("chosen")), .split = yaml_of(json.at("split")), .trials = {}};
-    for (const ordered_json& trial : json.at("candidates")) choice.trials.push_back(trial_of(trial));
+    const ordered_json document = ordered_json::parse(text);
+    StrategyChoice choice{
+        .strategy = yaml_of(document.at("chosen")), .split = yaml_of(document.at("split")), .trials = {}};
+    for (const ordered_json& trial : document.at("candidates")) choice.trials.push_back(trial_of(trial));
     return choice;
   } catch (const std::exception&) {
     throw Error(ExitCode::bad_data, Mistake{.where = where,

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "device/cpu_bf16.h"
 #include "device/host_machine.h"
+#include "train/best_link.h"
 #include "train/strategy_choice_json.h"
 
 namespace dptrain::train {
@@ -14,6 +15,17 @@ namespace {
 
 nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+nlohmann::ordered_json best_json(const std::optional<BestEpoch>& best) {
+  if (!best) return nullptr;
+  const auto line = nlohmann::ordered_json::parse(best->line);
+  return {{"epoch", best->epoch},
+          {"step", best->step},
+          {"validation", line.at("validation")},
+          {"test", line.at("test")},
+          {"weights_hash", line.at("weights_hash")},
+          {"checkpoint", best_link("checkpoints").string()}};
 }
 
 }  // namespace
@@ -52,6 +64,8 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
       {"strategy_trials",
        experiment.choice ? ordered_json::parse(choice_json(*experiment.choice)) : ordered_json(nullptr)},
       {"weights_hash", outcome.weights_hash},
+      {"stopped_early", outcome.stopped_early},
+      {"best", best_json(outcome.best)},
       {"final", outcome.last_line.empty() ? ordered_json(nullptr) : ordered_json::parse(outcome.last_line)},
       {"environment",
        {{"dptrain", environment.version},

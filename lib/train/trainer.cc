@@ -26,7 +26,8 @@ Trainer::Trainer(const Experiment& experiment, const Datasets& data, const std::
       data_(data),
       config_hash_(config_hash),
       strategy_(experiment.strategy.make(strategy_context(experiment, *data.train))),
-      chance_(*data.train, experiment.label_smoothing) {
+      chance_(*data.train, experiment.label_smoothing),
+      validation_(experiment.validation) {
   // The strategy may end only with the other processes: these are told why they are to.
   const auto fail_job = [this](const Error& error) {
     if (experiment_.job != nullptr) experiment_.job->group.fail({.code = error.code(), .sentence = error.what()});
@@ -113,39 +114,39 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
-  while (!finished() && outcome.signal == 0) {
+  if (data_.validation != nullptr) count_earlier_validations(directory);
+  while (!is_over() && outcome.signal == 0) {
     train_epoch(directory, observer, stop);
     outcome.signal = signal_of_job(stop);
     if (outcome.signal != 0) break;
     require_same_weights();
     compared_ = true;
     EpochMetrics metrics = metrics_of_epoch();
-    const parallel::StepNumbers numbers = last_step();
-    if (experiment_.eval_every > 0 && metrics.epoch % experiment_.eval_every == 0) {
-      metrics.test = evaluate_epoch(directory, numbers, observer, stop);
-      if (!metrics.test) {
-        // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
-        outcome.signal = signal_of_job(stop);
-        break;
-      }
+    if (!evaluate_epoch(metrics, directory, observer, stop)) {
+      // The epoch isn't over before it has been evaluated: that is what a resumed training begins with.
+      outcome.signal = signal_of_job(stop);
+      break;
     }
-    metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(numbers);
+    metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(last_step());
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
       observer.on_epoch(metrics);
     }
+    const bool is_kept = checkpoint_is_due() || is_best(metrics);
+    end_epoch();
+    if (is_kept) save(directory, observer);
+    if (metrics.validation) count_validation(metrics, directory);
+    if (directory != nullptr)
+      if (const auto warning = chance_.warning_after(metrics, is_over())) observer.on_warning(*warning);
     outcome.epochs = metrics.epoch;
     outcome.last_epoch = std::move(metrics);
-    const bool is_due = checkpoint_is_due();
-    end_epoch();
-    if (directory != nullptr)
-      if (const auto warning = chance_.warning_after(*outcome.last_epoch, finished())) observer.on_warning(*warning);
-    if (is_due) save(directory, observer);
     outcome.signal = signal_of_job(stop);
   }
   // A signal behind the last step has nothing left to stop; a reader that is gone has missed the last row.
-  if (finished() && outcome.signal != SIGPIPE) outcome.signal = 0;
+  if (is_over() && outcome.signal != SIGPIPE) outcome.signal = 0;
   outcome.weights = save(directory, observer);
+  outcome.best = validation_.best();
+  outcome.stopped_early = stopped_early_;
   if (directory != nullptr) outcome.last_line = directory->last_metrics();
   const bool within_epoch = position_.batches > 0 && !position_.reported;
   outcome.steps = position_.step;
@@ -157,33 +158,6 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   }
   outcome.seconds = seconds_since(start);
   return outcome;
-}
-
-std::optional<Pass> Trainer::evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
-                                            TrainingObserver& observer, const StopSignal& stop) {
-  const std::filesystem::path saved = checkpoint_is_due() ? save(directory, observer).parent_path() : "";
-  observer.on_phase(JobPhase::evaluation, numbers.step);
-  const auto begun = Clock::now();
-  std::optional<parallel::Score> score;
-  try {
-    score = strategy_->evaluate(*data_.test, [&stop] {
-      note_progress();
-      return stop.load() != 0;
-    });
-  } catch (const Error& error) {
-    if (saved.empty()) throw;
-    throw Error(error.code(), fmt::format("{}; epoch {} is in {}, and --resume begins with its evaluation",
-                                          error.what(), numbers.epoch, saved.string()));
-  }
-  if (!score) return std::nullopt;
-  try {
-    require_finite(*score, numbers);
-  } catch (const Error&) {
-    // Nothing is to go on from weights like these.
-    if (directory != nullptr) put_aside_after(directory->checkpoints(), numbers.step - 1);
-    throw;
-  }
-  return Pass{.score = *score, .seconds = seconds_since(begun)};
 }
 
 std::vector<nn::NamedValues> Trainer::state_dict() { return strategy_->state_dict(); }
@@ -303,12 +277,6 @@ void Trainer::end_epoch() {
     position_.reported = true;
 }
 
-Pass Trainer::evaluate() {
-  const auto begun = Clock::now();
-  const auto score = strategy_->evaluate(*data_.test, [] { return false; });
-  return {.score = score.value_or(parallel::Score()), .seconds = seconds_since(begun)};
-}
-
 EpochMetrics Trainer::metrics_of_epoch() {
   EpochMetrics metrics{.run = experiment_.name,
                        .strategy = experiment_.strategy.name,
@@ -318,6 +286,7 @@ EpochMetrics Trainer::metrics_of_epoch() {
                        .global_batch = experiment_.batch_size,
                        .learning_rate = position_.learning_rate,
                        .train = {.score = position_.score, .seconds = position_.seconds},
+                       .validation = {},
                        .test = {},
                        .time = {},
                        .devices = {},

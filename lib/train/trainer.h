@@ -13,6 +13,7 @@
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/stop_signal.h"
+#include "train/validation_watch.h"
 
 namespace dptrain::train {
 
@@ -51,6 +52,8 @@ struct TrainingOutcome {
   double seconds = 0;
   std::optional<EpochMetrics> last_epoch;  ///< that this process has trained
   std::string last_line;                   ///< of metrics.jsonl; "" where it has none
+  std::optional<BestEpoch> best = {};      ///< by its validation, where there is one and this process writes
+  bool stopped_early = false;              ///< as it got no better
   std::string weights_hash;
   std::filesystem::path weights;
   CommWays sum_ways;  ///< of this process's gradients
@@ -68,6 +71,8 @@ class Trainer {
 
   /// Whether nothing is left to train: the checkpoint was that of a whole training.
   bool finished() const;
+  /// Whether that is so, or by the epochs that the directory has up to the position the training was to end early.
+  bool finished_in(const RunDirectory& directory) const;
   const TrainingPosition& position() const { return position_; }
 
   /// Throws 79 where a loss or a weight is no longer finite, or devices have come to different weights; the weights of
@@ -121,11 +126,22 @@ class Trainer {
   EpochMetrics metrics_of_epoch();
   /// Whether a checkpoint is written after the epoch that `position_` is at the end of.
   bool checkpoint_is_due() const;
-  /// The test split by the weights of the epoch that `position_` is at the end of; nothing where `stop` came. The
-  /// epoch's checkpoint is written before: what fails here leaves no device to read the weights from. It is put aside
-  /// where the score isn't finite (79).
-  std::optional<Pass> evaluate_epoch(RunDirectory* directory, const parallel::StepNumbers& numbers,
-                                     TrainingObserver& observer, const StopSignal& stop);
+  bool is_over() const { return finished() || stopped_early_; }
+  /// What the main process says.
+  bool of_main(bool says) const;
+  /// Where it is due, the test split by the weights of the epoch that `position_` is at the end of; with a validation
+  /// that one, and the test split where it is better than all before. False where `stop` came. The epoch's checkpoint
+  /// is written before: what fails here leaves no device to read the weights from. It is put aside where a score isn't
+  /// finite (79).
+  bool evaluate_epoch(EpochMetrics& metrics, RunDirectory* directory, TrainingObserver& observer,
+                      const StopSignal& stop);
+  std::optional<Pass> evaluate_finite(const Dataset& data, RunDirectory* directory, const StopSignal& stop);
+  /// Whether an epoch that has been evaluated is better than all before.
+  static bool is_best(const EpochMetrics& metrics) { return metrics.validation && metrics.test; }
+  /// Those that the directory has, of a training that goes on; its link to the best checkpoint is mended.
+  void count_earlier_validations(RunDirectory* directory);
+  /// Links the checkpoint of the best epoch, and finds whether the training gets no better.
+  void count_validation(const EpochMetrics& metrics, RunDirectory* directory);
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the
@@ -146,6 +162,8 @@ class Trainer {
   std::optional<optim::Schedule> schedule_;
   TrainingPosition position_;
   ChanceWatch chance_;
+  ValidationWatch validation_;  ///< of the process that writes
+  bool stopped_early_ = false;
   bool compared_ = false;       ///< the weights, since the last step
   std::vector<int64_t> split_;  ///< the weights by which batches are shared out, where they were measured
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet

@@ -102,36 +102,37 @@ def kept_subplots(*arguments, **options):
 
 
 matplotlib.pyplot.subplots = kept_subplots
-# By run, of each epoch loss and accuracy in training and in the test.
-passes = {"a": [((1.5, 0.5), (1.25, 0.625)), ((1.0, 0.75), None), ((0.75, 0.8125), (0.5, 0.875))],
-          "b": [((3.0, 0.125), (2.0, 0.25)), ((None, 0.1875), (None, 0.3125))]}
+# By run, of each epoch loss and accuracy in training, validation and test; a run without a validation has none in its lines.
+passes = {"a": [((1.5, 0.5), (1.0, 0.625), (1.25, 0.625)), ((1.0, 0.75), (1.5, 0.5), None), ((0.75, 0.8125), (0.5, 0.75), (0.5, 0.875))],
+          "b": [((3.0, 0.125), None, (2.0, 0.25)), ((None, 0.1875), None, (None, 0.3125))]}
 folder, bad = pathlib.Path(sys.argv[2]) / "drawn", []
 for run, epochs in passes.items():
     (folder / run).mkdir(parents=True)
     with (folder / run / "metrics.jsonl").open("w") as file:
-        for number, (train, test) in enumerate(epochs, 1):
-            train, test = (one and dict(zip(("loss", "accuracy"), one)) for one in (train, test))
-            file.write(json.dumps({"epoch": number, "train": train, "test": test}) + "\n")
+        for number, epoch in enumerate(epochs, 1):
+            train, validation, test = (one and dict(zip(("loss", "accuracy"), one)) for one in epoch)
+            file.write(json.dumps({"epoch": number, "train": train, "test": test} | ({"validation": validation} if run == "a" else {})) + "\n")
 draw([folder / run for run in passes], list(passes), folder / "curves.svg")
 
 [(figure, panels)] = figures
 legend = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-if legend != ["test", "training", "a", "b"]:
+if legend != ["test", "validation", "training", "a", "b"]:
     bad.append(f"the legend says {legend}")
 if [panel.get_title("left") for panel in panels] != ["Loss", "Accuracy, %"]:
     bad.append(f"the panels are called {[panel.get_title('left') for panel in panels]}")
 for panel, kind, scale in zip(panels, (0, 1), (1, 100)):
     expected = []
     for epochs in passes.values():
-        for which, style in ((0, "--"), (1, "-")):
-            points = [(number, scale * both[which][kind]) for number, both in enumerate(epochs, 1)
-                      if both[which] and both[which][kind] is not None]
-            expected.append((style, points))
+        for which, style in ((0, "--"), (1, ":"), (2, "-")):
+            points = [(number, scale * one[which][kind]) for number, one in enumerate(epochs, 1)
+                      if one[which] and one[which][kind] is not None]
+            if points:
+                expected.append((style, points))
     drawn = [(line.get_linestyle(), [(float(x), float(y)) for x, y in line.get_xydata()]) for line in panel.get_lines()]
     if drawn != expected:
         bad.append(f"the panel '{panel.get_title('left')}' has the curves {drawn}, not {expected}")
     colors = [line.get_color() for line in panel.get_lines()]
-    if len(colors) != 4 or colors[0] != colors[1] or colors[2] != colors[3] or colors[0] == colors[2]:
+    if len(colors) != 5 or len(set(colors[:3])) > 1 or colors[3] != colors[4] or colors[0] == colors[3]:
         bad.append(f"the curves of the panel '{panel.get_title('left')}' have the colors {colors}: each run is to have its own")
 for sentence in bad:
     print(f"scripts/plot_runs.py: {sentence}")

@@ -115,6 +115,31 @@ TEST_F(JobTrainingTest, ResumesAsOneProcessAndAsAJob) {
   }
 }
 
+/// The first one finds which epoch is the best, and all end with it; after two epochs the rate changes no weight.
+TEST_F(JobTrainingTest, StopsEarlyWhereOneProcessDoes) {
+  Command settings = {"--set", "epochs=9",
+                      "--set", "dataset.limit=420",
+                      "--set", "dataset.test_limit=200",
+                      "--set", "validation={samples: 100, patience: 1}",
+                      "--set", "schedule={name: step, every_epochs: 2, gamma: 1.0e-30}"};
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  const Launched job = launch_processes(std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 1, settings)));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json expected = json::parse(text_of(run("one") / "summary.json")),
+             got = json::parse(text_of(run("job") / "summary.json"));
+  EXPECT_TRUE(expected["stopped_early"]);
+  EXPECT_LE(expected["epochs"], 3);
+  for (const char* key : {"stopped_early", "epochs", "weights_hash"}) EXPECT_EQ(got[key], expected[key]) << key;
+  for (const char* key : {"epoch", "weights_hash"}) EXPECT_EQ(got["best"][key], expected["best"][key]) << key;
+  EXPECT_TRUE(std::filesystem::exists(run("job") / "checkpoints/best/manifest.json"));
+
+  // Of processes that don't wait for each other, too.
+  settings.insert(settings.end(), {"--set", "strategy={name: kvstore, type: dist_async}"});
+  const Launched async = launch_processes(std::vector<Command>(2, training("async", "lenet_ddp_2cpu", 1, settings)));
+  for (const Finished& process : async.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  EXPECT_TRUE(json::parse(text_of(run("async") / "summary.json"))["stopped_early"]);
+}
+
 TEST_F(JobTrainingTest, OnlyTheFirstProcessTalksAndWrites) {
   Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   std::erase(command, "--quiet");

@@ -27,7 +27,7 @@ EpochMetrics third_epoch() {
 
 /// The header and the row below it.
 std::string table(const EpochMetrics& metrics, int64_t epochs, int width) {
-  const EpochTable shown(epochs, width);
+  const EpochTable shown(epochs, width, metrics.validation.has_value());
   return shown.header() + "\n" + shown.row(metrics) + "\n";
 }
 
@@ -51,6 +51,7 @@ TEST(EpochTable, KeepsItsLinesToTheWidth) {
   for (const int64_t epochs : {0, 1, 999, 100000})
     for (int width = 30; width < 90; ++width) {
       EpochMetrics metrics = third_epoch();
+      if (width % 2 == 0) metrics.validation = metrics.test;
       metrics.epoch = epochs;
       metrics.train = pass(1e9, 2000, 2000, 0.154);
       const auto lines = testing::lines_of(table(metrics, epochs, width));
@@ -58,6 +59,17 @@ TEST(EpochTable, KeepsItsLinesToTheWidth) {
       EXPECT_EQ(lines[0].size(), lines[1].size()) << lines[0] << "\n" << lines[1];
       EXPECT_LE(lines[0].size(), static_cast<size_t>(width)) << lines[0];
     }
+}
+
+TEST(EpochTable, HasTheValidationBeforeTheTest) {
+  EpochMetrics metrics = third_epoch();
+  metrics.validation = pass(0.18125, 190, 200, 0.01);
+  EXPECT_EQ(table(metrics, 10, kWide),
+            "  epoch  train loss  accuracy  valid. loss  accuracy  test loss  accuracy    seconds   samples/s\n"
+            "   3/10      0.7398   76.40 %       0.1812   95.00 %     0.1947   93.75 %       0.15      12,987\n");
+  EXPECT_EQ(table(metrics, 10, 45),
+            "  epoch  train loss  valid. loss  accuracy\n"
+            "   3/10      0.7398       0.1812   95.00 %\n");
 }
 
 TEST(EpochTable, ShowsWhereNothingWasEvaluated) {

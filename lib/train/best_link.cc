@@ -1,0 +1,47 @@
+#include "train/best_link.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "train/checkpoint_files.h"
+
+namespace dptrain::train {
+
+namespace fs = std::filesystem;
+
+fs::path best_link(const fs::path& checkpoints) { return checkpoints / "best"; }
+
+std::optional<std::string> linked_best(const fs::path& checkpoints) {
+  std::error_code none;
+  const fs::path linked = fs::read_symlink(best_link(checkpoints), none);
+  if (none || !is_checkpoint_name(linked.string())) return std::nullopt;
+  return linked.string();
+}
+
+void link_best(const fs::path& checkpoints, int64_t step) {
+  const std::string name = checkpoint_name(step);
+  if (linked_best(checkpoints) == name) return;
+  if (!has_manifest(checkpoints / name)) return unlink_best(checkpoints);
+  const fs::path link = best_link(checkpoints);
+  std::error_code error;
+  if (const auto there = fs::symlink_status(link, error); fs::exists(there) && !fs::is_symlink(there))
+    throw Error(ExitCode::io, Mistake{.where = link.string(),
+                                      .expected = "expected a link to the best checkpoint, or nothing",
+                                      .got = fs::is_directory(there) ? "a folder" : "a file",
+                                      .advice = "give it another name"});
+  // Renamed over the other, so that one of them is always there.
+  const fs::path aside = link.string() + ".new";
+  fs::remove(aside, error);
+  fs::create_directory_symlink(name, aside, error);
+  if (!error) fs::rename(aside, link, error);
+  if (error)
+    throw Error(ExitCode::io, fmt::format("{}: could not be linked to {}: {}", link.string(), name, error.message()));
+}
+
+void unlink_best(const fs::path& checkpoints) {
+  std::error_code error;
+  for (const char* name : {"best", "best.new"})
+    if (fs::is_symlink(checkpoints / name, error)) fs::remove(checkpoints / name, error);
+}
+
+}  // namespace dptrain::train

@@ -1,0 +1,54 @@
+#include "train/validation_settings.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "data/held_out.h"
+
+namespace dptrain::train {
+
+const char* monitor_name(Monitor monitor) { return monitor == Monitor::loss ? "loss" : "accuracy"; }
+
+ValidationSettings read_validation(ConfigReader& config, int64_t eval_every) {
+  ValidationSettings settings;
+  config.section(
+      "validation",
+      [&](ConfigReader& options) {
+        settings.samples =
+            options.integer("samples", 0, {.min = 0, .help = "of the training set that are held out; 0: none"});
+        const std::vector<ConfigChoice> monitors = {{"loss", "the lowest is the best", {}},
+                                                    {"accuracy", "the highest is the best", {}}};
+        const std::string monitor = options.named("monitor", monitors, "loss", "what makes an epoch the best");
+        settings.monitor = monitor == "accuracy" ? Monitor::accuracy : Monitor::loss;
+        settings.patience = options.optional_integer(
+            "patience", {.min = 1, .help = "evaluations in a row without a better one that end the training"});
+        if (options.describing() || settings.samples > 0) return;
+        for (const char* key : {"monitor", "patience"})
+          if (options.has(key))
+            options.mistake(key, "expected samples to be held out for it", "none", "write samples: 5000, for instance");
+      },
+      "samples that choose the best epoch, and end a training that gets no better");
+  if (!config.describing() && settings.samples > 0 && eval_every == 0)
+    config.mistake("eval_every", "expected evaluations for validation", "0, which is never", "write eval_every: 1");
+  return settings;
+}
+
+std::function<Datasets()> opening_with(const ValidationSettings& settings, std::function<Datasets()> open,
+                                       const std::string& where) {
+  if (settings.samples == 0) return open;
+  return [open = std::move(open), held_out = settings.samples, where] {
+    const Datasets data = open();
+    const int64_t samples = data.train->samples();
+    if (held_out >= samples)
+      throw Error(ExitCode::config,
+                  Mistake{.where = where + ".samples",
+                          .expected = fmt::format("expected fewer than the {} training samples", samples),
+                          .got = fmt::format("{}", held_out),
+                          .advice = "hold out fewer"});
+    return hold_out(data, held_out);
+  };
+}
+
+}  // namespace dptrain::train

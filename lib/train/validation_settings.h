@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "config/config_reader.h"
+#include "data/dataset.h"
+
+namespace dptrain::train {
+
+/// By what a training chooses its best epoch.
+enum class Monitor { loss, accuracy };
+
+/// Samples that are held out of the training set, by whose evaluations the best epoch is chosen, and a training that
+/// doesn't get better ends.
+struct ValidationSettings {
+  int64_t samples = 0;  ///< 0: none are held out
+  Monitor monitor = Monitor::loss;
+  std::optional<int64_t> patience = {};  ///< so many evaluations in a row without a better one end the training
+};
+
+const char* monitor_name(Monitor monitor);
+
+/// Reads `validation`. `eval_every`: epochs between evaluations, 0 for none.
+ValidationSettings read_validation(ConfigReader& config, int64_t eval_every);
+
+/// Opens what `open` does without the samples that are held out, which are its `validation`. Throws 78, naming `where`,
+/// for more of them than there are.
+std::function<Datasets()> opening_with(const ValidationSettings& settings, std::function<Datasets()> open,
+                                       const std::string& where);
+
+}  // namespace dptrain::train

@@ -1,0 +1,187 @@
+// Samples that are held out choose the best epoch, and end a training that gets no better.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "support/expect_error.h"
+#include "support/process.h"
+#include "train/best_link.h"
+#include "train/checkpoint_files.h"
+#include "train/experiment_of.h"
+#include "train/validation_watch.h"
+
+namespace dptrain::train {
+namespace {
+
+using testing::expect_error;
+using testing::lines_of;
+using testing::ScratchFolder;
+using testing::text_of;
+
+std::string line_of(int64_t epoch, double loss, double accuracy) {
+  return nlohmann::json{
+      {"epoch", epoch}, {"step", 10 * epoch}, {"validation", {{"loss", loss}, {"accuracy", accuracy}}}}
+      .dump();
+}
+
+TEST(ValidationWatch, KeepsTheLowestLossOrTheHighestAccuracy) {
+  const std::vector<std::string> lines = {line_of(1, 0.5, 0.7), line_of(2, 0.3, 0.8), line_of(3, 0.4, 0.9),
+                                          line_of(4, 0.3, 0.9)};
+  const auto best = watch_of({.samples = 10}, lines).best();
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->epoch, 2) << "and the fourth is as good, not better";
+  EXPECT_EQ(best->step, 20);
+  EXPECT_EQ(best->line, lines[1]);
+  EXPECT_EQ(watch_of({.samples = 10, .monitor = Monitor::accuracy}, lines).best()->epoch, 3);
+  EXPECT_FALSE(watch_of({.samples = 10}, {}).best());
+}
+
+TEST(ValidationWatch, IsOverAfterSoManyEvaluationsWithoutABetterOne) {
+  ValidationWatch watch({.samples = 10, .patience = 2});
+  const auto is_over_after = [&watch](const std::string& line) {
+    watch.take(line);
+    return watch.is_over();
+  };
+  EXPECT_FALSE(is_over_after(line_of(1, 0.5, 0.7)));
+  EXPECT_FALSE(is_over_after(line_of(2, 0.6, 0.7)));
+  EXPECT_FALSE(is_over_after(line_of(3, 0.4, 0.7)));
+  EXPECT_FALSE(is_over_after(line_of(4, 0.4, 0.7)));
+  // Neither without an evaluation nor of a version that knew of none.
+  EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": null})"));
+  EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50})"));
+  EXPECT_TRUE(is_over_after(line_of(6, 0.5, 0.7)));
+  EXPECT_FALSE(watch_of({.samples = 10}, {line_of(1, 0.5, 0.7), line_of(2, 0.6, 0.7)}).is_over());
+}
+
+TEST(Validation, ItsMistakesSayWhatToWrite) {
+  const auto refused = [](const std::vector<std::string>& overrides, std::initializer_list<std::string_view> words) {
+    expect_error(ExitCode::config, words, [&] { experiment_of(overrides); });
+  };
+  refused({"validation={patience: 3}"}, {"validation.patience", "expected samples to be held out", "write samples"});
+  refused({"validation={samples: 4, patience: 0}"}, {"validation.patience", "at least 1"});
+  refused({"validation={samples: 4, monitor: top5}"}, {"validation.monitor", "loss", "accuracy", "'top5'"});
+  refused({"validation={samples: 4}", "eval_every=0"}, {"eval_every", "got 0", "write eval_every: 1"});
+  expect_error(ExitCode::config, {"validation.samples", "fewer than the 40 training samples, got 40"},
+               [] { experiment_of({"validation={samples: 40}"}).dataset.open(); });
+  EXPECT_EQ(experiment_of().dataset.open().validation, nullptr);
+}
+
+class ValidatedTraining : public ::testing::Test {
+ protected:
+  /// After two epochs the rate is too small to change a weight, so that none gets better.
+  static std::vector<std::string> overrides(std::vector<std::string> more = {}) {
+    std::vector<std::string> all = {"epochs=9", "validation={samples: 12, patience: 2}",
+                                    "schedule={name: step, every_epochs: 2, gamma: 1.0e-30}",
+                                    "checkpoint={every_epochs: 2, keep: 2}"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  TrainingOutcome run(const std::vector<std::string>& more = {}, EarlierRun earlier = EarlierRun::overwrite) {
+    const Experiment experiment = experiment_of(overrides(more));
+    StopSignal stop = 0;
+    RecordingObserver observer;
+    RunDirectory directory(scratch_.path(), earlier);
+    if (earlier == EarlierRun::overwrite) directory.remove_earlier_run();
+    std::optional<ResumePoint> resume;
+    if (earlier == EarlierRun::resume) resume = newest_checkpoint(directory.checkpoints(), {});
+    Trainer trainer(experiment, experiment.dataset.open(), {}, resume);
+    const TrainingPosition& position = trainer.position();
+    if (resume) directory.go_back_to(position.epochs + (position.reported ? 1 : 0), position.step);
+    return trainer.run(directory, observer, stop);
+  }
+  /// Of each epoch what its evaluations say, and its weights.
+  std::vector<std::string> epochs() const {
+    std::vector<std::string> all;
+    for (const auto& line : lines_of(text_of(scratch_.path() / "metrics.jsonl"))) {
+      const auto epoch = nlohmann::json::parse(line);
+      const auto loss = [&](const char* of) { return epoch[of].is_null() ? nlohmann::json() : epoch[of]["loss"]; };
+      all.push_back(nlohmann::json{epoch["epoch"], loss("validation"), loss("test"), epoch["weights_hash"]}.dump());
+    }
+    return all;
+  }
+  std::filesystem::path checkpoints() const { return scratch_.path() / "checkpoints"; }
+
+  ScratchFolder scratch_;
+};
+
+TEST_F(ValidatedTraining, EndsEarlyAndKeepsTheBest) {
+  const TrainingOutcome outcome = run();
+  ASSERT_TRUE(outcome.best);
+  EXPECT_TRUE(outcome.stopped_early);
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_EQ(outcome.epochs, outcome.best->epoch + 2);
+  double least = 1e9;
+  for (const auto& line : lines_of(text_of(scratch_.path() / "metrics.jsonl"))) {
+    const auto epoch = nlohmann::json::parse(line);
+    EXPECT_EQ(epoch["train"]["samples"], 28);
+    EXPECT_EQ(epoch["validation"]["samples"], 12);
+    const double loss = epoch["validation"]["loss"];
+    EXPECT_EQ(epoch["test"].is_object(), loss < least) << "the best so far are tested: " << line;
+    least = std::min(least, loss);
+  }
+  EXPECT_EQ(outcome.best->loss, least);
+  EXPECT_EQ(linked_best(checkpoints()), checkpoint_name(outcome.best->step));
+  const Checkpoint best = read_checkpoint(best_link(checkpoints()));
+  EXPECT_EQ(best.position.step, outcome.best->step);
+}
+
+/// However much newer the others are.
+TEST_F(ValidatedTraining, TheBestCheckpointOutlivesNewerOnes) {
+  const TrainingOutcome outcome = run({"validation={samples: 12}", "checkpoint={every_epochs: 1, keep: 2}"});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_FALSE(outcome.stopped_early);
+  EXPECT_EQ(outcome.epochs, 9);
+  EXPECT_LE(outcome.best->epoch, 2);
+  std::vector<std::string> names;
+  for (const auto& folder : checkpoint_folders(checkpoints())) names.push_back(folder.filename());
+  EXPECT_EQ(names,
+            (std::vector<std::string>{checkpoint_name(outcome.best->step), checkpoint_name(16), checkpoint_name(18)}));
+}
+
+TEST_F(ValidatedTraining, AResumedOneEndsWhereAWholeOneDoes) {
+  const TrainingOutcome whole = run();
+  const auto expected = epochs();
+  for (int64_t first = 1; first < whole.epochs; ++first) {
+    SCOPED_TRACE(first);
+    run({"epochs=" + std::to_string(first)});
+    std::filesystem::remove(best_link(checkpoints()));  // as of a process that was killed before it was made
+    const TrainingOutcome resumed = run({}, EarlierRun::resume);
+    EXPECT_EQ(resumed.weights_hash, whole.weights_hash);
+    EXPECT_EQ(resumed.best->epoch, whole.best->epoch);
+    EXPECT_TRUE(resumed.stopped_early);
+    EXPECT_EQ(epochs(), expected);
+    EXPECT_EQ(linked_best(checkpoints()), checkpoint_name(whole.best->step));
+  }
+}
+
+TEST_F(ValidatedTraining, OneThatEndedEarlyIsFinishedUnlessItIsGivenMorePatience) {
+  const TrainingOutcome first = run();
+  const auto is_finished = [&](const std::vector<std::string>& more) {
+    const Experiment experiment = experiment_of(overrides(more));
+    const RunDirectory directory(scratch_.path(), EarlierRun::resume);
+    const Trainer trainer(experiment, experiment.dataset.open(), {}, newest_checkpoint(directory.checkpoints(), {}));
+    EXPECT_FALSE(trainer.finished());
+    return trainer.finished_in(directory);
+  };
+  EXPECT_TRUE(is_finished({}));
+  EXPECT_FALSE(is_finished({"validation.patience=3"}));
+  const TrainingOutcome more = run({"validation.patience=3"}, EarlierRun::resume);
+  EXPECT_GT(more.epochs, first.epochs);
+}
+
+TEST_F(ValidatedTraining, AnotherRunLeavesNothingOfIt) {
+  run();
+  RunDirectory(scratch_.path(), EarlierRun::overwrite).remove_earlier_run();
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(best_link(checkpoints()))));
+}
+
+TEST_F(ValidatedTraining, WhatSomebodyHasCalledBestIsLeftAlone) {
+  std::filesystem::create_directories(best_link(checkpoints()));
+  expect_error(ExitCode::io, {"checkpoints/best", "expected a link", "got a folder", "another name"},
+               [&] { run({}, EarlierRun::resume); });
+  EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::symlink_status(best_link(checkpoints()))));
+}
+
+}  // namespace
+}  // namespace dptrain::train
