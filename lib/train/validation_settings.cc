@@ -24,10 +24,9 @@ ValidationSettings read_validation(ConfigReader& config, int64_t eval_every) {
         settings.monitor = monitor == "accuracy" ? Monitor::accuracy : Monitor::loss;
         settings.patience = options.optional_integer(
             "patience", {.min = 1, .help = "evaluations in a row without a better one that end the training"});
-        if (options.describing() || settings.samples > 0) return;
-        for (const char* key : {"monitor", "patience"})
-          if (options.has(key))
-            options.mistake(key, "expected samples to be held out for it", "none", "write samples: 5000, for instance");
+        if (!options.describing() && settings.samples == 0 && settings.patience)
+          options.mistake("patience", "expected samples to be held out for it", "none",
+                          "write samples: 5000, for instance");
       },
       "samples that choose the best epoch, and end a training that gets no better");
   if (!config.describing() && settings.samples > 0 && eval_every == 0)

@@ -71,7 +71,9 @@ TEST_P(ConfigTest, TrainsOnCpuWorkers) {
 
   Arguments arguments = {"--config", path_of(name), "--out", "run", "--progress", "none"};
   std::ranges::copy(smaller(experiment), std::back_inserter(overrides));
-  overrides.insert(overrides.end(), {fmt::format("dataset.limit={}", 2 * batch), "dataset.test_limit=5",
+  const int held_out = experiment.validation.samples > 0 ? 4 : 0;
+  if (held_out > 0) overrides.push_back(fmt::format("validation.samples={}", held_out));
+  overrides.insert(overrides.end(), {fmt::format("dataset.limit={}", 2 * batch + held_out), "dataset.test_limit=5",
                                      fmt::format("batch_size={}", batch), "epochs=", "steps=2"});
   for (const auto& assignment : overrides) arguments.insert(arguments.end(), {"--set", assignment});
   const testing::Finished finished = run(arguments);
