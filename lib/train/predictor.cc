@@ -25,17 +25,25 @@ constexpr int64_t kBlock = 64;
 void require_images(const Experiment& experiment) {
   if (!experiment.model.text && experiment.dataset.has_images) return;
   throw Error(ExitCode::config, Mistake{.where = experiment.name,
-                                        .expected = "predict needs a model and a data set of images",
+                                        .expected = "expected a model and a data set of images",
                                         .got = fmt::format("{} on {}", experiment.model.name, experiment.dataset.name),
-                                        .advice = "dptrain eval takes models of text"});
+                                        .advice = "dptrain eval, without --by-class, takes models of text"});
 }
 
-void require_finite_logits(std::span<const float> logits, const std::filesystem::path& file, int64_t index) {
+void require_finite_logits(std::span<const float> logits, const std::string& images, int64_t index) {
   if (std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) return;
-  throw Error(ExitCode::diverged, Mistake{.where = fmt::format("{}: image {}", file.string(), index),
+  throw Error(ExitCode::diverged, Mistake{.where = fmt::format("{}: image {}", images, index),
                                           .expected = "expected finite outputs of the model",
                                           .got = "NaN or infinity",
                                           .advice = "its training has diverged; use an earlier checkpoint"});
+}
+
+/// Of finite logits: log(sum_i exp(logit_i)) - logit_label, in double.
+double cross_entropy(std::span<const float> logits, int32_t label) {
+  const auto largest = static_cast<double>(std::ranges::max(logits));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  return largest + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(label)]);
 }
 
 }  // namespace
@@ -71,6 +79,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   const auto& images = dynamic_cast<const ImageDataset&>(*data.train);
   image_shape_ = images.image_shape();
   class_names_ = images.class_names();
+  test_ = std::dynamic_pointer_cast<const ImageDataset>(data.test);
   team_.emplace(parallel::RankTeam::Options{.devices = {experiment.devices.front()},
                                             .threads = {experiment.threads.front()},
                                             .memory_limit_bytes = experiment.memory_limit_bytes,
@@ -91,19 +100,40 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
 }
 
 void Predictor::predict(const ImageFiles& images, size_t count, const Take& take) {
+  infer({.count = images.count(),
+         .read = [&](int64_t index, std::span<uint8_t> pixels) { images.read(index, image_shape_, pixels); },
+         .name = [&](int64_t index) { return images.file_of(index).string(); }},
+        [&](int64_t index, std::span<const float> logits) { take(index, likeliest(logits, count)); });
+}
+
+Predictor::Evaluation Predictor::evaluate() {
+  Evaluation evaluation{.classes = ConfusionMatrix(test_->classes())};
+  infer({.count = test_->samples(),
+         .read = [&](int64_t index, std::span<uint8_t> pixels) { test_->pixels(index, pixels); },
+         .name = [](int64_t) { return std::string("the test split"); }},
+        [&](int64_t index, std::span<const float> logits) {
+          const int32_t label = test_->label(index);
+          evaluation.mean_loss += cross_entropy(logits, label) / static_cast<double>(test_->samples());
+          evaluation.classes.count(label, likeliest(logits, 1).front().predicted_class);
+        });
+  return evaluation;
+}
+
+void Predictor::infer(const Images& images,
+                      const std::function<void(int64_t index, std::span<const float> logits)>& take) {
   const auto elements = static_cast<size_t>(image_shape_.elements());
   // Images behind the last one are whatever is there: no image's logits depend on another's.
   std::vector<uint8_t> pixels(kBlock * elements);
-  for (int64_t begin = 0; begin < images.count(); begin += kBlock) {
-    const int64_t here = std::min(kBlock, images.count() - begin);
+  for (int64_t begin = 0; begin < images.count; begin += kBlock) {
+    const int64_t here = std::min(kBlock, images.count - begin);
     for (int64_t i = 0; i < here; ++i)
-      images.read(begin + i, image_shape_, std::span(pixels).subspan(static_cast<size_t>(i) * elements, elements));
+      images.read(begin + i, std::span(pixels).subspan(static_cast<size_t>(i) * elements, elements));
     const std::vector<float> logits = logits_of(pixels);
     const size_t classes = logits.size() / kBlock;
     for (int64_t i = 0; i < here; ++i) {
       const auto of_image = std::span(logits).subspan(static_cast<size_t>(i) * classes, classes);
-      require_finite_logits(of_image, images.file_of(begin + i), begin + i);
-      take(begin + i, likeliest(of_image, count));
+      require_finite_logits(of_image, images.name(begin + i), begin + i);
+      take(begin + i, of_image);
     }
   }
 }

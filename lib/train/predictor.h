@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "data/image_files.h"
 #include "nn/model.h"
 #include "parallel/rank_team.h"
+#include "train/confusion_matrix.h"
 #include "train/experiment.h"
 
 namespace dptrain::train {
@@ -44,13 +46,29 @@ class Predictor {
   /// computed at a time, the last ones too.
   void predict(const ImageFiles& images, size_t count, const Take& take);
 
+  /// What it says of the test split.
+  struct Evaluation {
+    double mean_loss = 0;  ///< the cross-entropy of the labels
+    ConfusionMatrix classes;
+  };
+  Evaluation evaluate();
+
  private:
+  /// Images [C, H, W], of which `read` writes the bytes of number `index`, and `name` is for messages.
+  struct Images {
+    int64_t count = 0;
+    std::function<void(int64_t index, std::span<uint8_t> pixels)> read;
+    std::function<std::string(int64_t index)> name;
+  };
+  /// Calls `take` with the logits of each, in order.
+  void infer(const Images& images, const std::function<void(int64_t index, std::span<const float> logits)>& take);
   /// [64, classes] for bytes [64, C, H, W].
   std::vector<float> logits_of(std::span<const uint8_t> pixels);
 
   DType dtype_;
   Shape image_shape_;
   std::vector<std::string> class_names_;
+  std::shared_ptr<const ImageDataset> test_;
   std::optional<parallel::RankTeam> team_;
   std::unique_ptr<nn::Model> model_;
   Tensor table_;  ///< f32 [C, 256]: the normalized values of all bytes, by channel

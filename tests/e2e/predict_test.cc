@@ -57,6 +57,39 @@ TEST_F(PredictTest, TheShareOfRightClassesIsTheEvaluationsAccuracy) {
   EXPECT_GT(evaluated["accuracy"], 0.5) << "the weights say something";
 }
 
+TEST_F(PredictTest, AnEvaluationTellsOfEachClass) {
+  const Arguments evaluating = {"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--by-class"};
+  Arguments as_json = evaluating;
+  as_json.emplace_back("--json");
+  const Finished eval = run(as_json);
+  ASSERT_EQ(eval.exit, 0) << eval.err;
+  const auto evaluated = nlohmann::json::parse(eval.out);
+  std::vector<std::vector<int64_t>> expected(10, std::vector<int64_t>(10, 0));
+  const auto labels = read_idx_labels(testing::source_file("datasets/mnist-10k/t10k-labels-idx1-ubyte.gz"));
+  const auto lines = predict(digits_);
+  // The test split of digits.yaml.
+  for (size_t n = 0; n < 200; ++n) ++expected[static_cast<size_t>(labels[n])][lines[n]["class"].get<size_t>()];
+  ASSERT_EQ(evaluated["classes"].size(), 10u);
+  int64_t right = 0;
+  for (size_t label = 0; label < 10; ++label) {
+    const auto& row = evaluated["classes"][label];
+    EXPECT_EQ(row["class"], label);
+    EXPECT_EQ(row["predicted"], expected[label]) << label;
+    right += expected[label][label];
+  }
+  EXPECT_EQ(evaluated["samples"], 200);
+  EXPECT_EQ(evaluated["accuracy"], static_cast<double>(right) / 200);
+  EXPECT_EQ(evaluated["weights_hash"], hash("trained"));
+
+  const Finished shown = run(evaluating);
+  EXPECT_EQ(shown.exit, 0) << shown.err;
+  EXPECT_NE(shown.out.find("class  samples  recall %  precision %  mostly mistaken for\n0 "), std::string::npos)
+      << shown.out;
+  expect_failed(run({"eval", "--config", testing::source_file("configs/bert_small_1cpu.yaml"), "--checkpoint",
+                     "trained", "--by-class"}),
+                78, {"expected a model and a data set of images, got bert on text", "without --by-class"});
+}
+
 TEST_F(PredictTest, PngFilesGiveTheLinesOfTheSameImagesInAnIdxFile) {
   const auto lines = predict(digits_);
   const IdxImages images = read_idx_images(digits_);

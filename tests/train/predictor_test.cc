@@ -145,12 +145,19 @@ TEST_F(PredictorTest, ClassifiesAsTheEvaluationDoes) {
     int64_t right = 0, index = 0;
     for (const Prediction& prediction : predictions(predictor, idx))
       right += prediction.predicted_class == test.label(index++);
-    EXPECT_EQ(right, trainer.evaluate().score.outputs.at(0).correct);
+    const Pass evaluated = trainer.evaluate();
+    EXPECT_EQ(right, evaluated.score.outputs.at(0).correct);
+    const Predictor::Evaluation by_class = predictor.evaluate();
+    EXPECT_EQ(by_class.classes.all(), 333);
+    EXPECT_DOUBLE_EQ(by_class.classes.accuracy(), static_cast<double>(right) / 333);
+    EXPECT_NEAR(by_class.mean_loss, evaluated.score.mean_loss(), 1e-6 * evaluated.score.mean_loss());
+    for (int64_t label = 0; label < 10; ++label)
+      EXPECT_EQ(by_class.classes.samples(label), 33 + (label < 3 ? 1 : 0)) << "sample i has label i % 10";
   }
 }
 
 TEST_F(PredictorTest, ModelsAndDataOfTextAreRefusedBeforeAnythingIsRead) {
-  expect_error(ExitCode::config, {"test: predict needs a model and a data set of images, got bert on mnist"}, [] {
+  expect_error(ExitCode::config, {"test: expected a model and a data set of images, got bert on mnist"}, [] {
     Predictor(experiment_of({"model=bert", "dataset=mnist"}), "/no/such/weights");
   });
   expect_error(ExitCode::config, {"got lenet on text", "dptrain eval"},
