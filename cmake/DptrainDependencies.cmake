@@ -12,6 +12,11 @@ if(NOT PNG_FOUND)
   message(FATAL_ERROR "libpng was not found; install libpng-dev (scripts/setup.sh does), or name its place with -DCMAKE_PREFIX_PATH")
 endif()
 
+find_package(JPEG)
+if(NOT JPEG_FOUND)
+  message(FATAL_ERROR "libjpeg was not found; install libjpeg-dev (scripts/setup.sh does), or name its place with -DCMAKE_PREFIX_PATH")
+endif()
+
 find_package(OpenSSL COMPONENTS Crypto)
 if(NOT OPENSSL_FOUND)
   message(FATAL_ERROR "OpenSSL was not found; install libssl-dev (scripts/setup.sh does), or name its place with -DOPENSSL_ROOT_DIR")

@@ -16,7 +16,7 @@ fail() {
 }
 
 packages=(build-essential cmake ninja-build ccache git libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-          libdnnl-dev zlib1g-dev libpng-dev libssl-dev libsentencepiece-dev libgtest-dev libopenmpi-dev
+          libdnnl-dev zlib1g-dev libpng-dev libjpeg-dev libssl-dev libsentencepiece-dev libgtest-dev libopenmpi-dev
           openmpi-bin rsync iproute2)
 while (($# > 0)); do
   case $1 in

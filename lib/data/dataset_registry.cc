@@ -26,7 +26,7 @@ constexpr std::array kDatasets = {
     DatasetRow{"mnist", read_mnist, "handwritten digits, 28 x 28, ten classes"},
     DatasetRow{"fashion_mnist", read_fashion_mnist, "articles of clothing, 28 x 28, ten classes"},
     DatasetRow{"cifar10", read_cifar10, "photographs of things and animals, 32 x 32 in color, ten classes"},
-    DatasetRow{"image_folder", read_image_folder_options, "PNG files of your own, a folder for each class"},
+    DatasetRow{"image_folder", read_image_folder_options, "PNG or JPEG files of your own, a folder for each class"},
     DatasetRow{"text", read_text, "pairs of lines of a text with masked tokens, for models of text"},
     DatasetRow{"synthetic", read_synthetic, "a pattern a class plus noise, or text for models of text, from the seed"},
 };

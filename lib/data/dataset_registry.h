@@ -18,6 +18,8 @@ struct DatasetSpec {
   std::string name = {};
   SampleOrder order = {};
   bool has_images = true;  ///< its samples are images, which can be augmented
+  /// Pictures of any size are brought to that of its images, which has equal sides.
+  bool scales_pictures = false;
   /// What its samples and their order follow from, but for files: what it was read with, without places, counts and
   /// partition.
   ResolvedOptions options = {};

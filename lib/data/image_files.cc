@@ -10,25 +10,25 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "data/png_file.h"
-#include "data/png_images.h"
+#include "data/jpeg_file.h"
+#include "data/pictures.h"
 
 namespace dptrain {
 namespace {
 
 namespace fs = std::filesystem;
 
-enum class FileKind { png, idx, other };
+enum class FileKind { picture, idx, other };
 
 /// Told by the first bytes; what is too short for them, or can't be read, is left to the reader of IDX files.
 FileKind kind_of(const fs::path& path) {
   constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n", kGzip = "\x1f\x8b", kIdx("\0\0", 2);
-  if (has_png_name(path)) return FileKind::png;
+  if (has_picture_name(path)) return FileKind::picture;
   std::array<char, kPng.size()> bytes{};
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), bytes.size());
   const std::string_view beginning(bytes.data(), static_cast<size_t>(file.gcount()));
-  if (beginning == kPng) return FileKind::png;
+  if (beginning == kPng || beginning.starts_with(kJpegBeginning)) return FileKind::picture;
   const bool idx = beginning.size() < kIdx.size() || beginning.starts_with(kIdx) || beginning.starts_with(kGzip);
   return idx ? FileKind::idx : FileKind::other;
 }
@@ -41,7 +41,7 @@ ImageFiles::ImageFiles(const fs::path& path) {
   if (type == fs::file_type::not_found)
     throw Error(ExitCode::missing_file, fmt::format("{}: no such file or folder", path.string()));
   if (type == fs::file_type::directory) {
-    files_ = png_files_of(path);
+    files_ = picture_files_of(path);
     return;
   }
   // One that waits for a writer could be waited for without end.
@@ -50,28 +50,21 @@ ImageFiles::ImageFiles(const fs::path& path) {
   files_ = {path};
   const FileKind kind = kind_of(path);
   if (kind == FileKind::other)
-    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
-                                            .expected = "expected a PNG file, or an IDX file of images, plain or gzip",
-                                            .got = "neither",
-                                            .advice = "convert the image to PNG"});
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = path.string(),
+                        .expected = "expected a PNG or JPEG file, or an IDX file of images, plain or gzip",
+                        .got = "neither",
+                        .advice = "convert the image to PNG"});
   if (kind == FileKind::idx) idx_ = read_idx_images(path);
 }
 
-void ImageFiles::read(int64_t index, const Shape& shape, std::span<uint8_t> out) const {
+void ImageFiles::read(int64_t index, const PictureForm& form, std::span<uint8_t> out) const {
   DPTRAIN_CHECK(index >= 0 && index < count(), "image {} of {}", index, count());
-  PngImage png;
-  Shape found;
-  std::span<const uint8_t> pixels;
-  if (idx_) {
-    found = {1, idx_->height, idx_->width};
-    const auto bytes = static_cast<size_t>(found.elements());
-    pixels = std::span(idx_->pixels).subspan(static_cast<size_t>(index) * bytes, bytes);
-  } else {
-    png = read_png(file_of(index));
-    found = png.shape;
-    pixels = png.pixels;
-  }
-  copy_as(shape, found, pixels, file_of(index), out);
+  if (!idx_) return copy_as(form, read_picture(file_of(index)), file_of(index), out);
+  Picture picture{.shape = {1, idx_->height, idx_->width}};
+  const auto begin = idx_->pixels.begin() + index * picture.shape.elements();
+  picture.pixels.assign(begin, begin + picture.shape.elements());
+  copy_as(form, picture, file_of(index), out);
 }
 
 }  // namespace dptrain

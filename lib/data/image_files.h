@@ -7,25 +7,23 @@
 #include <vector>
 
 #include "data/idx_file.h"
-#include "tensor/shape.h"
+#include "data/pictures.h"
 
 namespace dptrain {
 
-/// Images without labels: those of an IDX file, of a PNG file, or of the PNG files in a folder, in the order of their
-/// names. The first two are told by their bytes, or by a name that ends in .png.
+/// Images without labels: those of an IDX file, of a PNG or JPEG file, or of such files in a folder, in the order of
+/// their names. The first are told by their bytes, or by a name that ends as that of a picture.
 class ImageFiles {
  public:
-  /// Lists the images, and reads those of an IDX file. Throws 66 where there is nothing, or a folder without PNG
-  /// files; 65 for an IDX file as `read_idx_images` does.
+  /// Lists the images, and reads those of an IDX file. Throws 66 where there is nothing, or a folder without
+  /// pictures; 65 for an IDX file as `read_idx_images` does.
   explicit ImageFiles(const std::filesystem::path& path);
 
   int64_t count() const { return idx_ ? idx_->count : static_cast<int64_t>(files_.size()); }
   /// The file that image `index` is in.
   const std::filesystem::path& file_of(int64_t index) const { return files_[idx_ ? 0 : static_cast<size_t>(index)]; }
-  /// Writes image `index` as bytes of `shape`, [C, H, W], to `out`. A gray image becomes one of three channels by
-  /// repeating. Throws 65, naming the file, both shapes and what to do, for an image of another shape; and as
-  /// `read_png` does.
-  void read(int64_t index, const Shape& shape, std::span<uint8_t> out) const;
+  /// Writes image `index` as bytes in this form to `out`. Throws as `copy_as` and `read_picture` do.
+  void read(int64_t index, const PictureForm& form, std::span<uint8_t> out) const;
 
  private:
   std::vector<std::filesystem::path> files_;

@@ -13,8 +13,7 @@
 #include "base/file.h"
 #include "config/yaml_bytes.h"
 #include "data/byte_images.h"
-#include "data/png_file.h"
-#include "data/png_images.h"
+#include "data/pictures.h"
 #include "device/host_machine.h"
 
 namespace dptrain {
@@ -34,7 +33,7 @@ constexpr const char* kLayout =
 
 /// The images of a class, which has none further down.
 std::vector<fs::path> files_of_class(const fs::path& folder) {
-  std::vector<fs::path> files = png_files_of(folder);
+  std::vector<fs::path> files = picture_files_of(folder);
   for (const fs::path& entry : entries_of(folder)) {
     std::error_code unreadable;
     if (fs::is_directory(entry, unreadable) && !entry.filename().string().starts_with('.'))
@@ -52,7 +51,8 @@ std::vector<std::string> class_names_of(const fs::path& folder, const std::strin
     std::string name = entry.filename().string();
     if (name.starts_with('.')) continue;
     if (!fs::is_directory(entry, unreadable)) {
-      if (has_png_name(entry)) refuse(entry, "expected images in the folder of their class", "one beside it", kLayout);
+      if (has_picture_name(entry))
+        refuse(entry, "expected images in the folder of their class", "one beside it", kLayout);
       continue;
     }
     if (first_bad_byte(name))
@@ -113,28 +113,32 @@ void check_fits_memory(const fs::path& dir, int64_t samples, const Shape& shape)
               Mistake{.where = dir.string(),
                       .expected = fmt::format("expected images that fit the {} bytes of memory that are free", free),
                       .got = fmt::format("{} images of {}, {} bytes", samples, shape.text(), bytes),
-                      .advice = "scale the images down, or take fewer of them with limit"});
+                      .advice = "have them scaled to a smaller size, or take fewer of them with limit"});
+}
+
+PictureForm form_of(const ImageFolder& folder, const fs::path& first) {
+  if (folder.size) return {.shape = {folder.channels, *folder.size, *folder.size}, .scales = true};
+  return {.shape = read_picture(first).shape.with_first(folder.channels)};
 }
 
 }  // namespace
 
-ImageDatasets read_image_folder(const fs::path& dir, const std::string& test_folder, int64_t channels,
-                                const DatasetOptions& options) {
-  const fs::path train_path = dir / "train", test_path = dir / test_folder;
+ImageDatasets read_image_folder(const ImageFolder& folder, const DatasetOptions& options) {
+  const fs::path train_path = folder.dir / "train", test_path = folder.dir / folder.test_folder;
   const std::vector<std::string> classes = class_names_of(train_path, kLayout);
   LabelledFiles train = files_in_turn(train_path, classes, classes);
   LabelledFiles test = files_in_turn(
       test_path, classes, class_names_of(test_path, std::string(kLayout) + ", or name the folder with test_folder"));
   limit_to(options.limit, train);
   limit_to(options.test_limit, test);
-  const Shape shape = read_png(train.files.front()).shape.with_first(channels);
-  check_fits_memory(dir, static_cast<int64_t>(train.files.size() + test.files.size()), shape);
+  const PictureForm form = form_of(folder, train.files.front());
+  check_fits_memory(folder.dir, static_cast<int64_t>(train.files.size() + test.files.size()), form.shape);
 
   const auto decoded = [&](LabelledFiles& part) {
-    return std::make_shared<ByteImages>(LabelledBytes{.image_shape = shape,
+    return std::make_shared<ByteImages>(LabelledBytes{.image_shape = form.shape,
                                                       .classes = static_cast<int64_t>(classes.size()),
                                                       .class_names = classes,
-                                                      .pixels = read_png_files(part.files, shape),
+                                                      .pixels = read_pictures(part.files, form),
                                                       .labels = std::move(part.labels)},
                                         options.normalization);
   };
@@ -142,15 +146,22 @@ ImageDatasets read_image_folder(const fs::path& dir, const std::string& test_fol
 }
 
 DatasetSpec read_image_folder_options(ConfigReader& config, const DatasetRequest&) {
-  const fs::path dir = config.path("dir", "the folder that has train/CLASS/*.png and test/CLASS/*.png");
-  const std::string test_folder = config.text("test_folder", "test", "the folder in dir with the images to test on");
-  const int64_t channels = config.integer(
+  ImageFolder folder;
+  folder.dir = config.path("dir", "the folder that has train/CLASS/*.png and test/CLASS/*.png");
+  folder.test_folder = config.text("test_folder", "test", "the folder in dir with the images to test on");
+  folder.size = config.optional_integer(
+      "size", {.min = 1,
+               .max = kMostPicturePixels,
+               .help = "of images whose shorter sides are scaled to it, and of which the middle is taken",
+               .example = 64});
+  folder.channels = config.integer(
       "channels", 3, {.min = 1, .max = 3, .help = "3, or 1 where all images are gray; gray ones are repeated to 3"});
-  if (channels == 2) config.mistake("channels", "expected 1 or 3", "2", "write channels: 3");
-  const DatasetOptions options = read_dataset_options(config, channels);
+  if (folder.channels == 2) config.mistake("channels", "expected 1 or 3", "2", "write channels: 3");
+  const DatasetOptions options = read_dataset_options(config, folder.channels);
   DatasetSpec spec;
   spec.order = options.order;
-  spec.open = [dir, test_folder, channels, options] { return read_image_folder(dir, test_folder, channels, options); };
+  spec.scales_pictures = folder.size.has_value();
+  spec.open = [folder, options] { return read_image_folder(folder, options); };
   return spec;
 }
 

@@ -18,9 +18,8 @@
 namespace dptrain {
 namespace {
 
-constexpr uint32_t kMostPngPixels = 4096;
 /// Twice the largest image of four channels of 16 bits, uncompressed.
-constexpr size_t kMostFileBytes = size_t{2} * 8 * kMostPngPixels * kMostPngPixels;
+constexpr size_t kMostFileBytes = size_t{2} * 8 * kMostPicturePixels * kMostPicturePixels;
 constexpr size_t kSignatureBytes = 8;
 
 /// libpng at work on one file. It reports an error by a long jump, which must pass over no object with a destructor:
@@ -44,13 +43,13 @@ class PngReader {
   Shape read_header() {
     guarded([this] {
       png_set_read_fn(png_, this, give_bytes);
-      png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_side says more
+      png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_picture_side says more
       // What doesn't change pixels is passed over: compressed text could take gigabytes.
       png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
       png_read_info(png_, info_);
     });
-    check_side("width", png_get_image_width(png_, info_));
-    check_side("height", png_get_image_height(png_, info_));
+    check_picture_side(path_, "width", png_get_image_width(png_, info_));
+    check_picture_side(path_, "height", png_get_image_height(png_, info_));
     guarded([this] {
       png_set_expand(png_);
       png_set_scale_16(png_);
@@ -103,13 +102,7 @@ class PngReader {
     const auto* begin = reinterpret_cast<png_const_bytep>(bytes_.data());
     const size_t bytes = std::min(bytes_.size(), kSignatureBytes);
     if (bytes > 0 && png_sig_cmp(begin, 0, bytes) != 0)
-      refuse(path_, "expected a PNG image", "a file that doesn't begin like one", "convert it to PNG");
-  }
-
-  void check_side(const char* side, uint32_t pixels) const {
-    if (pixels > kMostPngPixels)
-      refuse(fmt::format("{}: {}", path_, side), fmt::format("expected at most {} pixels", kMostPngPixels),
-             fmt::format("{}", pixels), "scale the image down");
+      refuse(path_, "expected a PNG or JPEG image", "a file that doesn't begin like one", "convert it to PNG or JPEG");
   }
 
   [[noreturn]] static void refuse(std::string where, std::string expected, std::string got, std::string advice) {
@@ -129,15 +122,10 @@ class PngReader {
 
 }  // namespace
 
-PngImage read_png(const std::filesystem::path& path) {
+Picture read_png(const std::filesystem::path& path) {
   PngReader reader(path);
-  PngImage image{.shape = reader.read_header()};
-  const std::vector<uint8_t> interleaved = reader.read_pixels();
-  const auto channels = static_cast<size_t>(image.shape[0]), plane = interleaved.size() / channels;
-  image.pixels.resize(interleaved.size());
-  for (size_t c = 0; c < channels; ++c)
-    for (size_t i = 0; i < plane; ++i) image.pixels[c * plane + i] = interleaved[i * channels + c];
-  return image;
+  const Shape shape = reader.read_header();
+  return picture_of_rows(reader.read_pixels(), shape);
 }
 
 }  // namespace dptrain

@@ -77,7 +77,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   require_same_input(experiment, *data.train, weights);
   require_model_fits(experiment, *data.train);
   const auto& images = dynamic_cast<const ImageDataset&>(*data.train);
-  image_shape_ = images.image_shape();
+  form_ = {.shape = images.image_shape(), .scales = experiment.dataset.scales_pictures};
   class_names_ = images.class_names();
   test_ = std::dynamic_pointer_cast<const ImageDataset>(data.test);
   team_.emplace(parallel::RankTeam::Options{.devices = {experiment.devices.front()},
@@ -89,9 +89,9 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
   team_->run("start", [&](int rank) {
     Device& device = team_->device(rank);
     model_ = experiment.model.build({.device = device, .convolution = experiment.convolution},
-                                    {.image = image_shape_, .classes = images.classes()});
+                                    {.image = form_.shape, .classes = images.classes()});
     model_->place(device, experiment.initialization, dtype_);
-    table_ = Tensor::from(device, {image_shape_[0], 256}, images.table());
+    table_ = Tensor::from(device, {form_.shape[0], 256}, images.table());
     expected = nn::state_dict(*model_);
   });
   const auto complete = nn::with_tied_names(expected, tensors, weights.string());
@@ -101,7 +101,7 @@ Predictor::Predictor(const Experiment& experiment, const std::filesystem::path& 
 
 void Predictor::predict(const ImageFiles& images, size_t count, const Take& take) {
   infer({.count = images.count(),
-         .read = [&](int64_t index, std::span<uint8_t> pixels) { images.read(index, image_shape_, pixels); },
+         .read = [&](int64_t index, std::span<uint8_t> pixels) { images.read(index, form_, pixels); },
          .name = [&](int64_t index) { return images.file_of(index).string(); }},
         [&](int64_t index, std::span<const float> logits) { take(index, likeliest(logits, count)); });
 }
@@ -121,7 +121,7 @@ Predictor::Evaluation Predictor::evaluate() {
 
 void Predictor::infer(const Images& images,
                       const std::function<void(int64_t index, std::span<const float> logits)>& take) {
-  const auto elements = static_cast<size_t>(image_shape_.elements());
+  const auto elements = static_cast<size_t>(form_.shape.elements());
   // Images behind the last one are whatever is there: no image's logits depend on another's.
   std::vector<uint8_t> pixels(kBlock * elements);
   for (int64_t begin = 0; begin < images.count; begin += kBlock) {
@@ -143,7 +143,7 @@ std::vector<float> Predictor::logits_of(std::span<const uint8_t> pixels) {
   team_->run("prediction", [&](int rank) {
     Device& device = team_->device(rank);
     const Tensor bytes =
-        Tensor::empty(device, {kBlock, image_shape_[0], image_shape_[1], image_shape_[2]}, {.dtype = DType::u8});
+        Tensor::empty(device, {kBlock, form_.shape[0], form_.shape[1], form_.shape[2]}, {.dtype = DType::u8});
     device.upload(bytes.raw(), pixels.data(), bytes.bytes());
     Tape tape(Tape::Mode::forget);
     const Variable x = tape.input(ops::decode_images(bytes, table_, Tensor(), {.dtype = dtype_}));

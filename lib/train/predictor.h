@@ -66,7 +66,7 @@ class Predictor {
   std::vector<float> logits_of(std::span<const uint8_t> pixels);
 
   DType dtype_;
-  Shape image_shape_;
+  PictureForm form_;
   std::vector<std::string> class_names_;
   std::shared_ptr<const ImageDataset> test_;
   std::optional<parallel::RankTeam> team_;

@@ -4,6 +4,7 @@
 
 #include "data/refusal.h"
 #include "support/idx_files.h"
+#include "support/jpeg_files.h"
 #include "support/png_files.h"
 
 namespace dptrain {
@@ -18,7 +19,7 @@ class ImageFilesTest : public ::testing::Test {
  protected:
   static Bytes read(const ImageFiles& images, int64_t index, const Shape& shape) {
     Bytes pixels(static_cast<size_t>(shape.elements()));
-    images.read(index, shape, pixels);
+    images.read(index, {.shape = shape}, pixels);
     return pixels;
   }
   std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
@@ -44,10 +45,19 @@ TEST_F(ImageFilesTest, APngFileIsToldByItsBytesOrItsName) {
     EXPECT_EQ(read(images, 0, {1, 1, 2}), Bytes({5, 6}));
   }
   const ImageFiles other(folder_.write("b.png", "none"));
-  expect_refusal(ExitCode::bad_data, {"b.png: expected a PNG image"}, [&] { read(other, 0, {1, 1, 2}); });
+  expect_refusal(ExitCode::bad_data, {"b.png: expected a PNG or JPEG image"}, [&] { read(other, 0, {1, 1, 2}); });
 }
 
-TEST_F(ImageFilesTest, AFoldersPngFilesAreInTheOrderOfTheirNames) {
+TEST_F(ImageFilesTest, JpegFilesAreToldByTheirNameOrBytes) {
+  const std::string bytes = testing::jpeg_file(8, 8, Bytes(192, 90));
+  for (const char* name : {"a", "a.jpg", "a.JPEG"}) {
+    const ImageFiles images(folder_.write(name, bytes));
+    ASSERT_EQ(images.count(), 1) << name;
+    EXPECT_EQ(read(images, 0, {3, 8, 8}), Bytes(192, 90));
+  }
+}
+
+TEST_F(ImageFilesTest, AFoldersPicturesAreInTheOrderOfTheirNames) {
   for (const auto& [name, value] : {std::pair{"b.png", 2}, std::pair{"a.PNG", 1}, std::pair{"c.png", 3}})
     folder_.write(name, png_file(1, 1, {static_cast<uint8_t>(value)}));
   folder_.write("README.md", "no image");
@@ -60,12 +70,12 @@ TEST_F(ImageFilesTest, AFoldersPngFilesAreInTheOrderOfTheirNames) {
 
 TEST_F(ImageFilesTest, WhatHoldsNoImagesIsRefused) {
   expect_refusal(ExitCode::missing_file, {"/no/such", "no such file or folder"}, [] { ImageFiles("/no/such"); });
-  expect_refusal(ExitCode::missing_file, {folder_.path(), "expected PNG files", "none"},
+  expect_refusal(ExitCode::missing_file, {folder_.path(), "expected PNG or JPEG files", "none"},
                  [&] { ImageFiles(folder_.path()); });
   expect_refusal(ExitCode::bad_data, {"labels: magic number", "IDX images"},
                  [&] { ImageFiles(folder_.write("labels", testing::idx_labels(3))); });
-  expect_refusal(ExitCode::bad_data, {"a.jpg: expected a PNG file, or an IDX file", "got neither", "convert"},
-                 [&] { ImageFiles(folder_.write("a.jpg", "\xff\xd8\xff\xe0 JFIF")); });
+  expect_refusal(ExitCode::bad_data, {"a.gif: expected a PNG or JPEG file, or an IDX file", "got neither", "convert"},
+                 [&] { ImageFiles(folder_.write("a.gif", "GIF89a")); });
   expect_refusal(ExitCode::bad_data, {"short: magic number", "the end of the file after 1"},
                  [&] { ImageFiles(folder_.write("short", "x")); });
   expect_refusal(ExitCode::bad_data, {"/dev/null", "regular file or a folder"}, [] { ImageFiles("/dev/null"); });

@@ -4,6 +4,7 @@
 
 #include "data/refusal.h"
 #include "support/idx_files.h"
+#include "support/jpeg_files.h"
 #include "support/png_files.h"
 
 namespace dptrain {
@@ -38,13 +39,14 @@ class ImageFolderTest : public ::testing::Test {
     write(file, png_file(2, 2, samples, {.color = PNG_COLOR_TYPE_RGB}));
   }
   ImageDatasets read(const DatasetOptions& options = {}, int64_t channels = 1) const {
-    return read_image_folder(folder_.path(), "test", channels, options);
+    return read_image_folder({.dir = folder_.path(), .size = size_, .channels = channels}, options);
   }
   void expect_refused(ExitCode code, const Names& words) const {
     expect_refusal(code, words, [&] { read(); });
   }
 
   testing::ScratchFolder folder_;
+  std::optional<int64_t> size_;
 };
 
 /// The first byte of each image.
@@ -80,7 +82,7 @@ TEST_F(ImageFolderTest, FilesBehindALimitAreNotRead) {
   const ImageDatasets datasets = read({.limit = 6, .test_limit = 1});
   EXPECT_EQ(datasets.train->samples(), 6);
   EXPECT_EQ(first_bytes(*datasets.test), Bytes({18}));
-  expect_refused(ExitCode::bad_data, {"train/cat/99.png", "expected a PNG image"});
+  expect_refused(ExitCode::bad_data, {"train/cat/99.png", "expected a PNG or JPEG image"});
 }
 
 TEST_F(ImageFolderTest, GrayIsRepeatedAmongColors) {
@@ -93,6 +95,16 @@ TEST_F(ImageFolderTest, GrayIsRepeatedAmongColors) {
   EXPECT_EQ(gray, Bytes(12, 10));
   EXPECT_EQ(color, Bytes({1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
   expect_refused(ExitCode::bad_data, {"train/dog/21.png", "[1, 2, 2]", "got [3, 2, 2]", "convert it to gray"});
+}
+
+TEST_F(ImageFolderTest, PicturesOfAnySizeAreScaledToOne) {
+  size_ = 4;
+  write("train/dog/21.JPG", testing::jpeg_file(9, 6, Bytes(9 * 6 * 3, 77)));
+  write("train/dog/22.png", png_file(4, 4, Bytes(16, 78)));
+  const ImageDatasets datasets = read({}, 3);
+  EXPECT_EQ(datasets.train->image_shape(), Shape({3, 4, 4}));
+  EXPECT_EQ(first_bytes(*datasets.train), Bytes({10, 20, 30, 11, 77, 31, 12, 78}));
+  EXPECT_EQ(first_bytes(*datasets.test), Bytes({18, 39, 19}));
 }
 
 TEST_F(ImageFolderTest, OtherFilesAndHiddenFoldersArePassedOver) {
@@ -112,20 +124,21 @@ TEST_F(ImageFolderTest, TheFirstFileThatIsRefusedIsNamed) {
 
 TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   expect_refusal(ExitCode::missing_file, {"val: expected a folder for each class", "no such folder", "test_folder"},
-                 [&] { read_image_folder(folder_.path(), "val", 1, {}); });
+                 [&] { read_image_folder({.dir = folder_.path(), .test_folder = "val"}, {}); });
   expect_refusal(ExitCode::missing_file, {"nowhere/train", "train/cat/1.png"},
-                 [&] { read_image_folder(folder_.path() / "nowhere", "test", 1, {}); });
+                 [&] { read_image_folder({.dir = folder_.path() / "nowhere"}, {}); });
   std::filesystem::create_directory(folder_.path() / "train" / "emu");
-  expect_refused(ExitCode::missing_file, {"train/emu: expected PNG files", "none"});
+  expect_refused(ExitCode::missing_file, {"train/emu: expected PNG or JPEG files", "none"});
   write_gray("train/emu", 50);
   write_gray("test/fox", 60);
   expect_refused(ExitCode::bad_data, {"test/fox", "a class to learn", "got fox"});
   std::filesystem::remove_all(folder_.path() / "test" / "fox");
   write("train/emu/51.png", png_file(3, 2, Bytes(6, 51)));
-  expect_refused(ExitCode::bad_data, {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2"});
-  write("train/emu/52.JPEG", "a photograph");
-  expect_refused(ExitCode::bad_data, {"train/emu/52.JPEG", "PNG files", "convert"});
-  std::filesystem::remove(folder_.path() / "train/emu/52.JPEG");
+  expect_refused(ExitCode::bad_data,
+                 {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2", "image_folder with size"});
+  write("train/emu/52.WebP", "a photograph");
+  expect_refused(ExitCode::bad_data, {"train/emu/52.WebP", "PNG or JPEG files", "convert"});
+  std::filesystem::remove(folder_.path() / "train/emu/52.WebP");
   std::filesystem::create_symlink("/no/such/disk/53.png", folder_.path() / "train/emu/53.png");
   expect_refused(ExitCode::bad_data, {"train/emu/53.png", "a link to nothing"});
   std::filesystem::remove_all(folder_.path() / "train/emu");

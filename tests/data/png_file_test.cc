@@ -15,7 +15,7 @@ using testing::ScratchFolder;
 using Bytes = std::vector<uint8_t>;
 
 /// Reads `bytes` as a file called a.png.
-PngImage image_of(const std::string& bytes) {
+Picture image_of(const std::string& bytes) {
   const ScratchFolder folder;
   return read_png(folder.write("a.png", bytes));
 }
@@ -24,7 +24,7 @@ void expect_bad(const std::string& bytes, const std::vector<std::string>& words)
   testing::expect_refusal(ExitCode::bad_data, words, [&] { image_of(bytes); });
 }
 
-void expect_image(const PngImage& image, const Shape& shape, const Bytes& pixels) {
+void expect_image(const Picture& image, const Shape& shape, const Bytes& pixels) {
   EXPECT_EQ(image.shape, shape);
   EXPECT_EQ(image.pixels, pixels);
 }
@@ -71,7 +71,7 @@ TEST(PngFile, SixteenBitsAreRounded) {
 TEST(PngFile, InterlacedIsTheSame) {
   Bytes samples;
   for (int i = 0; i < 9 * 11 * 3; ++i) samples.push_back(static_cast<uint8_t>(i * 7));
-  const PngImage plain = image_of(png_file(9, 11, samples, {.color = PNG_COLOR_TYPE_RGB}));
+  const Picture plain = image_of(png_file(9, 11, samples, {.color = PNG_COLOR_TYPE_RGB}));
   EXPECT_EQ(plain.pixels[1], 21);
   expect_image(image_of(png_file(9, 11, samples, {.color = PNG_COLOR_TYPE_RGB, .interlaced = true})), plain.shape,
                plain.pixels);
@@ -87,7 +87,7 @@ TEST(PngFile, MissingFileIs66) {
 }
 
 TEST(PngFile, OtherFilesAreRefused) {
-  expect_bad("GIF89a", {"a.png: expected a PNG image", "doesn't begin like one", "convert it"});
+  expect_bad("GIF89a", {"a.png: expected a PNG or JPEG image", "doesn't begin like one", "convert it"});
 }
 
 TEST(PngFile, EveryTruncationIsRefusedWithItsPlace) {

@@ -1,6 +1,9 @@
 // Classes of images by the weights of a run, through the program.
+#include <fmt/format.h>
+
 #include "data/idx_file.h"
 #include "e2e/command_fixture.h"
+#include "support/jpeg_files.h"
 #include "support/png_files.h"
 
 namespace dptrain {
@@ -149,6 +152,33 @@ TEST_F(PredictTest, AnotherNormalizationThanInTrainingIsRefused) {
   expect_refused({"eval", "--config", "digits.yaml", "--checkpoint", "trained", "--set", other}, 65, words);
 }
 
+/// As the photographs that it has learned.
+TEST_F(PredictTest, PhotographsOfAnySizeAreScaledToThatOfTheDataSet) {
+  const auto photograph = [](int height, int width, uint8_t value) {
+    return testing::jpeg_file(height, width, std::vector<uint8_t>(static_cast<size_t>(3 * height * width), value));
+  };
+  for (const auto& [folder, value] : {std::pair("dark", 20), {"light", 230}}) {
+    for (const char* part : {"train", "test"}) {
+      std::filesystem::create_directories(path("photographs") / part / folder);
+      for (int i = 0; i < 8; ++i)
+        folder_.write(fmt::format("photographs/{}/{}/{}.jpg", part, folder, i),
+                      photograph(30 + 5 * i, 64, static_cast<uint8_t>(value + i)));
+    }
+  }
+  const std::string dataset = "dataset={name: image_folder, dir: photographs, size: 16}";
+  train("scaled", {dataset, "batch_size=4", "epochs=8", "devices=[cpu:0]", "strategy=single"});
+  folder_.write("one.jpg", photograph(200, 100, 235));
+  for (const auto& [size, exit] : {std::pair("16", 0), {"20", 65}}) {
+    const Finished finished =
+        run({"predict", "--config", "digits.yaml", "--set", dataset, "--set", std::string("dataset.size=") + size,
+             "--checkpoint", "scaled", "--input", "one.jpg"});
+    ASSERT_EQ(finished.exit, exit) << finished.err;
+    if (exit == 0) {
+      EXPECT_EQ(nlohmann::json::parse(finished.out)["name"], "light") << finished.out;
+    }
+  }
+}
+
 TEST_F(PredictTest, TheLikeliestClassesComeWithTheFirst) {
   const auto lines = predict(digits_), tops = predict(digits_, {"--top", "3"});
   ASSERT_EQ(tops.size(), lines.size());
@@ -170,7 +200,7 @@ TEST_F(PredictTest, NamesThatAreNotUtf8StillMakeJson) {
 TEST_F(PredictTest, WhatCannotBePredictedIsRefused) {
   expect_refused_input("absent.png", 66, {"absent.png", "no such file"});
   std::filesystem::create_directory(path("empty"));
-  expect_refused_input("empty", 66, {"empty", "PNG files", "none"});
+  expect_refused_input("empty", 66, {"empty", "PNG or JPEG files", "none"});
   const std::string image = png_file(28, 28, std::vector<uint8_t>(784));
   folder_.write("cut.png", image.substr(0, image.size() - 20));
   expect_refused_input("cut.png", 65, {"cut.png: byte ", "the end of the file"});

@@ -1,4 +1,4 @@
-#include "data/png_images.h"
+#include "data/pictures.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/lower_case.h"
-#include "data/png_file.h"
+#include "data/picture_scaling.h"
 #include "device/host_machine.h"
 
 namespace dptrain {
@@ -24,8 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 10> kOtherImages = {".jpg",  ".jpeg", ".gif", ".bmp",  ".tif",
-                                                           ".tiff", ".webp", ".ppm", ".heic", ".avif"};
+constexpr std::array<std::string_view, 3> kPictures = {".png", ".jpg", ".jpeg"};
+constexpr std::array<std::string_view, 8> kOtherImages = {".gif",  ".bmp", ".tif",  ".tiff",
+                                                          ".webp", ".ppm", ".heic", ".avif"};
 
 bool is_other_image(const fs::path& path) {
   return std::ranges::find(kOtherImages, lower_case(path.extension().string())) != kOtherImages.end();
@@ -33,7 +34,7 @@ bool is_other_image(const fs::path& path) {
 
 std::string advice_for(const Shape& found, const Shape& wanted) {
   if (found[1] != wanted[1] || found[2] != wanted[2])
-    return fmt::format("scale it to {} x {} pixels", wanted[2], wanted[1]);
+    return fmt::format("scale it to {} x {} pixels, which an image_folder with size does", wanted[2], wanted[1]);
   if (wanted[0] == 1) return "convert it to gray";
   return fmt::format("image files can't hold the {} channels of the data set", wanted[0]);
 }
@@ -41,8 +42,8 @@ std::string advice_for(const Shape& found, const Shape& wanted) {
 /// Files that are decoded by several threads, each of which takes the next one.
 class DecodedFiles {
  public:
-  DecodedFiles(std::span<const fs::path> files, const Shape& shape)
-      : files_(files), shape_(shape), pixels_(files.size() * static_cast<size_t>(shape.elements())) {}
+  DecodedFiles(std::span<const fs::path> files, const PictureForm& form)
+      : files_(files), form_(form), pixels_(files.size() * static_cast<size_t>(form.shape.elements())) {}
 
   std::vector<uint8_t> take() {
     const size_t threads = std::min(static_cast<size_t>(usable_cores()), files_.size());
@@ -56,11 +57,10 @@ class DecodedFiles {
 
  private:
   void decode() {
-    const auto bytes = static_cast<size_t>(shape_.elements());
+    const auto bytes = static_cast<size_t>(form_.shape.elements());
     for (size_t i; (i = next_++) < files_.size();) {
       try {
-        const PngImage png = read_png(files_[i]);
-        copy_as(shape_, png.shape, png.pixels, files_[i], std::span(pixels_).subspan(i * bytes, bytes));
+        copy_as(form_, read_picture(files_[i]), files_[i], std::span(pixels_).subspan(i * bytes, bytes));
       } catch (...) {
         note_failure(i, std::current_exception());
       }
@@ -77,7 +77,7 @@ class DecodedFiles {
   }
 
   std::span<const fs::path> files_;
-  Shape shape_;
+  PictureForm form_;
   std::vector<uint8_t> pixels_;
   std::atomic<size_t> next_ = 0;
   std::mutex mutex_;
@@ -87,50 +87,54 @@ class DecodedFiles {
 
 }  // namespace
 
-bool has_png_name(const fs::path& path) { return lower_case(path.extension().string()) == ".png"; }
+bool has_picture_name(const fs::path& path) {
+  return std::ranges::find(kPictures, lower_case(path.extension().string())) != kPictures.end();
+}
 
-std::vector<fs::path> png_files_of(const fs::path& folder) {
+std::vector<fs::path> picture_files_of(const fs::path& folder) {
   require_readable_folder(folder);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     std::error_code unreadable;
     if (entry.is_directory(unreadable) || entry.path().filename().string().starts_with('.')) continue;
-    if (has_png_name(entry.path()) && !entry.is_regular_file(unreadable))
+    if (has_picture_name(entry.path()) && !entry.is_regular_file(unreadable))
       throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
                                               .expected = "expected a file that can be read",
                                               .got = entry.is_symlink(unreadable) ? "a link to nothing" : "none",
                                               .advice = "bring it back, or take it out of the folder"});
     if (is_other_image(entry.path()))
       throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
-                                              .expected = "expected images to be PNG files",
+                                              .expected = "expected images to be PNG or JPEG files",
                                               .got = entry.path().extension().string(),
                                               .advice = "convert it to PNG, or take it out of the folder"});
-    if (has_png_name(entry.path())) files.push_back(entry.path());
+    if (has_picture_name(entry.path())) files.push_back(entry.path());
   }
   if (files.empty())
     throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
-                                                .expected = "expected PNG files in this folder",
+                                                .expected = "expected PNG or JPEG files in this folder",
                                                 .got = "none",
-                                                .advice = "name a folder of .png files"});
+                                                .advice = "name a folder of .png or .jpg files"});
   std::ranges::sort(files);
   return files;
 }
 
-void copy_as(const Shape& shape, const Shape& found, std::span<const uint8_t> pixels, const fs::path& file,
-             std::span<uint8_t> out) {
+void copy_as(const PictureForm& form, const Picture& picture, const fs::path& file, std::span<uint8_t> out) {
+  const Shape& shape = form.shape;
   DPTRAIN_CHECK(static_cast<int64_t>(out.size()) == shape.elements(), "{} bytes for an image of {}", out.size(),
                 shape.text());
-  const bool repeated = found == shape.with_first(1) && shape[0] == 3;
-  if (found != shape && !repeated)
+  if (form.scales && (picture.shape[1] != shape[1] || picture.shape[2] != shape[2]))
+    return copy_as({.shape = shape}, scaled_to_square(picture, shape[1]), file, out);
+  const bool repeated = picture.shape == shape.with_first(1) && shape[0] == 3;
+  if (picture.shape != shape && !repeated)
     throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
                                             .expected = fmt::format("expected an image of {}", shape.text()),
-                                            .got = found.text(),
-                                            .advice = advice_for(found, shape)});
-  for (auto to = out.begin(); to != out.end();) to = std::ranges::copy(pixels, to).out;
+                                            .got = picture.shape.text(),
+                                            .advice = advice_for(picture.shape, shape)});
+  for (auto to = out.begin(); to != out.end();) to = std::ranges::copy(picture.pixels, to).out;
 }
 
-std::vector<uint8_t> read_png_files(std::span<const fs::path> files, const Shape& shape) {
-  return DecodedFiles(files, shape).take();
+std::vector<uint8_t> read_pictures(std::span<const fs::path> files, const PictureForm& form) {
+  return DecodedFiles(files, form).take();
 }
 
 }  // namespace dptrain

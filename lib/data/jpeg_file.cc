@@ -1,0 +1,120 @@
+#include "data/jpeg_file.h"
+
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+// After these, which it needs.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/plain_or_gzip_file.h"
+
+namespace dptrain {
+namespace {
+
+/// Far over what a photograph of the largest sides takes.
+constexpr size_t kMostJpegBytes = size_t{4} * kMostPicturePixels * kMostPicturePixels;
+/// Progressive files come in at most some dozens; each of very many would be decoded as a whole image.
+constexpr int kMostScans = 500;
+
+/// libjpeg at work on one file. It reports an error by calling `fail`, from which it must not return: a long jump,
+/// which must pass over no object with a destructor: every call that can fail stands in a `guarded` that holds nothing
+/// else.
+class JpegReader {
+ public:
+  explicit JpegReader(const std::filesystem::path& path) : path_(path), bytes_(read_file(path, kMostJpegBytes)) {
+    jpeg_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = [](j_common_ptr jpeg) { fail(jpeg); };
+    errors_.emit_message = note;
+    jpeg_.client_data = this;
+    guarded([this] { jpeg_create_decompress(&jpeg_); });
+    scans_.progress_monitor = count_scans;
+    jpeg_.progress = &scans_;
+  }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+  ~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
+
+  /// [C, H, W] of the pixels to come.
+  Shape read_header() {
+    guarded([this] {
+      jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
+      jpeg_read_header(&jpeg_, TRUE);
+    });
+    check_picture_side(path_, "width", jpeg_.image_width);
+    check_picture_side(path_, "height", jpeg_.image_height);
+    if (jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK)
+      throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
+                                              .expected = "expected an image in gray or in red, green and blue",
+                                              .got = "one in the colors of printers (CMYK)",
+                                              .advice = "convert it to RGB"});
+    const bool is_gray = jpeg_.jpeg_color_space == JCS_GRAYSCALE;
+    jpeg_.out_color_space = is_gray ? JCS_GRAYSCALE : JCS_RGB;
+    return {is_gray ? 1 : 3, jpeg_.image_height, jpeg_.image_width};
+  }
+
+  /// Row by row, the channels of a pixel side by side.
+  std::vector<uint8_t> read_rows(const Shape& shape) {
+    std::vector<uint8_t> pixels(static_cast<size_t>(shape.elements()));
+    const size_t row_bytes = static_cast<size_t>(shape[0] * shape[2]);
+    guarded([&] {
+      jpeg_start_decompress(&jpeg_);
+      while (jpeg_.output_scanline < jpeg_.output_height) {
+        JSAMPROW row = pixels.data() + jpeg_.output_scanline * row_bytes;
+        jpeg_read_scanlines(&jpeg_, &row, 1);
+      }
+      jpeg_finish_decompress(&jpeg_);
+    });
+    return pixels;
+  }
+
+ private:
+  template <class Calls>
+  void guarded(const Calls& calls) {
+    if (setjmp(failed_) != 0)
+      throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
+                                              .expected = "expected a whole JPEG image",
+                                              .got = message_.data(),
+                                              .advice = std::string(kGetFileAgain)});
+    calls();
+  }
+
+  [[noreturn]] static void fail(j_common_ptr jpeg) {
+    auto& self = *static_cast<JpegReader*>(jpeg->client_data);
+    jpeg->err->format_message(jpeg, self.message_.data());
+    std::longjmp(self.failed_, 1);
+  }
+  /// libjpeg fills what is missing with gray, and passes over what is between its parts.
+  static void note(j_common_ptr jpeg, int level) {
+    if (level < 0 && (jpeg->err->msg_code == JWRN_JPEG_EOF || jpeg->err->msg_code == JWRN_HIT_MARKER)) fail(jpeg);
+  }
+  static void count_scans(j_common_ptr jpeg) {
+    if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMostScans) return;
+    auto& self = *static_cast<JpegReader*>(jpeg->client_data);
+    std::snprintf(self.message_.data(), self.message_.size(), "more than %d scans", kMostScans);
+    std::longjmp(self.failed_, 1);
+  }
+
+  std::filesystem::path path_;
+  std::string bytes_;
+  jpeg_decompress_struct jpeg_ = {};
+  jpeg_error_mgr errors_ = {};
+  jpeg_progress_mgr scans_ = {};
+  std::jmp_buf failed_ = {};
+  std::array<char, JMSG_LENGTH_MAX> message_ = {};
+};
+
+}  // namespace
+
+Picture read_jpeg(const std::filesystem::path& path) {
+  JpegReader reader(path);
+  const Shape shape = reader.read_header();
+  return picture_of_rows(reader.read_rows(shape), shape);
+}
+
+}  // namespace dptrain

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "data/picture.h"
+
+namespace dptrain {
+
+/// The picture with its shorter side scaled to `size` pixels, of that the middle, [C, size, size]: to the byte what
+/// torchvision.transforms.Resize(size) and CenterCrop(size) make of a Pillow image. Each pixel is a mean of those that
+/// it covers, weighted by a triangle (Pillow's BILINEAR), across, then down.
+Picture scaled_to_square(const Picture& picture, int64_t size);
+
+}  // namespace dptrain
