@@ -64,7 +64,7 @@ Variable linear(const Variable& x, const Variable& weight, const Variable& bias,
 }
 
 Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias) {
-  if (!ops::gelu_sums_up_bias(x.value().device())) return gelu(linear(x, weight, bias));
+  if (!bias.defined() || !ops::gelu_sums_up_bias(x.value().device())) return gelu(linear(x, weight, bias));
   const Variable inner = record_linear(x, weight, bias, {.bias_gradient = false});
   return x.tape().record(ops::gelu_forward(inner.value()), {inner, bias}, [=](const Tensor& output_gradient) {
     const GradientSink sink = bias.gradient_sink();

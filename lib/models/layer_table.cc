@@ -94,6 +94,7 @@ BuildLayer read_linear(ConfigReader& options) {
                  : options.integer(
                        "features", std::nullopt,
                        {.min = 1, .max = kMostFeatures, .help = "of the output; classes: as many as the data set has"});
+  const bool bias = options.boolean("bias", true, "add a number to each feature");
   const auto weight = read_layer_initializer(options);
   return [=](const LayerSite& site) -> BuiltLayer {
     require_features(site);
@@ -103,9 +104,10 @@ BuildLayer read_linear(ConfigReader& options) {
     const Shape output = is_text(site.input) ? Shape{site.input[0], out} : Shape{out};
     using Activation = nn::LinearOptions::Activation;
     const Activation activation = site.relu ? Activation::relu : site.gelu ? Activation::gelu : Activation::none;
-    return {std::make_unique<nn::Linear>(width_of(site.input), out,
-                                         nn::LinearOptions{.activation = activation, .weight = weight}),
-            output};
+    return {
+        std::make_unique<nn::Linear>(width_of(site.input), out,
+                                     nn::LinearOptions{.activation = activation, .weight = weight, .with_bias = bias}),
+        output};
   };
 }
 

@@ -39,11 +39,12 @@ Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
 Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
     : activation_(options.activation),
       weight_(add_parameter("weight", {out, in}, options.weight.value_or(Initializer::by_fan_in(in)))),
-      bias_(add_parameter("bias", {out}, options.bias.value_or(Initializer::by_fan_in(in)))) {}
+      bias_(options.with_bias ? &add_parameter("bias", {out}, options.bias.value_or(Initializer::by_fan_in(in)))
+                              : nullptr) {}
 
 Variable Linear::forward(const Variable& x, const ForwardContext& context) {
   using Activation = LinearOptions::Activation;
-  const Variable weight = context.tape.use(weight_), bias = context.tape.use(bias_);
+  const Variable weight = context.tape.use(weight_), bias = bias_ != nullptr ? context.tape.use(*bias_) : Variable();
   if (activation_ == Activation::gelu) return autograd::linear_gelu(x, weight, bias);
   return autograd::linear(x, weight, bias, activation_ == Activation::relu);
 }

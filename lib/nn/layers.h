@@ -55,10 +55,12 @@ struct LinearOptions {
   enum class Activation { none, relu, gelu };
   Activation activation = Activation::none;
   std::optional<Initializer> weight = {};
+  bool with_bias = true;
   std::optional<Initializer> bias = {};
 };
 
-/// Parameters `weight` [O, I] and `bias` [O]; begins as PyTorch's Linear does unless the options say otherwise.
+/// Parameters `weight` [O, I] and, unless the options leave it out, `bias` [O]; begins as PyTorch's Linear does unless
+/// they say otherwise.
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
@@ -68,7 +70,7 @@ class Linear : public Module {
  private:
   LinearOptions::Activation activation_;
   Parameter& weight_;
-  Parameter& bias_;
+  Parameter* bias_;
 };
 
 /// Parameters `weight` (gamma, 1) and `bias` (beta, 0), states `running_mean` (0) and `running_var` (1), all [C].

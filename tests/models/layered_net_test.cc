@@ -85,7 +85,7 @@ constexpr const char* kEveryLayer = R"(
   - relu
   - residual: [relu]
   - residual: {layers: [flatten, linear: 25], shortcut: [global_avg_pool]}  # [25]
-  - linear: 6
+  - linear: {features: 6, bias: false}
   - relu
   - layer_norm
   - residual: {layers: [gelu, linear: 4, layer_norm: {eps: 0.01}, tanh], shortcut: [linear: 4]}
@@ -246,6 +246,33 @@ TEST_P(LayeredNet, LayerNormHasTheParametersOfPyTorchs) {
     EXPECT_EQ(state[i].shape, Shape{10});
     EXPECT_EQ(state[i].values, std::vector<float>(10, names[i].ends_with("weight") ? 1.f : 0.f)) << names[i];
   }
+}
+
+TEST_P(LayeredNet, ALinearLayerMayHaveNoBias) {
+  const ModelInput input = {.image = {1, 5, 5}, .classes = 7};
+  const std::vector<float> image = testing::formula_images(1, 25), dark(25);
+  const auto net = [](const std::string& options, const std::string& behind) {
+    return "[flatten, linear: {features: classes, init: {normal: 0.5}" + options + "}" + behind + "]";
+  };
+  for (const std::string behind : {"", ", relu", ", gelu"}) {
+    SCOPED_TRACE(behind);
+    const std::string layers = net(", bias: false", behind);
+    const std::vector<nn::NamedValues> state = nn::state_dict(*placed(layers, input));
+    ASSERT_EQ(state.size(), 1u);
+    EXPECT_EQ(state[0].name, "fc1.weight");
+    EXPECT_EQ(values_of(layers, input, dark), std::vector<float>(7));
+    const std::vector<float> got = values_of(layers, input, image);
+    for (size_t o = 0; o < got.size(); ++o) {
+      double sum = 0;
+      for (size_t i = 0; i < image.size(); ++i) sum += double{state[0].values[o * image.size() + i]} * image[i];
+      const double expected = behind == ", relu"   ? std::max(0.0, sum)
+                              : behind == ", gelu" ? sum * (1 + std::erf(sum / std::sqrt(2.0))) / 2
+                                                   : sum;
+      EXPECT_NEAR(got[o], expected, 1e-5) << o;
+    }
+  }
+  EXPECT_EQ(nn::state_dict(*placed(net("", ""), input)).size(), 2u);
+  EXPECT_NE(values_of(net("", ""), input, dark), std::vector<float>(7)) << "it is the bias that is left out";
 }
 
 TEST_P(LayeredNet, DropoutLayersDrawApart) {
