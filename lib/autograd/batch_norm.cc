@@ -39,15 +39,28 @@ ops::BatchNormGradients backward_over(SumOverDevices& devices, const ops::BatchN
       in, forward.pass, {.output_gradient = output_gradient, .means = forward.means, .sums = sums}, options);
 }
 
+/// Features are normalized as images of one position, in the same memory.
+bool are_features(const Tensor& x) { return x.defined() && x.shape().rank() == 2; }
+Tensor as_images(const Tensor& x) {
+  return are_features(x) ? x.window(0, {x.shape()[0], x.shape()[1], 1, 1}, Layout::nhwc) : x;
+}
+
+/// For what only the returned value is to hold the memory of.
+Tensor taken_as_images(Tensor x) { return as_images(x); }
+
 }  // namespace
 
 Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::BatchNormOptions& options) {
-  ops::BatchNormInputs in{.x = x.value(),
+  const bool features = are_features(x.value());
+  const auto as_it_came = [features](const Tensor& images) {
+    return features ? images.reshaped({images.shape()[0], images.shape()[1]}) : images;
+  };
+  ops::BatchNormInputs in{.x = as_images(x.value()),
                           .gamma = a.gamma.value(),
                           .beta = a.beta.value(),
                           .running_mean = a.running_mean,
                           .running_variance = a.running_variance,
-                          .residual = a.residual.defined() ? a.residual.value() : Tensor()};
+                          .residual = a.residual.defined() ? as_images(a.residual.value()) : Tensor()};
   SumOverDevices* const devices = a.training ? a.devices : nullptr;
   Forward forward = devices != nullptr ? forward_over(*devices, in, options)
                                        : Forward{.pass = a.training ? ops::batch_norm_training(in, options)
@@ -55,7 +68,7 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
                                                  .means = {}};
   ops::BatchNormOptions backward_options = options;
   backward_options.constant_statistics = !a.training;
-  const Tensor y = forward.pass.y;
+  const Tensor y = as_it_came(forward.pass.y);
   // Backward reads the output only to see where a ReLU cut what a residual was added to; else it isn't kept alive for
   // it. The residual itself isn't read again: x stands for it.
   if (a.residual.defined()) in.residual = in.x;
@@ -63,11 +76,13 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
   const bool is_narrow = a.residual.defined() && a.residual.value().shape() != y.shape();
   const Layout residual_layout = a.residual.defined() ? a.residual.value().layout() : Layout::plain;
   const auto backward = [=, x = x.without_value(), gamma = a.gamma, beta = a.beta,
-                         residual = a.residual.without_value()](ops::SummedGradient incoming) {
+                         residual = a.residual.without_value()](ops::SummedGradient output_gradient) {
+    ops::SummedGradient incoming(taken_as_images(std::move(output_gradient.first)),
+                                 taken_as_images(std::move(output_gradient.second)));
     ops::BatchNormSinks sinks = sinks_of(gamma, beta);
     if (devices == nullptr) {
       sinks.wider = x.take_wider();
-      if (!sinks.wider.defined()) sinks.x = x.take_sum();
+      if (!sinks.wider.defined()) sinks.x = taken_as_images(x.take_sum());
     }
     const ops::BatchNormGradients gradients =
         devices != nullptr ? backward_over(*devices, in, forward, std::move(incoming).sum(), sinks, backward_options)
@@ -75,12 +90,12 @@ Variable batch_norm(const Variable& x, const BatchNormArguments& a, const ops::B
     if (residual.defined() && is_narrow)
       residual.add_first_channels(gradients.residual, residual_layout);
     else if (residual.defined())
-      residual.add_gradient(gradients.residual);
-    x.add_gradient(gradients.x);
+      residual.add_gradient(as_it_came(gradients.residual));
+    x.add_gradient(as_it_came(gradients.x));
   };
   if (a.residual.defined()) return x.tape().record_summing(y, {x, a.gamma, a.beta, a.residual}, backward);
-  return x.tape().record_summing(y, {x, a.gamma, a.beta}, backward, [in, pass = forward.pass, options] {
-    return ops::batch_norm_again(in, pass, options);
+  return x.tape().record_summing(y, {x, a.gamma, a.beta}, backward, [in, pass = forward.pass, options, as_it_came] {
+    return as_it_came(ops::batch_norm_again(in, pass, options));
   });
 }
 

@@ -17,7 +17,8 @@ struct BatchNormArguments {
   SumOverDevices* devices = nullptr;
 };
 
-/// ops::batch_norm with gradients, by the batch's statistics or the running ones. The gradients of gamma and beta are
+/// ops::batch_norm with gradients, by the batch's statistics or the running ones, of images or of features: [N, F] are
+/// images of one position. The gradients of gamma and beta are
 /// those of x's samples, whatever the statistics are of.
 Variable batch_norm(const Variable& x, const BatchNormArguments& arguments, const ops::BatchNormOptions& options);
 

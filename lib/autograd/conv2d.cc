@@ -8,19 +8,13 @@ namespace dptrain::autograd {
 namespace {
 
 /// Where the gradients of these go; `bias` may be undefined.
-ops::Conv2dWeightGradients gradients_of(const Variable& weight, const Variable& bias) {
-  const GradientSink for_weight = weight.gradient_sink();
-  const GradientSink for_bias = bias.defined() ? bias.gradient_sink() : GradientSink{};
+ops::Conv2dWeightGradients gradients_of(const Variable& weight, const Variable& bias,
+                                        BiasGradient bias_gradient = BiasGradient::summed) {
+  const GradientSink for_weight = weight.gradient_sink(), for_bias = bias_sink(bias, bias_gradient);
   return {.weight = for_weight.target,
           .bias = for_bias.target,
           .accumulate_weight = for_weight.accumulate,
           .accumulate_bias = for_bias.accumulate};
-}
-
-/// Its gradient is 0, which is what stands there already where it is to be added.
-void leave_out_bias(ops::Conv2dWeightGradients& gradients) {
-  if (gradients.bias.defined() && !gradients.accumulate_bias) gradients.bias.fill_zero();
-  gradients.bias = Tensor();
 }
 
 }  // namespace
@@ -28,17 +22,14 @@ void leave_out_bias(ops::Conv2dWeightGradients& gradients) {
 Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias, const ops::Conv2dOptions& options,
                 BiasGradient bias_gradient) {
   Tensor y = ops::conv2d_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
-  return x.tape().record(y, {x, weight, bias},
-                         [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
-                          y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
-                           const Tensor incoming =
-                               options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
-                           ops::Conv2dWeightGradients gradients = gradients_of(weight, bias);
-                           if (bias_gradient == BiasGradient::zero) leave_out_bias(gradients);
-                           ops::conv2d_backward_weights(saved.value(), incoming, gradients, options);
-                           if (x.requires_gradient())
-                             x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
-                         });
+  return x.tape().record(
+      y, {x, weight, bias},
+      [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
+       y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
+        const Tensor incoming = options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
+        ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias, bias_gradient), options);
+        if (x.requires_gradient()) x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
+      });
 }
 
 Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variable& bias,

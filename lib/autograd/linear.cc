@@ -25,23 +25,19 @@ Shape with_last(const Shape& shape, int64_t width) {
   return Shape(dimensions);
 }
 
-struct LinearOptions {
-  bool relu = false;
-  bool bias_gradient = true;  ///< backward writes it; else whoever comes next does
-};
-
-Variable record_linear(const Variable& x, const Variable& weight, const Variable& bias, const LinearOptions& options) {
+/// `trained` is the bias where this backward writes its gradient, and undefined where whoever comes next does.
+Variable record_linear(const Variable& x, const Variable& weight, const Variable& bias, const Variable& trained,
+                       const LinearOptions& options = {}) {
   const Shape shape = x.value().shape();
   const Tensor rows = as_rows(x.value());
   const bool relu = options.relu;
+  const BiasGradient bias_gradient = options.bias_gradient;
   const Tensor y = ops::linear_forward(rows, weight.value(), bias.defined() ? bias.value() : Tensor(), relu);
   const Tensor shaped = shape.rank() == 2 ? y : y.reshaped(with_last(shape, y.shape()[1]));
-  const Variable trained = options.bias_gradient ? bias : Variable();
   return x.tape().record(
       shaped, {x, weight, trained}, [=, x = x.without_value(), y = relu ? y : Tensor()](const Tensor& output_gradient) {
         const Tensor incoming = relu ? ops::relu_backward(y, as_rows(output_gradient)) : as_rows(output_gradient);
-        const GradientSink for_weight = weight.gradient_sink();
-        const GradientSink for_bias = trained.defined() ? trained.gradient_sink() : GradientSink{};
+        const GradientSink for_weight = weight.gradient_sink(), for_bias = bias_sink(trained, bias_gradient);
         ops::linear_backward_weights(rows, incoming,
                                      {.weight = for_weight.target,
                                       .bias = for_bias.target,
@@ -59,13 +55,13 @@ Variable record_linear(const Variable& x, const Variable& weight, const Variable
 
 }  // namespace
 
-Variable linear(const Variable& x, const Variable& weight, const Variable& bias, bool relu) {
-  return record_linear(x, weight, bias, {.relu = relu});
+Variable linear(const Variable& x, const Variable& weight, const Variable& bias, const LinearOptions& options) {
+  return record_linear(x, weight, bias, bias, options);
 }
 
 Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias) {
   if (!bias.defined() || !ops::gelu_sums_up_bias(x.value().device())) return gelu(linear(x, weight, bias));
-  const Variable inner = record_linear(x, weight, bias, {.bias_gradient = false});
+  const Variable inner = record_linear(x, weight, bias, Variable());
   return x.tape().record(ops::gelu_forward(inner.value()), {inner, bias}, [=](const Tensor& output_gradient) {
     const GradientSink sink = bias.gradient_sink();
     inner.add_gradient(

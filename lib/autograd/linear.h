@@ -1,11 +1,16 @@
 #pragma once
 
-#include "autograd/variable.h"
+#include "autograd/bias_gradient.h"
 
 namespace dptrain::autograd {
 
+struct LinearOptions {
+  bool relu = false;  ///< max(0, .) of the output, in the same pass
+  BiasGradient bias_gradient = BiasGradient::summed;
+};
+
 /// ops::linear_forward with gradients, of the last dimension of x: [..., I] -> [..., O]. `bias` may be undefined.
-Variable linear(const Variable& x, const Variable& weight, const Variable& bias, bool relu = false);
+Variable linear(const Variable& x, const Variable& weight, const Variable& bias, const LinearOptions& options = {});
 
 /// gelu(linear(x, weight, bias)), whose backward takes the bias's gradient, if there is one, where GELU's is computed
 /// if that is less work.

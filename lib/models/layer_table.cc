@@ -111,16 +111,24 @@ BuildLayer read_linear(ConfigReader& options) {
   };
 }
 
-BuildLayer read_batch_norm(ConfigReader&) {
-  return [](const LayerSite& site) -> BuiltLayer {
-    require_images(site);
-    return {std::make_unique<nn::BatchNorm2d>(site.input[0], site.relu), site.input};
+double read_epsilon(ConfigReader& options) {
+  return options.number("eps", 1e-5, {.min = kLeastF32, .max = kMostF32, .help = "added to the variance"});
+}
+
+BuildLayer read_batch_norm(ConfigReader& options) {
+  const double epsilon = read_epsilon(options);
+  const double momentum = options.number(
+      "momentum", 0.1, {.min = 0, .max = 1, .help = "the share of a batch's statistics in the running ones"});
+  return [=](const LayerSite& site) -> BuiltLayer {
+    if (is_text(site.input)) require_images(site);
+    const ops::BatchNormOptions norm{
+        .relu = site.relu, .epsilon = static_cast<float>(epsilon), .momentum = static_cast<float>(momentum)};
+    return {std::make_unique<nn::BatchNorm>(site.input[0], norm), site.input};
   };
 }
 
 BuildLayer read_layer_norm(ConfigReader& options) {
-  const double epsilon =
-      options.number("eps", 1e-5, {.min = kLeastF32, .max = kMostF32, .help = "added to the variance"});
+  const double epsilon = read_epsilon(options);
   return [=](const LayerSite& site) -> BuiltLayer {
     require_features(site);
     return {std::make_unique<nn::LayerNorm>(width_of(site.input), static_cast<float>(epsilon)), site.input};
@@ -181,7 +189,8 @@ BuildLayer read_dropout(ConfigReader& options) {
 constexpr std::array<LayerKind, 14> kLayers = {{
     {"conv", "conv", "channels", "a convolution", LayerPass::with_relu_and_max_pool, read_conv},
     {"linear", "fc", "features", "every output from every input", LayerPass::with_relu_or_gelu, read_linear},
-    {"batch_norm", "bn", "", "each channel normalized over the batch", LayerPass::with_sum_and_relu, read_batch_norm},
+    {"batch_norm", "bn", "", "each channel or feature normalized over the batch", LayerPass::with_sum_and_relu,
+     read_batch_norm},
     {"layer_norm", "ln", "", "the features of each sample or token normalized", LayerPass::with_sum_before,
      read_layer_norm},
     {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<nn::Relu>},

@@ -103,11 +103,12 @@ std::optional<std::string> padded_advice(const Shape& input, const Shape& output
   return std::nullopt;
 }
 
-/// Tells a convolution that the part behind it, the last one, is a batch norm.
+/// Tells a convolution or a linear layer that the part behind it, the last one, is a batch norm.
 void feed_batch_norm(const NamedLayers& parts) {
-  if (parts.size() < 2 || dynamic_cast<nn::BatchNorm2d*>(parts.back().module.get()) == nullptr) return;
-  auto* convolution = dynamic_cast<nn::Conv2d*>(parts[parts.size() - 2].module.get());
-  if (convolution != nullptr) convolution->feed_batch_norm();
+  if (parts.size() < 2 || dynamic_cast<nn::BatchNorm*>(parts.back().module.get()) == nullptr) return;
+  nn::Module* const before = parts[parts.size() - 2].module.get();
+  if (auto* convolution = dynamic_cast<nn::Conv2d*>(before)) convolution->feed_batch_norm();
+  if (auto* linear = dynamic_cast<nn::Linear*>(before)) linear->feed_batch_norm();
 }
 
 class NetBuilder {

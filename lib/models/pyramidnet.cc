@@ -29,7 +29,7 @@ class PyramidNetStem final : public nn::Module {
  public:
   PyramidNetStem(const nn::LayerOptions& options, int64_t channels)
       : conv1_(add_child<nn::Conv2d>("conv1", options, unbiased3x3(channels, kFirstWidth), kFilters)),
-        bn1_(add_child<nn::BatchNorm2d>("bn1", kFirstWidth)) {}
+        bn1_(add_child<nn::BatchNorm>("bn1", kFirstWidth)) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     return bn1_.forward(conv1_.forward(x, context), context);
@@ -37,7 +37,7 @@ class PyramidNetStem final : public nn::Module {
 
  private:
   nn::Conv2d& conv1_;
-  nn::BatchNorm2d& bn1_;
+  nn::BatchNorm& bn1_;
 };
 
 /// bn3(conv2(relu(bn2(conv1(bn1(x)))))) + x, averaged over 2x2 where the stride is 2, in its first channels.
@@ -45,9 +45,9 @@ class PyramidBlock final : public nn::Module {
  public:
   PyramidBlock(const nn::LayerOptions& options, int64_t in, int64_t out, int64_t stride)
       : stride_(stride),
-        bn1_(add_child<nn::BatchNorm2d>("bn1", in)),
-        bn2_(add_child<nn::BatchNorm2d>("bn2", out, true)),
-        bn3_(add_child<nn::BatchNorm2d>("bn3", out)),
+        bn1_(add_child<nn::BatchNorm>("bn1", in)),
+        bn2_(add_child<nn::BatchNorm>("bn2", out, ops::BatchNormOptions{.relu = true})),
+        bn3_(add_child<nn::BatchNorm>("bn3", out)),
         conv1_(add_child<nn::Conv2d>("conv1", options, unbiased3x3(in, out, stride), kFilters)),
         conv2_(add_child<nn::Conv2d>("conv2", options, unbiased3x3(out, out), kFilters)) {}
 
@@ -59,9 +59,9 @@ class PyramidBlock final : public nn::Module {
 
  private:
   int64_t stride_;
-  nn::BatchNorm2d& bn1_;
-  nn::BatchNorm2d& bn2_;
-  nn::BatchNorm2d& bn3_;
+  nn::BatchNorm& bn1_;
+  nn::BatchNorm& bn2_;
+  nn::BatchNorm& bn3_;
   nn::Conv2d& conv1_;
   nn::Conv2d& conv2_;
 };
@@ -71,7 +71,7 @@ class PyramidNetHead final : public nn::Module {
  public:
   PyramidNetHead(int64_t channels, int64_t side, int64_t classes)
       : side_(side),
-        bn_out_(add_child<nn::BatchNorm2d>("bn_out", channels, true)),
+        bn_out_(add_child<nn::BatchNorm>("bn_out", channels, ops::BatchNormOptions{.relu = true})),
         fc_out_(add_child<nn::Linear>("fc_out", channels, classes)) {}
 
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
@@ -81,7 +81,7 @@ class PyramidNetHead final : public nn::Module {
 
  private:
   int64_t side_;
-  nn::BatchNorm2d& bn_out_;
+  nn::BatchNorm& bn_out_;
   nn::Linear& fc_out_;
 };
 

@@ -14,8 +14,8 @@ Variable through(const std::vector<nn::Module*>& layers, Variable value, const n
   return value;
 }
 
-nn::BatchNorm2d& take_last_norm(std::vector<nn::Module*>& layers) {
-  auto& norm = dynamic_cast<nn::BatchNorm2d&>(*layers.back());
+nn::BatchNorm& take_last_norm(std::vector<nn::Module*>& layers) {
+  auto& norm = dynamic_cast<nn::BatchNorm&>(*layers.back());
   layers.pop_back();
   return norm;
 }

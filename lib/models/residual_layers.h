@@ -41,7 +41,7 @@ class Residual final : public nn::Module {
   bool relu_;
   std::vector<nn::Module*> layers_;
   std::vector<nn::Module*> shortcut_;
-  nn::BatchNorm2d* norm_ = nullptr;
+  nn::BatchNorm* norm_ = nullptr;
 };
 
 /// norm(layers(x) + shortcut(x)): the sum, and a dropout that ends the layers, in the pass of the norm. Parameters have
@@ -70,7 +70,7 @@ class PaddedResidual final : public nn::Module {
   bool halves_;
   bool relu_;
   std::vector<nn::Module*> layers_;
-  nn::BatchNorm2d* norm_ = nullptr;
+  nn::BatchNorm* norm_ = nullptr;
 };
 
 }  // namespace dptrain::models

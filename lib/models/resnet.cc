@@ -19,7 +19,7 @@ class ResNetStem final : public nn::Module {
  public:
   ResNetStem(const nn::LayerOptions& options, int64_t channels)
       : conv1_(add_child<nn::Conv2d>("conv1", options, convolution3x3(channels, 64, 1), kWeights)),
-        bn1_(add_child<nn::BatchNorm2d>("bn1", 64, true)) {
+        bn1_(add_child<nn::BatchNorm>("bn1", 64, ops::BatchNormOptions{.relu = true})) {
     conv1_.feed_batch_norm();
   }
 
@@ -29,7 +29,7 @@ class ResNetStem final : public nn::Module {
 
  private:
   nn::Conv2d& conv1_;
-  nn::BatchNorm2d& bn1_;
+  nn::BatchNorm& bn1_;
 };
 
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)); the shortcut is a 1x1 convolution where the shape changes.
@@ -37,9 +37,9 @@ class BasicBlock final : public nn::Module {
  public:
   BasicBlock(const nn::LayerOptions& options, int64_t in, int64_t out, int64_t stride)
       : conv1_(add_child<nn::Conv2d>("conv1", options, convolution3x3(in, out, stride), kWeights)),
-        bn1_(add_child<nn::BatchNorm2d>("bn1", out, true)),
+        bn1_(add_child<nn::BatchNorm>("bn1", out, ops::BatchNormOptions{.relu = true})),
         conv2_(add_child<nn::Conv2d>("conv2", options, convolution3x3(out, out, 1), kWeights)),
-        bn2_(add_child<nn::BatchNorm2d>("bn2", out, true)) {
+        bn2_(add_child<nn::BatchNorm>("bn2", out, ops::BatchNormOptions{.relu = true})) {
     conv1_.feed_batch_norm();
     conv2_.feed_batch_norm();
     if (in == out && stride == 1) return;
@@ -55,9 +55,9 @@ class BasicBlock final : public nn::Module {
 
  private:
   nn::Conv2d& conv1_;
-  nn::BatchNorm2d& bn1_;
+  nn::BatchNorm& bn1_;
   nn::Conv2d& conv2_;
-  nn::BatchNorm2d& bn2_;
+  nn::BatchNorm& bn2_;
   nn::Conv2d* downsample_ = nullptr;
 };
 

@@ -16,6 +16,10 @@ Layout weight_layout(const LayerOptions& options, const Shape& weight) {
   return options.plain_weights ? Layout::plain : ops::conv2d_weight_layout(options.device, weight);
 }
 
+autograd::BiasGradient bias_gradient(bool feeds_batch_norm, const ForwardContext& context) {
+  return feeds_batch_norm && context.training ? autograd::BiasGradient::zero : autograd::BiasGradient::summed;
+}
+
 }  // namespace
 
 Conv2d::Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optional<Initializer> weight)
@@ -29,10 +33,7 @@ Conv2d::Conv2d(const LayerOptions& options, const Conv2dSizes& sizes, std::optio
 
 Variable Conv2d::forward(const Variable& x, const ForwardContext& context) {
   const Variable weight = context.tape.use(weight_), bias = bias_ != nullptr ? context.tape.use(*bias_) : Variable();
-  using autograd::BiasGradient;
-  const bool is_taken_away = feeds_batch_norm_ && context.training;
-  if (!max_pool_)
-    return autograd::conv2d(x, weight, bias, options_, is_taken_away ? BiasGradient::zero : BiasGradient::summed);
+  if (!max_pool_) return autograd::conv2d(x, weight, bias, options_, bias_gradient(feeds_batch_norm_, context));
   return autograd::conv2d_max_pool(x, weight, bias, {.convolution = options_, .pool = *max_pool_});
 }
 
@@ -46,21 +47,23 @@ Variable Linear::forward(const Variable& x, const ForwardContext& context) {
   using Activation = LinearOptions::Activation;
   const Variable weight = context.tape.use(weight_), bias = bias_ != nullptr ? context.tape.use(*bias_) : Variable();
   if (activation_ == Activation::gelu) return autograd::linear_gelu(x, weight, bias);
-  return autograd::linear(x, weight, bias, activation_ == Activation::relu);
+  return autograd::linear(
+      x, weight, bias,
+      {.relu = activation_ == Activation::relu, .bias_gradient = bias_gradient(feeds_batch_norm_, context)});
 }
 
-BatchNorm2d::BatchNorm2d(int64_t channels, bool relu)
-    : relu_(relu),
+BatchNorm::BatchNorm(int64_t channels, const ops::BatchNormOptions& options)
+    : options_(options),
       gamma_(add_parameter("weight", {channels}, Initializer::constant(1), Layout::plain, Operand::value)),
       beta_(add_parameter("bias", {channels}, Initializer::constant(0), Layout::plain, Operand::value)),
       running_mean_(add_state("running_mean", {channels}, 0)),
       running_variance_(add_state("running_var", {channels}, 1)) {}
 
-Variable BatchNorm2d::forward(const Variable& x, const ForwardContext& context) {
+Variable BatchNorm::forward(const Variable& x, const ForwardContext& context) {
   return forward(x, Variable(), context);
 }
 
-Variable BatchNorm2d::forward(const Variable& x, const Variable& residual, const ForwardContext& context) {
+Variable BatchNorm::forward(const Variable& x, const Variable& residual, const ForwardContext& context) {
   return autograd::batch_norm(x,
                               {.gamma = context.tape.use(gamma_),
                                .beta = context.tape.use(beta_),
@@ -69,7 +72,7 @@ Variable BatchNorm2d::forward(const Variable& x, const Variable& residual, const
                                .residual = residual,
                                .training = context.training,
                                .devices = context.statistics},
-                              {.relu = relu_});
+                              options_);
 }
 
 LayerNorm::LayerNorm(int64_t width, float epsilon)

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "nn/module.h"
+#include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/dropout.h"
 #include "ops/pool2d.h"
@@ -64,25 +65,29 @@ struct LinearOptions {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, const LinearOptions& options = {});
+  /// From now on a batch norm reads its output, and nothing else does: as of a convolution.
+  void feed_batch_norm() { feeds_batch_norm_ = activation_ == LinearOptions::Activation::none; }
   /// [..., I] -> [..., O]
   Variable forward(const Variable& x, const ForwardContext& context) override;
 
  private:
   LinearOptions::Activation activation_;
+  bool feeds_batch_norm_ = false;
   Parameter& weight_;
   Parameter* bias_;
 };
 
 /// Parameters `weight` (gamma, 1) and `bias` (beta, 0), states `running_mean` (0) and `running_var` (1), all [C].
-class BatchNorm2d : public Module {
+class BatchNorm : public Module {
  public:
-  explicit BatchNorm2d(int64_t channels, bool relu = false);
+  explicit BatchNorm(int64_t channels, const ops::BatchNormOptions& options = {});
+  /// Images [N, C, H, W] or features [N, C], as they are
   Variable forward(const Variable& x, const ForwardContext& context) override;
   /// The same with `residual` added before the ReLU, in one pass; to the first channels if it has fewer.
   Variable forward(const Variable& x, const Variable& residual, const ForwardContext& context);
 
  private:
-  bool relu_;
+  ops::BatchNormOptions options_;
   Parameter& gamma_;
   Parameter& beta_;
   RunningState& running_mean_;

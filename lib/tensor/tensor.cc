@@ -39,10 +39,11 @@ Tensor Tensor::seen_from(Device& device) const {
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {
-  DPTRAIN_CHECK(layout_ == Layout::plain && shape.elements() == elements(), "{} can't be viewed as {}", text(),
-                shape.text());
+  const bool is_plain = layout_ == Layout::plain || (layout_ == Layout::nhwc && shape_[2] == 1 && shape_[3] == 1);
+  DPTRAIN_CHECK(is_plain && shape.elements() == elements(), "{} can't be viewed as {}", text(), shape.text());
   Tensor view = *this;
   view.shape_ = shape;
+  view.layout_ = Layout::plain;
   return view;
 }
 

@@ -52,9 +52,9 @@ void require_samples_to_normalize(const Experiment& experiment, const Dataset& d
     if (cost.name != "batch_norm" || !x.ends_with(", 1, 1]")) continue;
     throw Error(ExitCode::config,
                 Mistake{.where = experiment.model.name,
-                        .expected = fmt::format("its batch norm over images of {} needs more than one value of each "
-                                                "channel to train on",
-                                                x),
+                        .expected = fmt::format("its batch norm of {} features, or channels of 1x1 images, needs "
+                                                "more than one value of each to train on",
+                                                x.substr(4, x.find(", 1, 1]") - 4)),
                         .got = "one sample at a time",
                         .advice = "let every device have two samples or more of a micro-batch, by batch_size, "
                                   "accumulate or devices"});

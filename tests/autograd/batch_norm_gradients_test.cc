@@ -19,7 +19,8 @@ struct BatchNormCase {
   int64_t residual;  ///< its channels; 0: none
   bool training = true;
 
-  Shape residual_shape() const { return {x[0], residual, x[2], x[3]}; }
+  Shape residual_shape() const { return x.rank() == 2 ? Shape{x[0], residual} : Shape{x[0], residual, x[2], x[3]}; }
+  Layout residual_layout() const { return x.rank() == 2 ? Layout::plain : Layout::nhwc; }
 };
 
 const std::vector<BatchNormCase> kBatchNormCases = {{"bare", {3, 5, 3, 2}, false, 0},
@@ -31,7 +32,11 @@ const std::vector<BatchNormCase> kBatchNormCases = {{"bare", {3, 5, 3, 2}, false
                                                     {"one_sample", {1, 20, 3, 3}, true, 0},
                                                     {"one_position", {6, 20, 1, 1}, false, 0},
                                                     {"whole_blocks", {2, 16, 3, 2}, true, 16},
+                                                    {"features", {6, 20}, false, 0},
+                                                    {"features_relu", {5, 3}, true, 0},
+                                                    {"features_relu_residual", {6, 16}, true, 16},
                                                     {"running", {3, 5, 3, 2}, false, 0, false},
+                                                    {"running_features", {5, 20}, false, 20, false},
                                                     {"running_relu_residual", {2, 20, 2, 3}, true, 20, false}};
 
 class BatchNormGradients : public ::testing::TestWithParam<std::tuple<DeviceRow, BatchNormCase>> {};
@@ -44,13 +49,14 @@ TEST_P(BatchNormGradients, AreDifferences) {
       residual = Formula{.tensor = 3}.values(c.residual_shape().elements());
   for (size_t i = 0; i < beta.size(); ++i) beta[i] = std::cmp_less(i, c.residual) ? 0.5f : (i % 2 == 0 ? 10.f : -10.f);
   for (size_t i = 0; i < residual.size(); ++i) residual[i] += i % 3 == 0 ? 10.f : -10.f;
-  for (const Layout layout : row.image_layouts) {
+  for (const Layout layout : layouts_of(row, c.x)) {
     SCOPED_TRACE(layout_name(layout));
     std::vector<Leaf> leaves = {
         {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = layout},
         {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
         {.shape = {channels}, .values = beta, .parameter = true}};
-    if (c.residual > 0) leaves.push_back({.shape = c.residual_shape(), .values = residual, .layout = Layout::nhwc});
+    if (c.residual > 0)
+      leaves.push_back({.shape = c.residual_shape(), .values = residual, .layout = c.residual_layout()});
     const Tensor running_mean = Tensor::from(*device, {channels}, Formula{.tensor = 4}.values(channels));
     const Tensor running_variance =
         Tensor::from(*device, {channels}, Formula{.tensor = 5, .centre = 2}.values(channels));
@@ -83,7 +89,7 @@ TEST_P(BatchNormGradients, OfWhatTwoReadAreDifferences) {
   const Tensor running_mean = Tensor::from(*device, {channels}, Formula{.tensor = 4}.values(channels));
   const Tensor running_variance = Tensor::from(*device, {channels}, Formula{.tensor = 5, .centre = 2}.values(channels));
   std::vector<Leaf> leaves = {
-      {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = row.image_layouts.front()},
+      {.shape = c.x, .values = Formula{.scale = 2}.values(c.x.elements()), .layout = layouts_of(row, c.x).front()},
       {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
       {.shape = {channels}, .values = Formula{.tensor = 2}.values(channels), .parameter = true}};
   if (c.residual > 0)

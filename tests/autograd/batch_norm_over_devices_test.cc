@@ -45,13 +45,16 @@ struct SharedCase {
   const char* name;
   int64_t samples, others;
   bool relu, residual;
+  bool features = false;
 };
 
 const std::vector<SharedCase> kSharedCases = {{"bare", 3, 2, false, false},
                                               {"relu", 2, 3, true, false},
                                               {"residual", 2, 1, false, true},
                                               {"relu_residual", 2, 4, true, true},
-                                              {"alone", 4, 0, true, false}};
+                                              {"alone", 4, 0, true, false},
+                                              {"features", 5, 3, true, false, true},
+                                              {"features_residual", 4, 3, false, true, true}};
 
 class BatchNormOverDevices : public ::testing::TestWithParam<std::tuple<DeviceRow, SharedCase>> {};
 
@@ -59,20 +62,21 @@ TEST_P(BatchNormOverDevices, GradientsAreDifferences) {
   const auto& [row, c] = GetParam();
   const auto device = row.open(1);
   const int64_t channels = 5;
-  const Shape x = {c.samples, channels, 3, 2};
+  const Shape positions = c.features ? Shape{1, 1} : Shape{3, 2};
+  const Shape x = c.features ? Shape{c.samples, channels} : Shape{c.samples, channels, 3, 2};
   // As for one device: betas and residuals keep every output of a ReLU on its side.
   std::vector<float> beta(static_cast<size_t>(channels)), residual = Formula{.tensor = 3}.values(x.elements());
   for (size_t i = 0; i < beta.size(); ++i) beta[i] = c.residual ? 0.5f : (i % 2 == 0 ? 10.f : -10.f);
   for (size_t i = 0; i < residual.size(); ++i) residual[i] += i % 3 == 0 ? 10.f : -10.f;
-  for (const Layout layout : row.image_layouts) {
+  for (const Layout layout : layouts_of(row, x)) {
     SCOPED_TRACE(layout_name(layout));
     std::vector<Leaf> leaves = {
         {.shape = x, .values = Formula{.scale = 2}.values(x.elements()), .layout = layout},
         {.shape = {channels}, .values = Formula{.tensor = 1, .centre = 1.5}.values(channels), .parameter = true},
         {.shape = {channels}, .values = beta, .parameter = true}};
     if (c.residual) leaves.push_back({.shape = x, .values = residual, .layout = layout});
-    const Tensor others =
-        formula_tensor(*device, {c.others, channels, 3, 2}, {.tensor = 8, .centre = 1, .scale = 3}, layout);
+    const Tensor others = formula_tensor(*device, {c.others, channels, positions[0], positions[1]},
+                                         {.tensor = 8, .centre = 1, .scale = 3}, layout);
     std::deque<AnotherDevice> devices;  // a tape's backward asks its own
     check_gradients(*device, leaves,
                     [&, relu = c.relu](Tape&, const std::vector<Variable>& v) {

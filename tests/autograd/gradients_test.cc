@@ -97,9 +97,10 @@ TEST_P(Gradients, Conv2d) {
 
 TEST_P(Gradients, Linear) {
   const std::vector<Leaf> leaves = {leaf({3, 7}, 0), parameter({5, 7}, 1), deciding_bias(5)};
-  check_gradients(*device_, leaves,
-                  [](Tape&, const std::vector<Variable>& v) { return autograd::linear(v[0], v[1], v[2], true); },
-                  {.tolerance = 1e-3});
+  check_gradients(
+      *device_, leaves,
+      [](Tape&, const std::vector<Variable>& v) { return autograd::linear(v[0], v[1], v[2], {.relu = true}); },
+      {.tolerance = 1e-3});
   check_gradients(*device_, {leaves[0], leaves[1]},
                   [](Tape&, const std::vector<Variable>& v) { return autograd::linear(v[0], v[1], Variable()); });
 }
@@ -234,7 +235,7 @@ TEST_P(Gradients, ALayerNormThatSeveralLinearLayersRead) {
       [](Tape&, const std::vector<Variable>& v) {
         const Variable x = autograd::layer_norm(v[0], {.gamma = v[1], .beta = v[2], .residual = {}, .epsilon = 1e-5f});
         Variable sum = x;
-        for (size_t i = 3; i < 6; ++i) sum = autograd::add(sum, autograd::linear(x, v[i], Variable(), false));
+        for (size_t i = 3; i < 6; ++i) sum = autograd::add(sum, autograd::linear(x, v[i], Variable()));
         return sum;
       },
       kCurved);

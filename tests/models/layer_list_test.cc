@@ -62,21 +62,26 @@ TEST(LayerNames, InAResidualBeginWithItsOwn) {
 }
 
 TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
-  EXPECT_EQ(mistakes_of("\n  - convv: {channels: 3}\n  - linear: 0\n  - max_pool: {kernel: 2, padding: 2}\n"
-                        "  - dropout: 1\n  - linear: {features: 3, init: {normal: 0}}\n  - batch_norm: {momentum: 1}\n"
-                        "  - layer_norm: {eps: 0}"),
-            (Lines{"a.yaml:2:5: layers[0]: expected a known name, got 'convv'; did you mean 'conv'?",
-                   "a.yaml:3:5: layers[1].linear.features: expected an integer from 1 to 262144, or classes, got 0; "
-                   "write for instance features: 1",
-                   "a.yaml:4:27: layers[2].max_pool.padding: expected at most 1, half of the window, got 2; write "
-                   "padding: 1",
-                   "a.yaml:5:5: layers[3].dropout.probability: expected a number from 0 to 0.999, got 1; write for "
-                   "instance probability: 0.1",
-                   "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0 and of at most 1.0e+30, got 0; "
-                   "write for instance normal: 0.01",
-                   "a.yaml:7:18: layers[5].batch_norm.momentum: unknown key, known are: name",
-                   "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1.0e-30 to 1.0e+30, got 0; write for "
-                   "instance eps: 1.0e-05"}));
+  EXPECT_EQ(
+      mistakes_of(
+          "\n  - convv: {channels: 3}\n  - linear: 0\n  - max_pool: {kernel: 2, padding: 2}\n"
+          "  - dropout: 1\n  - linear: {features: 3, init: {normal: 0}}\n  - batch_norm: {momentum: 1.5, eps: -1}\n"
+          "  - layer_norm: {eps: 0}"),
+      (Lines{"a.yaml:2:5: layers[0]: expected a known name, got 'convv'; did you mean 'conv'?",
+             "a.yaml:3:5: layers[1].linear.features: expected an integer from 1 to 262144, or classes, got 0; "
+             "write for instance features: 1",
+             "a.yaml:4:27: layers[2].max_pool.padding: expected at most 1, half of the window, got 2; write "
+             "padding: 1",
+             "a.yaml:5:5: layers[3].dropout.probability: expected a number from 0 to 0.999, got 1; write for "
+             "instance probability: 0.1",
+             "a.yaml:6:34: layers[4].linear.init.normal: expected a number over 0 and of at most 1.0e+30, got 0; "
+             "write for instance normal: 0.01",
+             "a.yaml:7:18: layers[5].batch_norm.momentum: expected a number from 0 to 1, got 1.5; write for "
+             "instance momentum: 0.1",
+             "a.yaml:7:33: layers[5].batch_norm.eps: expected a number from 1.0e-30 to 1.0e+30, got -1; write for "
+             "instance eps: 1.0e-05",
+             "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1.0e-30 to 1.0e+30, got 0; write for "
+             "instance eps: 1.0e-05"}));
 }
 
 TEST(LayerMistakes, EmptyListsAndRepeats) {

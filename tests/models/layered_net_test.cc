@@ -89,15 +89,20 @@ constexpr const char* kEveryLayer = R"(
   - relu
   - layer_norm
   - residual: {layers: [gelu, linear: 4, layer_norm: {eps: 0.01}, tanh], shortcut: [linear: 4]}
+  - linear: 4
+  - batch_norm: {eps: 0.01, momentum: 0.3}
+  - residual: [linear: 4, batch_norm]
+  - relu
   - linear: classes)";
 const ModelInput kSmall = {.image = {3, 12, 10}, .classes = 7};
 
 TEST_P(LayeredNet, ShapesFollowFromTheImage) {
   const auto model = placed(kEveryLayer, kSmall);
   const std::vector<Shape> expected = {
-      {2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5}, {2, 16, 6, 5},
-      {2, 16, 6, 5},  {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},   {2, 24, 2, 2},   {2, 25, 1, 1}, {2, 25, 1, 1},
-      {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25},         {2, 6},          {2, 6},          {2, 4},        {2, 7}};
+      {2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5},
+      {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},   {2, 24, 2, 2},
+      {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25},         {2, 6},
+      {2, 6},         {2, 4},          {2, 4},          {2, 4},          {2, 4},          {2, 7}};
   ASSERT_EQ(model->stage_count(), static_cast<int>(expected.size())) << "a layer with what its pass takes in is one";
   Tape tape(Tape::Mode::forget);
   Variable value = tape.input(Tensor::zeros(*device_, {2, 3, 12, 10}));
@@ -236,6 +241,95 @@ TEST_P(LayeredNet, ActivationsAndLayerNormFollowTheirFormulas) {
   }
 }
 
+/// torch.nn.BatchNorm1d and 2d: of features, of images, and of both with a residual and a ReLU in their pass.
+TEST_P(LayeredNet, BatchNormFollowsItsFormulaWithEpsilonAndMomentum) {
+  struct Case {
+    const char* layers;
+    Shape image;
+    double epsilon, momentum;
+    bool residual, relu;
+  };
+  for (const Case& c :
+       {Case{"[flatten, batch_norm]", {1, 1, 6}, 1e-5, 0.1, false, false},
+        Case{"[flatten, batch_norm: {eps: 0.5}]", {1, 1, 6}, 0.5, 0.1, false, false},
+        Case{"[flatten, batch_norm: {momentum: 0.75}, relu]", {1, 1, 6}, 1e-5, 0.75, false, true},
+        Case{"[flatten, residual: [batch_norm: {eps: 2, momentum: 1}], relu]", {1, 1, 20}, 2, 1, true, true},
+        Case{"[flatten, batch_norm: {momentum: 0}]", {1, 1, 16}, 1e-5, 0, false, false},
+        Case{"[batch_norm: {eps: 0.5, momentum: 0.25}, relu, flatten]", {3, 2, 2}, 0.5, 0.25, false, true},
+        Case{"[residual: [batch_norm: {eps: 0.5, momentum: 0.25}], flatten]", {20, 2, 1}, 0.5, 0.25, true, false}}) {
+    SCOPED_TRACE(c.layers);
+    constexpr size_t kBatch = 5;
+    const auto values = static_cast<size_t>(c.image.elements());
+    const bool features = c.image[0] == 1;
+    const size_t channels = features ? values : static_cast<size_t>(c.image[0]), positions = values / channels;
+    const std::vector<float> x = testing::Formula{.centre = 1, .scale = 2}.values(kBatch * c.image.elements());
+    const auto model = placed(c.layers, {.image = c.image, .classes = c.image.elements()});
+    std::vector<double> running_mean(channels), running_variance(channels, 1);
+    const auto expected_of = [&](bool training) {
+      std::vector<double> y(x.size());
+      for (size_t channel = 0; channel < channels; ++channel) {
+        const auto for_each = [&](const auto& f) {
+          for (size_t n = 0; n < kBatch; ++n)
+            for (size_t p = 0; p < positions; ++p) f((n * channels + channel) * positions + p);
+        };
+        double mean = 0, squares = 0;
+        constexpr double kSamples = kBatch;
+        const double count = kSamples * static_cast<double>(positions);
+        for_each([&](size_t i) { mean += x[i] / count; });
+        for_each([&](size_t i) { squares += (x[i] - mean) * (x[i] - mean); });
+        double variance = squares / count;
+        if (training) {
+          running_mean[channel] += c.momentum * (mean - running_mean[channel]);
+          running_variance[channel] += c.momentum * (squares / (count - 1) - running_variance[channel]);
+        } else {
+          mean = running_mean[channel], variance = running_variance[channel];
+        }
+        for_each([&](size_t i) {
+          y[i] = (x[i] - mean) / std::sqrt(variance + c.epsilon) + (c.residual ? x[i] : 0);
+          if (c.relu) y[i] = std::max(0.0, y[i]);
+        });
+      }
+      return y;
+    };
+    for (const bool training : {true, true, false}) {
+      Tape tape(Tape::Mode::forget);
+      const Tensor images = Tensor::from(*device_, {kBatch, c.image[0], c.image[1], c.image[2]}, x);
+      const std::vector<float> got =
+          model->forward(tape.input(images), {.tape = tape, .training = training}).value().values();
+      const std::vector<double> expected = expected_of(training);
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << i << ", training " << training;
+      for (size_t channel = 0; channel < channels; ++channel) {
+        EXPECT_NEAR(model->states()[0]->value.values()[channel], running_mean[channel], 1e-6);
+        EXPECT_NEAR(model->states()[1]->value.values()[channel], running_variance[channel], 1e-5);
+      }
+    }
+  }
+}
+
+/// What the built-in models' batch norms compute with, bit for bit.
+TEST_P(LayeredNet, ABatchNormThatSaysWhatIsTheDefaultComputesTheSame) {
+  const std::vector<float> image = testing::formula_images(1, 64);
+  const auto trained = [&](const std::string& norm) {
+    const auto model = placed("[" + norm + ", flatten]", {.image = {1, 4, 4}, .classes = 16});
+    Tape tape(Tape::Mode::forget);
+    std::vector<float> values =
+        model->forward(tape.input(Tensor::from(*device_, {4, 1, 4, 4}, image)), {.tape = tape, .training = true})
+            .value()
+            .values();
+    for (const nn::RunningState* state : model->states()) values.push_back(state->value.values()[0]);
+    return values;
+  };
+  EXPECT_EQ(trained("batch_norm: {eps: 1.0e-5, momentum: 0.1}"), trained("batch_norm"));
+  auto model = std::make_unique<nn::Model>();
+  model->add_stage(std::make_unique<nn::BatchNorm>(1));
+  model->place(*device_, {});
+  Tape tape(Tape::Mode::forget);
+  const Variable x = tape.input(Tensor::from(*device_, {4, 1, 4, 4}, image));
+  std::vector<float> values = model->forward(x, {.tape = tape, .training = true}).value().values();
+  for (const nn::RunningState* state : model->states()) values.push_back(state->value.values()[0]);
+  EXPECT_EQ(trained("batch_norm"), values);
+}
+
 TEST_P(LayeredNet, LayerNormHasTheParametersOfPyTorchs) {
   const auto model = placed("[global_avg_pool, layer_norm, layer_norm: {name: last}]", {.image = {10, 2, 2}});
   const std::vector<nn::NamedValues> state = nn::state_dict(*model);
@@ -316,7 +410,9 @@ TEST_P(LayeredNet, GradientsFlowToEveryParameter) {
     double own = 0;
     for (const float value : ops::reorder(parameter->gradient(), Layout::plain).values()) own += double{value} * value;
     // A bias in front of a batch norm changes nothing; rounding may leave it a gradient, and may not.
-    const bool is_idle = parameter->name().ends_with("conv1.bias") && parameter->name().starts_with("residual1.");
+    const std::string& name = parameter->name();
+    const bool is_idle = (name.starts_with("residual1.") && name.ends_with("conv1.bias")) || name == "fc2.bias" ||
+                         name == "residual8.fc1.bias";
     EXPECT_TRUE(own > 1e-12 || is_idle) << parameter->name();
     square += own;
   }
@@ -344,7 +440,7 @@ TEST_P(LayeredNet, RefusesAFormThatALayerCannotTake) {
   expect_refused("[layer_norm, flatten, linear: classes]",
                  {"a.yaml:1:10: layers[0].layer_norm (ln1): needs features [N, F], got [N, 1, 16, 16]; put flatten or "
                   "global_avg_pool before it"});
-  for (const char* layer : {"conv: {channels: 4, kernel: 3}", "batch_norm", "max_pool: 2", "global_avg_pool"})
+  for (const char* layer : {"conv: {channels: 4, kernel: 3}", "max_pool: 2", "global_avg_pool"})
     expect_refused("[flatten, " + std::string(layer) + "]",
                    {"layers[1].", "needs images [N, C, H, W], got [N, 256]; move it before the flatten"});
 }
@@ -437,6 +533,10 @@ TEST_P(LayeredNet, ABiasBeforeABatchNormHasNoGradientInTraining) {
                 "residual: {layers: [" + conv + ", batch_norm], shortcut: [conv: {channels: 3, kernel: 1}]}", true),
             0);
   EXPECT_GT(sum_of_magnitudes(conv + ", batch_norm", false), 0) << "by the running statistics";
+  EXPECT_EQ(sum_of_magnitudes("flatten, linear: {features: 5, name: conv1}, batch_norm, relu", true), 0);
+  EXPECT_GT(sum_of_magnitudes("flatten, linear: {features: 5, name: conv1}, batch_norm", false), 0);
+  EXPECT_GT(sum_of_magnitudes("flatten, linear: {features: 5, name: conv1}, relu, batch_norm", true), 1e-3);
+  EXPECT_GT(sum_of_magnitudes("flatten, linear: {features: 5, name: conv1}, gelu, batch_norm", true), 1e-3);
   EXPECT_GT(sum_of_magnitudes(conv + ", relu, batch_norm", true), 1e-3);
   EXPECT_GT(sum_of_magnitudes(conv + ", relu, max_pool: 2, batch_norm", true), 1e-3);
   EXPECT_GT(sum_of_magnitudes(conv + ", relu", true), 1e-3);

@@ -22,14 +22,14 @@ class Stage final : public nn::Module {
       : convolution_(add_child<nn::Conv2d>(
             "conv", options,
             nn::Conv2dSizes{.in_channels = 16, .out_channels = 20, .kernel = 3, .padding = 1, .bias = false})),
-        norm_(add_child<nn::BatchNorm2d>("bn", 20, true)) {}
+        norm_(add_child<nn::BatchNorm>("bn", 20, ops::BatchNormOptions{.relu = true})) {}
   Variable forward(const Variable& x, const nn::ForwardContext& context) override {
     return norm_.forward(convolution_.forward(x, context), context);
   }
 
  private:
   nn::Conv2d& convolution_;
-  nn::BatchNorm2d& norm_;
+  nn::BatchNorm& norm_;
 };
 
 class Models : public ::testing::Test {
@@ -227,7 +227,7 @@ TEST_F(Models, ArePlacedOnce) {
 TEST_F(Models, NormalizeByTheBatchInTrainingOnly) {
   const auto norm = [&] {
     auto alone = std::make_unique<nn::Model>();
-    alone->add_stage(std::make_unique<nn::BatchNorm2d>(3));
+    alone->add_stage(std::make_unique<nn::BatchNorm>(3));
     alone->place(*device_, {});
     return alone;
   }();

@@ -27,7 +27,7 @@ class GradientBucketsTest : public ::testing::TestWithParam<const char*> {
         model_->add_stage(std::make_unique<nn::Linear>(2600, 2600), "b.");
         model_->add_stage(std::make_unique<nn::Linear>(2600, 10), "c.");
       } else {
-        model_->add_stage(std::make_unique<nn::BatchNorm2d>(3), "a.");
+        model_->add_stage(std::make_unique<nn::BatchNorm>(3), "a.");
       }
     }
     model_->place(*device_, {});

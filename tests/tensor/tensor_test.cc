@@ -94,6 +94,16 @@ TEST_F(Tensors, AreReshapedInPlace) {
   testing::expect_error(ExitCode::bug, {"nchw16c"}, [&] { images.reshaped({64}); });
 }
 
+TEST_F(Tensors, OfOnePositionLieInNhwcAsPlain) {
+  const Tensor features = Tensor::from(*device_, {2, 3}, counting(6));
+  const Tensor pixels = features.window(0, {2, 3, 1, 1}, Layout::nhwc);
+  EXPECT_EQ(pixels.reshaped({2, 3}).values(), counting(6));
+  EXPECT_EQ(pixels.reshaped({2, 3}).raw(), features.raw());
+  testing::expect_error(ExitCode::bug, {"[1, 3, 2, 1] nhwc", "can't be viewed as [6]"}, [&] {
+    features.window(0, {1, 3, 2, 1}, Layout::nhwc).reshaped({6});
+  });
+}
+
 TEST_F(Tensors, GiveTheirSamples) {
   const Tensor tensor = Tensor::from(*device_, {4, 3}, counting(12));
   EXPECT_EQ(tensor.samples(1, 3).values(), (std::vector<float>{3, 4, 5, 6, 7, 8}));

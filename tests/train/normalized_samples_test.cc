@@ -17,6 +17,7 @@ using Overrides = std::vector<std::string>;
 constexpr const char* kOnePixel =
     "model={layers: [conv: {channels: 4, kernel: 16}, residual: [conv: {channels: 4, kernel: 1}, batch_norm], relu, "
     "flatten, linear: classes]}";
+constexpr const char* kFeatures = "model={layers: [flatten, linear: 6, batch_norm, relu, linear: classes]}";
 constexpr const char* kManyPixels =
     "model={layers: [conv: {channels: 4, kernel: 3}, batch_norm, relu, flatten, linear: classes]}";
 
@@ -39,9 +40,10 @@ TEST(NormalizedSamples, OneOfOnePixelIsRefusedWithItsLayer) {
   for (const Overrides& overrides : kOneSample) {
     SCOPED_TRACE(::testing::PrintToString(overrides));
     testing::expect_error(ExitCode::config,
-                          {"batch norm over images of [1, 4, 1, 1]", "more than one value of each channel",
+                          {"batch norm of 4 features, or channels of 1x1 images", "more than one value of each",
                            "one sample at a time", "batch_size"},
                           [&] { require(kOnePixel, overrides); });
+    testing::expect_error(ExitCode::config, {"batch norm of 6 features"}, [&] { require(kFeatures, overrides); });
     require(kManyPixels, overrides);
   }
 }
@@ -58,6 +60,7 @@ TEST(NormalizedSamples, TwoAreEnough) {
         Overrides{"batch_size=38", "devices=cpu:0"}, Overrides{"batch_size=20", "shards=8"}}) {
     SCOPED_TRACE(::testing::PrintToString(overrides));
     require(kOnePixel, overrides);
+    require(kFeatures, overrides);
   }
 }
 
