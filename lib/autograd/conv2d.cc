@@ -2,7 +2,7 @@
 
 #include "autograd/pool2d.h"
 #include "autograd/tape.h"
-#include "ops/relu.h"
+#include "ops/activation.h"
 
 namespace dptrain::autograd {
 namespace {
@@ -26,7 +26,8 @@ Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias,
       y, {x, weight, bias},
       [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
        y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
-        const Tensor incoming = options.relu ? ops::relu_backward(y, output_gradient) : output_gradient;
+        const Tensor incoming =
+            options.relu ? ops::activation_backward(ops::kRelu, y, output_gradient) : output_gradient;
         ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias, bias_gradient), options);
         if (x.requires_gradient()) x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
       });

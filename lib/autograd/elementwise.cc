@@ -3,32 +3,24 @@
 #include "autograd/tape.h"
 #include "ops/add.h"
 #include "ops/add_padded.h"
-#include "ops/gelu.h"
-#include "ops/relu.h"
 #include "ops/reorder.h"
-#include "ops/tanh.h"
 
 namespace dptrain::autograd {
 
-Variable relu(const Variable& x) {
-  const Tensor y = ops::relu_forward(x.value());
-  return x.tape().record(y, {x}, [=, x = x.without_value()](const Tensor& output_gradient) {
-    x.add_gradient(ops::relu_backward(y, output_gradient));
-  });
+Variable activation(const Variable& x, const ops::Activation& function) {
+  const Tensor y = ops::activation_forward(function, x.value());
+  const bool by_output = ops::slope_follows_from_output(function.kind);
+  return x.tape().record(y, {x},
+                         [=, x = x.without_value(), kept = by_output ? y : x.value()](const Tensor& output_gradient) {
+                           x.add_gradient(ops::activation_backward(function, kept, output_gradient));
+                         });
 }
 
-Variable gelu(const Variable& x) {
-  return x.tape().record(ops::gelu_forward(x.value()), {x}, [=](const Tensor& output_gradient) {
-    x.add_gradient(ops::gelu_backward(x.value(), output_gradient));
-  });
-}
+Variable relu(const Variable& x) { return activation(x, ops::kRelu); }
 
-Variable tanh(const Variable& x) {
-  const Tensor y = ops::tanh_forward(x.value());
-  return x.tape().record(y, {x}, [=, x = x.without_value()](const Tensor& output_gradient) {
-    x.add_gradient(ops::tanh_backward(y, output_gradient));
-  });
-}
+Variable gelu(const Variable& x) { return activation(x, ops::kGelu); }
+
+Variable tanh(const Variable& x) { return activation(x, ops::kTanh); }
 
 Variable add(const Variable& a, const Variable& b) {
   const Tensor sum = ops::add(a.value(), ops::reorder(b.value(), a.value().layout()));

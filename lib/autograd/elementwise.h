@@ -1,12 +1,13 @@
 #pragma once
 
 #include "autograd/variable.h"
+#include "ops/activation.h"
 
 namespace dptrain::autograd {
 
-/// max(0, x), of any shape and layout.
+/// Of any shape and layout.
+Variable activation(const Variable& x, const ops::Activation& function);
 Variable relu(const Variable& x);
-/// x * (1 + erf(x / sqrt 2)) / 2, of any shape and layout.
 Variable gelu(const Variable& x);
 Variable tanh(const Variable& x);
 /// a + b, of one shape; b is brought to the layout of a.

@@ -5,9 +5,9 @@
 
 #include "autograd/elementwise.h"
 #include "autograd/tape.h"
+#include "ops/activation.h"
 #include "ops/gelu.h"
 #include "ops/linear.h"
-#include "ops/relu.h"
 
 namespace dptrain::autograd {
 namespace {
@@ -36,7 +36,8 @@ Variable record_linear(const Variable& x, const Variable& weight, const Variable
   const Tensor shaped = shape.rank() == 2 ? y : y.reshaped(with_last(shape, y.shape()[1]));
   return x.tape().record(
       shaped, {x, weight, trained}, [=, x = x.without_value(), y = relu ? y : Tensor()](const Tensor& output_gradient) {
-        const Tensor incoming = relu ? ops::relu_backward(y, as_rows(output_gradient)) : as_rows(output_gradient);
+        const Tensor incoming =
+            relu ? ops::activation_backward(ops::kRelu, y, as_rows(output_gradient)) : as_rows(output_gradient);
         const GradientSink for_weight = weight.gradient_sink(), for_bias = bias_sink(trained, bias_gradient);
         ops::linear_backward_weights(rows, incoming,
                                      {.weight = for_weight.target,
@@ -62,11 +63,12 @@ Variable linear(const Variable& x, const Variable& weight, const Variable& bias,
 Variable linear_gelu(const Variable& x, const Variable& weight, const Variable& bias) {
   if (!bias.defined() || !ops::gelu_sums_up_bias(x.value().device())) return gelu(linear(x, weight, bias));
   const Variable inner = record_linear(x, weight, bias, Variable());
-  return x.tape().record(ops::gelu_forward(inner.value()), {inner, bias}, [=](const Tensor& output_gradient) {
-    const GradientSink sink = bias.gradient_sink();
-    inner.add_gradient(
-        ops::gelu_backward(inner.value(), output_gradient, {.target = sink.target, .accumulate = sink.accumulate}));
-  });
+  return x.tape().record(
+      ops::activation_forward(ops::kGelu, inner.value()), {inner, bias}, [=](const Tensor& output_gradient) {
+        const GradientSink sink = bias.gradient_sink();
+        inner.add_gradient(
+            ops::gelu_backward(inner.value(), output_gradient, {.target = sink.target, .accumulate = sink.accumulate}));
+      });
 }
 
 }  // namespace dptrain::autograd

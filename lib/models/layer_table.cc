@@ -135,9 +135,18 @@ BuildLayer read_layer_norm(ConfigReader& options) {
   };
 }
 
-template <class Activation>
+BuildLayer of_each_value(const ops::Activation& function) {
+  return [=](const LayerSite& site) -> BuiltLayer { return {std::make_unique<nn::Activation>(function), site.input}; };
+}
+
+template <ops::ActivationKind kind>
 BuildLayer read_activation(ConfigReader&) {
-  return [](const LayerSite& site) -> BuiltLayer { return {std::make_unique<Activation>(), site.input}; };
+  return of_each_value({kind});
+}
+
+BuildLayer read_leaky_relu(ConfigReader& options) {
+  const double slope = options.number("slope", 0.01, {.min = 0, .max = kMostF32, .help = "of what is below 0"});
+  return of_each_value(ops::leaky_relu(static_cast<float>(slope)));
 }
 
 template <ops::Pooling pooling>
@@ -186,16 +195,19 @@ BuildLayer read_dropout(ConfigReader& options) {
   };
 }
 
-constexpr std::array<LayerKind, 14> kLayers = {{
+constexpr std::array<LayerKind, 17> kLayers = {{
     {"conv", "conv", "channels", "a convolution", LayerPass::with_relu_and_max_pool, read_conv},
     {"linear", "fc", "features", "every output from every input", LayerPass::with_relu_or_gelu, read_linear},
     {"batch_norm", "bn", "", "each channel or feature normalized over the batch", LayerPass::with_sum_and_relu,
      read_batch_norm},
     {"layer_norm", "ln", "", "the features of each sample or token normalized", LayerPass::with_sum_before,
      read_layer_norm},
-    {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<nn::Relu>},
-    {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::is_gelu, read_activation<nn::Gelu>},
-    {"tanh", "tanh", "", "the hyperbolic tangent", LayerPass::alone, read_activation<nn::Tanh>},
+    {"relu", "relu", "", "max(0, x)", LayerPass::is_relu, read_activation<ops::ActivationKind::relu>},
+    {"gelu", "gelu", "", "x (1 + erf(x / sqrt 2)) / 2", LayerPass::is_gelu, read_activation<ops::ActivationKind::gelu>},
+    {"tanh", "tanh", "", "the hyperbolic tangent", LayerPass::alone, read_activation<ops::ActivationKind::tanh>},
+    {"sigmoid", "sigmoid", "", "1 / (1 + exp(-x))", LayerPass::alone, read_activation<ops::ActivationKind::sigmoid>},
+    {"silu", "silu", "", "x / (1 + exp(-x))", LayerPass::alone, read_activation<ops::ActivationKind::silu>},
+    {"leaky_relu", "leaky_relu", "slope", "x over 0, slope x below", LayerPass::alone, read_leaky_relu},
     {"max_pool", "max_pool", "kernel", "the largest of each window", LayerPass::is_max_pool,
      read_pool<ops::Pooling::max>},
     {"avg_pool", "avg_pool", "kernel", "the mean of each window", LayerPass::alone, read_pool<ops::Pooling::average>},

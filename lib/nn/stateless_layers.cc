@@ -6,11 +6,7 @@
 
 namespace dptrain::nn {
 
-Variable Relu::forward(const Variable& x, const ForwardContext&) { return autograd::relu(x); }
-
-Variable Gelu::forward(const Variable& x, const ForwardContext&) { return autograd::gelu(x); }
-
-Variable Tanh::forward(const Variable& x, const ForwardContext&) { return autograd::tanh(x); }
+Variable Activation::forward(const Variable& x, const ForwardContext&) { return autograd::activation(x, function_); }
 
 Variable Pool2d::forward(const Variable& x, const ForwardContext&) {
   return pooling_ == ops::Pooling::max ? autograd::max_pool2d(x, options_) : autograd::average_pool2d(x, options_);

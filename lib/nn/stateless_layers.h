@@ -1,28 +1,21 @@
 #pragma once
 
 #include "nn/module.h"
+#include "ops/activation.h"
 #include "ops/pool2d.h"
 
 // Layers without parameters, for nets that are lists of layers; a model in C++ calls their functions in autograd/.
 
 namespace dptrain::nn {
 
-/// max(0, x), of any shape.
-class Relu : public Module {
+/// A function of each value, of any shape.
+class Activation : public Module {
  public:
+  explicit Activation(const ops::Activation& function) : function_(function) {}
   Variable forward(const Variable& x, const ForwardContext& context) override;
-};
 
-/// x * (1 + erf(x / sqrt 2)) / 2, of any shape.
-class Gelu : public Module {
- public:
-  Variable forward(const Variable& x, const ForwardContext& context) override;
-};
-
-/// The hyperbolic tangent of x, of any shape.
-class Tanh : public Module {
- public:
-  Variable forward(const Variable& x, const ForwardContext& context) override;
+ private:
+  ops::Activation function_;
 };
 
 /// [N, C, H, W] -> [N, C, OH, OW]; see ops/pool2d.h.

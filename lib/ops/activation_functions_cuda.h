@@ -18,4 +18,19 @@ __device__ inline float gelu_slope_of(float x) {
   return fmaf(x * expf(-0.5f * x * x), kOfDensity, normal_below(x));
 }
 
+/// The logistic function at x, and 1 minus that with all of its digits.
+struct Logistic {
+  float value, rest;
+};
+__device__ inline Logistic sigmoid_at(float x) {
+  const float tail = expf(-fabsf(x));
+  const float large = 1.f / (1.f + tail), small = tail / (1.f + tail);
+  return x < 0.f ? Logistic{small, large} : Logistic{large, small};
+}
+
+__device__ inline float silu_slope_of(float x) {
+  const Logistic at = sigmoid_at(x);
+  return at.value * fmaf(x, at.rest, 1.f);
+}
+
 }  // namespace dptrain::ops::cuda

@@ -12,13 +12,13 @@
 
 #include "base/check.h"
 #include "device/cuda_device.h"
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/bias_cuda.h"
 #include "ops/convolution_choice_cuda.h"
 #include "ops/cudnn_convolution_cuda.h"
 #include "ops/dispatch.h"
 #include "ops/nhwc_cuda.h"
-#include "ops/relu.h"
 #include "ops/reorder.h"
 #include "ops/winograd_convolution_cuda.h"
 
@@ -119,7 +119,7 @@ Tensor conv2d_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   operands.bias = Tensor();
   run(problem, options.algorithm, operands);
   if (bias.defined()) add_bias(y, bias, options.relu);
-  return options.relu && !bias.defined() ? relu_forward(y) : y;
+  return options.relu && !bias.defined() ? activation_forward(kRelu, y) : y;
 }
 
 Tensor conv2d_backward_data(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,

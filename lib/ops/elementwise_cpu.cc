@@ -1,5 +1,7 @@
 #include "ops/elementwise_cpu.h"
 
+#include <cstring>
+
 #include "ops/elementwise_kernels.h"
 #include "ops/f32_pieces.h"
 
@@ -14,6 +16,26 @@ void map(const Kernel& kernel, const Tensor& out, const Inputs&... inputs) {
   });
 }
 
+const ActivationKernels& kernels_of(const Activation& activation) {
+  return elementwise_kernels().activations[static_cast<size_t>(activation.kind)];
+}
+
+/// The lanes of blocks that have no channel.
+void zero_padding(const Tensor& images) {
+  const int64_t lanes = layout_block(images.layout());
+  if (lanes == 1 || images.shape()[1] % lanes == 0) return;
+  const int64_t element = dtype_bytes(images.dtype()), filled = images.shape()[1] % lanes;
+  const int64_t positions = images.shape()[2] * images.shape()[3], blocks = images.shape()[1] / lanes + 1;
+  parallel_parts(images.device(), images.shape()[0], 1, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t sample = begin; sample < end; ++sample)
+      for (int64_t position = 0; position < positions; ++position) {
+        const int64_t pixel = ((sample + 1) * blocks - 1) * positions + position;
+        std::memset(images.raw() + (pixel * lanes + filled) * element, 0,
+                    static_cast<size_t>((lanes - filled) * element));
+      }
+  });
+}
+
 }  // namespace
 
 void add(const Tensor& a, const Tensor& b, const Tensor& out) { map(elementwise_kernels().add, out, a, b); }
@@ -24,22 +46,21 @@ void add_into(const Tensor& to, const Tensor& from) {
   });
 }
 
-void relu_forward(const Tensor& x, const Tensor& y) { map(elementwise_kernels().relu, y, x); }
-
-void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
-  map(elementwise_kernels().relu_backward, gradient, y, incoming);
+void activation_forward(const Activation& activation, const Tensor& x, const Tensor& y) {
+  for_each_piece(y, 2, [&](int64_t at, int64_t count, Pieces& pieces) {
+    kernels_of(activation).forward(pieces.read(x, at, count), pieces.write(y, at, count), count, activation.slope);
+  });
+  // Of all of them this one is not 0 at 0.
+  if (activation.kind == ActivationKind::sigmoid) zero_padding(y);
 }
 
-void gelu_forward(const Tensor& x, const Tensor& y) { map(elementwise_kernels().gelu, y, x); }
-
-void gelu_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradient) {
-  map(elementwise_kernels().gelu_backward, gradient, x, incoming);
-}
-
-void tanh_forward(const Tensor& x, const Tensor& y) { map(elementwise_kernels().tanh, y, x); }
-
-void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
-  map(elementwise_kernels().tanh_backward, gradient, y, incoming);
+void activation_backward(const Activation& activation, const Tensor& kept, const Tensor& incoming,
+                         const Tensor& gradient) {
+  for_each_piece(gradient, 3, [&](int64_t at, int64_t count, Pieces& pieces) {
+    kernels_of(activation)
+        .backward(pieces.read(kept, at, count), pieces.read(incoming, at, count), pieces.write(gradient, at, count),
+                  count, activation.slope);
+  });
 }
 
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out) {

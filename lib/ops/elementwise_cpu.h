@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/activation_kind.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops::cpu {
@@ -8,12 +9,9 @@ namespace dptrain::ops::cpu {
 
 void add(const Tensor& a, const Tensor& b, const Tensor& out);
 void add_into(const Tensor& to, const Tensor& from);
-void relu_forward(const Tensor& x, const Tensor& y);
-void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient);
-void gelu_forward(const Tensor& x, const Tensor& y);
-void gelu_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradient);
-void tanh_forward(const Tensor& x, const Tensor& y);
-void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient);
+void activation_forward(const Activation& activation, const Tensor& x, const Tensor& y);
+void activation_backward(const Activation& activation, const Tensor& kept, const Tensor& incoming,
+                         const Tensor& gradient);
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out);
 void approach(const Tensor& to, const Tensor& from, float share);
 

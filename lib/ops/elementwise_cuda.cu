@@ -65,6 +65,38 @@ struct TanhSlope {
   }
 };
 template <class T>
+struct Sigmoid {
+  __device__ T operator()(T x, T) const { return from_float<T>(sigmoid_at(to_float(x)).value); }
+};
+template <class T>
+struct SigmoidSlope {
+  __device__ T operator()(T y, T incoming) const {
+    return from_float<T>(to_float(incoming) * (to_float(y) * (1.f - to_float(y))));
+  }
+};
+template <class T>
+struct Silu {
+  __device__ T operator()(T x, T) const { return from_float<T>(to_float(x) * sigmoid_at(to_float(x)).value); }
+};
+template <class T>
+struct SiluSlope {
+  __device__ T operator()(T x, T incoming) const {
+    return from_float<T>(to_float(incoming) * silu_slope_of(to_float(x)));
+  }
+};
+template <class T>
+struct Leaky {
+  float slope;
+  __device__ T operator()(T x, T) const { return to_float(x) > 0.f ? x : from_float<T>(slope * to_float(x)); }
+};
+template <class T>
+struct LeakySlope {
+  float slope;
+  __device__ T operator()(T y, T incoming) const {
+    return to_float(y) > 0.f ? incoming : from_float<T>(slope * to_float(incoming));
+  }
+};
+template <class T>
 struct MaskedScale {
   float scale;
   __device__ T operator()(T x, uint8_t mask) const { return from_float<T>(mask != 0 ? to_float(x) * scale : 0.f); }
@@ -74,10 +106,12 @@ struct Approach {
   __device__ float operator()(float to, float from) const { return fmaf(share, from - to, to); }
 };
 
-template <template <class> class Op>
-void map_alike(const char* name, const Tensor& a, const Tensor& b, const Tensor& out) {
-  with_element_type(out,
-                    [&]<class T>(ElementType<T>) { map(name, out, a.data<T>(), b.data<T>(), out.data<T>(), Op<T>{}); });
+/// `numbers` are the operation's own.
+template <template <class> class Op, class... Numbers>
+void map_alike(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, Numbers... numbers) {
+  with_element_type(out, [&]<class T>(ElementType<T>) {
+    map(name, out, a.data<T>(), b.data<T>(), out.data<T>(), Op<T>{numbers...});
+  });
 }
 
 }  // namespace
@@ -86,22 +120,28 @@ void add(const Tensor& a, const Tensor& b, const Tensor& out) { map_alike<Sum>("
 
 void add_into(const Tensor& to, const Tensor& from) { map_alike<Sum>("add_into", to, from, to); }
 
-void relu_forward(const Tensor& x, const Tensor& y) { map_alike<Positive>("relu", x, x, y); }
-
-void relu_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
-  map_alike<WherePositive>("relu backward", y, incoming, gradient);
+void activation_forward(const Activation& activation, const Tensor& x, const Tensor& y) {
+  switch (activation.kind) {
+    case ActivationKind::relu: return map_alike<Positive>("relu", x, x, y);
+    case ActivationKind::gelu: return map_alike<Gelu>("gelu", x, x, y);
+    case ActivationKind::tanh: return map_alike<Tanh>("tanh", x, x, y);
+    case ActivationKind::sigmoid: return map_alike<Sigmoid>("sigmoid", x, x, y);
+    case ActivationKind::silu: return map_alike<Silu>("silu", x, x, y);
+    case ActivationKind::leaky_relu: return map_alike<Leaky>("leaky_relu", x, x, y, activation.slope);
+  }
 }
 
-void gelu_forward(const Tensor& x, const Tensor& y) { map_alike<Gelu>("gelu", x, x, y); }
-
-void gelu_backward(const Tensor& x, const Tensor& incoming, const Tensor& gradient) {
-  map_alike<GeluSlope>("gelu backward", x, incoming, gradient);
-}
-
-void tanh_forward(const Tensor& x, const Tensor& y) { map_alike<Tanh>("tanh", x, x, y); }
-
-void tanh_backward(const Tensor& y, const Tensor& incoming, const Tensor& gradient) {
-  map_alike<TanhSlope>("tanh backward", y, incoming, gradient);
+void activation_backward(const Activation& activation, const Tensor& kept, const Tensor& incoming,
+                         const Tensor& gradient) {
+  switch (activation.kind) {
+    case ActivationKind::relu: return map_alike<WherePositive>("relu backward", kept, incoming, gradient);
+    case ActivationKind::gelu: return map_alike<GeluSlope>("gelu backward", kept, incoming, gradient);
+    case ActivationKind::tanh: return map_alike<TanhSlope>("tanh backward", kept, incoming, gradient);
+    case ActivationKind::sigmoid: return map_alike<SigmoidSlope>("sigmoid backward", kept, incoming, gradient);
+    case ActivationKind::silu: return map_alike<SiluSlope>("silu backward", kept, incoming, gradient);
+    case ActivationKind::leaky_relu:
+      return map_alike<LeakySlope>("leaky_relu backward", kept, incoming, gradient, activation.slope);
+  }
 }
 
 void masked_scale(const Tensor& x, const Tensor& mask, float scale, const Tensor& out) {

@@ -16,29 +16,48 @@ void add_into(float* __restrict to, const float* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-void relu(const float* x, float* __restrict y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = x[i] <= 0.f ? 0.f : x[i];
+// Each activation as functions of one float: its value, and the incoming gradient times its slope.
+
+struct Relu {
+  static float value(float x, float) { return x <= 0.f ? 0.f : x; }
+  static float gradient(float y, float incoming, float) { return y > 0.f ? incoming : 0.f; }
+};
+struct Gelu {
+  static float value(float x, float) { return gelu_of(x); }
+  static float gradient(float x, float incoming, float) { return incoming * gelu_slope_of(x); }
+};
+struct Tanh {
+  static float value(float x, float) { return tanh_of(x); }
+  static float gradient(float y, float incoming, float) { return incoming * (1.f - y * y); }
+};
+struct Sigmoid {
+  static float value(float x, float) { return sigmoid_at(x).value; }
+  static float gradient(float y, float incoming, float) { return incoming * (y * (1.f - y)); }
+};
+struct Silu {
+  static float value(float x, float) { return x * sigmoid_at(x).value; }
+  static float gradient(float x, float incoming, float) {
+    const auto [value, rest] = sigmoid_at(x);
+    return incoming * (value * (1.f + x * rest));
+  }
+};
+struct LeakyRelu {
+  static float value(float x, float slope) { return x > 0.f ? x : slope * x; }
+  static float gradient(float y, float incoming, float slope) { return y > 0.f ? incoming : slope * incoming; }
+};
+
+template <class Function>
+void forward(const float* x, float* __restrict y, int64_t count, float slope) {
+  for (int64_t i = 0; i < count; ++i) y[i] = Function::value(x[i], slope);
 }
 
-void relu_backward(const float* y, const float* incoming, float* __restrict out, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) out[i] = y[i] > 0.f ? incoming[i] : 0.f;
+template <class Function>
+void backward(const float* kept, const float* incoming, float* __restrict out, int64_t count, float slope) {
+  for (int64_t i = 0; i < count; ++i) out[i] = Function::gradient(kept[i], incoming[i], slope);
 }
 
-void gelu(const float* x, float* __restrict y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = gelu_of(x[i]);
-}
-
-void gelu_backward(const float* x, const float* incoming, float* __restrict out, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) out[i] = incoming[i] * gelu_slope_of(x[i]);
-}
-
-void tanh(const float* x, float* __restrict y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = tanh_of(x[i]);
-}
-
-void tanh_backward(const float* y, const float* incoming, float* __restrict out, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) out[i] = incoming[i] * (1.f - y[i] * y[i]);
-}
+template <class Function>
+constexpr ActivationKernels kKernelsOf = {forward<Function>, backward<Function>};
 
 void masked_scale(const float* x, const uint8_t* mask, float scale, float* __restrict out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = mask[i] != 0 ? x[i] * scale : 0.f;
@@ -114,12 +133,8 @@ void adam(float* __restrict weight, const float* __restrict gradient, float* __r
 extern const ElementwiseKernels kElementwise;
 const ElementwiseKernels kElementwise = {.add = add,
                                          .add_into = add_into,
-                                         .relu = relu,
-                                         .relu_backward = relu_backward,
-                                         .gelu = gelu,
-                                         .gelu_backward = gelu_backward,
-                                         .tanh = tanh,
-                                         .tanh_backward = tanh_backward,
+                                         .activations = {kKernelsOf<Relu>, kKernelsOf<Gelu>, kKernelsOf<Tanh>,
+                                                         kKernelsOf<Sigmoid>, kKernelsOf<Silu>, kKernelsOf<LeakyRelu>},
                                          .masked_scale = masked_scale,
                                          .scale = scale,
                                          .approach = approach,

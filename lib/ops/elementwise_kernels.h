@@ -18,20 +18,19 @@ struct AdamNumbers {
   float kept;          ///< of a weight, where decay is decoupled
 };
 
+/// Of an Activation, whose slope below zero comes last.
+struct ActivationKernels {
+  void (*forward)(const float* x, float* y, int64_t count, float slope);
+  /// The incoming gradient times the slope, from x or y as ops/activation.h says.
+  void (*backward)(const float* kept, const float* incoming, float* out, int64_t count, float slope);
+};
+
 /// Kernels over `count` floats that lie one after the other. They run on the calling thread.
 struct ElementwiseKernels {
   void (*add)(const float* a, const float* b, float* out, int64_t count);
   /// to += from
   void (*add_into)(float* to, const float* from, int64_t count);
-  void (*relu)(const float* x, float* y, int64_t count);
-  /// The incoming gradient where y > 0, else 0.
-  void (*relu_backward)(const float* y, const float* incoming, float* out, int64_t count);
-  /// x * (1 + erf(x / sqrt 2)) / 2, and the incoming gradient times its slope at x.
-  void (*gelu)(const float* x, float* y, int64_t count);
-  void (*gelu_backward)(const float* x, const float* incoming, float* out, int64_t count);
-  void (*tanh)(const float* x, float* y, int64_t count);
-  /// The incoming gradient times 1 - y^2.
-  void (*tanh_backward)(const float* y, const float* incoming, float* out, int64_t count);
+  ActivationKernels activations[6];  ///< in the order of ActivationKind
   /// out = x * (mask ? scale : 0)
   void (*masked_scale)(const float* x, const uint8_t* mask, float scale, float* out, int64_t count);
   /// x *= factor

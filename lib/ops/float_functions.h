@@ -90,6 +90,18 @@ inline float tanh_of(float x) {
   return x == x ? value : x;
 }
 
+/// The logistic function at x.
+struct Logistic {
+  float value;  ///< 1 / (1 + exp(-x)), within 3 units in the last place where exp(-|x|) isn't denormal, else 0 or 1
+  float rest;   ///< 1 minus that, likewise: the function at -x
+};
+inline Logistic sigmoid_at(float x) {
+  const float tail = exp_of(-absolute(x));
+  const float large = 1.f / (1.f + tail), small = tail / (1.f + tail);
+  const Logistic at{.value = x < 0.f ? small : large, .rest = x < 0.f ? large : small};
+  return {.value = x == x ? at.value : x, .rest = x == x ? at.rest : x};
+}
+
 /// The standard normal distribution at x.
 struct Normal {
   float below;  ///< the probability of less than x: (1 + erf(x / sqrt 2)) / 2, relative error at most 1e-6

@@ -1,8 +1,8 @@
 #include "ops/linear_cuda.h"
 
+#include "ops/activation.h"
 #include "ops/bias_cuda.h"
 #include "ops/cublaslt_product_cuda.h"
-#include "ops/relu.h"
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -32,7 +32,7 @@ Tensor linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   product.bias = Tensor();
   multiply(product);
   if (bias.defined()) add_bias(y, bias, relu);
-  return relu && !bias.defined() ? relu_forward(y) : y;
+  return relu && !bias.defined() ? activation_forward(kRelu, y) : y;
 }
 
 Tensor linear_backward_data(const Tensor& weight, const Tensor& output_gradient, const Tensor& sum) {

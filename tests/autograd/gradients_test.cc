@@ -154,11 +154,15 @@ TEST_P(Gradients, ElementwiseAndShape) {
   for_each_layout([&](Layout layout) {
     check_gradients(*device_, {far_apart({2, 5, 2, 3}, layout)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::relu(v[0]); });
-    for (const auto activation : {autograd::gelu, autograd::tanh}) {
+    for (const auto& function : {ops::kGelu, ops::kTanh, ops::kSigmoid, ops::kSilu}) {
       check_gradients(
           *device_, {leaf({2, 5, 2, 3}, 0, layout)},
-          [&](Tape&, const std::vector<Variable>& v) { return activation(v[0]); }, kCurved);
+          [&](Tape&, const std::vector<Variable>& v) { return autograd::activation(v[0], function); }, kCurved);
     }
+    for (const float slope : {0.f, 0.25f, 3.f})
+      check_gradients(*device_, {far_apart({2, 5, 2, 3}, layout)}, [&](Tape&, const std::vector<Variable>& v) {
+        return autograd::activation(v[0], ops::leaky_relu(slope));
+      });
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout), leaf({2, 5, 2, 3}, 1, Layout::nhwc)},
                     [](Tape&, const std::vector<Variable>& v) { return autograd::add(v[0], v[1]); });
     check_gradients(*device_, {leaf({2, 5, 2, 3}, 0, layout)},

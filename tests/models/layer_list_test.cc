@@ -38,9 +38,10 @@ Lines mistakes_of(const std::string& layers) {
 
 TEST(LayerNames, AreKindAndNumber) {
   EXPECT_EQ(names_of("[conv: {channels: 4, kernel: 3}, batch_norm, relu, conv: {channels: 4, kernel: 3}, tanh, "
-                     "max_pool: 2, flatten, linear: 5, layer_norm, gelu, dropout: 0.5, linear: classes]"),
+                     "max_pool: 2, flatten, linear: 5, layer_norm, gelu, dropout: 0.5, sigmoid, silu, leaky_relu, "
+                     "linear: classes]"),
             (Lines{"conv1", "bn1", "relu1", "conv2", "tanh1", "max_pool1", "flatten1", "fc1", "ln1", "gelu1",
-                   "dropout1", "fc2"}));
+                   "dropout1", "sigmoid1", "silu1", "leaky_relu1", "fc2"}));
 }
 
 TEST(LayerNames, AreNotChangedByNamingAnother) {
@@ -63,10 +64,10 @@ TEST(LayerNames, InAResidualBeginWithItsOwn) {
 
 TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
   EXPECT_EQ(
-      mistakes_of(
-          "\n  - convv: {channels: 3}\n  - linear: 0\n  - max_pool: {kernel: 2, padding: 2}\n"
-          "  - dropout: 1\n  - linear: {features: 3, init: {normal: 0}}\n  - batch_norm: {momentum: 1.5, eps: -1}\n"
-          "  - layer_norm: {eps: 0}"),
+      mistakes_of("\n  - convv: {channels: 3}\n  - linear: 0\n  - max_pool: {kernel: 2, padding: 2}\n"
+                  "  - dropout: 1\n  - linear: {features: 3, init: {normal: 0}}\n"
+                  "  - batch_norm: {momentum: 1.5, eps: -1}\n  - layer_norm: {eps: 0}\n"
+                  "  - leaky_relu: -1\n  - leaky_relu: steep"),
       (Lines{"a.yaml:2:5: layers[0]: expected a known name, got 'convv'; did you mean 'conv'?",
              "a.yaml:3:5: layers[1].linear.features: expected an integer from 1 to 262144, or classes, got 0; "
              "write for instance features: 1",
@@ -81,7 +82,11 @@ TEST(LayerMistakes, AreAllReportedWithTheirPlace) {
              "a.yaml:7:33: layers[5].batch_norm.eps: expected a number from 1.0e-30 to 1.0e+30, got -1; write for "
              "instance eps: 1.0e-05",
              "a.yaml:8:18: layers[6].layer_norm.eps: expected a number from 1.0e-30 to 1.0e+30, got 0; write for "
-             "instance eps: 1.0e-05"}));
+             "instance eps: 1.0e-05",
+             "a.yaml:9:5: layers[7].leaky_relu.slope: expected a number from 0 to 1.0e+30, got -1; write for "
+             "instance slope: 0.01",
+             "a.yaml:10:5: layers[8].leaky_relu.slope: expected a number from 0 to 1.0e+30, got 'steep'; write "
+             "for instance slope: 0.01"}));
 }
 
 TEST(LayerMistakes, EmptyListsAndRepeats) {

@@ -81,6 +81,7 @@ constexpr const char* kEveryLayer = R"(
   - residual: {layers: [conv: {channels: 24, kernel: 1}], shortcut: padded}  # [24, 2, 2]
   - gelu
   - residual: {layers: [conv: {channels: 25, kernel: 3, stride: 2, padding: 1}], shortcut: padded}  # [25, 1, 1]
+  - silu
   - dropout: 0.1
   - relu
   - residual: [relu]
@@ -89,20 +90,22 @@ constexpr const char* kEveryLayer = R"(
   - relu
   - layer_norm
   - residual: {layers: [gelu, linear: 4, layer_norm: {eps: 0.01}, tanh], shortcut: [linear: 4]}
+  - leaky_relu: 0.2
   - linear: 4
   - batch_norm: {eps: 0.01, momentum: 0.3}
   - residual: [linear: 4, batch_norm]
   - relu
+  - residual: [sigmoid]
   - linear: classes)";
 const ModelInput kSmall = {.image = {3, 12, 10}, .classes = 7};
 
 TEST_P(LayeredNet, ShapesFollowFromTheImage) {
   const auto model = placed(kEveryLayer, kSmall);
   const std::vector<Shape> expected = {
-      {2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5},
-      {2, 16, 6, 5},  {2, 16, 6, 5},   {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},   {2, 24, 2, 2},
-      {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25},         {2, 6},
-      {2, 6},         {2, 4},          {2, 4},          {2, 4},          {2, 4},          {2, 7}};
+      {2, 3, 12, 10}, {2, 20, 12, 10}, {2, 20, 12, 10}, {2, 16, 12, 10}, {2, 16, 12, 10}, {2, 16, 6, 5}, {2, 16, 6, 5},
+      {2, 16, 6, 5},  {2, 20, 2, 2},   {2, 20, 2, 2},   {2, 24, 2, 2},   {2, 24, 2, 2},   {2, 25, 1, 1}, {2, 25, 1, 1},
+      {2, 25, 1, 1},  {2, 25, 1, 1},   {2, 25, 1, 1},   {2, 25},         {2, 6},          {2, 6},        {2, 4},
+      {2, 4},         {2, 4},          {2, 4},          {2, 4},          {2, 4},          {2, 7}};
   ASSERT_EQ(model->stage_count(), static_cast<int>(expected.size())) << "a layer with what its pass takes in is one";
   Tape tape(Tape::Mode::forget);
   Variable value = tape.input(Tensor::zeros(*device_, {2, 3, 12, 10}));
@@ -225,11 +228,18 @@ TEST_P(LayeredNet, AReLUAtTheEndIsComputed) {
 TEST_P(LayeredNet, ActivationsAndLayerNormFollowTheirFormulas) {
   // Of -1 and 2 the mean is 0.5, the variance 2.25.
   const auto gelu = [](double x) { return x * (1 + std::erf(x / std::sqrt(2.0))) / 2; };
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const std::vector<std::pair<const char*, std::vector<double>>> nets = {
       {"[gelu, flatten]", {gelu(-1), gelu(2)}},
       {"[flatten, gelu, relu]", {0, gelu(2)}},
       {"[tanh, flatten]", {std::tanh(-1.0), std::tanh(2.0)}},
       {"[flatten, tanh, relu]", {0, std::tanh(2.0)}},
+      {"[sigmoid, flatten]", {sigmoid(-1), sigmoid(2)}},
+      {"[flatten, silu, relu]", {0, 2 * sigmoid(2)}},
+      {"[silu, flatten]", {-sigmoid(-1), 2 * sigmoid(2)}},
+      {"[flatten, leaky_relu]", {-0.01, 2}},
+      {"[leaky_relu: 0.25, flatten]", {-0.25, 2}},
+      {"[flatten, leaky_relu: {slope: 0}, relu]", {0, 2}},
       {"[flatten, layer_norm]", {-1.5 / std::sqrt(2.25 + 1e-5), 1.5 / std::sqrt(2.25 + 1e-5)}},
       {"[flatten, layer_norm: {eps: 4}, relu]", {0, 0.6}},
   };

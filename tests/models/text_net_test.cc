@@ -172,7 +172,8 @@ TEST(TextNets, LoseNothingWithTheRowsThatAreNotRead) {
   for (const char* blocks :
        {"attention: 2", "residual: [attention: 2]", "residual: {layers: [linear: 8], shortcut: [attention: 2]}",
         "residual: {layers: [attention: 2], shortcut: [attention: 2]}",
-        "residual: [linear: 8, residual: [attention: 2], gelu]"}) {
+        "residual: [linear: 8, residual: [attention: 2], gelu]",
+        "silu, residual: [linear: {features: 8, bias: false}, attention: 2, leaky_relu: 0.2, sigmoid]"}) {
     SCOPED_TRACE(blocks);
     const auto layers =
         layers_of(std::string("[embedding: 8, ") + blocks + ", layer_norm, linear: 8, pretraining_head]");

@@ -1,9 +1,9 @@
 // Operators that compute each element by itself, exactly: ReLU, addition, reordering, and the reductions over them.
 
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/pytorch_cases.h"
 #include "ops/reduce.h"
-#include "ops/relu.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -40,11 +40,12 @@ TEST_P(Elementwise, ReluKeepsWhatIsPositive) {
       expected[i] = std::max(0.f, x[i]);
       expected_gradient[i] = x[i] > 0 ? incoming[i] : 0;
     }
-    const Tensor y = ops::relu_forward(tensor_of(*device_, shape, x, layout));
+    const Tensor y = ops::activation_forward(ops::kRelu, tensor_of(*device_, shape, x, layout));
     EXPECT_EQ(y.layout(), layout);
     EXPECT_EQ(values_of(y), expected);
     for (const Layout of_gradient : {layout, Layout::plain}) {
-      const Tensor gradient = ops::relu_backward(y, tensor_of(*device_, shape, incoming, of_gradient));
+      const Tensor gradient =
+          ops::activation_backward(ops::kRelu, y, tensor_of(*device_, shape, incoming, of_gradient));
       EXPECT_EQ(gradient.layout(), layout);
       EXPECT_EQ(values_of(gradient), expected_gradient);
     }
@@ -92,7 +93,7 @@ TEST_P(Elementwise, RefusesUnequalShapesAndLayouts) {
   expect_error(ExitCode::bug, {"add", "[1, 16, 2, 2]", "[1, 16, 2, 3]"}, [&] { ops::add(a, b); });
   expect_error(ExitCode::bug, {"add", "plain", "nhwc"}, [&] { ops::add(a, c); });
   expect_error(ExitCode::bug, {"add"}, [&] { ops::add_into(a, c); });
-  expect_error(ExitCode::bug, {"relu backward"}, [&] { ops::relu_backward(a, b); });
+  expect_error(ExitCode::bug, {"relu backward"}, [&] { ops::activation_backward(ops::kRelu, a, b); });
   expect_error(ExitCode::bug, {"reduce backward"}, [&] { ops::reduce_backward(a, a, ops::Reduction::sum); });
 }
 

@@ -1,15 +1,13 @@
 // A rank may be left without samples: its outputs are empty, its gradients of weights zero (or what was there), and its
 // running statistics what they were.
 
+#include "ops/activation.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
-#include "ops/gelu.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
-#include "ops/relu.h"
-#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -59,9 +57,9 @@ TEST_P(EmptyBatch, OfPoolsAndElementwiseOperators) {
     const auto pooled = ops::pool2d_forward(x, ops::Pooling::max, {});
     EXPECT_EQ(ops::pool2d_backward(x, pooled.workspace, pooled.y, ops::Pooling::max, {}).shape(), x.shape());
     EXPECT_EQ(ops::global_average_pool_forward(x).shape(), (Shape{0, 20}));
-    EXPECT_EQ(ops::relu_forward(x).shape(), x.shape());
-    EXPECT_EQ(ops::gelu_forward(x).shape(), x.shape());
-    EXPECT_EQ(ops::tanh_backward(x, x).shape(), x.shape());
+    EXPECT_EQ(ops::activation_forward(ops::kRelu, x).shape(), x.shape());
+    EXPECT_EQ(ops::activation_forward(ops::kGelu, x).shape(), x.shape());
+    EXPECT_EQ(ops::activation_backward(ops::kTanh, x, x).shape(), x.shape());
     EXPECT_EQ(ops::reorder(x, Layout::plain).shape(), x.shape());
     EXPECT_EQ(
         ops::dropout_forward(x, 0.5f, {.epoch = epoch_on(*device_, 1), .sample_ids = sample_ids_on(*device_, 0, 0)})

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/add_padded.h"
 #include "ops/attention.h"
@@ -17,10 +18,8 @@
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
-#include "ops/relu.h"
 #include "ops/reorder.h"
 #include "ops/sgd.h"
-#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -108,12 +107,16 @@ TEST_P(HalfPrecision, Elementwise) {
   for (const Shape& shape : {Shape{64}, Shape{37}, Shape{40001}}) {
     const Tensor a = given(shape, 0), b = given(shape, 1), x = expected(shape, 0), y = expected(shape, 1);
     expect_near(ops::add(a, b), ops::add(x, y));
-    expect_near(ops::relu_forward(a), ops::relu_forward(x), 0);
-    expect_near(ops::relu_backward(a, b), ops::relu_backward(x, y), 0);
-    expect_near(ops::gelu_forward(a), ops::gelu_forward(x));
-    expect_near(ops::gelu_backward(a, b), ops::gelu_backward(x, y));
-    expect_near(ops::tanh_forward(a), ops::tanh_forward(x));
-    expect_near(ops::tanh_backward(a, b), ops::tanh_backward(x, y));
+    expect_near(ops::activation_forward(ops::kRelu, a), ops::activation_forward(ops::kRelu, x), 0);
+    expect_near(ops::activation_backward(ops::kRelu, a, b), ops::activation_backward(ops::kRelu, x, y), 0);
+    expect_near(ops::activation_forward(ops::kGelu, a), ops::activation_forward(ops::kGelu, x));
+    expect_near(ops::activation_backward(ops::kGelu, a, b), ops::activation_backward(ops::kGelu, x, y));
+    expect_near(ops::activation_forward(ops::kTanh, a), ops::activation_forward(ops::kTanh, x));
+    expect_near(ops::activation_backward(ops::kTanh, a, b), ops::activation_backward(ops::kTanh, x, y));
+    for (const ops::Activation& function : {ops::kSigmoid, ops::kSilu, ops::leaky_relu(0.1f)}) {
+      expect_near(ops::activation_forward(function, a), ops::activation_forward(function, x));
+      expect_near(ops::activation_backward(function, a, b), ops::activation_backward(function, x, y));
+    }
     EXPECT_EQ(ops::add(a, b).dtype(), GetParam().dtype);
     const Tensor sum = given(shape, 0);
     ops::add_into(sum, b);

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "ops/activation.h"
 #include "ops/pytorch_cases.h"
-#include "ops/relu.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -60,15 +60,15 @@ TEST_P(Pool2d, ReluInTheSamePass) {
       std::vector<float> numbers = Formula{.tensor = kX, .centre = -0.4}.values(shape.elements());
       for (float& number : numbers) number = std::round(number * 4) / 4;
       const Tensor x = tensor_of(*device, shape, numbers, layout);
-      const Tensor positive = ops::relu_forward(x);
+      const Tensor positive = ops::activation_forward(ops::kRelu, x);
       const auto expected = ops::pool2d_forward(positive, Pooling::max, apart);
       const auto got = ops::pool2d_forward(x, Pooling::max, together);
       EXPECT_EQ(values_of(got.y), values_of(expected.y));
       expect_zero_padding(got.y);
       const Tensor incoming = formula_tensor(*device, got.y.shape(), {.tensor = kOutputGradient}, layout);
       const Tensor gradient = ops::pool2d_backward(x, got.workspace, incoming, Pooling::max, together);
-      const Tensor right = ops::relu_backward(
-          positive, ops::pool2d_backward(positive, expected.workspace, incoming, Pooling::max, apart));
+      const Tensor right = ops::activation_backward(
+          ops::kRelu, positive, ops::pool2d_backward(positive, expected.workspace, incoming, Pooling::max, apart));
       EXPECT_EQ(values_of(gradient), values_of(right));
       expect_zero_padding(gradient);
     }

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "ops/activation.h"
 #include "ops/batch_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
-#include "ops/relu.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -36,7 +36,7 @@ class ReluNan : public ::testing::TestWithParam<DeviceRow> {
   std::unique_ptr<Device> device_ = GetParam().open();
 };
 
-TEST_P(ReluNan, Alone) { expect_nan_first(ops::relu_forward(with_nan({2, 20}))); }
+TEST_P(ReluNan, Alone) { expect_nan_first(ops::activation_forward(ops::kRelu, with_nan({2, 20}))); }
 
 TEST_P(ReluNan, OfALinearLayer) {
   if (GetParam().device.kind != DeviceKind::cpu) return;  // cuBLASLt's

@@ -5,20 +5,18 @@
 #include <functional>
 
 #include "device/cpu_bf16.h"
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
-#include "ops/gelu.h"
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/reduce.h"
-#include "ops/relu.h"
 #include "ops/sgd.h"
-#include "ops/tanh.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -191,10 +189,12 @@ std::vector<Tensor> elementwise(Device& device, const std::vector<Layout>&) {
   const Tensor weights = formula_tensor(device, shape, {.tensor = 2}), velocity = Tensor::zeros(device, shape);
   ops::sgd_step(weights, x, velocity, {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
   return {ops::add(x, y),
-          ops::relu_backward(ops::relu_forward(x), y),
-          ops::gelu_forward(x),
-          ops::gelu_backward(x, y),
-          ops::tanh_forward(x),
+          ops::activation_backward(ops::kRelu, ops::activation_forward(ops::kRelu, x), y),
+          ops::activation_forward(ops::kGelu, x),
+          ops::activation_backward(ops::kGelu, x, y),
+          ops::activation_forward(ops::kTanh, x),
+          ops::activation_forward(ops::kSigmoid, x),
+          ops::activation_backward(ops::kSilu, x, y),
           ops::reduce_forward(x, ops::Reduction::sum),
           weights,
           velocity};

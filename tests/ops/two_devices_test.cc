@@ -1,6 +1,7 @@
 // An operator never copies between devices by itself: tensors of two are refused, by both names, and devices that are
 // not involved keep their memory empty.
 
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/add_padded.h"
 #include "ops/attention.h"
@@ -9,15 +10,12 @@
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
-#include "ops/gelu.h"
 #include "ops/layer_norm.h"
 #include "ops/linear.h"
 #include "ops/pool2d.h"
 #include "ops/reduce.h"
-#include "ops/relu.h"
 #include "ops/reorder.h"
 #include "ops/sgd.h"
-#include "ops/tanh.h"
 #include "support/expect_error.h"
 #include "support/test_device.h"
 
@@ -106,7 +104,7 @@ TEST_F(TwoDevices, AreRefusedByAttention) {
 TEST_F(TwoDevices, AreRefusedByEverythingElse) {
   expect_refused("add", [&] { ops::add(here({3}), there({3})); });
   expect_refused("add", [&] { ops::add_into(here({3}), there({3})); });
-  expect_refused("relu backward", [&] { ops::relu_backward(here({3}), there({3})); });
+  expect_refused("relu backward", [&] { ops::activation_backward(ops::kRelu, here({3}), there({3})); });
   expect_refused("reduce backward", [&] { ops::reduce_backward(here({3}), there({1}), ops::Reduction::sum); });
   expect_refused("reorder", [&] { ops::reorder_into(here({3}), there({3})); });
   expect_refused("sgd", [&] { ops::sgd_step(here({3}), here({3}), there({3}), {}); });
@@ -114,8 +112,8 @@ TEST_F(TwoDevices, AreRefusedByEverythingElse) {
   expect_refused("cross_entropy", [&] { ops::cross_entropy_forward(logits, labels); });
   expect_refused("cross_entropy backward", [&] { ops::cross_entropy_backward(logits, labels, {}); });
   expect_refused("correct_samples", [&] { ops::correct_samples(logits, labels); });
-  expect_refused("gelu backward", [&] { ops::gelu_backward(here({3}), there({3})); });
-  expect_refused("tanh backward", [&] { ops::tanh_backward(here({3}), there({3})); });
+  expect_refused("gelu backward", [&] { ops::activation_backward(ops::kGelu, here({3}), there({3})); });
+  expect_refused("tanh backward", [&] { ops::activation_backward(ops::kTanh, here({3}), there({3})); });
   expect_refused("add_padded", [&] { ops::add_padded(here({1, 3, 1, 1}), there({1, 2, 1, 1})); });
   expect_refused("embedding", [&] { ops::embedding_forward(here({1, 2}), labels); });
   expect_refused("embedding backward", [&] { ops::embedding_backward(labels, here({1, 2}), here({1, 2}), {}); });
@@ -128,7 +126,7 @@ TEST_F(TwoDevices, ComputingOnOneTakesNothingOfTheOther) {
   const Tensor y = ops::conv2d_forward(x, w, here({16}), {.padding = 1});
   ops::conv2d_backward_weights(x, y, {.weight = w, .bias = here({16}), .accumulate_weight = true}, {.padding = 1});
   ops::pool2d_forward(y, ops::Pooling::max, {});
-  ops::relu_forward(y);
+  ops::activation_forward(ops::kRelu, y);
   EXPECT_GT(here_->allocator().peak_bytes(), 0);
   EXPECT_EQ(there_->allocator().peak_bytes(), 0);
 }

@@ -60,7 +60,8 @@ inline std::unique_ptr<Strategy> residual_net(const StrategyOptions& options) {
       "[avg_pool: 2, conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "
       "residual: {layers: [conv: {channels: 16, kernel: 3, padding: 1}, batch_norm, relu, "
       "conv: {channels: 16, kernel: 3, padding: 1}, batch_norm]}, relu, max_pool: 2, "
-      "conv: {channels: 32, kernel: 3, stride: 2}, relu, dropout: 0.3, flatten, linear: 24, tanh, linear: classes]",
+      "conv: {channels: 32, kernel: 3, stride: 2}, relu, dropout: 0.3, flatten, linear: 24, tanh, "
+      "linear: {features: 24, bias: false}, batch_norm: {momentum: 0.2}, silu, linear: classes]",
       options);
 }
 
