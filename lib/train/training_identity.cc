@@ -11,11 +11,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "config/config_document.h"
+#include "config/config_reader.h"
 
 namespace dptrain::train {
 namespace {
 
 constexpr const char* kModel = "model";
+constexpr const char* kLayers = "layers";
 constexpr const char* kDataset = "dataset";
 constexpr const char* kVocabulary = "vocabulary";
 constexpr const char* kClassNames = "class_names";
@@ -75,9 +78,25 @@ std::string order_of(const Experiment& experiment) {
   return order;
 }
 
+/// An option's value of a checkpoint as it is read now: layers of options that came later have their defaults.
+std::string as_read_now(const std::string& name, const std::string& value) {
+  if (name != option_name(kModel, kLayers)) return value;
+  std::string read = value;
+  try {
+    const ConfigSession session(parse_config(fmt::format("model: {{layers: {}}}\n", value), "manifest.json"),
+                                [&](ConfigReader& config) {
+                                  for (const auto& [option, now] : models::read_model(config).options)
+                                    if (option == kLayers) read = now;
+                                });
+  } catch (const Error&) {
+    return value;  // of layers that there aren't any more
+  }
+  return read;
+}
+
 std::optional<std::string> entry_of(const TrainingIdentity& identity, const std::string& name) {
   const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
-  return found == identity.end() ? std::nullopt : std::optional(found->second);
+  return found == identity.end() ? std::nullopt : std::optional(as_read_now(name, found->second));
 }
 
 /// What the weights of a checkpoint were trained as; of other files nothing is known.

@@ -139,6 +139,28 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
                                              "batch_size", "accumulate", "seed", "optimizer"}));
 }
 
+/// A checkpoint from before `linear` had a bias to leave out, or `batch_norm` an epsilon, is one with their defaults.
+TEST(TrainingIdentity, OfLayersIsWhatTheyMeanNow) {
+  const Experiment experiment =
+      experiment_of({"model={name: layers, layers: [flatten, linear: 5, batch_norm, linear: classes]}"});
+  const TrainingIdentity own = identity_of(experiment, *experiment.dataset.open().train);
+  const auto require = [&](const std::string& layers) {
+    ResumePoint resume{.checkpoint = {}, .folder = "step-000002"};
+    resume.checkpoint.identity = own;
+    std::ranges::find(resume.checkpoint.identity, "model.layers", &TrainingIdentity::value_type::first)->second =
+        layers;
+    require_same_training(own, resume);
+  };
+  EXPECT_NO_THROW(require(
+      "[flatten, linear: {features: 5, init: default}, batch_norm, linear: {features: classes, init: default}]"));
+  expect_error(ExitCode::bad_data, {"step-000002: expected a training with model.layers [", "eps: 1.0e-05", "eps: 0.5"},
+               [&] { require("[flatten, linear: 5, batch_norm: {eps: 0.5}, linear: classes]"); });
+  expect_error(ExitCode::bad_data, {"bias: false"},
+               [&] { require("[flatten, linear: {features: 5, bias: false}, batch_norm, linear: classes]"); });
+  expect_error(ExitCode::bad_data, {"expected a training with model.layers [", "got [gone]"},
+               [&] { require("[gone]"); });
+}
+
 /// Processes' parts of the data are as long as what they take of the batches.
 TEST(TrainingIdentity, OfPartsOfTheDataSaysHowBatchesAreShared) {
   const auto order = [](std::vector<std::string> overrides) {
