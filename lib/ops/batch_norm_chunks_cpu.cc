@@ -84,20 +84,17 @@ std::vector<ChannelMoments> moments_of(const Tensor& x) {
   });
   // Chunks of equal size: the mean is the mean of their means, and the squares add up with those of the means around it
   // (Chan, Golub and LeVeque, 1979), in sample order and double precision.
-  for (int64_t c = 0; c < chunks.channels; ++c) {
-    double sum = 0, within = 0, around = 0;
-    chunks.for_each_number(c, [&](int64_t i) {
-      sum += means[i];
-      within += squares[i];
-    });
-    const double centre = sum / chunks.chunks_per_channel();
-    chunks.for_each_number(c, [&](int64_t i) {
-      const double distance = means[i] - centre;
-      around += distance * distance;
-    });
-    moments[static_cast<size_t>(c)] = {.mean = centre,
-                                       .squares = within + around * static_cast<double>(chunks.positions)};
-  }
+  chunks.for_each_number([&](size_t c, int64_t i) {
+    moments[c].mean += means[i];
+    moments[c].squares += squares[i];
+  });
+  for (ChannelMoments& of_channel : moments) of_channel.mean /= chunks.chunks_per_channel();
+  std::vector<double> around(moments.size());
+  chunks.for_each_number([&](size_t c, int64_t i) {
+    const double distance = means[i] - moments[c].mean;
+    around[c] += distance * distance;
+  });
+  for (size_t c = 0; c < moments.size(); ++c) moments[c].squares += around[c] * static_cast<double>(chunks.positions);
   return moments;
 }
 
@@ -172,14 +169,10 @@ std::vector<ChannelGradients> BatchNormBackward::sums() const {
     batch_norm_kernels().gradient_sums(gradient_of(chunk, pieces), sums + first, dots + first);
   });
   std::vector<ChannelGradients> folded(static_cast<size_t>(chunks_.channels));
-  for (int64_t c = 0; c < chunks_.channels; ++c) {
-    double sum = 0, dot = 0;
-    chunks_.for_each_number(c, [&](int64_t i) {
-      sum += sums[i];
-      dot += dots[i];
-    });
-    folded[static_cast<size_t>(c)] = {.sum = sum, .dot = dot};
-  }
+  chunks_.for_each_number([&](size_t c, int64_t i) {
+    folded[c].sum += sums[i];
+    folded[c].dot += dots[i];
+  });
   return folded;
 }
 

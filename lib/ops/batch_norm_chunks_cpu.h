@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/batch_norm.h"
@@ -23,12 +24,14 @@ struct Chunks {
   double chunks_per_channel() const { return static_cast<double>(samples * parts); }
   double values_per_channel() const { return chunks_per_channel() * static_cast<double>(positions); }
 
-  /// Calls f(i) for the places of a channel's numbers among those of all lanes of all chunks, in order.
+  /// Calls f(channel, i) for the places of the channels' numbers among those of all lanes of all chunks: as they lie in
+  /// memory, which is each channel's order of samples.
   template <class F>
-  void for_each_number(int64_t channel, const F& f) const {
-    const int64_t first = channel / lanes * parts * lanes + channel % lanes;
-    for (int64_t n = 0; n < samples; ++n)
-      for (int64_t part = 0; part < parts; ++part) f(first + (n * blocks * parts + part) * lanes);
+  void for_each_number(const F& f) const {
+    for (int64_t chunk = 0; chunk < count(); ++chunk) {
+      const int64_t first = first_lane(chunk), end = std::min(lanes, channels - first);
+      for (int64_t lane = 0; lane < end; ++lane) f(static_cast<size_t>(first + lane), chunk * lanes + lane);
+    }
   }
 
   int64_t samples, channels, lanes, blocks;

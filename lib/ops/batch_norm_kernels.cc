@@ -118,12 +118,37 @@ void input_gradient_of(const BatchNormChunkGradient chunk, const float* mean_gra
   }
 }
 
-// Blocks of 16 and 8 lanes take the loops above. Chunks of any other width (nhwc and plain images under a batch norm)
-// are rare and take plain loops, lane by lane.
+// Blocks of 16 and 8 lanes take the loops above, and so do features, a row a sample, 16 at a time. Chunks of any other
+// width (nhwc and plain images under a batch norm) are rare and take plain loops, lane by lane.
+
+constexpr int64_t kBlock = 16;
+
+bool is_wide_row(int64_t positions, int64_t lanes) { return positions == 1 && lanes > kBlock; }
+
+/// Calls f(first, lanes) for the blocks of a wide row.
+template <class F>
+void for_each_block(int64_t lanes, const F& f) {
+  for (int64_t lane = 0; lane < lanes; lane += kBlock) f(lane, lanes - lane < kBlock ? lanes - lane : kBlock);
+}
+
+BatchNormChunk block_of(BatchNormChunk row, int64_t first, int64_t lanes) {
+  row.x += first, row.scale += first, row.shift += first;
+  row.lanes = lanes;
+  return row;
+}
+
+BatchNormChunkGradient block_of(const BatchNormChunkGradient& row, int64_t first, int64_t lanes) {
+  return {block_of(static_cast<const BatchNormChunk&>(row), first, lanes), row.y != nullptr ? row.y + first : nullptr,
+          row.incoming + first, row.mean + first};
+}
 
 void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, float* squares) {
   if (lanes == 16) return statistics_of<16>(x, positions, mean, squares);
   if (lanes == 8) return statistics_of<8>(x, positions, mean, squares);
+  if (is_wide_row(positions, lanes))
+    return for_each_block(lanes, [&](int64_t first, int64_t width) {
+      statistics(x + first, positions, width, mean + first, squares + first);
+    });
   for (int64_t lane = 0; lane < lanes; ++lane) {
     const float shift = x[lane];
     float sum = 0, square = 0;
@@ -142,6 +167,11 @@ void normalize(const BatchNormChunk& chunk, const BatchNormAddend& addend, float
   const bool is_lane_by_lane = addend.rows == nullptr || addend.lanes == chunk.lanes;
   if (chunk.lanes == 16 && is_lane_by_lane) return normalize_of<16>(chunk, addend.rows, y);
   if (chunk.lanes == 8 && is_lane_by_lane) return normalize_of<8>(chunk, addend.rows, y);
+  if (is_wide_row(chunk.positions, chunk.lanes) && is_lane_by_lane)
+    return for_each_block(chunk.lanes, [&](int64_t first, int64_t lanes) {
+      const BatchNormAddend of_block = {.rows = addend.rows != nullptr ? addend.rows + first : nullptr, .lanes = lanes};
+      normalize(block_of(chunk, first, lanes), of_block, y + first);
+    });
   for (int64_t p = 0; p < chunk.positions; ++p) {
     for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
       const int64_t i = p * chunk.lanes + lane;
@@ -171,6 +201,10 @@ void gradient_sums_of_block(const BatchNormChunkGradient& chunk, float* sum, flo
 void gradient_sums(const BatchNormChunkGradient& chunk, float* sum, float* dot) {
   if (chunk.lanes == 16) return gradient_sums_of_block<16>(chunk, sum, dot);
   if (chunk.lanes == 8) return gradient_sums_of_block<8>(chunk, sum, dot);
+  if (is_wide_row(chunk.positions, chunk.lanes))
+    return for_each_block(chunk.lanes, [&](int64_t first, int64_t lanes) {
+      gradient_sums(block_of(chunk, first, lanes), sum + first, dot + first);
+    });
   const Mask mask = mask_of(chunk);
   for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
     sum[lane] = dot[lane] = 0;
@@ -197,6 +231,11 @@ void input_gradient(const BatchNormChunkGradient& chunk, const float* mean_gradi
                     float* residual) {
   if (chunk.lanes == 16) return input_gradient_of_block<16>(chunk, mean_gradient, slope, out, residual);
   if (chunk.lanes == 8) return input_gradient_of_block<8>(chunk, mean_gradient, slope, out, residual);
+  if (is_wide_row(chunk.positions, chunk.lanes))
+    return for_each_block(chunk.lanes, [&](int64_t first, int64_t lanes) {
+      input_gradient(block_of(chunk, first, lanes), mean_gradient + first, slope + first, out + first,
+                     residual != nullptr ? residual + first : nullptr);
+    });
   const Mask mask = mask_of(chunk);
   for (int64_t p = 0; p < chunk.positions; ++p) {
     for (int64_t lane = 0; lane < chunk.lanes; ++lane) {

@@ -35,6 +35,7 @@ const std::vector<BatchNormCase> kBatchNormCases = {{"bare", {3, 5, 3, 2}, false
                                                     {"features", {6, 20}, false, 0},
                                                     {"features_relu", {5, 3}, true, 0},
                                                     {"features_relu_residual", {6, 16}, true, 16},
+                                                    {"wide_features", {4, 37}, true, 37},
                                                     {"running", {3, 5, 3, 2}, false, 0, false},
                                                     {"running_features", {5, 20}, false, 20, false},
                                                     {"running_relu_residual", {2, 20, 2, 3}, true, 20, false}};
