@@ -192,6 +192,7 @@ void TrainingDisplay::clear_line() {
 void TrainingDisplay::on_start(const train::Experiment& experiment, const std::string& run_directory) {
   epochs_ = experiment.epochs.value_or(0);
   is_of_job_ = experiment.job != nullptr;
+  has_validation_ = experiment.validation.samples > 0;
   may_split_ = experiment.shards == 0 && !experiment.split.measured;
   say(fmt::format("{}: {} on {}, {} over {}, batch {}, learning rate {:.6g}; writing {}", experiment.name,
                   experiment.model.name, experiment.dataset.name, experiment.strategy.name, devices_text(experiment),
@@ -252,7 +253,7 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
   }
   if (options_.quiet || options_.json) return;
   if (!table_) {
-    table_.emplace(epochs_, terminal_width(STDOUT_FILENO, kAnyWidth), metrics.validation.has_value());
+    table_.emplace(epochs_, terminal_width(STDOUT_FILENO, kAnyWidth), has_validation_);
     say(table_->header());
   }
   say(table_->row(metrics));

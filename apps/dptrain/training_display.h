@@ -55,6 +55,7 @@ class TrainingDisplay final : public train::TrainingObserver {
   std::optional<train::EpochTable> table_;  ///< since the first epoch
   int64_t epochs_ = 0;
   bool is_of_job_ = false;
+  bool has_validation_ = false;
   int64_t resumed_at_ = 0;  ///< the step after which this start goes on
   bool may_split_ = true;   ///< batches of the training can be shared out by speed
   Clock::time_point last_shown_{};

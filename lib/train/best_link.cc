@@ -20,8 +20,8 @@ std::optional<std::string> linked_best(const fs::path& checkpoints) {
 
 void link_best(const fs::path& checkpoints, int64_t step) {
   const std::string name = checkpoint_name(step);
-  if (linked_best(checkpoints) == name) return;
   if (!has_manifest(checkpoints / name)) return unlink_best(checkpoints);
+  if (linked_best(checkpoints) == name) return;
   const fs::path link = best_link(checkpoints);
   std::error_code error;
   if (const auto there = fs::symlink_status(link, error); fs::exists(there) && !fs::is_symlink(there))

@@ -114,7 +114,7 @@ Predictor::Evaluation Predictor::evaluate() {
         [&](int64_t index, std::span<const float> logits) {
           const int32_t label = test_->label(index);
           evaluation.mean_loss += cross_entropy(logits, label) / static_cast<double>(test_->samples());
-          evaluation.classes.count(label, likeliest(logits, 1).front().predicted_class);
+          evaluation.classes.count(label, std::ranges::max_element(logits) - logits.begin());
         });
   return evaluation;
 }

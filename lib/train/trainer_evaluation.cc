@@ -66,7 +66,10 @@ bool Trainer::finished_in(const RunDirectory& directory) const {
 void Trainer::count_earlier_validations(RunDirectory* directory) {
   if (directory != nullptr) {
     validation_ = watch_of(experiment_.validation, directory->metrics(std::numeric_limits<int64_t>::max()));
-    if (const auto& best = validation_.best()) link_best(directory->checkpoints(), best->step);
+    if (const auto& best = validation_.best())
+      link_best(directory->checkpoints(), best->step);
+    else
+      unlink_best(directory->checkpoints());
   }
   stopped_early_ = of_main(validation_.is_over());
 }

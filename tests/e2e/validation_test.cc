@@ -50,6 +50,12 @@ TEST_F(ValidationTest, TheBestEpochIsToldLinkedAndEvaluated) {
   EXPECT_EQ(json_of("run/summary.json"), summary);
 }
 
+TEST_F(ValidationTest, HasItsColumnsWhereTheFirstEpochIsNotEvaluated) {
+  const Finished finished = train("run", {"epochs=2", "eval_every=2", "validation={samples: 100}"});
+  EXPECT_NE(finished.out.find("valid. loss"), std::string::npos) << finished.out;
+  EXPECT_EQ(json_of("run/summary.json")["best"]["epoch"], 2);
+}
+
 TEST_F(ValidationTest, ATableAndItsOrderAreByTheBestEpoch) {
   train("low", validated({"learning_rate=0.002"}));
   train("high", validated());

@@ -170,6 +170,25 @@ TEST_F(ValidatedTraining, OneThatEndedEarlyIsFinishedUnlessItIsGivenMorePatience
   EXPECT_GT(more.epochs, first.epochs);
 }
 
+/// Of checkpoints that were moved away, and of a training that goes on from before its first evaluation.
+TEST_F(ValidatedTraining, NoLinkLeadsNowhere) {
+  const auto is_linked = [this] {
+    return std::filesystem::exists(std::filesystem::symlink_status(best_link(checkpoints())));
+  };
+  const TrainingOutcome outcome = run();
+  ASSERT_TRUE(is_linked());
+  std::filesystem::remove_all(checkpoints() / checkpoint_name(outcome.best->step));
+  link_best(checkpoints(), outcome.best->step);
+  EXPECT_FALSE(is_linked());
+
+  run({"checkpoint={every_steps: 1, keep: 50}"});
+  ASSERT_TRUE(is_linked());
+  for (const auto& folder : checkpoint_folders(checkpoints()))
+    if (folder.filename() != checkpoint_name(1)) std::filesystem::remove_all(folder);
+  run({"epochs=", "steps=1", "eval_every=2"}, EarlierRun::resume);
+  EXPECT_FALSE(is_linked());
+}
+
 TEST_F(ValidatedTraining, AnotherRunLeavesNothingOfIt) {
   run();
   RunDirectory(scratch_.path(), EarlierRun::overwrite).remove_earlier_run();
