@@ -21,6 +21,19 @@ void parallel_for(const Device& device, int64_t count, const Body& body) {
   for (int64_t i = 0; i < count; ++i) body(i);
 }
 
+/// The same for a few long units of unequal cost: a thread that is done with one takes the next.
+template <class Body>
+void parallel_units(const Device& device, int64_t count, const Body& body) {
+  if (!device.computes()) return;
+  const int threads = static_cast<int>(device.threads() < count ? device.threads() : count);
+  if (threads <= 1) {
+    for (int64_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+  for (int64_t i = 0; i < count; ++i) body(i);
+}
+
 /// Calls body(part, begin, end) for parts of [0, count) of at least `grain` elements, every part but the last a
 /// multiple of it. There are no more parts than the device has threads, numbered from 0.
 template <class Body>

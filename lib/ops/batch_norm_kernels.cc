@@ -22,19 +22,38 @@ Row<L> positive_part(Row<L> y) {
   return y <= 0.f ? Row<L>{} : y;
 }
 
+// Chunks fall into blocks of 16 lanes, or of 8, whose rows are `stride` floats apart: a block of channels is one, rows
+// of nhwc and of features are several. Fewer lanes (plain images, nhwc of few channels) are rare and take plain loops.
+
+template <int L, class Of>
+void for_blocks_of(int64_t lanes, const Of& of) {
+  int64_t first = 0;
+  for (; first + L <= lanes; first += L) of.template operator()<L>(first);
+  // The last block ends with the last lane: what it computes again comes out the same.
+  if (first < lanes) of.template operator()<L>(lanes - L);
+}
+
+/// Calls of<L>(first) for blocks of L lanes that cover them all; false where they are too few.
+template <class Of>
+bool for_each_block(int64_t lanes, const Of& of) {
+  if (lanes < 8) return false;
+  lanes < 16 ? for_blocks_of<8>(lanes, of) : for_blocks_of<16>(lanes, of);
+  return true;
+}
+
 template <int L>
-void statistics_of(const float* x, int64_t positions, float* mean, float* squares) {
+void statistics_of(const float* x, int64_t positions, int64_t stride, float* mean, float* squares) {
   // Shifted by the first row, so that a large mean doesn't cancel. Two accumulators hide the latency of additions.
   const Row<L> shift = load<L>(x);
   Row<L> sum0{}, sum1{}, square0{}, square1{};
   int64_t p = 0;
   for (; p + 2 <= positions; p += 2) {
-    const Row<L> a = load<L>(x + p * L) - shift, b = load<L>(x + (p + 1) * L) - shift;
+    const Row<L> a = load<L>(x + p * stride) - shift, b = load<L>(x + (p + 1) * stride) - shift;
     sum0 += a, square0 += a * a;
     sum1 += b, square1 += b * b;
   }
   if (p < positions) {
-    const Row<L> a = load<L>(x + p * L) - shift;
+    const Row<L> a = load<L>(x + p * stride) - shift;
     sum0 += a, square0 += a * a;
   }
   const Row<L> sum = sum0 + sum1;
@@ -46,27 +65,25 @@ void statistics_of(const float* x, int64_t positions, float* mean, float* square
 
 // The templates take chunks by value: a copy that nothing else points to stays in registers across stores.
 
+/// Lanes from `first` on; the addend's, if there is one, too.
 template <int L>
-void normalize_of(const BatchNormChunk chunk, const float* addend, float* y) {
-  const Row<L> scale = load<L>(chunk.scale), shift = load<L>(chunk.shift);
-  const float* x = chunk.x;
-  const int64_t end = chunk.positions * L;
-  if (addend != nullptr && chunk.relu) {
-    for (int64_t i = 0; i < end; i += L) {
-      const Row<L> value = load<L>(x + i) * scale + shift + load<L>(addend + i);
+void normalize_of(const BatchNormChunk chunk, int64_t first, const BatchNormAddend addend, float* y) {
+  const Row<L> scale = load<L>(chunk.scale + first), shift = load<L>(chunk.shift + first);
+  const float *x = chunk.x + first, *added = addend.rows != nullptr ? addend.rows + first : nullptr;
+  y += first;
+  const int64_t stride = chunk.lanes, end = chunk.positions * stride;
+  if (added != nullptr && chunk.relu) {
+    for (int64_t i = 0; i < end; i += stride, added += addend.lanes) {
+      const Row<L> value = load<L>(x + i) * scale + shift + load<L>(added);
       store<L>(y + i, positive_part<L>(value));
     }
+  } else if (added != nullptr) {
+    for (int64_t i = 0; i < end; i += stride, added += addend.lanes)
+      store<L>(y + i, load<L>(x + i) * scale + shift + load<L>(added));
   } else if (chunk.relu) {
-    for (int64_t i = 0; i < end; i += L) {
-      const Row<L> value = load<L>(x + i) * scale + shift;
-      store<L>(y + i, positive_part<L>(value));
-    }
+    for (int64_t i = 0; i < end; i += stride) store<L>(y + i, positive_part<L>(load<L>(x + i) * scale + shift));
   } else {
-    for (int64_t i = 0; i < end; i += L) {
-      Row<L> value = load<L>(x + i) * scale + shift;
-      if (addend != nullptr) value += load<L>(addend + i);
-      store<L>(y + i, value);
-    }
+    for (int64_t i = 0; i < end; i += stride) store<L>(y + i, load<L>(x + i) * scale + shift);
   }
 }
 
@@ -87,68 +104,45 @@ Row<L> masked(const BatchNormChunkGradient& chunk, int64_t i, Row<L> scale, Row<
 }
 
 template <int L, Mask kMask>
-void gradient_sums_of(const BatchNormChunkGradient chunk, float* sum, float* dot) {
-  const Row<L> scale = load<L>(chunk.scale), shift = load<L>(chunk.shift), mean = load<L>(chunk.mean);
+void gradient_sums_of(const BatchNormChunkGradient chunk, int64_t first, float* sum, float* dot) {
+  const Row<L> scale = load<L>(chunk.scale + first), shift = load<L>(chunk.shift + first);
+  const Row<L> mean = load<L>(chunk.mean + first);
   Row<L> sum0{}, sum1{}, dot0{}, dot1{};
   int64_t p = 0;
   for (; p + 2 <= chunk.positions; p += 2) {
-    const int64_t i = p * L, j = i + L;
+    const int64_t i = p * chunk.lanes + first, j = i + chunk.lanes;
     const Row<L> a = masked<L, kMask>(chunk, i, scale, shift);
     const Row<L> b = masked<L, kMask>(chunk, j, scale, shift);
     sum0 += a, dot0 += a * (load<L>(chunk.x + i) - mean);
     sum1 += b, dot1 += b * (load<L>(chunk.x + j) - mean);
   }
   if (p < chunk.positions) {
-    const Row<L> a = masked<L, kMask>(chunk, p * L, scale, shift);
-    sum0 += a, dot0 += a * (load<L>(chunk.x + p * L) - mean);
+    const int64_t i = p * chunk.lanes + first;
+    const Row<L> a = masked<L, kMask>(chunk, i, scale, shift);
+    sum0 += a, dot0 += a * (load<L>(chunk.x + i) - mean);
   }
-  store<L>(sum, sum0 + sum1);
-  store<L>(dot, dot0 + dot1);
+  store<L>(sum + first, sum0 + sum1);
+  store<L>(dot + first, dot0 + dot1);
 }
 
 template <int L, Mask kMask>
-void input_gradient_of(const BatchNormChunkGradient chunk, const float* mean_gradient_of_lane,
+void input_gradient_of(const BatchNormChunkGradient chunk, int64_t first, const float* mean_gradient_of_lane,
                        const float* slope_of_lane, float* out, float* residual_gradient) {
-  const Row<L> scale = load<L>(chunk.scale), shift = load<L>(chunk.shift), mean = load<L>(chunk.mean);
-  const Row<L> mean_gradient = load<L>(mean_gradient_of_lane), slope = load<L>(slope_of_lane);
-  for (int64_t i = 0; i < chunk.positions * L; i += L) {
+  const Row<L> scale = load<L>(chunk.scale + first), shift = load<L>(chunk.shift + first);
+  const Row<L> mean = load<L>(chunk.mean + first);
+  const Row<L> mean_gradient = load<L>(mean_gradient_of_lane + first), slope = load<L>(slope_of_lane + first);
+  for (int64_t i = first; i < chunk.positions * chunk.lanes; i += chunk.lanes) {
     const Row<L> gradient = masked<L, kMask>(chunk, i, scale, shift);
     if (residual_gradient != nullptr) store<L>(residual_gradient + i, gradient);
     store<L>(out + i, scale * (gradient - mean_gradient) + slope * (load<L>(chunk.x + i) - mean));
   }
 }
 
-// Blocks of 16 and 8 lanes take the loops above, and so do features, a row a sample, 16 at a time. Chunks of any other
-// width (nhwc and plain images under a batch norm) are rare and take plain loops, lane by lane.
-
-constexpr int64_t kBlock = 16;
-
-bool is_wide_row(int64_t positions, int64_t lanes) { return positions == 1 && lanes > kBlock; }
-
-/// Calls f(first, lanes) for the blocks of a wide row.
-template <class F>
-void for_each_block(int64_t lanes, const F& f) {
-  for (int64_t lane = 0; lane < lanes; lane += kBlock) f(lane, lanes - lane < kBlock ? lanes - lane : kBlock);
-}
-
-BatchNormChunk block_of(BatchNormChunk row, int64_t first, int64_t lanes) {
-  row.x += first, row.scale += first, row.shift += first;
-  row.lanes = lanes;
-  return row;
-}
-
-BatchNormChunkGradient block_of(const BatchNormChunkGradient& row, int64_t first, int64_t lanes) {
-  return {block_of(static_cast<const BatchNormChunk&>(row), first, lanes), row.y != nullptr ? row.y + first : nullptr,
-          row.incoming + first, row.mean + first};
-}
-
 void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, float* squares) {
-  if (lanes == 16) return statistics_of<16>(x, positions, mean, squares);
-  if (lanes == 8) return statistics_of<8>(x, positions, mean, squares);
-  if (is_wide_row(positions, lanes))
-    return for_each_block(lanes, [&](int64_t first, int64_t width) {
-      statistics(x + first, positions, width, mean + first, squares + first);
-    });
+  if (for_each_block(lanes, [&]<int L>(int64_t first) {
+        statistics_of<L>(x + first, positions, lanes, mean + first, squares + first);
+      }))
+    return;
   for (int64_t lane = 0; lane < lanes; ++lane) {
     const float shift = x[lane];
     float sum = 0, square = 0;
@@ -163,15 +157,21 @@ void statistics(const float* x, int64_t positions, int64_t lanes, float* mean, f
   }
 }
 
-void normalize(const BatchNormChunk& chunk, const BatchNormAddend& addend, float* y) {
-  const bool is_lane_by_lane = addend.rows == nullptr || addend.lanes == chunk.lanes;
-  if (chunk.lanes == 16 && is_lane_by_lane) return normalize_of<16>(chunk, addend.rows, y);
-  if (chunk.lanes == 8 && is_lane_by_lane) return normalize_of<8>(chunk, addend.rows, y);
-  if (is_wide_row(chunk.positions, chunk.lanes) && is_lane_by_lane)
-    return for_each_block(chunk.lanes, [&](int64_t first, int64_t lanes) {
-      const BatchNormAddend of_block = {.rows = addend.rows != nullptr ? addend.rows + first : nullptr, .lanes = lanes};
-      normalize(block_of(chunk, first, lanes), of_block, y + first);
+/// In blocks of lanes; false where they are too few.
+bool normalize_blocks(const BatchNormChunk& chunk, const BatchNormAddend& addend, float* y) {
+  const int64_t added = addend.rows == nullptr ? 0 : addend.lanes;
+  if (chunk.lanes < 8 || (added > 0 && added < 8)) return false;
+  // First the blocks with lanes that nothing is added to, then those of the addend write over the others of these.
+  if (added < chunk.lanes)
+    for_each_block(chunk.lanes, [&]<int L>(int64_t first) {
+      if (first + L > added) normalize_of<L>(chunk, first, {}, y);
     });
+  for_each_block(added, [&]<int L>(int64_t first) { normalize_of<L>(chunk, first, addend, y); });
+  return true;
+}
+
+void normalize(const BatchNormChunk& chunk, const BatchNormAddend& addend, float* y) {
+  if (normalize_blocks(chunk, addend, y)) return;
   for (int64_t p = 0; p < chunk.positions; ++p) {
     for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
       const int64_t i = p * chunk.lanes + lane;
@@ -190,21 +190,17 @@ float masked_float(const BatchNormChunkGradient& chunk, Mask mask, int64_t lane,
 }
 
 template <int L>
-void gradient_sums_of_block(const BatchNormChunkGradient& chunk, float* sum, float* dot) {
+void gradient_sums_of_block(const BatchNormChunkGradient& chunk, int64_t first, float* sum, float* dot) {
   switch (mask_of(chunk)) {
-    case Mask::none: return gradient_sums_of<L, Mask::none>(chunk, sum, dot);
-    case Mask::output: return gradient_sums_of<L, Mask::output>(chunk, sum, dot);
-    case Mask::recomputed: return gradient_sums_of<L, Mask::recomputed>(chunk, sum, dot);
+    case Mask::none: return gradient_sums_of<L, Mask::none>(chunk, first, sum, dot);
+    case Mask::output: return gradient_sums_of<L, Mask::output>(chunk, first, sum, dot);
+    case Mask::recomputed: return gradient_sums_of<L, Mask::recomputed>(chunk, first, sum, dot);
   }
 }
 
 void gradient_sums(const BatchNormChunkGradient& chunk, float* sum, float* dot) {
-  if (chunk.lanes == 16) return gradient_sums_of_block<16>(chunk, sum, dot);
-  if (chunk.lanes == 8) return gradient_sums_of_block<8>(chunk, sum, dot);
-  if (is_wide_row(chunk.positions, chunk.lanes))
-    return for_each_block(chunk.lanes, [&](int64_t first, int64_t lanes) {
-      gradient_sums(block_of(chunk, first, lanes), sum + first, dot + first);
-    });
+  if (for_each_block(chunk.lanes, [&]<int L>(int64_t first) { gradient_sums_of_block<L>(chunk, first, sum, dot); }))
+    return;
   const Mask mask = mask_of(chunk);
   for (int64_t lane = 0; lane < chunk.lanes; ++lane) {
     sum[lane] = dot[lane] = 0;
@@ -218,24 +214,22 @@ void gradient_sums(const BatchNormChunkGradient& chunk, float* sum, float* dot) 
 }
 
 template <int L>
-void input_gradient_of_block(const BatchNormChunkGradient& chunk, const float* mean_gradient, const float* slope,
-                             float* out, float* residual) {
+void input_gradient_of_block(const BatchNormChunkGradient& chunk, int64_t first, const float* mean_gradient,
+                             const float* slope, float* out, float* residual) {
   switch (mask_of(chunk)) {
-    case Mask::none: return input_gradient_of<L, Mask::none>(chunk, mean_gradient, slope, out, residual);
-    case Mask::output: return input_gradient_of<L, Mask::output>(chunk, mean_gradient, slope, out, residual);
-    case Mask::recomputed: return input_gradient_of<L, Mask::recomputed>(chunk, mean_gradient, slope, out, residual);
+    case Mask::none: return input_gradient_of<L, Mask::none>(chunk, first, mean_gradient, slope, out, residual);
+    case Mask::output: return input_gradient_of<L, Mask::output>(chunk, first, mean_gradient, slope, out, residual);
+    case Mask::recomputed:
+      return input_gradient_of<L, Mask::recomputed>(chunk, first, mean_gradient, slope, out, residual);
   }
 }
 
 void input_gradient(const BatchNormChunkGradient& chunk, const float* mean_gradient, const float* slope, float* out,
                     float* residual) {
-  if (chunk.lanes == 16) return input_gradient_of_block<16>(chunk, mean_gradient, slope, out, residual);
-  if (chunk.lanes == 8) return input_gradient_of_block<8>(chunk, mean_gradient, slope, out, residual);
-  if (is_wide_row(chunk.positions, chunk.lanes))
-    return for_each_block(chunk.lanes, [&](int64_t first, int64_t lanes) {
-      input_gradient(block_of(chunk, first, lanes), mean_gradient + first, slope + first, out + first,
-                     residual != nullptr ? residual + first : nullptr);
-    });
+  if (for_each_block(chunk.lanes, [&]<int L>(int64_t first) {
+        input_gradient_of_block<L>(chunk, first, mean_gradient, slope, out, residual);
+      }))
+    return;
   const Mask mask = mask_of(chunk);
   for (int64_t p = 0; p < chunk.positions; ++p) {
     for (int64_t lane = 0; lane < chunk.lanes; ++lane) {

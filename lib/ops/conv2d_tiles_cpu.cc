@@ -70,6 +70,18 @@ std::vector<int64_t> places_of(const ConvolutionGrid& grid, const ConvolutionGri
   return places;
 }
 
+/// A group of images as positions: [32 channels][phase][length][32].
+struct PackedRows {
+  const TileRows& rows;
+  int64_t length;
+  Bfloat16* memory;
+
+  void pack(int64_t begin, int64_t end) const {
+    for (int64_t i = 0; i < rows.count(); ++i)
+      convolution_tile_kernels()->pack_positions(rows.row(i, begin, end), length, memory + i * length * 32);
+  }
+};
+
 struct Added {
   const float* bias = nullptr;
   bool relu = false;
@@ -82,13 +94,14 @@ struct Product {
   std::vector<int64_t> places, starts;
 };
 
-void multiply(const ConvolutionGrid& grid, const PackedImages& source, const Product& product, int64_t images,
+/// Outputs of `images` images from `first` on.
+void multiply(const ConvolutionGrid& grid, const PackedRows& source, const Product& product, int64_t images,
               const Added& added, const Tensor& y, int64_t first) {
   const ImageStrides strides = image_strides(y);
   convolution_tile_kernels()->multiply({.positions = grid.span(*product.outputs, images),
-                                        .source = source.data(),
-                                        .plane = source.plane(),
-                                        .planes = source.planes(),
+                                        .source = source.memory,
+                                        .plane = source.rows.phases() * source.length * 32,
+                                        .planes = source.rows.planes(),
                                         .tap_starts = product.starts.data(),
                                         .tap_count = static_cast<int64_t>(product.starts.size()),
                                         .weights = product.weights,
@@ -104,10 +117,11 @@ void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGr
               const Tensor& y) {
   Device& device = x.device();
   const int64_t images = x.shape()[0], threads = std::min(int64_t{device.threads()}, images);
+  const TileRows rows(grid, x);
   // A source that no output reads takes nothing.
-  const int64_t of_image = std::max(int64_t{1}, PackedImages::elements(grid, x, grid.length(1)));
+  const int64_t of_image = std::max(int64_t{1}, rows.count() * grid.length(1) * 32);
   const int64_t group = std::clamp(kGroupElements / of_image, int64_t{1}, (images + threads - 1) / threads);
-  const int64_t length = grid.length(group), room = PackedImages::elements(grid, x, length);
+  const int64_t length = grid.length(group), room = rows.count() * length * 32;
   const Tensor memory = packed_memory(device, room * threads);
   std::vector<Product> products;
   for (size_t i = 0; i < grid.outputs.size(); ++i) {
@@ -118,12 +132,11 @@ void convolve(const Tensor& x, const PackedWeights& weights, const ConvolutionGr
     for (const auto& tap : grid.outputs[i].taps) product.starts.push_back((tap.phase * length + tap.offset) * 32);
     products.push_back(std::move(product));
   }
-  memory.fill_zero();
   parallel_parts(device, images, 1, [&](int64_t part, int64_t begin, int64_t end) {
-    const PackedImages source(grid, x, length, memory.data<Bfloat16>() + part * room);
+    const PackedRows source{.rows = rows, .length = length, .memory = memory.data<Bfloat16>() + part * room};
     for (int64_t first = begin; first < end; first += group) {
       const int64_t count = std::min(group, end - first);
-      for (int64_t i = 0; i < count; ++i) source.pack(first + i, i);
+      source.pack(first, first + count);
       for (const Product& product : products) multiply(grid, source, product, count, added, y, first);
     }
   });

@@ -14,69 +14,43 @@ namespace {
 
 /// Positions that are packed and added up at once: what 32 channels take stays in the second-level cache, and sums of
 /// sums lose less than one long sum. It mustn't depend on the number of threads, as the order of sums does on it.
-constexpr int64_t kChunkPositions = 2048;
+constexpr int64_t kChunkPositions = 4096;
+
+struct Range {
+  int64_t begin, end;
+};
 
 /// The grid of the output's gradient: the same positions, without a stride or a border before them.
 ConvolutionGrid gradient_grid(const ConvolutionGrid& grid) {
   return {.phases = {{0, 0}}, .outputs = {}, .rows = grid.rows, .columns = grid.columns};
 }
 
-/// The positions of a chunk of images, packed by all threads.
-class PackedChunk {
- public:
-  PackedChunk(const ConvolutionGrid& grid, const Tensor& images, int64_t length)
-      : length_(length),
-        memory_(packed_memory(images.device(), PackedImages::elements(grid, images, length))),
-        positions_(grid, images, length, memory_.data<Bfloat16>()) {}
+/// Products of 32 by 32 channels, or parts of them, that all threads share, if there are so many.
+constexpr int64_t kProducts = 8;
 
-  /// Images [begin, end).
-  void pack(int64_t begin, int64_t end) {
-    if (end - begin != packed_) memory_.fill_zero();
-    packed_ = end - begin;
-    parallel_for(memory_.device(), packed_, [&](int64_t i) { positions_.pack(begin + i, i); });
-  }
-  /// Calls body(row, position) for 32 positions at a time of all long rows of 32 channels.
-  template <class Body>
-  void for_each_step(const Body& body) const {
-    const int64_t steps = length_ / 32;
-    parallel_for(memory_.device(), rows() * steps, [&](int64_t i) { body(i / steps, i % steps * 32); });
-  }
-
-  int64_t planes() const { return positions_.planes(); }
-  int64_t rows() const { return planes() * positions_.plane() / (length_ * 32); }
-  const Bfloat16* row(int64_t row) const { return positions_.data() + row * length_ * 32; }
-
- private:
-  int64_t length_, packed_ = -1;
-  Tensor memory_;
-  PackedImages positions_;
-};
+/// Positions that a thread packs at once: of a few planes, too, there are some for every thread.
+constexpr int64_t kPackedPositions = 256;
 
 /// What taps read, as pairs of positions: once from even positions on and once from odd ones, so that each offset finds
 /// its pairs. For each long row [2 starts][2 halves of the channels][length / 2 pairs, 16 channels, 2].
 class PairedInput {
  public:
   PairedInput(const ConvolutionGrid& grid, const Tensor& x, int64_t length)
-      : length_(length), chunk_(grid, x, length + 32), memory_(packed_memory(x.device(), chunk_.rows() * row())) {}
+      : length_(length), rows_(grid, x), memory_(packed_memory(x.device(), rows_.count() * row())) {}
 
-  void pack(int64_t begin, int64_t end) {
-    chunk_.pack(begin, end);
-    chunk_.for_each_step([&](int64_t row, int64_t position) {
-      if (position == length_) return;
-      const Bfloat16* from = chunk_.row(row) + position * 32;
-      Bfloat16* to = memory_.data<Bfloat16>() + row * this->row() + position * 16;
-      weight_gradient_tile_kernels()->pack_pairs(from, to, half());
-      weight_gradient_tile_kernels()->pack_pairs(from + 32, to + 2 * half(), half());
-    });
-  }
-
-  int64_t planes() const { return chunk_.planes(); }
-  const Bfloat16* plane(int64_t plane) const {
-    return memory_.data<Bfloat16>() + plane * (chunk_.rows() / planes()) * row();
-  }
+  int64_t planes() const { return rows_.planes(); }
+  int64_t rows() const { return rows_.count(); }
+  const Bfloat16* plane(int64_t plane) const { return memory_.data<Bfloat16>() + plane * rows_.phases() * row(); }
   /// Where in a plane half of its channels begins as a tap reads it.
   int64_t start(const ConvolutionGrid::Tap& tap, int64_t half_of_channels) const {
     return tap.phase * row() + (tap.offset % 2 * 2 + half_of_channels) * half() + tap.offset / 2 * 32;
+  }
+  /// Positions [from, to) of a row of these images.
+  void pack(int64_t row, Range images, Range positions) const {
+    Bfloat16* even = memory_.data<Bfloat16>() + row * this->row() + positions.begin * 16;
+    Bfloat16* const starts[] = {even, even + 2 * half()};
+    weight_gradient_tile_kernels()->pack_pairs(rows_.row(row, images.begin, images.end), positions.begin, positions.end,
+                                               starts, half());
   }
 
  private:
@@ -84,7 +58,7 @@ class PairedInput {
   int64_t row() const { return 4 * half(); }
 
   int64_t length_;
-  PackedChunk chunk_;
+  TileRows rows_;
   Tensor memory_;
 };
 
@@ -93,30 +67,38 @@ class GradientRows {
  public:
   GradientRows(const ConvolutionGrid& grid, const Tensor& gradient, int64_t length)
       : length_(length),
-        chunk_(grid, gradient, length),
-        memory_(packed_memory(gradient.device(), chunk_.rows() * length * 32)) {}
+        rows_(grid, gradient),
+        memory_(packed_memory(gradient.device(), rows_.count() * length * 32)) {}
 
-  void pack(int64_t begin, int64_t end) {
-    chunk_.pack(begin, end);
-    chunk_.for_each_step([&](int64_t row, int64_t position) {
-      weight_gradient_tile_kernels()->pack_rows(chunk_.row(row) + position * 32,
-                                                memory_.data<Bfloat16>() + (row * length_ + position) * 32);
-    });
-  }
-
-  int64_t planes() const { return chunk_.planes(); }
+  int64_t planes() const { return rows_.planes(); }
   const Bfloat16* plane(int64_t plane) const { return memory_.data<Bfloat16>() + plane * length_ * 32; }
-  void add_to(double* bias_sums) const {
+  void pack(int64_t plane, Range images, Range positions) const {
+    weight_gradient_tile_kernels()->pack_rows(rows_.row(plane, images.begin, images.end), positions.begin,
+                                              positions.end,
+                                              memory_.data<Bfloat16>() + (plane * length_ + positions.begin) * 32);
+  }
+  void add_to(double* bias_sums, Range images) const {
     parallel_for(memory_.device(), planes(), [&](int64_t plane) {
-      weight_gradient_tile_kernels()->add_positions(chunk_.row(plane), length_, bias_sums + plane * 32);
+      weight_gradient_tile_kernels()->add_positions(rows_.row(plane, images.begin, images.end), 0, length_,
+                                                    bias_sums + plane * 32);
     });
   }
 
  private:
   int64_t length_;
-  PackedChunk chunk_;
+  TileRows rows_;
   Tensor memory_;
 };
+
+/// Both of the same images, in one go of all threads.
+void pack(Device& device, const PairedInput& input, const GradientRows& gradient, int64_t length, Range images) {
+  const int64_t parts = (length + kPackedPositions - 1) / kPackedPositions;
+  parallel_units(device, (input.rows() + gradient.planes()) * parts, [&](int64_t unit) {
+    const int64_t row = unit / parts, first = unit % parts * kPackedPositions;
+    const Range positions{first, std::min(length, first + kPackedPositions)};
+    row < input.rows() ? input.pack(row, images, positions) : gradient.pack(row - input.rows(), images, positions);
+  });
+}
 
 /// The passes that compute all of a window's weights, of one or both halves of 32 input channels; `window`: elements of
 /// a block of 16. Two taps that read the same pairs share the loads of their lines; a tap without such another is
@@ -154,28 +136,32 @@ void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOp
   const int64_t images = x.shape()[0];
   const int64_t chunk = std::clamp(kChunkPositions / grid.image(), int64_t{1}, images);
   const int64_t length = (grid.length(chunk) + 31) / 32 * 32;
-  PairedInput input(grid, x, length);
-  GradientRows gradient(of_y, output_gradient, length);
+  const PairedInput input(grid, x, length);
+  const GradientRows gradient(of_y, output_gradient, length);
   const int64_t window = weight[2] * weight[3] * 256, inputs = (weight[1] + 15) / 16, outputs = (weight[0] + 15) / 16;
   const auto whole = passes_of(grid, input, 2, window), half = passes_of(grid, input, 1, window);
+  // Passes are shared out where channels are too few for all threads.
+  const int64_t products = input.planes() * gradient.planes();
+  const int64_t shares = std::clamp(kProducts / products, int64_t{1}, static_cast<int64_t>(half.size()));
   for (int64_t begin = 0; begin < images; begin += chunk) {
     const int64_t end = std::min(images, begin + chunk);
-    input.pack(begin, end);
-    gradient.pack(begin, end);
-    parallel_for(x.device(), input.planes() * gradient.planes(), [&](int64_t i) {
-      const int64_t in = i / gradient.planes(), out = i % gradient.planes();
+    pack(x.device(), input, gradient, length, {begin, end});
+    parallel_units(x.device(), products * shares, [&](int64_t unit) {
+      const int64_t product = unit / shares, share = unit % shares;
+      const int64_t in = product / gradient.planes(), out = product % gradient.planes();
       const auto& passes = 2 * in + 1 < inputs ? whole : half;
+      const auto count = static_cast<int64_t>(passes.size()), first = share * count / shares;
       weight_gradient_tile_kernels()->multiply({.steps = (grid.span(grid.outputs[0], end - begin) + 31) / 32,
                                                 .left = gradient.plane(out),
                                                 .right = input.plane(in),
-                                                .passes = passes.data(),
-                                                .pass_count = static_cast<int64_t>(passes.size()),
+                                                .passes = passes.data() + first,
+                                                .pass_count = (share + 1) * count / shares - first,
                                                 .sums = sums.data<float>() + 2 * (out * inputs + in) * window,
                                                 .output_blocks = std::min(int64_t{2}, outputs - 2 * out),
                                                 .output_stride = inputs * window,
                                                 .accumulate = accumulate || begin > 0});
     });
-    if (bias_sums != nullptr) gradient.add_to(bias_sums);
+    if (bias_sums != nullptr) gradient.add_to(bias_sums, {begin, end});
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "ops/tile_positions.h"
 #include "tensor/bfloat16.h"
 
 namespace dptrain::ops {
@@ -10,16 +11,6 @@ namespace dptrain::ops {
 struct ImageStrides {
   int64_t channels;
   int64_t image, block, pixel;  ///< from one to the next; a block is 16 channels
-};
-
-/// A phase of an image's pixels that is packed: pixels [height, width], `down` and `along` elements apart.
-struct TilePixels {
-  const Bfloat16* pixels;  ///< the first of them
-  int64_t height, width, down, along;
-  int64_t block, channels;  ///< as of ImageStrides
-  Bfloat16* to;             ///< the position of the first
-  int64_t columns;          ///< positions from a row to the next
-  int64_t plane;            ///< elements from 32 channels to the next 32
 };
 
 /// Weights [O, C, KH, KW] in oihw16i16o that are packed as right tiles: 32 channels that a product computes, and all
@@ -52,8 +43,8 @@ struct TileConvolution {
 /// Convolutions of bf16 by the machine's unit for it, on the calling thread. Sums are f32, and an element's terms are
 /// added in the order of channels' blocks and taps, whatever is computed with it.
 struct ConvolutionTileKernels {
-  /// Writes every channel's pixels to their positions, zeros for channels that fill up the last 32.
-  void (*pack_pixels)(const TilePixels& pixels);
+  /// Writes the first `length` positions, 32 channels each.
+  void (*pack_positions)(const TilePositions& positions, int64_t length, Bfloat16* to);
   void (*pack_weights)(const TileWeights& weights);
   void (*multiply)(const TileConvolution& convolution);
   /// bf16 numbers of one step of a product's depth for 32 outputs, packed.

@@ -1,5 +1,6 @@
 #include "ops/tile_block.h"
 #include "ops/tile_convolution.h"
+#include "ops/tile_position_reader.h"
 
 namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE {
 namespace {
@@ -11,21 +12,11 @@ __m512i rows_as_pairs(__m512i rows) {
   return _mm512_permutexvar_epi16(interleaved, rows);
 }
 
-void pack_pixels(const TilePixels& p) {
-  const int64_t planes = (p.channels + kTileDepth - 1) / kTileDepth;
-  for (int64_t plane = 0; plane < planes; ++plane) {
-    const Bfloat16* from = p.pixels + 2 * plane * p.block;
-    const __mmask16 low = first_lanes(p.channels - plane * kTileDepth),
-                    high = first_lanes(p.channels - plane * kTileDepth - 16);
-    for (int64_t i = 0; i < p.height; ++i)
-      for (int64_t j = 0; j < p.width; ++j) {
-        const Bfloat16* pixel = from + i * p.down + j * p.along;
-        const __m256i lower = _mm256_maskz_loadu_epi16(low, pixel);
-        const __m256i upper = _mm256_maskz_loadu_epi16(high, pixel + p.block);
-        _mm512_storeu_si512(p.to + plane * p.plane + (i * p.columns + j) * kTileDepth,
-                            _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1));
-      }
-  }
+void pack_positions(const TilePositions& positions, int64_t length, Bfloat16* to) {
+  read_positions(positions, 0, length, [&](__m512i channels) {
+    _mm512_storeu_si512(to, channels);
+    to += kTileDepth;
+  });
 }
 
 /// Where the weights between two blocks of 16 channels lie, [16 inputs, 16 outputs]; null past the last block.
@@ -89,23 +80,29 @@ void finish(const TileConvolution& p, const float* sums, int64_t position, int64
   }
 }
 
+/// The outputs of `Columns` blocks of 16 channels from `first` on.
+template <int Columns>
+void multiply_panel(const TileConvolution& p, const Bfloat16* panel, int64_t first) {
+  alignas(64) float sums[kBlock * kBlock];
+  for (int64_t position = 0; position < p.positions; position += kBlock) {
+    const auto steps = [&](const auto& step) {
+      const Bfloat16* weights = panel;
+      for (int64_t plane = 0; plane < p.planes; ++plane) {
+        const Bfloat16* source = p.source + plane * p.plane + position * kTileDepth;
+        for (int64_t t = 0; t < p.tap_count; ++t, weights += 2 * kTileElements)
+          step(source + p.tap_starts[t], weights, weights + kTileElements);
+      }
+    };
+    multiply_block<2, Columns>(steps, false, sums, kBlock);
+    finish(p, sums, position, first);
+  }
+}
+
 void multiply(const TileConvolution& p) {
   [[maybe_unused]] const BlockUnit unit;
-  alignas(64) float sums[kBlock * kBlock];
   const Bfloat16* panel = p.weights;
   for (int64_t first = 0; first < p.y_strides.channels; first += kBlock) {
-    for (int64_t position = 0; position < p.positions; position += kBlock) {
-      const auto steps = [&](const auto& step) {
-        const Bfloat16* weights = panel;
-        for (int64_t plane = 0; plane < p.planes; ++plane) {
-          const Bfloat16* source = p.source + plane * p.plane + position * kTileDepth;
-          for (int64_t t = 0; t < p.tap_count; ++t, weights += 2 * kTileElements)
-            step(source + p.tap_starts[t], weights, weights + kTileElements);
-        }
-      };
-      multiply_block<2, 2>(steps, false, sums, kBlock);
-      finish(p, sums, position, first);
-    }
+    p.y_strides.channels - first > 16 ? multiply_panel<2>(p, panel, first) : multiply_panel<1>(p, panel, first);
     panel += p.planes * p.tap_count * 2 * kTileElements;
   }
 }
@@ -114,6 +111,6 @@ void multiply(const TileConvolution& p) {
 
 extern const ConvolutionTileKernels kConvolutionTiles;
 const ConvolutionTileKernels kConvolutionTiles = {
-    .pack_pixels = pack_pixels, .pack_weights = pack_weights, .multiply = multiply, .step = 2 * kTileElements};
+    .pack_positions = pack_positions, .pack_weights = pack_weights, .multiply = multiply, .step = 2 * kTileElements};
 
 }  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

@@ -8,27 +8,22 @@ namespace dptrain::ops::cpu {
 /// Of images in nhwc or nchw16c.
 ImageStrides image_strides(const Tensor& images);
 
-/// The long rows of a group of images, [channels / 32][phase][position][32 channels] in bf16, in memory of its owner.
-class PackedImages {
+/// The long rows of a tensor's images (convolution_grid.h), one for each 32 channels and phase. Both must outlive it.
+class TileRows {
  public:
-  /// `length`: positions of a long row, grid.length(images) or more. The memory is to be zero.
-  PackedImages(const ConvolutionGrid& grid, const Tensor& images, int64_t length, Bfloat16* memory);
+  /// `images`: bf16, in nhwc or nchw16c.
+  TileRows(const ConvolutionGrid& grid, const Tensor& images) : grid_(grid), images_(images) {}
 
-  /// bf16 numbers that it takes.
-  static int64_t elements(const ConvolutionGrid& grid, const Tensor& images, int64_t length);
+  int64_t planes() const { return (images_.shape()[1] + 31) / 32; }  ///< of 32 channels
+  int64_t phases() const { return static_cast<int64_t>(grid_.phases.size()); }
+  int64_t count() const { return planes() * phases(); }
 
-  /// Writes an image of the tensor to a place of the group. The zeros between the images stay.
-  void pack(int64_t image, int64_t place) const;
-
-  int64_t planes() const { return planes_; }
-  int64_t plane() const { return static_cast<int64_t>(grid_.phases.size()) * length_ * 32; }
-  const Bfloat16* data() const { return memory_; }
+  /// Row i, the phases of a plane one after the other, of images [begin, end).
+  TilePositions row(int64_t i, int64_t begin, int64_t end) const;
 
  private:
   const ConvolutionGrid& grid_;
   const Tensor& images_;
-  int64_t length_, planes_;
-  Bfloat16* memory_;
 };
 
 /// Images in the layout that a convolution reads.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "ops/tile_positions.h"
 #include "tensor/bfloat16.h"
 
 namespace dptrain::ops {
@@ -30,14 +31,15 @@ struct TileWeightGradient {
 /// Gradients of the weights of convolutions of bf16 by the machine's unit for it, on the calling thread. The depth of
 /// these products is positions; sums are f32, in the order of positions.
 struct WeightGradientTileKernels {
-  /// From 32 positions of 32 channels: rows of positions, two tiles.
-  void (*pack_rows)(const Bfloat16* positions, Bfloat16* to);
-  /// From 32 positions of 32 channels: pairs of positions, [16 pairs, 16 channels, 2], and as much for the other 16
-  /// channels `half` elements on.
-  void (*pack_pairs)(const Bfloat16* positions, Bfloat16* to, int64_t half);
+  // Positions from `begin` to `end`, which are multiples of 32:
+  /// Rows of positions, two tiles for every 32 of them.
+  void (*pack_rows)(const TilePositions& positions, int64_t begin, int64_t end, Bfloat16* to);
+  /// Pairs of positions, [pairs, 16 channels, 2], and as much for the other 16 channels `half` elements on: to the
+  /// first of `to` the pairs that begin at even positions, to the second those at odd ones.
+  void (*pack_pairs)(const TilePositions& positions, int64_t begin, int64_t end, Bfloat16* const to[2], int64_t half);
+  /// sums[32] += those of the channels.
+  void (*add_positions)(const TilePositions& positions, int64_t begin, int64_t end, double* sums);
   void (*multiply)(const TileWeightGradient& gradient);
-  /// sums[32] += positions of 32 channels.
-  void (*add_positions)(const Bfloat16* positions, int64_t count, double* sums);
 };
 
 /// Null where it has none.

@@ -176,8 +176,9 @@ class BatchNormWidths : public ::testing::TestWithParam<DeviceRow> {
   std::unique_ptr<Device> device_ = GetParam().open(), cpu_ = test_device();
 };
 
-/// Packs of 16 bytes begin and end in the midst of a pixel where there are no whole ones of them.
-TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
+/// In nhwc packs of 16 bytes begin and end in the midst of a pixel where there are no whole ones of them, and so do a
+/// CPU worker's blocks of 16 and 8 channels. Plain images are computed a channel at a time.
+TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfPlainImagesOnACpuWorker) {
   struct Case {
     int64_t channels, side, residual;
     DType dtype;
@@ -188,8 +189,16 @@ TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
         fewer;  ///< `fewer` of a residual: in whole packs, across them, next to none and all but one
   };
   std::vector<Case> cases;
-  for (const auto& [channels, side, fewer] : std::vector<Width>{
-           {1, 4, 1}, {3, 8, 2}, {21, 4, 17}, {22, 3, 1}, {24, 3, 16}, {24, 3, 18}, {286, 2, 280}, {32, 2, 31}})
+  for (const auto& [channels, side, fewer] : std::vector<Width>{{1, 4, 1},
+                                                                {3, 8, 2},
+                                                                {21, 4, 17},
+                                                                {22, 3, 1},
+                                                                {24, 3, 16},
+                                                                {24, 3, 18},
+                                                                {286, 2, 280},
+                                                                {32, 2, 31},
+                                                                {11, 3, 9},
+                                                                {19, 3, 5}})
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const int64_t residual : {int64_t{0}, fewer, channels})
         for (const bool relu : {false, true})
@@ -204,7 +213,7 @@ TEST_P(BatchNormWidths, OfAnyChannelsAreThoseOfACpuWorker) {
       const Shape shape = {8, c.channels, c.side, c.side}, parameter = {c.channels};
       const auto images_of = [&](int64_t channels, const Formula& values) {
         return ops::converted(formula_tensor(*on, {shape[0], channels, shape[2], shape[3]}, values),
-                              {.dtype = c.dtype, .layout = Layout::nhwc});
+                              {.dtype = c.dtype, .layout = on == cpu_.get() ? Layout::plain : Layout::nhwc});
       };
       const auto images = [&](const Formula& values) { return images_of(c.channels, values); };
       const auto numbers = [&](const Formula& values) { return formula_tensor(*on, parameter, values); };

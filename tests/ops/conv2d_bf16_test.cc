@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
         Convolution{{3, 1, 12, 12}, {20, 1, 5, 5}, 1, 0}, Convolution{{1, 3, 9, 9}, {37, 3, 3, 3}, 2, 1},
         Convolution{{2, 3, 9, 9}, {16, 3, 5, 5}, 2, 2}, Convolution{{2, 2, 2, 3}, {16, 2, 3, 3}, 2, 2},
         // More images than are packed at once, the last of them fewer.
-        Convolution{{15, 16, 12, 12}, {16, 16, 3, 3}, 1, 1}, Convolution{{40, 16, 30, 30}, {16, 16, 3, 3}, 1, 1}));
+        Convolution{{15, 16, 12, 12}, {16, 16, 3, 3}, 1, 1}, Convolution{{39, 16, 30, 30}, {16, 16, 3, 3}, 1, 1}));
 
 }  // namespace
 }  // namespace dptrain
