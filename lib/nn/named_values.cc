@@ -24,9 +24,25 @@ ByName by_name(const std::vector<NamedValues>& values) {
   return map;
 }
 
-NamedValues plain_values(std::string name, const Tensor& tensor) {
-  const Tensor plain = ops::reorder(tensor, Layout::plain, MemoryPurpose::workspace);
-  return {std::move(name), tensor.shape(), plain.values()};
+/// A tensor of a model's state.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+  std::string tied_to = {};  ///< as of NamedValues
+};
+
+std::vector<NamedTensor> state_of(const Model& model) {
+  std::vector<NamedTensor> state;
+  for (const Parameter* parameter : model.own_parameters()) state.push_back({parameter->name(), parameter->value()});
+  for (const RunningState* running : model.states()) state.push_back({running->name, running->value});
+  for (const auto& [name, parameter] : model.tied_names())
+    state.push_back({name, parameter->value(), parameter->name()});
+  return state;
+}
+
+NamedValues plain_values(const NamedTensor& of) {
+  const Tensor plain = ops::reorder(of.tensor, Layout::plain, MemoryPurpose::workspace);
+  return {of.name, of.tensor.shape(), plain.values(), of.tied_to};
 }
 
 void load(const ByName& values, const std::string& name, const Tensor& to) {
@@ -56,14 +72,14 @@ std::string advice_for_absent(const std::string& name, const std::vector<std::st
 
 std::vector<NamedValues> state_dict(const Model& model) {
   std::vector<NamedValues> state;
-  for (const Parameter* parameter : model.own_parameters())
-    state.push_back(plain_values(parameter->name(), parameter->value()));
-  for (const RunningState* running : model.states()) state.push_back(plain_values(running->name, running->value));
-  for (const auto& [name, parameter] : model.tied_names()) {
-    state.push_back(plain_values(name, parameter->value()));
-    state.back().tied_to = parameter->name();
-  }
+  for (const NamedTensor& tensor : state_of(model)) state.push_back(plain_values(tensor));
   return state;
+}
+
+void for_each_state(const Model& model, const std::function<void(const NamedValues&)>& take) {
+  std::vector<NamedTensor> state = state_of(model);
+  std::ranges::sort(state, {}, &NamedTensor::name);
+  for (const NamedTensor& tensor : state) take(plain_values(tensor));
 }
 
 void load_state_dict(Model& model, const std::vector<NamedValues>& state) {
@@ -76,7 +92,7 @@ void load_state_dict(Model& model, const std::vector<NamedValues>& state) {
 std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix) {
   std::vector<NamedValues> values;
   for (const Parameter* parameter : model.own_parameters())
-    values.push_back(plain_values(prefix + parameter->name(), window_of(model, *parameter, flat)));
+    values.push_back(plain_values({prefix + parameter->name(), window_of(model, *parameter, flat)}));
   return values;
 }
 

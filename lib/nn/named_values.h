@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct NamedValues {
 /// Every parameter and running state of the model, in the order of registration; then tied parameters under their
 /// further names. Of a part of a model those that are its own.
 std::vector<NamedValues> state_dict(const Model& model);
+/// The same tensor by tensor in the order of their names, one of them in memory at a time.
+void for_each_state(const Model& model, const std::function<void(const NamedValues&)>& take);
 /// Gives a placed model the state that `state_dict` took of one like it, in any order, or a part its share of that.
 void load_state_dict(Model& model, const std::vector<NamedValues>& state);
 

@@ -105,6 +105,12 @@ std::vector<nn::NamedValues> PipelineStrategy::state_dict() {
       .model;
 }
 
+void PipelineStrategy::for_each_state(const std::function<void(const nn::NamedValues&)>& take) {
+  std::vector<nn::NamedValues> state = state_dict();
+  std::ranges::sort(state, {}, &nn::NamedValues::name);
+  std::ranges::for_each(state, take);
+}
+
 TrainingState PipelineStrategy::training_state() {
   return joined(false, [](Replica& part) { return part.training_state(); });
 }

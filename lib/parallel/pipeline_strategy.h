@@ -39,6 +39,7 @@ class PipelineStrategy final : public ReplicatedStrategy {
   void train_step(std::shared_ptr<const Batch> batch, const StepNumbers& numbers) override;
   std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
+  void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override;
   TrainingState training_state() override;
   std::optional<PipelineFigures> take_pipeline_figures() override;
   std::optional<double> statistics_spread() override;

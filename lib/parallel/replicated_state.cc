@@ -25,6 +25,13 @@ std::vector<nn::NamedValues> ReplicatedStrategy::state_dict() {
   return tensors;
 }
 
+void ReplicatedStrategy::for_each_state(const std::function<void(const nn::NamedValues&)>& take) {
+  team_.run("reading the weights", [&](int rank) {
+    finish_updates(rank);
+    if (rank == 0) nn::for_each_state(replica(0).model(), take);
+  });
+}
+
 std::vector<WeightDigests> ReplicatedStrategy::weight_digests() {
   std::vector<WeightDigests> digests(replicas_.size());
   team_.run("comparing weights", [&](int rank) {

@@ -24,6 +24,7 @@ class ReplicatedStrategy : public Strategy {
   int first_part() override;
   std::optional<Score> evaluate(const Dataset& dataset, const std::function<bool()>& stopped) override;
   std::vector<nn::NamedValues> state_dict() override;
+  void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override;
   TrainingState training_state() override;
   void restore(const TrainingState& state) override;
   std::vector<Score> take_scores(bool all) override;

@@ -115,6 +115,8 @@ class Strategy {
   /// The whole model's parameters and running statistics, which evaluations go by and hashes are of. Of several
   /// processes all call it alike; that of rank 0 gets it, the others what their own devices have of a model.
   virtual std::vector<nn::NamedValues> state_dict() = 0;
+  /// The same tensor by tensor in the order of their names: of replicas without all of it on the host at once.
+  virtual void for_each_state(const std::function<void(const nn::NamedValues&)>& take) = 0;
   /// What a checkpoint holds; of several processes that of rank 0 gets it. Steps under way are to have been waited for.
   virtual TrainingState training_state() = 0;
   /// Goes on from there, before the first step. Tensors have the names and shapes that `training_state` gives; an empty

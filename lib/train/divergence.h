@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "parallel/strategy.h"
@@ -18,6 +19,9 @@ using RankName = std::function<std::string(int rank)>;
 /// Where a number is no longer finite.
 void require_finite(const parallel::Score& score, const parallel::StepNumbers& numbers, const RankName& name = {});
 void require_finite(const std::vector<nn::NamedValues>& weights, const parallel::StepNumbers& numbers);
+/// The weights aren't finite.
+[[noreturn]] void report_diverged_weights(const parallel::StepNumbers& numbers);
+bool are_finite(std::span<const float> values);
 /// Two devices have made other weights of the same updates.
 [[noreturn]] void report_difference(const parallel::WeightDifference& difference, const parallel::StepNumbers& numbers,
                                     const RankName& name);

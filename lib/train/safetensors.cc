@@ -241,13 +241,17 @@ void require_finite(const std::vector<nn::NamedValues>& tensors, const std::stri
   }
 }
 
-std::string weights_hash(std::vector<nn::NamedValues> tensors) {
-  sort_by_name(tensors);
-  Sha256 hash;
-  for (const auto& tensor : tensors) {
-    hash.update(fmt::format("{}\nF32\n{}\n", tensor.name, tensor.shape.text()));
-    hash.update(std::as_bytes(std::span(tensor.values)));
-  }
+void WeightsHash::add(const nn::NamedValues& tensor) {
+  hash_.update(fmt::format("{}\nF32\n{}\n", tensor.name, tensor.shape.text()));
+  hash_.update(std::as_bytes(std::span(tensor.values)));
+}
+
+std::string weights_hash(const std::vector<nn::NamedValues>& tensors) {
+  std::vector<const nn::NamedValues*> sorted;
+  for (const auto& tensor : tensors) sorted.push_back(&tensor);
+  std::ranges::sort(sorted, {}, [](const nn::NamedValues* tensor) -> const std::string& { return tensor->name; });
+  WeightsHash hash;
+  for (const auto* tensor : sorted) hash.add(*tensor);
   return hash.hex_digest();
 }
 

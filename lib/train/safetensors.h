@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sha256.h"
 #include "nn/named_values.h"
 
 namespace dptrain::train {
@@ -26,9 +27,19 @@ std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path)
 /// Throws 65, naming `where` and the tensor, where a value isn't finite.
 void require_finite(const std::vector<nn::NamedValues>& tensors, const std::string& where);
 
-/// SHA-256 in 64 hex digits over the tensors sorted by name: for each its name, "F32" and its shape ("[20, 1, 5, 5]"),
-/// each ended by a newline, then its bytes in little-endian order. Equal for equal bits, whatever the order of
-/// `tensors`.
-std::string weights_hash(std::vector<nn::NamedValues> tensors);
+/// SHA-256 over tensors in the order of their names: for each its name, "F32" and its shape ("[20, 1, 5, 5]"), each
+/// ended by a newline, then its bytes in little-endian order. Equal for equal bits.
+class WeightsHash {
+ public:
+  void add(const nn::NamedValues& tensor);
+  /// In 64 hex digits.
+  std::string hex_digest() { return hash_.hex_digest(); }
+
+ private:
+  Sha256 hash_;
+};
+
+/// That of tensors in any order.
+std::string weights_hash(const std::vector<nn::NamedValues>& tensors);
 
 }  // namespace dptrain::train

@@ -153,8 +153,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   outcome.sum_ways = strategy_->sum_ways();
   // All processes take part in reading the weights.
   if (within_epoch || !outcome.last_epoch) {
-    const auto tensors = strategy_->state_dict();
-    if (is_main()) outcome.weights_hash = train::weights_hash(tensors);
+    outcome.weights_hash = weights_hash();
   }
   outcome.seconds = seconds_since(start);
   return outcome;
@@ -170,11 +169,25 @@ void Trainer::require_same_weights() {
     report_difference(*difference, last_step(), rank_name());
 }
 
+std::string Trainer::weights_hash() {
+  WeightsHash hash;
+  strategy_->for_each_state([&](const nn::NamedValues& tensor) {
+    if (is_main()) hash.add(tensor);
+  });
+  return is_main() ? hash.hex_digest() : "";
+}
+
 std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
-  const auto tensors = strategy_->state_dict();
+  WeightsHash hash;
+  bool finite = true;
+  strategy_->for_each_state([&](const nn::NamedValues& tensor) {
+    if (!is_main()) return;
+    finite = finite && are_finite(tensor.values);
+    hash.add(tensor);
+  });
   if (!is_main()) return {};
-  require_finite(tensors, numbers);
-  return train::weights_hash(tensors);
+  if (!finite) report_diverged_weights(numbers);
+  return hash.hex_digest();
 }
 
 void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {

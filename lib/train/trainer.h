@@ -114,7 +114,9 @@ class Trainer {
   parallel::StepNumbers last_step() const {
     return {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate};
   }
-  /// Throws 79 where a weight is no longer finite. The copies that it reads are gone when it returns.
+  /// Of several processes all call these two alike; that of rank 0 gets it, the others an empty one.
+  std::string weights_hash();
+  /// Throws 79 where a weight is no longer finite.
   std::string hash_of_finite_weights(const parallel::StepNumbers& numbers);
   TrainingObserver::Progress progress() const;
   /// Counts the scores of the steps that are done; with `all` waits for those under way.

@@ -56,6 +56,21 @@ TEST_F(Models, NameTheirTensorsInOrder) {
                                       "bn.running_mean [20]", "bn.running_var [20]"}));
 }
 
+TEST_F(Models, GiveTheirStateTensorByTensorInTheOrderOfNames) {
+  const auto placed = model({.seed = 3});
+  auto expected = nn::state_dict(*placed);
+  std::ranges::sort(expected, {}, &nn::NamedValues::name);
+  size_t taken = 0;
+  nn::for_each_state(*placed, [&](const nn::NamedValues& tensor) {
+    ASSERT_LT(taken, expected.size());
+    EXPECT_EQ(tensor.name, expected[taken].name);
+    EXPECT_EQ(tensor.shape, expected[taken].shape);
+    EXPECT_EQ(tensor.values, expected[taken].values);
+    ++taken;
+  });
+  EXPECT_EQ(taken, expected.size());
+}
+
 TEST_F(Models, KeepWeightsAndGradientsInFlatBuffers) {
   const auto placed = model();
   const Tensor &weights = placed->weights(), &gradients = placed->gradients();

@@ -155,6 +155,15 @@ TEST(TextPipelines, TiedWeightsStayAlikeAndAreSavedAsOnOneDevice) {
     EXPECT_EQ(tensors[t].tied_to, expected[t].tied_to);
     by_name[tensors[t].name] = &tensors[t];
   }
+  auto left = by_name;
+  std::string last;
+  cut->for_each_state([&](const nn::NamedValues& tensor) {
+    EXPECT_LT(last, tensor.name);
+    last = tensor.name;
+    EXPECT_TRUE(tensor.values == left.at(tensor.name)->values) << tensor.name;
+    left.erase(tensor.name);
+  });
+  EXPECT_TRUE(left.empty());
   // The decoder's is the last stage's own copy.
   EXPECT_TRUE(by_name["bert.embeddings.word_embeddings.weight"]->values ==
               by_name["cls.predictions.decoder.weight"]->values);

@@ -27,6 +27,9 @@ class WrappedStrategy : public parallel::Strategy {
     return inner_->evaluate(dataset, stopped);
   }
   std::vector<nn::NamedValues> state_dict() override { return inner_->state_dict(); }
+  void for_each_state(const std::function<void(const nn::NamedValues&)>& take) override {
+    inner_->for_each_state(take);
+  }
   parallel::TrainingState training_state() override { return inner_->training_state(); }
   void restore(const parallel::TrainingState& state) override { inner_->restore(state); }
   std::vector<parallel::WeightDigests> weight_digests() override { return inner_->weight_digests(); }
