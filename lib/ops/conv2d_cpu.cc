@@ -9,6 +9,7 @@
 #include "ops/conv2d_tiles_cpu.h"
 #include "ops/conv2d_winograd_cpu.h"
 #include "ops/dispatch.h"
+#include "ops/image_columns_cpu.h"
 
 namespace dptrain::ops::cpu {
 namespace {
@@ -31,14 +32,18 @@ bool fills_tiles(int64_t in_channels, int64_t out_channels) {
   return in_channels % kTile == 0 && out_channels % kTile == 0 && std::max(in_channels, out_channels) <= kShort;
 }
 
-/// The rule. AMX's tiles are the fastest way of all; products of pairs of bf16 in AVX-512 are twice as many as of f32,
-/// which is less than Winograd's algorithm, of more channels than a few, and samples in lanes save.
+/// AMX's tiles are the fastest way of all; products of pairs of bf16 in AVX-512 are twice as many as of f32, which is
+/// less than Winograd's algorithm, of more channels than a few, and samples in lanes save.
+bool tiles_are_fastest(DType dtype, const Shape& weight, const Conv2dOptions& options) {
+  return convolves_by_tiles(dtype, options) && (cpu_bf16_unit() == Bf16Unit::amx || fills_tiles(weight[1], weight[0]));
+}
+
+/// The rule.
 Way rule(DType dtype, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
-  const bool tiles = convolves_by_tiles(dtype, options);
-  if (tiles && (cpu_bf16_unit() == Bf16Unit::amx || fills_tiles(x[1], weight[0]))) return Way::tiles;
+  if (tiles_are_fastest(dtype, weight, options)) return Way::tiles;
   if (computes_winograd(x, weight, options)) return Way::winograd;
   if (convolves_by_samples(x, weight, options)) return Way::samples;
-  return tiles ? Way::tiles : Way::direct;
+  return convolves_by_tiles(dtype, options) ? Way::tiles : Way::direct;
 }
 
 /// Of a convolution that begins now.
@@ -49,6 +54,11 @@ Way way_of(const TensorForm& x, const Shape& weight, const Conv2dOptions& option
 }
 
 }  // namespace
+
+bool leaves_maxima_to_samples(const TensorForm& x, const Shape& weight, const Conv2dOptions& options) {
+  const bool by_tiles = tiles_are_fastest(x.dtype, weight, options) && !fits_columns(weight);
+  return !by_tiles && !computes_winograd(x.shape, weight, options) && convolves_by_samples(x.shape, weight, options);
+}
 
 Layout conv2d_output_layout(int64_t in_channels, int64_t out_channels) {
   const Layout blocked = blocked_images();

@@ -13,11 +13,12 @@ struct Conv2dMaxPoolOptions {
   Pool2dOptions pool = {};
 };
 
-/// Whether these can be one operator: on CPU workers with f32, where a convolution has samples in its lanes, and the
-/// windows of the pool neither overlap nor hang over. A rule of shapes, as that is.
+/// Whether these can be one operator: on CPU workers where a convolution has samples in its lanes, and the windows of
+/// the pool neither overlap nor hang over. A rule of shapes, as that is.
 bool convolves_and_pools(const TensorForm& x, const Shape& weight, const Conv2dMaxPoolOptions& options);
 
-/// y and workspace as pool2d_forward of conv2d_forward gives them, bit for bit. Operands as there.
+/// y and workspace as pool2d_forward of conv2d_forward gives them, bit for bit of f32. Of bf16 all is computed in f32,
+/// and only y is rounded, so that no numbers become equal before the pool. Operands as there.
 Pool2dResult conv2d_max_pool_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                      const Conv2dMaxPoolOptions& options);
 

@@ -1,10 +1,9 @@
 #include "ops/conv2d_max_pool_cpu.h"
 
 #include "device/parallel_for.h"
-#include "ops/conv2d_samples_cpu.h"
-#include "ops/conv2d_winograd_cpu.h"
+#include "ops/conv2d_cpu.h"
+#include "ops/f32_operands.h"
 #include "ops/max_pool_place.h"
-#include "ops/reorder.h"
 #include "ops/sample_groups_cpu.h"
 
 namespace dptrain::ops::cpu {
@@ -14,21 +13,20 @@ bool convolves_and_pools(const TensorForm& x, const Shape& weight, const Conv2dM
   const auto pixels = [&](int dimension) {
     return x.shape[dimension] + 2 * convolution.padding - weight[dimension] + 1;
   };
-  // In bf16 numbers that are rounded before the pool may become equal.
-  return x.dtype == DType::f32 && !convolution.relu && pool.padding == 0 && !pool.ceil && pool.kernel > 1 &&
-         pool.kernel == pool.stride && pool.kernel <= kLargestWindowOfPlaces && pixels(2) >= pool.kernel &&
-         pixels(3) >= pool.kernel && !computes_winograd(x.shape, weight, convolution) &&
-         convolves_by_samples(x.shape, weight, convolution);
+  return !convolution.relu && pool.padding == 0 && !pool.ceil && pool.kernel > 1 && pool.kernel == pool.stride &&
+         pool.kernel <= kLargestWindowOfPlaces && pixels(2) >= pool.kernel && pixels(3) >= pool.kernel &&
+         leaves_maxima_to_samples(x, weight, convolution);
 }
 
 Pool2dResult conv2d_max_pool_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& output,
                                      const Conv2dMaxPoolOptions& options) {
   Device& device = x.device();
-  Pool2dResult result{.y = Tensor::empty(device, output, {.layout = Layout::nhwc}),
+  Pool2dResult result{.y = Tensor::empty(device, output, {.dtype = x.dtype(), .layout = Layout::nhwc}),
                       .workspace = Tensor::empty(device, output, {.dtype = DType::u8, .layout = Layout::nhwc})};
   if (result.y.elements() == 0) return result;
-  const Tensor from = reorder(x, Layout::nhwc, MemoryPurpose::workspace),
-               by = packed_by_pixel(reorder(weight, Layout::plain, MemoryPurpose::workspace), false);
+  const Tensor computed = f32_for(result.y), from = as_f32(x, Layout::nhwc),
+               by = packed_by_pixel(as_f32(weight, Layout::plain), false);
+  const Tensor added = bias.defined() ? as_f32(bias, bias.layout()) : bias;
   const SampleGroups groups(device, output[0]);
   const int64_t channels = x.shape()[1], outputs = output[1], padding = options.convolution.padding;
   const int64_t kernel = options.pool.kernel, rows_of_x = x.shape()[2], row_of_x = x.shape()[3] * channels;
@@ -62,7 +60,7 @@ Pool2dResult conv2d_max_pool_forward(const Tensor& x, const Tensor& weight, cons
                                    .images = images + (i * kernel + u) * padded_row * groups.lanes,
                                    .image_pixel = channels * groups.lanes,
                                    .image_segment = padded_row * groups.lanes,
-                                   .bias = bias.defined() ? bias.data<float>() : nullptr,
+                                   .bias = added.defined() ? added.data<float>() : nullptr,
                                    .y = rows + u * row},
                                   groups.vectors);
         groups.kernels.max_pool({.pixels = output[3],
@@ -75,12 +73,13 @@ Pool2dResult conv2d_max_pool_forward(const Tensor& x, const Tensor& weight, cons
                                  .places = places},
                                 groups.vectors);
         const int64_t to = (groups.first(group) * output[2] + i) * row_of_y, of_sample = output[2] * row_of_y;
-        groups.kernels.scatter(y, groups.in(group), row_of_y, groups.vectors, result.y.data<float>() + to, of_sample);
+        groups.kernels.scatter(y, groups.in(group), row_of_y, groups.vectors, computed.data<float>() + to, of_sample);
         groups.kernels.scatter_places(places, groups.in(group), row_of_y, groups.vectors,
                                       result.workspace.data<uint8_t>() + to, of_sample);
       }
     }
   });
+  round_into(computed, result.y);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "device/parallel_for.h"
 #include "ops/conv2d_max_pool_cpu.h"
 #include "ops/conv2d_max_pool_kernels.h"
+#include "ops/f32_operands.h"
 #include "ops/linear_kernels.h"
 #include "ops/reorder.h"
 #include "ops/sample_groups_cpu.h"
@@ -37,9 +38,7 @@ struct Sizes {
 class Maxima {
  public:
   Maxima(const MaximaGradient& incoming, const Sizes& sizes)
-      : gradient_(reorder(incoming.gradient, Layout::nhwc, MemoryPurpose::workspace)),
-        workspace_(incoming.workspace),
-        sizes_(sizes) {}
+      : gradient_(as_f32(incoming.gradient, Layout::nhwc)), workspace_(incoming.workspace), sizes_(sizes) {}
   int64_t numbers() const { return sizes_.maxima * sizes_.outputs; }
 
   /// Those of a sample; `memory` has numbers() of room.
@@ -98,11 +97,11 @@ Tensor packed_by_row(const Tensor& weight, const Sizes& sizes) {
 Tensor conv2d_max_pool_backward_data(const TensorForm& x, const Tensor& weight, const MaximaGradient& incoming,
                                      const Conv2dMaxPoolOptions& options) {
   Device& device = x.device;
-  const Tensor gradient = Tensor::empty(device, x.shape, {.layout = Layout::nhwc});
+  const Tensor gradient = Tensor::empty(device, x.shape, {.dtype = x.dtype, .layout = Layout::nhwc});
   if (gradient.elements() == 0) return reorder(gradient, x.layout);
   const Sizes sizes(x.shape, weight.shape(), incoming.gradient.shape(), options);
   const Maxima maxima(incoming, sizes);
-  const Tensor by = packed_by_row(reorder(weight, Layout::plain, MemoryPurpose::workspace), sizes);
+  const Tensor computed = f32_for(gradient), by = packed_by_row(as_f32(weight, Layout::plain), sizes);
   const auto& kernels = conv2d_max_pool_kernels();
   const int64_t pixels = sizes.maxima * sizes.kernel * sizes.kernel;
   const int64_t parts = std::clamp<int64_t>(x.shape[0], 1, device.threads());
@@ -131,9 +130,10 @@ Tensor conv2d_max_pool_backward_data(const TensorForm& x, const Tensor& weight, 
                              .x_pixel = sizes.channels});
       const int64_t row = sizes.width * sizes.channels;
       for (int64_t i = 0; i < sizes.height; ++i)
-        std::copy_n(sizes.row_of(image, i), row, gradient.data<float>() + n * sizes.image() + i * row);
+        std::copy_n(sizes.row_of(image, i), row, computed.data<float>() + n * sizes.image() + i * row);
     }
   });
+  round_into(computed, gradient);
   return reorder(gradient, x.layout);
 }
 
@@ -142,7 +142,7 @@ void conv2d_max_pool_backward_weights(const Tensor& x, const MaximaGradient& inc
   Device& device = x.device();
   const Sizes sizes(x.shape(), gradients.weight.shape(), incoming.gradient.shape(), options);
   const Maxima maxima(incoming, sizes);
-  const Tensor images = reorder(x, Layout::nhwc, MemoryPurpose::workspace);
+  const Tensor images = as_f32(x, Layout::nhwc);
   const auto& kernels = conv2d_max_pool_kernels();
   const int64_t samples = x.shape()[0], outputs = sizes.outputs;
   const int64_t of_output = sizes.window_rows * sizes.window_in_vectors, most_shares = sizes.maxima + kShareMargin;

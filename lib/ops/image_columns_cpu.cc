@@ -67,11 +67,12 @@ void write_lanes(const Bfloat16* window, std::span<const WindowRow> rows, int64_
 
 }  // namespace
 
-bool fits_columns(const Tensor& weight) {
-  const Shape& shape = weight.shape();
-  const int64_t window = shape[2] * shape[3];
-  return weight.layout() == Layout::plain && window > 1 && shape[1] * window <= kTileDepth;
+bool fits_columns(const Shape& weight) {
+  const int64_t window = weight[2] * weight[3];
+  return window > 1 && weight[1] * window <= kTileDepth;
 }
+
+bool fits_columns(const Tensor& weight) { return weight.layout() == Layout::plain && fits_columns(weight.shape()); }
 
 int64_t images_of_columns(const Shape& y) {
   // 2 MB: they are read while they lie in the caches, and take little beside the images.

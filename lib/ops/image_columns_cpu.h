@@ -7,7 +7,9 @@ namespace dptrain::ops::cpu {
 // Convolutions with so few weights that one tile's depth holds an output's whole window: what the window covers becomes
 // the channels of a convolution of 1 x 1.
 
-/// Whether a window's weights fit a tile's depth. They must be plain.
+/// Whether a window's weights [O, C, KH, KW] fit a tile's depth.
+bool fits_columns(const Shape& weight);
+/// The same of weights that are plain, as they must be.
 bool fits_columns(const Tensor& weight);
 
 /// Images whose columns are built at once, however many threads there are: of outputs [N, O, H, W].

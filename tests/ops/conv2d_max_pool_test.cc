@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "device/cpu_bf16.h"
 #include "device/cpu_isa.h"
 #include "support/formula_tensor.h"
 #include "support/test_device.h"
@@ -112,6 +113,37 @@ TEST_P(Conv2dMaxPool, BackwardWeights) {
     }
 }
 
+/// Of bf16 each result is that of the same numbers in f32, rounded.
+TEST_P(Conv2dMaxPool, OfBf16IsThatOfF32Rounded) {
+  const auto in = [](const Tensor& tensor, DType dtype) {
+    return ops::converted(tensor, {.dtype = dtype, .layout = tensor.layout()});
+  };
+  const Tensor x = in(formula_tensor(*device_, kX, {.tensor = 1}, Layout::nhwc), DType::bf16);
+  const Tensor weight = in(formula_tensor(*device_, kWeight, {.tensor = 2}), DType::bf16);
+  const Tensor bias = in(formula_tensor(*device_, {kWeight[0]}, {.tensor = 3}), DType::bf16);
+  const auto options = Conv2dMaxPool::options(true);
+  if (!ops::convolves_and_pools(x, kWeight, options)) GTEST_SKIP() << "AMX: the two are computed apart in bf16";
+  const auto same = [&](const Tensor& got, const Tensor& expected) {
+    EXPECT_EQ(got.dtype(), DType::bf16);
+    EXPECT_EQ(values_of(in(got, DType::f32)), values_of(in(in(expected, DType::bf16), DType::f32)));
+  };
+  const auto result = ops::conv2d_max_pool_forward(x, weight, bias, options);
+  const Tensor wide_x = in(x, DType::f32), wide_weight = in(weight, DType::f32);
+  const auto expected = ops::conv2d_max_pool_forward(wide_x, wide_weight, in(bias, DType::f32), options);
+  same(result.y, expected.y);
+  EXPECT_EQ(stored_values<uint8_t>(result.workspace), stored_values<uint8_t>(expected.workspace));
+  const Tensor incoming = in(formula_tensor(*device_, result.y.shape(), {.tensor = 4}, Layout::nhwc), DType::bf16);
+  const ops::MaximaGradient of{.workspace = result.workspace, .gradient = incoming},
+      wide{.workspace = result.workspace, .gradient = in(incoming, DType::f32)};
+  same(ops::conv2d_max_pool_backward_data(x, weight, of, options),
+       ops::conv2d_max_pool_backward_data(wide_x, wide_weight, wide, options));
+  const auto together = gradients(true), apart = gradients(true);
+  ops::conv2d_max_pool_backward_weights(x, of, together, options);
+  ops::conv2d_max_pool_backward_weights(wide_x, wide, apart, options);
+  EXPECT_EQ(values_of(together.weight), values_of(apart.weight));
+  EXPECT_EQ(values_of(together.bias), values_of(apart.bias));
+}
+
 /// The last sample alone against the same one among all, on one thread and on two.
 TEST_P(Conv2dMaxPool, ASamplesBitsAreItsOwn) {
   x_ = formula_tensor(*device_, kX, {.tensor = 1}, Layout::nhwc);
@@ -157,8 +189,10 @@ TEST(Conv2dMaxPoolRule, LeavesTheRestApart) {
   EXPECT_FALSE(ops::convolves_and_pools(x, weight, {.pool = {.ceil = true}})) << "windows hang over";
   EXPECT_FALSE(ops::convolves_and_pools(x, weight, {.convolution = {.stride = 2}})) << "oneDNN's convolution";
   EXPECT_FALSE(ops::convolves_and_pools(x, weight, {.pool = {.kernel = 25, .stride = 25}})) << "no maximum";
-  const Tensor half = Tensor::empty(*device, x.shape(), {.dtype = DType::bf16});
-  EXPECT_FALSE(ops::convolves_and_pools(half, weight, {})) << "rounded before the pool";
+  const auto half = [&](const Shape& shape) { return Tensor::empty(*device, shape, {.dtype = DType::bf16}); };
+  EXPECT_EQ(ops::convolves_and_pools(half(x.shape()), weight, {}), here);
+  const bool tiles = cpu_bf16_unit() == Bf16Unit::amx;
+  EXPECT_EQ(ops::convolves_and_pools(half({2, 20, 12, 12}), {50, 20, 5, 5}, {}), here && !tiles);
 }
 
 }  // namespace
