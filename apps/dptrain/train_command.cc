@@ -20,6 +20,7 @@
 #include "read_experiment.h"
 #include "stop_signals.h"
 #include "train/config_changes.h"
+#include "train/initial_weights.h"
 #include "train/run_directory.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
@@ -106,7 +107,7 @@ int TrainRun::run() {
   }
   resume_ = resume_point(flags_, out_, job_);
   auto& weights = experiment().initial_weights;
-  if (!resume_ && weights) weights = train::find_weights(*weights, tell_of_damage);
+  if (!resume_ && weights) weights->path = train::find_weights(weights->path, tell_of_damage);
 
   display_.emplace(DisplayOptions{.quiet = flags_.common.quiet || !job_.is_main(),
                                   .json = flags_.common.json && job_.is_main(),
@@ -186,7 +187,8 @@ int TrainRun::train(train::Trainer& trainer) {
 
 std::string TrainRun::hash_of_read_weights() {
   if (resume_) return train::weights_hash(resume_->checkpoint.state.model);
-  if (experiment().initial_weights) return train::weights_hash(train::read_initial_weights(experiment()));
+  if (experiment().initial_weights)
+    return train::weights_hash(train::read_initial_weights(*experiment().initial_weights));
   return {};
 }
 

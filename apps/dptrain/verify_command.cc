@@ -43,10 +43,10 @@ parallel::PlantedFault planted_fault() {
 /// Of all rows the same.
 void find_initial_weights(train::VerificationPlan& plan) {
   if (!plan.single.initial_weights) return;
-  const auto weights = train::find_weights(*plan.single.initial_weights, tell_of_damage);
-  plan.single.initial_weights = weights;
+  const auto path = train::find_weights(plan.single.initial_weights->path, tell_of_damage);
+  plan.single.initial_weights->path = path;
   for (train::PlannedRow& row : plan.rows)
-    if (row.experiment.initial_weights) row.experiment.initial_weights = weights;
+    if (row.experiment.initial_weights) row.experiment.initial_weights->path = path;
 }
 
 int verify_with(const VerifyFlags& flags) {

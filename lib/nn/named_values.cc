@@ -58,12 +58,12 @@ Tensor window_of(const Model& model, const Parameter& parameter, const Tensor& f
 /// A state has dozens of tensors: some of them show which model's it is.
 /// `strangers` are those that the model doesn't have: one of them may be meant.
 std::string advice_for_absent(const std::string& name, const std::vector<std::string>& names,
-                              const std::vector<std::string>& strangers) {
+                              const std::vector<std::string>& strangers, const std::string& advice) {
   constexpr size_t kShown = 4;
   if (const std::string near = nearest_name(name, strangers); !near.empty())
     return fmt::format("did you mean '{}'?", near);
   const auto shown = std::span(names).first(std::min(kShown, names.size()));
-  return fmt::format("use the model and options that it was made with; it has {}{}",
+  return fmt::format("{}; it has {}{}", advice,
                      names.empty() ? "no tensors" : fmt::format("{}", fmt::join(shown, ", ")),
                      names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "");
 }
@@ -126,11 +126,12 @@ std::vector<NamedValues> with_tied_names(const std::vector<NamedValues>& expecte
 }
 
 void require_same_tensors(const std::vector<NamedValues>& expected, const std::vector<NamedValues>& got,
-                          const std::string& where) {
+                          const std::string& where, const std::string& advice) {
   const auto refuse = [&](const std::string& name, const std::string& what, const std::string& found,
-                          const std::string& advice) {
-    throw Error(ExitCode::bad_data,
-                Mistake{.where = fmt::format("{}: {}", where, name), .expected = what, .got = found, .advice = advice});
+                          const std::string& what_to_do) {
+    throw Error(
+        ExitCode::bad_data,
+        Mistake{.where = fmt::format("{}: {}", where, name), .expected = what, .got = found, .advice = what_to_do});
   };
   const ByName found = by_name(got), known = by_name(expected);
   std::vector<std::string> names, strangers;
@@ -142,15 +143,13 @@ void require_same_tensors(const std::vector<NamedValues>& expected, const std::v
     const auto one = found.find(tensor.name);
     if (one == found.end())
       refuse(tensor.name, fmt::format("expected a tensor of {}", tensor.shape.text()), "none of that name",
-             advice_for_absent(tensor.name, names, strangers));
+             advice_for_absent(tensor.name, names, strangers, advice));
     if (one->second->shape != tensor.shape)
-      refuse(tensor.name, fmt::format("expected {}", tensor.shape.text()), one->second->shape.text(),
-             "use the model and options that it was made with");
+      refuse(tensor.name, fmt::format("expected {}", tensor.shape.text()), one->second->shape.text(), advice);
   }
   for (const NamedValues& tensor : got)
     if (!known.contains(tensor.name))
-      refuse(tensor.name, "expected the tensors of this model and optimizer", "one more",
-             "use the model and options that it was made with");
+      refuse(tensor.name, "expected the tensors of this model and optimizer", "one more", advice);
 }
 
 }  // namespace dptrain::nn

@@ -36,9 +36,10 @@ void load_by_parameter(const Model& model, const Tensor& flat, const std::vector
 std::vector<NamedValues> with_tied_names(const std::vector<NamedValues>& expected, std::vector<NamedValues> got,
                                          const std::string& where);
 
-/// Throws 65, naming `where`, the tensor and what was expected, unless `got` has the names and shapes of `expected` and
-/// no others. Their order doesn't matter.
+/// Throws 65, naming `where`, the tensor, what was expected and what to do, unless `got` has the names and shapes of
+/// `expected` and no others. Their order doesn't matter.
 void require_same_tensors(const std::vector<NamedValues>& expected, const std::vector<NamedValues>& got,
-                          const std::string& where);
+                          const std::string& where,
+                          const std::string& advice = "use the model and options that it was made with");
 
 }  // namespace dptrain::nn

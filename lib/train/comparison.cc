@@ -60,11 +60,12 @@ Comparison::Comparison(const ComparisonPlan& plan, const Options& options) : pla
 }
 
 void Comparison::find_initial_weights(const PlannedRun& run) {
-  const auto& named = run.trainings.front().experiment.initial_weights;
-  if (!named || weights_.contains(*named)) return;
+  const auto& weights = run.trainings.front().experiment.initial_weights;
+  if (!weights || weights_.contains(weights->path)) return;
+  const std::filesystem::path& named = weights->path;
   const auto refuse_where_replaced = [&](const RunDirectory& directory) {
-    if (options_.earlier != EarlierRun::overwrite || !lies_in_run(*named, directory.path())) return;
-    throw Error(ExitCode::usage, Mistake{.where = named->string(),
+    if (options_.earlier != EarlierRun::overwrite || !lies_in_run(named, directory.path())) return;
+    throw Error(ExitCode::usage, Mistake{.where = named.string(),
                                          .expected = "expected weights to begin with that --overwrite leaves",
                                          .got = fmt::format("those of {}", directory.path().string()),
                                          .advice = "copy them elsewhere, or choose another --out"});
@@ -72,7 +73,7 @@ void Comparison::find_initial_weights(const PlannedRun& run) {
   for (const auto& directories : directories_)
     for (const auto& directory : directories) refuse_where_replaced(*directory);
   for (const auto& directory : stale_) refuse_where_replaced(*directory);
-  weights_.emplace(*named, find_weights(*named, options_.report_damage));
+  weights_.emplace(named, find_weights(named, options_.report_damage));
 }
 
 void Comparison::hold_stale_runs() {
@@ -140,7 +141,7 @@ int Comparison::train_watched(size_t run, const PlannedTraining& planned, RunDir
   };
   Experiment experiment = planned.experiment;
   for (const std::string& warning : training_warnings(experiment, data.train->samples())) recorder.on_warning(warning);
-  if (experiment.initial_weights) experiment.initial_weights = weights_.at(*experiment.initial_weights);
+  if (auto& weights = experiment.initial_weights) weights->path = weights_.at(weights->path);
   const int stopped =
       choose_strategy(experiment, {.config = planned.source, .data = data, .observer = recorder, .stop = stop});
   if (stopped != 0) return stopped;

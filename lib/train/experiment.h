@@ -14,6 +14,7 @@
 #include "parallel/strategy.h"
 #include "tensor/precision.h"
 #include "train/device_settings.h"
+#include "train/initial_weights.h"
 #include "train/split_setting.h"
 #include "train/strategy_choice.h"
 #include "train/training_job.h"
@@ -62,9 +63,8 @@ struct Experiment {
   std::optional<int64_t> steps;
   uint64_t seed = 0;
   CheckpointSettings checkpoint;
-  std::optional<std::filesystem::path> initial_weights;  ///< of `init: {from: ...}`
-  bool initial_average = false;                          ///< of these the average that lies beside them
-  int64_t eval_every = 1;                                ///< epochs; 0: never
+  std::optional<InitialWeights> initial_weights;  ///< in place of what `initialization` draws
+  int64_t eval_every = 1;                         ///< epochs; 0: never
   ValidationSettings validation;
   bool log_steps = false;
   int steps_in_flight = 2;

@@ -183,7 +183,6 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   const InitSetting init = read_init(config, experiment.seed);
   experiment.initialization = init.values;
   experiment.initial_weights = init.weights;
-  experiment.initial_average = init.average;
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.validation = read_validation(config, experiment.eval_every);

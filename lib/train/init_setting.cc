@@ -25,9 +25,12 @@ InitSetting read_init(ConfigReader& config, uint64_t seed) {
        {}},
       {"from", "the tensors of a .safetensors file, by name",
        [&](ConfigReader& options) {
-         init.weights = options.optional_path("from", "the file, a checkpoint or a run directory");
-         init.average =
+         const auto path = options.optional_path("from", "the file, a checkpoint or a run directory");
+         const bool average =
              options.boolean("average", false, "their moving average, which a training with ema has kept beside them");
+         const auto except = options.texts(
+             "except", {}, "tensors that are drawn all the same, by their names or the modules' in front of these");
+         if (path) init.weights = InitialWeights{.path = *path, .average = average, .except = except};
        }},
   };
   const std::string name = config.named("init", choices, "model", "how weights begin");

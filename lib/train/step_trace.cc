@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/reorder.h"
+#include "train/initial_weights.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
 #include "train/whole_batches.h"

@@ -5,11 +5,9 @@
 #include "base/error.h"
 #include "nn/tensor_forms.h"
 #include "parallel/shard_runs.h"
-#include "train/evaluation_weights.h"
 #include "train/first_statistics.h"
 #include "train/normalized_samples.h"
 #include "train/run_directory.h"
-#include "train/safetensors.h"
 #include "train/training_identity.h"
 #include "train/training_job.h"
 
@@ -111,29 +109,27 @@ BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experi
   return with_first_samples(split_of_speeds(strategy.measure_speeds(data, samples)), experiment, data);
 }
 
-void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
-                  const TrainingJob* job) {
-  auto expected = strategy.state_dict();
+std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const TrainingJob* job) {
+  auto own = strategy.state_dict();
+  if (job == nullptr) return own;
   // The main process alone has to do with the whole model.
-  if (job != nullptr) expected = nn::tensors_of_forms(job->group.from_main(nn::forms_text(expected)));
+  auto whole = nn::tensors_of_forms(job->group.from_main(nn::forms_text(own)));
+  for (nn::NamedValues& tensor : whole) {
+    const auto found = std::ranges::find(own, tensor.name, &nn::NamedValues::name);
+    if (found != own.end())
+      tensor.values = std::move(found->values);
+    else
+      tensor.values.resize(static_cast<size_t>(tensor.shape.elements()));
+  }
+  return whole;
+}
+
+void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
+                  const TrainingJob* job, const std::string& advice) {
+  const auto expected = whole_model(strategy, job);
   const auto complete = nn::with_tied_names(expected, tensors, where);
-  nn::require_same_tensors(expected, complete, where);
+  nn::require_same_tensors(expected, complete, where, advice);
   strategy.restore({.model = complete, .optimizer = {}, .average = {}, .loss_scale = {}});
-}
-
-void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {
-  if (!experiment.initial_weights) return;
-  const auto path = find_weights(*experiment.initial_weights);
-  require_same_vocabulary(data, path);
-  load_weights(strategy, read_initial_weights(experiment), path.string(), experiment.job);
-}
-
-std::vector<nn::NamedValues> read_initial_weights(const Experiment& experiment) {
-  const auto path = find_weights(*experiment.initial_weights);
-  if (experiment.initial_average) return read_average_weights(path);
-  auto tensors = read_safetensors(path);
-  require_finite(tensors, path.string());
-  return tensors;
 }
 
 void require_model_fits(const Experiment& experiment, const Dataset& data) {

@@ -30,17 +30,14 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
 /// The split that the strategy's devices ask for by their speed, as they are measured now; see with_first_samples.
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
 
+/// The whole model's parameters and running statistics as the strategy has them; of several processes those that hold
+/// a part of it have zeros for the rest. All processes of a job call it alike.
+std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const TrainingJob* job);
+
 /// Gives a strategy these weights and running statistics. Throws 65, naming `where` and the tensor, where they are
 /// another model's. All processes of a job call it alike.
 void load_weights(parallel::Strategy& strategy, const std::vector<nn::NamedValues>& tensors, const std::string& where,
-                  const TrainingJob* job = nullptr);
-
-/// The file's weights that an experiment begins with, which there are to be. Throws as find_weights and
-/// read_safetensors do, and 65 where a value isn't finite.
-std::vector<nn::NamedValues> read_initial_weights(const Experiment& experiment);
-
-/// Gives a strategy the weights that the experiment begins with, where these are a file's. Throws 65, naming the file
-/// and the tensor, where they are another model's, and as find_weights does.
-void load_initial_weights(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data);
+                  const TrainingJob* job = nullptr,
+                  const std::string& advice = "use the model and options that it was made with");
 
 }  // namespace dptrain::train

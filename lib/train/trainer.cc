@@ -13,6 +13,7 @@
 #include "comm/process_activity.h"
 #include "parallel/thread_failure.h"
 #include "train/first_statistics.h"
+#include "train/initial_weights.h"
 #include "train/safetensors.h"
 #include "train/strategy_context.h"
 #include "train/training_identity.h"

@@ -50,12 +50,18 @@ TEST_F(PipelineTrainingTest, APipelineBeginsWithWeightsOfAFile) {
   Command settings = kLittleData;
   settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetStages});
   ASSERT_EQ(alone(training("first", "lenet_ddp_2cpu", 2, settings)).exit, 0);
-  settings.insert(settings.end(), {"--set", "init={from: " + run("first").string() + "}"});
-  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 2, settings)).exit, 0);
-  const Command command = training("job", "lenet_ddp_2cpu", 1, settings);
-  const Launched job = launch_processes({command, command});
-  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
-  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+  // Of all, and of all but some of each stage, which are drawn.
+  const std::string names[] = {"all", "some"}, more[] = {"", ", except: [conv2.bias, fc1]"};
+  for (size_t i = 0; i < 2; ++i) {
+    Command began = settings;
+    began.insert(began.end(), {"--set", "init={from: " + run("first").string() + more[i] + "}"});
+    ASSERT_EQ(alone(training("one_" + names[i], "lenet_ddp_2cpu", 2, began)).exit, 0);
+    const Command command = training("job_" + names[i], "lenet_ddp_2cpu", 1, began);
+    const Launched job = launch_processes({command, command});
+    ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+    EXPECT_EQ(last_epoch(run("job_" + names[i]))["weights_hash"], last_epoch(run("one_" + names[i]))["weights_hash"]);
+  }
+  EXPECT_NE(last_epoch(run("one_all"))["weights_hash"], last_epoch(run("one_some"))["weights_hash"]);
 }
 
 TEST_F(PipelineTrainingTest, ReplicasOfAProcessTrainOnItsPartOfTheData) {

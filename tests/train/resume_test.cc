@@ -312,28 +312,5 @@ TEST(Resume, CheckpointsFromBeforeOptionsWereKeptGoOn) {
   EXPECT_NO_THROW(Trainer(experiment, data, {}, point));
 }
 
-TEST(Resume, WeightsOfAFileBeginAnotherTraining) {
-  ResumedRun first, second;
-  const TrainingOutcome outcome = first.run({"epochs=1"});
-  const TrainingOutcome begun = second.run({"seed=3", "init={from: " + first.path().string() + "}"}, 1);
-  EXPECT_NE(begun.weights_hash, outcome.weights_hash);
-  // A learning rate that changes nothing leaves them as they were.
-  ResumedRun still;
-  const Overrides no_change = {"learning_rate=1e-30", "init={from: " + outcome.weights.string() + "}"};
-  EXPECT_EQ(still.run(no_change, 1).weights_hash, outcome.weights_hash);
-  expect_error(ExitCode::bad_data, {"model.safetensors", "conv1.weight", "[64, 1, 3, 3]", "[20, 1, 5, 5]"}, [&] {
-    ResumedRun().run({"model=resnet18", "init={from: " + outcome.weights.string() + "}"});
-  });
-  expect_error(ExitCode::bad_data,
-               {"first.weight: expected a tensor of [10, 256], got none of that name; use the model and options that "
-                "it was made with; it has conv1.bias, conv1.weight, conv2.bias, conv2.weight and 4 more"},
-               [&] {
-                 ResumedRun().run({"model={layers: [flatten, linear: {features: classes, name: first}]}",
-                                   "init={from: " + outcome.weights.string() + "}"});
-               });
-  expect_error(ExitCode::missing_file, {"absent", "nothing there"},
-               [&] { ResumedRun().run({"init={from: " + (first.path() / "absent").string() + "}"}); });
-}
-
 }  // namespace
 }  // namespace dptrain::train
