@@ -6,98 +6,42 @@
 #include "ops/conv2d_tiles_cpu.h"
 #include "ops/image_columns_cpu.h"
 #include "ops/reorder.h"
-#include "ops/tile_images_cpu.h"
-#include "ops/tile_weight_gradient.h"
+#include "ops/weight_gradient_rows_cpu.h"
 
 namespace dptrain::ops::cpu {
 namespace {
 
-/// Positions that are packed and added up at once: what 32 channels take stays in the second-level cache, and sums of
-/// sums lose less than one long sum. It mustn't depend on the number of threads, as the order of sums does on it.
-constexpr int64_t kChunkPositions = 4096;
+// The order of sums depends on these numbers, so that they mustn't depend on that of threads.
 
-struct Range {
-  int64_t begin, end;
+/// Positions that are packed and added up at once: what 32 channels take stays in the second-level cache, and sums of
+/// sums lose less than one long sum.
+constexpr int64_t kChunkPositions = 2048;
+/// Groups of chunks with sums of their own, and the numbers that these take in all.
+constexpr int64_t kMostGroups = 4, kMostSums = 2 * 1024 * 1024;
+
+/// Products of 32 by 32 channels, or parts of them, that all threads share, if there are so many.
+constexpr int64_t kProducts = 8;
+/// Positions that a thread packs at once: of a few planes, too, there are some for every thread.
+constexpr int64_t kPackedPositions = 256;
+
+/// Who computes something's units: all of a device's threads, or the one that calls.
+struct AllThreads {
+  const Device& device;
+  template <class Body>
+  void operator()(int64_t units, const Body& body) const {
+    parallel_units(device, units, body);
+  }
+};
+struct ThisThread {
+  template <class Body>
+  void operator()(int64_t units, const Body& body) const {
+    for (int64_t unit = 0; unit < units; ++unit) body(unit);
+  }
 };
 
 /// The grid of the output's gradient: the same positions, without a stride or a border before them.
 ConvolutionGrid gradient_grid(const ConvolutionGrid& grid) {
   return {.phases = {{0, 0}}, .outputs = {}, .rows = grid.rows, .columns = grid.columns};
-}
-
-/// Products of 32 by 32 channels, or parts of them, that all threads share, if there are so many.
-constexpr int64_t kProducts = 8;
-
-/// Positions that a thread packs at once: of a few planes, too, there are some for every thread.
-constexpr int64_t kPackedPositions = 256;
-
-/// What taps read, as pairs of positions: once from even positions on and once from odd ones, so that each offset finds
-/// its pairs. For each long row [2 starts][2 halves of the channels][length / 2 pairs, 16 channels, 2].
-class PairedInput {
- public:
-  PairedInput(const ConvolutionGrid& grid, const Tensor& x, int64_t length)
-      : length_(length), rows_(grid, x), memory_(packed_memory(x.device(), rows_.count() * row())) {}
-
-  int64_t planes() const { return rows_.planes(); }
-  int64_t rows() const { return rows_.count(); }
-  const Bfloat16* plane(int64_t plane) const { return memory_.data<Bfloat16>() + plane * rows_.phases() * row(); }
-  /// Where in a plane half of its channels begins as a tap reads it.
-  int64_t start(const ConvolutionGrid::Tap& tap, int64_t half_of_channels) const {
-    return tap.phase * row() + (tap.offset % 2 * 2 + half_of_channels) * half() + tap.offset / 2 * 32;
-  }
-  /// Positions [from, to) of a row of these images.
-  void pack(int64_t row, Range images, Range positions) const {
-    Bfloat16* even = memory_.data<Bfloat16>() + row * this->row() + positions.begin * 16;
-    Bfloat16* const starts[] = {even, even + 2 * half()};
-    weight_gradient_tile_kernels()->pack_pairs(rows_.row(row, images.begin, images.end), positions.begin, positions.end,
-                                               starts, half());
-  }
-
- private:
-  int64_t half() const { return length_ * 16; }
-  int64_t row() const { return 4 * half(); }
-
-  int64_t length_;
-  TileRows rows_;
-  Tensor memory_;
-};
-
-/// The output's gradient as rows of positions.
-class GradientRows {
- public:
-  GradientRows(const ConvolutionGrid& grid, const Tensor& gradient, int64_t length)
-      : length_(length),
-        rows_(grid, gradient),
-        memory_(packed_memory(gradient.device(), rows_.count() * length * 32)) {}
-
-  int64_t planes() const { return rows_.planes(); }
-  const Bfloat16* plane(int64_t plane) const { return memory_.data<Bfloat16>() + plane * length_ * 32; }
-  void pack(int64_t plane, Range images, Range positions) const {
-    weight_gradient_tile_kernels()->pack_rows(rows_.row(plane, images.begin, images.end), positions.begin,
-                                              positions.end,
-                                              memory_.data<Bfloat16>() + (plane * length_ + positions.begin) * 32);
-  }
-  void add_to(double* bias_sums, Range images) const {
-    parallel_for(memory_.device(), planes(), [&](int64_t plane) {
-      weight_gradient_tile_kernels()->add_positions(rows_.row(plane, images.begin, images.end), 0, length_,
-                                                    bias_sums + plane * 32);
-    });
-  }
-
- private:
-  int64_t length_;
-  TileRows rows_;
-  Tensor memory_;
-};
-
-/// Both of the same images, in one go of all threads.
-void pack(Device& device, const PairedInput& input, const GradientRows& gradient, int64_t length, Range images) {
-  const int64_t parts = (length + kPackedPositions - 1) / kPackedPositions;
-  parallel_units(device, (input.rows() + gradient.planes()) * parts, [&](int64_t unit) {
-    const int64_t row = unit / parts, first = unit % parts * kPackedPositions;
-    const Range positions{first, std::min(length, first + kPackedPositions)};
-    row < input.rows() ? input.pack(row, images, positions) : gradient.pack(row - input.rows(), images, positions);
-  });
 }
 
 /// The passes that compute all of a window's weights, of one or both halves of 32 input channels; `window`: elements of
@@ -127,42 +71,131 @@ std::vector<WeightGradientPass> passes_of(const ConvolutionGrid& grid, const Pai
   return passes;
 }
 
+/// A convolution whose weights' gradient is computed.
+struct Problem {
+  Problem(const Tensor& x_, const Tensor& output_gradient_, const Shape& weight_, const Conv2dOptions& options)
+      : x(x_),
+        output_gradient(output_gradient_),
+        weight(weight_),
+        grid(forward_grid(x.shape(), weight, output_gradient.shape(), options)),
+        of_y(gradient_grid(grid)),
+        chunk(std::clamp(kChunkPositions / grid.image(), int64_t{1}, x.shape()[0])) {}
+
+  int64_t chunks() const { return (x.shape()[0] + chunk - 1) / chunk; }
+  Range images(int64_t i) const { return {i * chunk, std::min(x.shape()[0], (i + 1) * chunk)}; }
+  /// Positions of a chunk's long row.
+  int64_t length() const { return (grid.length(chunk) + 31) / 32 * 32; }
+
+  const Tensor &x, &output_gradient;
+  const Shape& weight;
+  ConvolutionGrid grid, of_y;
+  int64_t chunk;  ///< images of one
+};
+
+/// The gradients of chunks, one after the other in the same memory.
+class ChunkGradient {
+ public:
+  explicit ChunkGradient(const Problem& of)
+      : of_(of), length_(of.length()), input_(of.grid, of.x, length_), gradient_(of.of_y, of.output_gradient, length_) {
+    const int64_t window = window_elements();
+    whole_ = passes_of(of.grid, input_, 2, window), half_ = passes_of(of.grid, input_, 1, window);
+  }
+
+  /// sums = that of the weights, in oihw16i16o, or sums += it; bias_sums += that of the bias, where it isn't null.
+  template <class Run>
+  void add(Range images, float* sums, bool accumulate, double* bias_sums, const Run& run) const {
+    pack(images, run);
+    multiply(images.end - images.begin, sums, accumulate, run);
+    if (bias_sums == nullptr) return;
+    run(gradient_.planes(), [&](int64_t plane) { gradient_.add_to(bias_sums + plane * 32, plane, images); });
+  }
+
+ private:
+  /// Of a block of 16 by 16 channels.
+  int64_t window_elements() const { return of_.weight[2] * of_.weight[3] * 256; }
+
+  template <class Run>
+  void pack(Range images, const Run& run) const {
+    const int64_t parts = (length_ + kPackedPositions - 1) / kPackedPositions;
+    run((input_.rows() + gradient_.planes()) * parts, [&](int64_t unit) {
+      const int64_t row = unit / parts, first = unit % parts * kPackedPositions;
+      const Range positions{first, std::min(length_, first + kPackedPositions)};
+      row < input_.rows() ? input_.pack(row, images, positions)
+                          : gradient_.pack(row - input_.rows(), images, positions);
+    });
+  }
+
+  template <class Run>
+  void multiply(int64_t images, float* sums, bool accumulate, const Run& run) const {
+    const int64_t inputs = (of_.weight[1] + 15) / 16, outputs = (of_.weight[0] + 15) / 16, window = window_elements();
+    // Passes are shared out where channels are too few for all threads.
+    const int64_t products = input_.planes() * gradient_.planes();
+    const int64_t shares = std::clamp(kProducts / products, int64_t{1}, static_cast<int64_t>(half_.size()));
+    run(products * shares, [&](int64_t unit) {
+      const int64_t product = unit / shares, share = unit % shares;
+      const int64_t in = product / gradient_.planes(), out = product % gradient_.planes();
+      const auto& passes = 2 * in + 1 < inputs ? whole_ : half_;
+      const auto count = static_cast<int64_t>(passes.size()), first = share * count / shares;
+      weight_gradient_tile_kernels()->multiply({.steps = (of_.grid.span(of_.grid.outputs[0], images) + 31) / 32,
+                                                .left = gradient_.plane(out),
+                                                .right = input_.plane(in),
+                                                .passes = passes.data() + first,
+                                                .pass_count = (share + 1) * count / shares - first,
+                                                .sums = sums + 2 * (out * inputs + in) * window,
+                                                .output_blocks = std::min(int64_t{2}, outputs - 2 * out),
+                                                .output_stride = inputs * window,
+                                                .accumulate = accumulate});
+    });
+  }
+
+  const Problem& of_;
+  int64_t length_;
+  PairedInput input_;
+  GradientRows gradient_;
+  std::vector<WeightGradientPass> whole_, half_;
+};
+
+/// How many groups the chunks fall into: a power of two, which most numbers of threads share evenly.
+int64_t groups_of(int64_t chunks, int64_t sums) {
+  int64_t groups = 1;
+  while (2 * groups <= std::min(kMostGroups, chunks) && 2 * groups * sums <= kMostSums) groups *= 2;
+  return groups;
+}
+
 /// sums = the gradient of weights in oihw16i16o, f32, or sums += it; bias_sums += that of the bias, where it isn't
 /// null.
 void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOptions& options, bool accumulate,
                   const Tensor& sums, double* bias_sums) {
-  const Shape& weight = sums.shape();
-  const auto grid = forward_grid(x.shape(), weight, output_gradient.shape(), options), of_y = gradient_grid(grid);
-  const int64_t images = x.shape()[0];
-  const int64_t chunk = std::clamp(kChunkPositions / grid.image(), int64_t{1}, images);
-  const int64_t length = (grid.length(chunk) + 31) / 32 * 32;
-  const PairedInput input(grid, x, length);
-  const GradientRows gradient(of_y, output_gradient, length);
-  const int64_t window = weight[2] * weight[3] * 256, inputs = (weight[1] + 15) / 16, outputs = (weight[0] + 15) / 16;
-  const auto whole = passes_of(grid, input, 2, window), half = passes_of(grid, input, 1, window);
-  // Passes are shared out where channels are too few for all threads.
-  const int64_t products = input.planes() * gradient.planes();
-  const int64_t shares = std::clamp(kProducts / products, int64_t{1}, static_cast<int64_t>(half.size()));
-  for (int64_t begin = 0; begin < images; begin += chunk) {
-    const int64_t end = std::min(images, begin + chunk);
-    pack(x.device(), input, gradient, length, {begin, end});
-    parallel_units(x.device(), products * shares, [&](int64_t unit) {
-      const int64_t product = unit / shares, share = unit % shares;
-      const int64_t in = product / gradient.planes(), out = product % gradient.planes();
-      const auto& passes = 2 * in + 1 < inputs ? whole : half;
-      const auto count = static_cast<int64_t>(passes.size()), first = share * count / shares;
-      weight_gradient_tile_kernels()->multiply({.steps = (grid.span(grid.outputs[0], end - begin) + 31) / 32,
-                                                .left = gradient.plane(out),
-                                                .right = input.plane(in),
-                                                .passes = passes.data() + first,
-                                                .pass_count = (share + 1) * count / shares - first,
-                                                .sums = sums.data<float>() + 2 * (out * inputs + in) * window,
-                                                .output_blocks = std::min(int64_t{2}, outputs - 2 * out),
-                                                .output_stride = inputs * window,
-                                                .accumulate = accumulate || begin > 0});
+  Device& device = x.device();
+  const Problem problem(x, output_gradient, sums.shape(), options);
+  const int64_t chunks = problem.chunks(), groups = groups_of(chunks, sums.storage_elements());
+  // The first group's are `sums` themselves.
+  std::vector<Tensor> sums_of = {sums};
+  for (int64_t group = 1; group < groups; ++group)
+    sums_of.push_back(
+        Tensor::empty(device, sums.shape(), {.layout = Layout::oihw16i16o, .purpose = MemoryPurpose::workspace}));
+  const int64_t biases = (sums.shape()[0] + 31) / 32 * 32;
+  std::vector<double> biases_of(bias_sums == nullptr ? 0 : static_cast<size_t>(groups * biases));
+  const auto add_group = [&](const ChunkGradient& chunk, int64_t group, const auto& run) {
+    const int64_t begin = group * chunks / groups, end = (group + 1) * chunks / groups;
+    for (int64_t i = begin; i < end; ++i)
+      chunk.add(problem.images(i), sums_of[static_cast<size_t>(group)].data<float>(),
+                i > begin || (group == 0 && accumulate),
+                bias_sums == nullptr ? nullptr : biases_of.data() + group * biases, run);
+  };
+  // A thread that packs what it multiplies finds it in its own caches. Of fewer groups than threads all share each.
+  const int64_t parts = device.threads() <= groups ? device.threads() : 1;
+  std::vector<ChunkGradient> gradients;
+  for (int64_t part = 0; part < parts; ++part) gradients.emplace_back(problem);
+  if (parts > 1)
+    parallel_parts(device, groups, 1, [&](int64_t part, int64_t begin, int64_t end) {
+      for (int64_t group = begin; group < end; ++group)
+        add_group(gradients[static_cast<size_t>(part)], group, ThisThread());
     });
-    if (bias_sums != nullptr) gradient.add_to(bias_sums, {begin, end});
-  }
+  else
+    for (int64_t group = 0; group < groups; ++group) add_group(gradients[0], group, AllThreads{device});
+  for (int64_t group = 1; group < groups; ++group) add_into(sums, sums_of[static_cast<size_t>(group)]);
+  for (size_t i = 0; i < biases_of.size(); ++i) bias_sums[i % static_cast<size_t>(biases)] += biases_of[i];
 }
 
 }  // namespace

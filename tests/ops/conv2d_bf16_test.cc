@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/cpu_bf16.h"
 #include "ops/conv2d.h"
 #include "ops/reorder.h"
 #include "support/formula_tensor.h"
@@ -158,6 +159,28 @@ TEST_P(Conv2dBf16, BackwardWeights) {
       expect_near(gradients.weight, weight_sums, 0);
       expect_near(gradients.bias, bias_sums, 0);
     }
+  }
+}
+
+// A few threads have groups of images each, more of them share every group.
+TEST(Conv2dBf16Threads, GradientsOfWeightsHaveTheBitsOfOneThread) {
+  if (cpu_bf16_unit() == Bf16Unit::none) GTEST_SKIP() << "no unit for bf16: no tiles";
+  const auto gradients_by = [](int threads, bool accumulate) {
+    const auto device = test_device(threads);
+    const auto images = [&](uint64_t tensor) {
+      return ops::converted(formula_tensor(*device, {9, 64, 30, 30}, {.tensor = tensor}), {.dtype = DType::bf16});
+    };
+    const ops::Conv2dWeightGradients gradients{.weight = formula_tensor(*device, {64, 64, 3, 3}, {.tensor = 3}),
+                                               .bias = formula_tensor(*device, {64}, {.tensor = 4}),
+                                               .accumulate_weight = accumulate,
+                                               .accumulate_bias = accumulate};
+    ops::conv2d_backward_weights(images(1), images(2), gradients, {.padding = 1});
+    return std::pair(values_of(gradients.weight), values_of(gradients.bias));
+  };
+  for (const bool accumulate : {false, true}) {
+    const auto expected = gradients_by(1, accumulate);
+    for (const int threads : {2, 3, 4, 5, 9})
+      EXPECT_TRUE(gradients_by(threads, accumulate) == expected) << threads << " threads";
   }
 }
 
