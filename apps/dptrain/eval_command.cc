@@ -104,7 +104,7 @@ void evaluate_classes(const EvalFlags& flags, const train::Experiment& experimen
                        {"accuracy", matrix.accuracy()},
                        {"samples", matrix.all()},
                        {"seconds", seconds_since(begun)},
-                       {"weights_hash", train::weights_hash(train::read_evaluation_weights(file))},
+                       {"weights_hash", predictor.weights_hash()},
                        {"classes", classes_json(matrix, predictor.class_names())}});
   if (!flags.common.json && !flags.common.quiet)
     write_output("\n" + text_table(train::table_of(matrix, predictor.class_names()), terminal_width(STDOUT_FILENO)));

@@ -12,6 +12,7 @@
 #include "ops/decode_images.h"
 #include "ops/reorder.h"
 #include "train/evaluation_weights.h"
+#include "train/safetensors.h"
 #include "train/strategy_context.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
@@ -104,6 +105,13 @@ void Predictor::predict(const ImageFiles& images, size_t count, const Take& take
          .read = [&](int64_t index, std::span<uint8_t> pixels) { images.read(index, form_, pixels); },
          .name = [&](int64_t index) { return images.file_of(index).string(); }},
         [&](int64_t index, std::span<const float> logits) { take(index, likeliest(logits, count)); });
+}
+
+std::string Predictor::weights_hash() {
+  WeightsHash hash;
+  team_->run("reading the weights",
+             [&](int) { nn::for_each_state(*model_, [&](const nn::NamedValues& tensor) { hash.add(tensor); }); });
+  return hash.hex_digest();
 }
 
 Predictor::Evaluation Predictor::evaluate() {

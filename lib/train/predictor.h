@@ -46,6 +46,9 @@ class Predictor {
   /// computed at a time, the last ones too.
   void predict(const ImageFiles& images, size_t count, const Take& take);
 
+  /// As train::weights_hash has it, of all that it computes with.
+  std::string weights_hash();
+
   /// What it says of the test split.
   struct Evaluation {
     double mean_loss = 0;  ///< the cross-entropy of the labels

@@ -34,7 +34,7 @@ class BatchNorm : public ::testing::TestWithParam<PyTorchCase> {
   const nlohmann::json& values_ = GetParam().values;
   std::unique_ptr<Device> device_ = GetParam().row.open();
   double tolerance_ = GetParam().row.tolerance;
-  ops::BatchNormOptions options_{.relu = values_["relu"]};
+  ops::BatchNormOptions options_{.relu = values_["relu"], .epsilon = values_["eps"], .momentum = values_["momentum"]};
 };
 
 TEST_P(BatchNorm, Training) {

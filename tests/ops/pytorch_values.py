@@ -125,15 +125,17 @@ def global_average_pool():
 
 
 def batch_norm():
+    usual = dict(eps=1e-5, momentum=0.1)
     # name, x, centre of x, relu, residual
-    for name, shape, centre, relu, residual in [
-        ("bare", (3, 16, 5, 4), 0, False, False),
-        ("relu", (3, 16, 5, 5), 0, True, False),
-        ("residual", (2, 20, 3, 4), 0, False, True),
-        ("relu_residual", (2, 20, 3, 3), 0, True, True),
-        ("one_sample", (1, 5, 3, 3), 0, True, False),
-        ("one_position", (4, 20, 1, 1), 0, True, True),
-        ("far_from_zero", (3, 20, 4, 4), 30, True, False),
+    for name, shape, centre, relu, residual, options in [
+        ("bare", (3, 16, 5, 4), 0, False, False, usual),
+        ("relu", (3, 16, 5, 5), 0, True, False, usual),
+        ("residual", (2, 20, 3, 4), 0, False, True, usual),
+        ("relu_residual", (2, 20, 3, 3), 0, True, True, usual),
+        ("one_sample", (1, 5, 3, 3), 0, True, False, usual),
+        ("one_position", (4, 20, 1, 1), 0, True, True, usual),
+        ("far_from_zero", (3, 20, 4, 4), 30, True, False, usual),
+        ("eps_and_momentum", (3, 20, 4, 4), 0, True, True, dict(eps=0.25, momentum=0.75)),
     ]:
         channels = shape[1]
         x, gamma, beta = values(X, *shape, centre=centre), values(WEIGHT, channels, centre=1), values(BIAS, channels)
@@ -141,10 +143,10 @@ def batch_norm():
         variance = values(RUNNING_VARIANCE, channels, centre=2).detach()
         added = values(RESIDUAL, *shape) if residual else None
         finish = lambda y: (F.relu if relu else lambda v: v)(y + added if residual else y)
-        evaluated = finish(F.batch_norm(x, mean, variance, gamma, beta))
-        y = finish(F.batch_norm(x, mean, variance, gamma, beta, training=True))
+        evaluated = finish(F.batch_norm(x, mean, variance, gamma, beta, **options))
+        y = finish(F.batch_norm(x, mean, variance, gamma, beta, training=True, **options))
         backward(y)
-        yield dict(name=name, x=shape, centre=centre, relu=relu, residual=residual, y=stored(y),
+        yield dict(name=name, x=shape, centre=centre, relu=relu, residual=residual, **options, y=stored(y),
                    evaluated=stored(evaluated), running_mean=stored(mean), running_variance=stored(variance),
                    dx=stored(x.grad), dgamma=stored(gamma.grad), dbeta=stored(beta.grad),
                    **({"dresidual": stored(added.grad)} if residual else {}))
