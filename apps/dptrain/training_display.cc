@@ -127,8 +127,9 @@ std::string costs_text(const train::EpochMetrics& epoch, bool is_of_job, int wid
 std::string best_text(const train::BestEpoch& best, const train::TrainingOutcome& outcome) {
   const std::string early =
       outcome.stopped_early ? fmt::format("stopped early after epoch {}; ", outcome.epochs) : std::string();
-  return fmt::format("{}best epoch {}: validation loss {:.4f}, accuracy {:.2f} %; checkpoints/best", early, best.epoch,
-                     best.loss, 100 * best.accuracy);
+  return fmt::format("{}best epoch {}: validation loss {:.4f}, accuracy {:.2f} %; {}", early, best.epoch, best.loss,
+                     100 * best.accuracy,
+                     outcome.best_is_linked ? "checkpoints/best" : "its checkpoint was taken away");
 }
 
 /// One that shows escape sequences as they are.

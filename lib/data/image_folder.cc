@@ -42,6 +42,16 @@ std::vector<fs::path> files_of_class(const fs::path& folder) {
   return files;
 }
 
+/// ASCII's, or those of ISO 6429 behind them (C1), which a terminal would obey.
+bool has_control_character(std::string_view name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    if (byte < 0x20 || byte == 0x7f) return true;
+    if (byte == 0xc2 && i + 1 < name.size() && static_cast<unsigned char>(name[i + 1]) < 0xa0) return true;
+  }
+  return false;
+}
+
 /// The names of the folders in a part's folder, sorted; hidden ones are none.
 std::vector<std::string> class_names_of(const fs::path& folder, const std::string& advice) {
   require_readable_folder(folder);
@@ -55,6 +65,8 @@ std::vector<std::string> class_names_of(const fs::path& folder, const std::strin
         refuse(entry, "expected images in the folder of their class", "one beside it", kLayout);
       continue;
     }
+    if (has_control_character(name))
+      refuse(entry, "expected the name of a class that can be printed", "a control character in it", "rename it");
     if (first_bad_byte(name))
       refuse(entry, "expected the name of a class to be UTF-8", "another encoding", "rename it");
     names.push_back(std::move(name));

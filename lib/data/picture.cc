@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/jpeg_file.h"
+#include "data/plain_or_gzip_file.h"
 #include "data/png_file.h"
 
 namespace dptrain {
@@ -32,6 +33,11 @@ Picture read_picture(const std::filesystem::path& path) {
   std::array<char, 2> bytes{};
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), bytes.size());
+  if (file.is_open() && file.gcount() == 0)
+    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                            .expected = "expected a PNG or JPEG image",
+                                            .got = "an empty file",
+                                            .advice = std::string(kGetFileAgain)});
   // What can't be read, or is neither, is told of as no PNG file.
   return std::string_view(bytes.data(), bytes.size()) == kJpegBeginning ? read_jpeg(path) : read_png(path);
 }

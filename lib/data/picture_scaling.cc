@@ -17,10 +17,17 @@ struct Window {
   std::vector<int32_t> weights;  ///< 1 << kWeightBits in all, but for rounding
 };
 
-std::vector<Window> windows(int64_t from, int64_t to) {
+/// Pixels of a line, or lines of a picture.
+struct Span {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+
+/// Those of a line of `from` that is scaled to `to`, of which `kept` is wanted.
+std::vector<Window> windows(int64_t from, int64_t to, Span kept) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), width = std::max(scale, 1.0);
   std::vector<Window> all;
-  for (int64_t i = 0; i < to; ++i) {
+  for (int64_t i = kept.begin; i < kept.end; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
     const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - width + 0.5), 0);
     const int64_t end = std::min<int64_t>(static_cast<int64_t>(center + width + 0.5), from);
@@ -49,25 +56,42 @@ uint8_t mean_of(const Window& window, const uint8_t* line, int64_t stride) {
   return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
 }
 
-/// To other sides.
-Picture scaled(const Picture& picture, int64_t height, int64_t width) {
-  const int64_t channels = picture.shape[0], from_height = picture.shape[1], from_width = picture.shape[2];
-  Picture across{.shape = {channels, from_height, width}};
-  if (width == from_width) {
-    across.pixels = picture.pixels;
-  } else {
-    const std::vector<Window> columns = windows(from_width, width);
-    const uint8_t* line = picture.pixels.data();
-    for (int64_t row = 0; row < channels * from_height; ++row, line += from_width)
+/// What a picture is scaled to along one side, and what is kept of that.
+struct Side {
+  int64_t to;
+  Span kept;
+};
+
+/// The columns that are kept of all lines in `rows`.
+Picture scaled_across(const Picture& picture, Side side, Span rows) {
+  const int64_t channels = picture.shape[0], height = picture.shape[1], width = picture.shape[2];
+  Picture across{.shape = {channels, rows.size(), side.kept.size()}};
+  const std::vector<Window> columns = side.to == width ? std::vector<Window>() : windows(width, side.to, side.kept);
+  for (int64_t channel = 0; channel < channels; ++channel)
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const uint8_t* line = picture.pixels.data() + (channel * height + row) * width;
+      if (columns.empty()) across.pixels.insert(across.pixels.end(), line + side.kept.begin, line + side.kept.end);
       for (const Window& column : columns) across.pixels.push_back(mean_of(column, line, 1));
-  }
-  if (height == from_height) return across;
-  Picture result{.shape = {channels, height, width}};
-  const std::vector<Window> rows = windows(from_height, height);
+    }
+  return across;
+}
+
+/// What is kept of a picture that is scaled across, then down. No more than that is computed: of a thin picture the
+/// whole would be thousands of times as large.
+Picture scaled(const Picture& picture, Side down, Side along) {
+  const int64_t channels = picture.shape[0], height = picture.shape[1];
+  if (down.to == height) return scaled_across(picture, along, down.kept);
+  const std::vector<Window> rows = windows(height, down.to, down.kept);
+  const Span read{rows.front().first, rows.back().first + static_cast<int64_t>(rows.back().weights.size())};
+  const Picture across = scaled_across(picture, along, read);
+  const int64_t width = along.kept.size();
+  Picture result{.shape = {channels, down.kept.size(), width}};
   const uint8_t* plane = across.pixels.data();
-  for (int64_t channel = 0; channel < channels; ++channel, plane += from_height * width)
-    for (const Window& row : rows)
+  for (int64_t channel = 0; channel < channels; ++channel, plane += read.size() * width)
+    for (Window row : rows) {
+      row.first -= read.begin;
       for (int64_t x = 0; x < width; ++x) result.pixels.push_back(mean_of(row, plane + x, width));
+    }
   return result;
 }
 
@@ -76,19 +100,17 @@ int64_t border(int64_t side, int64_t size) {
   return static_cast<int64_t>(std::nearbyint(static_cast<double>(side - size) / 2));
 }
 
+/// The middle `size` of a side that is scaled as the shorter one is to `size`.
+Side middle_of(int64_t side, int64_t shorter, int64_t size) {
+  const int64_t to = size * side / shorter, begin = border(to, size);
+  return {.to = to, .kept = {begin, begin + size}};
+}
+
 }  // namespace
 
 Picture scaled_to_square(const Picture& picture, int64_t size) {
   const int64_t height = picture.shape[1], width = picture.shape[2], shorter = std::min(height, width);
-  const Picture whole = scaled(picture, size * height / shorter, size * width / shorter);
-  Picture middle{.shape = {whole.shape[0], size, size}};
-  const int64_t top = border(whole.shape[1], size), left = border(whole.shape[2], size);
-  for (int64_t channel = 0; channel < whole.shape[0]; ++channel)
-    for (int64_t y = top; y < top + size; ++y) {
-      const auto row = whole.pixels.begin() + (channel * whole.shape[1] + y) * whole.shape[2] + left;
-      middle.pixels.insert(middle.pixels.end(), row, row + size);
-    }
-  return middle;
+  return scaled(picture, middle_of(height, shorter, size), middle_of(width, shorter, size));
 }
 
 }  // namespace dptrain

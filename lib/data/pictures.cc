@@ -24,9 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kPictures = {".png", ".jpg", ".jpeg"};
-constexpr std::array<std::string_view, 8> kOtherImages = {".gif",  ".bmp", ".tif",  ".tiff",
-                                                          ".webp", ".ppm", ".heic", ".avif"};
+constexpr std::array<std::string_view, 5> kPictures = {".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
+constexpr std::array<std::string_view, 15> kOtherImages = {".gif",  ".bmp",  ".tif", ".tiff", ".webp",
+                                                           ".ppm",  ".pgm",  ".pbm", ".pnm",  ".heic",
+                                                           ".heif", ".avif", ".jp2", ".jxl",  ".tga"};
 
 bool is_other_image(const fs::path& path) {
   return std::ranges::find(kOtherImages, lower_case(path.extension().string())) != kOtherImages.end();

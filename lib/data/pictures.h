@@ -14,7 +14,7 @@ namespace dptrain {
 /// another format too, or a link to an image that isn't there: nobody would see it missing.
 std::vector<std::filesystem::path> picture_files_of(const std::filesystem::path& folder);
 
-/// Ends in .png, .jpg or .jpeg.
+/// Ends in .png, or in .jpg, .jpeg, .jpe or .jfif.
 bool has_picture_name(const std::filesystem::path& path);
 
 /// What images are brought to.

@@ -18,10 +18,7 @@ std::optional<std::string> linked_best(const fs::path& checkpoints) {
   return linked.string();
 }
 
-void link_best(const fs::path& checkpoints, int64_t step) {
-  const std::string name = checkpoint_name(step);
-  if (!has_manifest(checkpoints / name)) return unlink_best(checkpoints);
-  if (linked_best(checkpoints) == name) return;
+void require_place_of_best(const fs::path& checkpoints) {
   const fs::path link = best_link(checkpoints);
   std::error_code error;
   if (const auto there = fs::symlink_status(link, error); fs::exists(there) && !fs::is_symlink(there))
@@ -29,6 +26,15 @@ void link_best(const fs::path& checkpoints, int64_t step) {
                                       .expected = "expected a link to the best checkpoint, or nothing",
                                       .got = fs::is_directory(there) ? "a folder" : "a file",
                                       .advice = "give it another name"});
+}
+
+void link_best(const fs::path& checkpoints, int64_t step) {
+  const std::string name = checkpoint_name(step);
+  if (!has_manifest(checkpoints / name)) return unlink_best(checkpoints);
+  if (linked_best(checkpoints) == name) return;
+  require_place_of_best(checkpoints);
+  const fs::path link = best_link(checkpoints);
+  std::error_code error;
   // Renamed over the other, so that one of them is always there.
   const fs::path aside = link.string() + ".new";
   fs::remove(aside, error);

@@ -75,9 +75,21 @@ class Aside {
   bool kept_ = false;
 };
 
-void remove_checkpoint(const fs::path& folder) {
-  // The manifest first: a folder that is half removed is no checkpoint.
+bool is_ours(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name == kManifest || std::ranges::any_of(kStateFiles, [&](const auto& state) { return name == state.name; });
+}
+
+void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
+  fs::path folder = checkpoint;
+  // Under a name by which the next start finds what is left where this one is killed; not with what somebody put there.
+  if (std::ranges::all_of(entries_of(checkpoint), is_ours)) {
+    folder += fmt::format("{}{}", kBeingWritten, ::getpid());
+    fs::rename(checkpoint, folder, error);
+    if (error) folder = checkpoint;
+  }
+  // The manifest first: a folder that is half removed is no checkpoint.
   fs::remove(folder / kManifest, error);
   for (const StateFile& file : kStateFiles) fs::remove(folder / file.name, error);
   fs::remove(folder, error);

@@ -17,7 +17,8 @@ nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
-nlohmann::ordered_json best_json(const std::optional<BestEpoch>& best) {
+nlohmann::ordered_json best_json(const TrainingOutcome& outcome) {
+  const auto& best = outcome.best;
   if (!best) return nullptr;
   const auto line = nlohmann::ordered_json::parse(best->line);
   return {{"epoch", best->epoch},
@@ -25,7 +26,7 @@ nlohmann::ordered_json best_json(const std::optional<BestEpoch>& best) {
           {"validation", line.at("validation")},
           {"test", line.at("test")},
           {"weights_hash", line.at("weights_hash")},
-          {"checkpoint", best_link("checkpoints").string()}};
+          {"checkpoint", text_or_null(outcome.best_is_linked ? best_link("checkpoints").string() : "")}};
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ std::string summary_json(const Experiment& experiment, const TrainingOutcome& ou
        experiment.choice ? ordered_json::parse(choice_json(*experiment.choice)) : ordered_json(nullptr)},
       {"weights_hash", outcome.weights_hash},
       {"stopped_early", outcome.stopped_early},
-      {"best", best_json(outcome.best)},
+      {"best", best_json(outcome)},
       {"final", outcome.last_line.empty() ? ordered_json(nullptr) : ordered_json::parse(outcome.last_line)},
       {"environment",
        {{"dptrain", environment.version},

@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "comm/process_activity.h"
 #include "parallel/thread_failure.h"
+#include "train/best_link.h"
+#include "train/checkpoint_files.h"
 #include "train/first_statistics.h"
 #include "train/initial_weights.h"
 #include "train/safetensors.h"
@@ -147,6 +149,8 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   if (is_over() && outcome.signal != SIGPIPE) outcome.signal = 0;
   outcome.weights = save(directory, observer);
   outcome.best = validation_.best();
+  if (outcome.best && directory != nullptr)
+    outcome.best_is_linked = linked_best(directory->checkpoints()) == checkpoint_name(outcome.best->step);
   outcome.stopped_early = stopped_early_;
   if (directory != nullptr) outcome.last_line = directory->last_metrics();
   const bool within_epoch = position_.batches > 0 && !position_.reported;

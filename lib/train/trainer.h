@@ -53,6 +53,7 @@ struct TrainingOutcome {
   std::optional<EpochMetrics> last_epoch;  ///< that this process has trained
   std::string last_line;                   ///< of metrics.jsonl; "" where it has none
   std::optional<BestEpoch> best = {};      ///< by its validation, where there is one and this process writes
+  bool best_is_linked = false;             ///< its checkpoint, which may have been taken away
   bool stopped_early = false;              ///< as it got no better
   std::string weights_hash;
   std::filesystem::path weights;

@@ -65,6 +65,7 @@ bool Trainer::finished_in(const RunDirectory& directory) const {
 
 void Trainer::count_earlier_validations(RunDirectory* directory) {
   if (directory != nullptr) {
+    require_place_of_best(directory->checkpoints());
     validation_ = watch_of(experiment_.validation, directory->metrics(std::numeric_limits<int64_t>::max()));
     if (const auto& best = validation_.best())
       link_best(directory->checkpoints(), best->step);

@@ -46,21 +46,44 @@ std::optional<std::string> class_names_of(const Dataset& data) {
   return fmt::format("{}", fmt::join(images->class_names(), "/"));  // which no folder's name has in it
 }
 
-/// Of names joined so, the first that isn't the same: "'odd' for class 1 of 2".
-std::pair<std::string, std::string> differing_class(const std::string& own, const std::string& other) {
-  const auto split = [](const std::string& joined) {
-    std::vector<std::string> names;
-    std::istringstream text(joined);
-    for (std::string name; std::getline(text, name, '/');) names.push_back(name);
-    return names;
+std::vector<std::string> names_of(const std::string& joined) {
+  std::vector<std::string> names;
+  std::istringstream text(joined);
+  for (std::string name; std::getline(text, name, '/');) names.push_back("'" + name + "'");
+  return names;
+}
+
+/// The items of a list as config.yaml shows it, "[flatten, linear: {features: 5}]".
+std::vector<std::string> items_of(const std::string& list) {
+  std::vector<std::string> items(1);
+  int depth = 0;
+  for (const char c : std::string_view(list).substr(1, list.size() - 2)) {
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (depth == 0 && c == ',')
+      items.emplace_back();
+    else if (c != ' ' || !items.back().empty())
+      items.back() += c;
+  }
+  return items;
+}
+
+/// Of two lists the first items that aren't the same: "'odd' for class 1 of 2".
+std::pair<std::string, std::string> differing_item(const std::vector<std::string>& own,
+                                                   const std::vector<std::string>& other, const std::string& what) {
+  const auto at = static_cast<size_t>(std::ranges::mismatch(own, other).in1 - own.begin());
+  const auto said = [&](const std::vector<std::string>& items) {
+    return fmt::format("{} for {} {} of {}", at < items.size() ? items[at] : "none", what, at, items.size());
   };
-  const std::vector<std::string> a = split(own), b = split(other);
-  const auto at = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-  const auto said = [at](const std::vector<std::string>& names) {
-    const std::string name = at < names.size() ? "'" + names[at] + "'" : "none";
-    return fmt::format("{} for class {} of {}", name, at, names.size());
-  };
-  return {said(a), said(b)};
+  return {said(own), said(other)};
+}
+
+/// What differs of two values of this name.
+std::pair<std::string, std::string> differing(const std::string& name, const std::string& own,
+                                              const std::string& other) {
+  if (name == option_name(kDataset, kClassNames)) return differing_item(names_of(own), names_of(other), "class");
+  if (name == option_name(kModel, kLayers)) return differing_item(items_of(own), items_of(other), "layer");
+  return {own, other};
 }
 
 /// What decides which samples a batch has, beside the seed: of processes that each have a part of the data also how
@@ -124,6 +147,9 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
   add_options(identity, kDataset, experiment.dataset.options);
   if (const auto names = class_names_of(data)) identity.emplace_back(option_name(kDataset, kClassNames), *names);
   identity.emplace_back(option_name(kDataset, "partition"), order_of(experiment));
+  identity.emplace_back("validation.samples", std::to_string(experiment.validation.samples));
+  if (experiment.validation.samples > 0)
+    identity.emplace_back("validation.monitor", monitor_name(experiment.validation.monitor));
   identity.insert(identity.end(), {{"samples", std::to_string(data.samples())},
                                    {"batch_size", std::to_string(experiment.batch_size)},
                                    {"accumulate", std::to_string(experiment.accumulate)},
@@ -136,9 +162,7 @@ void require_same_training(const TrainingIdentity& own, const ResumePoint& resum
   for (const auto& [name, value] : own) {
     const auto other = entry_of(resume.checkpoint.identity, name);
     if (other == value || (!other && is_option(name))) continue;
-    const bool is_of_classes = name == option_name(kDataset, kClassNames);
-    const auto [expected, got] =
-        is_of_classes ? differing_class(value, *other) : std::pair(value, other.value_or("none"));
+    const auto [expected, got] = differing(name, value, other.value_or("none"));
     throw Error(ExitCode::bad_data, Mistake{.where = resume.folder.string(),
                                             .expected = fmt::format("expected a training with {} {}", name, expected),
                                             .got = got,
@@ -185,7 +209,7 @@ void require_same_input(const Experiment& experiment, const Dataset& data, const
   const auto require = [&](const std::string& name, const std::string& own) {
     const auto other = entry_of(*identity, option_name(kDataset, name));
     if (!other || other == own) return;
-    const auto [expected, got] = name == kClassNames ? differing_class(own, *other) : std::pair(own, *other);
+    const auto [expected, got] = differing(option_name(kDataset, name), own, *other);
     throw Error(ExitCode::bad_data,
                 Mistake{.where = weights.string(),
                         .expected = fmt::format("expected weights that were trained with {} {}",
@@ -205,11 +229,13 @@ void require_same_model(const models::ModelSpec& model, const std::filesystem::p
   for (const auto& [option, value] : model.options) {
     const auto other = entry_of(*identity, option_name(kModel, option));
     if (!other || other == value) continue;
-    throw Error(ExitCode::bad_data, Mistake{.where = weights.string(),
-                                            .expected = fmt::format("expected weights that were trained with {} {}",
-                                                                    option_name(kModel, option), value),
-                                            .got = *other,
-                                            .advice = "set what they were trained with"});
+    const std::string name = option_name(kModel, option);
+    const auto [expected, got] = differing(name, value, *other);
+    throw Error(ExitCode::bad_data,
+                Mistake{.where = weights.string(),
+                        .expected = fmt::format("expected weights that were trained with {} {}", name, expected),
+                        .got = got,
+                        .advice = "set what they were trained with"});
   }
 }
 

@@ -11,7 +11,7 @@ namespace dptrain::train {
 
 const char* monitor_name(Monitor monitor) { return monitor == Monitor::loss ? "loss" : "accuracy"; }
 
-ValidationSettings read_validation(ConfigReader& config, int64_t eval_every) {
+ValidationSettings read_validation(ConfigReader& config, int64_t eval_every, std::optional<int64_t> epochs) {
   ValidationSettings settings;
   config.section(
       "validation",
@@ -24,13 +24,17 @@ ValidationSettings read_validation(ConfigReader& config, int64_t eval_every) {
         settings.monitor = monitor == "accuracy" ? Monitor::accuracy : Monitor::loss;
         settings.patience = options.optional_integer(
             "patience", {.min = 1, .help = "evaluations in a row without a better one that end the training"});
-        if (!options.describing() && settings.samples == 0 && settings.patience)
-          options.mistake("patience", "expected samples to be held out for it", "none",
-                          "write samples: 5000, for instance");
+        // 0 that is written switches it off, with what else there is.
+        for (const char* key : {"monitor", "patience"})
+          if (options.has(key) && !options.has("samples"))
+            options.mistake(key, "expected samples to be held out for it", "none", "write samples: 5000, for instance");
       },
       "samples that choose the best epoch, and end a training that gets no better");
   if (!config.describing() && settings.samples > 0 && eval_every == 0)
     config.mistake("eval_every", "expected evaluations for validation", "0, which is never", "write eval_every: 1");
+  if (!config.describing() && settings.samples > 0 && epochs && eval_every > *epochs)
+    config.mistake("eval_every", fmt::format("expected an evaluation within the {} epochs, for validation", *epochs),
+                   fmt::format("one every {}", eval_every), "write eval_every: 1");
   return settings;
 }
 

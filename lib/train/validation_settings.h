@@ -22,8 +22,8 @@ struct ValidationSettings {
 
 const char* monitor_name(Monitor monitor);
 
-/// Reads `validation`. `eval_every`: epochs between evaluations, 0 for none.
-ValidationSettings read_validation(ConfigReader& config, int64_t eval_every);
+/// Reads `validation`. `eval_every`: epochs between evaluations, 0 for none; `epochs`: of the training, if it is known.
+ValidationSettings read_validation(ConfigReader& config, int64_t eval_every, std::optional<int64_t> epochs);
 
 /// Opens what `open` does without the samples that are held out, which are its `validation`. Throws 78, naming `where`,
 /// for more of them than there are.

@@ -136,9 +136,14 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   write("train/emu/51.png", png_file(3, 2, Bytes(6, 51)));
   expect_refused(ExitCode::bad_data,
                  {"train/emu/51.png", "[1, 2, 2]", "got [1, 3, 2]", "scale it to 2 x 2", "image_folder with size"});
-  write("train/emu/52.WebP", "a photograph");
-  expect_refused(ExitCode::bad_data, {"train/emu/52.WebP", "PNG or JPEG files", "convert"});
-  std::filesystem::remove(folder_.path() / "train/emu/52.WebP");
+  for (const std::string other : {"train/emu/52.WebP", "train/emu/52.pgm", "train/emu/52.jp2"}) {
+    write(other, "a photograph");
+    expect_refused(ExitCode::bad_data, {other, "PNG or JPEG files", "convert"});
+    std::filesystem::remove(folder_.path() / other);
+  }
+  write("train/emu/5.jfif", "");
+  expect_refused(ExitCode::bad_data, {"train/emu/5.jfif: expected a PNG or JPEG image, got an empty file"});
+  std::filesystem::remove(folder_.path() / "train/emu/5.jfif");
   std::filesystem::create_symlink("/no/such/disk/53.png", folder_.path() / "train/emu/53.png");
   expect_refused(ExitCode::bad_data, {"train/emu/53.png", "a link to nothing"});
   std::filesystem::remove_all(folder_.path() / "train/emu");
@@ -148,6 +153,11 @@ TEST_F(ImageFolderTest, WhatIsNotLaidOutSoIsRefused) {
   write_gray("train", 14);
   expect_refused(ExitCode::bad_data, {"train/14.png", "in the folder of their class"});
   std::filesystem::remove(folder_.path() / "train/14.png");
+  for (const std::string control : {"\n", "\x7f", "\xc2\x9b"}) {
+    write_gray("train/a" + control + "b", 16);
+    expect_refused(ExitCode::bad_data, {"can be printed", "a control character"});
+    std::filesystem::remove_all(folder_.path() / ("train/a" + control + "b"));
+  }
   write_gray("train/caf\xe9", 15);
   expect_refused(ExitCode::bad_data, {"UTF-8"});
 }

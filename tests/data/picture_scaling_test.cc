@@ -45,6 +45,21 @@ TEST(PictureScaling, ASquareOfThatSizeStaysAsItIs) {
   EXPECT_EQ(scaled_to_square(picture, 5).pixels, picture.pixels);
 }
 
+/// The whole of it, scaled, would be 17 GB.
+TEST(PictureScaling, OfAThinPictureTheMiddleAloneIsMade) {
+  Picture thin{.shape = {1, 1, 4096}, .pixels = Bytes(4096, 7)};
+  thin.pixels[2047] = 100, thin.pixels[2048] = 200;
+  const Picture middle = scaled_to_square(thin, 2048);
+  EXPECT_EQ(middle.shape, Shape({1, 2048, 2048}));
+  // From the middle of one pixel to that of the other, alike in every row.
+  for (const size_t row : {0, 2047})
+    EXPECT_EQ((Bytes{middle.pixels[row * 2048], middle.pixels[row * 2048 + 512], middle.pixels[row * 2048 + 2047]}),
+              (Bytes{100, 125, 200}));
+  Picture upright{.shape = {1, 4096, 1}, .pixels = thin.pixels};
+  const Picture turned = scaled_to_square(upright, 2048);
+  for (int64_t i = 0; i < 2048; ++i) EXPECT_EQ(turned.pixels[i * 2048], middle.pixels[i]) << i;
+}
+
 TEST(PictureScaling, OneColorStaysOneColor) {
   const Picture white{.shape = {1, 97, 31}, .pixels = Bytes(97 * 31, 255)};
   for (const int64_t size : {1, 7, 31, 64}) EXPECT_EQ(scaled_to_square(white, size).pixels, Bytes(size * size, 255));

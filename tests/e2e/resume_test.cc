@@ -252,7 +252,7 @@ TEST_F(ResumeTest, AnotherFunctionOfTheSameTensorsIsRefused) {
   const std::string net = "model={layers: [flatten, linear: 8, relu, linear: classes]}",
                     other = "model={layers: [flatten, linear: 8, linear: classes]}";
   train("run", {net});
-  const testing::Arguments words = {"model.layers [flatten, ", ", got [flatten, ", "relu, "};
+  const testing::Arguments words = {"model.layers linear: {features: classes, ", "got relu for layer 2 of 4"};
   expect_failed(run(resuming("run", {other, "epochs=2"})), 65, words);
   for (testing::Arguments command :
        {testing::Arguments{"eval", "--config", "digits.yaml", "--checkpoint", "run"},

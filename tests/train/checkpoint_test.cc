@@ -9,6 +9,7 @@
 #include "support/full_disk.h"
 #include "support/idx_files.h"
 #include "support/process.h"
+#include "train/checkpoint_files.h"
 
 namespace dptrain::train {
 namespace {
@@ -384,6 +385,24 @@ TEST(Checkpoint, WhatAKilledProcessLeftWholeTakesItsPlace) {
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 2) << "nothing else";
   EXPECT_EQ(read_checkpoint(scratch.path() / "step-000001").position.seconds, 2) << "not what it was to replace";
   EXPECT_EQ(read_checkpoint(scratch.path() / "step-000002").position.seconds, 1.5) << "it is there";
+}
+
+TEST(Checkpoint, AKilledRemovalLeavesNothingToStay) {
+  const ScratchFolder scratch;
+  const auto write_for_ever = [&](int64_t step) noexcept {
+    for (;; ++step) write_checkpoint(scratch.path(), checkpoint_at(step), 1);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) write_for_ever(1 + 1000 * round);
+    std::this_thread::sleep_for(std::chrono::microseconds(1000 + 37 * round));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    remove_unfinished_checkpoints(scratch.path());
+    for (const auto& left : fs::directory_iterator(scratch.path()))
+      EXPECT_TRUE(fs::exists(left.path() / kManifest)) << left.path();
+  }
 }
 
 TEST(Checkpoint, AKilledReplacementLeavesOneOfTheTwo) {

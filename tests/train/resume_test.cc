@@ -265,8 +265,8 @@ TEST(Resume, RefusesAnotherFunctionOfTheSameTensors) {
   ResumedRun layers;
   layers.run({"model={layers: [flatten, linear: 8, relu, linear: classes]}"}, 2);
   expect_error(ExitCode::bad_data,
-               {"expected a training with model.layers [flatten, linear: {features: 8, ",
-                ", got [flatten, linear: {features: 8, ", "}, relu, linear: {features: classes, "},
+               {"expected a training with model.layers linear: {features: classes, ",
+                "} for layer 2 of 3, got relu for layer 2 of 4"},
                [&] { layers.run({"model={layers: [flatten, linear: 8, linear: classes]}"}); });
   EXPECT_NO_THROW(layers.run({"model={layers: [flatten, linear: {features: 8}, relu: , linear: classes]}"}));
 }

@@ -134,9 +134,10 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
       {"model={name: layers, layers: [flatten, linear: classes]}", "dataset.limit=30", "dataset.test_limit=20"});
   std::vector<std::string> names;
   for (const auto& [name, value] : identity_of(experiment, *experiment.dataset.open().train)) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{"model", "dataset", "model.layers", "dataset.classes", "dataset.shape",
-                                             "dataset.normalize", "dataset.shuffle", "dataset.partition", "samples",
-                                             "batch_size", "accumulate", "seed", "optimizer"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"model", "dataset", "model.layers", "dataset.classes", "dataset.shape",
+                                      "dataset.normalize", "dataset.shuffle", "dataset.partition", "validation.samples",
+                                      "samples", "batch_size", "accumulate", "seed", "optimizer"}));
 }
 
 /// A checkpoint from before `linear` had a bias to leave out, or `batch_norm` an epsilon, is one with their defaults.
@@ -153,11 +154,15 @@ TEST(TrainingIdentity, OfLayersIsWhatTheyMeanNow) {
   };
   EXPECT_NO_THROW(require(
       "[flatten, linear: {features: 5, init: default}, batch_norm, linear: {features: classes, init: default}]"));
-  expect_error(ExitCode::bad_data, {"step-000002: expected a training with model.layers [", "eps: 1.0e-05", "eps: 0.5"},
-               [&] { require("[flatten, linear: 5, batch_norm: {eps: 0.5}, linear: classes]"); });
+  expect_error(
+      ExitCode::bad_data,
+      {"step-000002: expected a training with model.layers batch_norm: {eps: 1.0e-05, momentum: 0.1} for layer 2 of 4, "
+       "got batch_norm: {eps: 0.5, momentum: 0.1} for layer 2 of 4; set what"},
+      [&] { require("[flatten, linear: 5, batch_norm: {eps: 0.5}, linear: classes]"); });
   expect_error(ExitCode::bad_data, {"bias: false"},
                [&] { require("[flatten, linear: {features: 5, bias: false}, batch_norm, linear: classes]"); });
-  expect_error(ExitCode::bad_data, {"expected a training with model.layers [", "got [gone]"},
+  expect_error(ExitCode::bad_data,
+               {"expected a training with model.layers flatten for layer 0 of 4", "got gone for layer 0 of 1"},
                [&] { require("[gone]"); });
 }
 

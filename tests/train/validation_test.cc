@@ -59,6 +59,18 @@ TEST(Validation, ItsMistakesSayWhatToWrite) {
     expect_error(ExitCode::config, words, [&] { experiment_of(overrides); });
   };
   refused({"validation={patience: 3}"}, {"validation.patience", "expected samples to be held out", "write samples"});
+  refused({"validation={monitor: accuracy}"},
+          {"validation.monitor", "expected samples to be held out", "write samples"});
+  EXPECT_EQ(experiment_of({"validation={samples: 4, patience: 3}", "validation.samples=0"}).validation.samples, 0);
+  expect_error(ExitCode::config, {"validation.samples", "got -1"}, [] {
+    try {
+      experiment_of({"validation={samples: -1, patience: 3}"});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find("patience"), std::string::npos) << error.what();
+      throw;
+    }
+  });
+  refused({"validation={samples: 4}", "eval_every=3"}, {"eval_every", "within the 2 epochs", "one every 3"});
   refused({"validation={samples: 4, patience: 0}"}, {"validation.patience", "at least 1"});
   refused({"validation={samples: 4, monitor: top5}"}, {"validation.monitor", "loss", "accuracy", "'top5'"});
   refused({"validation={samples: 4}", "eval_every=0"}, {"eval_every", "got 0", "write eval_every: 1"});
@@ -189,6 +201,28 @@ TEST_F(ValidatedTraining, NoLinkLeadsNowhere) {
   EXPECT_FALSE(is_linked());
 }
 
+/// As the file of the best epoch would be chosen by another figure, or among other samples.
+TEST_F(ValidatedTraining, OtherHeldOutSamplesOrAnotherMonitorGoOnWithNoCheckpoint) {
+  run({"epochs=2"});
+  expect_error(ExitCode::bad_data, {"validation.samples 10, got 12"}, [&] {
+    run({"validation.samples=10", "dataset.samples=38"}, EarlierRun::resume);
+  });
+  expect_error(ExitCode::bad_data, {"validation.samples 0, got 12"}, [&] {
+    run({"validation=", "dataset.samples=28"}, EarlierRun::resume);
+  });
+  expect_error(ExitCode::bad_data, {"validation.monitor accuracy, got loss"},
+               [&] { run({"validation.monitor=accuracy"}, EarlierRun::resume); });
+}
+
+TEST_F(ValidatedTraining, ABestCheckpointThatWasTakenAwayIsNotNamed) {
+  const TrainingOutcome first = run({"validation={samples: 12}"});
+  EXPECT_TRUE(first.best_is_linked);
+  std::filesystem::remove_all(checkpoints() / checkpoint_name(first.best->step));
+  const TrainingOutcome more = run({"validation={samples: 12}", "epochs=10"}, EarlierRun::resume);
+  EXPECT_EQ(more.best->epoch, first.best->epoch);
+  EXPECT_FALSE(more.best_is_linked);
+}
+
 TEST_F(ValidatedTraining, AnotherRunLeavesNothingOfIt) {
   run();
   RunDirectory(scratch_.path(), EarlierRun::overwrite).remove_earlier_run();
@@ -199,6 +233,7 @@ TEST_F(ValidatedTraining, WhatSomebodyHasCalledBestIsLeftAlone) {
   std::filesystem::create_directories(best_link(checkpoints()));
   expect_error(ExitCode::io, {"checkpoints/best", "expected a link", "got a folder", "another name"},
                [&] { run({}, EarlierRun::resume); });
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "metrics.jsonl")) << "before the first step";
   EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::symlink_status(best_link(checkpoints()))));
 }
 
