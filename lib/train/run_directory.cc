@@ -58,8 +58,9 @@ void remove_results(const fs::path& run, std::error_code& error) {
     std::error_code not_empty;
     fs::remove(entry.path(), not_empty);
   }
+  // A link to another disk leads there for the next run, too.
   std::error_code not_empty;
-  fs::remove(run / "checkpoints", not_empty);
+  if (!fs::is_symlink(run / "checkpoints", not_empty)) fs::remove(run / "checkpoints", not_empty);
 }
 
 /// Where a file is kept as it was before its damaged lines were dropped.

@@ -101,6 +101,19 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
   EXPECT_EQ(text_of(scratch.path() / "notes.txt"), "mine");
 }
 
+TEST(RunDirectory, OverwritingLeavesALinkToAnotherDisk) {
+  const ScratchFolder scratch;
+  fs::create_directories(scratch.path() / "disk");
+  fs::create_directories(scratch.path() / "run");
+  fs::create_directory_symlink("../disk", scratch.path() / "run/checkpoints");
+  RunDirectory directory(scratch.path() / "run", EarlierRun::overwrite);
+  checkpoint_of(directory, 7);
+  directory.remove_earlier_run();
+  EXPECT_TRUE(fs::is_empty(scratch.path() / "disk"));
+  checkpoint_of(directory, 8);
+  EXPECT_TRUE(fs::exists(scratch.path() / "disk/step-000008/model.safetensors"));
+}
+
 TEST(RunDirectory, OverwritingLeavesCopiesThatSomebodyMadeOfCheckpoints) {
   const ScratchFolder scratch;
   {
