@@ -159,7 +159,7 @@ ImageDatasets read_image_folder(const ImageFolder& folder, const DatasetOptions&
 
 DatasetSpec read_image_folder_options(ConfigReader& config, const DatasetRequest&) {
   ImageFolder folder;
-  folder.dir = config.path("dir", "the folder that has train/CLASS/*.png and test/CLASS/*.png");
+  folder.dir = config.path("dir", "the folder that has train/CLASS/*.jpg and test/CLASS/*.jpg, or .png");
   folder.test_folder = config.text("test_folder", "test", "the folder in dir with the images to test on");
   folder.size = config.optional_integer(
       "size", {.min = 1,

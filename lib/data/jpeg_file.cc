@@ -76,11 +76,18 @@ class JpegReader {
  private:
   template <class Calls>
   void guarded(const Calls& calls) {
-    if (setjmp(failed_) != 0)
+    if (setjmp(failed_) != 0) {
+      const int code = errors_.msg_code;
+      if (code == JERR_SOF_UNSUPPORTED || code == JERR_BAD_PRECISION || code == JERR_CONVERSION_NOTIMPL)
+        throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
+                                                .expected = "expected a JPEG image as photographs are",
+                                                .got = message_.data(),
+                                                .advice = "convert it to PNG"});
       throw Error(ExitCode::bad_data, Mistake{.where = path_.string(),
                                               .expected = "expected a whole JPEG image",
                                               .got = message_.data(),
                                               .advice = std::string(kGetFileAgain)});
+    }
     calls();
   }
 

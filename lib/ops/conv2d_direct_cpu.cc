@@ -136,7 +136,7 @@ Tensor conv2d_backward_data_directly(const TensorForm& x, const Tensor& weight, 
                                      const Conv2dOptions& options) {
   const Problem problem = problem_of(x.shape, weight.shape(), output_gradient.shape(), false, options);
   Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = problem.x_layout});
-  if (gradient.elements() == 0) return gradient;
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
   OneDnn& onednn = OneDnn::of(x.device);
   BackwardData& backward = backward_data_of(onednn, problem);
   const Tensor incoming = as_f32(output_gradient, problem.y_layout), computed = f32_for(gradient);

@@ -88,7 +88,7 @@ Tensor conv2d_backward_data_by_samples(const TensorForm& x, const Tensor& weight
                                        const Conv2dOptions& options) {
   Device& device = x.device;
   Tensor gradient = Tensor::empty(device, x.shape, {.dtype = x.dtype, .layout = Layout::nhwc});
-  if (gradient.elements() == 0) return gradient;
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
   const Tensor computed = f32_for(gradient), from = as_f32(output_gradient, Layout::nhwc),
                by = packed_by_pixel(as_f32(weight, Layout::plain), true);
   const SampleGroups groups(device, x.shape[0]);

@@ -183,7 +183,7 @@ Tensor conv2d_backward_data_by_tiles(const TensorForm& x, const Tensor& weight, 
                                      const Conv2dOptions& options) {
   const Layout layout = conv2d_output_layout(x.shape[1], weight.shape()[0]);
   const Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = layout});
-  if (gradient.elements() == 0) return gradient;
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
   const Tensor incoming = bf16_images(output_gradient, layout);
   const auto grid = backward_data_grid(x.shape, weight.shape(), incoming.shape(), options);
   convolve(incoming, PackedWeights(blocked(weight), true, grid), grid, {}, gradient);

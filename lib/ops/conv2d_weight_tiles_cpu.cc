@@ -11,7 +11,8 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-// The order of sums depends on these numbers, so that they mustn't depend on that of threads.
+// The order of sums depends on the first of these numbers, so that they mustn't depend on that of threads; the others
+// say no more than who computes what.
 
 /// Positions that are packed and added up at once: what 32 channels take stays in the second-level cache, and sums of
 /// sums lose less than one long sum.
@@ -155,7 +156,7 @@ class ChunkGradient {
   std::vector<WeightGradientPass> whole_, half_;
 };
 
-/// How many groups the chunks fall into: a power of two, which most numbers of threads share evenly.
+/// How many groups the chunks fall into: a power of two, as most numbers of threads are.
 int64_t groups_of(int64_t chunks, int64_t sums) {
   int64_t groups = 1;
   while (2 * groups <= std::min(kMostGroups, chunks) && 2 * groups * sums <= kMostSums) groups *= 2;

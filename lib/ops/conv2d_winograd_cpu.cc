@@ -158,7 +158,7 @@ Tensor conv2d_forward_by_winograd(const Tensor& x, const Tensor& weight, const T
 Tensor conv2d_backward_data_by_winograd(const TensorForm& x, const Tensor& weight, const Tensor& output_gradient,
                                         const Conv2dOptions& options) {
   Tensor gradient = Tensor::empty(x.device, x.shape, {.dtype = x.dtype, .layout = image_layout()});
-  if (gradient.elements() == 0) return gradient;
+  if (gradient.elements() == 0) return reorder(gradient, x.layout);
   const Tensor computed = f32_for(gradient);
   convolve({.x = as_f32(output_gradient, image_layout()),
             .weight = as_f32(weight, weight_layout()),

@@ -9,7 +9,13 @@ namespace dptrain::train {
 
 namespace fs = std::filesystem;
 
-fs::path best_link(const fs::path& checkpoints) { return checkpoints / "best"; }
+namespace {
+
+constexpr const char *kBest = "best", *kBestBeingMade = "best.new";
+
+}  // namespace
+
+fs::path best_link(const fs::path& checkpoints) { return checkpoints / kBest; }
 
 std::optional<std::string> linked_best(const fs::path& checkpoints) {
   std::error_code none;
@@ -19,13 +25,15 @@ std::optional<std::string> linked_best(const fs::path& checkpoints) {
 }
 
 void require_place_of_best(const fs::path& checkpoints) {
-  const fs::path link = best_link(checkpoints);
-  std::error_code error;
-  if (const auto there = fs::symlink_status(link, error); fs::exists(there) && !fs::is_symlink(there))
-    throw Error(ExitCode::io, Mistake{.where = link.string(),
+  for (const char* name : {kBest, kBestBeingMade}) {
+    std::error_code error;
+    const auto there = fs::symlink_status(checkpoints / name, error);
+    if (!fs::exists(there) || fs::is_symlink(there)) continue;
+    throw Error(ExitCode::io, Mistake{.where = (checkpoints / name).string(),
                                       .expected = "expected a link to the best checkpoint, or nothing",
                                       .got = fs::is_directory(there) ? "a folder" : "a file",
                                       .advice = "give it another name"});
+  }
 }
 
 void link_best(const fs::path& checkpoints, int64_t step) {
@@ -36,7 +44,7 @@ void link_best(const fs::path& checkpoints, int64_t step) {
   const fs::path link = best_link(checkpoints);
   std::error_code error;
   // Renamed over the other, so that one of them is always there.
-  const fs::path aside = link.string() + ".new";
+  const fs::path aside = checkpoints / kBestBeingMade;
   fs::remove(aside, error);
   fs::create_directory_symlink(name, aside, error);
   if (!error) fs::rename(aside, link, error);
@@ -46,7 +54,7 @@ void link_best(const fs::path& checkpoints, int64_t step) {
 
 void unlink_best(const fs::path& checkpoints) {
   std::error_code error;
-  for (const char* name : {"best", "best.new"})
+  for (const char* name : {kBest, kBestBeingMade})
     if (fs::is_symlink(checkpoints / name, error)) fs::remove(checkpoints / name, error);
 }
 

@@ -114,10 +114,17 @@ std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const Tra
   if (job == nullptr) return own;
   // The main process alone has to do with the whole model.
   auto whole = nn::tensors_of_forms(job->group.from_main(nn::forms_text(own)));
+  const auto is_own = [&](const std::string& name, const nn::NamedValues& of) {
+    // A part may hold a tied tensor under one of its names alone.
+    if (of.name == name) return true;
+    return std::ranges::any_of(whole, [&](const nn::NamedValues& tied) {
+      return (tied.name == name && tied.tied_to == of.name) || (tied.name == of.name && tied.tied_to == name);
+    });
+  };
   for (nn::NamedValues& tensor : whole) {
-    const auto found = std::ranges::find(own, tensor.name, &nn::NamedValues::name);
+    const auto found = std::ranges::find_if(own, [&](const auto& one) { return is_own(tensor.name, one); });
     if (found != own.end())
-      tensor.values = std::move(found->values);
+      tensor.values = found->values;
     else
       tensor.values.resize(static_cast<size_t>(tensor.shape.elements()));
   }

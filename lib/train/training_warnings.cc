@@ -20,6 +20,13 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     "rate ends at {:.3g} of {:.3g}",
                     warmup, steps, experiment.learning_rate * static_cast<double>(steps) / static_cast<double>(warmup),
                     experiment.learning_rate));
+  // Epochs alone are looked at where the configuration is read.
+  const int64_t of_epochs = experiment.eval_every * steps_per_epoch;
+  if (experiment.validation.samples > 0 && experiment.steps && of_epochs > *experiment.steps + steps_per_epoch - 1)
+    warnings.push_back(
+        fmt::format("validation: the {} steps end before epoch {}, the first that is evaluated: there is "
+                    "no best epoch; write a smaller eval_every, or more steps",
+                    *experiment.steps, experiment.eval_every));
   return warnings;
 }
 

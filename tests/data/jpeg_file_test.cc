@@ -71,6 +71,14 @@ TEST_F(JpegFileTest, WhatIsNoWholeImageIsRefused) {
   expect_refusal(ExitCode::missing_file, {"b.jpg"}, [&] { read_jpeg(folder_.path() / "b.jpg"); });
 }
 
+TEST_F(JpegFileTest, AWholeFileOfAnotherKindIsNoDamagedOne) {
+  std::string lossless = jpeg_file(8, 8, Bytes(64, 1), {.color = JCS_GRAYSCALE});
+  const size_t frame = lossless.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  lossless[frame + 1] = '\xc3';
+  expect_refused(lossless, {"a.jpg", "as photographs are", "SOF type 0xc3", "convert it to PNG"});
+}
+
 TEST_F(JpegFileTest, WhatIsTooLargeOrInPrintersColorsIsRefused) {
   expect_refused(jpeg_file(1, 4097, Bytes(4097, 1), {.color = JCS_GRAYSCALE}),
                  {"a.jpg: width", "at most 4096", "got 4097"});

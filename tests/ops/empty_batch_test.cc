@@ -32,6 +32,11 @@ class EmptyBatch : public ::testing::TestWithParam<DeviceRow> {
 };
 
 TEST_P(EmptyBatch, OfConvolutions) {
+  for (const Layout layout : GetParam().image_layouts) {
+    const Tensor images = empty({0, 16, 5, 5}, layout), by = sevens({16, 16, 3, 3});
+    const Tensor gradient = ops::conv2d_backward_data(images, by, empty({0, 16, 5, 5}), {.padding = 1});
+    EXPECT_EQ(gradient.layout(), layout);
+  }
   const Tensor x = empty({0, 16, 5, 5}), weight = sevens({16, 16, 3, 3}), bias = sevens({16});
   const Tensor y = ops::conv2d_forward(x, weight, bias, {.padding = 1});
   EXPECT_EQ(y.shape(), (Shape{0, 16, 5, 5}));

@@ -64,6 +64,22 @@ TEST_F(PipelineTrainingTest, APipelineBeginsWithWeightsOfAFile) {
   EXPECT_NE(last_epoch(run("one_all"))["weights_hash"], last_epoch(run("one_some"))["weights_hash"]);
 }
 
+/// The last stage has a tied tensor under its further name alone.
+TEST_F(PipelineTrainingTest, ATiedTensorIsDrawnAlikeOverProcesses) {
+  const Command settings = {
+      "--set",       "strategy={name: model_parallel, stages: [3, 2]}", "--set", "steps=2", "--set", "epochs=", "--set",
+      "eval_every=0"};
+  ASSERT_EQ(alone(training("first", "bert_small_1cpu", 2, settings)).exit, 0);
+  Command began = settings;
+  began.insert(began.end(), {"--set", "seed=5", "--set",
+                             "init={from: " + run("first").string() + ", except: [bert.embeddings.word_embeddings]}"});
+  ASSERT_EQ(alone(training("one", "bert_small_1cpu", 2, began)).exit, 0);
+  const Command command = training("job", "bert_small_1cpu", 1, began);
+  const Launched job = launch_processes({command, command});
+  ASSERT_EQ(job.processes[0].exit, 0) << job.processes[0].err;
+  EXPECT_EQ(last_epoch(run("job"))["weights_hash"], last_epoch(run("one"))["weights_hash"]);
+}
+
 TEST_F(PipelineTrainingTest, ReplicasOfAProcessTrainOnItsPartOfTheData) {
   Command settings = kLittleData;
   settings.insert(settings.end(), {"--set", std::string("strategy=") + kLenetReplicas, "--set",

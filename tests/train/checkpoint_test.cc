@@ -398,11 +398,14 @@ TEST(Checkpoint, AKilledRemovalLeavesNothingToStay) {
     if (child == 0) write_for_ever(1 + 1000 * round);
     std::this_thread::sleep_for(std::chrono::microseconds(1000 + 37 * round));
     ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it wrote until then";
     remove_unfinished_checkpoints(scratch.path());
     for (const auto& left : fs::directory_iterator(scratch.path()))
       EXPECT_TRUE(fs::exists(left.path() / kManifest)) << left.path();
   }
+  EXPECT_FALSE(fs::is_empty(scratch.path()));
 }
 
 TEST(Checkpoint, AKilledReplacementLeavesOneOfTheTwo) {

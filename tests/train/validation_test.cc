@@ -9,6 +9,7 @@
 #include "train/best_link.h"
 #include "train/checkpoint_files.h"
 #include "train/experiment_of.h"
+#include "train/training_warnings.h"
 #include "train/validation_watch.h"
 
 namespace dptrain::train {
@@ -50,6 +51,9 @@ TEST(ValidationWatch, IsOverAfterSoManyEvaluationsWithoutABetterOne) {
   // Neither without an evaluation nor of a version that knew of none.
   EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": null})"));
   EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50})"));
+  // Nor of a line that somebody has changed.
+  EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": {}})"));
+  EXPECT_FALSE(is_over_after(R"({"epoch": 5, "step": 50, "validation": {"loss": "low", "accuracy": 0.5}})"));
   EXPECT_TRUE(is_over_after(line_of(6, 0.5, 0.7)));
   EXPECT_FALSE(watch_of({.samples = 10}, {line_of(1, 0.5, 0.7), line_of(2, 0.6, 0.7)}).is_over());
 }
@@ -77,6 +81,20 @@ TEST(Validation, ItsMistakesSayWhatToWrite) {
   expect_error(ExitCode::config, {"validation.samples", "fewer than the 40 training samples, got 40"},
                [] { experiment_of({"validation={samples: 40}"}).dataset.open(); });
   EXPECT_EQ(experiment_of().dataset.open().validation, nullptr);
+}
+
+TEST(Validation, OneThatStepsNeverReachIsToldOf) {
+  const auto warnings = [](const std::string& steps, const std::string& every) {
+    const Experiment experiment =
+        experiment_of({"epochs=", "steps=" + steps, "eval_every=" + every, "validation={samples: 8}"});
+    return training_warnings(experiment, 32);  // two steps an epoch
+  };
+  // The epoch that a training ends in is evaluated, too.
+  EXPECT_TRUE(warnings("3", "1").empty());
+  EXPECT_TRUE(warnings("3", "2").empty());
+  const auto told = warnings("3", "3");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("the 3 steps end before epoch 3"), std::string::npos) << told[0];
 }
 
 class ValidatedTraining : public ::testing::Test {
@@ -235,6 +253,10 @@ TEST_F(ValidatedTraining, WhatSomebodyHasCalledBestIsLeftAlone) {
                [&] { run({}, EarlierRun::resume); });
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "metrics.jsonl")) << "before the first step";
   EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::symlink_status(best_link(checkpoints()))));
+  std::filesystem::remove(best_link(checkpoints()));
+  scratch_.write("checkpoints/best.new", "mine");
+  expect_error(ExitCode::io, {"checkpoints/best.new", "got a file"}, [&] { run({}, EarlierRun::resume); });
+  EXPECT_EQ(text_of(checkpoints() / "best.new"), "mine");
 }
 
 }  // namespace
