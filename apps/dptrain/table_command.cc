@@ -39,8 +39,7 @@ Run add_table_command(CLI::App& command) {
   command
       .add_option("--sort", flags->sort,
                   "the best first by accuracy, test_loss, validation_accuracy, validation_loss, train_loss or seconds; "
-                  "or in the order of a key in which the "
-                  "runs differ; by default in the order of their names")
+                  "or in the order of a key in which the runs differ; by default in the order of their names")
       ->check([](const std::string& key) { return key.empty() ? "needs a value, got ''" : ""; })
       ->type_name("KEY");
   auto* json = command.add_flag("--json", flags->json, "one JSON document");

@@ -16,7 +16,7 @@ std::filesystem::path best_link(const std::filesystem::path& checkpoints);
 /// The name of the checkpoint that is linked; nothing where none is.
 std::optional<std::string> linked_best(const std::filesystem::path& checkpoints);
 
-/// Throws 74 where something that isn't a link has its name.
+/// Throws 74 where something that isn't a link has its name, or that under which it is made.
 void require_place_of_best(const std::filesystem::path& checkpoints);
 
 /// Links the checkpoint of step `step` in place of another, whole or not at all; where that checkpoint isn't there any

@@ -75,16 +75,23 @@ class Aside {
   bool kept_ = false;
 };
 
-bool is_ours(const fs::path& file) {
-  const std::string name = file.filename().string();
-  return name == kManifest || std::ranges::any_of(kStateFiles, [&](const auto& state) { return name == state.name; });
+/// No for a folder that can't be read, too.
+bool holds_only_ours(const fs::path& checkpoint) {
+  const auto is_ours = [](const std::string& name) {
+    return name == kManifest || std::ranges::any_of(kStateFiles, [&](const auto& file) { return name == file.name; });
+  };
+  std::error_code error;
+  fs::directory_iterator entry(checkpoint, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+    if (!is_ours(entry->path().filename().string())) return false;
+  return !error;
 }
 
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
   fs::path folder = checkpoint;
   // Under a name by which the next start finds what is left where this one is killed; not with what somebody put there.
-  if (std::ranges::all_of(entries_of(checkpoint), is_ours)) {
+  if (holds_only_ours(checkpoint)) {
     folder += fmt::format("{}{}", kBeingWritten, ::getpid());
     fs::rename(checkpoint, folder, error);
     if (error) folder = checkpoint;

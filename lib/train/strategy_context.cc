@@ -114,19 +114,17 @@ std::vector<nn::NamedValues> whole_model(parallel::Strategy& strategy, const Tra
   if (job == nullptr) return own;
   // The main process alone has to do with the whole model.
   auto whole = nn::tensors_of_forms(job->group.from_main(nn::forms_text(own)));
-  const auto is_own = [&](const std::string& name, const nn::NamedValues& of) {
-    // A part may hold a tied tensor under one of its names alone.
-    if (of.name == name) return true;
-    return std::ranges::any_of(whole, [&](const nn::NamedValues& tied) {
-      return (tied.name == name && tied.tied_to == of.name) || (tied.name == of.name && tied.tied_to == name);
-    });
+  const auto values_of = [&](const std::string& name) -> const std::vector<float>* {
+    const auto found = std::ranges::find(own, name, &nn::NamedValues::name);
+    return found == own.end() ? nullptr : &found->values;
   };
   for (nn::NamedValues& tensor : whole) {
-    const auto found = std::ranges::find_if(own, [&](const auto& one) { return is_own(tensor.name, one); });
-    if (found != own.end())
-      tensor.values = found->values;
-    else
-      tensor.values.resize(static_cast<size_t>(tensor.shape.elements()));
+    const auto* values = values_of(tensor.name);
+    // A part may hold a tied tensor under one of its names alone.
+    if (values == nullptr && !tensor.tied_to.empty()) values = values_of(tensor.tied_to);
+    for (const nn::NamedValues& tied : whole)
+      if (values == nullptr && tied.tied_to == tensor.name) values = values_of(tied.name);
+    tensor.values = values != nullptr ? *values : std::vector<float>(static_cast<size_t>(tensor.shape.elements()));
   }
   return whole;
 }

@@ -130,7 +130,9 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
       outcome.signal = signal_of_job(stop);
       break;
     }
-    metrics.weights_hash = outcome.weights_hash = hash_of_finite_weights(last_step());
+    const HashedWeights weights = hashed_weights();
+    if (!weights.finite) report_diverged_weights(last_step());
+    metrics.weights_hash = outcome.weights_hash = weights.hash;
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
       observer.on_epoch(metrics);
@@ -158,7 +160,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   outcome.sum_ways = strategy_->sum_ways();
   // All processes take part in reading the weights.
   if (within_epoch || !outcome.last_epoch) {
-    outcome.weights_hash = weights_hash();
+    outcome.weights_hash = hashed_weights().hash;
   }
   outcome.seconds = seconds_since(start);
   return outcome;
@@ -174,15 +176,7 @@ void Trainer::require_same_weights() {
     report_difference(*difference, last_step(), rank_name());
 }
 
-std::string Trainer::weights_hash() {
-  WeightsHash hash;
-  strategy_->for_each_state([&](const nn::NamedValues& tensor) {
-    if (is_main()) hash.add(tensor);
-  });
-  return is_main() ? hash.hex_digest() : "";
-}
-
-std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers) {
+Trainer::HashedWeights Trainer::hashed_weights() {
   WeightsHash hash;
   bool finite = true;
   strategy_->for_each_state([&](const nn::NamedValues& tensor) {
@@ -190,9 +184,7 @@ std::string Trainer::hash_of_finite_weights(const parallel::StepNumbers& numbers
     finite = finite && are_finite(tensor.values);
     hash.add(tensor);
   });
-  if (!is_main()) return {};
-  if (!finite) report_diverged_weights(numbers);
-  return hash.hex_digest();
+  return {.hash = is_main() ? hash.hex_digest() : "", .finite = finite};
 }
 
 void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, const StopSignal& stop) {

@@ -115,10 +115,12 @@ class Trainer {
   parallel::StepNumbers last_step() const {
     return {.step = position_.step, .epoch = position_.epochs + 1, .learning_rate = position_.learning_rate};
   }
-  /// Of several processes all call these two alike; that of rank 0 gets it, the others an empty one.
-  std::string weights_hash();
-  /// Throws 79 where a weight is no longer finite.
-  std::string hash_of_finite_weights(const parallel::StepNumbers& numbers);
+  struct HashedWeights {
+    std::string hash;
+    bool finite;
+  };
+  /// Of several processes all call it alike; that of rank 0 gets them, the others an empty hash.
+  HashedWeights hashed_weights();
   TrainingObserver::Progress progress() const;
   /// Counts the scores of the steps that are done; with `all` waits for those under way.
   void take_scores(RunDirectory* directory, bool all);

@@ -53,8 +53,9 @@ std::vector<std::string> names_of(const std::string& joined) {
   return names;
 }
 
-/// The items of a list as config.yaml shows it, "[flatten, linear: {features: 5}]".
+/// The items of a list as config.yaml shows it, "[flatten, linear: {features: 5}]"; none of what is no list.
 std::vector<std::string> items_of(const std::string& list) {
+  if (!list.starts_with('[') || !list.ends_with(']') || list.size() < 3) return {};
   std::vector<std::string> items(1);
   int depth = 0;
   for (const char c : std::string_view(list).substr(1, list.size() - 2)) {

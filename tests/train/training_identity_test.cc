@@ -164,6 +164,9 @@ TEST(TrainingIdentity, OfLayersIsWhatTheyMeanNow) {
   expect_error(ExitCode::bad_data,
                {"expected a training with model.layers flatten for layer 0 of 4", "got gone for layer 0 of 1"},
                [&] { require("[gone]"); });
+  for (const std::string damaged : {"", "]", "[]"})
+    expect_error(ExitCode::bad_data, {"flatten for layer 0 of 4, got none for layer 0 of 0"},
+                 [&] { require(damaged); });
 }
 
 /// Processes' parts of the data are as long as what they take of the batches.
