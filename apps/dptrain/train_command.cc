@@ -194,10 +194,12 @@ std::string TrainRun::hash_of_read_weights() {
 
 bool TrainRun::is_resumed_in_vain(const train::Trainer& trainer) {
   const bool goes_on = directory_ && earlier_ == train::EarlierRun::resume;
-  const auto finished = goes_on ? directory_->finished() : std::nullopt;
+  auto finished = goes_on ? directory_->finished() : std::nullopt;
   // One whose checkpoints are gone has been looked at.
   const bool is_over = finished && (!resume_ || trainer.finished_in(*directory_));
   if (is_over) {
+    // More steps may be asked for now, but of a run whose patience is used up.
+    if (resume_ && !trainer.finished()) finished->stopped_early = true;
     directory_->remove_records_of_failures();
     display_->on_finished_before(*finished, out_.string());
     // As a sweep's that misses a folder for each run.

@@ -6,28 +6,18 @@
 #include <iterator>
 #include <span>
 
+#include "base/display_width.h"
+
 namespace dptrain {
 namespace {
 
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kCut = "~";
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
-
-/// In characters: UTF-8 takes up to four bytes for one.
-int width_of(std::string_view text) { return static_cast<int>(std::ranges::count_if(text, begins_character)); }
-
-/// The first characters of `text`.
-std::string_view characters(std::string_view text, int count) {
-  size_t bytes = 0;
-  for (; bytes < text.size(); ++bytes)
-    if (begins_character(text[bytes]) && count-- == 0) break;
-  return text.substr(0, bytes);
-}
-
+/// Cut to the columns of `width`, an end of it replaced by a mark.
 std::string cut(const std::string& text, int width) {
-  if (width_of(text) <= width) return text;
-  return fmt::format("{}{}", characters(text, std::max(width - 1, 0)), kCut);
+  if (display_width(text) <= width) return text;
+  return fmt::format("{}{}", display_prefix(text, std::max(width - 1, 0)), kCut);
 }
 
 struct Column {
@@ -37,14 +27,14 @@ struct Column {
   /// A header or a cell, cut and filled up to the width.
   std::string fitted(const std::string& text) const {
     const std::string shown = cut(text, width);
-    const std::string filling(static_cast<size_t>(width - width_of(shown)), ' ');
+    const std::string filling(static_cast<size_t>(width - display_width(shown)), ' ');
     return source->left_aligned ? shown + filling : filling + shown;
   }
 };
 
 Column column_of(const TableColumn& source, int widest) {
-  int width = width_of(source.header);
-  for (const std::string& cell : source.cells) width = std::max(width, width_of(cell));
+  int width = display_width(source.header);
+  for (const std::string& cell : source.cells) width = std::max(width, display_width(cell));
   return {.source = &source, .width = std::clamp(width, 1, std::max(widest, 1))};
 }
 
@@ -85,17 +75,17 @@ std::vector<std::string> words_of(std::string_view text) {
 
 /// The pieces with spaces between them; the lines after the first, which `head` begins, are as far to the right.
 std::string laid_out(std::string_view head, const std::vector<std::string>& pieces, int width) {
-  const int indent = width_of(head);
+  const int indent = display_width(head);
   std::string lines(head);
   int used = 0;
   for (const std::string& piece : pieces) {
-    if (used > 0 && indent + used + 1 + width_of(piece) > width) {
+    if (used > 0 && indent + used + 1 + display_width(piece) > width) {
       lines += "\n" + std::string(static_cast<size_t>(indent), ' ');
       used = 0;
     }
     if (used > 0) lines += " ";
     lines += piece;
-    used += (used > 0 ? 1 : 0) + width_of(piece);
+    used += (used > 0 ? 1 : 0) + display_width(piece);
   }
   return lines + "\n";
 }
@@ -153,11 +143,11 @@ std::string wrapped(std::string_view text, int width) {
 }
 
 std::string wrapped_list(std::string_view head, const std::vector<std::string>& items, int width) {
-  const int room = width - width_of(head);
+  const int room = width - display_width(head);
   std::vector<std::string> pieces;
   for (size_t i = 0; i < items.size(); ++i) {
     const std::string item = items[i] + (i + 1 < items.size() ? "," : "");
-    if (width_of(item) <= room)
+    if (display_width(item) <= room)
       pieces.push_back(item);
     else
       std::ranges::copy(words_of(item), std::back_inserter(pieces));

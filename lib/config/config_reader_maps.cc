@@ -123,7 +123,7 @@ void ConfigReader::section(std::string_view key, const std::function<void(Config
   if (!is_wrong) return;
   if (!mapping.keys.empty()) {
     const ReadKey& first = mapping.keys.front();
-    record.shape.example = fmt::format("{{{}: {}}}", first.key, example(first.shape, {}));
+    record.shape.example = fmt::format("{{{}: {}}}", first.key, example(first.shape, *record.written));
   }
   misread(record, *record.written, mapping_.dotted(key));
 }

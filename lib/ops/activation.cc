@@ -18,12 +18,12 @@ struct ActivationFacts {
 };
 
 /// In the order of ActivationKind.
-constexpr std::array<ActivationFacts, 6> kActivations = {{{"relu", "relu backward", true},
-                                                          {"gelu", "gelu backward", false},
-                                                          {"tanh", "tanh backward", true},
-                                                          {"sigmoid", "sigmoid backward", true},
-                                                          {"silu", "silu backward", false},
-                                                          {"leaky_relu", "leaky_relu backward", true}}};
+constexpr std::array<ActivationFacts, kActivationKinds> kActivations = {{{"relu", "relu backward", true},
+                                                                         {"gelu", "gelu backward", false},
+                                                                         {"tanh", "tanh backward", true},
+                                                                         {"sigmoid", "sigmoid backward", true},
+                                                                         {"silu", "silu backward", false},
+                                                                         {"leaky_relu", "leaky_relu backward", true}}};
 
 const ActivationFacts& facts_of(ActivationKind kind) { return kActivations[static_cast<size_t>(kind)]; }
 

@@ -5,6 +5,7 @@
 namespace dptrain::ops {
 
 enum class ActivationKind : uint8_t { relu, gelu, tanh, sigmoid, silu, leaky_relu };
+inline constexpr int kActivationKinds = 6;
 
 /// A function of one value, which a layer of that name computes of each:
 ///   relu        max(0, x); a NaN stays one

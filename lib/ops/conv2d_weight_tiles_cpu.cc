@@ -184,8 +184,8 @@ void add_gradient(const Tensor& x, const Tensor& output_gradient, const Conv2dOp
                 i > begin || (group == 0 && accumulate),
                 bias_sums == nullptr ? nullptr : biases_of.data() + group * biases, run);
   };
-  // A thread that packs what it multiplies finds it in its own caches. Of fewer groups than threads all share each.
-  const int64_t parts = device.threads() <= groups ? device.threads() : 1;
+  // A thread that packs what it multiplies finds it in its own caches. Of groups that they don't divide all share each.
+  const int64_t parts = groups % device.threads() == 0 ? device.threads() : 1;
   std::vector<ChunkGradient> gradients;
   for (int64_t part = 0; part < parts; ++part) gradients.emplace_back(problem);
   if (parts > 1)

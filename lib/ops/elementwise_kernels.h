@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "ops/activation_kind.h"
+
 namespace dptrain::ops {
 
 struct SgdNumbers {
@@ -30,7 +32,7 @@ struct ElementwiseKernels {
   void (*add)(const float* a, const float* b, float* out, int64_t count);
   /// to += from
   void (*add_into)(float* to, const float* from, int64_t count);
-  ActivationKernels activations[6];  ///< in the order of ActivationKind
+  ActivationKernels activations[kActivationKinds];  ///< in the order of ActivationKind
   /// out = x * (mask ? scale : 0)
   void (*masked_scale)(const float* x, const uint8_t* mask, float scale, float* out, int64_t count);
   /// x *= factor

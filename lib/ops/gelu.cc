@@ -9,7 +9,7 @@
 
 namespace dptrain::ops {
 
-Tensor gelu_backward(const Tensor& x, const Tensor& output_gradient, const BiasGradient& bias) {
+Tensor gelu_backward(const Tensor& x, const Tensor& output_gradient, const BiasSink& bias) {
   Device& device = common_device("gelu backward", {&x, &output_gradient, &bias.target});
   require_shape("gelu backward", "output gradient", output_gradient.shape(), x.shape());
   require_shape("gelu backward", "bias gradient", bias.target.shape(), {x.shape()[-1]});

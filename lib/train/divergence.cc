@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
 #include "base/error.h"
+#include "base/finite.h"
 
 namespace dptrain::train {
 namespace {
@@ -44,14 +43,6 @@ void require_finite(const std::vector<nn::NamedValues>& weights, const parallel:
 }
 
 void report_diverged_weights(const parallel::StepNumbers& numbers) { report("the weights are", numbers); }
-
-bool are_finite(std::span<const float> values) {
-  // All of them are looked at, which is done in vectors; a search for the first one isn't.
-  constexpr uint32_t kExponent = 0x7f800000;
-  uint32_t others = 0;
-  for (const float value : values) others |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
-  return others == 0;
-}
 
 void report_difference(const parallel::WeightDifference& difference, const parallel::StepNumbers& numbers,
                        const RankName& name) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 
 #include "parallel/strategy.h"
@@ -21,7 +20,6 @@ void require_finite(const parallel::Score& score, const parallel::StepNumbers& n
 void require_finite(const std::vector<nn::NamedValues>& weights, const parallel::StepNumbers& numbers);
 /// The weights aren't finite.
 [[noreturn]] void report_diverged_weights(const parallel::StepNumbers& numbers);
-bool are_finite(std::span<const float> values);
 /// Two devices have made other weights of the same updates.
 [[noreturn]] void report_difference(const parallel::WeightDifference& difference, const parallel::StepNumbers& numbers,
                                     const RankName& name);

@@ -25,11 +25,11 @@ std::optional<std::filesystem::path> average_beside(const std::filesystem::path&
 
 std::vector<nn::NamedValues> read_evaluation_weights(const std::filesystem::path& file) {
   auto weights = read_safetensors(file);
-  require_finite(weights, file.string());
+  require_finite_tensors(weights, file.string());
   const auto average = average_beside(file);
   if (!average) return weights;
   const auto averages = read_safetensors(*average);
-  require_finite(averages, average->string());
+  require_finite_tensors(averages, average->string());
   for (const auto& averaged : averages) {
     const auto found = std::ranges::find(weights, averaged.name, &nn::NamedValues::name);
     if (found == weights.end() || found->shape != averaged.shape) continue;

@@ -78,7 +78,7 @@ Tensors read_initial_weights(const InitialWeights& weights) {
   const auto path = find_weights(weights.path);
   if (weights.average) return read_average_weights(path);
   auto tensors = read_safetensors(path);
-  require_finite(tensors, path.string());
+  require_finite_tensors(tensors, path.string());
   return tensors;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "nn/named_values.h"
 #include "ops/decode_images.h"
 #include "ops/reorder.h"
@@ -32,7 +33,7 @@ void require_images(const Experiment& experiment) {
 }
 
 void require_finite_logits(std::span<const float> logits, const std::string& images, int64_t index) {
-  if (std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) return;
+  if (are_finite(logits)) return;
   throw Error(ExitCode::diverged, Mistake{.where = fmt::format("{}: image {}", images, index),
                                           .expected = "expected finite outputs of the model",
                                           .got = "NaN or infinity",

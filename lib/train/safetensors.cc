@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/finite.h"
 #include "base/sha256.h"
 
 namespace dptrain::train {
@@ -229,10 +230,10 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const std::vect
 
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path) { return Reader(path).tensors(); }
 
-void require_finite(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
+void require_finite_tensors(const std::vector<nn::NamedValues>& tensors, const std::string& where) {
   for (const nn::NamedValues& tensor : tensors) {
+    if (are_finite(tensor.values)) continue;
     const auto found = std::ranges::find_if(tensor.values, [](float value) { return !std::isfinite(value); });
-    if (found == tensor.values.end()) continue;
     throw Error(ExitCode::bad_data,
                 Mistake{.where = fmt::format("{}: {}", where, tensor.name),
                         .expected = "expected finite values",

@@ -25,7 +25,7 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const std::vect
 std::vector<nn::NamedValues> read_safetensors(const std::filesystem::path& path);
 
 /// Throws 65, naming `where` and the tensor, where a value isn't finite.
-void require_finite(const std::vector<nn::NamedValues>& tensors, const std::string& where);
+void require_finite_tensors(const std::vector<nn::NamedValues>& tensors, const std::string& where);
 
 /// SHA-256 over tensors in the order of their names: for each its name, "F32" and its shape ("[20, 1, 5, 5]"), each
 /// ended by a newline, then its bytes in little-endian order. Equal for equal bits.

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "comm/process_activity.h"
 #include "parallel/thread_failure.h"
 #include "train/best_link.h"

@@ -50,6 +50,21 @@ TEST(TextTable, NeverIsWiderThanAsked) {
       EXPECT_LE(characters(line), static_cast<size_t>(width)) << line;
 }
 
+TEST(TextTable, CountsColumnsOfATerminalNotCharacters) {
+  // Two columns each; the second name's accent is a mark of its own, which takes none.
+  EXPECT_EQ(text_table({{.header = "class", .cells = {"日本", "cafe\u0301"}, .left_aligned = true},
+                        {.header = "recall", .cells = {"1.00", "0.50"}}},
+                       80),
+            "class  recall\n"
+            "日本     1.00\n"
+            "cafe\u0301     0.50\n");
+  EXPECT_EQ(text_table({{.header = "class", .cells = {"日本語日本語"}, .left_aligned = true},
+                        {.header = "recall", .cells = {"1.00"}}},
+                       16),
+            "class     recall\n"
+            "日本語~     1.00\n");
+}
+
 TEST(TextTable, OfMarkdownKeepsItsCellsApart) {
   EXPECT_EQ(markdown_table({{.header = "run", .cells = {"a|b", "c\nd"}, .left_aligned = true},
                             {.header = "x", .cells = {"1", "2"}}}),

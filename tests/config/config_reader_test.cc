@@ -192,6 +192,10 @@ TEST(ConfigReader, SectionsAndTheirItems) {
   EXPECT_EQ(mistakes_of_line("checkpoint: 3"),
             Lines{"configs/a.yaml:3:1: checkpoint: expected a mapping, or none, got 3; write for instance checkpoint: "
                   "{keep: 3}"});
+  // What is written may be meant for the first key.
+  EXPECT_EQ(mistakes_of_line("checkpoint: 7"),
+            Lines{"configs/a.yaml:3:1: checkpoint: expected a mapping, or none, got 7; write for instance checkpoint: "
+                  "{keep: 7}"});
   EXPECT_EQ(mistakes_of_line("checkpoint: {kep: 3}"),
             Lines{"configs/a.yaml:3:14: checkpoint.kep: unknown key, did you mean 'keep'?"});
   EXPECT_EQ(mistakes_of_line("checkpoint: {keep:3}"),

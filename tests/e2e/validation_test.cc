@@ -50,6 +50,20 @@ TEST_F(ValidationTest, TheBestEpochIsToldLinkedAndEvaluated) {
   EXPECT_EQ(json_of("run/summary.json"), summary);
 }
 
+TEST_F(ValidationTest, MoreEpochsDontGoOnWithARunWhosePatienceIsUsedUp) {
+  Arguments settings = validated({"validation={samples: 100}", "epochs=4"});
+  train("run", settings);
+  const auto summary = json_of("run/summary.json");
+  settings.insert(settings.end(), {"validation.patience=2", "epochs=6"});
+  Arguments again = training("run", settings);
+  again.emplace_back("--resume");
+  const Finished resumed = run(again);
+  EXPECT_EQ(resumed.exit, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("it was stopped early after " + summary["steps"].dump() + " steps"), std::string::npos)
+      << resumed.out;
+  EXPECT_EQ(json_of("run/summary.json"), summary);
+}
+
 TEST_F(ValidationTest, HasItsColumnsWhereTheFirstEpochIsNotEvaluated) {
   const Finished finished = train("run", {"epochs=2", "eval_every=2", "validation={samples: 100}"});
   EXPECT_NE(finished.out.find("valid. loss"), std::string::npos) << finished.out;

@@ -1,6 +1,4 @@
-// Whether numbers are finite.
-
-#include "train/divergence.h"
+#include "base/finite.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-namespace dptrain::train {
+namespace dptrain {
 namespace {
 
-TEST(Divergence, ANumberThatIsntFiniteIsSeenWhereverItIs) {
+TEST(AreFinite, ANumberThatIsntIsSeenWhereverItIs) {
   using Limits = std::numeric_limits<float>;
   EXPECT_TRUE(are_finite({}));
   for (const size_t count : {1, 7, 33, 100}) {
@@ -28,4 +26,4 @@ TEST(Divergence, ANumberThatIsntFiniteIsSeenWhereverItIs) {
 }
 
 }  // namespace
-}  // namespace dptrain::train
+}  // namespace dptrain

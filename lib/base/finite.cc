@@ -1,0 +1,16 @@
+#include "base/finite.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace dptrain {
+
+bool are_finite(std::span<const float> values) {
+  // All of them are looked at, which is done in vectors; a search for the first one isn't.
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t others = 0;
+  for (const float value : values) others |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  return others == 0;
+}
+
+}  // namespace dptrain
