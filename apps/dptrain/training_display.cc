@@ -260,6 +260,10 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
   say(table_->row(metrics));
 }
 
+void TrainingDisplay::on_reduced_rate(double rate) {
+  if (!options_.only_progress) say(fmt::format("validation gets no better: learning rate {:.4g} from here on", rate));
+}
+
 void TrainingDisplay::on_warning(const std::string& text) {
   clear_line();
   write_message(fmt::format("dptrain: warning: {}\n", text));

@@ -35,6 +35,7 @@ class TrainingDisplay final : public train::TrainingObserver {
   void on_choice(const train::StrategyChoice& choice) override;
   void on_step(const Progress& progress) override;
   void on_epoch(const train::EpochMetrics& metrics) override;
+  void on_reduced_rate(double rate) override;
   void on_warning(const std::string& text) override;
   void on_finish(const train::TrainingOutcome& outcome, const std::string& run_directory);
 

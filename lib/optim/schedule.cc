@@ -9,6 +9,9 @@
 namespace dptrain::optim {
 namespace {
 
+/// A smaller change of a rate is none, as PyTorch has it.
+constexpr double kLeastChange = 1e-8;
+
 double falling_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
 }
@@ -21,6 +24,20 @@ void read_warmup(ConfigReader& options, ScheduleSpec& spec) {
       options.optional_number("warmup_epochs", {.min = 0, .max = 1000000, .help = "the same in epochs"}).value_or(0);
   if (options.has("warmup_steps") && options.has("warmup_epochs"))
     options.mistake("warmup_epochs", "expected warmup_steps or warmup_epochs", "both", "leave one of them out");
+}
+
+void read_plateau(ConfigReader& options, ScheduleSpec& spec) {
+  read_warmup(options, spec);
+  PlateauSpec& plateau = spec.plateau;
+  plateau.factor = options.number(
+      "factor", 0.1,
+      {.min = 0, .max = 1, .exclusive_min = true, .exclusive_max = true, .help = "what the rate is multiplied by"});
+  plateau.patience =
+      options.integer("patience", 10, {.min = 0, .help = "evaluations in a row that may be no better before"});
+  plateau.threshold = options.number(
+      "threshold", 1e-4,
+      {.min = 0, .max = 1, .exclusive_max = true, .help = "the share of the best by which another has to be better"});
+  spec.min = options.number("min", 0.0, {.min = 0, .max = kMostF32, .help = "the least rate"});
 }
 
 }  // namespace
@@ -52,6 +69,8 @@ ScheduleSpec read_schedule(ConfigReader& config) {
                                         .exclusive_max = true,
                                         .help = "the share of all steps before the highest rate"});
        }},
+      {"plateau", "a lower rate where validation gets no better",
+       [&](ConfigReader& options) { read_plateau(options, spec); }},
   };
   using Kind = ScheduleSpec::Kind;
   const std::string name = config.named("schedule", choices, "constant", "how the learning rate changes");
@@ -59,6 +78,7 @@ ScheduleSpec read_schedule(ConfigReader& config) {
               : name == "cosine"    ? Kind::cosine
               : name == "linear"    ? Kind::linear
               : name == "one_cycle" ? Kind::one_cycle
+              : name == "plateau"   ? Kind::plateau
                                     : Kind::constant;
   return spec;
 }
@@ -79,7 +99,8 @@ double Schedule::rate(int64_t step) const {
   const auto share =
       static_cast<double>(step - 1 - warmup_) / static_cast<double>(std::max<int64_t>(steps_ - warmup_, 1));
   switch (spec_.kind) {
-    case ScheduleSpec::Kind::constant: return base_;
+    case ScheduleSpec::Kind::constant:
+    case ScheduleSpec::Kind::plateau: return base_;
     case ScheduleSpec::Kind::step: {
       const int64_t epochs = (step - 1) / steps_per_epoch_;
       return base_ * std::pow(spec_.gamma, static_cast<double>(epochs / spec_.every_epochs));
@@ -89,6 +110,16 @@ double Schedule::rate(int64_t step) const {
     case ScheduleSpec::Kind::one_cycle: return one_cycle(step);
   }
   return base_;
+}
+
+bool Schedule::reduce(int64_t reductions) {
+  if (spec_.kind != ScheduleSpec::Kind::plateau) return false;
+  const double before = base_;
+  for (; reductions_ < reductions; ++reductions_) {
+    const double reduced = std::max(base_ * spec_.plateau.factor, spec_.min);
+    if (base_ - reduced > kLeastChange) base_ = reduced;
+  }
+  return base_ != before;
 }
 
 double Schedule::one_cycle(int64_t step) const {

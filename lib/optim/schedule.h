@@ -4,17 +4,19 @@
 #include <string>
 
 #include "config/config_reader.h"
+#include "optim/plateau.h"
 
 namespace dptrain::optim {
 
 /// How the learning rate changes in the course of a training, as a configuration describes it.
 struct ScheduleSpec {
-  enum class Kind { constant, step, cosine, linear, one_cycle };
+  enum class Kind { constant, step, cosine, linear, one_cycle, plateau };
   Kind kind = Kind::constant;
   int64_t every_epochs = 1;  ///< of `step`
   double gamma = 0.1;        ///< of `step`
-  double min = 0;            ///< of `cosine` and `linear`: the rate that they end at
+  double min = 0;            ///< of `cosine` and `linear`: the rate that they end at; of `plateau` the least
   double peak_at = 0.3;      ///< of `one_cycle`: the share of steps before the peak
+  PlateauSpec plateau;
   int64_t warmup_steps = 0;
   double warmup_epochs = 0;  ///< in place of warmup_steps
 
@@ -33,11 +35,15 @@ ScheduleSpec read_schedule(ConfigReader& config);
 ///   linear     base + (min - base) * t / (T - W)
 ///   one_cycle  PyTorch's OneCycleLR: from base / 25 along a cosine up to base at peak_at * T - 1, and down to
 ///              base / 250,000 at T - 1   (Smith and Topin, 2018)
+///   plateau    PyTorch's ReduceLROnPlateau: base, and after each reduction factor times what it was, at least min
 class Schedule {
  public:
   Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoch, int64_t steps);
   /// Of step `step`, from 1.
   double rate(int64_t step) const;
+  /// Of `plateau`, for others it does nothing: makes it so many reductions since the beginning. Whether the rate is
+  /// another one then.
+  bool reduce(int64_t reductions);
 
  private:
   double one_cycle(int64_t step) const;
@@ -47,6 +53,7 @@ class Schedule {
   int64_t steps_per_epoch_;
   int64_t steps_;
   int64_t warmup_;
+  int64_t reductions_ = 0;
 };
 
 }  // namespace dptrain::optim

@@ -36,6 +36,21 @@ void require_place_of_best(const fs::path& checkpoints) {
   }
 }
 
+void require_links(const fs::path& checkpoints) {
+  const fs::path trial = checkpoints / kBestBeingMade;
+  std::error_code error;
+  fs::remove(trial, error);
+  fs::create_directories(checkpoints, error);
+  if (!error) fs::create_directory_symlink(kBest, trial, error);
+  if (error)
+    throw Error(ExitCode::io,
+                Mistake{.where = checkpoints.string(),
+                        .expected = "expected a folder in which the best checkpoint, of validation, can be linked",
+                        .got = error.message(),
+                        .advice = "choose another --out"});
+  fs::remove(trial, error);
+}
+
 void link_best(const fs::path& checkpoints, int64_t step) {
   const std::string name = checkpoint_name(step);
   if (!has_manifest(checkpoints / name)) return unlink_best(checkpoints);

@@ -19,6 +19,10 @@ std::optional<std::string> linked_best(const std::filesystem::path& checkpoints)
 /// Throws 74 where something that isn't a link has its name, or that under which it is made.
 void require_place_of_best(const std::filesystem::path& checkpoints);
 
+/// Makes the folder of checkpoints where there is none, and throws 74 where no link can be made in it, which not all
+/// file systems have: before anything is trained. After require_place_of_best.
+void require_links(const std::filesystem::path& checkpoints);
+
 /// Links the checkpoint of step `step` in place of another, whole or not at all; where that checkpoint isn't there any
 /// more none is. Throws 74, also where something else has the name.
 void link_best(const std::filesystem::path& checkpoints, int64_t step);

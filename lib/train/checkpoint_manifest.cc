@@ -18,6 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 constexpr int64_t kMostSplitWeight = 1'000'000;
+constexpr int64_t kMostReductions = 1'000'000;
 
 /// A value of the manifest, and where it stands: "manifest.json: position.step". What it lacks json::exception tells
 /// of.
@@ -28,6 +29,8 @@ class Value {
   Value at(const char* key) const { return {value_.at(key), fmt::format("{}.{}", where_, key)}; }
   Value at(size_t index) const { return {value_.at(index), fmt::format("{}[{}]", where_, index)}; }
   size_t size() const { return value_.size(); }
+  bool has(const char* key) const { return value_.contains(key); }
+  bool is_null() const { return value_.is_null(); }
   template <class T>
   T as() const {
     return value_.get<T>();
@@ -101,12 +104,26 @@ parallel::Score score_of(const Value& score) {
   return result;
 }
 
+ordered_json plateau_json(const optim::PlateauState& plateau) {
+  return {{"reductions", plateau.reductions},
+          {"best", plateau.best ? ordered_json(*plateau.best) : ordered_json()},
+          {"since", plateau.since}};
+}
+
+optim::PlateauState plateau_of(const Value& plateau) {
+  optim::PlateauState state{.reductions = plateau.at("reductions").count(kMostReductions),
+                            .since = plateau.at("since").count()};
+  if (!plateau.at("best").is_null()) state.best = plateau.at("best").amount();
+  return state;
+}
+
 ordered_json position_json(const TrainingPosition& position) {
   ordered_json costs = ordered_json::array();
   for (const auto& rank : position.costs) costs.push_back(costs_json(rank));
   return {{"step", position.step},
           {"epochs", position.epochs},
           {"batches", position.batches},
+          {"plateau", plateau_json(position.plateau)},
           {"score", score_json(position.score)},
           {"seconds", position.seconds},
           {"data_wait_s", position.data_wait_s},
@@ -119,12 +136,14 @@ TrainingPosition position_of(const Value& position) {
   TrainingPosition result{.step = position.at("step").count(),
                           .epochs = position.at("epochs").count(),
                           .batches = position.at("batches").count(),
+                          .plateau = {},
                           .score = score_of(position.at("score")),
                           .seconds = position.at("seconds").amount(),
                           .data_wait_s = position.at("data_wait_s").amount(),
                           .learning_rate = position.at("learning_rate").amount(),
                           .costs = {},
                           .reported = position.at("reported").as<bool>()};
+  if (position.has("plateau")) result.plateau = plateau_of(position.at("plateau"));  // which older ones don't have
   const Value costs = position.at("costs");
   for (size_t rank = 0; rank < costs.size(); ++rank) result.costs.push_back(costs_of(costs.at(rank)));
   return result;

@@ -52,8 +52,7 @@ void read_learning(ConfigReader& config, Experiment& experiment) {
   experiment.schedule = optim::read_schedule(config);
   if (!config.describing() && experiment.schedule.min > experiment.learning_rate)
     config.mistake("schedule",
-                   fmt::format("expected its min, the rate at the end, to be at most the learning rate, {}",
-                               experiment.learning_rate),
+                   fmt::format("expected its min to be at most the learning rate, {}", experiment.learning_rate),
                    fmt::format("{}", experiment.schedule.min), "write a smaller min");
   read_length(config, experiment);
   experiment.optimizer = optim::read_optimizer(config);

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <vector>
 
+#include "optim/plateau.h"
 #include "parallel/strategy.h"
 
 namespace dptrain::train {
@@ -12,6 +13,7 @@ struct TrainingPosition {
   int64_t step = 0;     ///< optimizer steps made
   int64_t epochs = 0;   ///< whole ones
   int64_t batches = 0;  ///< of the epoch after them
+  optim::PlateauState plateau = {};
   // Of that epoch so far:
   parallel::Score score = {};
   double seconds = 0;

@@ -81,6 +81,7 @@ void Trainer::restore(const ResumePoint& resume) {
   }
   strategy_->restore(checkpoint.state);
   position_ = checkpoint.position;
+  schedule_->reduce(position_.plateau.reductions);
   saved_at_ = position_.mark();
   saved_ = resume.folder;
   if (!finished()) position_.reported = false;
@@ -139,9 +140,11 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
       observer.on_epoch(metrics);
     }
     const bool is_kept = checkpoint_is_due() || is_best(metrics);
+    const bool is_reduced = metrics.validation && reduce_rate_after(*metrics.validation);
     end_epoch();
     if (is_kept) save(directory, observer);
     if (metrics.validation) count_validation(metrics, directory);
+    if (is_reduced && !is_over()) observer.on_reduced_rate(schedule_->rate(position_.step + 1));
     if (directory != nullptr)
       if (const auto warning = chance_.warning_after(metrics, is_over())) observer.on_warning(*warning);
     outcome.epochs = metrics.epoch;
@@ -283,7 +286,10 @@ void Trainer::count_costs() {
 
 void Trainer::end_epoch() {
   if (position_.batches == loader_->batches_per_epoch())
-    position_ = {.step = position_.step, .epochs = position_.epochs + 1, .learning_rate = position_.learning_rate};
+    position_ = {.step = position_.step,
+                 .epochs = position_.epochs + 1,
+                 .plateau = position_.plateau,
+                 .learning_rate = position_.learning_rate};
   else
     position_.reported = true;
 }

@@ -40,6 +40,8 @@ class TrainingObserver {
   virtual void on_checkpoint(int64_t /*step*/) {}
   virtual void on_step(const Progress&) {}
   virtual void on_epoch(const EpochMetrics&) {}
+  /// The schedule `plateau` has brought the learning rate down to this, after the epoch that was told of last.
+  virtual void on_reduced_rate(double /*rate*/) {}
   /// Something that the user is to look at; the training goes on.
   virtual void on_warning(const std::string&) {}
 };
@@ -147,6 +149,9 @@ class Trainer {
   void count_earlier_validations(RunDirectory* directory);
   /// Links the checkpoint of the best epoch, and finds whether the training gets no better.
   void count_validation(const EpochMetrics& metrics, RunDirectory* directory);
+  /// Reduces the learning rate where the schedule is `plateau` and the epoch's validation asks for it; whether it is
+  /// another one then.
+  bool reduce_rate_after(const Pass& validation);
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the

@@ -54,6 +54,24 @@ Pass Trainer::evaluate() {
   return {.score = score.value_or(parallel::Score()), .seconds = seconds_since(begun)};
 }
 
+bool Trainer::reduce_rate_after(const Pass& validation) {
+  const optim::ScheduleSpec& spec = experiment_.schedule;
+  // A training that ends within an epoch and goes on later evaluates the whole of it then.
+  const bool is_whole = position_.batches == loader_->batches_per_epoch();
+  if (spec.kind != optim::ScheduleSpec::Kind::plateau || !is_whole) return false;
+  // Of a job the main process has the score.
+  if (is_main()) {
+    const bool by_loss = experiment_.validation.monitor == Monitor::loss;
+    position_.plateau =
+        after_evaluation(position_.plateau, spec.plateau, by_loss ? optim::Goal::lowest : optim::Goal::highest,
+                         by_loss ? validation.score.mean_loss() : validation.score.accuracy());
+  }
+  int64_t& reductions = position_.plateau.reductions;
+  if (experiment_.job != nullptr)
+    reductions = experiment_.job->group.largest(is_main() ? static_cast<int>(reductions) : 0);
+  return schedule_->reduce(reductions);
+}
+
 bool Trainer::of_main(bool says) const {
   return experiment_.job == nullptr ? says : experiment_.job->group.largest(is_main() && says ? 1 : 0) != 0;
 }
@@ -66,6 +84,7 @@ bool Trainer::finished_in(const RunDirectory& directory) const {
 void Trainer::count_earlier_validations(RunDirectory* directory) {
   if (directory != nullptr) {
     require_place_of_best(directory->checkpoints());
+    if (experiment_.validation.samples > 0) require_links(directory->checkpoints());
     validation_ = watch_of(experiment_.validation, directory->metrics(std::numeric_limits<int64_t>::max()));
     if (const auto& best = validation_.best())
       link_best(directory->checkpoints(), best->step);

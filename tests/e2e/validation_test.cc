@@ -1,4 +1,6 @@
 // Samples that are held out choose the best epoch: what the program says, writes and goes on with.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "e2e/command_fixture.h"
@@ -62,6 +64,19 @@ TEST_F(ValidationTest, MoreEpochsDontGoOnWithARunWhosePatienceIsUsedUp) {
   EXPECT_NE(resumed.out.find("it was stopped early after " + summary["steps"].dump() + " steps"), std::string::npos)
       << resumed.out;
   EXPECT_EQ(json_of("run/summary.json"), summary);
+}
+
+TEST_F(ValidationTest, AReducedRateIsToldOfBetweenTheEpochs) {
+  const Arguments settings = {"epochs=4", "validation={samples: 100}",
+                              "schedule={name: plateau, patience: 1, factor: 0.5, threshold: 0.99}"};
+  const Finished finished = train("run", settings);
+  const double rate = json_lines("run/metrics.jsonl")[0]["learning_rate"];
+  const std::string told = fmt::format("validation gets no better: learning rate {:.4g} from here on\n", rate / 2);
+  const size_t at = finished.out.find(told);
+  ASSERT_NE(at, std::string::npos) << finished.out;
+  EXPECT_LT(finished.out.find(" 3/4 "), at) << finished.out;
+  EXPECT_GT(finished.out.find(" 4/4 "), at) << finished.out;
+  EXPECT_EQ(json_lines("run/metrics.jsonl")[3]["learning_rate"], rate / 2);
 }
 
 TEST_F(ValidationTest, HasItsColumnsWhereTheFirstEpochIsNotEvaluated) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes pytorch_schedules.json: the learning rates of torch.optim.lr_scheduler for the schedules that tests/optim goes
-through, at a base rate of 0.4 over 6 epochs of 7 steps.
+through, at a base rate of 0.4 over 6 epochs of 7 steps; and pytorch_plateaus.json: those of ReduceLROnPlateau, from the
+same base, before each of 24 evaluations.
 
     tests/optim/pytorch_schedules.py
 
@@ -53,6 +54,35 @@ def by_epoch():
     return found
 
 
+def plateau(mode, values, **options):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], BASE)
+    schedule = lr.ReduceLROnPlateau(optimizer, mode, **options)
+    found = []
+    for value in values:
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step(value)
+    return found
+
+
+def plateaus():
+    """Losses and accuracies that get better more and more slowly, with a relapse now and then."""
+    falling = [round(0.3 + 1 / (1 + i) + (0.2 if i % 5 == 3 else 0), 4) for i in range(24)]
+    rising = [round(0.95 - value / 4, 4) for value in falling]
+    flat = [round(0.5 - 0.000004 * i, 6) for i in range(24)]
+    return {
+        "plateau": ("min", flat, {}),
+        "{name: plateau, patience: 0}": ("min", falling, {"patience": 0}),
+        "{name: plateau, patience: 2, factor: 0.5}": ("min", flat, {"patience": 2, "factor": 0.5}),
+        "{name: plateau, patience: 1, threshold: 0.1, min: 0.003}": ("max", rising, {"patience": 1, "threshold": 0.1, "min_lr": 0.003}),
+        "{name: plateau, patience: 0, factor: 1.0e-4}": ("max", rising, {"patience": 0, "factor": 1e-4}),
+    }
+
+
+def write(name, lines):
+    (Path(__file__).resolve().parent / name).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def main():
     cases = {
         "constant": rates(constant),
@@ -65,8 +95,10 @@ def main():
         "one_cycle": rates(lambda o, steps: lr.OneCycleLR(o, BASE, steps)),
         "{name: one_cycle, peak_at: 0.5}": rates(lambda o, steps: lr.OneCycleLR(o, BASE, steps, pct_start=0.5)),
     }
-    lines = ",\n".join(f" {json.dumps(name)}: {[float(f'{r:.10g}') for r in found]}" for name, found in cases.items())
-    (Path(__file__).resolve().parent / "pytorch_schedules.json").write_text("{\n" + lines + "\n}\n")
+    write("pytorch_schedules.json", [f" {json.dumps(name)}: {[float(f'{r:.10g}') for r in found]}" for name, found in cases.items()])
+    write("pytorch_plateaus.json",
+          [f" {json.dumps(name)}: {json.dumps({'mode': mode, 'values': values, 'rates': plateau(mode, values, **options)})}"
+           for name, (mode, values, options) in plateaus().items()])
 
 
 if __name__ == "__main__":

@@ -31,6 +31,43 @@ TEST(Schedules, AreThoseOfPyTorch) {
   }
 }
 
+/// Also how far it has come, evaluation by evaluation.
+TEST(Schedules, APlateauIsThatOfPyTorch) {
+  std::ifstream file(testing::source_file("tests/optim/pytorch_plateaus.json"));
+  const auto cases = nlohmann::json::parse(file);
+  EXPECT_EQ(cases.size(), 5u);
+  for (const auto& [text, of] : cases.items()) {
+    SCOPED_TRACE(text);
+    const optim::ScheduleSpec spec = read(text);
+    optim::Schedule schedule(spec, 0.4, 7, 42);
+    const optim::Goal goal = of["mode"] == "min" ? optim::Goal::lowest : optim::Goal::highest;
+    optim::PlateauState state;
+    int changes = 0;
+    for (size_t i = 0; i < of["values"].size(); ++i) {
+      EXPECT_DOUBLE_EQ(schedule.rate(1), of["rates"][i].get<double>()) << "evaluation " << i + 1;
+      state = after_evaluation(state, spec.plateau, goal, of["values"][i]);
+      changes += schedule.reduce(state.reductions) ? 1 : 0;
+      // As a training that goes on begins.
+      optim::Schedule anew(spec, 0.4, 7, 42);
+      anew.reduce(state.reductions);
+      EXPECT_EQ(anew.rate(1), schedule.rate(1));
+    }
+    EXPECT_GT(changes, 0);
+  }
+}
+
+TEST(Schedules, APlateauBehindAWarmUp) {
+  optim::Schedule schedule(read("{name: plateau, factor: 0.5, warmup_steps: 5}"), 0.4, 7, 42);
+  EXPECT_NEAR(schedule.rate(3), 0.24, 1e-12);
+  EXPECT_TRUE(schedule.reduce(1));
+  EXPECT_NEAR(schedule.rate(3), 0.12, 1e-12);
+  EXPECT_EQ(schedule.rate(6), 0.2);
+  EXPECT_FALSE(schedule.reduce(1)) << "no more than there were";
+  optim::Schedule other(read("cosine"), 0.4, 7, 42);
+  EXPECT_FALSE(other.reduce(3));
+  EXPECT_EQ(other.rate(1), 0.4);
+}
+
 TEST(Schedules, StepsCountFromTheBeginningBehindAWarmUpToo) {
   const optim::Schedule bare(read("{name: step, every_epochs: 2, gamma: 0.5}"), 0.4, 7, 42);
   const optim::Schedule warmed(read("{name: step, every_epochs: 2, gamma: 0.5, warmup_steps: 5}"), 0.4, 7, 42);
@@ -55,6 +92,8 @@ TEST(Schedules, RefuseWhatMakesNoSense) {
   refused("{name: step, gamma: 0}", {"gamma", "over 0"});
   refused("{name: one_cycle, peak_at: 1}", {"peak_at"});
   refused("{name: one_cycle, warmup_steps: 3}", {"warmup_steps"});
+  refused("{name: plateau, factor: 1}", {"factor"});
+  refused("{name: plateau, patience: -1}", {"patience"});
   refused("{name: linear, warmup_steps: 3, warmup_epochs: 1}", {"warmup_epochs", "both"});
 }
 

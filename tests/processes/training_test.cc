@@ -140,6 +140,21 @@ TEST_F(JobTrainingTest, StopsEarlyWhereOneProcessDoes) {
   EXPECT_TRUE(json::parse(text_of(run("async") / "summary.json"))["stopped_early"]);
 }
 
+/// The first one has the validation's score, and all train on with the rate that follows from it.
+TEST_F(JobTrainingTest, APlateauReducesTheRateOfAll) {
+  const Command settings = {"--set", "epochs=4",
+                            "--set", "dataset.limit=420",
+                            "--set", "dataset.test_limit=200",
+                            "--set", "validation={samples: 100}",
+                            "--set", "schedule={name: plateau, patience: 0, threshold: 0.99}"};
+  ASSERT_EQ(alone(training("one", "lenet_ddp_2cpu", 2, settings)).exit, 0);
+  const Launched job = launch_processes(std::vector<Command>(2, training("job", "lenet_ddp_2cpu", 1, settings)));
+  for (const Finished& process : job.processes) ASSERT_EQ(process.exit, 0) << process.err;
+  const json expected = last_epoch(run("one")), got = last_epoch(run("job"));
+  EXPECT_DOUBLE_EQ(expected["learning_rate"], 0.0005) << "twice a tenth of 0.05";
+  for (const char* key : {"learning_rate", "weights_hash"}) EXPECT_EQ(got[key], expected[key]) << key;
+}
+
 TEST_F(JobTrainingTest, OnlyTheFirstProcessTalksAndWrites) {
   Command command = training("job", "lenet_ddp_2cpu", 1, kLittleData);
   std::erase(command, "--quiet");

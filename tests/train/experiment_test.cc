@@ -314,8 +314,7 @@ TEST(Experiment, NumbersThatCannotBeComputedWithAreOutOfRange) {
        "init.normal: expected a number"},
       {"learning_rate=1e300", "learning_rate: expected a number over 0"},
       {"learning_rate=1e-46", "learning_rate: expected a rate of at least 1e-30"},
-      {"schedule={name: cosine, min: 0.06}",
-       "schedule: expected its min, the rate at the end, to be at most the learning rate, 0.05"},
+      {"schedule={name: cosine, min: 0.06}", "schedule: expected its min to be at most the learning rate, 0.05"},
       {"clip_norm=1e300", "clip_norm: expected a number over 0"},
   };
   for (const auto& row : rows) {

@@ -97,6 +97,17 @@ TEST(Validation, OneThatStepsNeverReachIsToldOf) {
   EXPECT_NE(told[0].find("the 3 steps end before epoch 3"), std::string::npos) << told[0];
 }
 
+TEST(Validation, AFolderThatCantHaveLinksIsRefusedBeforeAnythingIsTrained) {
+  const ScratchFolder scratch;
+  require_links(scratch.path() / "run" / "checkpoints");
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path() / "run" / "checkpoints"));
+  // As of a file system without links.
+  expect_error(ExitCode::io,
+               {"/proc/self: expected a folder in which the best checkpoint, of validation, can be linked",
+                "choose another --out"},
+               [] { require_links("/proc/self"); });
+}
+
 class ValidatedTraining : public ::testing::Test {
  protected:
   /// After two epochs the rate is too small to change a weight, so that none gets better.
@@ -198,6 +209,54 @@ TEST_F(ValidatedTraining, OneThatEndedEarlyIsFinishedUnlessItIsGivenMorePatience
   EXPECT_FALSE(is_finished({"validation.patience=3"}));
   const TrainingOutcome more = run({"validation.patience=3"}, EarlierRun::resume);
   EXPECT_GT(more.epochs, first.epochs);
+}
+
+/// No evaluation is better than the first by so much: with a patience of one every second reduces the rate.
+std::vector<std::string> reduced_every_second_epoch() {
+  return {"validation={samples: 12}", "schedule={name: plateau, factor: 0.5, patience: 1, threshold: 0.99, min: 0.02}"};
+}
+
+TEST_F(ValidatedTraining, APlateauReducesTheRateOfTheEpochsBehindIt) {
+  run(reduced_every_second_epoch());
+  std::vector<double> rates;
+  for (const auto& line : lines_of(text_of(scratch_.path() / "metrics.jsonl")))
+    rates.push_back(nlohmann::json::parse(line)["learning_rate"]);
+  const double base = experiment_of().learning_rate;
+  ASSERT_EQ(rates.size(), 9u);
+  double rate = base;
+  for (size_t epoch = 1; epoch <= rates.size(); ++epoch) {
+    EXPECT_DOUBLE_EQ(rates[epoch - 1], rate) << "epoch " << epoch;
+    if (epoch > 1 && epoch % 2 == 1) rate = std::max(rate / 2, 0.02);
+  }
+  EXPECT_EQ(rate, 0.02);
+}
+
+TEST_F(ValidatedTraining, OneThatGoesOnHasTheRatesOfAWholeOne) {
+  auto settings = reduced_every_second_epoch();
+  const TrainingOutcome whole = run(settings);
+  const auto expected = epochs();
+  settings.emplace_back();
+  for (const char* length : {"epochs=2", "epochs=3", "epochs=4"}) {
+    SCOPED_TRACE(length);
+    settings.back() = length;
+    run(settings);
+    settings.back() = "epochs=9";
+    EXPECT_EQ(run(settings, EarlierRun::resume).weights_hash, whole.weights_hash);
+    EXPECT_EQ(epochs(), expected);
+  }
+  // Within the third epoch, which is evaluated twice then.
+  auto shorter = settings;
+  shorter.back() = "steps=5";
+  shorter.emplace_back("epochs=");
+  run(shorter);
+  EXPECT_EQ(run(settings, EarlierRun::resume).weights_hash, whole.weights_hash);
+  EXPECT_EQ(epochs(), expected);
+}
+
+TEST(Validation, APlateauGoesByIt) {
+  expect_error(ExitCode::config, {"schedule: expected samples to be held out for plateau", "write validation:"},
+               [] { experiment_of({"schedule=plateau"}); });
+  EXPECT_EQ(experiment_of({"schedule=plateau", "validation={samples: 4}"}).schedule.plateau.patience, 10);
 }
 
 /// Of checkpoints that were moved away, and of a training that goes on from before its first evaluation.

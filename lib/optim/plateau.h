@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace dptrain::optim {
+
+/// When the schedule `plateau` reduces the rate: as PyTorch's ReduceLROnPlateau does with a relative threshold.
+struct PlateauSpec {
+  double factor = 0.1;
+  int64_t patience = 10;    ///< evaluations in a row that may be no better
+  double threshold = 1e-4;  ///< the share of the best value by which another one has to be better
+};
+
+/// What counts as better.
+enum class Goal { lowest, highest };
+
+/// How far such a schedule has come.
+struct PlateauState {
+  int64_t reductions = 0;
+  std::optional<double> best = {};  ///< the best value of all evaluations
+  int64_t since = 0;                ///< evaluations after it, or after the last reduction, that were no better
+};
+
+/// The state behind one more evaluation.
+PlateauState after_evaluation(PlateauState state, const PlateauSpec& spec, Goal goal, double value);
+
+}  // namespace dptrain::optim
