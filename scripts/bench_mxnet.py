@@ -8,11 +8,18 @@ imports. Needs mxnet 1.9.1, which runs on Python 3.8 with numpy before 1.24.
 import argparse
 import json
 import resource
+import sys
 import time
 
-import mxnet as mx
-from mxnet import autograd, gluon, init
-from mxnet.gluon import nn
+try:
+    import mxnet as mx
+    from mxnet import autograd, gluon, init
+    from mxnet.gluon import nn
+except ModuleNotFoundError as missing:
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__)
+        sys.exit(0)
+    sys.exit(f"bench_mxnet: {missing} in {sys.executable}; scripts/setup_peers.sh FOLDER makes FOLDER/mxnet/bin/python, which has it")
 
 
 def peak_rss_mb():

@@ -23,11 +23,17 @@ import resource  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
+try:
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
 
-from pytorch_models import MODELS  # noqa: E402
+    from pytorch_models import MODELS
+except ModuleNotFoundError as missing:
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__)
+        sys.exit(0)
+    sys.exit(f"bench_pytorch: {missing} in {sys.executable}; scripts/setup_peers.sh FOLDER makes FOLDER/torch/bin/python, which has it")
 
 # On a GPU cuDNN has the convolutions either way, and tuning takes minutes.
 COMPILE_MODES = {"cpu": "max-autotune-no-cudagraphs", "cuda": "default"}
