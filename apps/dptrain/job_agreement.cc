@@ -62,7 +62,7 @@ std::string narrow_mask(const train::Experiment& experiment, int workers_of_host
   int threads = 0;
   for (size_t i = 0; i < experiment.devices.size(); ++i)
     if (experiment.devices[i].kind == DeviceKind::cpu) threads += experiment.threads[i];
-  const int cores = usable_cores(), launchers = usable_cores(::getppid());
+  const int cores = cores_of_mask(), launchers = cores_of_mask(::getppid());
   if (threads == 0 || cores >= launchers || (threads <= cores && cores * workers_of_host >= launchers)) return {};
   return fmt::format("{} CPU thread{} on {} of {} cores", threads, threads == 1 ? "" : "s", cores, launchers);
 }

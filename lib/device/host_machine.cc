@@ -4,58 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <cmath>
 #include <fstream>
-#include <optional>
 #include <string>
-#include <string_view>
+
+#include "device/control_groups.h"
+#include "device/file_number.h"
 
 namespace dptrain {
-namespace {
 
-/// The number behind a name that a line begins with; 0 where there is none.
-int64_t number_behind(std::string_view name, const std::string& file) {
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(name)) return std::strtoll(line.c_str() + name.size(), nullptr, 10);
-  return 0;
-}
-
-/// What a container may have, and has, without files that are only cached.
-struct ContainerMemory {
-  int64_t limit = 0;
-  int64_t in_use = 0;
-};
-
-/// A container sees its own group at the root, of version 2, where a limit of "max" is no number, or of version 1.
-std::optional<ContainerMemory> group_of_container() {
-  struct Version {
-    const char* limit;
-    const char* in_use;
-    const char* details;
-    const char* cached;
-  };
-  constexpr std::array kVersions = {Version{"memory.max", "memory.current", "memory.stat", "inactive_file "},
-                                    Version{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",
-                                            "memory/memory.stat", "total_inactive_file "}};
-  const std::string root = "/sys/fs/cgroup/";
-  for (const Version& version : kVersions) {
-    const int64_t limit = number_behind("", root + version.limit);
-    if (limit <= 0) continue;
-    const int64_t in_use = number_behind("", root + version.in_use);
-    return ContainerMemory{.limit = limit, .in_use = in_use - number_behind(version.cached, root + version.details)};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-int usable_cores(int process) {
+int cores_of_mask(int process) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(process, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   return CPU_COUNT(&set);
+}
+
+int usable_cores() {
+  static const auto quota = control_group_limits().cores;
+  const int cores = cores_of_mask();
+  return quota ? std::clamp(static_cast<int>(std::ceil(*quota)), 1, cores) : cores;
 }
 
 std::string cpu_model_name() {
@@ -69,15 +37,14 @@ std::string cpu_model_name() {
 
 int64_t host_memory_bytes() {
   const int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  const auto group = group_of_container();
-  return group ? std::min(bytes, group->limit) : bytes;
+  return std::min(bytes, control_group_limits().memory.value_or(bytes));
 }
 
 int64_t available_memory_bytes() {
+  const ControlGroupLimits limits = control_group_limits();
   const int64_t kibibytes = number_behind("MemAvailable:", "/proc/meminfo");
-  int64_t bytes = kibibytes > 0 ? kibibytes * 1024 : host_memory_bytes();
-  if (const auto group = group_of_container()) bytes = std::min(bytes, group->limit - group->in_use);
-  return std::max<int64_t>(bytes, 0);
+  const int64_t bytes = kibibytes > 0 ? kibibytes * 1024 : host_memory_bytes();
+  return std::min(bytes, limits.memory_left.value_or(bytes));
 }
 
 int64_t resident_bytes() {

@@ -185,11 +185,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   experiment.initial_weights = init.weights;
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
-  experiment.validation = read_validation(config, experiment.eval_every, experiment.epochs);
-  if (!config.describing() && experiment.schedule.kind == optim::ScheduleSpec::Kind::plateau &&
-      experiment.validation.samples == 0)
-    config.mistake("schedule", "expected samples to be held out for plateau, which goes by their validation", "none",
-                   "write validation: {samples: 5000}, for instance");
+  experiment.validation = read_validation(config, experiment.schedule, experiment.eval_every, experiment.epochs);
   experiment.dataset.open =
       opening_with(experiment.validation, std::move(experiment.dataset.open), config.where("validation"));
   read_machine_settings(config, job, experiment);

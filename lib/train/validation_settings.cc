@@ -11,7 +11,8 @@ namespace dptrain::train {
 
 const char* monitor_name(Monitor monitor) { return monitor == Monitor::loss ? "loss" : "accuracy"; }
 
-ValidationSettings read_validation(ConfigReader& config, int64_t eval_every, std::optional<int64_t> epochs) {
+ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSpec& schedule, int64_t eval_every,
+                                   std::optional<int64_t> epochs) {
   ValidationSettings settings;
   config.section(
       "validation",
@@ -24,6 +25,10 @@ ValidationSettings read_validation(ConfigReader& config, int64_t eval_every, std
         settings.monitor = monitor == "accuracy" ? Monitor::accuracy : Monitor::loss;
         settings.patience = options.optional_integer(
             "patience", {.min = 1, .help = "evaluations in a row without a better one that end the training"});
+        if (schedule.kind == optim::ScheduleSpec::Kind::plateau && settings.samples == 0 && !options.describing())
+          options.mistake("samples", "expected samples to be held out for the schedule plateau", "none",
+                          config.has("validation") ? "write samples: 5000, for instance"
+                                                   : "write validation: {samples: 5000}, for instance");
         // 0 that is written switches it off, with what else there is.
         for (const char* key : {"monitor", "patience"})
           if (options.has(key) && !options.has("samples"))

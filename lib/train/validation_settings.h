@@ -6,6 +6,7 @@
 
 #include "config/config_reader.h"
 #include "data/dataset.h"
+#include "optim/schedule.h"
 
 namespace dptrain::train {
 
@@ -22,8 +23,10 @@ struct ValidationSettings {
 
 const char* monitor_name(Monitor monitor);
 
-/// Reads `validation`. `eval_every`: epochs between evaluations, 0 for none; `epochs`: of the training, if it is known.
-ValidationSettings read_validation(ConfigReader& config, int64_t eval_every, std::optional<int64_t> epochs);
+/// Reads `validation`, which some schedules need. `eval_every`: epochs between evaluations, 0 for none; `epochs`: of
+/// the training, if it is known.
+ValidationSettings read_validation(ConfigReader& config, const optim::ScheduleSpec& schedule, int64_t eval_every,
+                                   std::optional<int64_t> epochs);
 
 /// Opens what `open` does without the samples that are held out, which are its `validation`. Throws 78, naming `where`,
 /// for more of them than there are.

@@ -254,8 +254,20 @@ TEST_F(ValidatedTraining, OneThatGoesOnHasTheRatesOfAWholeOne) {
 }
 
 TEST(Validation, APlateauGoesByIt) {
-  expect_error(ExitCode::config, {"schedule: expected samples to be held out for plateau", "write validation:"},
-               [] { experiment_of({"schedule=plateau"}); });
+  const auto expect_refused = [](const std::string& validation, std::initializer_list<std::string_view> words) {
+    expect_error(ExitCode::config, words, [&] { experiment_of({"schedule=plateau", "validation=" + validation}); });
+  };
+  expect_refused("",
+                 {"validation.samples: expected samples to be held out for the schedule plateau", "write validation:"});
+  expect_refused("{samples: 0}", {"validation.samples: expected samples to be held out", "write samples: 5000"});
+  expect_error(ExitCode::config, {"validation: expected a mapping, got 200; write for instance"}, [] {
+    try {
+      experiment_of({"schedule=plateau", "validation=200"});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find("plateau"), std::string::npos) << error.what();
+      throw;
+    }
+  });
   EXPECT_EQ(experiment_of({"schedule=plateau", "validation={samples: 4}"}).schedule.plateau.patience, 10);
 }
 
