@@ -60,13 +60,22 @@ def once_quiet(run, limit):
     return run(), others
 
 
+# Ends by itself where the script was killed.
+SPIN = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    for _ in range(1_000_000):
+        pass
+"""
+
+
 @contextlib.contextmanager
 def busy_core(wanted):
     """Where wanted, another process keeps one core busy."""
     if not wanted:
         yield
         return
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinner:
+    with subprocess.Popen([sys.executable, "-c", SPIN, str(os.getpid())]) as spinner:
         try:
             yield
         finally:
