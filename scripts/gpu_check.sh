@@ -141,7 +141,7 @@ if [[ -n $missing ]]; then
     missing=$(missing_libraries "$path" | tr '\n' ' ')
   done
   [[ -z $missing ]] ||
-    fail 69 "no ${missing% } in ${folders[*]}; cuDNN, cuBLAS and NVRTC come with the CUDA Toolkit and cuDNN, or as the Python packages nvidia-cudnn-cu13, nvidia-cublas and nvidia-cuda-nvrtc"
+    fail 69 "no ${missing% } in ${folders[*]}; cuDNN, cuBLAS, NVRTC and NCCL come with the CUDA Toolkit, cuDNN and NCCL, or as the Python packages nvidia-cudnn-cu13, nvidia-cublas, nvidia-cuda-nvrtc and nvidia-nccl-cu13"
 fi
 export DPTRAIN_SOURCE_DIR=$root DPTRAIN_BINARY=$binary
 with_libraries=(env ${path:+"LD_LIBRARY_PATH=$path"})

@@ -154,11 +154,9 @@ bool reaches(CudaDevice& reader, CudaDevice& owner) {
   if (possible == 0) return false;
   reader.enter_thread();
   const cudaError_t status = cudaDeviceEnablePeerAccess(owner.id().index, 0);
-  if (status == cudaErrorPeerAccessAlreadyEnabled)
-    cudaGetLastError();
-  else
-    cuda_check(status, "cudaDeviceEnablePeerAccess");
-  return link_carries(owner, reader);
+  // Neither is an error of the next call: it was enabled before, or can't be after all, as in some virtual machines.
+  if (status != cudaSuccess) cudaGetLastError();
+  return (status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled) && link_carries(owner, reader);
 }
 
 }  // namespace

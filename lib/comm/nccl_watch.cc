@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -37,21 +38,27 @@ void NcclWatch::expect(int place, cudaStream_t stream) {
   cuda_check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
   if (status != cudaStreamCaptureStatusNone) return;
   const std::lock_guard lock(mutex_);
-  Place& own = places_[static_cast<size_t>(place)];
-  if (own.waits) {
-    own.latest.record(stream);
-    own.has_latest = true;
+  Given& given = given_to(places_[static_cast<size_t>(place)], stream);
+  if (given.waits) {
+    given.latest.record(stream);
+    given.has_latest = true;
   } else {
-    own.earlier.record(stream);
-    own.waits = true;
-    own.since = Clock::now();
+    given.earlier.record(stream);
+    given.waits = true;
+    given.since = Clock::now();
   }
+}
+
+NcclWatch::Given& NcclWatch::given_to(Place& place, cudaStream_t stream) {
+  const auto found = std::ranges::find(place.streams, stream, &Given::stream);
+  return found != place.streams.end() ? *found : place.streams.emplace_back(Given{.stream = stream});
 }
 
 bool NcclWatch::waits(int place) {
   const std::lock_guard lock(mutex_);
-  const Place& own = places_[static_cast<size_t>(place)];
-  return own.waits && !(own.has_latest ? own.latest : own.earlier).done();
+  return std::ranges::any_of(places_[static_cast<size_t>(place)].streams, [](const Given& given) {
+    return given.waits && !(given.has_latest ? given.latest : given.earlier).done();
+  });
 }
 
 void NcclWatch::run() {
@@ -73,10 +80,14 @@ void NcclWatch::look_at(int place) {
   // Or this thread would be the first GPU's, and take memory there.
   places_[static_cast<size_t>(place)].device->enter_thread();
   Place& own = places_[static_cast<size_t>(place)];
-  if (own.waits && own.earlier.done()) {
-    std::swap(own.earlier, own.latest);
-    own.waits = std::exchange(own.has_latest, false);
-    own.since = Clock::now();
+  bool is_overdue = false;
+  for (Given& given : own.streams) {
+    if (given.waits && given.earlier.done()) {
+      std::swap(given.earlier, given.latest);
+      given.waits = std::exchange(given.has_latest, false);
+      given.since = Clock::now();
+    }
+    is_overdue |= given.waits && seconds_since(given.since) > options_.timeout_s;
   }
   if (error.empty())
     own.error_since.reset();
@@ -84,7 +95,7 @@ void NcclWatch::look_at(int place) {
     own.error_since = Clock::now();
   if (own.error_since && seconds_since(*own.error_since) > kRootCause_s) {
     fail(fmt::format("{}: NCCL says: {}", own.name, error));
-  } else if (own.waits && seconds_since(own.since) > options_.timeout_s) {
+  } else if (is_overdue) {
     fail(fmt::format("{} waited {:g} s for GPUs of other processes, in what NCCL adds up or copies", own.name,
                      options_.timeout_s));
   }

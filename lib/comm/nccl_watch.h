@@ -48,17 +48,23 @@ class NcclWatch {
   bool waits(int place);
 
  private:
+  /// What a stream has been given.
+  struct Given {
+    cudaStream_t stream = nullptr;
+    CudaEvent earlier = {};
+    CudaEvent latest = {};
+    bool waits = false;            ///< `earlier` isn't done as far as is known
+    bool has_latest = false;       ///< more has been given since
+    Clock::time_point since = {};  ///< when `earlier` could begin, at the latest
+  };
   struct Place {
     Device* device = nullptr;
     std::string name;  ///< "rank 3 (cuda:1)"
-    CudaEvent earlier;
-    CudaEvent latest;
-    bool waits = false;       ///< `earlier` isn't done as far as is known
-    bool has_latest = false;  ///< more has been given since
-    Clock::time_point since;  ///< when `earlier` could begin, at the latest
+    std::vector<Given> streams;
     std::optional<Clock::time_point> error_since;
   };
 
+  static Given& given_to(Place& place, cudaStream_t stream);
   void run();
   void look_at(int place);
   void fail(const std::string& sentence);

@@ -158,7 +158,13 @@ void CachingAllocator::release_cached() noexcept {
   release_cached_locked();
 }
 
+void CachingAllocator::settle_before_release(std::function<bool()> settle) {
+  const std::lock_guard lock(mutex_);
+  settle_ = std::move(settle);
+}
+
 void CachingAllocator::release_cached_locked() noexcept {
+  if (settle_ && !settle_()) return;
   for (const MemoryPool pool : {MemoryPool::common, MemoryPool::recorded}) {
     if (pool == MemoryPool::recorded && keep_recorded_) continue;
     arenas(pool).small.release_free();

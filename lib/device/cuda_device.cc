@@ -4,6 +4,8 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <memory>
 
 #include "base/error.h"
@@ -63,6 +65,23 @@ class StreamMark final : public DeviceMark {
   CudaEvent event_{CudaEvent::WaitedFor::by_host};
 };
 
+/// How many captures of this process are under way on a GPU. Of more GPUs than there ever are, some share a count.
+std::atomic<int>& captures_on(int gpu) {
+  static std::array<std::atomic<int>, 64> counts;
+  return counts[static_cast<size_t>(gpu) % counts.size()];
+}
+
+class Capturing {
+ public:
+  explicit Capturing(int gpu) : count_(captures_on(gpu)) { ++count_; }
+  ~Capturing() { --count_; }
+  Capturing(const Capturing&) = delete;
+  Capturing& operator=(const Capturing&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 /// Makes the GPU current before members are made on it.
 std::unique_ptr<MemorySource> memory_of(int index) {
   cuda_check(cudaSetDevice(index), "cudaSetDevice");
@@ -75,6 +94,7 @@ CudaDevice::CudaDevice(DeviceId id, const DeviceOptions& options)
     : Device(id, options, memory_of(id.index)), deterministic_(options.deterministic), tf32_(options.tf32) {
   cuda_check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, id.index),
              "cudaDeviceGetAttribute");
+  allocator().settle_before_release([this] { return settle(); });
 }
 
 CudaDevice::~CudaDevice() {
@@ -83,6 +103,14 @@ CudaDevice::~CudaDevice() {
   cudaStreamSynchronize(compute_.get());
   cudaStreamSynchronize(communication_.get());
   forget_attached();
+  allocator().settle_before_release({});
+}
+
+bool CudaDevice::settle() noexcept {
+  // cudaFree may wait for all of a GPU's work, which spoils what any of its streams captures.
+  if (captures_on(id().index) > 0) return false;
+  return cudaStreamSynchronize(compute_.get()) == cudaSuccess &&
+         cudaStreamSynchronize(communication_.get()) == cudaSuccess;
 }
 
 int64_t CudaDevice::free_bytes() const {
@@ -161,6 +189,7 @@ std::unique_ptr<DeviceMark> CudaDevice::make_mark() {
 }
 
 std::unique_ptr<RecordedWork> CudaDevice::record(const std::function<void()>& give) {
+  const Capturing capturing(id().index);
   return capture_cuda_graph(stream(), give);
 }
 

@@ -54,6 +54,9 @@ class CudaDevice final : public Device {
   void wait_for(const CudaEvent& event);
 
  private:
+  /// Blocks until nothing that was given to the device reads memory that has been freed since. False where that can't
+  /// be waited for, or the memory not be given back after it.
+  bool settle() noexcept;
   void wait(const std::function<void()>& wait);
 
   CudaStream compute_{CudaStream::Priority::normal};

@@ -169,7 +169,8 @@ Offer offer_of(const ConvolutionProblem& problem, const ConvolutionRules& rules,
 /// One plan of a graph that several share.
 class CudnnPlan final : public ConvolutionPlan {
  public:
-  CudnnPlan(std::shared_ptr<fe::graph::Graph> graph, int64_t plan) : graph_(std::move(graph)), plan_(plan) {}
+  CudnnPlan(std::shared_ptr<cudnnContext> handle, std::shared_ptr<fe::graph::Graph> graph, int64_t plan)
+      : handle_(std::move(handle)), graph_(std::move(graph)), plan_(plan) {}
 
   bool run(const ConvolutionOperands& operands) override {
     Device& device = operands.out.device();
@@ -178,7 +179,10 @@ class CudnnPlan final : public ConvolutionPlan {
     if (operands.bias.defined()) pack.emplace(kBias, operands.bias.raw());
     const Tensor workspace =
         Tensor::empty(device, {workspace_bytes()}, {.dtype = DType::u8, .purpose = MemoryPurpose::workspace});
-    auto status = graph_->execute_plan_at_index(cudnn_handle(device), pack, workspace.raw(), plan_);
+    for (const auto& [name, memory] : pack)
+      DPTRAIN_CHECK(reinterpret_cast<uintptr_t>(memory) % kAlignment == 0, "operand {} of a convolution lies askew",
+                    name);
+    auto status = graph_->execute_plan_at_index(handle_.get(), pack, workspace.raw(), plan_);
     if (status.is_bad()) refusal_ = status.get_message();
     return status.is_good();
   }
@@ -187,6 +191,9 @@ class CudnnPlan final : public ConvolutionPlan {
   std::string_view name() const override { return "cuDNN"; }
 
  private:
+  static constexpr uintptr_t kAlignment = 16;  ///< that the frontend promises of each operand
+
+  std::shared_ptr<cudnnContext> handle_;  ///< goes after the plan that was made with it
   std::shared_ptr<fe::graph::Graph> graph_;
   int64_t plan_;
   std::string refusal_;
@@ -196,13 +203,15 @@ class CudnnPlan final : public ConvolutionPlan {
 
 ConvolutionOffer cudnn_convolutions(Device& device, const ConvolutionProblem& problem) {
   const CudaDevice& gpu = CudaDevice::of(device);
+  const auto handle = cudnn_handle(device);
   const ConvolutionRules rules{.deterministic = gpu.deterministic(), .tf32 = gpu.tf32()};
   Offer offer = offer_of(problem, rules, rules.deterministic ? kInOrder : kTimed, [&](fe::graph::Graph& graph) {
     const auto status = graph.validate();
-    return status.is_bad() ? status : graph.build_operation_graph(cudnn_handle(device));
+    return status.is_bad() ? status : graph.build_operation_graph(handle.get());
   });
   ConvolutionOffer offered{.refusal = offer.refusal};
-  for (const int64_t plan : offer.plans) offered.plans.push_back(std::make_unique<CudnnPlan>(offer.graph, plan));
+  for (const int64_t plan : offer.plans)
+    offered.plans.push_back(std::make_unique<CudnnPlan>(handle, offer.graph, plan));
   return offered;
 }
 

@@ -1,5 +1,6 @@
 #include "ops/cudnn_handle_cuda.h"
 
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -17,19 +18,16 @@ void cudnn_check(cudnnStatus_t status, const char* call) {
 class Handle {
  public:
   explicit Handle(Device& device) {
-    cudnn_check(cudnnCreate(&handle_), "cudnnCreate");
-    cudnn_check(cudnnSetStream(handle_, CudaDevice::of(device).stream()), "cudnnSetStream");
+    cudnnHandle_t handle = nullptr;
+    cudnn_check(cudnnCreate(&handle), "cudnnCreate");
+    handle_ = {handle, cudnnDestroy};
+    cudnn_check(cudnnSetStream(handle, CudaDevice::of(device).stream()), "cudnnSetStream");
   }
-  ~Handle() {
-    if (handle_ != nullptr) cudnnDestroy(handle_);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
 
-  cudnnHandle_t get() const { return handle_; }
+  const std::shared_ptr<cudnnContext>& get() const { return handle_; }
 
  private:
-  cudnnHandle_t handle_ = nullptr;
+  std::shared_ptr<cudnnContext> handle_;
 };
 
 }  // namespace
@@ -46,8 +44,17 @@ LibraryVersion cudnn_library() {
 void require_whole_cudnn() {
   cudnn_check(cudnnGraphVersionCheck(), "cudnnGraphVersionCheck (its parts are of different versions)");
   cudnn_check(cudnnCnnVersionCheck(), "cudnnCnnVersionCheck (its parts are of different versions)");
+  // Those for other major versions of CUDA have the same name.
+  constexpr size_t kOwn = CUDART_VERSION / 1000;
+  if (const size_t other = cudnnGetCudartVersion() / 1000; other != kOwn)
+    throw Error(ExitCode::device,
+                Mistake{.where = "cuDNN",
+                        .expected = fmt::format("expected one for CUDA {}", kOwn),
+                        .got = fmt::format("one for CUDA {}", other),
+                        .advice = fmt::format(
+                            "put nvidia-cudnn-cu{}, or a CUDA Toolkit's, before it in LD_LIBRARY_PATH", kOwn)});
 }
 
-cudnnHandle_t cudnn_handle(Device& device) { return device.attached<Handle>().get(); }
+std::shared_ptr<cudnnContext> cudnn_handle(Device& device) { return device.attached<Handle>().get(); }
 
 }  // namespace dptrain::ops::cuda

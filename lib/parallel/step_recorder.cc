@@ -40,6 +40,8 @@ StepRecorder::How StepRecorder::run(int part, const Signature& signature, const 
       device_.synchronize();
       allocator.release_cached();
     }
+    // Nobody gives memory back while others record on the same GPU.
+    if (agree_) agree_(how);
     entry.peak = allocator.peak_during([&] { entry.work = device_.record([&] { give(how); }); });
     ++recorded_;
     // Making it takes memory, for which a GPU may wait for the others: none of them computes before all are through.

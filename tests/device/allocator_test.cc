@@ -164,6 +164,28 @@ TEST_F(Allocator, DiscardsFreeBlocksOfSegmentsInUse) {
   allocator_.free(kept, MemoryPurpose::weights);
 }
 
+/// A GPU may still read what was freed.
+TEST_F(Allocator, ReturnsNothingBeforeItIsSettled) {
+  heap_.capacity = 2 * kLarge;
+  bool settles = false;
+  int asked = 0;
+  allocator_.settle_before_release([&] {
+    ++asked;
+    EXPECT_EQ(heap_.out_bytes, 2 * kLarge);
+    return settles;
+  });
+  const auto first = allocator_.allocate(kLarge, activations), second = allocator_.allocate(kLarge, activations);
+  for (const auto& block : {first, second}) allocator_.free(block, activations);
+  allocator_.release_cached();
+  EXPECT_EQ(heap_.out_bytes, 2 * kLarge);
+  testing::expect_error(ExitCode::device, {"out of memory"}, [&] { allocator_.allocate(2 * kLarge, activations); });
+  EXPECT_EQ(asked, 2);
+  settles = true;
+  const auto both = allocator_.allocate(2 * kLarge, activations);
+  EXPECT_EQ(asked, 3);
+  allocator_.free(both, activations);
+}
+
 TEST_F(Allocator, SegmentsOfTheSourceNeverJoin) {
   std::vector<CachingAllocator::Block> blocks;
   for (int i = 0; i < 4; ++i) blocks.push_back(allocator_.allocate(kLarge, activations));

@@ -80,6 +80,31 @@ TEST_P(StepRecording, WhatTheFirstRunAloneNeededIsGivenBack) {
   EXPECT_EQ(allocator.source_calls(), taken + (device_->can_record() ? 1 : 0));
 }
 
+/// Giving memory back may wait for all of a GPU's work, which no capture on it allows.
+TEST_P(StepRecording, NothingIsGivenBackWhileItLasts) {
+  constexpr int64_t kLarge = int64_t{64} << 20;
+  const Tensor sum = Tensor::zeros(*device_, {1}), one = tensor_of(*device_, {1}, {1});
+  CachingAllocator& allocator = device_->allocator();
+  StepRecorder recorder(*device_);
+  for (int run = 0; run < 2; ++run)
+    recorder.run(0, {}, [&](How) {
+      if (run == 1) {
+        const PoolInUse pool(allocator, MemoryPool::common);
+        { const Buffer tried(*device_, kLarge, MemoryPurpose::workspace); }
+        allocator.release_cached();
+      }
+      ops::add_into(sum, one);
+    });
+  int64_t taken = allocator.source_calls();
+  { const Buffer again(*device_, kLarge, MemoryPurpose::workspace); }
+  EXPECT_EQ(allocator.source_calls(), taken + (device_->can_record() ? 0 : 1));
+  taken = allocator.source_calls();
+  allocator.release_cached();
+  { const Buffer again(*device_, kLarge, MemoryPurpose::workspace); }
+  EXPECT_EQ(allocator.source_calls(), taken + 1) << "and is afterwards";
+  EXPECT_EQ(sum.values(), (std::vector<float>{2}));
+}
+
 TEST_P(StepRecording, AFailureWhileRecordingLeavesTheDeviceUsable) {
   const Tensor x = tensor_of(*device_, {3}, {1, 2, 3});
   StepRecorder recorder(*device_);
@@ -110,8 +135,8 @@ TEST_P(StepRecording, RanksGoAsFarAsTheLeastOfThem) {
   EXPECT_EQ(sum.values(), (std::vector<float>{7}));
   if (!device_->can_record()) least.assign(least.size(), How::done);
   EXPECT_EQ(told, least);
-  // Before each, and when one is recorded, before it runs.
-  for (size_t i = 0; i < least.size(); ++i) expected[i] += least[i] == How::recorded ? 1 : 0;
+  // Before each, and when one is recorded, before that and before it runs.
+  for (size_t i = 0; i < least.size(); ++i) expected[i] += least[i] == How::recorded ? 2 : 0;
   EXPECT_EQ(asked, expected);
 }
 
