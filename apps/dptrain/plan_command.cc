@@ -199,6 +199,8 @@ void print_layers(const train::Experiment& experiment, const ConfigFlags& flags)
 int plan_with(const PlanFlags& flags) {
   const plan::LinksFile links = flags.links.empty() ? plan::LinksFile() : plan::read_links_file(flags.links);
   PlannedExperiment planned = read_planned(flags.common, links, flags.layers);
+  // Mistakes are told of what this plan doesn't need, too.
+  if (links.links && !planned.experiment.links) plan::link_of_file(*links.links);
   if (flags.common.dump_config) return 0;
   if (flags.layers) {
     print_layers(planned.experiment, flags.common);

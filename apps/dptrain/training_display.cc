@@ -261,7 +261,7 @@ void TrainingDisplay::on_epoch(const train::EpochMetrics& metrics) {
 }
 
 void TrainingDisplay::on_reduced_rate(double rate) {
-  if (!options_.only_progress) say(fmt::format("validation gets no better: learning rate {:.4g} from here on", rate));
+  if (!options_.only_progress) say(fmt::format("validation gets no better: learning rate reduced to {:.4g}", rate));
 }
 
 void TrainingDisplay::on_warning(const std::string& text) {

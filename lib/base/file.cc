@@ -24,8 +24,19 @@ namespace {
 class OpenFile {
  public:
   OpenFile(const std::filesystem::path& path, int flags, mode_t mode = 0644) : path_(path) {
-    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+    // A pipe would be waited for until somebody opens its other end.
+    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode);
     while (descriptor_ < 0 && errno == EINTR);
+    const int error = errno;
+    struct stat found {};
+    if (::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode)) {
+      if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+      throw Error(ExitCode::io, Mistake{.where = path.string(),
+                                        .expected = "expected a file",
+                                        .got = "a pipe",
+                                        .advice = "move it away, and put the file in its place"});
+    }
+    errno = error;
   }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;

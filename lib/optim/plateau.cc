@@ -2,18 +2,18 @@
 
 namespace dptrain::optim {
 
-PlateauState after_evaluation(PlateauState state, const PlateauSpec& spec, Goal goal, double value) {
-  const auto is_better = [&](double best) {
-    return goal == Goal::lowest ? value < best * (1 - spec.threshold) : value > best * (1 + spec.threshold);
+bool PlateauState::count(double value, const PlateauSpec& spec, Goal goal) {
+  const auto is_better = [&](double than) {
+    return goal == Goal::lowest ? value < than * (1 - spec.threshold) : value > than * (1 + spec.threshold);
   };
-  if (!state.best || is_better(*state.best)) {
-    state.best = value;
-    state.since = 0;
-  } else if (++state.since > spec.patience) {
-    ++state.reductions;
-    state.since = 0;
+  if (!best || is_better(*best)) {
+    best = value;
+    since = 0;
+    return false;
   }
-  return state;
+  if (++since <= spec.patience) return false;
+  since = 0;
+  return true;
 }
 
 }  // namespace dptrain::optim

@@ -17,12 +17,12 @@ enum class Goal { lowest, highest };
 
 /// How far such a schedule has come.
 struct PlateauState {
-  int64_t reductions = 0;
+  double scale = 1;                 ///< of the rate: the product of the factors of all reductions
   std::optional<double> best = {};  ///< the best value of all evaluations
   int64_t since = 0;                ///< evaluations after it, or after the last reduction, that were no better
-};
 
-/// The state behind one more evaluation.
-PlateauState after_evaluation(PlateauState state, const PlateauSpec& spec, Goal goal, double value);
+  /// Counts an evaluation. Whether the rate is to be reduced behind it.
+  bool count(double value, const PlateauSpec& spec, Goal goal);
+};
 
 }  // namespace dptrain::optim

@@ -95,12 +95,12 @@ Schedule::Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoc
       warmup_(spec.warmup_of(steps_per_epoch)) {}
 
 double Schedule::rate(int64_t step) const {
-  if (step <= warmup_) return base_ * static_cast<double>(step) / static_cast<double>(warmup_);
+  if (step <= warmup_) return base() * static_cast<double>(step) / static_cast<double>(warmup_);
   const auto share =
       static_cast<double>(step - 1 - warmup_) / static_cast<double>(std::max<int64_t>(steps_ - warmup_, 1));
   switch (spec_.kind) {
     case ScheduleSpec::Kind::constant:
-    case ScheduleSpec::Kind::plateau: return base_;
+    case ScheduleSpec::Kind::plateau: return base();
     case ScheduleSpec::Kind::step: {
       const int64_t epochs = (step - 1) / steps_per_epoch_;
       return base_ * std::pow(spec_.gamma, static_cast<double>(epochs / spec_.every_epochs));
@@ -112,14 +112,15 @@ double Schedule::rate(int64_t step) const {
   return base_;
 }
 
-bool Schedule::reduce(int64_t reductions) {
-  if (spec_.kind != ScheduleSpec::Kind::plateau) return false;
-  const double before = base_;
-  for (; reductions_ < reductions; ++reductions_) {
-    const double reduced = std::max(base_ * spec_.plateau.factor, spec_.min);
-    if (base_ - reduced > kLeastChange) base_ = reduced;
-  }
-  return base_ != before;
+double Schedule::base() const {
+  return spec_.kind == ScheduleSpec::Kind::plateau ? std::max(base_ * scale_, spec_.min) : base_;
+}
+
+bool Schedule::reduce() {
+  const double before = base(), scale = scale_ * spec_.plateau.factor;
+  if (before - std::max(base_ * scale, spec_.min) <= kLeastChange) return false;
+  scale_ = scale;
+  return true;
 }
 
 double Schedule::one_cycle(int64_t step) const {

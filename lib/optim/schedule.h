@@ -41,11 +41,16 @@ class Schedule {
   Schedule(const ScheduleSpec& spec, double base, int64_t steps_per_epoch, int64_t steps);
   /// Of step `step`, from 1.
   double rate(int64_t step) const;
-  /// Of `plateau`, for others it does nothing: makes it so many reductions since the beginning. Whether the rate is
-  /// another one then.
-  bool reduce(int64_t reductions);
+  /// Of `plateau`: reduces the rate of the steps that are asked for from now on. Whether it is another one then.
+  bool reduce();
+  /// What all reductions have multiplied the rate by; only `plateau` has another than 1.
+  double scale() const { return scale_; }
+  /// Goes on where another one was.
+  void scale_by(double scale) { scale_ = scale; }
 
  private:
+  /// The rate behind a warm-up, before what the kind makes of it.
+  double base() const;
   double one_cycle(int64_t step) const;
 
   ScheduleSpec spec_;
@@ -53,7 +58,7 @@ class Schedule {
   int64_t steps_per_epoch_;
   int64_t steps_;
   int64_t warmup_;
-  int64_t reductions_ = 0;
+  double scale_ = 1;
 };
 
 }  // namespace dptrain::optim

@@ -14,6 +14,19 @@ namespace dptrain::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Of a folder that has a checkpoint's name.
+void require_manifest(const fs::path& folder) {
+  if (has_manifest(folder)) return;
+  throw Error(ExitCode::bad_data, Mistake{.where = (folder / kManifest).string(),
+                                          .expected = "expected the manifest of a checkpoint",
+                                          .got = "none",
+                                          .advice = "get it back from a copy, or use another checkpoint"});
+}
+
+}  // namespace
+
 Checkpoint read_checkpoint(const fs::path& path) {
   if (!has_manifest(path)) {
     require_readable_folder(path);
@@ -47,6 +60,7 @@ bool read_newest(const fs::path& folder, const DamageReport& report, const std::
   std::exception_ptr unread;
   for (auto newest = folders.rbegin(); newest != folders.rend(); ++newest) {
     try {
+      require_manifest(*newest);
       read(*newest);
       return true;
     } catch (const Error& error) {
@@ -76,8 +90,10 @@ std::vector<fs::path> checkpoint_folders(const fs::path& folder) {
     if (!is_checkpoint_name(entry.filename().string())) continue;
     std::error_code error;
     const fs::file_type manifest = fs::status(entry / kManifest, error).type();
-    // One that can't be looked at counts: whoever reads it says why.
-    if (manifest == fs::file_type::regular || manifest == fs::file_type::none) folders.push_back(entry);
+    // One that can't be looked at counts, as does one whose weights are there without it: whoever reads it says why.
+    if (manifest == fs::file_type::regular || manifest == fs::file_type::none ||
+        fs::is_regular_file(entry / kWeights, error))
+      folders.push_back(entry);
   }
   std::ranges::sort(folders, in_order, [](const fs::path& path) { return path.filename().string(); });
   return folders;

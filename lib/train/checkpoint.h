@@ -82,7 +82,8 @@ std::vector<std::filesystem::path> put_aside_after(const std::filesystem::path& 
 /// step. Throws 74.
 void remove_unfinished_checkpoints(const std::filesystem::path& folder);
 
-/// The folders of whole checkpoints, by step. A folder without manifest.json is none.
+/// The folders of checkpoints, by step, damaged ones among them. One that has neither manifest.json nor weights is
+/// none.
 std::vector<std::filesystem::path> checkpoint_folders(const std::filesystem::path& folder);
 
 }  // namespace dptrain::train

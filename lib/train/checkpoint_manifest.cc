@@ -18,7 +18,6 @@ using nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 constexpr int64_t kMostSplitWeight = 1'000'000;
-constexpr int64_t kMostReductions = 1'000'000;
 
 /// A value of the manifest, and where it stands: "manifest.json: position.step". What it lacks json::exception tells
 /// of.
@@ -105,14 +104,13 @@ parallel::Score score_of(const Value& score) {
 }
 
 ordered_json plateau_json(const optim::PlateauState& plateau) {
-  return {{"reductions", plateau.reductions},
+  return {{"scale", plateau.scale},
           {"best", plateau.best ? ordered_json(*plateau.best) : ordered_json()},
           {"since", plateau.since}};
 }
 
 optim::PlateauState plateau_of(const Value& plateau) {
-  optim::PlateauState state{.reductions = plateau.at("reductions").count(kMostReductions),
-                            .since = plateau.at("since").count()};
+  optim::PlateauState state{.scale = plateau.at("scale").amount(1), .since = plateau.at("since").count()};
   if (!plateau.at("best").is_null()) state.best = plateau.at("best").amount();
   return state;
 }

@@ -107,8 +107,13 @@ size_t keep_lines(const fs::path& path, const char* key, int64_t last) {
 std::string gap_in_epochs(const fs::path& metrics, int64_t last) {
   std::vector<int64_t> epochs;
   for (const std::string& line : whole_lines(metrics)) epochs.push_back(nlohmann::json::parse(line)["epoch"]);
-  if (epochs.empty() || (epochs.back() == last && last - epochs.front() + 1 == static_cast<int64_t>(epochs.size())))
-    return {};
+  if (epochs.empty())
+    return last == 0 ? ""
+                     : fmt::format(
+                           "{}: expected a line for each epoch up to {}, got none, as of a run that has just gone "
+                           "on from another one's checkpoint; the training goes on all the same",
+                           metrics.string(), last);
+  if ((epochs.back() == last && last - epochs.front() + 1 == static_cast<int64_t>(epochs.size()))) return {};
   return fmt::format(
       "{}: expected a line for each epoch from {} to {}, got {} lines; the training goes on all the same",
       metrics.string(), epochs.front(), last, epochs.size());

@@ -81,7 +81,7 @@ void Trainer::restore(const ResumePoint& resume) {
   }
   strategy_->restore(checkpoint.state);
   position_ = checkpoint.position;
-  schedule_->reduce(position_.plateau.reductions);
+  schedule_->scale_by(position_.plateau.scale);
   saved_at_ = position_.mark();
   saved_ = resume.folder;
   if (!finished()) position_.reported = false;

@@ -59,17 +59,15 @@ bool Trainer::reduce_rate_after(const Pass& validation) {
   // A training that ends within an epoch and goes on later evaluates the whole of it then.
   const bool is_whole = position_.batches == loader_->batches_per_epoch();
   if (spec.kind != optim::ScheduleSpec::Kind::plateau || !is_whole) return false;
+  const bool by_loss = experiment_.validation.monitor == Monitor::loss;
   // Of a job the main process has the score.
-  if (is_main()) {
-    const bool by_loss = experiment_.validation.monitor == Monitor::loss;
-    position_.plateau =
-        after_evaluation(position_.plateau, spec.plateau, by_loss ? optim::Goal::lowest : optim::Goal::highest,
-                         by_loss ? validation.score.mean_loss() : validation.score.accuracy());
-  }
-  int64_t& reductions = position_.plateau.reductions;
-  if (experiment_.job != nullptr)
-    reductions = experiment_.job->group.largest(is_main() ? static_cast<int>(reductions) : 0);
-  return schedule_->reduce(reductions);
+  const bool reduces =
+      is_main() && position_.plateau.count(by_loss ? validation.score.mean_loss() : validation.score.accuracy(),
+                                           spec.plateau, by_loss ? optim::Goal::lowest : optim::Goal::highest);
+  if (!of_main(reduces)) return false;
+  const bool is_another = schedule_->reduce();
+  position_.plateau.scale = schedule_->scale();
+  return is_another;
 }
 
 bool Trainer::of_main(bool says) const {

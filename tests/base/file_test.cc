@@ -3,6 +3,7 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <vector>
 
@@ -42,6 +43,13 @@ TEST_F(Files, AreRefusedByTheirReason) {
   testing::expect_error(ExitCode::bad_data, {"large", "at most 100 bytes"},
                         [&] { read_file(folder_.path() / "large", 100); });
   EXPECT_EQ(read_file(folder_.path() / "large", 101).size(), 101u);
+}
+
+/// Which nobody may ever open at its other end.
+TEST_F(Files, APipeIsRefusedNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  testing::expect_error(ExitCode::io, {"result.json: expected a file, got a pipe"}, [&] { read_file(path_); });
+  testing::expect_error(ExitCode::io, {"result.json: expected a file, got a pipe"}, [&] { append_line(path_, "a"); });
 }
 
 TEST_F(Files, AreReplacedWhole) {

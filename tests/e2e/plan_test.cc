@@ -556,6 +556,9 @@ TEST_F(PlanTest, RefusesWhatItCannotTell) {
   expect_refused(plan({"--set", "strategy={name: kvstore, type: dist_async}"}), 78, {"all devices take together"});
   expect_refused(plan({"--devices", "65xh200"}), 78, {"--devices", "64 devices at most", "65 of one", "--links FILE"});
   folder_.write("empty.yaml", "");
+  folder_.write("wrong.yaml", "hosts: {devices: 1, gbps: 1}\ngbps: -3\n");
+  for (const char* devices : {"2xcpu", "2xh200"})
+    expect_refused(plan({"--devices", devices, "--links", "wrong.yaml"}), 78, {"wrong.yaml:2", "links.gbps", "got -3"});
   expect_refused(plan({"--devices", "16xh200", "--links", "empty.yaml"}), 78,
                  {"empty.yaml", "an empty file", "hosts: {"});
   folder_.write("links.yaml", "hosts: {devices: 8, gbps: 100}\n");

@@ -45,11 +45,10 @@ TEST(Schedules, APlateauIsThatOfPyTorch) {
     int changes = 0;
     for (size_t i = 0; i < of["values"].size(); ++i) {
       EXPECT_DOUBLE_EQ(schedule.rate(1), of["rates"][i].get<double>()) << "evaluation " << i + 1;
-      state = after_evaluation(state, spec.plateau, goal, of["values"][i]);
-      changes += schedule.reduce(state.reductions) ? 1 : 0;
+      if (state.count(of["values"][i], spec.plateau, goal)) changes += schedule.reduce() ? 1 : 0;
       // As a training that goes on begins.
       optim::Schedule anew(spec, 0.4, 7, 42);
-      anew.reduce(state.reductions);
+      anew.scale_by(schedule.scale());
       EXPECT_EQ(anew.rate(1), schedule.rate(1));
     }
     EXPECT_GT(changes, 0);
@@ -59,13 +58,18 @@ TEST(Schedules, APlateauIsThatOfPyTorch) {
 TEST(Schedules, APlateauBehindAWarmUp) {
   optim::Schedule schedule(read("{name: plateau, factor: 0.5, warmup_steps: 5}"), 0.4, 7, 42);
   EXPECT_NEAR(schedule.rate(3), 0.24, 1e-12);
-  EXPECT_TRUE(schedule.reduce(1));
+  EXPECT_TRUE(schedule.reduce());
   EXPECT_NEAR(schedule.rate(3), 0.12, 1e-12);
   EXPECT_EQ(schedule.rate(6), 0.2);
-  EXPECT_FALSE(schedule.reduce(1)) << "no more than there were";
+  // With another factor from here on.
+  optim::Schedule more(read("{name: plateau, factor: 0.9}"), 0.4, 7, 42);
+  more.scale_by(schedule.scale());
+  EXPECT_EQ(more.rate(6), 0.2);
+  EXPECT_TRUE(more.reduce());
+  EXPECT_NEAR(more.rate(6), 0.18, 1e-12);
   optim::Schedule other(read("cosine"), 0.4, 7, 42);
-  EXPECT_FALSE(other.reduce(3));
-  EXPECT_EQ(other.rate(1), 0.4);
+  other.scale_by(schedule.scale());
+  EXPECT_EQ(other.rate(1), 0.4) << "of another kind";
 }
 
 TEST(Schedules, StepsCountFromTheBeginningBehindAWarmUpToo) {

@@ -292,6 +292,27 @@ TEST(Checkpoint, WhereAllAreDamagedNoneIsTakenForNone) {
   EXPECT_EQ(reported, 2u);
 }
 
+/// As a copy may lose it: its weights aren't passed over in silence, and nothing of them is replaced.
+TEST(Checkpoint, OneWithoutItsManifestIsDamaged) {
+  const ScratchFolder scratch;
+  const fs::path older = write_checkpoint(scratch.path(), checkpoint_at(2), 5),
+                 newer = write_checkpoint(scratch.path(), checkpoint_at(3), 5);
+  fs::remove(newer / "manifest.json");
+  std::vector<std::string> reported;
+  const auto report = [&](const std::string& what) { reported.push_back(what); };
+  EXPECT_EQ(newest_checkpoint(scratch.path(), report)->folder, older);
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_NE(reported[0].find("step-000003/manifest.json: expected the manifest of a checkpoint, got none"),
+            std::string::npos)
+      << reported[0];
+  expect_error(ExitCode::bad_data, {"step-000003/manifest.json"}, [&] { newest_checkpoint(scratch.path(), {}); });
+  EXPECT_EQ(put_aside_after(scratch.path(), 2), std::vector<fs::path>{newer.string() + ".aside"});
+  EXPECT_TRUE(fs::exists(newer.string() + ".aside/model.safetensors"));
+  fs::remove(older / "manifest.json");
+  expect_error(ExitCode::bad_data, {"expected a checkpoint that is whole, got 1 damaged"},
+               [&] { newest_checkpoint(scratch.path(), report); });
+}
+
 TEST(Checkpoint, WhatIsNoneIsMissing) {
   const ScratchFolder scratch;
   fs::create_directory(scratch.path() / "step-000003");  // without a manifest

@@ -255,6 +255,17 @@ TEST(RunDirectory, LinesThatNoRunWroteAreToldAndKeptAside) {
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl.damaged"), metrics);
 }
 
+/// The best epoch is counted by them.
+TEST(RunDirectory, EpochsThatAreAllMissingAreToldOf) {
+  const ScratchFolder scratch;
+  RunDirectory directory(scratch.path(), EarlierRun::refuse);
+  const auto damage = directory.go_back_to(5, 9);
+  ASSERT_EQ(damage.size(), 1u);
+  EXPECT_NE(damage[0].find("metrics.jsonl: expected a line for each epoch up to 5, got none"), std::string::npos)
+      << damage[0];
+  EXPECT_EQ(directory.go_back_to(0, 3), std::vector<std::string>()) << "within the first one";
+}
+
 TEST(RunDirectory, EpochsOfAnotherRunAreNotMissed) {
   const ScratchFolder scratch;
   RunDirectory directory(scratch.path(), EarlierRun::refuse);

@@ -253,6 +253,22 @@ TEST_F(ValidatedTraining, OneThatGoesOnHasTheRatesOfAWholeOne) {
   EXPECT_EQ(epochs(), expected);
 }
 
+/// What was reduced by the one stays so.
+TEST_F(ValidatedTraining, AnotherFactorCountsFromWhereItIsGiven) {
+  auto settings = reduced_every_second_epoch();
+  settings.emplace_back("epochs=4");
+  run(settings);
+  settings.back() = "epochs=6";
+  settings.emplace_back("schedule.factor=0.9");
+  run(settings, EarlierRun::resume);
+  std::vector<double> rates;
+  for (const auto& line : lines_of(text_of(scratch_.path() / "metrics.jsonl")))
+    rates.push_back(nlohmann::json::parse(line)["learning_rate"]);
+  ASSERT_EQ(rates.size(), 6u);
+  EXPECT_DOUBLE_EQ(rates[4], 0.025);
+  EXPECT_DOUBLE_EQ(rates[5], 0.9 * 0.025);
+}
+
 TEST(Validation, APlateauGoesByIt) {
   const auto expect_refused = [](const std::string& validation, std::initializer_list<std::string_view> words) {
     expect_error(ExitCode::config, words, [&] { experiment_of({"schedule=plateau", "validation=" + validation}); });
