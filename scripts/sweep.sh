@@ -53,7 +53,7 @@ done
 for flag in "${flags[@]}"; do
   [[ $flag != --help && $flag != -h && $flag != --version ]] ||
     fail 64 "$flag can't stand behind --, where flags of each training stand; dptrain $flag shows it"
-  [[ $flag != --out && $flag != --out=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
+  [[ $flag != --out && $flag != --out=* && $flag != --config && $flag != --config=* && $flag != --dump-config ]] || fail 64 "$flag can't stand behind --: the sweep gives it"
 done
 # What is given twice would train what no combination says: dptrain takes the last of two values.
 # is_within KEY OTHER: of strategy and strategy.bucket_mb, or split and split[0], one sets the other as well.

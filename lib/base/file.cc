@@ -33,7 +33,7 @@ class OpenFile {
       if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
       throw Error(ExitCode::io, Mistake{.where = path.string(),
                                         .expected = "expected a file",
-                                        .got = "a pipe",
+                                        .got = kind_of_what_is_no_file(path),
                                         .advice = "move it away, and put the file in its place"});
     }
     errno = error;
@@ -86,7 +86,7 @@ void replace_file(const std::filesystem::path& path, std::span<const std::span<c
     for (const auto part : parts) file.write(part);
     if (syncs) file.sync();
     file.close();
-    if (::rename(aside.c_str(), path.c_str()) != 0) io_failed("rename", aside, errno);
+    if (::rename(aside.c_str(), path.c_str()) != 0) io_failed("replace", path, errno);
   } catch (...) {
     ::unlink(aside.c_str());
     throw;
@@ -100,6 +100,18 @@ void replace_file(const std::filesystem::path& path, std::string_view text, bool
 }
 
 }  // namespace
+
+std::string kind_of_what_is_no_file(const std::filesystem::path& path) {
+  std::error_code error;
+  switch (std::filesystem::status(path, error).type()) {
+    case std::filesystem::file_type::directory: return "a folder";
+    case std::filesystem::file_type::fifo: return "a pipe";
+    case std::filesystem::file_type::socket: return "a socket";
+    case std::filesystem::file_type::character:
+    case std::filesystem::file_type::block: return "a device";
+    default: return "something else";
+  }
+}
 
 std::string read_file(const std::filesystem::path& path, size_t limit_bytes) {
   OpenFile file(path, O_RDONLY);

@@ -22,6 +22,10 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 /// The same without waiting for the disk: what is there outlives this process, and not the end of its machine.
 void write_file_unsynced(const std::filesystem::path& path, std::string_view text);
 
+/// What lies there in place of a file: "a folder", "a pipe", "a device", "a socket"; "something else" where it is none
+/// of these.
+std::string kind_of_what_is_no_file(const std::filesystem::path& path);
+
 /// Appends `line` and a newline in one write and syncs it: a killed process leaves whole lines. Throws 74; of a line
 /// that could only be written in part, on a full disk, nothing is left.
 void append_line(const std::filesystem::path& path, std::string_view line);

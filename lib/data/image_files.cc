@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "data/jpeg_file.h"
 #include "data/pictures.h"
 
@@ -46,7 +47,10 @@ ImageFiles::ImageFiles(const fs::path& path) {
   }
   // One that waits for a writer could be waited for without end.
   if (!error && type != fs::file_type::regular)
-    throw Error(ExitCode::bad_data, fmt::format("{}: expected a regular file or a folder", path.string()));
+    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                            .expected = "expected a regular file or a folder",
+                                            .got = kind_of_what_is_no_file(path),
+                                            .advice = "write the images to a file"});
   files_ = {path};
   const FileKind kind = kind_of(path);
   if (kind == FileKind::other)

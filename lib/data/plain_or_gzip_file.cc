@@ -39,7 +39,10 @@ std::unique_ptr<std::FILE, CloseFile> opened(const std::filesystem::path& path) 
   if (status.type() == std::filesystem::file_type::not_found)
     throw Error(ExitCode::missing_file, fmt::format("{}: no such file", path.string()));
   if (!error && status.type() != std::filesystem::file_type::regular)
-    throw Error(ExitCode::bad_data, fmt::format("{}: expected a regular file", path.string()));
+    throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                            .expected = "expected a regular file",
+                                            .got = kind_of_what_is_no_file(path),
+                                            .advice = "put the file in its place"});
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rbe"));
   if (!file) io_failed(path, "open", std::strerror(errno));
   return file;

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/file_progress.h"
 
 namespace dptrain {
@@ -32,7 +33,10 @@ int open_descriptor(const std::filesystem::path& path) {
   struct stat found {};
   if (::fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode)) return descriptor;
   ::close(descriptor);
-  throw Error(ExitCode::bad_data, fmt::format("{}: expected a regular file", path.string()));
+  throw Error(ExitCode::bad_data, Mistake{.where = path.string(),
+                                          .expected = "expected a regular file",
+                                          .got = kind_of_what_is_no_file(path),
+                                          .advice = "put the file in its place"});
 }
 
 }  // namespace

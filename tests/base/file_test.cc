@@ -77,7 +77,7 @@ TEST_F(Files, StayAsTheyWereOnAFullDisk) {
 
 TEST_F(Files, LeaveNothingBesideANameThatIsAFolder) {
   fs::create_directory(path_);
-  testing::expect_error(ExitCode::io, {"could not rename"}, [&] { write_file_atomically(path_, "text"); });
+  testing::expect_error(ExitCode::io, {"could not replace"}, [&] { write_file_atomically(path_, "text"); });
   EXPECT_EQ(names_in(folder_.path()), std::vector<std::string>{"result.json"});
   EXPECT_TRUE(fs::is_directory(path_));
 }

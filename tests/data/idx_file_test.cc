@@ -61,7 +61,8 @@ TEST(IdxFile, MissingFileIs66) {
 
 TEST(IdxFile, FolderIsRefused) {
   const ScratchFolder folder;
-  expect_refusal(ExitCode::bad_data, {"expected a regular file"}, [&] { read_idx_images(folder.path()); });
+  expect_refusal(ExitCode::bad_data, {"expected a regular file, got a folder; put the file in its place"},
+                 [&] { read_idx_images(folder.path()); });
 }
 
 TEST(IdxFile, WrongMagicIsRefused) {

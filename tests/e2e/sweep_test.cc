@@ -278,7 +278,7 @@ TEST_F(SweepTest, LoopsOfShellsAreKeyedByTheHash) {
 }
 
 TEST_F(SweepTest, FlagsThatTrainNothingAreRefused) {
-  for (const std::string flag : {"--help", "-h", "--version", "--dump-config", "--out=other"}) {
+  for (const std::string flag : {"--help", "-h", "--version", "--dump-config", "--out=other", "--config=other"}) {
     SCOPED_TRACE(flag);
     const Finished finished = bash("sweep batch_size=32,64 -- " + flag);
     EXPECT_EQ(finished.exit, 64);
