@@ -11,15 +11,14 @@ import resource
 import sys
 import time
 
+from bench.packages import end_without
+
 try:
     import mxnet as mx
     from mxnet import autograd, gluon, init
     from mxnet.gluon import nn
-except ModuleNotFoundError as missing:
-    if {"-h", "--help"} & set(sys.argv):
-        print(__doc__)
-        sys.exit(0)
-    sys.exit(f"bench_mxnet: {missing} in {sys.executable}; scripts/setup_peers.sh FOLDER makes FOLDER/mxnet/bin/python, which has it")
+except ImportError as missing:
+    end_without(missing, __doc__)
 
 
 def peak_rss_mb():

@@ -23,17 +23,16 @@ import resource  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 
+from bench.packages import end_without  # noqa: E402
+
 try:
     import torch
     import torch.distributed as dist
     import torch.nn.functional as F
 
     from pytorch_models import MODELS
-except ModuleNotFoundError as missing:
-    if {"-h", "--help"} & set(sys.argv):
-        print(__doc__)
-        sys.exit(0)
-    sys.exit(f"bench_pytorch: {missing} in {sys.executable}; scripts/setup_peers.sh FOLDER makes FOLDER/torch/bin/python, which has it")
+except ImportError as missing:
+    end_without(missing, __doc__)
 
 # On a GPU cuDNN has the convolutions either way, and tuning takes minutes.
 COMPILE_MODES = {"cpu": "max-autotune-no-cudagraphs", "cuda": "default"}

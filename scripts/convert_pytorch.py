@@ -18,17 +18,15 @@ import json
 import pathlib
 import sys
 
+from bench.packages import end_without
+
 try:
     import torch
     from safetensors.torch import load_file, save_file
 
     from pytorch_models import MODELS
 except ImportError as missing:
-    if {"-h", "--help"} & set(sys.argv):
-        print(__doc__)
-        sys.exit(0)
-    print(f"convert_pytorch: {sys.executable} has no {missing.name}; scripts/setup_peers.sh makes an environment that has it", file=sys.stderr)
-    sys.exit(69)
+    end_without(missing, __doc__)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"))
 from golden import batch_for, summary  # noqa: E402
