@@ -165,7 +165,8 @@ merge() {
     rm "$result"
   done
 }
-trap 'merge; rm -rf "$work"' EXIT
+# Whoever ends it may say so twice, as timeout does, to it and to all that it has started.
+trap 'trap "" HUP INT TERM; merge; rm -rf "$work"' EXIT
 devices=$("${with_libraries[@]}" "$binary" devices --json 2> "$work/errors") ||
   fail 71 "$binary can't list this machine's devices: $(tail -n 1 "$work/errors")"
 field() { python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$1"')' <<< "$devices"; }

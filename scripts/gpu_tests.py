@@ -322,7 +322,10 @@ def main():
     def write():
         on_gpu = sum(row["cuda_passed"] for row in rows.values())
         passed = on_gpu > 0 and not any(row["failures"] or row["not_run"] or row.get("errors") for row in rows.values())
-        a.result.write_text(json.dumps(dict(stage=a.stage, passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
+        # Whole or not at all, whenever this program is ended.
+        part = a.result.with_suffix(".part")
+        part.write_text(json.dumps(dict(stage=a.stage, passed=passed, seconds=round(time.monotonic() - start, 1), rows=rows)))
+        part.replace(a.result)
         return passed, on_gpu
 
     for jobs, shards, deadline in phases_of(a, sorted(a.programs.resolve().glob("*_test")), rows):

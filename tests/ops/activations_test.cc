@@ -12,7 +12,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace activations_test {
 
 using namespace testing;
 
@@ -203,5 +203,5 @@ TEST(ActivationsInBf16, KeepTheZeroPadding) {
   }
 }
 
-}  // namespace
+}  // namespace activations_test
 }  // namespace dptrain

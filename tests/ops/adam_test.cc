@@ -7,7 +7,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace adam_test {
 
 using namespace testing;
 
@@ -114,5 +114,5 @@ TEST(AdamRefuses, BuffersOfUnequalLength) {
                [&] { ops::adam_step(zeros(5), zeros(5), {.first = zeros(5), .second = zeros(4)}, {.step = 1}); });
 }
 
-}  // namespace
+}  // namespace adam_test
 }  // namespace dptrain

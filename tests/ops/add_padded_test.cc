@@ -7,7 +7,7 @@
 #include "support/formula_tensor.h"
 
 namespace dptrain {
-namespace {
+namespace add_padded_test {
 
 using namespace testing;
 
@@ -76,5 +76,5 @@ TEST_P(AddPadded, RefusesImagesOfOtherSizesAndMoreChannels) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, AddPadded, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace add_padded_test
 }  // namespace dptrain

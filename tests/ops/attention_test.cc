@@ -13,7 +13,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace attention_test {
 
 using namespace testing;
 
@@ -334,5 +334,5 @@ std::vector<AttentionRow> attention_rows() {
 INSTANTIATE_TEST_SUITE_P(Devices, Attention, ::testing::ValuesIn(attention_rows()),
                          [](const auto& test) { return test.param.device.name; });
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace dptrain

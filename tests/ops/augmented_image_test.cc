@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace dptrain::ops {
-namespace {
+namespace augmented_image_test {
 
 using Pixels = std::vector<int>;
 
@@ -160,5 +160,5 @@ TEST(AugmentedImage, DrawsArePartOfEveryResult) {
     EXPECT_EQ(augmented(all, {6, 6}, sample), expected[sample]) << "sample " << sample;
 }
 
-}  // namespace
+}  // namespace augmented_image_test
 }  // namespace dptrain::ops

@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace batch_norm_parts_test {
 
 using namespace testing;
 
@@ -284,5 +284,5 @@ TEST(BatchNormPartsRefuse, WhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace batch_norm_parts_test
 }  // namespace dptrain

@@ -14,7 +14,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace batch_norm_test {
 
 using namespace testing;
 
@@ -369,5 +369,5 @@ TEST(BatchNormRefuses, WhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace batch_norm_test
 }  // namespace dptrain

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace dptrain::ops {
-namespace {
+namespace bf16_kernels_test {
 
 constexpr uint16_t kInfinity = 0x7f80;
 
@@ -56,5 +56,5 @@ TEST(Bf16Kernels, WhatLiesBetweenGoesToTheNearestAndFromTheMiddleToTheEven) {
   }
 }
 
-}  // namespace
+}  // namespace bf16_kernels_test
 }  // namespace dptrain::ops

@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace clip_test {
 
 using namespace testing;
 
@@ -70,5 +70,5 @@ TEST_P(ClipNorm, LeavesTheFactorWhereItIsNoNumber) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, ClipNorm, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace clip_test
 }  // namespace dptrain

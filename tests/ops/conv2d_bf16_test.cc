@@ -13,7 +13,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace conv2d_bf16_test {
 
 using namespace testing;
 
@@ -224,5 +224,5 @@ INSTANTIATE_TEST_SUITE_P(
         // More images than are packed at once, the last of them fewer.
         Convolution{{15, 16, 12, 12}, {16, 16, 3, 3}, 1, 1}, Convolution{{39, 16, 30, 30}, {16, 16, 3, 3}, 1, 1}));
 
-}  // namespace
+}  // namespace conv2d_bf16_test
 }  // namespace dptrain

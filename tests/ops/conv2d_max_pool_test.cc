@@ -14,7 +14,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace conv2d_max_pool_test {
 
 using namespace testing;
 
@@ -195,5 +195,5 @@ TEST(Conv2dMaxPoolRule, LeavesTheRestApart) {
   EXPECT_EQ(ops::convolves_and_pools(half({2, 20, 12, 12}), {50, 20, 5, 5}, {}), here && !tiles);
 }
 
-}  // namespace
+}  // namespace conv2d_max_pool_test
 }  // namespace dptrain

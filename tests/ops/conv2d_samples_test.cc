@@ -14,7 +14,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace conv2d_samples_test {
 
 using namespace testing;
 using ops::ConvolutionAlgorithm;
@@ -141,5 +141,5 @@ INSTANTIATE_TEST_SUITE_P(
                       Convolution{18, 7, 13, 4, 5, 3, 3, 2}, Convolution{3, 20, 17, 5, 5, 5, 5, 0},
                       Convolution{33, 1, 20, 28, 28, 5, 5, 0}, Convolution{20, 3, 10, 8, 9, 3, 3, 1}));
 
-}  // namespace
+}  // namespace conv2d_samples_test
 }  // namespace dptrain

@@ -12,7 +12,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace conv2d_test {
 
 using namespace testing;
 using ops::ConvolutionAlgorithm;
@@ -194,5 +194,5 @@ TEST(Conv2dOfFewChannels, GradientOfTheWeightsTakesNoScalarLoops) {
   }
 }
 
-}  // namespace
+}  // namespace conv2d_test
 }  // namespace dptrain

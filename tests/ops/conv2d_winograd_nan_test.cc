@@ -12,7 +12,7 @@
 #include "support/formula_tensor.h"
 
 namespace dptrain {
-namespace {
+namespace conv2d_winograd_nan_test {
 
 using namespace testing;
 
@@ -125,5 +125,5 @@ TEST_P(WinogradNaN, ThatWasInMemoryBeforeIsInNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, WinogradNaN, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace conv2d_winograd_nan_test
 }  // namespace dptrain

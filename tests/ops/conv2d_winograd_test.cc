@@ -14,7 +14,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace conv2d_winograd_test {
 
 using namespace testing;
 using ops::ConvolutionAlgorithm;
@@ -219,5 +219,5 @@ TEST(WinogradBits, AreASamplesOwn) {
   }
 }
 
-}  // namespace
+}  // namespace conv2d_winograd_test
 }  // namespace dptrain

@@ -18,7 +18,7 @@
 #include "support/formula_tensor.h"
 
 namespace dptrain::ops::cuda {
-namespace {
+namespace convolution_choice_cuda_test {
 
 using namespace std::chrono_literals;
 using namespace testing;
@@ -205,5 +205,5 @@ TEST(CudaWinogradConvolutions, AreOf3x3WindowsOfManyChannelsInF32) {
   EXPECT_FALSE(changed([](auto& p) { p.padding = 3; }));
 }
 
-}  // namespace
+}  // namespace convolution_choice_cuda_test
 }  // namespace dptrain::ops::cuda

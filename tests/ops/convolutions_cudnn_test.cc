@@ -11,7 +11,7 @@
 #include "support/source_tree.h"
 
 namespace dptrain::ops::cuda {
-namespace {
+namespace convolutions_cudnn_test {
 
 /// One convolution of LeNet or ResNet-18 on images of 28 x 28, of PyramidNet on images of 32 x 32, or of
 /// conv2d_test.cc and half_precision_test.cc.
@@ -106,5 +106,5 @@ INSTANTIATE_TEST_SUITE_P(H200, CudaConvolutionPlans,
                                            std::pair{DType::f32, ConvolutionRules{.deterministic = true}}),
                          rules_name);
 
-}  // namespace
+}  // namespace convolutions_cudnn_test
 }  // namespace dptrain::ops::cuda

@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace cross_entropy_test {
 
 using namespace testing;
 
@@ -166,5 +166,5 @@ INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropyOfClasses,
                            return std::get<0>(row.param).name + "_" + std::to_string(std::get<1>(row.param));
                          });
 
-}  // namespace
+}  // namespace cross_entropy_test
 }  // namespace dptrain

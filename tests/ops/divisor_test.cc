@@ -7,7 +7,7 @@
 #include <random>
 
 namespace dptrain::ops {
-namespace {
+namespace divisor_test {
 
 template <class I>
 void expect_quotients(I by) {
@@ -36,5 +36,5 @@ TEST(DivisorTest, DividesAsTheProcessorDoes) {
   for (const int64_t by : {int64_t{1}, int64_t{7}, int64_t{1} << 40}) expect_quotients(by);
 }
 
-}  // namespace
+}  // namespace divisor_test
 }  // namespace dptrain::ops

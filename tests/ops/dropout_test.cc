@@ -12,7 +12,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace dropout_test {
 
 using namespace testing;
 
@@ -152,5 +152,5 @@ TEST_P(Dropout, RefusesWhatMakesNoSense) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Dropout, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace dropout_test
 }  // namespace dptrain

@@ -8,7 +8,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace elementwise_test {
 
 using namespace testing;
 
@@ -157,5 +157,5 @@ TEST(BlockedLayouts, LieAsDocumented) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Elementwise, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace elementwise_test
 }  // namespace dptrain

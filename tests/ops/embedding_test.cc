@@ -8,7 +8,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace embedding_test {
 
 using namespace testing;
 
@@ -135,5 +135,5 @@ TEST(EmbeddingOnCpu, NamesAnIdPastTheTable) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Embedding, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace embedding_test
 }  // namespace dptrain

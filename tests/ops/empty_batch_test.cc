@@ -13,7 +13,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace empty_batch_test {
 
 using namespace testing;
 
@@ -103,5 +103,5 @@ TEST_P(EmptyBatch, OfBatchNorms) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, EmptyBatch, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace empty_batch_test
 }  // namespace dptrain

@@ -12,7 +12,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace gradient_compression_test {
 
 using namespace testing;
 
@@ -224,5 +224,5 @@ TEST(GradientCompressionThreads, AnyNumberEndsInTheSameBits) {
   for (const int threads : {2, 3}) EXPECT_TRUE(result(threads) == one) << threads;
 }
 
-}  // namespace
+}  // namespace gradient_compression_test
 }  // namespace dptrain

@@ -25,7 +25,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace half_precision_test {
 
 using namespace testing;
 
@@ -350,5 +350,5 @@ INSTANTIATE_TEST_SUITE_P(
                       HalfRow{{"cpu_bf16_nchw16c", kWorker, 0, {Layout::nchw16c}}, DType::bf16, 0x1p-8}),
     [](const auto& test) { return test.param.device.name; });
 
-}  // namespace
+}  // namespace half_precision_test
 }  // namespace dptrain

@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace instruction_set_test {
 
 TEST(InstructionSet, IsTheSameForOurKernelsAndOneDnns) {
   EXPECT_STREQ(cpu_isa_name(ops::onednn_isa()), cpu_isa_name(cpu_isa()));
@@ -28,5 +28,5 @@ TEST(InstructionSet, DecidesTheWidthOfABlock) {
 
 TEST(OneDnn, SaysItsVersion) { EXPECT_GE(ops::onednn_version(), "2.5"); }
 
-}  // namespace
+}  // namespace instruction_set_test
 }  // namespace dptrain

@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace layer_norm_test {
 
 using namespace testing;
 
@@ -214,5 +214,5 @@ TEST(PlannedLayerNorm, DropsAndAddsInOnePass) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, LayerNorm, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace layer_norm_test
 }  // namespace dptrain

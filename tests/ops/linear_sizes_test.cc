@@ -11,7 +11,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace linear_sizes_test {
 
 using namespace testing;
 
@@ -114,5 +114,5 @@ INSTANTIATE_TEST_SUITE_P(Sizes, LinearSizes,
                                            Sizes{263, 7, 130}, Sizes{40, 790, 290}, Sizes{2, 1, 1000}),
                          [](const auto& test) { return test.param.name(); });
 
-}  // namespace
+}  // namespace linear_sizes_test
 }  // namespace dptrain

@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace linear_test {
 
 using namespace testing;
 
@@ -135,5 +135,5 @@ TEST(LinearRefuses, WhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace linear_test
 }  // namespace dptrain

@@ -9,7 +9,7 @@
 #include "support/formula_tensor.h"
 
 namespace dptrain {
-namespace {
+namespace loss_scale_test {
 
 using namespace testing;
 
@@ -76,5 +76,5 @@ TEST_F(CudaLossScale, StaysBetweenOneAndTwoToThe24th) {
   EXPECT_EQ(skipped(), 20);
 }
 
-}  // namespace
+}  // namespace loss_scale_test
 }  // namespace dptrain

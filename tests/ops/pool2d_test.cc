@@ -10,7 +10,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace pool2d_test {
 
 using namespace testing;
 using ops::Pooling;
@@ -137,5 +137,5 @@ TEST(Pool2dRefuses, WhatDoesNotFit) {
   expect_error(ExitCode::bug, {"pool2d: input [4, 4]"}, [&] { pooled({4, 4}, Pooling::max, {}); });
 }
 
-}  // namespace
+}  // namespace pool2d_test
 }  // namespace dptrain

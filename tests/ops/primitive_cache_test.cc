@@ -10,7 +10,7 @@
 #include "support/formula_tensor.h"
 
 namespace dptrain {
-namespace {
+namespace primitive_cache_test {
 
 using namespace testing;
 
@@ -96,5 +96,5 @@ TEST_P(PrimitiveCache, TellsPoolsApart) { expect_unmixed(pools(GetParam().image_
 
 INSTANTIATE_TEST_SUITE_P(Devices, PrimitiveCache, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace primitive_cache_test
 }  // namespace dptrain

@@ -28,8 +28,11 @@ inline std::ostream& operator<<(std::ostream& out, const PyTorchCase& c) {
 
 /// Every case of an operator on every device.
 inline std::vector<PyTorchCase> pytorch_cases(const char* op) {
-  std::ifstream file(source_file("tests/ops/pytorch_values.json"));
-  const nlohmann::json all = nlohmann::json::parse(file);
+  // Read once: every start of the program asks for the cases of all operators.
+  static const nlohmann::json all = [] {
+    std::ifstream file(source_file("tests/ops/pytorch_values.json"));
+    return nlohmann::json::parse(file);
+  }();
   std::vector<PyTorchCase> cases;
   for (const DeviceRow& row : device_rows())
     for (const auto& values : all.at(op)) cases.push_back({row, values});

@@ -12,7 +12,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace relu_nan_test {
 
 using namespace testing;
 
@@ -62,5 +62,5 @@ TEST_P(ReluNan, OfAMaximum) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, ReluNan, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace relu_nan_test
 }  // namespace dptrain

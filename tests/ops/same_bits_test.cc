@@ -22,7 +22,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace same_bits_test {
 
 using namespace testing;
 
@@ -270,5 +270,5 @@ INSTANTIATE_TEST_SUITE_P(Computations, SameBits,
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });
 
-}  // namespace
+}  // namespace same_bits_test
 }  // namespace dptrain

@@ -7,7 +7,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace sgd_test {
 
 using namespace testing;
 
@@ -38,5 +38,5 @@ TEST(SgdRefuses, BuffersOfUnequalLength) {
                [&] { ops::sgd_step(zeros(5), zeros(5), zeros(6), {}); });
 }
 
-}  // namespace
+}  // namespace sgd_test
 }  // namespace dptrain

@@ -16,7 +16,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace square_sum_test {
 
 using namespace testing;
 
@@ -227,5 +227,5 @@ TEST(SquareSumOnCpus, IsTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(sums, std::vector<double>(3, LongSum(values).rounded()));
 }
 
-}  // namespace
+}  // namespace square_sum_test
 }  // namespace dptrain

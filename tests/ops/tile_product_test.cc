@@ -14,7 +14,7 @@
 #include "tensor/half_precision.h"
 
 namespace dptrain {
-namespace {
+namespace tile_product_test {
 
 using namespace testing;
 using ops::TileKernels;
@@ -133,5 +133,5 @@ INSTANTIATE_TEST_SUITE_P(
              "x" + std::to_string(p.columns) + "x" + std::to_string(p.depth) + (p.across ? "_across" : "_along");
     });
 
-}  // namespace
+}  // namespace tile_product_test
 }  // namespace dptrain

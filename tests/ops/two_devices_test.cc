@@ -20,7 +20,7 @@
 #include "support/test_device.h"
 
 namespace dptrain {
-namespace {
+namespace two_devices_test {
 
 using namespace testing;
 
@@ -131,5 +131,5 @@ TEST_F(TwoDevices, ComputingOnOneTakesNothingOfTheOther) {
   EXPECT_EQ(there_->allocator().peak_bytes(), 0);
 }
 
-}  // namespace
+}  // namespace two_devices_test
 }  // namespace dptrain

@@ -10,7 +10,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace batch_norm_modes_test {
 
 StrategyOptions options_of(BatchNormMode mode, const char* name = "ddp", int devices = 3) {
   return {.name = name, .net = residual_net(), .devices = devices, .sgd = {.momentum = 0.9}, .batch_norm = mode};
@@ -193,5 +193,5 @@ TEST(BatchNormCosts, OfRunningStatisticsAreOneCollectiveAStep) {
   EXPECT_EQ(first.collectives - local.collectives, kSteps);
 }
 
-}  // namespace
+}  // namespace batch_norm_modes_test
 }  // namespace dptrain::parallel

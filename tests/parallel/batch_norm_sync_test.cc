@@ -10,7 +10,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace batch_norm_sync_test {
 
 /// Of plain SGD: it leaves so little of the weights that a step's gradients come back to float32's own precision.
 constexpr double kAllGradient = 65536;
@@ -190,5 +190,5 @@ TEST(BatchNormSyncModels, OfAResNetAreThoseOfOneDevice) {
   EXPECT_EQ(got.sent.collectives - local.collectives, 51);
 }
 
-}  // namespace
+}  // namespace batch_norm_sync_test
 }  // namespace dptrain::parallel

@@ -4,7 +4,7 @@
 #include "parallel/sleeping_net.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace bubble_test {
 
 constexpr int64_t kMicroBatches = 4, kSteps = 3;
 
@@ -63,5 +63,5 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Bubble,
                          ::testing::Values(PipelineSchedule::gpipe, PipelineSchedule::one_forward_one_back),
                          [](const auto& test) { return "as_" + std::string(schedule_name(test.param)); });
 
-}  // namespace
+}  // namespace bubble_test
 }  // namespace dptrain::parallel

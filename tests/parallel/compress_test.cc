@@ -7,7 +7,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace compress_test {
 
 StrategyOptions options_of(const std::string& name, int devices) {
   return {.name = name, .devices = devices, .buckets = {.bucket_mb = 0.5}, .sgd = {.momentum = 0.9}};
@@ -104,5 +104,5 @@ TEST_P(Compress, WhatItKeepsIsCountedAsCommunication) {
 INSTANTIATE_TEST_SUITE_P(Methods, Compress, ::testing::Values("ddp_bf16", "ddp_fp16", "ddp_powersgd", "ddp_two_bit"),
                          [](const auto& one) { return std::string(one.param); });
 
-}  // namespace
+}  // namespace compress_test
 }  // namespace dptrain::parallel

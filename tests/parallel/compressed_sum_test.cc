@@ -8,7 +8,7 @@
 #include "parallel/compressed_ranks.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace compressed_sum_test {
 
 using Method = CompressionOptions::Method;
 
@@ -284,5 +284,5 @@ TEST(CompressedBytes, AreThoseOfTheFormulas) {
   }
 }
 
-}  // namespace
+}  // namespace compressed_sum_test
 }  // namespace dptrain::parallel

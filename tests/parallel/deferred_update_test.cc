@@ -9,7 +9,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace deferred_update_test {
 
 constexpr optim::SgdSettings kMomentum{.momentum = 0.9};
 
@@ -155,5 +155,5 @@ TEST(LongDeferredUpdate, HidesWhatBackwardAloneCannot) {
   EXPECT_LE(exposed, 0.65) << "of its wait";
 }
 
-}  // namespace
+}  // namespace deferred_update_test
 }  // namespace dptrain::parallel

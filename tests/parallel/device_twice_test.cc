@@ -5,7 +5,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace device_twice_test {
 
 /// Parameter: a strategy, or ddp with one of its options.
 class ADeviceListedTwice : public ::testing::TestWithParam<const char*> {
@@ -43,5 +43,5 @@ INSTANTIATE_TEST_SUITE_P(Strategies, ADeviceListedTwice,
                                            "next_forward", "shards"),
                          [](const auto& test) { return std::string(test.param); });
 
-}  // namespace
+}  // namespace device_twice_test
 }  // namespace dptrain::parallel

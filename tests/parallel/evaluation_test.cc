@@ -11,7 +11,7 @@
 #include "support/test_device.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace evaluation_test {
 
 Score evaluated(Strategy& strategy, const Dataset& dataset) {
   const auto score = strategy.evaluate(dataset, [] { return false; });
@@ -158,5 +158,5 @@ TEST(Evaluation, StopsBetweenBlocks) {
   EXPECT_TRUE(strategy->evaluate(*data.test, [] { return false; }).has_value()) << "it can be asked again";
 }
 
-}  // namespace
+}  // namespace evaluation_test
 }  // namespace dptrain::parallel

@@ -6,7 +6,7 @@
 #include "parallel/gpu_strategies.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace gpu_beside_cpu_test {
 
 class CudaBesideCpu : public CudaStrategies {};
 
@@ -76,5 +76,5 @@ TEST_F(CudaBesideCpu, ShareAStepInBf16) {
     }
 }
 
-}  // namespace
+}  // namespace gpu_beside_cpu_test
 }  // namespace dptrain::parallel

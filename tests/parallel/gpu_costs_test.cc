@@ -6,7 +6,7 @@
 #include "parallel/residual_net.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace gpu_costs_test {
 
 class CudaCosts : public CudaStrategies {};
 
@@ -107,5 +107,5 @@ TEST_F(CudaCosts, NoMemoryIsTakenOnceEverySizeHasBeenSeen) {
   }
 }
 
-}  // namespace
+}  // namespace gpu_costs_test
 }  // namespace dptrain::parallel

@@ -7,7 +7,7 @@
 #include "parallel/gpu_strategies.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace gpu_skipped_steps_test {
 
 struct SkippedCase {
   const char* strategy;
@@ -50,5 +50,5 @@ INSTANTIATE_TEST_SUITE_P(Strategies, CudaSkippedSteps,
                                            SkippedCase{"kvstore", 2, 4}),
                          name_of);
 
-}  // namespace
+}  // namespace gpu_skipped_steps_test
 }  // namespace dptrain::parallel

@@ -9,7 +9,7 @@
 #include "parallel/residual_net.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace gpu_strategies_test {
 
 TEST_F(CudaStrategies, AGpuLearnsWhatACpuWorkerDoes) {
   const auto cpu = trained({.name = "single", .devices = 1, .sgd = {.momentum = 0.9}}, 6, 16, 96);
@@ -238,5 +238,5 @@ TEST_F(CudaStrategies, ShardsEndInTheBitsOfOneGpu) {
   }
 }
 
-}  // namespace
+}  // namespace gpu_strategies_test
 }  // namespace dptrain::parallel

@@ -9,7 +9,7 @@
 #include "support/test_device.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace gradient_buckets_test {
 
 constexpr double kBytesPerMb = 1024.0 * 1024.0;
 
@@ -133,5 +133,5 @@ TEST(GradientBuckets, ResNetReducesMostOfItsGradientsBeforeBackwardEnds) {
   EXPECT_LE(10 * (buckets.back().end - buckets.back().begin), model->gradients().elements());
 }
 
-}  // namespace
+}  // namespace gradient_buckets_test
 }  // namespace dptrain::parallel

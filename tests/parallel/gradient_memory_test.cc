@@ -8,7 +8,7 @@
 #include "parallel/digits.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace gradient_memory_test {
 
 /// Bytes of gradients that a device holds while steps are made.
 class HeldGradients final : public StepObserver {
@@ -93,5 +93,5 @@ TEST(GradientMemory, ChangesNoBit) {
   }
 }
 
-}  // namespace
+}  // namespace gradient_memory_test
 }  // namespace dptrain::parallel

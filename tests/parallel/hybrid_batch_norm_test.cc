@@ -6,14 +6,12 @@
 #include <cmath>
 
 #include "parallel/digits.h"
+#include "parallel/pipeline_schedules.h"
 #include "parallel/residual_net.h"
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
-
-constexpr auto kGpipe = PipelineSchedule::gpipe;
-constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
+namespace hybrid_batch_norm_test {
 
 /// Batches of 14 and one of 5: in four micro-batches the last leaves one of two replicas without samples, and one or
 /// two of three; in eight some micro-batches of it have no samples at all.
@@ -166,5 +164,5 @@ TEST(HybridBatchNormSync, EveryMicroBatchCostsWhatItDoesUnderDdp) {
             kMicroBatches * 3 * static_cast<int64_t>(std::size(kResidualNetChannels)) * kReplicas);
 }
 
-}  // namespace
+}  // namespace hybrid_batch_norm_test
 }  // namespace dptrain::parallel

@@ -14,7 +14,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace key_value_store_test {
 
 using testing::expect_error;
 
@@ -184,5 +184,5 @@ INSTANTIATE_TEST_SUITE_P(Types, KeyValueStoreSums, ::testing::Combine(kTypes, ::
 INSTANTIATE_TEST_SUITE_P(Types, KeyValueStoreAlone, ::testing::Combine(kTypes, ::testing::Values(1)), case_name);
 INSTANTIATE_TEST_SUITE_P(Types, SharedKeyValueStores, ::testing::Combine(kTypes, ::testing::Range(2, 5)), case_name);
 
-}  // namespace
+}  // namespace key_value_store_test
 }  // namespace dptrain::parallel

@@ -10,7 +10,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace kvstore_test {
 
 constexpr const char* kStores[] = {"kvstore", "kvstore_round_robin", "kvstore_local", "kvstore_dist_sync",
                                    "kvstore_dist_device_sync"};
@@ -168,5 +168,5 @@ TEST(KvStore, PushesOnceAStep) {
   EXPECT_EQ(counts_of(4).collectives, counts_of(1).collectives);
 }
 
-}  // namespace
+}  // namespace kvstore_test
 }  // namespace dptrain::parallel

@@ -5,7 +5,7 @@
 #include "parallel/sleeping_net.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace measured_times_test {
 
 constexpr Sleeps kShort = {.forward_s = 0.01, .backward_s = 0.02};
 constexpr Sleeps kLong = {.forward_s = 0.06, .backward_s = 0.12};
@@ -41,5 +41,5 @@ TEST(MeasuredTimes, ADevicesSpeedIsThatOfItsLayers) {
   EXPECT_NEAR(speeds[0] / speeds[1], kSlower, 0.15 * kSlower);
 }
 
-}  // namespace
+}  // namespace measured_times_test
 }  // namespace dptrain::parallel

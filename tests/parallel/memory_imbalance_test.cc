@@ -11,7 +11,7 @@
 #include "parallel/digits.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace memory_imbalance_test {
 
 constexpr int kDevices = 4;
 
@@ -87,5 +87,5 @@ TEST(MemoryImbalance, SmallOutputsAsThoseOfPyramidNetMakeNoDifference) {
   }
 }
 
-}  // namespace
+}  // namespace memory_imbalance_test
 }  // namespace dptrain::parallel

@@ -12,7 +12,7 @@
 #include "parallel/sleeping_net.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace overlap_test {
 
 constexpr int kRanks = 2;
 constexpr double kBackward_s = 3;
@@ -129,5 +129,5 @@ TEST(OverlapOfDdp, HidesFourFifthsOfResNet18ByBucketsOfItsOwn) {
   EXPECT_LE(exposed_by_ddp(widths, {}, 0.99 * kBytesOfResNet18), 0.2 * kReduction_s);
 }
 
-}  // namespace
+}  // namespace overlap_test
 }  // namespace dptrain::parallel

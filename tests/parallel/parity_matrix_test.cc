@@ -11,7 +11,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace parity_matrix_test {
 
 /// Two batches of 18 samples, uneven on 4 devices, and one of 7, of which not every device gets some of a micro-batch.
 /// The second step leaves a branch of the half-used net out.
@@ -200,5 +200,5 @@ INSTANTIATE_TEST_SUITE_P(Nets, ParityMatrix,
                            return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
                          });
 
-}  // namespace
+}  // namespace parity_matrix_test
 }  // namespace dptrain::parallel

@@ -6,7 +6,7 @@
 #include <thread>
 
 namespace dptrain::parallel {
-namespace {
+namespace phase_clock_test {
 
 void pass_time() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
@@ -68,5 +68,5 @@ TEST(PhaseClock, AnExceptionEndsItsPhase) {
   EXPECT_EQ(clock.take()[Phase::compute], 0);
 }
 
-}  // namespace
+}  // namespace phase_clock_test
 }  // namespace dptrain::parallel

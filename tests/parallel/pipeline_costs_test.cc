@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace pipeline_costs_test {
 
 TEST(PipelineCosts, ANetThatOneDeviceCantHoldTrainsOnTwo) {
   // Two layers of 614,656 weights each, with as many gradients and as much momentum.
@@ -99,5 +99,5 @@ TEST(PipelineCosts, EachSampleCountsOnceOnTheLastStage) {
   EXPECT_EQ(samples[1] + samples[3], 26);
 }
 
-}  // namespace
+}  // namespace pipeline_costs_test
 }  // namespace dptrain::parallel

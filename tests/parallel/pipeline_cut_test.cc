@@ -4,7 +4,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace pipeline_cut_test {
 
 using testing::expect_error;
 
@@ -83,5 +83,5 @@ TEST(PipelineCut, ActivationsCountAsOftenAsAScheduleHoldsThem) {
   EXPECT_EQ(text_of(cut_by_cost(units, step, 160)), "0-2 2-4") << "nothing fits";
 }
 
-}  // namespace
+}  // namespace pipeline_cut_test
 }  // namespace dptrain::parallel

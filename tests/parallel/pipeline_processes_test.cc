@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "parallel/pipeline_schedules.h"
 #include "parallel/played_processes.h"
 #include "parallel/residual_net.h"
 #include "parallel/small_bert.h"
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace pipeline_processes_test {
 
 /// Batches of 26 samples, and one of 7 at the end, of which some of the replicas have no samples in some micro-batch.
 constexpr int64_t kBatch = 26, kSamples = 3 * kBatch + 7, kSteps = 4;
@@ -129,7 +130,6 @@ TEST_P(PipelineProcesses, EndInTheBitsOfOneProcess) {
 
 const std::vector<std::string> kTwo = {"1", "2"}, kThree = {"1", "1", "1"}, kCut = {"conv1", "residual2"},
                                kFour = {"conv1", "residual1", "residual2", "fc1"};
-constexpr auto kGpipe = PipelineSchedule::gpipe;
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, PipelineProcesses,
@@ -261,5 +261,5 @@ TEST(PipelineProcessesFailure, EndsAllWithOneSentence) {
   }
 }
 
-}  // namespace
+}  // namespace pipeline_processes_test
 }  // namespace dptrain::parallel

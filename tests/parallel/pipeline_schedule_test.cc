@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <string>
 
-namespace dptrain::parallel {
-namespace {
+#include "parallel/pipeline_schedules.h"
 
-constexpr auto kGpipe = PipelineSchedule::gpipe;
-constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
+namespace dptrain::parallel {
+namespace pipeline_schedule_test {
 
 /// "F0 F1 B0 F2 B1 B2"
 std::string text_of(const std::vector<StageAction>& actions) {
@@ -94,5 +93,5 @@ TEST(PipelineSchedule, UnequalStagesWaitForTheSlowest) {
   EXPECT_EQ(predicted_bubble({.schedule = k1f1b, .stages = 2, .micro_batches = 4}, nothing), 0);
 }
 
-}  // namespace
+}  // namespace pipeline_schedule_test
 }  // namespace dptrain::parallel

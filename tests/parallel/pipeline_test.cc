@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace pipeline_test {
 
 TEST(Pipeline, LenetEndsInTheBitsOfOneDevice) {
   for (const int64_t micro_batches : {4, 8}) {
@@ -163,5 +163,5 @@ TEST(Pipeline, AStageThatFailsEndsAllWithItsCause) {
                         [&] { trained(*make_strategy(options), 4); });
 }
 
-}  // namespace
+}  // namespace pipeline_test
 }  // namespace dptrain::parallel

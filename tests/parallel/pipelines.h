@@ -9,12 +9,10 @@
 #include "models/layered_net.h"
 #include "models/layers_of.h"
 #include "parallel/digits.h"
+#include "parallel/pipeline_schedules.h"
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-
-inline constexpr auto kGpipe = PipelineSchedule::gpipe;
-inline constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
 
 /// Batches of 26 samples, and one of 7 at the end: with four micro-batches none is like the other, with eight one of
 /// the last batch's is left out.

@@ -12,7 +12,7 @@
 #include "parallel/digits.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace rank_team_test {
 
 /// Of every wait for another rank. A failure that the others are told of ends them long before.
 constexpr double kDeadline_s = 30;
@@ -140,5 +140,5 @@ TEST(RankTeam, ARankOutOfMemoryIsNamedWithBytes) {
   }
 }
 
-}  // namespace
+}  // namespace rank_team_test
 }  // namespace dptrain::parallel

@@ -6,7 +6,7 @@
 #include "parallel/digits.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace recompute_test {
 
 struct Trained {
   std::vector<nn::NamedValues> state;
@@ -52,5 +52,5 @@ TEST(CudaRecomputeTest, OfBatchNormsSavesMemoryAndChangesNoBit) {
   EXPECT_EQ(trained(options, Recompute::automatic, 2).activations, kept.activations);
 }
 
-}  // namespace
+}  // namespace recompute_test
 }  // namespace dptrain::parallel

@@ -10,7 +10,7 @@
 #include "comm/thread_communicator.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace recording_agreement_test {
 
 using How = StepRecorder::How;
 using Sizes = std::optional<StepRecorder::Signature>;
@@ -74,5 +74,5 @@ TEST_F(RecordingAgreementTest, SizesThatAreNotKnownAreAskedForEachTime) {
   EXPECT_EQ(step({}, How::replayed, How::done, 1), How::done);
 }
 
-}  // namespace
+}  // namespace recording_agreement_test
 }  // namespace dptrain::parallel

@@ -10,7 +10,7 @@
 #include "parallel/parity_ways.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace sent_bytes_test {
 
 /// A batch of 26 is uneven on 3 devices and on 4.
 constexpr int64_t kBatch = 26, kSteps = 2;
@@ -185,5 +185,5 @@ TEST_P(HybridBytes, OfATiedWeightCountItTwice) {
 INSTANTIATE_TEST_SUITE_P(Replicas, HybridBytes, ::testing::Values(2, 3),
                          [](const auto& test) { return "of_" + std::to_string(test.param); });
 
-}  // namespace
+}  // namespace sent_bytes_test
 }  // namespace dptrain::parallel

@@ -6,7 +6,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace shard_optimizer_test {
 
 StrategyOptions adam_on(const char* name, int devices) {
   return {.name = name, .devices = devices, .adam = optim::AdamSettings{.weight_decay = 0.1, .decoupled = true}};
@@ -128,5 +128,5 @@ TEST(ShardOptimizer, CheckpointsAreThoseOfDdpOnAnyDevices) {
   }
 }
 
-}  // namespace
+}  // namespace shard_optimizer_test
 }  // namespace dptrain::parallel

@@ -10,7 +10,7 @@
 #include "comm/tree_sum.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace shard_runs_test {
 
 /// The tree of sums over [begin, end), in writing: "((0+1)+2)".
 std::string tree(int begin, int end) {
@@ -59,5 +59,5 @@ TEST(ShardRuns, OfUpToTenRanksThatDivideThemNoneIsEmpty) {
   EXPECT_EQ(shard_runs(33, 11).back().size(), 0);
 }
 
-}  // namespace
+}  // namespace shard_runs_test
 }  // namespace dptrain::parallel

@@ -15,7 +15,7 @@
 #include "support/test_device.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace shard_sum_test {
 
 constexpr int64_t kElements = 1000;
 
@@ -109,5 +109,5 @@ TEST(ShardSum, NobodyWaitsForAThreadThatGaveUp) {
   EXPECT_FALSE(sum.begin(0).defined());
 }
 
-}  // namespace
+}  // namespace shard_sum_test
 }  // namespace dptrain::parallel

@@ -13,7 +13,7 @@
 #include "support/sanitizer.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace shards_test {
 
 constexpr int kShards = 8;
 constexpr int64_t kSteps = 3, kBatch = 20;  // uneven over 8 shards; the last batch of 5 leaves some empty
@@ -236,5 +236,5 @@ TEST(Shards, AFailureOfAThreadIsTheRanks) {
   });
 }
 
-}  // namespace
+}  // namespace shards_test
 }  // namespace dptrain::parallel

@@ -7,7 +7,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace split_test {
 
 const optim::SgdSettings kMomentum = {.momentum = 0.9};
 
@@ -94,5 +94,5 @@ TEST(Split, MeasuringLeavesRunningStatistics) {
   EXPECT_EQ(largest_difference(before, strategy->state_dict()), 0);
 }
 
-}  // namespace
+}  // namespace split_test
 }  // namespace dptrain::parallel

@@ -11,7 +11,7 @@
 #include "support/formula_tensor.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace step_recorder_test {
 
 using namespace testing;
 using How = StepRecorder::How;
@@ -142,5 +142,5 @@ TEST_P(StepRecording, RanksGoAsFarAsTheLeastOfThem) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, StepRecording, ::testing::ValuesIn(device_rows()), RowName());
 
-}  // namespace
+}  // namespace step_recorder_test
 }  // namespace dptrain::parallel

@@ -13,7 +13,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace steps_under_way_test {
 
 /// Something that a thread waits for another to do; not forever.
 class Event {
@@ -150,5 +150,5 @@ INSTANTIATE_TEST_SUITE_P(Strategies, StepsInFlight,
                                            "kvstore", "kvstore_local", "kvstore_dist_sync", "model_parallel", "hybrid"),
                          [](const auto& test) { return std::string(test.param); });
 
-}  // namespace
+}  // namespace steps_under_way_test
 }  // namespace dptrain::parallel

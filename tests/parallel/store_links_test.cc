@@ -10,7 +10,7 @@
 #include "support/memory_wires.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace store_links_test {
 
 /// A worker tells who serves it "worker, server", and hears the same back; the scheduler is server -1.
 constexpr int kScheduler = -1;
@@ -78,5 +78,5 @@ TEST(StoreLinks, OfManyWorkersAndServersTakeTheNumbersOfFewGroups) {
   }
 }
 
-}  // namespace
+}  // namespace store_links_test
 }  // namespace dptrain::parallel

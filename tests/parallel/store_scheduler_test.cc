@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace store_scheduler_test {
 
 using testing::expect_error;
 
@@ -102,5 +102,5 @@ TEST_F(SchedulerTest, WhoWaitsTooLongForTheSlowestEndsAll) {
   expect_error(ExitCode::peer_lost, {"worker 0"}, [&] { scheduler_->wait(); });
 }
 
-}  // namespace
+}  // namespace store_scheduler_test
 }  // namespace dptrain::parallel

@@ -15,7 +15,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace store_server_test {
 
 using testing::expect_error;
 
@@ -133,5 +133,5 @@ TEST(StoreServerTest, AnUpdateThatHangsIsTheServersAndNotTheWorkers) {
   worker.send(command_buffer(end), 1);
 }
 
-}  // namespace
+}  // namespace store_server_test
 }  // namespace dptrain::parallel

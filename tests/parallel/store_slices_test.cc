@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace dptrain::parallel {
-namespace {
+namespace store_slices_test {
 
 /// Keys of these many elements, one after the other.
 std::vector<StoreKey> keys_with(const std::vector<int64_t>& elements) {
@@ -60,5 +60,5 @@ TEST(SliceKeys, AKeyOfFewerBlocksThanServersHasNoEmptySlices) {
   for (const StoreSlice& slice : slices) EXPECT_EQ(slice.elements(), 16);
 }
 
-}  // namespace
+}  // namespace store_slices_test
 }  // namespace dptrain::parallel

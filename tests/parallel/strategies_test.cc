@@ -9,7 +9,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace strategies_test {
 
 constexpr optim::SgdSettings kMomentum = {.momentum = 0.9};
 /// What another order of the same sums leaves of a gradient or a loss, relative to it: float32 rounds to 2^-24, or
@@ -219,5 +219,5 @@ TEST(Strategies, MemoryOfADeviceThatIsNotListedStaysZero) {
   }
 }
 
-}  // namespace
+}  // namespace strategies_test
 }  // namespace dptrain::parallel

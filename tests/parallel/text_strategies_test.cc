@@ -13,7 +13,7 @@
 #include "parallel/trained_state.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace text_strategies_test {
 
 /// `micro_batch`: the most samples that a device trains on at once, where that is known.
 std::unique_ptr<Strategy> bert_strategy(const StrategyOptions& options, float dropout, int64_t micro_batch = 0) {
@@ -260,5 +260,5 @@ INSTANTIATE_TEST_SUITE_P(Gpus, CudaTextStrategies,
                                            std::tuple{"data_parallel", 2}),
                          case_name);
 
-}  // namespace
+}  // namespace text_strategies_test
 }  // namespace dptrain::parallel

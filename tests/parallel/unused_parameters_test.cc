@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace unused_parameters_test {
 
 constexpr int64_t kBatch = 20;
 
@@ -77,5 +77,5 @@ INSTANTIATE_TEST_SUITE_P(Ways, UnusedParametersOfDdp,
                                            UnusedCase{.name = "shards", .options = {}, .shards = 3}),
                          [](const auto& test) { return std::string(test.param.name); });
 
-}  // namespace
+}  // namespace unused_parameters_test
 }  // namespace dptrain::parallel

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace dptrain::parallel {
-namespace {
+namespace weight_digests_test {
 
 using Tensors = std::vector<WeightDigests::Tensor>;
 
@@ -40,5 +40,5 @@ TEST(WeightDifferences, AreThoseOfEqualNamesOnOneKindOfDevice) {
   EXPECT_FALSE(find_weight_difference({}));
 }
 
-}  // namespace
+}  // namespace weight_digests_test
 }  // namespace dptrain::parallel

@@ -14,7 +14,7 @@
 #include "support/sanitizer.h"
 
 namespace dptrain::parallel {
-namespace {
+namespace worker_threads_test {
 
 TEST(WorkerThreads, EveryThreadDoesEveryRoundInOrder) {
   constexpr int kThreads = 3, kRounds = 200;
@@ -98,5 +98,5 @@ TEST(WorkerThreads, WhereTheSystemStartsNoMoreThoseThatWereStartedEnd) {
               "threads that compute: expected the system to start 10000, got [0-9]+ \\(.*\\); use fewer devices");
 }
 
-}  // namespace
+}  // namespace worker_threads_test
 }  // namespace dptrain::parallel

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "parallel/pipeline_schedule.h"
+
+namespace dptrain::parallel {
+
+inline constexpr auto kGpipe = PipelineSchedule::gpipe;
+inline constexpr auto k1f1b = PipelineSchedule::one_forward_one_back;
+
+}  // namespace dptrain::parallel
