@@ -7,6 +7,11 @@
 namespace dptrain::autograd {
 namespace {
 
+/// Whether a backward pass is to write the gradient of either; `bias` may be undefined.
+bool trains(const Variable& weight, const Variable& bias) {
+  return weight.requires_gradient() || (bias.defined() && bias.requires_gradient());
+}
+
 /// Where the gradients of these go; `bias` may be undefined.
 ops::Conv2dWeightGradients gradients_of(const Variable& weight, const Variable& bias,
                                         BiasGradient bias_gradient = BiasGradient::summed) {
@@ -24,11 +29,12 @@ Variable conv2d(const Variable& x, const Variable& weight, const Variable& bias,
   Tensor y = ops::conv2d_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
   return x.tape().record(
       y, {x, weight, bias},
-      [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
-       y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
+      [=, form = TensorForm(x.value()), saved = trains(weight, bias) ? x.saved() : SavedValue(Tensor()),
+       x = x.without_value(), y = options.relu ? y : Tensor()](const Tensor& output_gradient) {
         const Tensor incoming =
             options.relu ? ops::activation_backward(ops::kRelu, y, output_gradient) : output_gradient;
-        ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias, bias_gradient), options);
+        if (trains(weight, bias))
+          ops::conv2d_backward_weights(saved.value(), incoming, gradients_of(weight, bias, bias_gradient), options);
         if (x.requires_gradient()) x.add_gradient(ops::conv2d_backward_data(form, weight.value(), incoming, options));
       });
 }
@@ -41,10 +47,11 @@ Variable conv2d_max_pool(const Variable& x, const Variable& weight, const Variab
       ops::conv2d_max_pool_forward(x.value(), weight.value(), bias.defined() ? bias.value() : Tensor(), options);
   return x.tape().record(
       result.y, {x, weight, bias},
-      [=, form = TensorForm(x.value()), saved = x.saved(), x = x.without_value(),
-       workspace = result.workspace](const Tensor& output_gradient) {
+      [=, form = TensorForm(x.value()), saved = trains(weight, bias) ? x.saved() : SavedValue(Tensor()),
+       x = x.without_value(), workspace = result.workspace](const Tensor& output_gradient) {
         const ops::MaximaGradient incoming{.workspace = workspace, .gradient = output_gradient};
-        ops::conv2d_max_pool_backward_weights(saved.value(), incoming, gradients_of(weight, bias), options);
+        if (trains(weight, bias))
+          ops::conv2d_max_pool_backward_weights(saved.value(), incoming, gradients_of(weight, bias), options);
         if (x.requires_gradient())
           x.add_gradient(ops::conv2d_max_pool_backward_data(form, weight.value(), incoming, options));
       });

@@ -12,7 +12,7 @@ namespace dptrain {
 enum class Operand { copy, value };
 
 /// A trainable tensor of a model: its value and its gradient, both views of flat buffers once the model has been put on
-/// a device. Belongs to the rank thread of its replica.
+/// a device. A frozen one keeps its value and has no gradient. Belongs to the rank thread of its replica.
 class Parameter {
  public:
   Parameter(Shape shape, Layout layout, Operand operand = Operand::copy)
@@ -23,8 +23,11 @@ class Parameter {
   Layout layout() const { return layout_; }
   /// The name by which checkpoints know it: "layer1.0.conv1.weight".
   const std::string& name() const { return name_; }
-  /// Position among the model's parameters, in the order of their first use.
+  /// Position among the model's trained parameters, or its frozen ones, in the order of their first use.
   int index() const { return index_; }
+  /// It isn't trained. Said before the model is placed.
+  void freeze() { is_frozen_ = true; }
+  bool is_frozen() const { return is_frozen_; }
 
   const Tensor& value() const { return value_; }
   /// What operators read: the value, or its copy in half precision.
@@ -69,6 +72,7 @@ class Parameter {
   std::function<void()> take_gradient_;
   Tensor copy_;
   bool has_gradient_ = false;
+  bool is_frozen_ = false;
 };
 
 }  // namespace dptrain

@@ -15,8 +15,8 @@ Variable Tape::input(Tensor value, bool requires_gradient) {
 }
 
 Variable Tape::use(Parameter& parameter) {
-  if (before_use_) before_use_(parameter);
-  Variable variable = input(parameter.operand(), true);
+  if (before_use_ && !parameter.is_frozen()) before_use_(parameter);
+  Variable variable = input(parameter.operand(), !parameter.is_frozen());
   variable.place_->parameter = &parameter;
   return variable;
 }
@@ -41,7 +41,8 @@ Variable Tape::add_node(Tensor value, std::initializer_list<Variable> inputs, Su
     if (!input.defined()) continue;
     DPTRAIN_CHECK(&input.tape() == this, "a value of another tape");
     requires_gradient |= input.requires_gradient();
-    if (recording() && input.place_->parameter != nullptr) node.parameters.push_back(input.place_->parameter);
+    if (input.place_->parameter != nullptr && input.requires_gradient())
+      node.parameters.push_back(input.place_->parameter);
   }
   Variable output = input(std::move(value), requires_gradient);
   if (!recording() || !requires_gradient) return output;
@@ -54,7 +55,7 @@ Variable Tape::add_node(Tensor value, std::initializer_list<Variable> inputs, Su
 
 void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
   for (auto& [output, gradient] : roots) {
-    DPTRAIN_CHECK(recording() && output.requires_gradient(), "backward from a value to which no gradient flows");
+    DPTRAIN_CHECK(recording(), "backward from a value that was not recorded");
     output.add_gradient(std::move(gradient));
   }
   roots.clear();

@@ -38,7 +38,7 @@ class Tape {
   Variable input(Tensor value, bool requires_gradient = false);
   /// A use of a parameter.
   Variable use(Parameter& parameter);
-  /// Called with each parameter that is about to be used, before its value is read.
+  /// Called with each parameter that is about to be used, before its value is read; not with frozen ones.
   using UseHook = std::function<void(const Parameter&)>;
   void call_before_use(UseHook hook) { before_use_ = std::move(hook); }
   /// The output of an operator; `backward` is kept where a gradient flows to one of `inputs` and the tape records.
@@ -54,7 +54,8 @@ class Tape {
     Tensor gradient;
   };
   /// Walks back from `roots` at once, and calls `ready` for each parameter in the order in which their gradients are
-  /// completed; the same on every run of such a device. Saved values are released on the way. Once per tape.
+  /// completed; the same on every run of such a device. Saved values are released on the way. Once per tape. From a
+  /// root that no trained parameter has a part in nothing flows back.
   void backward(std::vector<Root> roots, const GradientReadyHook& ready = {});
   /// The same from one value.
   void backward(const Variable& output, Tensor gradient, const GradientReadyHook& ready = {}) {

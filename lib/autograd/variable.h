@@ -59,7 +59,8 @@ class Variable {
   /// For backward functions of operators that can add first channels to what they give back: what add_first_channels
   /// has left, to be added by them. Undefined where that isn't all that has been gathered.
   Tensor take_wider() const;
-  /// For backward functions: where the gradient of a parameter goes.
+  /// For backward functions: where the gradient of a parameter goes. Of a frozen one, to memory that is forgotten: for
+  /// operators that compute it with what else they compute, or with the gradient of another parameter.
   GradientSink gradient_sink() const;
   /// The gradient gathered so far by an input of the tape; undefined where none came.
   const Tensor& gradient() const;

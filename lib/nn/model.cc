@@ -14,6 +14,14 @@ constexpr int64_t kAlignElements = 16;
 
 int64_t aligned(int64_t elements) { return (elements + kAlignElements - 1) / kAlignElements * kAlignElements; }
 
+/// Where each begins in a flat buffer that holds them, and then where that ends.
+std::vector<int64_t> offsets_of(const std::vector<Parameter*>& parameters) {
+  std::vector<int64_t> offsets = {0};
+  for (const Parameter* parameter : parameters)
+    offsets.push_back(offsets.back() + aligned(storage_elements(parameter->shape(), parameter->layout())));
+  return offsets;
+}
+
 void write_values(const Tensor& to, const std::vector<float>& values) {
   ops::reorder_into(Tensor::from(to.device(), to.shape(), values, MemoryPurpose::workspace), to);
 }
@@ -24,13 +32,23 @@ void Model::add_stage(std::unique_ptr<Module> stage, std::string prefix) {
   stages_.push_back({std::move(prefix), std::move(stage)});
 }
 
+void Model::visit_parameters(const Component::ParameterVisitor& visit) {
+  for (const Stage& stage : stages_) stage.module->visit_parameters(visit, stage.prefix);
+  if (head_ != nullptr) head_->visit_parameters(visit);
+}
+
+void Model::visit_tied(const Component::TiedVisitor& visit) {
+  for (const Stage& stage : stages_) stage.module->visit_tied(visit, stage.prefix);
+  if (head_ != nullptr) head_->visit_tied(visit);
+}
+
 void Model::take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings) {
   component.visit_parameters(
       [&](const std::string& name, Parameter& parameter, const Initializer& initializer) {
         const auto number = static_cast<uint32_t>(beginnings.size());
         beginnings.emplace(&parameter, Beginning{.initializer = initializer, .number = number});
-        parameter.set_identity(name, here ? static_cast<int>(parameters_.size()) : -1);
-        if (here) parameters_.push_back(&parameter);
+        parameter.set_identity(name, -1);
+        if (here) hold(parameter, name);
       },
       prefix);
   if (!here) return;
@@ -45,7 +63,13 @@ void Model::take_in(Component& component, const std::string& prefix, bool here, 
                        prefix);
 }
 
-int64_t Model::lay_out(const StageRange& part, Beginnings& beginnings) {
+void Model::hold(Parameter& parameter, const std::string& name) {
+  std::vector<Parameter*>& held = parameter.is_frozen() ? frozen_parameters_ : parameters_;
+  parameter.set_identity(name, static_cast<int>(held.size()));
+  held.push_back(&parameter);
+}
+
+Model::FlatSizes Model::lay_out(const StageRange& part, Beginnings& beginnings) {
   DPTRAIN_CHECK(!weights_.defined(), "a model is placed once");
   placed_ = {.begin = part.begin, .end = std::min(part.end, stage_count())};
   for (int i = 0; i < stage_count(); ++i) {
@@ -54,40 +78,44 @@ int64_t Model::lay_out(const StageRange& part, Beginnings& beginnings) {
   }
   if (head_ != nullptr) take_in(*head_, {}, has_end(), beginnings);
   own_parameters_ = parameters_.size();
-  for (const auto& [name, parameter] : tied_names_) {
-    if (parameter->index() >= 0) continue;
-    parameter->set_identity(parameter->name(), static_cast<int>(parameters_.size()));
-    parameters_.push_back(parameter);
-  }
-  int64_t elements = 0;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    offsets_.push_back(elements);
-    elements += aligned(storage_elements(parameters_[i]->shape(), parameters_[i]->layout()));
-    if (i < own_parameters_) own_elements_ = elements;
-  }
-  return elements;
+  own_frozen_ = frozen_parameters_.size();
+  for (const auto& [name, parameter] : tied_names_)
+    if (parameter->index() < 0) hold(*parameter, parameter->name());
+  offsets_ = offsets_of(parameters_);
+  frozen_offsets_ = offsets_of(frozen_parameters_);
+  own_elements_ = offsets_[own_parameters_];
+  return {.trained = offsets_.back(), .frozen = frozen_offsets_.back()};
 }
 
 void Model::place(Device& device, const InitializationOptions& options, DType compute, const StageRange& part) {
   Beginnings beginnings;
-  const int64_t elements = lay_out(part, beginnings);
-  weights_ = Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::weights});
-  bind_gradients(Tensor::zeros(device, {elements}, {.purpose = MemoryPurpose::gradients}));
-  if (compute != DType::f32)
-    weight_copies_ = Tensor::zeros(device, {elements}, {.dtype = compute, .purpose = MemoryPurpose::weights});
+  const auto [trained, frozen] = lay_out(part, beginnings);
+  const TensorOptions values{.purpose = MemoryPurpose::weights};
+  weights_ = Tensor::zeros(device, {trained}, values);
+  if (frozen > 0) frozen_weights_ = Tensor::zeros(device, {frozen}, values);
+  bind_gradients(Tensor::zeros(device, {trained}, {.purpose = MemoryPurpose::gradients}));
+  if (compute != DType::f32) {
+    const TensorOptions copies{.dtype = compute, .purpose = MemoryPurpose::weights};
+    weight_copies_ = Tensor::zeros(device, {trained}, copies);
+    if (frozen > 0) frozen_copies_ = Tensor::zeros(device, {frozen}, copies);
+  }
   bind_parameters();
   begin_parameters(options, beginnings);
   refresh_copies();
+  refresh_frozen_copies();
   place_states(device);
 }
 
 void Model::place_beside(Device& device, const Model& lender) {
   Beginnings beginnings;
-  const int64_t elements = lay_out({}, beginnings);
+  const int64_t elements = lay_out({}, beginnings).trained;
   DPTRAIN_CHECK(elements == lender.weights().elements(), "{} elements beside {}", elements,
                 lender.weights().elements());
-  weights_ = lender.weights().seen_from(device);
-  if (lender.weight_copies().defined()) weight_copies_ = lender.weight_copies().seen_from(device);
+  const auto seen = [&device](const Tensor& lent) { return lent.defined() ? lent.seen_from(device) : Tensor(); };
+  weights_ = seen(lender.weights_);
+  weight_copies_ = seen(lender.weight_copies_);
+  frozen_weights_ = seen(lender.frozen_weights_);
+  frozen_copies_ = seen(lender.frozen_copies_);
   bind_gradients(lender.gradients().seen_from(device));
   bind_parameters();
   place_states(device);
@@ -98,11 +126,17 @@ void Model::bind_parameters() {
     parameter->bind(window_of(*parameter, weights_));
     if (weight_copies_.defined()) parameter->bind_copy(window_of(*parameter, weight_copies_));
   }
+  for (Parameter* parameter : frozen_parameters_) {
+    const int64_t begin = frozen_offsets_[static_cast<size_t>(parameter->index())];
+    const auto window = [&](const Tensor& flat) { return flat.window(begin, parameter->shape(), parameter->layout()); };
+    parameter->bind(window(frozen_weights_));
+    if (frozen_copies_.defined()) parameter->bind_copy(window(frozen_copies_));
+  }
 }
 
 void Model::begin_parameters(const InitializationOptions& options, const Beginnings& beginnings) {
   if (!weights_.device().computes()) return;
-  for (Parameter* parameter : parameters_) {
+  const auto begin = [&](const Parameter* parameter) {
     const Beginning& beginning = beginnings.at(parameter);
     const KeyedRandom random(options.seed, RandomPurpose::initialize, 0, beginning.number);
     Initializer initializer = beginning.initializer;
@@ -111,7 +145,9 @@ void Model::begin_parameters(const InitializationOptions& options, const Beginni
     else if (options.zero_biases && initializer.kind != Initializer::Kind::constant)
       initializer = Initializer::constant(0);
     write_values(parameter->value(), initial_values(initializer, parameter->shape(), random));
-  }
+  };
+  std::ranges::for_each(parameters_, begin);
+  std::ranges::for_each(frozen_parameters_, begin);
 }
 
 void Model::place_states(Device& device) {
@@ -154,6 +190,10 @@ std::vector<Variable> Model::outputs(const Variable& x, const ForwardContext& co
 
 void Model::refresh_copies() {
   if (weight_copies_.defined()) ops::reorder_into(weights_, weight_copies_);
+}
+
+void Model::refresh_frozen_copies() {
+  if (frozen_copies_.defined()) ops::reorder_into(frozen_weights_, frozen_copies_);
 }
 
 int64_t Model::parameter_elements() const {

@@ -39,14 +39,21 @@ struct ParameterRun {
 };
 
 /// A whole model: an ordered list of stages, so that it can be cut between any two of them, and its memory on one
-/// device: all weights in one flat buffer, all gradients in another or in runs of it, in the order of first use. Of a
-/// model that was cut a device holds some of the stages; the others then have no memory there and aren't run.
+/// device: all weights in one flat buffer, all gradients in another or in runs of it, in the order of first use. Frozen
+/// weights lie in a buffer of their own, so that whoever updates, sums up or sends the flat ones has to do with what is
+/// trained. Of a model that was cut a device holds some of the stages; the others then have no memory there and aren't
+/// run.
 class Model {
  public:
   /// Adds the next stage; `prefix` begins the names of its parameters ("" or "layer1.0.").
   void add_stage(std::unique_ptr<Module> stage, std::string prefix = {});
   /// What comes after the last stage, where there are several outputs.
   void set_head(std::unique_ptr<Head> head) { head_ = std::move(head); }
+
+  /// Calls `visit` for every parameter of all stages and the head, placed or not, with its name.
+  void visit_parameters(const Component::ParameterVisitor& visit);
+  /// The same of further names.
+  void visit_tied(const Component::TiedVisitor& visit);
 
   /// Gives every parameter and running state memory on `device` and its first values, and operands of type `compute`.
   /// Called once, after the last stage. Of the stages in `part` alone, where it is given: values are those that they
@@ -85,11 +92,14 @@ class Model {
   bool has_beginning() const { return placed_.begin == 0; }
   bool has_end() const { return placed_.end == stage_count(); }
 
-  /// Those of the placed stages, then those that are held because they are tied to another stage's.
+  /// Those that are trained: of the placed stages, then those that are held because they are tied to another stage's.
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   /// Without the latter.
   std::span<Parameter* const> own_parameters() const { return std::span(parameters_).first(own_parameters_); }
   std::span<Parameter* const> borrowed_parameters() const { return std::span(parameters_).subspan(own_parameters_); }
+  /// The frozen ones, in the same order.
+  const std::vector<Parameter*>& frozen_parameters() const { return frozen_parameters_; }
+  std::span<Parameter* const> own_frozen_parameters() const { return std::span(frozen_parameters_).first(own_frozen_); }
   const std::vector<RunningState*>& states() const { return states_; }
   /// A further name of a parameter.
   struct TiedName {
@@ -101,7 +111,7 @@ class Model {
   int64_t parameter_elements() const;
 
   Device& device() const { return weights_.device(); }
-  /// All weights, flat, padding included; the same for gradients, and for running states (which may be empty).
+  /// All trained weights, flat, padding included; the same for gradients, and for running states (which may be empty).
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
   /// Elements [begin, end) of them, all within one run where gradients are held by runs, and written then.
@@ -115,7 +125,9 @@ class Model {
   const Tensor& weight_copies() const { return weight_copies_; }
   /// Makes the copies anew; after all changes of the weights but the optimizer's, which writes them itself.
   void refresh_copies();
-  /// Where a parameter begins in the flat buffers, in elements.
+  /// The same of the frozen ones, whose values are written where the model is placed and loaded.
+  void refresh_frozen_copies();
+  /// Where a trained parameter begins in the flat buffers, in elements.
   int64_t offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index())]; }
 
   /// Forgets all gradients: the next backward pass overwrites them. Those held by runs give their memory back.
@@ -146,8 +158,15 @@ class Model {
   using Beginnings = std::unordered_map<const Parameter*, Beginning>;
   /// Notes what a piece of the model has; `here`: it is placed.
   void take_in(Component& component, const std::string& prefix, bool here, Beginnings& beginnings);
-  /// Takes in the stages of `part` and lays out their parameters; returns the elements of a flat buffer.
-  int64_t lay_out(const StageRange& part, Beginnings& beginnings);
+  /// Adds it to the trained or the frozen ones.
+  void hold(Parameter& parameter, const std::string& name);
+  /// Elements of flat buffers.
+  struct FlatSizes {
+    int64_t trained = 0;
+    int64_t frozen = 0;
+  };
+  /// Takes in the stages of `part` and lays out their parameters.
+  FlatSizes lay_out(const StageRange& part, Beginnings& beginnings);
   void begin_parameters(const InitializationOptions& options, const Beginnings& beginnings);
   /// Binds values and copies to the flat buffers.
   void bind_parameters();
@@ -159,13 +178,18 @@ class Model {
   StageHook stage_hook_;
   StageRange placed_;
   std::vector<Parameter*> parameters_;
+  std::vector<Parameter*> frozen_parameters_;
   size_t own_parameters_ = 0;
+  size_t own_frozen_ = 0;
   int64_t own_elements_ = 0;
   std::vector<RunningState*> states_;
   std::vector<TiedName> tied_names_;
   std::vector<int64_t> offsets_;
+  std::vector<int64_t> frozen_offsets_;
   Tensor weights_;
   Tensor weight_copies_;
+  Tensor frozen_weights_;
+  Tensor frozen_copies_;
   Tensor gradients_;
   std::vector<GradientRun> gradient_runs_;  ///< in order; empty where gradients are one flat buffer
   Tensor state_values_;

@@ -33,7 +33,8 @@ struct NamedTensor {
 
 std::vector<NamedTensor> state_of(const Model& model) {
   std::vector<NamedTensor> state;
-  for (const Parameter* parameter : model.own_parameters()) state.push_back({parameter->name(), parameter->value()});
+  for (const auto& own : {model.own_parameters(), model.own_frozen_parameters()})
+    for (const Parameter* parameter : own) state.push_back({parameter->name(), parameter->value()});
   for (const RunningState* running : model.states()) state.push_back({running->name, running->value});
   for (const auto& [name, parameter] : model.tied_names())
     state.push_back({name, parameter->value(), parameter->name()});
@@ -84,9 +85,11 @@ void for_each_state(const Model& model, const std::function<void(const NamedValu
 
 void load_state_dict(Model& model, const std::vector<NamedValues>& state) {
   const ByName values = by_name(state);
-  for (const Parameter* parameter : model.parameters()) load(values, parameter->name(), parameter->value());
+  for (const auto* parameters : {&model.parameters(), &model.frozen_parameters()})
+    for (const Parameter* parameter : *parameters) load(values, parameter->name(), parameter->value());
   for (const RunningState* running : model.states()) load(values, running->name, running->value);
   model.refresh_copies();
+  model.refresh_frozen_copies();
 }
 
 std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix) {

@@ -17,15 +17,16 @@ struct NamedValues {
   std::string tied_to = {};
 };
 
-/// Every parameter and running state of the model, in the order of registration; then tied parameters under their
-/// further names. Of a part of a model those that are its own.
+/// Every parameter of the model in the order of registration, trained ones before frozen ones, and its running states;
+/// then tied parameters under their further names. Of a part of a model those that are its own.
 std::vector<NamedValues> state_dict(const Model& model);
 /// The same tensor by tensor in the order of their names, one of them in memory at a time.
 void for_each_state(const Model& model, const std::function<void(const NamedValues&)>& take);
 /// Gives a placed model the state that `state_dict` took of one like it, in any order, or a part its share of that.
 void load_state_dict(Model& model, const std::vector<NamedValues>& state);
 
-/// A flat tensor that lies as the model's weights do, cut into its own parameters: "<prefix><parameter's name>".
+/// A flat tensor that lies as the model's trained weights do, cut into its own parameters: "<prefix><parameter's
+/// name>".
 std::vector<NamedValues> values_by_parameter(const Model& model, const Tensor& flat, const std::string& prefix = {});
 /// The way back.
 void load_by_parameter(const Model& model, const Tensor& flat, const std::vector<NamedValues>& values,

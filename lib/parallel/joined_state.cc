@@ -23,6 +23,7 @@ void move_into(Values& to, Values& from, size_t begin, size_t end) {
 /// What is sent of a part before its tensors.
 struct Header {
   int64_t parameters = 0;
+  int64_t frozen = 0;
   int64_t states = 0;
   std::array<int64_t, 3> forms_bytes{};  ///< of the model's tensors, the optimizer's, the average's
   int64_t has_loss_scale = 0;
@@ -39,21 +40,26 @@ TrainingState joined_state(std::vector<PartState> parts) {
   TrainingState whole{.model = {}, .optimizer = {}, .average = {}, .loss_scale = parts.front().state.loss_scale};
   // A model's state: its parameters, its running statistics, then tied parameters under their further names.
   size_t kinds = 0;
-  for (auto& [state, own, states] : parts) {
+  for (auto& [state, own, frozen, states] : parts) {
     move_into(whole.model, state.model, 0, own);
     move_into(whole.average, state.average, 0, own);
     if (own > 0) kinds = std::max(kinds, state.optimizer.size() / own);
   }
-  for (auto& [state, own, states] : parts) move_into(whole.model, state.model, own, own + states);
-  for (auto& [state, own, states] : parts) move_into(whole.model, state.model, own + states, state.model.size());
+  for (auto& [state, own, frozen, states] : parts) move_into(whole.model, state.model, own, own + frozen);
+  for (auto& [state, own, frozen, states] : parts)
+    move_into(whole.model, state.model, own + frozen, own + frozen + states);
+  for (auto& [state, own, frozen, states] : parts)
+    move_into(whole.model, state.model, own + frozen + states, state.model.size());
   // An optimizer's: one value after the other, of each all parameters.
   for (size_t kind = 0; kind < kinds; ++kind)
-    for (auto& [state, own, states] : parts) move_into(whole.optimizer, state.optimizer, kind * own, (kind + 1) * own);
+    for (auto& [state, own, frozen, states] : parts)
+      move_into(whole.optimizer, state.optimizer, kind * own, (kind + 1) * own);
   return whole;
 }
 
 void send_part_state(Communicator& communicator, PartState& part, int to) {
   Header header{.parameters = static_cast<int64_t>(part.parameters),
+                .frozen = static_cast<int64_t>(part.frozen),
                 .states = static_cast<int64_t>(part.states),
                 .has_loss_scale = part.state.loss_scale.has_value(),
                 .loss_scale = part.state.loss_scale.value_or(optim::LossScaleNumbers())};
@@ -72,8 +78,10 @@ void send_part_state(Communicator& communicator, PartState& part, int to) {
 PartState receive_part_state(Communicator& communicator, int from) {
   Header header;
   communicator.receive(bytes_of(header), from);
-  PartState part{
-      .state = {}, .parameters = static_cast<size_t>(header.parameters), .states = static_cast<size_t>(header.states)};
+  PartState part{.state = {},
+                 .parameters = static_cast<size_t>(header.parameters),
+                 .frozen = static_cast<size_t>(header.frozen),
+                 .states = static_cast<size_t>(header.states)};
   if (header.has_loss_scale != 0) part.state.loss_scale = header.loss_scale;
   const auto lists = lists_of(part.state);
   for (size_t i = 0; i < lists.size(); ++i) {

@@ -13,11 +13,15 @@ namespace dptrain::parallel {
 /// The training state of a part of a model.
 struct PartState {
   TrainingState state;
-  size_t parameters = 0;  ///< of its own, which the state's lists begin with
-  size_t states = 0;      ///< running statistics, which follow them in the model's list
+  size_t parameters = 0;  ///< trained ones of its own, which the state's lists begin with
+  size_t frozen = 0;      ///< parameters, which follow them in the model's list
+  size_t states = 0;      ///< running statistics, which follow these
 
   static PartState of(const nn::Model& part, TrainingState state) {
-    return {.state = std::move(state), .parameters = part.own_parameters().size(), .states = part.states().size()};
+    return {.state = std::move(state),
+            .parameters = part.own_parameters().size(),
+            .frozen = part.own_frozen_parameters().size(),
+            .states = part.states().size()};
   }
 };
 

@@ -75,18 +75,19 @@ class Profile {
     const auto optimizer = spec_.optimizer.make(optim::FlatWeights::of(*model));
     UnitCost cost{.seconds = std::numeric_limits<double>::infinity(),
                   .fixed_bytes = allocator.in_use().total_bytes() - before};
-    Tensor output;
+    Variable output;
     for (int pass = 0; pass < kPasses; ++pass) {
       const double seconds = run(*model, cost, output);
       if (pass > 0) cost.seconds = std::min(cost.seconds, seconds);
     }
-    value_ = std::move(output);
+    value_ = output.value();
+    trains_before_ = output.requires_gradient();
     return cost;
   }
 
  private:
   /// A forward and a backward pass; its seconds.
-  double run(nn::Model& model, UnitCost& cost, Tensor& output) {
+  double run(nn::Model& model, UnitCost& cost, Variable& output) {
     output = {};
     if (!device_.computes()) device_.operator_log()->clear();
     CachingAllocator& allocator = device_.allocator();
@@ -94,9 +95,9 @@ class Profile {
     const auto begun = Clock::now();
     const auto peak = allocator.peak_during([&] {
       Tape tape(recording_of(spec_.recompute, device_));
-      auto outputs = model.outputs(tape.input(value_, !model.has_beginning()), context(tape));
+      auto outputs = model.outputs(tape.input(value_, trains_before_), context(tape));
       cost.kept_bytes = allocator.in_use().total_bytes() - before;
-      output = outputs.front().value();
+      output = outputs.front();
       go_back(tape, std::move(outputs));
     });
     device_.synchronize();
@@ -132,6 +133,7 @@ class Profile {
   DType dtype_;
   std::function<double(const OperatorCost&)> operator_s_;  ///< of a logged world
   Tensor value_;
+  bool trains_before_ = false;  ///< a gradient goes back to the unit that made the value
   nn::TextInputs text_;
   Tensor ids_;
   Tensor epoch_;

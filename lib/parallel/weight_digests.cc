@@ -34,7 +34,7 @@ WeightDigests digests_of(const nn::Model& model) {
   Device& device = model.device();
   WeightDigests digests{.kind = device.kind()};
   std::vector<std::byte> copy;
-  for (const Parameter* parameter : model.parameters()) {
+  const auto add = [&](const Parameter* parameter) {
     const Tensor& weight = parameter->value();
     const auto bytes = static_cast<size_t>(weight.bytes());
     const auto* at = static_cast<const std::byte*>(weight.raw());
@@ -44,7 +44,9 @@ WeightDigests digests_of(const nn::Model& model) {
       at = copy.data();
     }
     digests.tensors.push_back({.name = parameter->name(), .digest = bit_digest(std::span(at, bytes))});
-  }
+  };
+  std::ranges::for_each(model.parameters(), add);
+  std::ranges::for_each(model.frozen_parameters(), add);
   return digests;
 }
 

@@ -42,6 +42,8 @@ std::string LayersReport::text(int width) const {
   std::string text =
       wrapped(fmt::format("{}: model {}, for one sample of {}\n\n", run, model, of.input.text()), width) +
       text_table(columns, std::numeric_limits<int>::max());
+  if (of.frozen() > 0)
+    text += "\n" + wrapped(fmt::format("{} of the parameters are frozen\n", grouped(of.frozen())), width);
   if (of.running_state > 0)
     text += "\n" + wrapped(fmt::format("{} elements of running state beside these, which aren't trained\n",
                                        grouped(of.running_state)),
@@ -54,14 +56,18 @@ std::string LayersReport::json() const {
   for (const ModelLayer& layer : of.layers) {
     ordered_json outputs = ordered_json::array();
     for (const Shape& shape : layer.outputs) outputs.push_back(shape_json(shape));
-    stages.push_back(
-        {{"stage", layer.name}, {"outputs", outputs}, {"parameters", layer.parameters}, {"flops", layer.flops}});
+    stages.push_back({{"stage", layer.name},
+                      {"outputs", outputs},
+                      {"parameters", layer.parameters},
+                      {"frozen", layer.frozen},
+                      {"flops", layer.flops}});
   }
   const ordered_json document = {{"schema", 1},
                                  {"run", run},
                                  {"model", model},
                                  {"input", shape_json(of.input)},
                                  {"parameters", of.parameters()},
+                                 {"frozen", of.frozen()},
                                  {"running_state", of.running_state},
                                  {"flops", of.flops()},
                                  {"stages", stages}};

@@ -36,12 +36,16 @@ OneSample sample_of(const models::ModelInput& input, Device& device) {
 /// Of one sample [1, ...]; what a head makes of its tokens, [S, V], has no dimension of samples.
 Shape without_samples(const Shape& shape) { return shape[0] == 1 ? Shape(shape.dimensions().subspan(1)) : shape; }
 
-int64_t elements_of(nn::Component& component) {
-  int64_t elements = 0;
-  component.visit_parameters([&](const std::string&, const Parameter& parameter, const nn::Initializer&) {
-    elements += parameter.shape().elements();
+/// Of a component or a whole model.
+template <class Parameters>
+ParameterCounts counts_of(Parameters& of) {
+  ParameterCounts counts;
+  of.visit_parameters([&](const std::string&, const Parameter& parameter, const nn::Initializer&) {
+    const int64_t elements = parameter.shape().elements();
+    counts.all += elements;
+    if (parameter.is_frozen()) counts.frozen += elements;
   });
-  return elements;
+  return counts;
 }
 
 /// The beginning that all names of its parameters have, up to a dot.
@@ -68,16 +72,17 @@ int64_t ModelLayers::parameters() const {
                          [](int64_t sum, const ModelLayer& layer) { return sum + layer.parameters; });
 }
 
+int64_t ModelLayers::frozen() const {
+  return std::accumulate(layers.begin(), layers.end(), int64_t{0},
+                         [](int64_t sum, const ModelLayer& layer) { return sum + layer.frozen; });
+}
+
 double ModelLayers::flops() const {
   return std::accumulate(layers.begin(), layers.end(), 0.0,
                          [](double sum, const ModelLayer& layer) { return sum + layer.flops; });
 }
 
-int64_t parameter_elements(nn::Model& model) {
-  int64_t elements = model.head() != nullptr ? elements_of(*model.head()) : 0;
-  for (int i = 0; i < model.stage_count(); ++i) elements += elements_of(model.stage(i));
-  return elements;
-}
+ParameterCounts parameter_counts(nn::Model& model) { return counts_of(model); }
 
 ModelLayers layers_of(const models::ModelSpec& spec, const models::ModelInput& input) {
   // Shapes and products are those of any other device.
@@ -94,7 +99,8 @@ ModelLayers layers_of(const models::ModelSpec& spec, const models::ModelInput& i
   ModelLayers all{.input = sample.shape, .layers = {}};
   for (const nn::RunningState* state : model->states()) all.running_state += state->shape.elements();
   const auto add = [&](std::string name, nn::Component& component, const std::vector<Variable>& outputs) {
-    ModelLayer layer{.name = std::move(name), .outputs = {}, .parameters = elements_of(component)};
+    const ParameterCounts counts = counts_of(component);
+    ModelLayer layer{.name = std::move(name), .outputs = {}, .parameters = counts.all, .frozen = counts.frozen};
     for (const Variable& output : outputs) layer.outputs.push_back(without_samples(output.value().shape()));
     layer.flops = flops_of(log);
     log.clear();

@@ -13,7 +13,8 @@ namespace dptrain::plan {
 struct ModelLayer {
   std::string name;            ///< as nn::Model::stage_name has it; of a head what the names of its parts begin with
   std::vector<Shape> outputs;  ///< of one sample, [64, 28, 28]; more than one of a head alone
-  int64_t parameters = 0;      ///< trained elements, padding not counted; a tied tensor is of the stage that owns it
+  int64_t parameters = 0;      ///< elements, padding not counted; a tied tensor is of the stage that owns it
+  int64_t frozen = 0;          ///< of these, those that aren't trained
   double flops = 0;            ///< of products, in the forward pass of one sample
 };
 
@@ -24,11 +25,16 @@ struct ModelLayers {
   std::vector<ModelLayer> layers;
 
   int64_t parameters() const;
+  int64_t frozen() const;
   double flops() const;
 };
 
-/// Trained elements of a whole model, placed or not, counted as ModelLayer::parameters are.
-int64_t parameter_elements(nn::Model& model);
+/// Elements of a whole model's parameters, placed or not, counted as those of a ModelLayer are.
+struct ParameterCounts {
+  int64_t all = 0;
+  int64_t frozen = 0;
+};
+ParameterCounts parameter_counts(nn::Model& model);
 
 /// By the evaluation of one sample on a device that computes nothing, so that a model of any size takes no memory; a
 /// sample of text is `input.text->sequence` tokens long, and all of them are predicted. Throws 78 where the model can't

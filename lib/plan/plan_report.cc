@@ -207,8 +207,11 @@ std::string PlanReport::text(int width) const {
     memory_below += fmt::format("the store holds {} MB in host memory\n", megabytes(step.store->bytes.front()));
   const std::string end =
       (step.pipeline ? pipeline_text(*this) : "") + (places ? store_text(*this) : "") + times_text(*this);
-  return wrapped(fmt::format("{}: {} on {}, {} samples a step, {} parameters\n\n", run, strategy, devices,
-                             step.batch_samples, digit_groups(static_cast<double>(step.parameters))),
+  std::string parameters = digit_groups(static_cast<double>(step.parameters.all)) + " parameters";
+  if (step.parameters.frozen > 0)
+    parameters += fmt::format(", {} of them frozen", digit_groups(static_cast<double>(step.parameters.frozen)));
+  return wrapped(fmt::format("{}: {} on {}, {} samples a step, {}\n\n", run, strategy, devices, step.batch_samples,
+                             parameters),
                  width) +
          memory_table(step.ranks, width) + wrapped(memory_below + "\n", width) +
          operator_table(step.ranks.front(), width) + "\n" + message_table(step.ranks.front(), width) + "\n" +

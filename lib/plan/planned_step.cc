@@ -18,9 +18,9 @@ constexpr int64_t kSteps = 5;
 constexpr int64_t kToldStep = 2;
 
 /// Of the model that the ranks train together.
-int64_t parameters_of(const parallel::ReplicaSpec& spec) {
+ParameterCounts parameters_of(const parallel::ReplicaSpec& spec) {
   const auto device = open_device({DeviceKind::cpu, 0}, {.counts_only = true});
-  return parameter_elements(*spec.model.build({.device = *device}, spec.input));
+  return parameter_counts(*spec.model.build({.device = *device}, spec.input));
 }
 
 /// What NCCL carries is a part of what GPUs record, which those of other hosts are different from; see

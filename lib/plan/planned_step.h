@@ -12,6 +12,7 @@
 #include "device/operator_log.h"
 #include "parallel/pipeline_figures.h"
 #include "parallel/strategy.h"
+#include "plan/model_layers.h"
 
 namespace dptrain::plan {
 
@@ -44,7 +45,7 @@ struct PlannedStep {
   int world_size = 1;
   int64_t batch_samples = 0;
   int64_t steps_per_epoch = 0;
-  int64_t parameters = 0;                   ///< of the whole model; see parameter_elements
+  ParameterCounts parameters = {};          ///< of the whole model
   std::vector<PlannedRank> ranks;           ///< the first of the world
   std::optional<parallel::StoreUse> store;  ///< of `kvstore`
   /// Of a pipeline, whose stages are taken to be as long as each other.

@@ -64,6 +64,7 @@ struct Experiment {
   uint64_t seed = 0;
   CheckpointSettings checkpoint;
   std::optional<InitialWeights> initial_weights;  ///< in place of what `initialization` draws
+  std::vector<std::string> frozen;                ///< entries of `freeze`, which `model` builds by
   int64_t eval_every = 1;                         ///< epochs; 0: never
   ValidationSettings validation;
   bool log_steps = false;

@@ -5,6 +5,7 @@
 
 #include "config/yaml_bytes.h"
 #include "device/device_list.h"
+#include "models/frozen.h"
 #include "train/arithmetic_settings.h"
 #include "train/experiment.h"
 #include "train/init_setting.h"
@@ -183,6 +184,10 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
   const InitSetting init = read_init(config, experiment.seed);
   experiment.initialization = init.values;
   experiment.initial_weights = init.weights;
+  experiment.frozen =
+      config.texts("freeze", {}, "what isn't trained: parameters by their names, or the modules' in front of these");
+  if (!experiment.frozen.empty())
+    experiment.model = models::with_frozen(std::move(experiment.model), experiment.frozen, config.where("freeze"));
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.validation = read_validation(config, experiment.schedule, experiment.eval_every, experiment.epochs);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/nearest_name.h"
+#include "nn/name_cover.h"
 #include "train/evaluation_weights.h"
 #include "train/experiment.h"
 #include "train/run_directory.h"
@@ -20,24 +20,15 @@ namespace {
 
 using Tensors = std::vector<nn::NamedValues>;
 
-bool covers(const std::string& entry, const std::string& name) {
-  return name == entry || name.starts_with(entry + ".");
-}
-
-/// Every tensor's name and, of each, the modules' that it is in.
-std::vector<std::string> names_to_choose_from(const Tensors& model) {
-  std::set<std::string> names;
-  for (const nn::NamedValues& tensor : model) {
-    names.insert(tensor.name);
-    for (size_t point = tensor.name.find('.'); point != std::string::npos; point = tensor.name.find('.', point + 1))
-      names.insert(tensor.name.substr(0, point));
-  }
-  return {names.begin(), names.end()};
+std::vector<std::string> names_of(const Tensors& tensors) {
+  std::vector<std::string> names;
+  for (const nn::NamedValues& tensor : tensors) names.push_back(tensor.name);
+  return names;
 }
 
 void require_known(const std::vector<std::string>& except, const Tensors& model, const Tensors& file) {
   const auto has = [](const Tensors& tensors, const std::string& entry) {
-    return std::ranges::any_of(tensors, [&](const nn::NamedValues& tensor) { return covers(entry, tensor.name); });
+    return std::ranges::any_of(tensors, [&](const nn::NamedValues& tensor) { return nn::covers(entry, tensor.name); });
   };
   for (const std::string& entry : except) {
     if (has(model, entry) || has(file, entry)) continue;
@@ -45,7 +36,7 @@ void require_known(const std::vector<std::string>& except, const Tensors& model,
                 Mistake{.where = "init.except",
                         .expected = "expected names of the model's tensors, or of modules in front of theirs",
                         .got = fmt::format("'{}'", entry),
-                        .advice = suggestion(entry, names_to_choose_from(model))});
+                        .advice = nn::suggested_cover(entry, names_of(model))});
   }
 }
 
@@ -54,7 +45,7 @@ std::set<std::string> names_covered(const std::vector<std::string>& except, cons
   std::set<std::string> names;
   for (const Tensors* tensors : {&model, &file})
     for (const nn::NamedValues& tensor : *tensors)
-      if (std::ranges::any_of(except, [&](const std::string& entry) { return covers(entry, tensor.name); }))
+      if (std::ranges::any_of(except, [&](const std::string& entry) { return nn::covers(entry, tensor.name); }))
         names.insert(tensor.name);
   for (const nn::NamedValues& tensor : model)
     if (names.contains(tensor.name) && !tensor.tied_to.empty()) names.insert(tensor.tied_to);

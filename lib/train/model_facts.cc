@@ -12,7 +12,7 @@ ModelFacts facts_of(const Experiment& experiment, const Dataset& data) {
   for (int i = 0; i < model->stage_count(); ++i) {
     const int64_t before = facts.gradient_bytes;
     model->stage(i).visit_parameters([&](const std::string&, const Parameter& parameter, const nn::Initializer&) {
-      facts.gradient_bytes += 4 * parameter.shape().elements();
+      if (!parameter.is_frozen()) facts.gradient_bytes += 4 * parameter.shape().elements();
     });
     facts.has_parameters.push_back(facts.gradient_bytes > before);
     model->stage(i).visit_states([&](const std::string&, nn::RunningState&) { facts.batch_norms = true; });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ constexpr const char* kLayers = "layers";
 constexpr const char* kDataset = "dataset";
 constexpr const char* kVocabulary = "vocabulary";
 constexpr const char* kClassNames = "class_names";
+constexpr const char* kFreeze = "freeze";
+constexpr const char* kNoneFrozen = "none";
 
 std::string option_name(const std::string& of, const std::string& option) { return of + "." + option; }
 
@@ -102,6 +105,12 @@ std::string order_of(const Experiment& experiment) {
   return order;
 }
 
+/// What isn't trained, whatever order it is written in.
+std::string frozen_of(const Experiment& experiment) {
+  const std::set<std::string> entries(experiment.frozen.begin(), experiment.frozen.end());
+  return entries.empty() ? kNoneFrozen : fmt::format("{}", fmt::join(entries, ", "));
+}
+
 /// An option's value of a checkpoint as it is read now: layers of options that came later have their defaults.
 std::string as_read_now(const std::string& name, const std::string& value) {
   if (name != option_name(kModel, kLayers)) return value;
@@ -120,7 +129,9 @@ std::string as_read_now(const std::string& name, const std::string& value) {
 
 std::optional<std::string> entry_of(const TrainingIdentity& identity, const std::string& name) {
   const auto found = std::ranges::find(identity, name, &TrainingIdentity::value_type::first);
-  return found == identity.end() ? std::nullopt : std::optional(as_read_now(name, found->second));
+  if (found != identity.end()) return as_read_now(name, found->second);
+  // Checkpoints from before there was such a key are of trainings of all parameters.
+  return name == kFreeze ? std::optional<std::string>(kNoneFrozen) : std::nullopt;
 }
 
 /// What the weights of a checkpoint were trained as; of other files nothing is known.
@@ -155,7 +166,8 @@ TrainingIdentity identity_of(const Experiment& experiment, const Dataset& data) 
                                    {"batch_size", std::to_string(experiment.batch_size)},
                                    {"accumulate", std::to_string(experiment.accumulate)},
                                    {"seed", std::to_string(experiment.seed)},
-                                   {"optimizer", experiment.optimizer.name}});
+                                   {"optimizer", experiment.optimizer.name},
+                                   {kFreeze, frozen_of(experiment)}});
   return identity;
 }
 

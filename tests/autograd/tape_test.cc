@@ -320,7 +320,17 @@ TEST_F(Tapes, ThatForgetKeepNothing) {
   EXPECT_EQ(device_->allocator().in_use().total_bytes(), before);
   EXPECT_FALSE(a.has_gradient());
   const Variable output = times(ones(tape), a);
-  expect_error(ExitCode::bug, {"no gradient flows"}, [&] { tape.backward(output, one()); });
+  expect_error(ExitCode::bug, {"was not recorded"}, [&] { tape.backward(output, one()); });
+}
+
+TEST_F(Tapes, PassOverRootsThatNothingTrainedHasAPartIn) {
+  Tape tape(Tape::Mode::record);
+  Parameter &a = weight("a"), &frozen = weight("b");
+  frozen.freeze();
+  const Variable trained = times(ones(tape), a), fixed = times(ones(tape), frozen);
+  tape.backward({{.output = fixed, .gradient = fixed.value()}, {.output = trained, .gradient = trained.value()}});
+  EXPECT_TRUE(a.has_gradient());
+  EXPECT_FALSE(frozen.has_gradient());
 }
 
 TEST_F(Tapes, DoNotMix) {

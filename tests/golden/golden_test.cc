@@ -8,7 +8,7 @@
 #include "autograd/cross_entropy.h"
 #include "config/config_document.h"
 #include "golden/golden_trace.h"
-#include "models/model_registry.h"
+#include "models/frozen.h"
 #include "nn/named_values.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
@@ -89,14 +89,14 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
   return out << c.file << (c.convolution == ops::ConvolutionAlgorithm::direct ? "_direct" : "_auto");
 }
 
-/// The model of a trace, its options read as those of a configuration.
+/// The model of a trace, its options and what is frozen of it read as those of a configuration.
 models::ModelSpec model_of(const json& golden) {
   json model = golden.value("options", json::object());
   model["name"] = golden["model"];
   models::ModelSpec spec;
   const ConfigSession session(parse_config(json{{"model", model}}.dump(), "golden"),
                               [&](ConfigReader& reader) { spec = models::read_model(reader); });
-  return spec;
+  return models::with_frozen(spec, golden.value("freeze", std::vector<std::string>()), "golden");
 }
 
 class Golden : public ::testing::TestWithParam<GoldenCase> {};
@@ -112,7 +112,7 @@ TEST_P(Golden, ThreeOptimizerSteps) {
                                             {.image = image, .classes = 10});
   model->place(*device, {});
   ASSERT_EQ(model->parameter_elements(), golden["parameters"].get<int64_t>());
-  testing::fill_by_formula(*model, seed);
+  const auto beginning = testing::fill_by_formula(*model, seed);
   const GoldenOptimizer golden_optimizer = optimizer_of(golden["optimizer"], *model);
 
   for (size_t step = 0; step < golden["trace"].size(); ++step) {
@@ -150,9 +150,11 @@ TEST_P(Golden, ThreeOptimizerSteps) {
   for (const Parameter* parameter : model->parameters()) {
     if (moves_by_rounding(golden, parameter->name())) continue;
     SCOPED_TRACE("movement of " + parameter->name());
-    expect_movement(golden["weights"][parameter->name()], testing::formula_weights(*parameter, seed),
+    expect_movement(golden["weights"][parameter->name()], beginning.at(parameter->name()),
                     ops::reorder(parameter->value(), Layout::plain).values(), movement_bound(GetParam().file));
   }
+  for (const Parameter* parameter : model->frozen_parameters())
+    EXPECT_EQ(ops::reorder(parameter->value(), Layout::plain).values(), as_float(beginning.at(parameter->name())));
   for (const auto& tensor : nn::state_dict(*model)) {
     SCOPED_TRACE(tensor.name);
     const bool state = golden["buffers"].contains(tensor.name);
@@ -171,6 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
                       GoldenCase{"lenet_nesterov", kDirect}, GoldenCase{"lenet_momentum", kAutomatic},
                       GoldenCase{"lenet_nesterov", kAutomatic}, GoldenCase{"lenet_sgd", kAutomatic},
                       GoldenCase{"lenet_adam", kAutomatic}, GoldenCase{"lenet_adamw", kAutomatic},
+                      GoldenCase{"lenet_frozen", kAutomatic}, GoldenCase{"lenet_frozen", kAutomatic, kCuda},
+                      GoldenCase{"resnet18_frozen_margin", kDirect}, GoldenCase{"resnet18_frozen_margin", kAutomatic},
                       GoldenCase{"resnet18_margin", kDirect}, GoldenCase{"resnet18_margin", kAutomatic},
                       GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},
                       GoldenCase{"resnet18_momentum", kDirect}, GoldenCase{"resnet18_momentum", kAutomatic},

@@ -92,6 +92,8 @@ inline void expect_movement(const json& golden, const std::vector<double>& initi
   }
 }
 
+inline std::vector<float> as_float(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+
 inline double norm_of_all(const json& tensors) {
   double square = 0;
   for (const auto& tensor : tensors) square += std::pow(tensor["norm"].get<double>(), 2);

@@ -2,10 +2,12 @@
 // with the whole batch: within a bound, and in equal bits where the sums are the same in the same order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
 
+#include "nn/name_cover.h"
 #include "parallel/parity_nets.h"
 #include "parallel/parity_ways.h"
 #include "parallel/trained_state.h"
@@ -137,6 +139,22 @@ Miss miss_of(const State& got, const State& right, const State& beginning, bool 
   return miss;
 }
 
+/// What is frozen is, to the bit, what it was; weights that aren't have moved. Statistics follow the data everywhere.
+void expect_frozen(const ParityNet& net, const State& state, const State& beginning) {
+  for (size_t t = 0; t < state.size() && !net.frozen.empty(); ++t) {
+    if (is_statistic(state[t])) continue;
+    const auto covers = [&](const std::string& entry) {
+      return nn::covers(entry, state[t].name) || nn::covers(entry, state[t].tied_to);
+    };
+    const bool moved = distance(state[t].values, beginning[t].values) > 0;
+    const bool is_frozen = std::ranges::any_of(net.frozen, covers);
+    // A bias may have nothing but roundings to move by.
+    if (is_frozen || state[t].shape.rank() > 1) {
+      EXPECT_NE(moved, is_frozen) << state[t].name;
+    }
+  }
+}
+
 /// Parameters: net and way.
 class ParityMatrix : public ::testing::TestWithParam<std::tuple<const char*, std::string>> {};
 
@@ -157,6 +175,7 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
     ASSERT_EQ(got.losses.size(), right.losses.size());
     ASSERT_EQ(got.state.size(), right.state.size());
     EXPECT_NEAR(got.losses[0], right.losses[0], 1e-5 * right.losses[0]) << "before anything was learned";
+    expect_frozen(net, got.state, trainings.beginning());
     const Miss miss = miss_of(got.state, right.state, trainings.beginning(), parts == 1);
     if (way.lossy > 0 && devices > 1)
       EXPECT_LE(miss.together, way.lossy);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/synthetic.h"
+#include "models/frozen.h"
 #include "models/pyramidnet.h"
 #include "parallel/half_used_net.h"
 #include "parallel/residual_net.h"
@@ -22,12 +23,30 @@ struct ParityNet {
   bool tied = false;  ///< stages share a parameter, whose gradients a pipeline adds in an order of its own
   /// How far the movement of a tensor may be from that of one device, over its length; see ParityMatrix.
   double bound = 5e-5;
+  std::vector<std::string> frozen = {};
 };
 
 /// ../CMakeLists.txt has a test of each.
-inline constexpr const char* kParityNets[] = {"lenet", "resnet", "pyramidnet", "bert", "half_used"};
+inline constexpr const char* kParityNets[] = {"lenet",     "resnet",        "pyramidnet", "bert",
+                                              "half_used", "frozen_resnet", "frozen_bert"};
+
+/// The net with these parameters frozen.
+inline ParityNet frozen(ParityNet net, const std::string& name, std::vector<std::string> entries) {
+  net.name = name;
+  net.model = models::with_frozen(net.model, entries, "net");
+  net.frozen = std::move(entries);
+  return net;
+}
 
 inline ParityNet parity_net(const std::string& name, int64_t samples) {
+  // The beginning, some of the middle, of a batch norm one of the two.
+  if (name == "frozen_resnet")
+    return frozen(parity_net("resnet", samples), name,
+                  {"conv1", "bn1", "residual1", "residual2.conv2", "residual2.bn3.weight"});
+  // With the words what is tied to them; a layer in the middle, and all that the last stage has of one loss.
+  if (name == "frozen_bert")
+    return frozen(parity_net("bert", samples), name,
+                  {"bert.embeddings.word_embeddings", "bert.encoder.layer.1", "cls.predictions"});
   ParityNet net{.name = name, .input = {.image = {1, 28, 28}, .classes = 10}};
   if (name == "bert") {
     net.model = small_bert(3, 0.1f);

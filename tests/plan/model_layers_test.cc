@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -144,16 +145,42 @@ TEST(ModelLayers, AreCountedByPlansOfStepsToo) {
   for (const std::string strategy : {"ddp", "{name: model_parallel, stages: [1, 2]}"}) {
     const train::Experiment experiment =
         testing::experiment_of_lines("model: lenet\ndataset: " + kGrey + "\nstrategy: " + strategy + "\n" + kRest);
-    EXPECT_EQ(testing::planned_of(experiment, experiment.dataset.open()).parameters, 129388) << strategy;
+    EXPECT_EQ(testing::planned_of(experiment, experiment.dataset.open()).parameters.all, 129388) << strategy;
   }
+}
+
+/// The first layers have neither gradients nor a way back, and the last one's gradient alone is sent.
+TEST(ModelLayers, OfWhichSomeAreFrozen) {
+  const auto planned = [](const std::string& freeze) {
+    const train::Experiment experiment =
+        testing::experiment_of_lines("model: lenet\ndataset: " + kGrey + "\nstrategy: ddp\n" + kRest + freeze);
+    return testing::planned_of(experiment, experiment.dataset.open());
+  };
+  const plan::PlannedStep all = planned(""), last = planned("freeze: [conv1, conv2, fc1]\n");
+  EXPECT_EQ(all.parameters.frozen, 0);
+  EXPECT_EQ(last.parameters.all, all.parameters.all);
+  EXPECT_EQ(last.parameters.frozen, 129388 - 1290);
+  const auto calls = [](const plan::PlannedStep& step, const std::string& name) {
+    return std::ranges::count(step.ranks[0].operators, name, &OperatorCost::name);
+  };
+  for (const char* name : {"conv2d_max_pool backward", "relu backward"}) {
+    EXPECT_GT(calls(all, name), 0) << name;
+    EXPECT_EQ(calls(last, name), 0) << name;
+  }
+  EXPECT_EQ(calls(last, "linear backward"), 1);
+  EXPECT_LT(last.ranks[0].sent.bytes, 0.02 * all.ranks[0].sent.bytes);
+  EXPECT_LT(last.ranks[0].memory_at_peak[MemoryPurpose::gradients], 0.02 * 4 * 129388);
+  EXPECT_LT(last.ranks[0].memory_at_peak[MemoryPurpose::activations],
+            all.ranks[0].memory_at_peak[MemoryPurpose::activations]);
 }
 
 TEST(LayersReport, CutsNoName) {
   const std::string name(100, 'x');
-  const plan::LayersReport report{
-      .run = "a",
-      .model = "layers",
-      .of = {.input = {4}, .running_state = 1234, .layers = {{name, {{5, 6}, {2}}, 1000, 2e6}, {"b", {{7}}, 30, 0}}}};
+  const plan::LayersReport report{.run = "a",
+                                  .model = "layers",
+                                  .of = {.input = {4},
+                                         .running_state = 1234,
+                                         .layers = {{name, {{5, 6}, {2}}, 1000, 950, 2e6}, {"b", {{7}}, 30, 0, 0}}}};
   EXPECT_EQ(report.text(80),
             "a: model layers, for one sample of [4]\n\n"
             "stage" +
@@ -165,6 +192,7 @@ TEST(LayersReport, CutsNoName) {
                 "all" +
                 std::string(97, ' ') +
                 "                    1,030   2.00\n\n"
+                "950 of the parameters are frozen\n\n"
                 "1,234 elements of running state beside these, which aren't trained\n");
 }
 

@@ -113,6 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"lenet_kvstore", kLeNet, on(2, "kvstore")}, Row{"bert_kvstore", kBert, on(3, "kvstore")},
         Row{"lenet_kvstore_local", kLeNet, on(2, "{name: kvstore, type: local}")},
         Row{"lenet_uneven", kLeNet, on(2, "ddp") + "split: [0.7, 0.3]\naccumulate: 2\n"},
+        Row{"resnet_frozen", kResNet + "freeze: [conv1, bn1, layer1, layer3]\n", on(2, "ddp")},
+        Row{"bert_frozen", kBert + "freeze: [bert]\n", on(3, "{name: model_parallel, stages: [1, 1, 1]}")},
         Row{"lenet_ema", kLeNet + "ema: 0.9\n", on(2, "ddp")},
         Row{"resnet_steps_in_flight_1", kResNet + "steps_in_flight: 1\n", on(2, "ddp")},
         Row{"lenet_model_parallel", kLeNet, on(2, "{name: model_parallel, stages: [conv1, conv2], micro_batches: 4}")},

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "nn/model.h"
@@ -39,25 +41,28 @@ inline std::vector<int32_t> formula_labels(uint64_t seed, int64_t count, uint64_
   return labels;
 }
 
-/// What a golden file's parameter begins as, in double precision.
-inline std::vector<double> formula_weights(const Parameter& parameter, uint64_t seed) {
+/// What a golden file's parameter begins as, in double precision. `number`: in the order of registration.
+inline std::vector<double> formula_weights(const Parameter& parameter, uint64_t number, uint64_t seed) {
   const Shape& shape = parameter.shape();
   const bool matrix = shape.rank() > 1;
   double bound = matrix ? std::sqrt(3.0 / static_cast<double>(shape.elements() / shape[0])) : 0.1;
   if (parameter.name().ends_with("embeddings.weight")) bound = 0.02;
   const double centre = !matrix && parameter.name().ends_with("weight") ? 1 : 0;
   std::vector<double> values(static_cast<size_t>(shape.elements()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = centre + bound * formula_uniform(seed, static_cast<uint64_t>(parameter.index()), i);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = centre + bound * formula_uniform(seed, number, i);
   return values;
 }
 
-inline void fill_by_formula(nn::Model& model, uint64_t seed) {
-  for (const Parameter* parameter : model.parameters()) {
-    const std::vector<double> exact = formula_weights(*parameter, seed);
+/// Gives a model's parameters these values, and returns them by name.
+inline std::map<std::string, std::vector<double>> fill_by_formula(nn::Model& model, uint64_t seed) {
+  std::map<std::string, std::vector<double>> all;
+  model.visit_parameters([&](const std::string& name, const Parameter& parameter, const nn::Initializer&) {
+    const std::vector<double> exact = formula_weights(parameter, all.size(), seed);
     const std::vector<float> values(exact.begin(), exact.end());
-    ops::reorder_into(Tensor::from(model.device(), parameter->shape(), values), parameter->value());
-  }
+    ops::reorder_into(Tensor::from(model.device(), parameter.shape(), values), parameter.value());
+    all.emplace(name, exact);
+  });
+  return all;
 }
 
 }  // namespace dptrain::testing

@@ -114,6 +114,14 @@ TEST_F(InitialWeightsTest, TiedTensorsAreDrawnTogether) {
   }
 }
 
+TEST_F(InitialWeightsTest, OfWhichTheFrozenOnesStay) {
+  const Values file = values_of(first_);
+  const Values tuned = values_of(trained({from(", except: [fc2]"), "freeze=[conv1, conv2, fc1.weight]"}));
+  for (const char* name : {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight"})
+    EXPECT_EQ(tuned.at(name), file.at(name)) << name;
+  for (const char* name : {"fc1.bias", "fc2.weight", "fc2.bias"}) EXPECT_NE(tuned.at(name), file.at(name)) << name;
+}
+
 TEST_F(InitialWeightsTest, OfAnotherModelAreRefused) {
   expect_error(ExitCode::bad_data, {"model.safetensors", "conv1.weight", "[64, 1, 3, 3]", "[20, 1, 5, 5]"}, [&] {
     trained({"model=resnet18", from()});

@@ -120,6 +120,13 @@ TEST(Resume, OfUpdatesThatAreDealtOut) {
     expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "checkpoint={every_steps: 2}"});
 }
 
+TEST(Resume, WithWhatIsFrozen) {
+  for (const char* strategy : {"data_parallel", "{name: ddp, shard_optimizer: true}", "kvstore",
+                               "{name: model_parallel, stages: [1, 2], micro_batches: 2}"})
+    expect_resumes({std::string("strategy=") + strategy, "optimizer=adamw", "ema=0.5", "freeze=[conv1, fc1.bias]"},
+                   {4});
+}
+
 TEST(Resume, KeepsWhatCompressedGradientsLeaveOut) {
   for (const char* compress : {"{name: powersgd, rank: 2}", "two_bit", "bf16", "fp16"}) {
     SCOPED_TRACE(compress);
@@ -246,6 +253,7 @@ TEST(Resume, RefusesAnotherTraining) {
   refused({"model=resnet18"}, {"model resnet18", "got lenet"});
   refused({"optimizer=adam"}, {"optimizer adam", "got sgd"});
   refused({"optimizer=sgd"}, {"optimizer.safetensors", "momentum_buffer", "one more"});
+  refused({"freeze=[fc1, conv1]"}, {"expected a training with freeze conv1, fc1, got none"});
   refused({"dataset.shape=[1, 20, 20]"}, {"dataset.shape [1, 20, 20]", "got [1, 16, 16]"});
   refused({"dataset.normalize={mean: 0.5}"}, {"dataset.normalize {mean: [0.5], std: [1]}", "got none"});
   refused({"dataset.shuffle=false"}, {"dataset.shuffle false", "got true", "set what it was trained with"});
@@ -309,7 +317,11 @@ TEST(Resume, CheckpointsFromBeforeOptionsWereKeptGoOn) {
   const auto removed = std::erase_if(point->checkpoint.identity,
                                      [](const auto& entry) { return entry.first.find('.') != std::string::npos; });
   EXPECT_GE(removed, 4u) << "classes, shape, normalize and shuffle";
+  EXPECT_EQ(std::erase(point->checkpoint.identity, std::pair<std::string, std::string>("freeze", "none")), 1u);
   EXPECT_NO_THROW(Trainer(experiment, data, {}, point));
+  // All that they had was trained.
+  expect_error(ExitCode::bad_data, {"freeze conv1, got none"},
+               [&] { Trainer(experiment_of({"freeze=[conv1]"}), data, {}, point); });
 }
 
 }  // namespace

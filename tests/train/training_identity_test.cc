@@ -137,7 +137,7 @@ TEST(TrainingIdentity, NamesOptionsButNeitherPlacesNorCounts) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"model", "dataset", "model.layers", "dataset.classes", "dataset.shape",
                                       "dataset.normalize", "dataset.shuffle", "dataset.partition", "validation.samples",
-                                      "samples", "batch_size", "accumulate", "seed", "optimizer"}));
+                                      "samples", "batch_size", "accumulate", "seed", "optimizer", "freeze"}));
 }
 
 /// A checkpoint from before `linear` had a bias to leave out, or `batch_norm` an epsilon, is one with their defaults.

@@ -1,0 +1,41 @@
+// What the units of a model cost, by which a pipeline is cut: of a frozen beginning forward alone.
+#include "parallel/unit_profile.h"
+
+#include <gtest/gtest.h>
+
+#include "models/frozen.h"
+#include "parallel/digits.h"
+
+namespace dptrain::parallel {
+namespace unit_profile_test {
+
+/// Products of each of LeNet's three units.
+std::vector<double> flops_of(const std::vector<std::string>& frozen) {
+  StrategyContext context = context_of({.devices = 1});
+  context.replica.model = models::with_frozen(models::find_model("lenet"), frozen, "freeze");
+  std::vector<CallLog> calls(1);
+  context.team.logged = {.calls = &calls, .operator_s = [](const OperatorCost& cost) { return cost.flops; }};
+  std::vector<double> flops;
+  for (const UnitCost& unit : profile_units(context)) flops.push_back(unit.seconds);
+  return flops;
+}
+
+TEST(UnitProfile, OfAFrozenBeginningIsForwardAlone) {
+  const std::vector<double> all = flops_of({}), one = flops_of({"conv1"}), two = flops_of({"conv1", "conv2"}),
+                            middle = flops_of({"conv2"});
+  ASSERT_EQ(all.size(), 3u);
+  // Nothing goes back to the images. To conv1 something does, unless it is frozen.
+  EXPECT_LT(one[0], all[0]);
+  EXPECT_LT(one[1], all[1]);
+  EXPECT_EQ(one[2], all[2]);
+  EXPECT_EQ(two[0], one[0]);
+  EXPECT_LT(two[1], one[1]);
+  EXPECT_LT(two[2], one[2]);
+  // What is frozen behind it still passes back.
+  EXPECT_EQ(middle[0], all[0]);
+  EXPECT_GT(middle[1], two[1]);
+  EXPECT_EQ(middle[2], all[2]);
+}
+
+}  // namespace unit_profile_test
+}  // namespace dptrain::parallel
