@@ -146,6 +146,13 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier, bool resuma
                        });
   if (earlier != EarlierRun::overwrite && !goes_on && lock_.is_new() && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
+  // Seen now, and not when an epoch has been trained that can't be written.
+  for (const char* file : kFiles)
+    if (fs::exists(path / file, error) && !fs::is_regular_file(path / file, error))
+      throw Error(ExitCode::io, Mistake{.where = (path / file).string(),
+                                        .expected = "expected a file, as a run writes it",
+                                        .got = kind_of_what_is_no_file(path / file),
+                                        .advice = "move it away, or choose another directory with --out"});
 }
 
 void RunDirectory::remove_earlier_run() {

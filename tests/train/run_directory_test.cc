@@ -101,6 +101,15 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
   EXPECT_EQ(text_of(scratch.path() / "notes.txt"), "mine");
 }
 
+TEST(RunDirectory, WhatLiesInAFilesPlaceIsNamedBeforeAnythingIsTrained) {
+  const ScratchFolder scratch;
+  fs::create_directories(scratch.path() / "run" / "metrics.jsonl");
+  for (const EarlierRun earlier : {EarlierRun::overwrite, EarlierRun::resume})
+    expect_error(ExitCode::io, {"run/metrics.jsonl: expected a file, as a run writes it, got a folder; move it away"},
+                 [&] { RunDirectory(scratch.path() / "run", earlier); });
+  EXPECT_TRUE(fs::is_directory(scratch.path() / "run" / "metrics.jsonl"));
+}
+
 TEST(RunDirectory, OverwritingLeavesALinkToAnotherDisk) {
   const ScratchFolder scratch;
   fs::create_directories(scratch.path() / "disk");
