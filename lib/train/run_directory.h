@@ -24,8 +24,8 @@ class RunDirectory {
  public:
   /// Creates and locks the directory. Throws 74 where another process uses it, it can't be written, or something else
   /// lies in the place of a file that a run writes. Of an earlier run that left metrics, a summary or checkpoints:
-  /// `refuse` throws 74, naming --resume and --overwrite. Nothing of it is removed yet. `resumable`: whether --resume is
-  /// there to be named. A directory for which no configuration is written after that is left as it was found.
+  /// `refuse` throws 74, naming --resume and --overwrite. Nothing of it is removed yet. `resumable`: whether --resume
+  /// is there to be named. A directory for which no configuration is written after that is left as it was found.
   RunDirectory(const std::filesystem::path& path, EarlierRun earlier, bool resumable = true);
   const std::filesystem::path& path() const { return path_; }
 
