@@ -1,33 +1,15 @@
 // Memory of devices and pinned memory of the host.
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include "runtime.h"
+#include "storage.h"
 
 using namespace dptrain::cuda_sim;
 
 namespace dptrain::cuda_sim {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
-
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
-// Fresh memory is all ones: NaN in every floating-point type.
-void* allocate(std::size_t bytes) {
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-#if defined(__SANITIZE_ADDRESS__)
-  // The exact size, so that the sanitizer sees the first byte past the end.
-  void* memory = nullptr;
-  if (posix_memalign(&memory, kAlignment, std::max<std::size_t>(bytes, 1)) != 0) return nullptr;
-  (void)rounded;
-#else
-  void* memory = std::aligned_alloc(kAlignment, rounded);
-#endif
-  if (memory != nullptr) std::memset(memory, 0xff, bytes);
-  return memory;
-}
 
 cudaError_t release(Lock& lock, void* address, Place place, const char* call) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return finish(error);
@@ -44,9 +26,8 @@ cudaError_t release(Lock& lock, void* address, Place place, const char* call) {
   if (place == Place::kDevice) {
     runtime().devices[static_cast<std::size_t>(allocation.device)].used_bytes -= allocation.bytes;
   }
-  std::memset(address, 0xff, allocation.bytes);
   runtime().allocations.erase(found);
-  std::free(address);
+  give_back_storage(address, allocation.bytes);
   return cudaSuccess;
 }
 
@@ -75,7 +56,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   Device& device = runtime().devices[static_cast<std::size_t>(caller().device)];
   if (bytes > runtime().device_bytes - device.used_bytes) return finish(cudaErrorMemoryAllocation);
-  *address = allocate(bytes);
+  *address = take_storage(bytes);
   if (*address == nullptr) return finish(cudaErrorMemoryAllocation);
   device.used_bytes += bytes;
   runtime().allocations[number(*address)] = {bytes, Place::kDevice, caller().device};
@@ -93,7 +74,7 @@ cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
   if (const cudaError_t error = check_unsafe(); error != cudaSuccess) return finish(error);
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
-  *address = allocate(bytes);
+  *address = take_storage(bytes);
   if (*address == nullptr) return finish(cudaErrorMemoryAllocation);
   runtime().allocations[number(*address)] = {bytes, Place::kPinned, caller().device};
   return cudaSuccess;
