@@ -29,7 +29,8 @@ std::string suggested_cover(const std::string& entry, const std::vector<std::str
   // A model has hundreds of names.
   std::string module;
   for (size_t point = entry.find('.'); point != std::string::npos; point = entry.find('.', point + 1))
-    if (std::ranges::count(names, entry.substr(0, point)) > 0) module = entry.substr(0, point + 1);
+    if (std::ranges::any_of(names, [&](const auto& name) { return name.starts_with(entry.substr(0, point + 1)); }))
+      module = entry.substr(0, point + 1);
   std::vector<std::string> known;
   for (const std::string& name : names)
     if (name.starts_with(module) && name.find('.', module.size()) == std::string::npos) known.push_back(name);

@@ -38,7 +38,8 @@ std::array<Values*, 3> lists_of(TrainingState& state) { return {&state.model, &s
 
 TrainingState joined_state(std::vector<PartState> parts) {
   TrainingState whole{.model = {}, .optimizer = {}, .average = {}, .loss_scale = parts.front().state.loss_scale};
-  // A model's state: its parameters, its running statistics, then tied parameters under their further names.
+  // A model's state: its trained parameters, its frozen ones, its running statistics, then tied parameters under their
+  // further names.
   size_t kinds = 0;
   for (auto& [state, own, frozen, states] : parts) {
     move_into(whole.model, state.model, 0, own);

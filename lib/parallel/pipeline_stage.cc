@@ -130,7 +130,7 @@ void PipelineStage::backward(Step& step, int64_t micro_batch) {
   const StageLink::Signature signature = signature_of(*step.parts[static_cast<size_t>(micro_batch)], true);
   Underway own = std::move(step.under_way.extract(micro_batch).mapped());
   if (next_) {
-    // Nothing comes back to stages without parameters at the beginning of a model.
+    // Nothing comes back to stages without trained parameters at the beginning of a model.
     if (own.output.requires_gradient()) {
       Tensor gradient = receive(*next_, signature).value;
       if (planted_ == PlantedFault::boundary_gradient) gradient.fill_zero();

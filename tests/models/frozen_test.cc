@@ -107,6 +107,7 @@ TEST_F(Frozen, RefuseWhatTheModelDoesNotHave) {
   expect_refused(tiny_bert(), {.text = kSmallText}, {"zzzzzzzz"}, {"got 'zzzzzzzz'; known are: bert, cls"});
   expect_refused(tiny_bert(), {.text = kSmallText}, {"bert.encoder.layer.100000000"},
                  {"known are: bert.encoder.layer.0, bert.encoder.layer.1"});
+  expect_refused(find_model("lenet"), kDigits, {"conv1.weight.of.something"}, {"known are: conv1.bias, conv1.weight"});
   expect_refused(find_model("lenet"), kDigits, {"conv1", "conv2", "fc1", "fc2"},
                  {"freeze: expected a parameter that is left to train, got all of them"});
 }
