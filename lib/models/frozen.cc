@@ -17,7 +17,7 @@ struct NamedParameter {
   Parameter* parameter;
 };
 
-std::vector<NamedParameter> all_of(nn::Model& model) {
+std::vector<NamedParameter> named_parameters_of(nn::Model& model) {
   std::vector<NamedParameter> all;
   model.visit_parameters([&](const std::string& name, Parameter& parameter, const nn::Initializer&) {
     all.push_back({.name = name, .parameter = &parameter});
@@ -32,7 +32,7 @@ std::vector<NamedParameter> all_of(nn::Model& model) {
 }
 
 void freeze(nn::Model& model, const std::vector<std::string>& entries, const std::string& where) {
-  const std::vector<NamedParameter> all = all_of(model);
+  const std::vector<NamedParameter> all = named_parameters_of(model);
   for (const std::string& entry : entries) {
     bool is_known = false;
     for (const auto& [name, parameter] : all) {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "autograd/batch_norm.h"
 #include "autograd/conv2d.h"
-#include "autograd/embedding.h"
 #include "autograd/layer_norm.h"
 #include "autograd/linear.h"
 #include "ops/conv2d.h"
@@ -35,6 +35,7 @@ struct FrozenCase {
 void PrintTo(const FrozenCase& one, std::ostream* out) { *out << one.name; }
 
 struct PassedBack {
+  bool output_requires_gradient = false;
   std::optional<std::vector<float>> x;  ///< none where no gradient came back
   std::vector<std::vector<float>> parameters;
   std::vector<bool> has_gradient;
@@ -57,7 +58,7 @@ PassedBack pass_back(Device& device, const FrozenCase& one, unsigned frozen, boo
   }
   const Variable y = one.apply(x, used);
   tape.backward(y, formula_tensor(device, y.value().shape(), Formula{.tensor = 77}));
-  PassedBack back;
+  PassedBack back{.output_requires_gradient = y.requires_gradient(), .x = {}, .parameters = {}, .has_gradient = {}};
   if (x.gradient().defined()) back.x = values_of(x.gradient());
   for (const Parameter& parameter : parameters) {
     back.parameters.push_back(values_of(parameter.gradient()));
@@ -144,6 +145,7 @@ TEST_P(FrozenParameters, EndTheWayBackWhereNothingBeforeIsTrained) {
   const auto device = row.open();
   const unsigned both = (1u << one.parameters.size()) - 1;
   const PassedBack none = pass_back(*device, one, both, false);
+  EXPECT_FALSE(none.output_requires_gradient);
   EXPECT_FALSE(none.x);
   EXPECT_EQ(none.has_gradient, std::vector<bool>(one.parameters.size()));
   // Of inputs that want none as well, each parameter still has its own.
