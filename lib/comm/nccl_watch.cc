@@ -87,7 +87,7 @@ void NcclWatch::look_at(int place) {
       given.waits = std::exchange(given.has_latest, false);
       given.since = Clock::now();
     }
-    is_overdue |= given.waits && seconds_since(given.since) > options_.timeout_s;
+    is_overdue |= given.waits && seconds_since(given.since) > options_.timeout_s + root_cause_s();
   }
   if (error.empty())
     own.error_since.reset();
@@ -96,10 +96,12 @@ void NcclWatch::look_at(int place) {
   if (own.error_since && seconds_since(*own.error_since) > kRootCause_s) {
     fail(fmt::format("{}: NCCL says: {}", own.name, error));
   } else if (is_overdue) {
-    fail(fmt::format("{} waited {:g} s for GPUs of other processes, in what NCCL adds up or copies", own.name,
+    fail(fmt::format("{} waited over {:g} s for GPUs of other processes, in what NCCL adds up or copies", own.name,
                      options_.timeout_s));
   }
 }
+
+double NcclWatch::root_cause_s() const { return std::min(kRootCause_s, options_.timeout_s); }
 
 void NcclWatch::fail(const std::string& sentence) {
   options_.exchange.fail({.code = ExitCode::peer_lost, .sentence = sentence});

@@ -18,8 +18,8 @@
 namespace dptrain {
 
 /// Looks after what GPUs of this process do together with those of others, on a thread of its own: a GPU waits for
-/// another one for ever. The job fails with 75 where what a GPU was given isn't done within the deadline, and where
-/// NCCL has met with an error; once it has failed, of this or of anything else, what is under way is aborted.
+/// another one for ever. The job fails with 75 where what a GPU was given isn't done soon after the deadline, and
+/// where NCCL has met with an error; once it has failed, of this or of anything else, what is under way is aborted.
 class NcclWatch {
  public:
   /// Within which the watch over the job's processes, and the comparison of the ranks' calls, find what NCCL's error
@@ -67,6 +67,9 @@ class NcclWatch {
   static Given& given_to(Place& place, cudaStream_t stream);
   void run();
   void look_at(int place);
+  /// How much longer than its deadline a GPU may take: the wait of its rank's thread has the same deadline, and says
+  /// which call it was for and who is missing.
+  double root_cause_s() const;
   void fail(const std::string& sentence);
 
   const Options options_;
