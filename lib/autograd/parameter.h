@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/update_groups.h"
 #include "tensor/tensor.h"
 
 namespace dptrain {
@@ -28,6 +29,9 @@ class Parameter {
   /// It isn't trained. Said before the model is placed.
   void freeze() { is_frozen_ = true; }
   bool is_frozen() const { return is_frozen_; }
+  /// What optimizers multiply the learning rate and the weight decay by.
+  const ops::UpdateFactors& update_factors() const { return update_factors_; }
+  void set_update_factors(const ops::UpdateFactors& factors) { update_factors_ = factors; }
 
   const Tensor& value() const { return value_; }
   /// What operators read: the value, or its copy in half precision.
@@ -73,6 +77,7 @@ class Parameter {
   Tensor copy_;
   bool has_gradient_ = false;
   bool is_frozen_ = false;
+  ops::UpdateFactors update_factors_;
 };
 
 }  // namespace dptrain

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ops/update_control.h"
+#include "ops/update_groups.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops {
@@ -23,6 +24,7 @@ struct AdamOptions {
   /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
   Tensor copy = {};
   UpdateControl control = {};
+  UpdateGroups groups = {};  ///< of the weights; the factors are of learning_rate and weight_decay
 };
 
 /// One step of Adam (Kingma and Ba, 2015) over all weights at once, as PyTorch defines it:

@@ -18,19 +18,22 @@ struct Step {
   bool decoupled;
 };
 
-/// The numbers of a step that follow from how many there have been.
-struct Corrected {
+/// The numbers of a step for a group of weights, which follow from how many steps there have been.
+struct Numbers {
   float step_size;      ///< learning rate / (1 - beta1^step)
   float second_factor;  ///< 1 / sqrt(1 - beta2^step)
   float kept;           ///< of a weight, where decay is decoupled
+  float decay;          ///< where it isn't, or 0
   float first_share;    ///< 1 - beta1
   float second_share;   ///< 1 - beta2
 
-  __device__ static Corrected of(const Step& s, const UpdateScalars& scalars) {
-    const double rate = scalars.rate(s.learning_rate), step = static_cast<double>(scalars.step_number(s.step));
+  __device__ static Numbers of(const Step& s, const UpdateScalars& scalars, double rate_factor, double decay_factor) {
+    const double rate = scalars.rate(s.learning_rate) * rate_factor, decay = s.decay * decay_factor,
+                 step = static_cast<double>(scalars.step_number(s.step));
     return {.step_size = static_cast<float>(rate / (1 - pow(s.beta1, step))),
             .second_factor = static_cast<float>(1 / sqrt(1 - pow(s.beta2, step))),
-            .kept = s.decoupled ? static_cast<float>(1 - rate * s.decay) : 1.f,
+            .kept = s.decoupled ? static_cast<float>(1 - rate * decay) : 1.f,
+            .decay = s.decoupled ? 0.f : static_cast<float>(decay),
             .first_share = static_cast<float>(1 - s.beta1),
             .second_share = static_cast<float>(1 - s.beta2)};
   }
@@ -38,15 +41,17 @@ struct Corrected {
 
 template <int V, class Copy>
 __global__ void adam_kernel(int64_t packs, float* weights, const float* gradients, float* firsts, float* seconds,
-                            Copy* copies, Step s, UpdateScalars scalars) {
+                            Copy* copies, Step s, UpdateScalars scalars, GroupTable groups) {
   if (scalars.skipped_now()) return;
-  // Powers in double are many instructions: one thread's for the block.
-  __shared__ Corrected c;
-  if (threadIdx.x == 0) c = Corrected::of(s, scalars);
-  __syncthreads();
+  // Powers in double are many instructions: one thread's for the block and a group.
+  __shared__ Numbers numbers[UpdateGroups::kMost];
+  groups.fill(numbers, [&](double rate_factor, double decay_factor) {
+    return Numbers::of(s, scalars, rate_factor, decay_factor);
+  });
   const float factor = scalars.factor(), beta2 = static_cast<float>(s.beta2);
   for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {
     const int64_t at = pack * V;
+    const Numbers& c = numbers[groups.of(at)];
     auto weight = Pack<float, V>::load(weights + at), first = Pack<float, V>::load(firsts + at),
          second = Pack<float, V>::load(seconds + at);
     const auto gradient = Pack<float, V>::load(gradients + at);
@@ -56,7 +61,7 @@ __global__ void adam_kernel(int64_t packs, float* weights, const float* gradient
     for (int i = 0; i < V; ++i) {
       float g = __fmul_rn(gradient.at[i], factor);
       const float w = __fmul_rn(weight.at[i], c.kept);
-      if (!s.decoupled) g = fmaf(s.decay, w, g);
+      if (!s.decoupled) g = fmaf(c.decay, w, g);
       first.at[i] = fmaf(c.first_share, g - first.at[i], first.at[i]);
       second.at[i] = fmaf(beta2, second.at[i], __fmul_rn(__fmul_rn(c.second_share, g), g));
       const float denominator = fmaf(sqrtf(second.at[i]), c.second_factor, s.epsilon);
@@ -83,12 +88,13 @@ void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments
                   .decay = static_cast<float>(options.weight_decay),
                   .decoupled = options.decoupled};
   const UpdateScalars scalars(options.control);
+  const GroupTable groups(options.groups);
   float *const firsts = moments.first.data<float>(), *const seconds = moments.second.data<float>();
   with_element_type(options.copy.defined() ? options.copy : weights, [&]<class Copy>(ElementType<Copy>) {
     Copy* copies = data_or_null<Copy>(options.copy);
     const auto launch_with = [&]<int V>(std::integral_constant<int, V>) {
       launch("adam", weights, blocks_for(weights, count / V), kThreads, adam_kernel<V, Copy>, count / V,
-             weights.data<float>(), gradients.data<float>(), firsts, seconds, copies, step, scalars);
+             weights.data<float>(), gradients.data<float>(), firsts, seconds, copies, step, scalars, groups);
     };
     if (in_packs(count, 4, {weights.raw(), gradients.raw(), firsts, seconds, copies}))
       launch_with(std::integral_constant<int, 4>());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "device/parallel_for.h"
 #include "ops/bf16_kernels.h"
@@ -15,15 +16,28 @@ namespace {
 /// Elements that are worked on at once: what an update reads and writes of them stays in a core's own cache.
 constexpr int64_t kRun = 16384;
 
-/// Calls update(begin, count) for every run, whose gradients have been multiplied by the control's factor.
-template <class Update>
-void for_runs(const Tensor& gradients, const UpdateControl& control, const Update& update) {
-  const float factor = control.gradient_factor.defined() ? *control.gradient_factor.data<float>() : 1.f;
+UpdateFactors factors_of(const UpdateGroups& groups, int64_t group) {
+  if (!groups.defined()) return {};
+  const double* pair = groups.factors.data<double>() + 2 * group;
+  return {.learning_rate = pair[0], .weight_decay = pair[1]};
+}
+
+/// Calls update(numbers, begin, count) for every run and its groups, whose gradients have been multiplied by the
+/// control's factor; `numbers_of` makes those of an update by its factors.
+template <class Options, class NumbersOf, class Update>
+void for_runs(const Tensor& gradients, const Options& options, const NumbersOf& numbers_of, const Update& update) {
+  if (!gradients.device().computes()) return;
+  const Tensor& given = options.control.gradient_factor;
+  const float factor = given.defined() ? *given.template data<float>() : 1.f;
+  const UpdateGroups& groups = options.groups;
+  std::vector<decltype(numbers_of(UpdateFactors()))> numbers;
+  for (int64_t group = 0; group < groups.count(); ++group) numbers.push_back(numbers_of(factors_of(groups, group)));
   const int64_t elements = gradients.storage_elements();
   parallel_for(gradients.device(), (elements + kRun - 1) / kRun, [&](int64_t run) {
     const int64_t begin = run * kRun, count = std::min(kRun, elements - begin);
     if (factor != 1.f) elementwise_kernels().scale(gradients.data<float>() + begin, factor, count);
-    update(begin, count);
+    for_each_group(groups, begin, begin + count,
+                   [&](size_t group, int64_t at, int64_t some) { update(numbers[group], at, some); });
   });
 }
 
@@ -44,11 +58,13 @@ Tensor clip_factor(const Tensor& squares, double most, const Tensor& factor) {
 }
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
-  const SgdNumbers numbers{.learning_rate = static_cast<float>(options.learning_rate),
-                           .momentum = static_cast<float>(options.momentum),
-                           .weight_decay = static_cast<float>(options.weight_decay),
-                           .nesterov = options.nesterov};
-  for_runs(gradients, options.control, [&](int64_t at, int64_t count) {
+  const auto numbers_of = [&](const UpdateFactors& factors) {
+    return SgdNumbers{.learning_rate = static_cast<float>(options.learning_rate * factors.learning_rate),
+                      .momentum = static_cast<float>(options.momentum),
+                      .weight_decay = static_cast<float>(options.weight_decay * factors.weight_decay),
+                      .nesterov = options.nesterov};
+  };
+  for_runs(gradients, options, numbers_of, [&](const SgdNumbers& numbers, int64_t at, int64_t count) {
     float* weight = weights.data<float>() + at;
     const float* gradient = gradients.data<float>() + at;
     if (velocity.defined())
@@ -60,16 +76,20 @@ void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velo
 }
 
 void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const AdamOptions& options) {
-  const double rate = options.learning_rate, step = static_cast<double>(options.step);
-  const AdamNumbers numbers{.step_size = static_cast<float>(rate / (1 - std::pow(options.beta1, step))),
-                            .second_factor = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, step))),
-                            .beta2 = static_cast<float>(options.beta2),
-                            .first_share = static_cast<float>(1 - options.beta1),
-                            .second_share = static_cast<float>(1 - options.beta2),
-                            .epsilon = static_cast<float>(options.epsilon),
-                            .weight_decay = options.decoupled ? 0.f : static_cast<float>(options.weight_decay),
-                            .kept = options.decoupled ? static_cast<float>(1 - rate * options.weight_decay) : 1.f};
-  for_runs(gradients, options.control, [&](int64_t at, int64_t count) {
+  const double step = static_cast<double>(options.step);
+  const auto numbers_of = [&](const UpdateFactors& factors) {
+    const double rate = options.learning_rate * factors.learning_rate,
+                 decay = options.weight_decay * factors.weight_decay;
+    return AdamNumbers{.step_size = static_cast<float>(rate / (1 - std::pow(options.beta1, step))),
+                       .second_factor = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, step))),
+                       .beta2 = static_cast<float>(options.beta2),
+                       .first_share = static_cast<float>(1 - options.beta1),
+                       .second_share = static_cast<float>(1 - options.beta2),
+                       .epsilon = static_cast<float>(options.epsilon),
+                       .weight_decay = options.decoupled ? 0.f : static_cast<float>(decay),
+                       .kept = options.decoupled ? static_cast<float>(1 - rate * decay) : 1.f};
+  };
+  for_runs(gradients, options, numbers_of, [&](const AdamNumbers& numbers, int64_t at, int64_t count) {
     float* weight = weights.data<float>() + at;
     elementwise_kernels().adam(weight, gradients.data<float>() + at, moments.first.data<float>() + at,
                                moments.second.data<float>() + at, count, numbers);

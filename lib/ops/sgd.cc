@@ -7,7 +7,7 @@
 namespace dptrain::ops {
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
-  Device& device = common_device("sgd", {&weights, &gradients, &velocity, &options.copy});
+  Device& device = common_device("sgd", {&weights, &gradients, &velocity, &options.copy, &options.groups.of_blocks});
   require_shape("sgd", "gradients", gradients.shape(), weights.shape());
   if (velocity.defined()) require_shape("sgd", "velocity", velocity.shape(), weights.shape());
   return on_device(

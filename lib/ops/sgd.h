@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ops/update_control.h"
+#include "ops/update_groups.h"
 #include "tensor/tensor.h"
 
 namespace dptrain::ops {
@@ -13,6 +14,7 @@ struct SgdOptions {
   /// bf16, or on a GPU f16, in the shape of the weights, written with their new values.
   Tensor copy = {};
   UpdateControl control = {};
+  UpdateGroups groups = {};  ///< of the weights; the factors are of learning_rate and weight_decay
 };
 
 /// One step of stochastic gradient descent over all weights at once, as PyTorch defines it:

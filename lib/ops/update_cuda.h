@@ -2,6 +2,7 @@
 
 #include "ops/cuda_kernels.h"
 #include "ops/update_control.h"
+#include "ops/update_groups.h"
 
 // What the optimizers' kernels share. For .cu files only.
 
@@ -31,6 +32,31 @@ class UpdateScalars {
   const int32_t* step_;
   const int32_t* skip_;
   const int64_t* skipped_;
+};
+
+/// UpdateGroups as kernels read them. A block makes the numbers of each group once, in its shared memory.
+class GroupTable {
+ public:
+  explicit GroupTable(const UpdateGroups& groups)
+      : factors_(data_or_null<double>(groups.factors)),
+        of_blocks_(data_or_null<uint8_t>(groups.of_blocks)),
+        count_(static_cast<int>(groups.count())) {}
+
+  /// Sets numbers[group] of every group by make(learning rate's factor, weight decay's). All threads of a block call
+  /// it; a barrier is its end.
+  template <class Numbers, class Make>
+  __device__ void fill(Numbers* numbers, const Make& make) const {
+    for (int group = static_cast<int>(threadIdx.x); group < count_; group += static_cast<int>(blockDim.x))
+      numbers[group] = factors_ != nullptr ? make(factors_[2 * group], factors_[2 * group + 1]) : make(1.0, 1.0);
+    __syncthreads();
+  }
+  /// Of the weights from `at` on, up to the next multiple of 16.
+  __device__ int of(int64_t at) const { return of_blocks_ != nullptr ? of_blocks_[at / UpdateGroups::kBlock] : 0; }
+
+ private:
+  const double* factors_;
+  const uint8_t* of_blocks_;
+  int count_;
 };
 
 }  // namespace dptrain::ops::cuda

@@ -25,7 +25,8 @@ void Adam::step_range(int64_t begin, const Tensor& gradients, const OptimizerSte
                   .weight_decay = settings_.weight_decay,
                   .decoupled = settings_.decoupled,
                   .copy = range(flat().copies),
-                  .control = step.control});
+                  .control = step.control,
+                  .groups = flat().groups.range(begin, gradients.elements())});
 }
 
 std::vector<OptimizerState> Adam::state() const {

@@ -1,9 +1,25 @@
 #include "optim/flat_weights.h"
 
+#include <vector>
+
 namespace dptrain::optim {
 
 FlatWeights FlatWeights::of(const nn::Model& model) {
-  return {.weights = model.weights(), .gradients = model.gradients(), .copies = model.weight_copies()};
+  return {.weights = model.weights(),
+          .gradients = model.gradients(),
+          .copies = model.weight_copies(),
+          .groups = update_groups_of(model, model.device())};
+}
+
+ops::UpdateGroups update_groups_of(const nn::Model& model, Device& device) {
+  std::vector<ops::UpdateRun> runs;
+  for (const Parameter* parameter : model.parameters()) {
+    // What pads the one before is updated, too.
+    if (!runs.empty()) runs.back().elements += model.offset(*parameter);
+    runs.push_back({.elements = -model.offset(*parameter), .factors = parameter->update_factors()});
+  }
+  if (!runs.empty()) runs.back().elements += model.weights().elements();
+  return ops::make_update_groups(device, runs);
 }
 
 Tensor range_like(const Tensor& range, const Tensor& whole, int64_t begin) {
@@ -14,7 +30,10 @@ FlatWeights FlatWeights::range(int64_t begin, int64_t end) const {
   const auto part = [&](const Tensor& whole) {
     return whole.defined() ? whole.window(begin, {end - begin}, Layout::plain) : Tensor();
   };
-  return {.weights = part(weights), .gradients = part(gradients), .copies = part(copies)};
+  return {.weights = part(weights),
+          .gradients = part(gradients),
+          .copies = part(copies),
+          .groups = groups.range(begin, end - begin)};
 }
 
 }  // namespace dptrain::optim

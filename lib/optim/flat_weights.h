@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "nn/model.h"
+#include "ops/update_groups.h"
 
 namespace dptrain::optim {
 
@@ -11,6 +12,7 @@ struct FlatWeights {
   Tensor weights;      ///< f32
   Tensor gradients;    ///< f32; undefined where they are given with each step
   Tensor copies = {};  ///< in half precision, written with the new weights; undefined where the model computes in f32
+  ops::UpdateGroups groups = {};  ///< of the weights
 
   /// All of a placed model's.
   static FlatWeights of(const nn::Model& model);
@@ -19,6 +21,9 @@ struct FlatWeights {
 
   int64_t elements() const { return weights.elements(); }
 };
+
+/// The groups of a placed model's weights, on `device`, which an optimizer of these weights works on.
+ops::UpdateGroups update_groups_of(const nn::Model& model, Device& device);
 
 /// The elements of a flat buffer that stand from `begin` on for those of `range`; undefined where the buffer is.
 Tensor range_like(const Tensor& range, const Tensor& whole, int64_t begin);

@@ -17,7 +17,8 @@ void Sgd::step_range(int64_t begin, const Tensor& gradients, const OptimizerStep
                  .weight_decay = settings_.weight_decay,
                  .nesterov = settings_.nesterov,
                  .copy = range(flat().copies),
-                 .control = step.control});
+                 .control = step.control,
+                 .groups = flat().groups.range(begin, gradients.elements())});
 }
 
 std::vector<OptimizerState> Sgd::state() const {

@@ -31,7 +31,8 @@ std::vector<StoreKey> keys_of(const nn::Model& model) {
   int64_t end = model.weights().elements();
   for (auto parameter = model.parameters().rbegin(); parameter != model.parameters().rend(); ++parameter) {
     const int64_t begin = model.offset(**parameter);
-    keys.push_back({.name = (*parameter)->name(), .begin = begin, .end = end});
+    keys.push_back(
+        {.name = (*parameter)->name(), .begin = begin, .end = end, .factors = (*parameter)->update_factors()});
     end = begin;
   }
   std::ranges::reverse(keys);

@@ -30,6 +30,7 @@ struct StoreKey {
   std::string name;
   int64_t begin = 0;
   int64_t end = 0;
+  ops::UpdateFactors factors = {};
 };
 
 /// A key for each parameter, in the order of first use, padding included.

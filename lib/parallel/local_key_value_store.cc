@@ -31,7 +31,9 @@ void LocalKeyValueStore::take_in() {
       Tensor::zeros(*memory_->device, shape, {.purpose = MemoryPurpose::gradients});
   if (keeps()) {
     memory_->weights = Tensor::zeros(*memory_->device, shape, {.purpose = MemoryPurpose::weights});
-    memory_->optimizer = context_.optimizer.make({.weights = memory_->weights, .gradients = memory_->gradients[0]});
+    memory_->optimizer = context_.optimizer.make({.weights = memory_->weights,
+                                                  .gradients = memory_->gradients[0],
+                                                  .groups = optim::update_groups_of(context_.model, *memory_->device)});
     read_weights();
   }
   host_.barrier();

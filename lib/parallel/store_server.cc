@@ -56,19 +56,22 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
       device_(open_device({DeviceKind::cpu, 0})),
       threads_(static_cast<int>(links_.to_workers.size())) {
   int64_t size = 0;
+  std::vector<ops::UpdateRun> runs;
   for (size_t i = 0; i < options.slices.size(); ++i) {
     const StoreSlice& slice = options.slices[i];
     if (slice.server != links_.server) continue;
     own_.push_back(
         {.index = i, .begin = size, .size = slice.elements(), .has_come = std::vector<bool>(links_.to_workers.size())});
     size += slice.elements();
+    runs.push_back({.elements = slice.elements(), .factors = slice.factors});
   }
   const auto zeros = [&](MemoryPurpose purpose) { return Tensor::zeros(*device_, {size}, {.purpose = purpose}); };
   weights_ = zeros(MemoryPurpose::weights);
   gradients_ = zeros(MemoryPurpose::gradients);
   workers_factor_ = Tensor::from(*device_, {1}, std::vector<float>{static_cast<float>(links_.to_workers.size())},
                                  MemoryPurpose::workspace);
-  optimizer_ = options.optimizer.make({.weights = weights_, .gradients = gradients_});
+  optimizer_ = options.optimizer.make(
+      {.weights = weights_, .gradients = gradients_, .groups = ops::make_update_groups(*device_, runs)});
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
     Worker worker{
         .number = w, .link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};

@@ -20,7 +20,8 @@ std::vector<StoreSlice> slice_keys(const std::vector<StoreKey>& keys, int server
     for (int64_t part = 0; part < parts; ++part) {
       const StoreSlice slice{.key = k,
                              .begin = keys[k].begin + part * blocks / parts * kAlignment,
-                             .end = keys[k].begin + (part + 1) * blocks / parts * kAlignment};
+                             .end = keys[k].begin + (part + 1) * blocks / parts * kAlignment,
+                             .factors = keys[k].factors};
       if (slice.elements() > 0) slices.push_back(slice);
     }
   }

@@ -25,6 +25,17 @@ ordered_json shape_json(const Shape& shape) {
   return sizes;
 }
 
+/// Of factors of which one isn't 1: "at 10 times the learning rate, without weight decay".
+std::string manner(const ops::UpdateFactors& factors) {
+  std::vector<std::string> parts;
+  if (factors.learning_rate != 1) parts.push_back(fmt::format("at {} times the learning rate", factors.learning_rate));
+  if (factors.weight_decay == 0)
+    parts.emplace_back("without weight decay");
+  else if (factors.weight_decay != 1)
+    parts.push_back(fmt::format("with {} times the weight decay", factors.weight_decay));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
 std::string LayersReport::text(int width) const {
@@ -44,6 +55,10 @@ std::string LayersReport::text(int width) const {
       text_table(columns, std::numeric_limits<int>::max());
   if (of.frozen() > 0)
     text += "\n" + wrapped(fmt::format("{} of the parameters are frozen\n", grouped(of.frozen())), width);
+  for (const auto& [factors, elements] : of.updates)
+    if (factors != ops::UpdateFactors())
+      text += "\n" +
+              wrapped(fmt::format("{} of the parameters are updated {}\n", grouped(elements), manner(factors)), width);
   if (of.running_state > 0)
     text += "\n" + wrapped(fmt::format("{} elements of running state beside these, which aren't trained\n",
                                        grouped(of.running_state)),
@@ -62,12 +77,18 @@ std::string LayersReport::json() const {
                       {"frozen", layer.frozen},
                       {"flops", layer.flops}});
   }
+  ordered_json groups = ordered_json::array();
+  for (const auto& [factors, elements] : of.updates)
+    groups.push_back({{"learning_rate_factor", factors.learning_rate},
+                      {"weight_decay_factor", factors.weight_decay},
+                      {"parameters", elements}});
   const ordered_json document = {{"schema", 1},
                                  {"run", run},
                                  {"model", model},
                                  {"input", shape_json(of.input)},
                                  {"parameters", of.parameters()},
                                  {"frozen", of.frozen()},
+                                 {"parameter_groups", groups},
                                  {"running_state", of.running_state},
                                  {"flops", of.flops()},
                                  {"stages", stages}};

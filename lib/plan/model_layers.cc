@@ -1,5 +1,6 @@
 #include "plan/model_layers.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -46,6 +47,17 @@ ParameterCounts counts_of(Parameters& of) {
     if (parameter.is_frozen()) counts.frozen += elements;
   });
   return counts;
+}
+
+std::vector<UpdateShare> updates_of(nn::Model& model) {
+  std::vector<UpdateShare> shares;
+  model.visit_parameters([&](const std::string&, const Parameter& parameter, const nn::Initializer&) {
+    if (parameter.is_frozen()) return;
+    auto share = std::ranges::find(shares, parameter.update_factors(), &UpdateShare::factors);
+    if (share == shares.end()) share = shares.insert(share, {.factors = parameter.update_factors()});
+    share->elements += parameter.shape().elements();
+  });
+  return shares;
 }
 
 /// The beginning that all names of its parameters have, up to a dot.
@@ -96,7 +108,7 @@ ModelLayers layers_of(const models::ModelSpec& spec, const models::ModelInput& i
                                    .sample_ids = Tensor::empty(*device, {1}, {.dtype = DType::i64}),
                                    .text = sample.text};
   OperatorLog& log = *device->operator_log();
-  ModelLayers all{.input = sample.shape, .layers = {}};
+  ModelLayers all{.input = sample.shape, .layers = {}, .updates = updates_of(*model)};
   for (const nn::RunningState* state : model->states()) all.running_state += state->shape.elements();
   const auto add = [&](std::string name, nn::Component& component, const std::vector<Variable>& outputs) {
     const ParameterCounts counts = counts_of(component);

@@ -18,11 +18,18 @@ struct ModelLayer {
   double flops = 0;            ///< of products, in the forward pass of one sample
 };
 
+/// Trained elements that an optimizer updates by the same factors.
+struct UpdateShare {
+  ops::UpdateFactors factors = {};
+  int64_t elements = 0;
+};
+
 /// A model's stages, then its head where it has one.
 struct ModelLayers {
   Shape input;                ///< of one sample: images [C, H, W], text [S]
   int64_t running_state = 0;  ///< elements that are saved with the model and not trained: statistics of batch norms
   std::vector<ModelLayer> layers;
+  std::vector<UpdateShare> updates = {};  ///< by factors, in the order of their first parameters
 
   int64_t parameters() const;
   int64_t frozen() const;

@@ -6,6 +6,7 @@
 #include "config/yaml_bytes.h"
 #include "device/device_list.h"
 #include "models/frozen.h"
+#include "models/parameter_groups.h"
 #include "train/arithmetic_settings.h"
 #include "train/experiment.h"
 #include "train/init_setting.h"
@@ -188,6 +189,7 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
       config.texts("freeze", {}, "what isn't trained: parameters by their names, or the modules' in front of these");
   if (!experiment.frozen.empty())
     experiment.model = models::with_frozen(std::move(experiment.model), experiment.frozen, config.where("freeze"));
+  experiment.model = models::with_parameter_groups(std::move(experiment.model), models::read_parameter_groups(config));
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.validation = read_validation(config, experiment.schedule, experiment.eval_every, experiment.epochs);

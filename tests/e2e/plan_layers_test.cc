@@ -82,6 +82,20 @@ TEST_F(PlanLayersTest, CountsAsAPlanDoes) {
   EXPECT_EQ(plan["parameters"], layers["parameters"]);
 }
 
+TEST_F(PlanLayersTest, CountsWhatGroupsOfParametersTrain) {
+  const auto group = [](double rate, double decay, int parameters) {
+    return json{{"learning_rate_factor", rate}, {"weight_decay_factor", decay}, {"parameters", parameters}};
+  };
+  EXPECT_EQ(document("digits.yaml")["parameter_groups"], json({group(1, 1, 129388)}));
+  const json layers =
+      document("digits.yaml",
+               {"--set", "freeze=[conv1]", "--set",
+                "parameter_groups=[{dimensions: 1, weight_decay_factor: 0}, {of: fc2, learning_rate_factor: 10}]"});
+  EXPECT_EQ(layers["frozen"], 520);
+  EXPECT_EQ(layers["parameter_groups"],
+            json({group(1, 1, 25'000 + 800 * 128), group(1, 0, 50 + 128), group(10, 1, 1280), group(10, 0, 10)}));
+}
+
 TEST_F(PlanLayersTest, RefusesFilesOfTimesAndSaysWhatAModelNeeds) {
   for (const char* flag : {"--operators", "--comm", "--calibrate"}) {
     const Finished finished = layers("digits.yaml", {flag, "file"});

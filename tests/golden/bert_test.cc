@@ -10,7 +10,6 @@
 #include "autograd/cross_entropy.h"
 #include "golden/golden_trace.h"
 #include "golden/text_batch.h"
-#include "models/frozen.h"
 #include "nn/named_values.h"
 #include "ops/reorder.h"
 #include "support/device_rows.h"
@@ -39,8 +38,7 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
                                  return models::build_bert(
                                      {.vocabulary = sizes.vocabulary, .sequence = sizes.sequence, .dropout = 0}, input);
                                }};
-  const auto model = models::with_frozen(bert, golden.value("freeze", std::vector<std::string>()), "golden")
-                         .build({.device = *device}, {.text = sizes});
+  const auto model = as_traced(bert, golden).build({.device = *device}, {.text = sizes});
   model->place(*device, {});
   ASSERT_EQ(model->parameter_elements(), golden["parameters"].get<int64_t>());
   const uint64_t seed = golden["seed"];
@@ -101,7 +99,8 @@ const testing::DeviceRow kOnCuda = testing::device_rows()[1];
 
 INSTANTIATE_TEST_SUITE_P(Bert, BertGolden,
                          ::testing::Values(BertCase{"bert_adam"}, BertCase{"bert_adamw"}, BertCase{"bert_frozen"},
-                                           BertCase{"bert_adam", kOnCuda}, BertCase{"bert_adamw", kOnCuda}),
+                                           BertCase{"bert_adam", kOnCuda}, BertCase{"bert_adamw", kOnCuda},
+                                           BertCase{"bert_groups"}, BertCase{"bert_groups", kOnCuda}),
                          [](const auto& test) {
                            std::ostringstream name;
                            name << test.param;

@@ -8,7 +8,6 @@
 #include "autograd/cross_entropy.h"
 #include "config/config_document.h"
 #include "golden/golden_trace.h"
-#include "models/frozen.h"
 #include "nn/named_values.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
@@ -89,14 +88,14 @@ std::ostream& operator<<(std::ostream& out, const GoldenCase& c) {
   return out << c.file << (c.convolution == ops::ConvolutionAlgorithm::direct ? "_direct" : "_auto");
 }
 
-/// The model of a trace, its options and what is frozen of it read as those of a configuration.
+/// The model of a trace, its options read as those of a configuration.
 models::ModelSpec model_of(const json& golden) {
   json model = golden.value("options", json::object());
   model["name"] = golden["model"];
   models::ModelSpec spec;
   const ConfigSession session(parse_config(json{{"model", model}}.dump(), "golden"),
                               [&](ConfigReader& reader) { spec = models::read_model(reader); });
-  return models::with_frozen(spec, golden.value("freeze", std::vector<std::string>()), "golden");
+  return as_traced(spec, golden);
 }
 
 class Golden : public ::testing::TestWithParam<GoldenCase> {};
@@ -174,6 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
                       GoldenCase{"lenet_nesterov", kAutomatic}, GoldenCase{"lenet_sgd", kAutomatic},
                       GoldenCase{"lenet_adam", kAutomatic}, GoldenCase{"lenet_adamw", kAutomatic},
                       GoldenCase{"lenet_frozen", kAutomatic}, GoldenCase{"lenet_frozen", kAutomatic, kCuda},
+                      GoldenCase{"lenet_groups", kAutomatic}, GoldenCase{"lenet_groups", kAutomatic, kCuda},
+                      GoldenCase{"lenet_groups_adamw", kAutomatic}, GoldenCase{"lenet_groups_adamw", kAutomatic, kCuda},
                       GoldenCase{"resnet18_frozen_margin", kDirect}, GoldenCase{"resnet18_frozen_margin", kAutomatic},
                       GoldenCase{"resnet18_margin", kDirect}, GoldenCase{"resnet18_margin", kAutomatic},
                       GoldenCase{"resnet18_sgd", kDirect}, GoldenCase{"resnet18_sgd", kAutomatic},

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "config/config_document.h"
+#include "models/frozen.h"
+#include "models/parameter_groups.h"
 #include "nn/model.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -23,6 +26,16 @@ using nlohmann::json;
 inline json read_golden(const std::string& name) {
   std::ifstream stream(testing::source_file("tests/golden/values/") + name + ".json");
   return json::parse(stream);
+}
+
+/// The model as a trace was written of it: with what is frozen, and with parameter groups.
+inline models::ModelSpec as_traced(models::ModelSpec spec, const json& golden) {
+  std::vector<models::ParameterGroup> groups;
+  const json config = {{"parameter_groups", golden.value("groups", json::array())}};
+  const ConfigSession session(parse_config(config.dump(), "golden"),
+                              [&](ConfigReader& reader) { groups = models::read_parameter_groups(reader); });
+  return models::with_parameter_groups(
+      models::with_frozen(std::move(spec), golden.value("freeze", std::vector<std::string>()), "golden"), groups);
 }
 
 /// How far float32 may be from the double-precision trace.

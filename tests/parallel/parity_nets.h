@@ -5,6 +5,7 @@
 
 #include "data/synthetic.h"
 #include "models/frozen.h"
+#include "models/parameter_groups.h"
 #include "models/pyramidnet.h"
 #include "parallel/half_used_net.h"
 #include "parallel/residual_net.h"
@@ -27,26 +28,30 @@ struct ParityNet {
 };
 
 /// ../CMakeLists.txt has a test of each.
-inline constexpr const char* kParityNets[] = {"lenet",     "resnet",        "pyramidnet", "bert",
-                                              "half_used", "frozen_resnet", "frozen_bert"};
+inline constexpr const char* kParityNets[] = {"lenet",     "resnet",       "pyramidnet", "bert",
+                                              "half_used", "tuned_resnet", "tuned_bert"};
 
-/// The net with these parameters frozen.
-inline ParityNet frozen(ParityNet net, const std::string& name, std::vector<std::string> entries) {
+/// The net as in fine-tuning: some of its parameters are frozen, and of the others some trained faster.
+inline ParityNet tuned(ParityNet net, const std::string& name, std::vector<std::string> frozen,
+                       std::vector<std::string> faster) {
   net.name = name;
-  net.model = models::with_frozen(net.model, entries, "net");
-  net.frozen = std::move(entries);
+  net.model = models::with_parameter_groups(
+      models::with_frozen(net.model, frozen, "net"),
+      {{.of = std::move(faster), .learning_rate = 2.5}, {.dimensions = 1, .learning_rate = 0.5, .weight_decay = 0}});
+  net.frozen = std::move(frozen);
   return net;
 }
 
 inline ParityNet parity_net(const std::string& name, int64_t samples) {
   // The beginning, some of the middle, of a batch norm one of the two.
-  if (name == "frozen_resnet")
-    return frozen(parity_net("resnet", samples), name,
-                  {"conv1", "bn1", "residual1", "residual2.conv2", "residual2.bn3.weight"});
+  if (name == "tuned_resnet")
+    return tuned(parity_net("resnet", samples), name,
+                 {"conv1", "bn1", "residual1", "residual2.conv2", "residual2.bn3.weight"}, {"fc1", "residual2.conv1"});
   // With the words what is tied to them; a layer in the middle, and all that the last stage has of one loss.
-  if (name == "frozen_bert")
-    return frozen(parity_net("bert", samples), name,
-                  {"bert.embeddings.word_embeddings", "bert.encoder.layer.1", "cls.predictions"});
+  if (name == "tuned_bert")
+    return tuned(parity_net("bert", samples), name,
+                 {"bert.embeddings.word_embeddings", "bert.encoder.layer.1", "cls.predictions"},
+                 {"bert.encoder.layer.0", "cls.seq_relationship"});
   ParityNet net{.name = name, .input = {.image = {1, 28, 28}, .classes = 10}};
   if (name == "bert") {
     net.model = small_bert(3, 0.1f);

@@ -44,9 +44,10 @@ struct ParityWay {
 using ParityWays = std::vector<ParityWay>;
 
 inline ParityWay parity_way(std::string name, const char* strategy, Twin twin = {.way = "ddp"}) {
-  return {.name = std::move(name),
-          .options = {.name = strategy, .sgd = {.momentum = 0.9}, .batch_norm = BatchNormMode::sync},
-          .twin = std::move(twin)};
+  return {
+      .name = std::move(name),
+      .options = {.name = strategy, .sgd = {.momentum = 0.9, .weight_decay = 0.05}, .batch_norm = BatchNormMode::sync},
+      .twin = std::move(twin)};
 }
 
 /// The options of one strategy that change no bit, and the strategies that add in the order of ddp.

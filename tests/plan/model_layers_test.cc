@@ -176,11 +176,14 @@ TEST(ModelLayers, OfWhichSomeAreFrozen) {
 
 TEST(LayersReport, CutsNoName) {
   const std::string name(100, 'x');
-  const plan::LayersReport report{.run = "a",
-                                  .model = "layers",
-                                  .of = {.input = {4},
-                                         .running_state = 1234,
-                                         .layers = {{name, {{5, 6}, {2}}, 1000, 950, 2e6}, {"b", {{7}}, 30, 0, 0}}}};
+  const plan::LayersReport report{
+      .run = "a",
+      .model = "layers",
+      .of = {
+          .input = {4},
+          .running_state = 1234,
+          .layers = {{name, {{5, 6}, {2}}, 1000, 950, 2e6}, {"b", {{7}}, 30, 0, 0}},
+          .updates = {{.elements = 50}, {.factors = {1, 0}, .elements = 20}, {.factors = {10, 0.5}, .elements = 30}}}};
   EXPECT_EQ(report.text(80),
             "a: model layers, for one sample of [4]\n\n"
             "stage" +
@@ -193,6 +196,9 @@ TEST(LayersReport, CutsNoName) {
                 std::string(97, ' ') +
                 "                    1,030   2.00\n\n"
                 "950 of the parameters are frozen\n\n"
+                "20 of the parameters are updated without weight decay\n\n"
+                "30 of the parameters are updated at 10 times the learning rate, with 0.5 times\n"
+                "the weight decay\n\n"
                 "1,234 elements of running state beside these, which aren't trained\n");
 }
 

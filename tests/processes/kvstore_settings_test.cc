@@ -23,13 +23,19 @@ class StoreSettingsTest : public JobTrainingTest {
   }
 };
 
+/// And know the groups of parameters, which are told with the keys.
 TEST_F(StoreSettingsTest, TwoServersClipByTheNormOfAllGradients) {
-  const Command clip = {"--set", "clip_norm=0.05"};
+  const Command clip = {
+      "--set", "clip_norm=0.05", "--set",
+      "parameter_groups=[{of: [conv1, fc1], learning_rate_factor: 3}, {of: fc1.bias, learning_rate_factor: 2}]"};
   const std::string servers = "{name: kvstore, type: dist_sync, servers: 2}";
   const json stored = trained("stored", 5, servers, clip), ddp = trained("ddp", 2, "ddp", clip);
   EXPECT_EQ(stored["weights_hash"], ddp["weights_hash"]);
   EXPECT_EQ(stored["test"]["loss"], ddp["test"]["loss"]);
-  EXPECT_NE(trained("unclipped", 2, "ddp", {})["weights_hash"], ddp["weights_hash"]) << "the norm is one that clips";
+  const Command groups(clip.begin() + 2, clip.end()), norm(clip.begin(), clip.begin() + 2);
+  EXPECT_NE(trained("unclipped", 2, "ddp", groups)["weights_hash"], ddp["weights_hash"])
+      << "the norm is one that clips";
+  EXPECT_NE(trained("ungrouped", 2, "ddp", norm)["weights_hash"], ddp["weights_hash"]);
 }
 
 /// Nobody's gradients are late where there is one worker: either type trains as one device without a store does.

@@ -270,11 +270,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Stored{"three_and_three", "{name: kvstore, type: dist_sync}", {3, 3}},
                       Stored{"three_processes", "{name: kvstore, type: dist_device_sync}", {1, 2, 1}},
                       Stored{"round_robin", "{name: kvstore, type: dist_sync, placement: round_robin}", {2, 1}},
-                      Stored{"adam_ema_and_accumulate",
+                      Stored{"adam_groups_ema_and_accumulate",
                              "{name: kvstore, type: dist_sync}",
                              {2, 2},
                              {"--set", "optimizer=adamw", "--set", "learning_rate=0.001", "--set", "ema=0.9", "--set",
-                              "accumulate=2"}},
+                              "accumulate=2", "--set",
+                              "parameter_groups=[{dimensions: 1, weight_decay_factor: 0}, "
+                              "{of: fc2, learning_rate_factor: 9}]"}},
                       // Running statistics are no keys of the store.
                       Stored{"batch_norms",
                              "{name: kvstore, type: dist_sync}",

@@ -12,6 +12,9 @@ class PipelineTrainingTest : public JobTrainingTest {};
 
 TEST_P(PipelineParityTest, EndsInTheBitsOfOneProcess) { expect_bits_of_one_process(); }
 
+constexpr const char* kGroups =
+    "parameter_groups=[{of: cls, learning_rate_factor: 5}, {dimensions: 1, learning_rate_factor: 2}]";
+
 INSTANTIATE_TEST_SUITE_P(
     Ways, PipelineParityTest,
     ::testing::Values(Way{"pipeline", "lenet_ddp_2cpu", {1, 1}, strategy(kLenetStages)},
@@ -33,12 +36,12 @@ INSTANTIATE_TEST_SUITE_P(
                           {1, 2},
                           {"--set", "strategy={name: model_parallel, stages: [2, 2, 1], micro_batches: 3}", "--set",
                            "steps=3", "--set", "batch_size=12", "--set", "eval_every=0"}},
-                      Way{"pipeline_frozen",
+                      Way{"pipeline_tuned",
                           "bert_small_1cpu",
                           {1, 2},
                           {"--set", "strategy={name: model_parallel, stages: [2, 2, 1], micro_batches: 3}", "--set",
                            "steps=3", "--set", "batch_size=12", "--set", "eval_every=0", "--set", "ema=0.9", "--set",
-                           "freeze=[bert.embeddings, bert.encoder.layer.2]"}},
+                           "freeze=[bert.embeddings, bert.encoder.layer.2]", "--set", kGroups}},
                       Way{"hybrid", "lenet_ddp_2cpu", {2, 2}, strategy(kLenetReplicas)},
                       Way{"hybrid_apart", "lenet_ddp_2cpu", {1, 3}, strategy(kLenetReplicas)},
                       Way{"hybrid_logged",

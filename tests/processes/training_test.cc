@@ -12,6 +12,8 @@ namespace {
 
 TEST_P(JobParityTest, EndsInTheBitsOfOneProcess) { expect_bits_of_one_process(); }
 
+constexpr const char* kGroups = "parameter_groups=[{of: [conv2, fc2], learning_rate_factor: 0.3}]";
+
 INSTANTIATE_TEST_SUITE_P(
     Ways, JobParityTest,
     ::testing::Values(
@@ -36,10 +38,10 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"accumulate", "lenet_ddp_2cpu", {1, 2}, {"--set", "accumulate=2"}},
         Way{"split", "lenet_ddp_2cpu", {2, 1}, {"--set", "split=[0.5, 0.2, 0.3]"}},
         Way{"ema_and_clip", "lenet_ddp_2cpu", {1, 2}, {"--set", "ema=0.9", "--set", "clip_norm=0.5"}},
-        Way{"frozen",
+        Way{"tuned",
             "lenet_ddp_2cpu",
             {1, 2},
-            {"--set", "freeze=[conv1, fc1.bias]", "--set", "ema=0.9", "--set", "clip_norm=0.5"}},
+            {"--set", "freeze=[conv1, fc1.bias]", "--set", kGroups, "--set", "ema=0.9", "--set", "clip_norm=0.5"}},
         Way{"logged_steps", "lenet_ddp_2cpu", {1, 1}, {"--set", "log_steps=true"}},
         Way{"batch_norm_local",
             "pyramidnet_small_1cpu",

@@ -1,0 +1,42 @@
+#include "ops/update_groups.h"
+
+#include "base/check.h"
+
+namespace dptrain::ops {
+namespace {
+
+template <class T>
+Tensor table_on(Device& device, const Shape& shape, const std::vector<T>& values) {
+  const Tensor table = Tensor::empty(device, shape, {.dtype = dtype_of<T>(), .purpose = MemoryPurpose::optimizer});
+  device.upload(table.raw(), values.data(), table.bytes());
+  return table;
+}
+
+}  // namespace
+
+UpdateGroups UpdateGroups::range(int64_t begin, int64_t elements) const {
+  if (!defined()) return {};
+  return {.factors = factors,
+          .of_blocks = of_blocks.window(begin / kBlock, {(elements + kBlock - 1) / kBlock}, Layout::plain)};
+}
+
+UpdateGroups make_update_groups(Device& device, const std::vector<UpdateRun>& runs) {
+  std::vector<UpdateFactors> kinds;
+  std::vector<uint8_t> of_blocks;
+  for (const UpdateRun& run : runs) {
+    DPTRAIN_CHECK(run.elements % UpdateGroups::kBlock == 0, "{} weights in a row with factors of their own",
+                  run.elements);
+    const auto kind = std::ranges::find(kinds, run.factors) - kinds.begin();
+    if (kind == std::ssize(kinds)) kinds.push_back(run.factors);
+    of_blocks.insert(of_blocks.end(), static_cast<size_t>(run.elements / UpdateGroups::kBlock),
+                     static_cast<uint8_t>(kind));
+  }
+  if (std::ranges::all_of(kinds, [](const UpdateFactors& factors) { return factors == UpdateFactors(); })) return {};
+  DPTRAIN_CHECK(std::ssize(kinds) <= UpdateGroups::kMost, "{} kinds of factors", kinds.size());
+  std::vector<double> factors;
+  for (const UpdateFactors& kind : kinds) factors.insert(factors.end(), {kind.learning_rate, kind.weight_decay});
+  return {.factors = table_on(device, {std::ssize(kinds), 2}, factors),
+          .of_blocks = table_on(device, {std::ssize(of_blocks)}, of_blocks)};
+}
+
+}  // namespace dptrain::ops

@@ -1,0 +1,139 @@
+// Updates of weights in groups against updates of each group by its own numbers: equal bits.
+
+#include "ops/update_groups.h"
+
+#include "ops/adam.h"
+#include "ops/pytorch_cases.h"
+#include "ops/reorder.h"
+#include "ops/sgd.h"
+#include "support/device_rows.h"
+
+namespace dptrain {
+namespace update_groups_test {
+
+using namespace testing;
+
+/// What multiplies exactly, so that it makes no difference where a factor is rounded.
+constexpr double kRate = 0.25, kDecay = 0.125;
+
+/// Groups that are shorter than a vector of threads, and longer than what a thread takes at once; the last one pads.
+const std::vector<ops::UpdateRun> kRuns = {{16, {10, 1}},      {48, {1, 0}},  {32, {10, 1}}, {16, {}},
+                                           {40'000, {0.5, 3}}, {16, {10, 0}}, {17'024, {}},  {32, {0.5, 3}}};
+
+std::vector<float> as_f32(const Tensor& copy) {
+  const Tensor widened = Tensor::zeros(copy.device(), copy.shape());
+  ops::reorder_into(copy, widened);
+  return widened.values();
+}
+
+class UpdateGroups : public ::testing::TestWithParam<DeviceRow> {
+ protected:
+  static int64_t elements() {
+    int64_t all = 0;
+    for (const ops::UpdateRun& run : kRuns) all += run.elements;
+    return all;
+  }
+  /// What an optimizer has; `range(begin, elements)` is that of some weights.
+  struct Buffers {
+    std::vector<Tensor> of;  ///< weights, gradients, states
+    Tensor copy;
+    ops::UpdateControl control;
+
+    Buffers range(int64_t begin, int64_t elements) const {
+      Buffers some{.of = {}, .copy = copy.window(begin, {elements}, Layout::plain), .control = control};
+      for (const Tensor& one : of) some.of.push_back(one.window(begin, {elements}, Layout::plain));
+      return some;
+    }
+  };
+  Buffers begin(Device& device) {
+    Buffers buffers{.of = {}, .copy = Tensor::zeros(device, {elements()}, {.dtype = DType::bf16}), .control = {}};
+    for (const uint64_t tensor : {kWeight, kOutputGradient})
+      buffers.of.push_back(formula_tensor(device, {elements()}, {.tensor = tensor}));
+    for (int state = 0; state < 2; ++state) buffers.of.push_back(Tensor::zeros(device, {elements()}));
+    buffers.control.gradient_factor = tensor_of(device, {1}, {0.5f});
+    return buffers;
+  }
+  /// Two steps at once over all, and run by run; `step(buffers, rate, decay, number, groups)`.
+  template <class Step>
+  void expect_equal_bits(const Step& step) {
+    const auto device = GetParam().open();
+    Buffers whole = begin(*device), parts = begin(*device);
+    const ops::UpdateGroups groups = ops::make_update_groups(*device, kRuns);
+    ASSERT_EQ(groups.count(), 5);
+    for (int64_t number = 1; number <= 2; ++number) {
+      step(whole, kRate, kDecay, number, groups);
+      int64_t at = 0;
+      for (const ops::UpdateRun& run : kRuns) {
+        step(parts.range(at, run.elements), kRate * run.factors.learning_rate, kDecay * run.factors.weight_decay,
+             number, {});
+        at += run.elements;
+      }
+      // A part's gradients are multiplied in place by CPU workers.
+      for (Buffers* buffers : {&whole, &parts})
+        buffers->of[1] = formula_tensor(*device, {elements()}, {.tensor = kOutputGradient + 10});
+    }
+    for (const size_t k : {0, 2, 3}) EXPECT_EQ(whole.of[k].values(), parts.of[k].values()) << k;
+    EXPECT_EQ(as_f32(whole.copy), as_f32(parts.copy));
+    // And a range of all, which begins in the middle of a group.
+    const int64_t from = 96 + 16'000, some = 30'000;
+    Buffers range = begin(*device).range(from, some);
+    step(range, kRate, kDecay, 1, groups.range(from, some));
+    const Buffers all = begin(*device);
+    step(all, kRate, kDecay, 1, groups);
+    EXPECT_EQ(range.of[0].values(), all.range(from, some).of[0].values());
+  }
+};
+
+TEST_P(UpdateGroups, OfSgdAreUpdatedEachByItsNumbers) {
+  for (const bool momentum : {false, true})
+    expect_equal_bits([&](const Buffers& on, double rate, double decay, int64_t, const ops::UpdateGroups& groups) {
+      ops::sgd_step(on.of[0], on.of[1], momentum ? on.of[2] : Tensor(),
+                    {.learning_rate = rate,
+                     .momentum = momentum ? 0.9 : 0,
+                     .weight_decay = decay,
+                     .nesterov = momentum,
+                     .copy = on.copy,
+                     .control = on.control,
+                     .groups = groups});
+    });
+}
+
+TEST_P(UpdateGroups, OfAdamAreUpdatedEachByItsNumbers) {
+  for (const bool decoupled : {false, true})
+    expect_equal_bits([&](const Buffers& on, double rate, double decay, int64_t step, const ops::UpdateGroups& groups) {
+      ops::adam_step(on.of[0], on.of[1], {.first = on.of[2], .second = on.of[3]},
+                     {.learning_rate = rate,
+                      .step = step,
+                      .weight_decay = decay,
+                      .decoupled = decoupled,
+                      .copy = on.copy,
+                      .control = on.control,
+                      .groups = groups});
+    });
+}
+
+/// As a recorded step of a GPU does.
+TEST_P(UpdateGroups, MultiplyTheRateThatIsOnTheDevice) {
+  const auto device = GetParam().open();
+  const bool gpu = device->kind() == DeviceKind::cuda;
+  const ops::UpdateGroups groups = ops::make_update_groups(*device, kRuns);
+  const auto stepped = [&](double rate, const ops::UpdateControl& control) {
+    const Buffers on = begin(*device);
+    ops::sgd_step(on.of[0], on.of[1], {}, {.learning_rate = rate, .control = control, .groups = groups});
+    return on.of[0].values();
+  };
+  const ops::UpdateControl control{.learning_rate = gpu ? tensor_of(*device, {1}, {0.25f}) : Tensor()};
+  EXPECT_EQ(stepped(gpu ? 100 : 0.25, control), stepped(0.25, {}));
+}
+
+TEST(UpdateGroupsTable, IsLeftOutWhereAllWeightsAreUpdatedAlike) {
+  const auto device = open_device({DeviceKind::cpu, 0});
+  EXPECT_FALSE(ops::make_update_groups(*device, {{16, {}}, {32, {}}}).defined());
+  EXPECT_FALSE(ops::make_update_groups(*device, {}).defined());
+  EXPECT_EQ(ops::make_update_groups(*device, {{16, {2, 2}}}).count(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, UpdateGroups, ::testing::ValuesIn(device_rows()), RowName());
+
+}  // namespace update_groups_test
+}  // namespace dptrain
