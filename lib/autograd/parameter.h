@@ -12,7 +12,7 @@ namespace dptrain {
 /// What operators compute with in half precision: a copy of the parameter in it, or the f32 value itself (batch norms).
 enum class Operand { copy, value };
 
-/// A trainable tensor of a model: its value and its gradient, both views of flat buffers once the model has been put on
+/// A tensor that a model learns: its value and its gradient, both views of flat buffers once the model has been put on
 /// a device. A frozen one keeps its value and has no gradient. Belongs to the rank thread of its replica.
 class Parameter {
  public:

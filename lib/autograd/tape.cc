@@ -30,7 +30,7 @@ Variable Tape::record_summing(Tensor value, std::initializer_list<Variable> inpu
                               std::function<Tensor()> recompute) {
   Variable output = add_node(std::move(value), inputs, std::move(backward));
   output.place_->sums_gradient = true;
-  if (mode_ == Mode::recompute) output.place_->recompute = std::move(recompute);
+  if (mode_ == Mode::recompute && output.requires_gradient()) output.place_->recompute = std::move(recompute);
   return output;
 }
 

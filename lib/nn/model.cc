@@ -108,9 +108,10 @@ void Model::place(Device& device, const InitializationOptions& options, DType co
 
 void Model::place_beside(Device& device, const Model& lender) {
   Beginnings beginnings;
-  const int64_t elements = lay_out({}, beginnings).trained;
-  DPTRAIN_CHECK(elements == lender.weights().elements(), "{} elements beside {}", elements,
-                lender.weights().elements());
+  const auto [trained, frozen] = lay_out({}, beginnings);
+  const int64_t lent_frozen = lender.frozen_weights_.defined() ? lender.frozen_weights_.elements() : 0;
+  DPTRAIN_CHECK(trained == lender.weights().elements() && frozen == lent_frozen, "{} and {} elements beside {} and {}",
+                trained, frozen, lender.weights().elements(), lent_frozen);
   const auto seen = [&device](const Tensor& lent) { return lent.defined() ? lent.seen_from(device) : Tensor(); };
   weights_ = seen(lender.weights_);
   weight_copies_ = seen(lender.weight_copies_);

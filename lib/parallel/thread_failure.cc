@@ -12,7 +12,8 @@ Error described(const std::string& who, std::exception_ptr failure) {
   } catch (const JobError& error) {
     return error;
   } catch (const Error& error) {
-    return Error(error.code(), who + ": " + error.what());
+    // A mistake in a configuration is nobody's in particular, and says where it is.
+    return error.code() == ExitCode::config ? error : Error(error.code(), who + ": " + error.what());
   } catch (const std::bad_alloc&) {
     return Error(ExitCode::device, who + ": out of host memory; use a smaller batch or model");
   } catch (const std::exception& error) {

@@ -76,6 +76,15 @@ TEST(RankTeam, AloneADeviceIsNamedWithoutARank) {
   EXPECT_EQ(std::string(error.what()), "cpu:3, step 1: no");
 }
 
+TEST(RankTeam, AMistakeInAConfigurationIsNoRanks) {
+  const Error error = failure_of(2, "start", [](RankTeam& team, int rank) {
+    if (rank == 1) throw Error(ExitCode::config, "a.yaml:3: freeze: expected a layer");
+    wait_for_others(team, rank);
+  });
+  EXPECT_EQ(error.code(), ExitCode::config);
+  EXPECT_EQ(std::string(error.what()), "a.yaml:3: freeze: expected a layer");
+}
+
 TEST(RankTeam, OtherExceptionsBecomeErrors) {
   const Error memory = failure_of(2, "start", [](RankTeam& team, int rank) {
     if (rank == 1) throw std::bad_alloc();
