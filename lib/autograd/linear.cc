@@ -33,21 +33,24 @@ Variable record_linear(const Variable& x, const Variable& weight, const Variable
   const bool relu = options.relu;
   const BiasGradient bias_gradient = options.bias_gradient;
   const Tensor y = ops::linear_forward(rows, weight.value(), bias.defined() ? bias.value() : Tensor(), relu);
-  const bool is_trained = weight.requires_gradient() || (trained.defined() && trained.requires_gradient());
+  const bool trains_weight = weight.requires_gradient();
   const Tensor shaped = shape.rank() == 2 ? y : y.reshaped(with_last(shape, y.shape()[1]));
   return x.tape().record(
       shaped, {x, weight, trained},
-      [=, x = x.without_value(), rows = is_trained ? rows : Tensor(),
+      [=, x = x.without_value(), rows = trains_weight ? rows : Tensor(),
        y = relu ? y : Tensor()](const Tensor& output_gradient) {
         const Tensor incoming =
             relu ? ops::activation_backward(ops::kRelu, y, as_rows(output_gradient)) : as_rows(output_gradient);
-        if (is_trained) {
-          const GradientSink for_weight = weight.gradient_sink(), for_bias = bias_sink(trained, bias_gradient);
+        const GradientSink for_bias = bias_sink(trained, bias_gradient);
+        if (trains_weight) {
+          const GradientSink for_weight = weight.gradient_sink();
           ops::linear_backward_weights(rows, incoming,
                                        {.weight = for_weight.target,
                                         .bias = for_bias.target,
                                         .accumulate_weight = for_weight.accumulate,
                                         .accumulate_bias = for_bias.accumulate});
+        } else if (for_bias.target.defined()) {
+          ops::linear_backward_bias(incoming, for_bias.target, for_bias.accumulate);
         }
         if (!x.requires_gradient()) return;
         Tensor sum = x.take_sum();

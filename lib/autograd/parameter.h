@@ -29,7 +29,7 @@ class Parameter {
   /// It isn't trained. Said before the model is placed.
   void freeze() { is_frozen_ = true; }
   bool is_frozen() const { return is_frozen_; }
-  /// What optimizers multiply the learning rate and the weight decay by.
+  /// What optimizers multiply the learning rate and the weight decay by. Said before one is made.
   const ops::UpdateFactors& update_factors() const { return update_factors_; }
   void set_update_factors(const ops::UpdateFactors& factors) { update_factors_ = factors; }
 

@@ -46,7 +46,9 @@ std::string Mistake::sentence() const {
 
 Error::Error(ExitCode code, const std::string& sentence) : Error(code, std::vector<std::string>{sentence}) {}
 
-Error::Error(ExitCode code, const Mistake& mistake) : Error(code, mistake.sentence()) {}
+Error::Error(ExitCode code, const Mistake& mistake) : Error(code, mistake.sentence()) {
+  says_where_ = !mistake.where.empty();
+}
 
 Error::Error(ExitCode code, std::vector<std::string> lines)
     : std::runtime_error(headline(in_a_line_each(lines))), code_(code), lines_(in_a_line_each(std::move(lines))) {}

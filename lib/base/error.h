@@ -32,10 +32,13 @@ class Error : public std::runtime_error {
   ExitCode code() const noexcept { return code_; }
   /// Every mistake, a line each; one line unless there were several.
   const std::vector<std::string>& lines() const noexcept { return lines_; }
+  /// Whether it begins with where the mistake is.
+  bool says_where() const noexcept { return says_where_; }
 
  private:
   ExitCode code_;
   std::vector<std::string> lines_;
+  bool says_where_ = false;
 };
 
 /// Calls `work`; the sentence of an error that it throws gets `prefix`, ": " in front.

@@ -87,7 +87,7 @@ void NcclWatch::look_at(int place) {
       given.waits = std::exchange(given.has_latest, false);
       given.since = Clock::now();
     }
-    is_overdue |= given.waits && seconds_since(given.since) > options_.timeout_s + root_cause_s();
+    is_overdue |= given.waits && seconds_since(given.since) > options_.timeout_s + grace_s();
   }
   if (error.empty())
     own.error_since.reset();
@@ -101,7 +101,7 @@ void NcclWatch::look_at(int place) {
   }
 }
 
-double NcclWatch::root_cause_s() const { return std::min(kRootCause_s, options_.timeout_s); }
+double NcclWatch::grace_s() const { return std::min(kRootCause_s, options_.timeout_s); }
 
 void NcclWatch::fail(const std::string& sentence) {
   options_.exchange.fail({.code = ExitCode::peer_lost, .sentence = sentence});

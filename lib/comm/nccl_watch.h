@@ -69,7 +69,7 @@ class NcclWatch {
   void look_at(int place);
   /// How much longer than its deadline a GPU may take: the wait of its rank's thread has the same deadline, and says
   /// which call it was for and who is missing.
-  double root_cause_s() const;
+  double grace_s() const;
   void fail(const std::string& sentence);
 
   const Options options_;

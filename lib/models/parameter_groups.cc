@@ -24,9 +24,8 @@ std::vector<Parameter*> all_parameters(nn::Model& model) {
 }
 
 void set_factors(nn::Model& model, const ParameterGroup& group) {
-  const auto chosen = group.of.empty() ? all_parameters(model) : covered_parameters(model, group.of, group.where);
   bool is_empty = true;
-  for (Parameter* parameter : chosen) {
+  for (Parameter* parameter : covered_parameters(model, group.of, group.where)) {
     if (parameter->is_frozen()) continue;
     if (group.dimensions && parameter->shape().rank() != *group.dimensions) continue;
     ops::UpdateFactors factors = parameter->update_factors();
@@ -37,15 +36,17 @@ void set_factors(nn::Model& model, const ParameterGroup& group) {
   }
   if (!is_empty) return;
   if (group.dimensions)
-    refuse(group, fmt::format("expected a trained parameter of {} dimensions", *group.dimensions), "none",
-           "biases and norms have 1, matrices and embeddings 2, kernels 4");
+    refuse(group,
+           fmt::format("expected a trained parameter with {} dimension{}", *group.dimensions,
+                       *group.dimensions == 1 ? "" : "s"),
+           "none", "biases and norms have 1, matrices and embeddings 2, kernels 4");
   refuse(group, "expected a trained parameter", "frozen ones alone", "leave out the group, or freeze others");
 }
 
 void require_few_kinds(nn::Model& model, const std::string& where) {
   std::vector<ops::UpdateFactors> kinds;
   for (const Parameter* parameter : all_parameters(model))
-    if (std::ranges::find(kinds, parameter->update_factors()) == kinds.end())
+    if (!parameter->is_frozen() && std::ranges::find(kinds, parameter->update_factors()) == kinds.end())
       kinds.push_back(parameter->update_factors());
   if (std::ssize(kinds) > ops::UpdateGroups::kMost)
     throw Error(ExitCode::config,
@@ -61,22 +62,25 @@ void require_few_kinds(nn::Model& model, const std::string& where) {
 std::vector<ParameterGroup> read_parameter_groups(ConfigReader& config) {
   std::vector<ParameterGroup> groups;
   const auto read = [&](ConfigReader& options) {
-    ParameterGroup group{.where = options.where()};
-    group.of = options.texts("of", {}, "its parameters by their names, or the modules' in front of these; none: all");
+    ParameterGroup group;
+    group.of = options.texts("of", group.of, "its parameters by their names, or the modules' in front of these");
     group.dimensions = options.optional_integer(
         "dimensions", {.min = 1, .max = 4, .help = "those alone with so many: biases and norms have 1"});
     group.learning_rate = options.optional_number(
         "learning_rate_factor",
-        {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "what their learning rate is multiplied by"});
+        {.min = kLeastF32, .max = kMostF32, .help = "what their learning rate is multiplied by"});
     group.weight_decay = options.optional_number(
         "weight_decay_factor", {.min = 0, .max = kMostF32, .help = "what their weight decay is multiplied by"});
     if (options.describing()) return;
-    if (group.of.empty() && !group.dimensions)
+    if (!options.has("of") && !options.has("dimensions"))
       options.mistake("of", "a group is of some parameters, expected their names or a number of dimensions", "neither",
                       "write for instance of: [fc] or dimensions: 1");
-    if (!group.learning_rate && !group.weight_decay)
+    if (options.has("of") && group.of.empty())
+      options.mistake("of", "expected names of parameters or modules", "none", "write for instance of: [fc]");
+    if (!options.has("learning_rate_factor") && !options.has("weight_decay_factor"))
       options.mistake("learning_rate_factor", "a group changes something, expected a factor", "none",
                       "write for instance learning_rate_factor: 10 or weight_decay_factor: 0");
+    group.where = options.has("of") ? options.where("of") : options.where();
     groups.push_back(std::move(group));
   };
   config.sections("parameter_groups", read,

@@ -11,7 +11,7 @@ namespace dptrain::models {
 
 /// Parameters that are updated otherwise than the rest: PyTorch's parameter groups.
 struct ParameterGroup {
-  std::vector<std::string> of = {};          ///< names of theirs, or the modules' in front of these; none: of all
+  std::vector<std::string> of = {"*"};       ///< names of theirs, or the modules' in front of these
   std::optional<int64_t> dimensions = {};    ///< those alone that have so many
   std::optional<double> learning_rate = {};  ///< what theirs is multiplied by
   std::optional<double> weight_decay = {};

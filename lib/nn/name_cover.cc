@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "base/nearest_name.h"
 
@@ -17,10 +18,30 @@ std::vector<std::string> names_of_all(const std::vector<std::string>& tensors) {
   return {names.begin(), names.end()};
 }
 
+/// Whether the pattern is all of the text, with `*` for any characters.
+bool matches(std::string_view pattern, std::string_view text) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  pattern.remove_prefix(star + 1);
+  text.remove_prefix(star);
+  // What follows up to the next one is best found as early as can be; the last piece is the text's end.
+  for (size_t next = pattern.find('*'); next != std::string_view::npos; next = pattern.find('*')) {
+    const size_t at = text.find(pattern.substr(0, next));
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + next);
+    pattern.remove_prefix(next + 1);
+  }
+  return text.ends_with(pattern);
+}
+
 }  // namespace
 
 bool covers(const std::string& entry, const std::string& name) {
-  return name == entry || name.starts_with(entry + ".");
+  // Its module's, or another further out.
+  for (size_t point = name.find('.'); point != std::string::npos; point = name.find('.', point + 1))
+    if (matches(entry, std::string_view(name).substr(0, point))) return true;
+  return matches(entry, name);
 }
 
 std::string suggested_cover(const std::string& entry, const std::vector<std::string>& tensors) {

@@ -6,7 +6,7 @@
 namespace dptrain::nn {
 
 /// Whether `entry` is this tensor's name, or what stands before a point in it, which is a module's: "layer1" covers
-/// "layer1.0.conv1.weight".
+/// "layer1.0.conv1.weight". In the entry `*` stands for any characters, points as well: "*.bias", "layer*.bn1".
 bool covers(const std::string& entry, const std::string& name);
 
 /// What is advised where `entry` covers none of these tensors: a name of theirs or of a module that is near, or what

@@ -43,7 +43,7 @@ template <int V, class Copy>
 __global__ void adam_kernel(int64_t packs, float* weights, const float* gradients, float* firsts, float* seconds,
                             Copy* copies, Step s, UpdateScalars scalars, GroupTable groups) {
   if (scalars.skipped_now()) return;
-  // Powers in double are many instructions: one thread's for the block and a group.
+  // Powers in double are many instructions: one thread of the block computes them for each group.
   __shared__ Numbers numbers[UpdateGroups::kMost];
   groups.fill(numbers, [&](double rate_factor, double decay_factor) {
     return Numbers::of(s, scalars, rate_factor, decay_factor);

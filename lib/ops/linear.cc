@@ -2,6 +2,8 @@
 
 #include "base/check.h"
 #include "ops/add.h"
+#include "ops/bias_cpu.h"
+#include "ops/bias_cuda.h"
 #include "ops/dispatch.h"
 #include "ops/linear_cpu.h"
 #include "ops/linear_cuda.h"
@@ -68,6 +70,21 @@ void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, con
         if (!is_logged_gpu(device)) cpu::linear_backward_weights(x, output_gradient, gradients);
       },
       [&] { return cuda::linear_backward_weights(x, output_gradient, gradients); });
+}
+
+void linear_backward_bias(const Tensor& output_gradient, const Tensor& bias, bool accumulate) {
+  Device& device = common_device("linear backward", {&output_gradient, &bias});
+  require_shape("linear backward", "bias gradient", bias.shape(), {output_gradient.shape()[1]});
+  if (output_gradient.elements() == 0) {
+    if (!accumulate) bias.fill_zero();
+    return;
+  }
+  return on_device(
+      "linear backward", device,
+      [&] {
+        if (!is_logged_gpu(device)) cpu::bias_gradient(output_gradient, bias, accumulate);
+      },
+      [&] { return cuda::bias_gradient(output_gradient, bias, accumulate); });
 }
 
 }  // namespace dptrain::ops

@@ -22,4 +22,7 @@ struct LinearWeightGradients {
 };
 void linear_backward_weights(const Tensor& x, const Tensor& output_gradient, const LinearWeightGradients& gradients);
 
+/// The bias's alone: of a layer whose weight isn't trained.
+void linear_backward_bias(const Tensor& output_gradient, const Tensor& bias, bool accumulate);
+
 }  // namespace dptrain::ops

@@ -22,6 +22,23 @@ UpdateFactors factors_of(const UpdateGroups& groups, int64_t group) {
   return {.learning_rate = pair[0], .weight_decay = pair[1]};
 }
 
+/// Calls update(group, begin, count) for the weights in [begin, end), group by group as they lie. `begin` is a multiple
+/// of 16.
+template <class Update>
+void for_each_group(const UpdateGroups& groups, int64_t begin, int64_t end, const Update& update) {
+  if (!groups.defined()) return update(size_t{0}, begin, end - begin);
+  constexpr int64_t kBlock = UpdateGroups::kBlock;
+  const auto* of_blocks = groups.of_blocks.data<uint8_t>();
+  const int64_t last = (end + kBlock - 1) / kBlock;
+  for (int64_t block = begin / kBlock; block < last;) {
+    int64_t next = block + 1;
+    while (next < last && of_blocks[next] == of_blocks[block]) ++next;
+    const int64_t at = block * kBlock;
+    update(size_t{of_blocks[block]}, at, std::min(next * kBlock, end) - at);
+    block = next;
+  }
+}
+
 /// Calls update(numbers, begin, count) for every run and its groups, whose gradients have been multiplied by the
 /// control's factor; `numbers_of` makes those of an update by its factors.
 template <class Options, class NumbersOf, class Update>
@@ -59,9 +76,11 @@ Tensor clip_factor(const Tensor& squares, double most, const Tensor& factor) {
 
 void sgd_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const SgdOptions& options) {
   const auto numbers_of = [&](const UpdateFactors& factors) {
-    return SgdNumbers{.learning_rate = static_cast<float>(options.learning_rate * factors.learning_rate),
+    // Rounded as where a GPU reads them.
+    const double rate = static_cast<float>(options.learning_rate), decay = static_cast<float>(options.weight_decay);
+    return SgdNumbers{.learning_rate = static_cast<float>(rate * factors.learning_rate),
                       .momentum = static_cast<float>(options.momentum),
-                      .weight_decay = static_cast<float>(options.weight_decay * factors.weight_decay),
+                      .weight_decay = static_cast<float>(decay * factors.weight_decay),
                       .nesterov = options.nesterov};
   };
   for_runs(gradients, options, numbers_of, [&](const SgdNumbers& numbers, int64_t at, int64_t count) {

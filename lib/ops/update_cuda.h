@@ -46,8 +46,11 @@ class GroupTable {
   /// it; a barrier is its end.
   template <class Numbers, class Make>
   __device__ void fill(Numbers* numbers, const Make& make) const {
-    for (int group = static_cast<int>(threadIdx.x); group < count_; group += static_cast<int>(blockDim.x))
-      numbers[group] = factors_ != nullptr ? make(factors_[2 * group], factors_[2 * group + 1]) : make(1.0, 1.0);
+    for (int group = static_cast<int>(threadIdx.x); group < count_; group += static_cast<int>(blockDim.x)) {
+      const double rate = factors_ != nullptr ? factors_[2 * group] : 1,
+                   decay = factors_ != nullptr ? factors_[2 * group + 1] : 1;
+      numbers[group] = make(rate, decay);
+    }
     __syncthreads();
   }
   /// Of the weights from `at` on, up to the next multiple of 16.

@@ -1,9 +1,16 @@
 #include "ops/update_groups.h"
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "ops/dispatch.h"
 
 namespace dptrain::ops {
 namespace {
+
+static_assert(UpdateGroups::kMost <= 256, "of_blocks has their numbers in a byte each");
+
+int64_t blocks_of(int64_t weights) { return (weights + UpdateGroups::kBlock - 1) / UpdateGroups::kBlock; }
 
 template <class T>
 Tensor table_on(Device& device, const Shape& shape, const std::vector<T>& values) {
@@ -16,8 +23,12 @@ Tensor table_on(Device& device, const Shape& shape, const std::vector<T>& values
 
 UpdateGroups UpdateGroups::range(int64_t begin, int64_t elements) const {
   if (!defined()) return {};
-  return {.factors = factors,
-          .of_blocks = of_blocks.window(begin / kBlock, {(elements + kBlock - 1) / kBlock}, Layout::plain)};
+  DPTRAIN_CHECK(begin % kBlock == 0, "groups of weights from {} on", begin);
+  return {.factors = factors, .of_blocks = of_blocks.window(begin / kBlock, {blocks_of(elements)}, Layout::plain)};
+}
+
+void require_groups(std::string_view op, const UpdateGroups& groups, int64_t weights) {
+  if (groups.defined()) require_shape(op, "groups", groups.of_blocks.shape(), {blocks_of(weights)});
 }
 
 UpdateGroups make_update_groups(Device& device, const std::vector<UpdateRun>& runs) {

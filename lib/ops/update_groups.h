@@ -1,7 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -26,7 +26,7 @@ struct UpdateGroups {
 
   bool defined() const { return factors.defined(); }
   int64_t count() const { return defined() ? factors.shape()[0] : 1; }
-  /// Those of the weights from `begin` on, a multiple of 16, which are then the first.
+  /// Those of `elements` weights from `begin` on, a multiple of 16.
   UpdateGroups range(int64_t begin, int64_t elements) const;
 };
 
@@ -39,24 +39,7 @@ struct UpdateRun {
 /// The groups of runs in a row. The factors differ in at most kMost ways.
 UpdateGroups make_update_groups(Device& device, const std::vector<UpdateRun>& runs);
 
-namespace cpu {
-
-/// Calls update(group, begin, count) for all weights in [begin, end), group by group where they lie. `begin` is a
-/// multiple of 16.
-template <class Update>
-void for_each_group(const UpdateGroups& groups, int64_t begin, int64_t end, const Update& update) {
-  if (!groups.defined()) return update(size_t{0}, begin, end - begin);
-  const auto* of_blocks = groups.of_blocks.data<uint8_t>();
-  const int64_t last = (end + UpdateGroups::kBlock - 1) / UpdateGroups::kBlock;
-  for (int64_t block = begin / UpdateGroups::kBlock; block < last;) {
-    int64_t next = block + 1;
-    while (next < last && of_blocks[next] == of_blocks[block]) ++next;
-    const int64_t at = block * UpdateGroups::kBlock;
-    update(size_t{of_blocks[block]}, at, std::min(next * UpdateGroups::kBlock, end) - at);
-    block = next;
-  }
-}
-
-}  // namespace cpu
+/// Throws 70, naming the operator, where there are groups and not one for each of so many weights.
+void require_groups(std::string_view op, const UpdateGroups& groups, int64_t weights);
 
 }  // namespace dptrain::ops

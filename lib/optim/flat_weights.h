@@ -12,7 +12,7 @@ struct FlatWeights {
   Tensor weights;      ///< f32
   Tensor gradients;    ///< f32; undefined where they are given with each step
   Tensor copies = {};  ///< in half precision, written with the new weights; undefined where the model computes in f32
-  ops::UpdateGroups groups = {};  ///< of the weights
+  ops::UpdateGroups groups;  ///< of the weights
 
   /// All of a placed model's.
   static FlatWeights of(const nn::Model& model);

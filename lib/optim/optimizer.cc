@@ -46,6 +46,7 @@ ConfigChoice adam_choice(OptimizerSpec& spec, const char* name, const char* help
   return {name, help, [&spec, decoupled](ConfigReader& options) {
             const AdamSettings settings = read_adam(options, decoupled);
             spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Adam>(flat, settings); };
+            spec.weight_decay = settings.weight_decay;
           }};
 }
 
@@ -59,6 +60,7 @@ OptimizerSpec read_optimizer(ConfigReader& config) {
        [&spec](ConfigReader& options) {
          const SgdSettings settings = read_sgd(options);
          spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Sgd>(flat, settings); };
+         spec.weight_decay = settings.weight_decay;
        }},
       adam_choice(spec, "adam", "steps scaled by running means of gradients and their squares", false),
       adam_choice(spec, "adamw", "Adam with a weight decay of its own, apart from the gradient", true),

@@ -46,6 +46,7 @@ class Optimizer {
 struct OptimizerSpec {
   std::string name;
   std::function<std::unique_ptr<Optimizer>(const FlatWeights&)> make;
+  double weight_decay = 0;
 };
 
 /// Reads the key `optimizer`: `sgd`, or {name: adamw, betas: [0.9, 0.98], ...}.

@@ -12,8 +12,9 @@ Error described(const std::string& who, std::exception_ptr failure) {
   } catch (const JobError& error) {
     return error;
   } catch (const Error& error) {
-    // A mistake in a configuration is nobody's in particular, and says where it is.
-    return error.code() == ExitCode::config ? error : Error(error.code(), who + ": " + error.what());
+    // A line of a configuration is wrong whoever comes upon it.
+    const bool is_of_a_line = error.code() == ExitCode::config && error.says_where();
+    return is_of_a_line ? error : Error(error.code(), who + ": " + error.what());
   } catch (const std::bad_alloc&) {
     return Error(ExitCode::device, who + ": out of host memory; use a smaller batch or model");
   } catch (const std::exception& error) {

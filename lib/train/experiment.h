@@ -9,6 +9,7 @@
 #include "data/augmentation.h"
 #include "data/dataset_registry.h"
 #include "models/model_registry.h"
+#include "models/parameter_groups.h"
 #include "optim/schedule.h"
 #include "parallel/store_server.h"
 #include "parallel/strategy.h"
@@ -63,9 +64,10 @@ struct Experiment {
   std::optional<int64_t> steps;
   uint64_t seed = 0;
   CheckpointSettings checkpoint;
-  std::optional<InitialWeights> initial_weights;  ///< in place of what `initialization` draws
-  std::vector<std::string> frozen;                ///< entries of `freeze`, which `model` builds by
-  int64_t eval_every = 1;                         ///< epochs; 0: never
+  std::optional<InitialWeights> initial_weights;         ///< in place of what `initialization` draws
+  std::vector<std::string> frozen;                       ///< entries of `freeze`, which `model` builds by
+  std::vector<models::ParameterGroup> parameter_groups;  ///< which `model` builds by
+  int64_t eval_every = 1;                                ///< epochs; 0: never
   ValidationSettings validation;
   bool log_steps = false;
   int steps_in_flight = 2;

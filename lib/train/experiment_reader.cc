@@ -189,7 +189,8 @@ Experiment read_experiment(ConfigReader& config, const std::string& default_name
       config.texts("freeze", {}, "what isn't trained: parameters by their names, or the modules' in front of these");
   if (!experiment.frozen.empty())
     experiment.model = models::with_frozen(std::move(experiment.model), experiment.frozen, config.where("freeze"));
-  experiment.model = models::with_parameter_groups(std::move(experiment.model), models::read_parameter_groups(config));
+  experiment.parameter_groups = models::read_parameter_groups(config);
+  experiment.model = models::with_parameter_groups(std::move(experiment.model), experiment.parameter_groups);
   experiment.checkpoint = read_checkpoint_settings(config);
   experiment.eval_every = config.integer("eval_every", 1, {.min = 0, .help = "epochs between evaluations; 0: never"});
   experiment.validation = read_validation(config, experiment.schedule, experiment.eval_every, experiment.epochs);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace dptrain::train {
 
 std::vector<std::string> training_warnings(const Experiment& experiment, int64_t samples) {
@@ -27,6 +29,13 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
         fmt::format("validation: the {} steps end before epoch {}, the first that is evaluated: there is "
                     "no best epoch; write a smaller eval_every, or more steps",
                     *experiment.steps, experiment.eval_every));
+  const auto& groups = experiment.parameter_groups;
+  const auto is_in_vain = [](const models::ParameterGroup& group) { return group.weight_decay.value_or(0) > 0; };
+  if (experiment.optimizer.weight_decay == 0 && std::ranges::any_of(groups, is_in_vain))
+    warnings.push_back(
+        fmt::format("parameter_groups: a weight_decay_factor multiplies the weight decay of {}, which is 0; write "
+                    "optimizer: {{name: {}, weight_decay: 5.0e-4}} for instance",
+                    experiment.optimizer.name, experiment.optimizer.name));
   return warnings;
 }
 

@@ -302,6 +302,23 @@ TEST_F(Tapes, WhatIsComputedAgainIsNotKept) {
   }
 }
 
+/// Of a frozen layer nothing is kept that it could be computed from instead.
+TEST_F(Tapes, WhatNoGradientFlowsToIsNotComputedAgain) {
+  int times = 0;
+  Tape tape(Tape::Mode::recompute);
+  const auto again = [&] {
+    ++times;
+    return one();
+  };
+  const Variable frozen = tape.record_summing(
+      one(), {tape.input(one())}, [](const ops::SummedGradient&) {}, again);
+  const Variable output =
+      tape.record(one(), {frozen, tape.input(one(), true)},
+                  [saved = frozen.saved()](const Tensor&) { EXPECT_TRUE(saved.value().defined()); });
+  tape.backward(output, one());
+  EXPECT_EQ(times, 0);
+}
+
 TEST_F(Tapes, ThatForgetKeepNothing) {
   constexpr int64_t kElements = int64_t{1} << 18;
   Parameter& a = weight("a");

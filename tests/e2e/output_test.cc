@@ -278,6 +278,20 @@ TEST_F(OutputTest, AWarmUpThatOutlastsTheTrainingIsToldOf) {
   EXPECT_EQ(run(training("in_time", {"schedule={name: cosine, warmup_steps: 4}"})).err, "");
 }
 
+TEST_F(OutputTest, AFactorOfNoWeightDecayIsToldOf) {
+  const auto groups = [](int factor) {
+    return "parameter_groups=[{dimensions: 1, weight_decay_factor: " + std::to_string(factor) + "}]";
+  };
+  const Finished trained = run(training("run", {groups(2)}));
+  EXPECT_EQ(trained.exit, 0) << trained.err;
+  EXPECT_NE(trained.err.find(
+                "warning: parameter_groups: a weight_decay_factor multiplies the weight decay of sgd, which is 0"),
+            std::string::npos)
+      << trained.err;
+  EXPECT_EQ(run(training("none", {groups(0)})).err, "");
+  EXPECT_EQ(run(training("some", {groups(2), "optimizer={name: sgd, weight_decay: 0.01}"})).err, "");
+}
+
 TEST_F(OutputTest, TheResolvedConfigurationAsJson) {
   const Finished finished = run(with(training("run"), {"--dump-config", "--json"}));
   EXPECT_EQ(finished.exit, 0) << finished.err;

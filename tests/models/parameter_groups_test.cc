@@ -73,8 +73,23 @@ TEST_F(ParameterGroups, RefuseWhatTheyCannotCover) {
   refused({{.of = {"fc3"}, .learning_rate = 2, .where = "a.yaml:3:5: parameter_groups[0]"}},
           {"a.yaml:3:5: parameter_groups[0]: expected names of the model's parameters", "got 'fc3'",
            "did you mean 'fc1'?"});
-  refused({{.dimensions = 3, .learning_rate = 2}}, {"expected a trained parameter of 3 dimensions, got none"});
-  refused({{.of = {"fc2.bias"}, .dimensions = 2, .learning_rate = 2}}, {"of 2 dimensions"});
+  refused({{.dimensions = 3, .learning_rate = 2}}, {"expected a trained parameter with 3 dimensions, got none"});
+  refused({{.of = {"fc2.bias"}, .dimensions = 2, .learning_rate = 2}}, {"with 2 dimensions"});
+  std::string all = "{layers: [flatten";
+  for (int layer = 0; layer < 70; ++layer) all += ", linear: 4";
+  std::vector<ParameterGroup> each;
+  for (int layer = 1; layer <= 64; ++layer)
+    each.push_back({.of = {"fc" + std::to_string(layer)}, .learning_rate = 1 + layer, .where = "a.yaml:9"});
+  const auto with_layers = [&](const std::vector<std::string>& frozen) {
+    ModelSpec spec;
+    const ConfigSession session(parse_config("model: " + all + ", linear: classes]}", "a.yaml"),
+                                [&](ConfigReader& reader) { spec = read_model(reader); });
+    with_parameter_groups(with_frozen(spec, frozen, "freeze"), each).build({.device = *device_}, kDigitInput);
+  };
+  expect_error(ExitCode::config, {"a.yaml:9: expected at most 64 different ways to update parameters, got 65"},
+               [&] { with_layers({}); });
+  // What isn't trained isn't updated in any.
+  EXPECT_NO_THROW(with_layers({"fc65", "fc66", "fc67", "fc68", "fc69", "fc70", "fc71"}));
   refused({{.of = {"conv1"}, .learning_rate = 2}}, {"expected a trained parameter, got frozen ones alone"}, {"conv1"});
 }
 
@@ -105,8 +120,23 @@ TEST_F(ParameterGroups, RefuseWhatSaysNothing) {
   refused("{learning_rate_factor: 2}",
           {"a.yaml:1:20: parameter_groups[0].of: a group is of some parameters, expected their names or a number of "
            "dimensions, got neither; write for instance of: [fc] or dimensions: 1"});
+  refused("{of: [], dimensions: 1, learning_rate_factor: 2}",
+          {"parameter_groups[0].of: expected names of parameters or modules, got none; write for instance of: [fc]"});
   refused("{of: fc1}", {"a group changes something, expected a factor, got none"});
-  refused("{of: fc1, learning_rate_factor: 0}", {"learning_rate_factor: expected a number over 0"});
+  // And where a value is wrong, not that it isn't there.
+  const auto refused_once = [&](const std::string& group, std::string_view sentence) {
+    try {
+      groups_of_text("parameter_groups: [" + group + "]");
+      ADD_FAILURE() << group;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.lines().size(), 1u) << group;
+      EXPECT_NE(error.lines().front().find(sentence), std::string::npos) << error.lines().front();
+    }
+  };
+  refused_once("{of: fc1, learning_rate_factor: 0}", "learning_rate_factor: expected a number");
+  refused_once("{of: fc1, weight_decay_factor: -1}", "weight_decay_factor: expected a number");
+  refused_once("{dimensions: 5, weight_decay_factor: 0}", "dimensions: expected an integer");
+  refused_once("{of: {fc: 1}, weight_decay_factor: 0}", "of: expected");
   refused("{of: fc1, weight_decay: 0, learning_rate_factor: 2}",
           {"parameter_groups[0].weight_decay: unknown key, known are: of, dimensions, learning_rate_factor"});
 }

@@ -54,6 +54,10 @@ TEST_P(EmptyBatch, OfLinearLayers) {
   ops::linear_backward_weights(x, y, {.weight = weight, .bias = bias, .accumulate_bias = true});
   expect_all(weight, 0);
   expect_all(bias, 7);
+  for (const bool accumulate : {true, false}) {
+    ops::linear_backward_bias(y, bias, accumulate);
+    expect_all(bias, accumulate ? 7 : 0);
+  }
 }
 
 TEST_P(EmptyBatch, OfPoolsAndElementwiseOperators) {

@@ -7,6 +7,7 @@
 #include "ops/reorder.h"
 #include "ops/sgd.h"
 #include "support/device_rows.h"
+#include "support/expect_error.h"
 
 namespace dptrain {
 namespace update_groups_test {
@@ -74,8 +75,8 @@ class UpdateGroups : public ::testing::TestWithParam<DeviceRow> {
     }
     for (const size_t k : {0, 2, 3}) EXPECT_EQ(whole.of[k].values(), parts.of[k].values()) << k;
     EXPECT_EQ(as_f32(whole.copy), as_f32(parts.copy));
-    // And a range of all, which begins in the middle of a group.
-    const int64_t from = 96 + 16'000, some = 30'000;
+    // And a range of all, which begins in the middle of a group and ends within 16.
+    const int64_t from = 96 + 16'000, some = 30'007;
     Buffers range = begin(*device).range(from, some);
     step(range, kRate, kDecay, 1, groups.range(from, some));
     const Buffers all = begin(*device);
@@ -113,17 +114,29 @@ TEST_P(UpdateGroups, OfAdamAreUpdatedEachByItsNumbers) {
 }
 
 /// As a recorded step of a GPU does.
-TEST_P(UpdateGroups, MultiplyTheRateThatIsOnTheDevice) {
+TEST_P(UpdateGroups, MultiplyTheNumbersThatAreOnTheDevice) {
   const auto device = GetParam().open();
-  const bool gpu = device->kind() == DeviceKind::cuda;
+  if (device->kind() != DeviceKind::cuda) GTEST_SKIP() << "CPU workers are told numbers with each step";
   const ops::UpdateGroups groups = ops::make_update_groups(*device, kRuns);
-  const auto stepped = [&](double rate, const ops::UpdateControl& control) {
+  const auto number = [&](auto value, DType type) {
+    const Tensor one = Tensor::zeros(*device, {1}, {.dtype = type});
+    device->upload(one.raw(), &value, sizeof value);
+    return one;
+  };
+  const auto stepped = [&](double rate, int64_t step, const ops::UpdateControl& control) {
     const Buffers on = begin(*device);
-    ops::sgd_step(on.of[0], on.of[1], {}, {.learning_rate = rate, .control = control, .groups = groups});
+    ops::adam_step(on.of[0], on.of[1], {.first = on.of[2], .second = on.of[3]},
+                   {.learning_rate = rate, .step = step, .weight_decay = kDecay, .control = control, .groups = groups});
     return on.of[0].values();
   };
-  const ops::UpdateControl control{.learning_rate = gpu ? tensor_of(*device, {1}, {0.25f}) : Tensor()};
-  EXPECT_EQ(stepped(gpu ? 100 : 0.25, control), stepped(0.25, {}));
+  const std::vector<float> expected = stepped(0.25, 3, {});
+  ops::UpdateControl control{.learning_rate = number(0.25f, DType::f32),
+                             .step = number(int32_t{5}, DType::i32),
+                             .skip = number(int32_t{0}, DType::i32),
+                             .skipped = number(int64_t{2}, DType::i64)};
+  EXPECT_EQ(stepped(100, 1, control), expected);
+  control.skip = number(int32_t{1}, DType::i32);
+  EXPECT_EQ(stepped(100, 1, control), begin(*device).of[0].values());
 }
 
 TEST(UpdateGroupsTable, IsLeftOutWhereAllWeightsAreUpdatedAlike) {
@@ -131,6 +144,24 @@ TEST(UpdateGroupsTable, IsLeftOutWhereAllWeightsAreUpdatedAlike) {
   EXPECT_FALSE(ops::make_update_groups(*device, {{16, {}}, {32, {}}}).defined());
   EXPECT_FALSE(ops::make_update_groups(*device, {}).defined());
   EXPECT_EQ(ops::make_update_groups(*device, {{16, {2, 2}}}).count(), 1);
+}
+
+TEST(UpdateGroupsTable, HasAllWeightsInBlocks) {
+  const auto device = open_device({DeviceKind::cpu, 0});
+  const ops::UpdateGroups groups = ops::make_update_groups(*device, {{16, {2, 1}}, {32, {}}});
+  const auto zeros = [&](int64_t count) { return Tensor::zeros(*device, {count}); };
+  for (const int64_t count : {33, 48})
+    EXPECT_NO_THROW(ops::sgd_step(zeros(count), zeros(count), {}, {.groups = groups})) << count;
+  for (const int64_t count : {32, 49}) {
+    expect_error(ExitCode::bug, {"sgd: groups of [3], expected"},
+                 [&] { ops::sgd_step(zeros(count), zeros(count), {}, {.groups = groups}); });
+    expect_error(ExitCode::bug, {"adam: groups of [3], expected"}, [&] {
+      ops::adam_step(zeros(count), zeros(count), {.first = zeros(count), .second = zeros(count)},
+                     {.step = 1, .groups = groups});
+    });
+  }
+  expect_error(ExitCode::bug, {"groups of weights from 8 on"}, [&] { groups.range(8, 16); });
+  expect_error(ExitCode::bug, {"8 weights in a row"}, [&] { ops::make_update_groups(*device, {{8, {}}}); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, UpdateGroups, ::testing::ValuesIn(device_rows()), RowName());

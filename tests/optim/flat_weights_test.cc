@@ -41,9 +41,11 @@ class FlatRanges : public ::testing::TestWithParam<DeviceRow> {
   /// `cuts`.
   std::vector<std::vector<float>> after_steps(const Make& make, const std::vector<int64_t>& cuts) const {
     const auto device = GetParam().open();
-    const optim::FlatWeights flat{.weights = formula_tensor(*device, {kElements}, {.tensor = 0}),
-                                  .gradients = Tensor::empty(*device, {kElements}),
-                                  .copies = Tensor::zeros(*device, {kElements}, {.dtype = DType::bf16})};
+    const optim::FlatWeights flat{
+        .weights = formula_tensor(*device, {kElements}, {.tensor = 0}),
+        .gradients = Tensor::empty(*device, {kElements}),
+        .copies = Tensor::zeros(*device, {kElements}, {.dtype = DType::bf16}),
+        .groups = ops::make_update_groups(*device, {{48, {}}, {16, {3, 0}}, {kElements - 64, {0.5, 2}}})};
     std::vector<std::unique_ptr<optim::Optimizer>> ranges;
     for (size_t i = 0; i + 1 < cuts.size(); ++i) ranges.push_back(make(flat.range(cuts[i], cuts[i + 1])));
     const Tensor half = Tensor::from(*device, {1}, std::vector<float>{0.5f});
@@ -83,7 +85,8 @@ TEST_P(FlatRanges, AreUpdatedByOneOptimizerToo) {
     SCOPED_TRACE(one.name);
     std::vector<std::vector<float>> weights;
     for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, kElements}, {0, 16'672, 33'328, kElements}}) {
-      const optim::FlatWeights flat{.weights = formula_tensor(*device, {kElements}, {.tensor = 0}), .gradients = {}};
+      const optim::FlatWeights flat{
+          .weights = formula_tensor(*device, {kElements}, {.tensor = 0}), .gradients = {}, .groups = {}};
       const auto optimizer = one.make(flat);
       const Tensor gradients = formula_tensor(*device, {kElements}, {.tensor = 3});
       for (int64_t step = 1; step <= 3; ++step)
@@ -99,7 +102,8 @@ TEST_P(FlatRanges, AreUpdatedByOneOptimizerToo) {
 TEST_P(FlatRanges, LeaveWhatLiesBesideThem) {
   const auto device = GetParam().open();
   const optim::FlatWeights flat{.weights = Tensor::zeros(*device, {64}),
-                                .gradients = Tensor::from(*device, {64}, std::vector<float>(64, 1.f))};
+                                .gradients = Tensor::from(*device, {64}, std::vector<float>(64, 1.f)),
+                                .groups = {}};
   optim::Sgd(flat.range(16, 48), {}).step({.learning_rate = 1});
   const std::vector<float> weights = flat.weights.values();
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(weights[i], i >= 16 && i < 48 ? -1.f : 0.f) << i;

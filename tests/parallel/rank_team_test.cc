@@ -76,13 +76,19 @@ TEST(RankTeam, AloneADeviceIsNamedWithoutARank) {
   EXPECT_EQ(std::string(error.what()), "cpu:3, step 1: no");
 }
 
-TEST(RankTeam, AMistakeInAConfigurationIsNoRanks) {
-  const Error error = failure_of(2, "start", [](RankTeam& team, int rank) {
-    if (rank == 1) throw Error(ExitCode::config, "a.yaml:3: freeze: expected a layer");
-    wait_for_others(team, rank);
-  });
-  EXPECT_EQ(error.code(), ExitCode::config);
-  EXPECT_EQ(std::string(error.what()), "a.yaml:3: freeze: expected a layer");
+TEST(RankTeam, AMistakeInALineOfAConfigurationIsNoRanks) {
+  const auto failure = [](const Error& thrown) {
+    const Error error = failure_of(2, "start", [&](RankTeam& team, int rank) {
+      if (rank == 1) throw Error(thrown);
+      wait_for_others(team, rank);
+    });
+    EXPECT_EQ(error.code(), ExitCode::config);
+    return std::string(error.what());
+  };
+  const Mistake of_a_line{.where = "a.yaml:3: freeze", .expected = "expected a layer", .got = "none", .advice = {}};
+  EXPECT_EQ(failure(Error(ExitCode::config, of_a_line)), "a.yaml:3: freeze: expected a layer, got none");
+  EXPECT_EQ(failure(Error(ExitCode::config, "a parameter got no gradient")),
+            "rank 1 (cpu:4), start: a parameter got no gradient");
 }
 
 TEST(RankTeam, OtherExceptionsBecomeErrors) {
