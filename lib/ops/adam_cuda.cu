@@ -13,6 +13,8 @@ struct Step {
   int64_t step;
   double beta1;
   double beta2;
+  float first_share;   ///< 1 - beta1
+  float second_share;  ///< 1 - beta2
   float epsilon;
   float decay;
   bool decoupled;
@@ -24,8 +26,6 @@ struct Numbers {
   float second_factor;  ///< 1 / sqrt(1 - beta2^step)
   float kept;           ///< of a weight, where decay is decoupled
   float decay;          ///< where it isn't, or 0
-  float first_share;    ///< 1 - beta1
-  float second_share;   ///< 1 - beta2
 
   __device__ static Numbers of(const Step& s, const UpdateScalars& scalars, double rate_factor, double decay_factor) {
     const double rate = scalars.rate(s.learning_rate) * rate_factor, decay = s.decay * decay_factor,
@@ -33,9 +33,7 @@ struct Numbers {
     return {.step_size = static_cast<float>(rate / (1 - pow(s.beta1, step))),
             .second_factor = static_cast<float>(1 / sqrt(1 - pow(s.beta2, step))),
             .kept = s.decoupled ? static_cast<float>(1 - rate * decay) : 1.f,
-            .decay = s.decoupled ? 0.f : static_cast<float>(decay),
-            .first_share = static_cast<float>(1 - s.beta1),
-            .second_share = static_cast<float>(1 - s.beta2)};
+            .decay = s.decoupled ? 0.f : static_cast<float>(decay)};
   }
 };
 
@@ -51,7 +49,7 @@ __global__ void adam_kernel(int64_t packs, float* weights, const float* gradient
   const float factor = scalars.factor(), beta2 = static_cast<float>(s.beta2);
   for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {
     const int64_t at = pack * V;
-    const Numbers& c = numbers[groups.of(at)];
+    const Numbers c = numbers[groups.of(at)];
     auto weight = Pack<float, V>::load(weights + at), first = Pack<float, V>::load(firsts + at),
          second = Pack<float, V>::load(seconds + at);
     const auto gradient = Pack<float, V>::load(gradients + at);
@@ -62,8 +60,8 @@ __global__ void adam_kernel(int64_t packs, float* weights, const float* gradient
       float g = __fmul_rn(gradient.at[i], factor);
       const float w = __fmul_rn(weight.at[i], c.kept);
       if (!s.decoupled) g = fmaf(c.decay, w, g);
-      first.at[i] = fmaf(c.first_share, g - first.at[i], first.at[i]);
-      second.at[i] = fmaf(beta2, second.at[i], __fmul_rn(__fmul_rn(c.second_share, g), g));
+      first.at[i] = fmaf(s.first_share, g - first.at[i], first.at[i]);
+      second.at[i] = fmaf(beta2, second.at[i], __fmul_rn(__fmul_rn(s.second_share, g), g));
       const float denominator = fmaf(sqrtf(second.at[i]), c.second_factor, s.epsilon);
       weight.at[i] = fmaf(-c.step_size, first.at[i] / denominator, w);
       copy.set(i, weight.at[i]);
@@ -84,6 +82,8 @@ void adam_step(const Tensor& weights, const Tensor& gradients, const AdamMoments
                   .step = options.step,
                   .beta1 = options.beta1,
                   .beta2 = options.beta2,
+                  .first_share = static_cast<float>(1 - options.beta1),
+                  .second_share = static_cast<float>(1 - options.beta2),
                   .epsilon = static_cast<float>(options.epsilon),
                   .decay = static_cast<float>(options.weight_decay),
                   .decoupled = options.decoupled};

@@ -8,29 +8,27 @@
 namespace dptrain::ops::cuda {
 namespace {
 
+/// The numbers of a step for a group of weights.
+struct Numbers {
+  float rate;
+  float decay;
+};
+
 struct Step {
   float learning_rate;
   float momentum;
   float decay;
   bool nesterov;
-};
-
-/// The numbers of a step for a group of weights.
-struct Numbers {
-  float rate;
-  float decay;
-  float momentum;
-  bool nesterov;
 
   /// The same contractions as the CPU's kernels: a product that is added is one fma.
-  __device__ void apply(float& weight, float gradient, float* velocity) const {
-    const float g = fmaf(decay, weight, gradient);
+  __device__ void apply(const Numbers& own, float& weight, float gradient, float* velocity) const {
+    const float g = fmaf(own.decay, weight, gradient);
     if (velocity == nullptr) {
-      weight = fmaf(-rate, g, weight);
+      weight = fmaf(-own.rate, g, weight);
       return;
     }
     *velocity = fmaf(momentum, *velocity, g);
-    weight = fmaf(-rate, nesterov ? fmaf(momentum, *velocity, g) : *velocity, weight);
+    weight = fmaf(-own.rate, nesterov ? fmaf(momentum, *velocity, g) : *velocity, weight);
   }
 };
 
@@ -42,20 +40,18 @@ __global__ void sgd_kernel(int64_t packs, float* weights, const float* gradients
   __shared__ Numbers numbers[UpdateGroups::kMost];
   groups.fill(numbers, [&](double rate_factor, double decay_factor) {
     return Numbers{.rate = static_cast<float>(scalars.rate(step.learning_rate) * rate_factor),
-                   .decay = static_cast<float>(step.decay * decay_factor),
-                   .momentum = step.momentum,
-                   .nesterov = step.nesterov};
+                   .decay = static_cast<float>(step.decay * decay_factor)};
   });
   const float factor = scalars.factor();
   for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {
     const int64_t at = pack * V;
-    const Numbers& own = numbers[groups.of(at)];
+    const Numbers own = numbers[groups.of(at)];
     auto weight = Pack<float, V>::load(weights + at);
     const auto gradient = Pack<float, V>::load(gradients + at);
     Pack<float, V> velocity;
     if (velocities != nullptr) velocity = Pack<float, V>::load(velocities + at);
     for (int i = 0; i < V; ++i)
-      own.apply(weight.at[i], gradient.at[i] * factor, velocities != nullptr ? &velocity.at[i] : nullptr);
+      step.apply(own, weight.at[i], gradient.at[i] * factor, velocities != nullptr ? &velocity.at[i] : nullptr);
     weight.store(weights + at);
     if (velocities != nullptr) velocity.store(velocities + at);
     if (copies != nullptr) {

@@ -34,7 +34,7 @@ class UpdateScalars {
   const int64_t* skipped_;
 };
 
-/// UpdateGroups as kernels read them. A block makes the numbers of each group once, in its shared memory.
+/// UpdateGroups as kernels read them. A block makes the numbers of each group once, in shared memory.
 class GroupTable {
  public:
   explicit GroupTable(const UpdateGroups& groups)
