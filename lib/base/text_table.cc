@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <span>
 
 #include "base/display_width.h"
@@ -20,9 +21,45 @@ std::string cut(const std::string& text, int width) {
   return fmt::format("{}{}", display_prefix(text, std::max(width - 1, 0)), kCut);
 }
 
+/// Where the first character is that not all of these texts have.
+size_t first_difference(const std::vector<std::string>& texts) {
+  size_t at = texts.front().size();
+  for (const std::string& text : texts)
+    at = std::min(at, static_cast<size_t>(std::ranges::mismatch(text, texts.front()).in1 - text.begin()));
+  const auto is_within_character = [&](size_t i) {
+    return i < texts.front().size() && (static_cast<unsigned char>(texts.front()[i]) & 0xC0) == 0x80;
+  };
+  while (at > 0 && is_within_character(at)) --at;
+  return at;
+}
+
+/// The cells of a column so wide; unlike ones that would be cut to the same begin with a mark instead, a little before
+/// they differ.
+std::vector<std::string> told_apart(const std::vector<std::string>& cells, int width) {
+  std::map<std::string, std::vector<std::string>> cut_alike;
+  for (const std::string& cell : cells)
+    if (display_width(cell) > width) cut_alike[cut(cell, width)].push_back(cell);
+  std::vector<std::string> told;
+  for (const std::string& cell : cells) {
+    const auto alike = cut_alike.find(cut(cell, width));
+    const size_t differ = alike == cut_alike.end() ? 0 : first_difference(alike->second);
+    if (differ == 0 || differ == cell.size() || display_width(cell) <= width) {
+      told.push_back(cell);
+      continue;
+    }
+    const std::string_view before = std::string_view(cell).substr(0, differ);
+    size_t from = differ;
+    while (from > 0 && display_width(before.substr(from - 1)) <= width / 3) --from;
+    while (from < differ && (static_cast<unsigned char>(cell[from]) & 0xC0) == 0x80) ++from;
+    told.push_back(fmt::format("{}{}", kCut, std::string_view(cell).substr(from)));
+  }
+  return told;
+}
+
 struct Column {
   const TableColumn* source;
   int width;
+  std::vector<std::string> cells;
 
   /// A header or a cell, cut and filled up to the width.
   std::string fitted(const std::string& text) const {
@@ -35,7 +72,8 @@ struct Column {
 Column column_of(const TableColumn& source, int widest) {
   int width = display_width(source.header);
   for (const std::string& cell : source.cells) width = std::max(width, display_width(cell));
-  return {.source = &source, .width = std::clamp(width, 1, std::max(widest, 1))};
+  width = std::clamp(width, 1, std::max(widest, 1));
+  return {.source = &source, .width = width, .cells = told_apart(source.cells, width)};
 }
 
 std::string block_of(std::span<const Column> columns) {
@@ -43,14 +81,14 @@ std::string block_of(std::span<const Column> columns) {
     std::string text;
     for (const Column& column : columns) {
       if (!text.empty()) text += kGap;
-      text += column.fitted(text_of(*column.source));
+      text += column.fitted(text_of(column));
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text + "\n";
   };
-  std::string block = line([](const TableColumn& column) { return column.header; });
+  std::string block = line([](const Column& column) { return column.source->header; });
   for (size_t row = 0; row < columns.front().source->cells.size(); ++row)
-    block += line([row](const TableColumn& column) { return column.cells[row]; });
+    block += line([row](const Column& column) { return column.cells[row]; });
   return block;
 }
 

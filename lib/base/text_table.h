@@ -16,7 +16,7 @@ struct TableColumn {
 void add_row(std::vector<TableColumn>& columns, const std::vector<std::string>& cells);
 
 /// The columns as lines of at most `width` columns of a terminal. Those that don't fit beside each other go on in a
-/// block below, behind the first column again; a cell that is too wide even so is cut.
+/// block below, behind the first column again; a cell that is too wide even so is cut, unlike ones where they differ.
 std::string text_table(const std::vector<TableColumn>& columns, int width);
 
 /// The same as a table of Markdown.

@@ -44,6 +44,29 @@ TEST(TextTable, WhatDoesNotFitGoesBelowBehindTheFirstColumn) {
             "a_name_of_twen~  77\n");
 }
 
+TEST(TextTable, UnlikeCellsAreCutWhereTheyDiffer) {
+  const std::string groups = "[{of: [conv1, conv2, fc2], learning_rate_factor: ";
+  const std::vector<std::string> cells = {groups + "3}]", "none", groups + "44}, {of: [fc1]}]", groups + "3}]"};
+  EXPECT_EQ(text_table({{.header = "run", .cells = {"a", "b", "c", "d"}, .left_aligned = true},
+                        {.header = "groups", .cells = cells, .left_aligned = true}},
+                       25),
+            "run  groups\n"
+            "a    ~ctor: 3}]\n"
+            "b    none\n"
+            "c    ~ctor: 44}, {of: [f~\n"
+            "d    ~ctor: 3}]\n");
+  // Alike ones, and those of which one is the other's beginning, are cut as ever.
+  EXPECT_EQ(text_table({{.header = "run", .cells = {"a", "b"}},
+                        {.header = "x", .cells = {"0123456789abcdef", "0123456789abcdef"}, .left_aligned = true}},
+                       15),
+            "run  x\n  a  012345678~\n  b  012345678~\n");
+  // Whole characters: a mark, and an accented letter of two bytes in front of what differs.
+  EXPECT_EQ(text_table({{.header = "run", .cells = {"a", "b"}},
+                        {.header = "x", .cells = {"0123456789é1", "0123456789é2"}, .left_aligned = true}},
+                       12),
+            "run  x\n  a  ~9é1\n  b  ~9é2\n");
+}
+
 TEST(TextTable, NeverIsWiderThanAsked) {
   for (int width = 8; width < 100; ++width)
     for (const std::string& line : lines_of(text_table(two_runs(), width)))
