@@ -21,39 +21,35 @@ std::string cut(const std::string& text, int width) {
   return fmt::format("{}{}", display_prefix(text, std::max(width - 1, 0)), kCut);
 }
 
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
 /// Where the first character is that not all of these texts have.
 size_t first_difference(const std::vector<std::string>& texts) {
-  size_t at = texts.front().size();
+  const std::string& first = texts.front();
+  size_t at = first.size();
   for (const std::string& text : texts)
-    at = std::min(at, static_cast<size_t>(std::ranges::mismatch(text, texts.front()).in1 - text.begin()));
-  const auto is_within_character = [&](size_t i) {
-    return i < texts.front().size() && (static_cast<unsigned char>(texts.front()[i]) & 0xC0) == 0x80;
-  };
-  while (at > 0 && is_within_character(at)) --at;
+    at = std::min(at, static_cast<size_t>(std::ranges::mismatch(first, text).in1 - first.begin()));
+  while (at > 0 && at < first.size() && continues_character(first[at])) --at;
   return at;
 }
 
 /// The cells of a column so wide; unlike ones that would be cut to the same begin with a mark instead, a little before
 /// they differ.
-std::vector<std::string> told_apart(const std::vector<std::string>& cells, int width) {
+std::vector<std::string> told_apart(std::vector<std::string> cells, int width) {
   std::map<std::string, std::vector<std::string>> cut_alike;
   for (const std::string& cell : cells)
     if (display_width(cell) > width) cut_alike[cut(cell, width)].push_back(cell);
-  std::vector<std::string> told;
-  for (const std::string& cell : cells) {
-    const auto alike = cut_alike.find(cut(cell, width));
-    const size_t differ = alike == cut_alike.end() ? 0 : first_difference(alike->second);
-    if (differ == 0 || differ == cell.size() || display_width(cell) <= width) {
-      told.push_back(cell);
-      continue;
-    }
+  for (std::string& cell : cells) {
+    if (display_width(cell) <= width) continue;
+    const size_t differ = first_difference(cut_alike.at(cut(cell, width)));
+    if (differ == cell.size()) continue;  // all are the same, or this one is how the others begin
     const std::string_view before = std::string_view(cell).substr(0, differ);
     size_t from = differ;
     while (from > 0 && display_width(before.substr(from - 1)) <= width / 3) --from;
-    while (from < differ && (static_cast<unsigned char>(cell[from]) & 0xC0) == 0x80) ++from;
-    told.push_back(fmt::format("{}{}", kCut, std::string_view(cell).substr(from)));
+    while (from < differ && continues_character(cell[from])) ++from;
+    cell.replace(0, from, kCut);
   }
-  return told;
+  return cells;
 }
 
 struct Column {

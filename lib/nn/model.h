@@ -129,6 +129,8 @@ class Model {
   void refresh_frozen_copies();
   /// Where a trained parameter begins in the flat buffers, in elements.
   int64_t offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index())]; }
+  /// Where it ends, with what pads it: where the next one begins.
+  int64_t end_offset(const Parameter& parameter) const { return offsets_[static_cast<size_t>(parameter.index()) + 1]; }
 
   /// Forgets all gradients: the next backward pass overwrites them. Those held by runs give their memory back.
   void forget_gradients();

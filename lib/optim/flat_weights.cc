@@ -13,12 +13,9 @@ FlatWeights FlatWeights::of(const nn::Model& model) {
 
 ops::UpdateGroups update_groups_of(const nn::Model& model, Device& device) {
   std::vector<ops::UpdateRun> runs;
-  const auto parameters = model.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    // With what pads it.
-    const int64_t end = i + 1 < parameters.size() ? model.offset(*parameters[i + 1]) : model.weights().elements();
-    runs.push_back({.elements = end - model.offset(*parameters[i]), .factors = parameters[i]->update_factors()});
-  }
+  for (const Parameter* parameter : model.parameters())
+    runs.push_back(
+        {.elements = model.end_offset(*parameter) - model.offset(*parameter), .factors = parameter->update_factors()});
   return ops::make_update_groups(device, runs);
 }
 

@@ -28,14 +28,11 @@ std::vector<int> place_keys(const std::vector<int64_t>& elements, int places, Pl
 
 std::vector<StoreKey> keys_of(const nn::Model& model) {
   std::vector<StoreKey> keys;
-  int64_t end = model.weights().elements();
-  for (auto parameter = model.parameters().rbegin(); parameter != model.parameters().rend(); ++parameter) {
-    const int64_t begin = model.offset(**parameter);
-    keys.push_back(
-        {.name = (*parameter)->name(), .begin = begin, .end = end, .factors = (*parameter)->update_factors()});
-    end = begin;
-  }
-  std::ranges::reverse(keys);
+  for (const Parameter* parameter : model.parameters())
+    keys.push_back({.name = parameter->name(),
+                    .begin = model.offset(*parameter),
+                    .end = model.end_offset(*parameter),
+                    .factors = parameter->update_factors()});
   return keys;
 }
 

@@ -30,7 +30,11 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     "no best epoch; write a smaller eval_every, or more steps",
                     *experiment.steps, experiment.eval_every));
   const auto& groups = experiment.parameter_groups;
-  const auto is_in_vain = [](const models::ParameterGroup& group) { return group.weight_decay.value_or(0) > 0; };
+  // Factors of 0 and 1 hold of any weight decay, and are left where one is swept.
+  const auto is_in_vain = [](const models::ParameterGroup& group) {
+    const double factor = group.weight_decay.value_or(1);
+    return factor != 0 && factor != 1;
+  };
   if (experiment.optimizer.weight_decay == 0 && std::ranges::any_of(groups, is_in_vain))
     warnings.push_back(
         fmt::format("parameter_groups: a weight_decay_factor multiplies the weight decay of {}, which is 0; write "

@@ -289,6 +289,7 @@ TEST_F(OutputTest, AFactorOfNoWeightDecayIsToldOf) {
             std::string::npos)
       << trained.err;
   EXPECT_EQ(run(training("none", {groups(0)})).err, "");
+  EXPECT_EQ(run(training("one", {groups(1)})).err, "");
   EXPECT_EQ(run(training("some", {groups(2), "optimizer={name: sgd, weight_decay: 0.01}"})).err, "");
 }
 

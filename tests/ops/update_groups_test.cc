@@ -17,7 +17,7 @@ using namespace testing;
 /// What multiplies exactly, so that it makes no difference where a factor is rounded.
 constexpr double kRate = 0.25, kDecay = 0.125;
 
-/// Groups that are shorter than a vector of threads, and longer than what a thread takes at once; the last one pads.
+/// Groups that are shorter than a vector of threads, and longer than what a thread takes at once.
 const std::vector<ops::UpdateRun> kRuns = {{16, {10, 1}},      {48, {1, 0}},  {32, {10, 1}}, {16, {}},
                                            {40'000, {0.5, 3}}, {16, {10, 0}}, {17'024, {}},  {32, {0.5, 3}}};
 
