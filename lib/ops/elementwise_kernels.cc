@@ -128,6 +128,27 @@ void adam(float* __restrict weight, const float* __restrict gradient, float* __r
   }
 }
 
+float lamb_direction(float weight, float first, float second, const LambNumbers& c) {
+  return first * c.first_factor / (__builtin_sqrtf(second) * c.second_factor + c.epsilon) + c.weight_decay * weight;
+}
+
+void lamb_measure(const float* __restrict weight, const float* __restrict gradient, float* __restrict first,
+                  float* __restrict second, float* __restrict direction, int64_t count, const LambNumbers& n) {
+  const LambNumbers c = n;
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = gradient[i];
+    first[i] += c.first_share * (g - first[i]);
+    second[i] = c.beta2 * second[i] + c.second_share * g * g;
+    direction[i] = lamb_direction(weight[i], first[i], second[i], c);
+  }
+}
+
+void lamb(float* __restrict weight, const float* __restrict first, const float* __restrict second, int64_t count,
+          const LambNumbers& n) {
+  const LambNumbers c = n;
+  for (int64_t i = 0; i < count; ++i) weight[i] -= c.rate * lamb_direction(weight[i], first[i], second[i], c);
+}
+
 }  // namespace
 
 extern const ElementwiseKernels kElementwise;
@@ -142,6 +163,8 @@ const ElementwiseKernels kElementwise = {.add = add,
                                          .fill = fill,
                                          .sgd = sgd,
                                          .sgd_momentum = sgd_momentum,
-                                         .adam = adam};
+                                         .adam = adam,
+                                         .lamb_measure = lamb_measure,
+                                         .lamb = lamb};
 
 }  // namespace dptrain::ops::DPTRAIN_ISA_NAMESPACE

@@ -20,6 +20,15 @@ struct AdamNumbers {
   float kept;          ///< of a weight, where decay is decoupled
 };
 
+struct LambNumbers {
+  float beta2, first_share, second_share;  ///< the shares are 1 - beta
+  float first_factor;                      ///< 1 / (1 - beta1^step)
+  float second_factor;                     ///< 1 / sqrt(1 - beta2^step)
+  float epsilon;
+  float weight_decay = 0;
+  float rate = 0;  ///< with the tensor's ratio
+};
+
 /// Of an Activation, whose slope below zero comes last.
 struct ActivationKernels {
   void (*forward)(const float* x, float* y, int64_t count, float slope);
@@ -46,6 +55,11 @@ struct ElementwiseKernels {
   void (*sgd_momentum)(float* weight, const float* gradient, float* velocity, int64_t count, const SgdNumbers& numbers);
   void (*adam)(float* weight, const float* gradient, float* first, float* second, int64_t count,
                const AdamNumbers& numbers);
+  /// Takes the gradients into the moments, and writes what weights are to be moved along.
+  void (*lamb_measure)(const float* weight, const float* gradient, float* first, float* second, float* direction,
+                       int64_t count, const LambNumbers& numbers);
+  /// Moves the weights along it.
+  void (*lamb)(float* weight, const float* first, const float* second, int64_t count, const LambNumbers& numbers);
 };
 
 const ElementwiseKernels& elementwise_kernels();

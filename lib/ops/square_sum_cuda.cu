@@ -1,139 +1,29 @@
-#include "ops/block_sum_cuda.h"
-#include "ops/square_digits.h"
+#include "ops/square_run_cuda.h"
 #include "ops/square_sum_cuda.h"
 
-// Reads 4 bytes a value. Whole numbers, which have the same sum in any order: a block's digits lie by themselves, and
-// another block adds them up.
+// Reads 4 bytes a value.
 
 namespace dptrain::ops::cuda {
 namespace {
-
-constexpr int kEach = static_cast<int>(kRun) / kThreads;  ///< values of a thread
-constexpr int kInfinite = 1, kNan = 2;                    ///< what stands in place of kNotFinite, by blocks
-
-/// A block adds squares of f32 that store like exponents together: of 32, so that a sum of 2^13 has 123 bits.
-constexpr int kExponents = 32, kWindows = 8;
-constexpr unsigned kInfiniteSeen = 1u << kWindows, kNanSeen = 2u << kWindows;
-
-/// A whole number of 128 bits.
-struct Wide {
-  uint64_t low = 0, high = 0;
-
-  __device__ void add(uint64_t other_low, uint64_t other_high) {
-    low += other_low;
-    high += other_high + (low < other_low ? 1 : 0);
-  }
-};
-
-/// A value's magnitude, as f32 stores it: (2^23 +) fraction times 2^(exponent - 150).
-struct Magnitude {
-  unsigned bits;
-
-  __device__ explicit Magnitude(float value) { bits = __float_as_uint(value) & 0x7fffffffu; }
-  __device__ int exponent() const { return bits >> 23 > 1 ? static_cast<int>(bits >> 23) : 1; }
-  /// The window that its square is added in, as a bit, or what it is in place of a number.
-  __device__ unsigned seen() const {
-    if (bits == 0) return 0;
-    if (bits >= 0x7f800000u) return bits == 0x7f800000u ? kInfiniteSeen : kNanSeen;
-    return 1u << exponent() / kExponents;
-  }
-  __device__ void add_square_to(Wide& sum) const {
-    const uint64_t whole = (bits & 0x7fffffu) | (bits >> 23 != 0 ? 0x800000u : 0u), square = whole * whole;
-    const int shift = 2 * (exponent() % kExponents);
-    sum.add(square << shift, shift > 0 ? square >> (64 - shift) : 0);
-  }
-};
-
-/// The numbers of a block's threads, of which thread 0 gets what all come to.
-__device__ Wide sum_of_block(const Wide& own) {
-  __shared__ uint64_t low[kThreads], high[kThreads];
-  __syncthreads();
-  low[threadIdx.x] = own.low;
-  high[threadIdx.x] = own.high;
-  Wide sum = own;
-  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
-    __syncthreads();
-    if (threadIdx.x >= step) continue;
-    sum.add(low[threadIdx.x + step], high[threadIdx.x + step]);
-    low[threadIdx.x] = sum.low;
-    high[threadIdx.x] = sum.high;
-  }
-  return sum;
-}
-__device__ unsigned seen_by_block(unsigned own) {
-  __shared__ unsigned seen;
-  if (threadIdx.x == 0) seen = 0;
-  __syncthreads();
-  if (own != 0) atomicOr(&seen, own);
-  __syncthreads();
-  return seen;
-}
 
 /// runs: kSquareSumNumbers of each block.
 __global__ void squares_kernel(const float* values, int64_t count, int64_t* runs) {
   const int64_t begin = blockIdx.x * kRun + threadIdx.x;
   float own[kEach];
-  unsigned seen = 0;
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {
     const int64_t i = begin + k * kThreads;
     own[k] = i < count ? values[i] : 0.f;
-    seen |= Magnitude(own[k]).seen();
   }
-  seen = seen_by_block(seen);
-  SquareDigits digits;
-  const bool is_finite = (seen & (kInfiniteSeen | kNanSeen)) == 0;
-  for (int window = 0; is_finite && window < kWindows; ++window) {
-    if ((seen >> window & 1) == 0) continue;
-    Wide sum;
-#pragma unroll
-    for (int k = 0; k < kEach; ++k) {
-      const Magnitude magnitude(own[k]);
-      if (magnitude.exponent() / kExponents == window) magnitude.add_square_to(sum);
-    }
-    sum = sum_of_block(sum);
-    if (threadIdx.x != 0) continue;
-    constexpr uint64_t kHalf = 0xffffffffu;
-    const int place = 2 * kExponents * window;
-    digits.add(static_cast<int64_t>(sum.low & kHalf), place);
-    digits.add(static_cast<int64_t>(sum.low >> 32), place + 32);
-    digits.add(static_cast<int64_t>(sum.high), place + 64);
-  }
-  if (threadIdx.x != 0) return;
-  int64_t* run = runs + blockIdx.x * kSquareSumNumbers;
-  for (int digit = 0; digit < kSquareDigits; ++digit) run[digit] = digits.at[digit];
-  run[kNotFinite] = ((seen & kInfiniteSeen) != 0 ? kInfinite : 0) | ((seen & kNanSeen) != 0 ? kNan : 0);
+  write_square_run(own, runs + blockIdx.x * kSquareSumNumbers);
 }
 
-constexpr int kRows = 64;
+constexpr int kRowsOfAll = 64;
 
-/// One block, with a thread for each number of every kRows-th run.
-__global__ void __launch_bounds__(kRows* kSquareSumNumbers)
+/// One block.
+__global__ void __launch_bounds__(kRowsOfAll* kSquareSumNumbers)
     add_runs_kernel(const int64_t* runs, int64_t count, double* sum) {
-  __shared__ int64_t rows[kRows][kSquareSumNumbers];
-  const int row = static_cast<int>(threadIdx.x) / kSquareSumNumbers, number = threadIdx.x % kSquareSumNumbers;
-  int64_t own = 0;
-#pragma unroll 8
-  for (int64_t run = row; run < count; run += kRows) {
-    const int64_t other = runs[run * kSquareSumNumbers + number];
-    own = number == kNotFinite ? own | other : own + other;
-  }
-  rows[row][number] = own;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  SquareDigits digits = SquareDigits::of(sum);
-  int64_t not_finite = 0;
-  for (const auto& of_row : rows) {
-    for (int digit = 0; digit < kSquareDigits; ++digit) digits.at[digit] += of_row[digit];
-    not_finite |= of_row[kNotFinite];
-  }
-  if (not_finite != 0) {
-    sum[kNotFinite] +=
-        (not_finite & kNan) != 0 ? __longlong_as_double(0x7ff8000000000000) : __longlong_as_double(0x7ff0000000000000);
-    return;
-  }
-  digits.carry();
-  digits.write(sum);
+  add_up_runs<kRowsOfAll>(runs, 0, count, 1, sum);
 }
 
 }  // namespace
@@ -145,7 +35,7 @@ void add_squares(const Tensor& values, const Tensor& sum) {
                                     {.dtype = DType::i64, .purpose = MemoryPurpose::workspace});
   launch("squares", values, static_cast<unsigned>(blocks), kThreads, squares_kernel, values.data<float>(), count,
          runs.data<int64_t>());
-  launch("add_runs", values, 1, kRows * kSquareSumNumbers, add_runs_kernel, runs.data<int64_t>(), blocks,
+  launch("add_runs", values, 1, kRowsOfAll * kSquareSumNumbers, add_runs_kernel, runs.data<int64_t>(), blocks,
          sum.data<double>());
 }
 

@@ -1,17 +1,10 @@
 #include "optim/adam.h"
 
 namespace dptrain::optim {
-namespace {
-
-Tensor zeros_like_weights(const FlatWeights& flat) {
-  return Tensor::zeros(flat.weights.device(), flat.weights.shape(), {.purpose = MemoryPurpose::optimizer});
-}
-
-}  // namespace
-
 Adam::Adam(const FlatWeights& flat, const AdamSettings& settings)
     : Optimizer(flat),
       settings_(settings),
+      groups_(update_groups_of(flat)),
       moments_{.first = zeros_like_weights(flat), .second = zeros_like_weights(flat)} {}
 
 void Adam::step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) {
@@ -26,7 +19,7 @@ void Adam::step_range(int64_t begin, const Tensor& gradients, const OptimizerSte
                   .decoupled = settings_.decoupled,
                   .copy = range(flat().copies),
                   .control = step.control,
-                  .groups = flat().groups.range(begin, gradients.elements())});
+                  .groups = groups_.range(begin, gradients.elements())});
 }
 
 std::vector<OptimizerState> Adam::state() const {

@@ -22,6 +22,7 @@ class Adam final : public Optimizer {
 
  private:
   AdamSettings settings_;
+  ops::UpdateGroups groups_;
   ops::AdamMoments moments_;
 };
 

@@ -2,10 +2,26 @@
 
 #include "config/f32_range.h"
 #include "optim/adam.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/sgd.h"
 
 namespace dptrain::optim {
 namespace {
+
+constexpr const char* kEpsilonHelp = "added to the divisor";
+
+bool read_nesterov(ConfigReader& options, double momentum) {
+  const bool nesterov = options.boolean("nesterov", false, "look ahead along the velocity; needs momentum");
+  if (nesterov && momentum == 0)
+    options.mistake("nesterov", "nesterov needs a momentum", "momentum 0", "write for instance momentum: 0.9");
+  return nesterov;
+}
+
+bool read_adapts_vectors(ConfigReader& options) {
+  return options.boolean("adapt_vectors", false,
+                         "whether biases and the weights of norms are scaled by their norms, too");
+}
 
 SgdSettings read_sgd(ConfigReader& options) {
   SgdSettings settings;
@@ -13,9 +29,48 @@ SgdSettings read_sgd(ConfigReader& options) {
       "momentum", 0.0, {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
   settings.weight_decay = options.number(
       "weight_decay", 0.0, {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
-  settings.nesterov = options.boolean("nesterov", false, "look ahead along the velocity; needs momentum");
-  if (settings.nesterov && settings.momentum == 0)
-    options.mistake("nesterov", "nesterov needs a momentum", "momentum 0", "write for instance momentum: 0.9");
+  settings.nesterov = read_nesterov(options, settings.momentum);
+  return settings;
+}
+
+LarsSettings read_lars(ConfigReader& options) {
+  LarsSettings settings;
+  settings.momentum =
+      options.number("momentum", settings.momentum,
+                     {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
+  settings.weight_decay = options.number(
+      "weight_decay", 0.0, {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
+  settings.nesterov = read_nesterov(options, settings.momentum);
+  settings.trust_coefficient = options.number(
+      "trust_coefficient", settings.trust_coefficient,
+      {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "of a layer's norm, that its step is as long as"});
+  settings.epsilon = options.number("eps", settings.epsilon, {.min = 0, .max = kMostF32, .help = kEpsilonHelp});
+  settings.adapts_vectors = read_adapts_vectors(options);
+  return settings;
+}
+
+void read_betas(ConfigReader& options, double& beta1, double& beta2) {
+  const auto betas = options.numbers("betas", {beta1, beta2},
+                                     {.min = 0,
+                                      .max = 1,
+                                      .exclusive_max = true,
+                                      .help = "how much of the running means of gradient and square stays"});
+  if (betas.size() == 2) {
+    beta1 = betas[0];
+    beta2 = betas[1];
+  } else {
+    options.mistake("betas", "expected two numbers", std::to_string(betas.size()), "write for instance [0.9, 0.999]");
+  }
+}
+
+LambSettings read_lamb(ConfigReader& options) {
+  LambSettings settings;
+  read_betas(options, settings.beta1, settings.beta2);
+  settings.epsilon = options.number("eps", settings.epsilon, {.min = kLeastF32, .max = kMostF32, .help = kEpsilonHelp});
+  settings.weight_decay = options.number(
+      "weight_decay", settings.weight_decay,
+      {.min = 0, .max = kMostF32, .help = "times the weight, added to what it is moved along before that is scaled"});
+  settings.adapts_vectors = read_adapts_vectors(options);
   return settings;
 }
 
@@ -24,29 +79,21 @@ AdamSettings read_adam(ConfigReader& options, bool decoupled) {
   const char* decay_help = decoupled ? "how much of a weight is taken off each step, times the learning rate"
                                      : "times the weight, added to its gradient";
   AdamSettings settings{.decoupled = decoupled};
-  const auto betas = options.numbers("betas", {settings.beta1, settings.beta2},
-                                     {.min = 0,
-                                      .max = 1,
-                                      .exclusive_max = true,
-                                      .help = "how much of the running means of gradient and square stays"});
-  if (betas.size() == 2) {
-    settings.beta1 = betas[0];
-    settings.beta2 = betas[1];
-  } else {
-    options.mistake("betas", "expected two numbers", std::to_string(betas.size()), "write for instance [0.9, 0.999]");
-  }
-  settings.epsilon =
-      options.number("eps", settings.epsilon, {.min = kLeastF32, .max = kMostF32, .help = "added to the divisor"});
+  read_betas(options, settings.beta1, settings.beta2);
+  settings.epsilon = options.number("eps", settings.epsilon, {.min = kLeastF32, .max = kMostF32, .help = kEpsilonHelp});
   settings.weight_decay =
       options.number("weight_decay", decoupled ? 0.01 : 0.0, {.min = 0, .max = kMostF32, .help = decay_help});
   return settings;
 }
 
-ConfigChoice adam_choice(OptimizerSpec& spec, const char* name, const char* help, bool decoupled) {
-  return {name, help, [&spec, decoupled](ConfigReader& options) {
-            const AdamSettings settings = read_adam(options, decoupled);
-            spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Adam>(flat, settings); };
+/// An optimizer whose settings `read` gives.
+template <class Made, class Read>
+ConfigChoice choice_of(OptimizerSpec& spec, const char* name, const char* help, bool measures, const Read& read) {
+  return {name, help, [&spec, measures, read](ConfigReader& options) {
+            const auto settings = read(options);
+            spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Made>(flat, settings); };
             spec.weight_decay = settings.weight_decay;
+            spec.measures = measures;
           }};
 }
 
@@ -56,14 +103,16 @@ OptimizerSpec read_optimizer(ConfigReader& config) {
   OptimizerSpec spec;
   // The table of optimizers: name, one-line help, options.
   const std::vector<ConfigChoice> choices = {
-      {"sgd", "stochastic gradient descent, with momentum, Nesterov and weight decay",
-       [&spec](ConfigReader& options) {
-         const SgdSettings settings = read_sgd(options);
-         spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Sgd>(flat, settings); };
-         spec.weight_decay = settings.weight_decay;
-       }},
-      adam_choice(spec, "adam", "steps scaled by running means of gradients and their squares", false),
-      adam_choice(spec, "adamw", "Adam with a weight decay of its own, apart from the gradient", true),
+      choice_of<Sgd>(spec, "sgd", "stochastic gradient descent, with momentum, Nesterov and weight decay", false,
+                     read_sgd),
+      choice_of<Adam>(spec, "adam", "steps scaled by running means of gradients and their squares", false,
+                      [](ConfigReader& options) { return read_adam(options, false); }),
+      choice_of<Adam>(spec, "adamw", "Adam with a weight decay of its own, apart from the gradient", false,
+                      [](ConfigReader& options) { return read_adam(options, true); }),
+      choice_of<Lars>(spec, "lars", "SGD whose steps are scaled, layer by layer, by the norms of weights and gradients",
+                      true, read_lars),
+      choice_of<Lamb>(spec, "lamb", "Adam's steps scaled, layer by layer, to the length of the weights", true,
+                      read_lamb),
   };
   spec.name = config.named("optimizer", choices, "sgd", "how weights follow from gradients");
   return spec;

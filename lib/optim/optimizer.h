@@ -15,6 +15,7 @@ struct OptimizerStep {
   double learning_rate = 0;
   int64_t number = 1;  ///< from 1
   ops::UpdateControl control = {};
+  Tensor squares = {};  ///< of an optimizer that measures: of all parameters, whole ones
 };
 
 /// What an optimizer keeps beside the weights, by PyTorch's name for it: flat, as its weights lie.
@@ -31,6 +32,10 @@ class Optimizer {
   void step(const OptimizerStep& step) { step_range(0, flat_.gradients, step); }
   /// The same over those weights alone that have these gradients: from element `begin` on, a multiple of 16.
   virtual void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) = 0;
+  /// Of an optimizer that measures (OptimizerSpec): comes before each step, which is then one over all weights at once.
+  /// Adds to the sums of parameters (ops::no_tensor_squares) what it has of them; where others have parts of the same
+  /// parameters, the step is given what all have added.
+  virtual void measure(const OptimizerStep&, const Tensor& /*squares*/) {}
   /// All that it keeps from step to step; a checkpoint holds it.
   virtual std::vector<OptimizerState> state() const = 0;
 
@@ -47,6 +52,8 @@ struct OptimizerSpec {
   std::string name;
   std::function<std::unique_ptr<Optimizer>(const FlatWeights&)> make;
   double weight_decay = 0;
+  /// The update of a weight goes by norms of its parameter and of that one's gradients, so that all have to be there.
+  bool measures = false;
 };
 
 /// Reads the key `optimizer`: `sgd`, or {name: adamw, betas: [0.9, 0.98], ...}.

@@ -1,7 +1,11 @@
 #include "optim/schedule.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "config/f32_range.h"
@@ -24,6 +28,21 @@ void read_warmup(ConfigReader& options, ScheduleSpec& spec) {
       options.optional_number("warmup_epochs", {.min = 0, .max = 1000000, .help = "the same in epochs"}).value_or(0);
   if (options.has("warmup_steps") && options.has("warmup_epochs"))
     options.mistake("warmup_epochs", "expected warmup_steps or warmup_epochs", "both", "leave one of them out");
+}
+
+double read_gamma(ConfigReader& options) {
+  return options.number(
+      "gamma", 0.1, {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "what the rate is multiplied by then"});
+}
+
+void read_milestones(ConfigReader& options, ScheduleSpec& spec) {
+  spec.milestones = options.integers("milestones", {}, {.min = 1, .help = "epochs after which the rate is multiplied"});
+  if (options.describing()) return;
+  if (!options.has("milestones"))
+    options.mistake("milestones", "required, but absent", "", "write for instance milestones: [150, 225]");
+  else if (std::ranges::adjacent_find(spec.milestones, std::greater_equal()) != spec.milestones.end())
+    options.mistake("milestones", "expected epochs in rising order",
+                    fmt::format("[{}]", fmt::join(spec.milestones, ", ")), "sort them, each once");
 }
 
 void read_plateau(ConfigReader& options, ScheduleSpec& spec) {
@@ -54,12 +73,22 @@ ScheduleSpec read_schedule(ConfigReader& config) {
        [&](ConfigReader& options) {
          read_warmup(options, spec);
          spec.every_epochs = options.integer("every_epochs", 30, {.min = 1, .help = "epochs of one rate"});
-         spec.gamma = options.number(
-             "gamma", 0.1,
-             {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "what the rate is multiplied by then"});
+         spec.gamma = read_gamma(options);
+       }},
+      {"multi_step", "a lower rate after each of some epochs",
+       [&](ConfigReader& options) {
+         read_warmup(options, spec);
+         read_milestones(options, spec);
+         spec.gamma = read_gamma(options);
        }},
       {"cosine", "down along half a cosine", read_min},
       {"linear", "down along a line", read_min},
+      {"polynomial", "down along a power of what is left of the training",
+       [&](ConfigReader& options) {
+         read_min(options);
+         spec.power = options.number("power", 1.0,
+                                     {.min = 0, .max = 100, .exclusive_min = true, .help = "1: down along a line"});
+       }},
       {"one_cycle", "up along a cosine, and further down along another",
        [&](ConfigReader& options) {
          spec.peak_at = options.number("peak_at", 0.3,
@@ -74,12 +103,14 @@ ScheduleSpec read_schedule(ConfigReader& config) {
   };
   using Kind = ScheduleSpec::Kind;
   const std::string name = config.named("schedule", choices, "constant", "how the learning rate changes");
-  spec.kind = name == "step"        ? Kind::step
-              : name == "cosine"    ? Kind::cosine
-              : name == "linear"    ? Kind::linear
-              : name == "one_cycle" ? Kind::one_cycle
-              : name == "plateau"   ? Kind::plateau
-                                    : Kind::constant;
+  spec.kind = name == "step"         ? Kind::step
+              : name == "multi_step" ? Kind::multi_step
+              : name == "cosine"     ? Kind::cosine
+              : name == "linear"     ? Kind::linear
+              : name == "polynomial" ? Kind::polynomial
+              : name == "one_cycle"  ? Kind::one_cycle
+              : name == "plateau"    ? Kind::plateau
+                                     : Kind::constant;
   return spec;
 }
 
@@ -105,8 +136,14 @@ double Schedule::rate(int64_t step) const {
       const int64_t epochs = (step - 1) / steps_per_epoch_;
       return base_ * std::pow(spec_.gamma, static_cast<double>(epochs / spec_.every_epochs));
     }
+    case ScheduleSpec::Kind::multi_step: {
+      const int64_t epochs = (step - 1) / steps_per_epoch_;
+      const auto passed = std::ranges::upper_bound(spec_.milestones, epochs) - spec_.milestones.begin();
+      return base_ * std::pow(spec_.gamma, static_cast<double>(passed));
+    }
     case ScheduleSpec::Kind::cosine: return falling_cosine(base_, spec_.min, share);
     case ScheduleSpec::Kind::linear: return base_ + (spec_.min - base_) * share;
+    case ScheduleSpec::Kind::polynomial: return spec_.min + (base_ - spec_.min) * std::pow(1 - share, spec_.power);
     case ScheduleSpec::Kind::one_cycle: return one_cycle(step);
   }
   return base_;

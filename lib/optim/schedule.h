@@ -10,12 +10,14 @@ namespace dptrain::optim {
 
 /// How the learning rate changes in the course of a training, as a configuration describes it.
 struct ScheduleSpec {
-  enum class Kind { constant, step, cosine, linear, one_cycle, plateau };
+  enum class Kind { constant, step, multi_step, cosine, linear, polynomial, one_cycle, plateau };
   Kind kind = Kind::constant;
-  int64_t every_epochs = 1;  ///< of `step`
-  double gamma = 0.1;        ///< of `step`
-  double min = 0;            ///< of `cosine` and `linear`: the rate that they end at; of `plateau` the least
-  double peak_at = 0.3;      ///< of `one_cycle`: the share of steps before the peak
+  int64_t every_epochs = 1;              ///< of `step`
+  std::vector<int64_t> milestones = {};  ///< of `multi_step`: epochs, rising
+  double gamma = 0.1;                    ///< of `step` and `multi_step`
+  double power = 1;                      ///< of `polynomial`
+  double min = 0;        ///< of `cosine`, `linear` and `polynomial`: the rate that they end at; of `plateau` the least
+  double peak_at = 0.3;  ///< of `one_cycle`: the share of steps before the peak
   PlateauSpec plateau;
   int64_t warmup_steps = 0;
   double warmup_epochs = 0;  ///< in place of warmup_steps
@@ -31,8 +33,10 @@ ScheduleSpec read_schedule(ConfigReader& config);
 ///   warm-up    base * k / W, for k <= W
 ///   constant   base
 ///   step       base * gamma^floor(whole epochs before the step / every_epochs)
+///   multi_step base * gamma^(milestones that are no more than the whole epochs before the step)
 ///   cosine     min + (base - min) * (1 + cos(pi * t / (T - W))) / 2   (Loshchilov and Hutter, 2017)
 ///   linear     base + (min - base) * t / (T - W)
+///   polynomial min + (base - min) * (1 - t / (T - W))^power
 ///   one_cycle  PyTorch's OneCycleLR: from base / 25 along a cosine up to base at peak_at * T - 1, and down to
 ///              base / 250,000 at T - 1   (Smith and Topin, 2018)
 ///   plateau    PyTorch's ReduceLROnPlateau: base, and after each reduction factor times what it was, at least min

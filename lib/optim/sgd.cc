@@ -4,9 +4,9 @@
 
 namespace dptrain::optim {
 
-Sgd::Sgd(const FlatWeights& flat, const SgdSettings& settings) : Optimizer(flat), settings_(settings) {
-  if (settings.momentum != 0)
-    velocity_ = Tensor::zeros(flat.weights.device(), flat.weights.shape(), {.purpose = MemoryPurpose::optimizer});
+Sgd::Sgd(const FlatWeights& flat, const SgdSettings& settings)
+    : Optimizer(flat), settings_(settings), groups_(update_groups_of(flat)) {
+  if (settings.momentum != 0) velocity_ = zeros_like_weights(flat);
 }
 
 void Sgd::step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) {
@@ -18,7 +18,7 @@ void Sgd::step_range(int64_t begin, const Tensor& gradients, const OptimizerStep
                  .nesterov = settings_.nesterov,
                  .copy = range(flat().copies),
                  .control = step.control,
-                 .groups = flat().groups.range(begin, gradients.elements())});
+                 .groups = groups_.range(begin, gradients.elements())});
 }
 
 std::vector<OptimizerState> Sgd::state() const {

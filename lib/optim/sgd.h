@@ -19,6 +19,7 @@ class Sgd final : public Optimizer {
 
  private:
   SgdSettings settings_;
+  ops::UpdateGroups groups_;
   Tensor velocity_;  ///< undefined without momentum
 };
 

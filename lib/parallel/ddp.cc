@@ -62,7 +62,8 @@ Ddp::Ddp(const StrategyContext& context, const Options& options)
   BucketOptions buckets = options.buckets;
   buckets.leave_out_last = leaves_last_sum_out();
   DPTRAIN_CHECK(!buckets.defer_updates || !(sums_between_parts_ || options.shard_optimizer || context.shards > 0 ||
-                                            context.replica.clip_norm || context.replica.precision == Precision::fp16),
+                                            context.replica.clip_norm || context.replica.optimizer.measures ||
+                                            context.replica.precision == Precision::fp16),
                 "updates are deferred that can't be");
   std::vector<OwnedRange> owners;
   if (options.shard_optimizer) owners = equal_ranges(replica(0).model().weights().elements(), world_size());

@@ -32,6 +32,7 @@ std::vector<StoreKey> keys_of(const nn::Model& model) {
     keys.push_back({.name = parameter->name(),
                     .begin = model.offset(*parameter),
                     .end = model.end_offset(*parameter),
+                    .dimensions = parameter->shape().rank(),
                     .factors = parameter->update_factors()});
   return keys;
 }

@@ -30,6 +30,7 @@ struct StoreKey {
   std::string name;
   int64_t begin = 0;
   int64_t end = 0;
+  int dimensions = 0;  ///< of the parameter
   ops::UpdateFactors factors = {};
 };
 

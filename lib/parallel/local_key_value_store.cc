@@ -33,7 +33,8 @@ void LocalKeyValueStore::take_in() {
     memory_->weights = Tensor::zeros(*memory_->device, shape, {.purpose = MemoryPurpose::weights});
     memory_->optimizer = context_.optimizer.make({.weights = memory_->weights,
                                                   .gradients = memory_->gradients[0],
-                                                  .groups = optim::update_groups_of(context_.model, *memory_->device)});
+                                                  .runs = optim::weight_runs_of(context_.model),
+                                                  .parameters = std::ssize(keys())});
     read_weights();
   }
   host_.barrier();
@@ -89,6 +90,10 @@ void LocalKeyValueStore::update_all(const optim::OptimizerStep& step, const opti
   if (context_.clip_norm)
     on_host.control.gradient_factor =
         ops::clip_factor(ops::square_sum(memory_->gradients[0]), *context_.clip_norm, on_host.control.gradient_factor);
+  if (context_.optimizer.measures) {
+    on_host.squares = ops::no_tensor_squares(*memory_->device, std::ssize(keys()));
+    memory_->optimizer->measure(on_host, on_host.squares);
+  }
   memory_->optimizer->step(on_host);
 }
 

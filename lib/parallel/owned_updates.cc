@@ -32,6 +32,7 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
       own_.push_back({.range = i, .optimizer = options.optimizer.make(flat.range(range.begin, range.end))});
   }
   if (clip_norm_) squares_ = ops::no_squares(model.device());
+  if (options.optimizer.measures) parameter_squares_ = ops::no_tensor_squares(model.device(), flat.parameters);
 }
 
 void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scale) {
@@ -45,7 +46,16 @@ void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scal
   }
   agree(loss_scale);
   if (clips()) step.control.gradient_factor = ops::clip_factor(squares_, *clip_norm_, step.control.gradient_factor);
+  if (parameter_squares_.defined()) measure(step);
   for (const Own& own : own_) own.optimizer->step(step);
+}
+
+void OwnedUpdates::measure(optim::OptimizerStep& step) {
+  parameter_squares_.fill_zero();
+  for (const Own& own : own_) own.optimizer->measure(step, parameter_squares_);
+  const InPhase communicating(clock_, Phase::communication);
+  communicator_.all_reduce(comm_buffer(parameter_squares_));
+  step.squares = parameter_squares_;
 }
 
 void OwnedUpdates::agree(optim::LossScale* loss_scale) {

@@ -55,6 +55,8 @@ class OwnedUpdates {
   /// Whether a norm is to be known of all gradients.
   bool clips() const { return squares_.defined(); }
   void agree(optim::LossScale* loss_scale);
+  /// The norms that all ranks' optimizers go by.
+  void measure(optim::OptimizerStep& step);
 
   nn::Model& model_;
   Communicator& communicator_;
@@ -64,7 +66,8 @@ class OwnedUpdates {
   StepObserver* observer_;
   std::vector<std::string> state_names_;
   std::vector<Own> own_;
-  Tensor squares_;  ///< the sum of gradients' squares; undefined where nothing is clipped
+  Tensor squares_;            ///< the sum of gradients' squares; undefined where nothing is clipped
+  Tensor parameter_squares_;  ///< undefined where the optimizer measures nothing
 };
 
 }  // namespace dptrain::parallel

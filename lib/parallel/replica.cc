@@ -62,10 +62,14 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
 
 Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& duties) : Replica(device, spec) {
   model_->place(device, spec.initialization, compute_dtype(spec.precision), spec.part);
-  // Shards add their gradients up in one buffer, and a norm is taken of all of it.
-  if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_)
+  // Shards add their gradients up in one buffer, and norms are taken of all of it.
+  if (duties.gradients_held_by && device.kind() == DeviceKind::cpu && spec.shards.size() == 0 && !clip_norm_ &&
+      !spec.optimizer.measures)
     model_->hold_gradients_by_runs(plan_buckets(*model_, *duties.gradients_held_by));
-  if (duties.updates) optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
+  if (duties.updates) {
+    optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
+    if (spec.optimizer.measures) squares_ = ops::no_tensor_squares(device, std::ssize(model_->parameters()));
+  }
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
   if (spec.shards.size() > 0) shards_ = std::make_unique<ShardTeam>(*this, spec);
@@ -282,6 +286,11 @@ void Replica::update(const SumOverParts& sum) {
     const Tensor squares = ops::square_sum(model_->own_gradients());
     if (sum) sum(squares);
     step.control.gradient_factor = ops::clip_factor(squares, *clip_norm_, step.control.gradient_factor);
+  }
+  if (squares_.defined()) {
+    squares_.fill_zero();
+    optimizer_->measure(step, squares_);
+    step.squares = squares_;
   }
   model_->for_gradients(
       [&](int64_t begin, const Tensor& gradients) { optimizer_->step_range(begin, gradients, step); });

@@ -254,6 +254,7 @@ class Replica {
   Tensor lent_factor_;  ///< that of a lender in fp16; undefined for others
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
+  Tensor squares_;  ///< of parameters, where the optimizer measures
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;

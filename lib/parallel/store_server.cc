@@ -56,22 +56,28 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
       device_(open_device({DeviceKind::cpu, 0})),
       threads_(static_cast<int>(links_.to_workers.size())) {
   int64_t size = 0;
-  std::vector<ops::UpdateRun> runs;
+  optim::FlatWeights flat;
   for (size_t i = 0; i < options.slices.size(); ++i) {
     const StoreSlice& slice = options.slices[i];
+    flat.parameters = std::max(flat.parameters, static_cast<int64_t>(slice.key) + 1);
     if (slice.server != links_.server) continue;
     own_.push_back(
         {.index = i, .begin = size, .size = slice.elements(), .has_come = std::vector<bool>(links_.to_workers.size())});
     size += slice.elements();
-    runs.push_back({.elements = slice.elements(), .factors = slice.factors});
+    flat.runs.push_back({.parameter = static_cast<int64_t>(slice.key),
+                         .elements = slice.elements(),
+                         .dimensions = slice.dimensions,
+                         .factors = slice.factors});
   }
   const auto zeros = [&](MemoryPurpose purpose) { return Tensor::zeros(*device_, {size}, {.purpose = purpose}); };
   weights_ = zeros(MemoryPurpose::weights);
   gradients_ = zeros(MemoryPurpose::gradients);
   workers_factor_ = Tensor::from(*device_, {1}, std::vector<float>{static_cast<float>(links_.to_workers.size())},
                                  MemoryPurpose::workspace);
-  optimizer_ = options.optimizer.make(
-      {.weights = weights_, .gradients = gradients_, .groups = ops::make_update_groups(*device_, runs)});
+  flat.weights = weights_;
+  flat.gradients = gradients_;
+  optimizer_ = options.optimizer.make(flat);
+  if (options.optimizer.measures) parameter_squares_ = ops::no_tensor_squares(*device_, flat.parameters);
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
     Worker worker{
         .number = w, .link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
@@ -162,7 +168,7 @@ void StoreServer::take_step(Worker& worker) {
     for (const Tensor& sums : worker.sums)
       coming.push_back(worker.link->start_receive(comm_buffer(window(sums, slice)), 0));
   auto next = coming.begin();
-  const bool at_once = !options_.waits_for_apply && !options_.clip_norm;
+  const bool at_once = updates_at_once();
   for (Own& slice : own_ | std::views::reverse) {
     for (size_t i = 0; i < worker.sums.size(); ++i) (*next++)->wait();
     if (options_.is_asynchronous)
@@ -197,7 +203,7 @@ void StoreServer::meet(Own& slice, const Worker& worker) {
   std::unique_lock lock(mutex_);
   if (!is_last_to_come(slice.has_come, worker.number)) return wait_for_workers(lock, slice.has_come, slice.updates);
   sum(slice);
-  if (!options_.waits_for_apply && !options_.clip_norm)
+  if (updates_at_once())
     update(slice, {.learning_rate = worker.command.learning_rate, .number = worker.command.number});
   ++slice.updates;
   changed_.notify_all();
@@ -242,7 +248,8 @@ void StoreServer::apply(const Worker& worker) {
       step.control.gradient_factor =
           Tensor::from(*device_, {1}, std::vector<float>{command.gradient_factor}, MemoryPurpose::workspace);
     if (options_.clip_norm) step.control.gradient_factor = clip_factor(step.control.gradient_factor);
-    for (const Own& slice : own_) update(slice, step);
+    if (options_.optimizer.measures) measure(step);
+    optimizer_->step(step);
   }
   ++applied_;
   changed_.notify_all();
@@ -252,6 +259,13 @@ Tensor StoreServer::clip_factor(const Tensor& factor) {
   const Tensor squares = ops::square_sum(gradients_);
   if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(squares));
   return ops::clip_factor(squares, *options_.clip_norm, factor);
+}
+
+void StoreServer::measure(optim::OptimizerStep& step) {
+  parameter_squares_.fill_zero();
+  optimizer_->measure(step, parameter_squares_);
+  if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(parameter_squares_));
+  step.squares = parameter_squares_;
 }
 
 void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices) {

@@ -83,6 +83,12 @@ class StoreServer {
   void sum(const Own& slice);
   void update(const Own& slice, const optim::OptimizerStep& step);
   Tensor clip_factor(const Tensor& factor);
+  /// The norms that the updates of all servers go by.
+  void measure(optim::OptimizerStep& step);
+  /// Whether a slice is updated, and given back, as soon as it is summed.
+  bool updates_at_once() const {
+    return !options_.waits_for_apply && !options_.clip_norm && !options_.optimizer.measures;
+  }
   void tell_staleness(Worker& worker);
   void receive_weights(Worker& worker);
   void send_weights(Worker& worker);
@@ -95,8 +101,9 @@ class StoreServer {
   const ServerLinks links_;
   std::unique_ptr<Device> device_;
   Tensor weights_;
-  Tensor gradients_;       ///< sums over all ranks
-  Tensor workers_factor_;  ///< f32 [1]: how many workers there are
+  Tensor gradients_;          ///< sums over all ranks
+  Tensor parameter_squares_;  ///< where the optimizer measures
+  Tensor workers_factor_;     ///< f32 [1]: how many workers there are
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<Own> own_;
   std::vector<Worker> workers_;

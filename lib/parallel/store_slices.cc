@@ -21,6 +21,7 @@ std::vector<StoreSlice> slice_keys(const std::vector<StoreKey>& keys, int server
       const StoreSlice slice{.key = k,
                              .begin = keys[k].begin + part * blocks / parts * kAlignment,
                              .end = keys[k].begin + (part + 1) * blocks / parts * kAlignment,
+                             .dimensions = keys[k].dimensions,
                              .factors = keys[k].factors};
       if (slice.elements() > 0) slices.push_back(slice);
     }

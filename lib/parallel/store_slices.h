@@ -12,6 +12,7 @@ struct StoreSlice {
   int64_t begin = 0;
   int64_t end = 0;
   int server = 0;
+  int dimensions = 0;  ///< of the key's parameter
   ops::UpdateFactors factors = {};
 
   int64_t elements() const { return end - begin; }

@@ -14,6 +14,7 @@
 #include "ops/reorder.h"
 #include "support/device_rows.h"
 #include "support/formula_tensor.h"
+#include "support/optimizer_steps.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -75,8 +76,8 @@ TEST_P(BertGolden, ThreeOptimizerSteps) {
         expect_tensor(expected["gradients"][parameter->name()], parameter->gradient().values(), kStrict.tensor, noise);
       }
     }
-    golden_optimizer.optimizer->step(
-        {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
+    testing::step_whole(*golden_optimizer.optimizer, optim::FlatWeights::of(*model),
+                        {.learning_rate = golden_optimizer.learning_rate, .number = static_cast<int64_t>(step) + 1});
   }
   for (const Parameter* parameter : model->frozen_parameters())
     EXPECT_EQ(parameter->value().values(), as_float(beginning.at(parameter->name())));
@@ -100,7 +101,8 @@ const testing::DeviceRow kOnCuda = testing::device_rows()[1];
 INSTANTIATE_TEST_SUITE_P(Bert, BertGolden,
                          ::testing::Values(BertCase{"bert_adam"}, BertCase{"bert_adamw"}, BertCase{"bert_frozen"},
                                            BertCase{"bert_adam", kOnCuda}, BertCase{"bert_adamw", kOnCuda},
-                                           BertCase{"bert_groups"}, BertCase{"bert_groups", kOnCuda}),
+                                           BertCase{"bert_groups"}, BertCase{"bert_groups", kOnCuda},
+                                           BertCase{"bert_lamb"}, BertCase{"bert_lamb", kOnCuda}),
                          [](const auto& test) {
                            std::ostringstream name;
                            name << test.param;

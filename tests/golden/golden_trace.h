@@ -14,6 +14,8 @@
 #include "models/parameter_groups.h"
 #include "nn/model.h"
 #include "optim/adam.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/sgd.h"
 #include "support/formula_values.h"
 #include "support/source_tree.h"
@@ -57,6 +59,10 @@ inline GoldenOptimizer optimizer_of(const std::string& name, const nn::Model& mo
   if (name == "adam") return {std::make_unique<optim::Adam>(flat, optim::AdamSettings{}), 1e-4};
   if (name == "adamw")
     return {std::make_unique<optim::Adam>(flat, optim::AdamSettings{.weight_decay = 0.01, .decoupled = true}), 1e-4};
+  if (name == "lars")
+    return {std::make_unique<optim::Lars>(flat, optim::LarsSettings{.weight_decay = 5e-4, .trust_coefficient = 0.01}),
+            1};
+  if (name == "lamb") return {std::make_unique<optim::Lamb>(flat, optim::LambSettings{})};
   optim::SgdSettings settings;
   if (name != "sgd") settings = {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = name == "nesterov"};
   return {std::make_unique<optim::Sgd>(flat, settings)};

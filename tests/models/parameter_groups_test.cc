@@ -50,7 +50,7 @@ TEST_F(ParameterGroups, CoverNamesAndDimensionsAndTheLaterOnePrevails) {
 TEST_F(ParameterGroups, AreLaidOutAsTheWeightsAre) {
   const auto model = built({{.of = {"fc1"}, .learning_rate = 4}});
   model->place(*device_, {});
-  const ops::UpdateGroups groups = optim::update_groups_of(*model, *device_);
+  const ops::UpdateGroups groups = optim::update_groups_of(optim::FlatWeights::of(*model));
   ASSERT_EQ(groups.count(), 2);
   ASSERT_EQ(groups.of_blocks.elements() * 16, model->weights().elements());
   const auto* factors = groups.factors.data<double>();
@@ -62,7 +62,7 @@ TEST_F(ParameterGroups, AreLaidOutAsTheWeightsAre) {
   }
   const auto alike = built({{.of = {"fc1"}, .learning_rate = 1, .weight_decay = 1}});
   alike->place(*device_, {});
-  EXPECT_FALSE(optim::update_groups_of(*alike, *device_).defined());
+  EXPECT_FALSE(optim::update_groups_of(optim::FlatWeights::of(*alike)).defined());
 }
 
 TEST_F(ParameterGroups, RefuseWhatTheyCannotCover) {

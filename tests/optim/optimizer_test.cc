@@ -7,9 +7,12 @@
 #include "config/config_document.h"
 #include "nn/layers.h"
 #include "optim/adam.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/sgd.h"
 #include "optim/weight_average.h"
 #include "support/expect_error.h"
+#include "support/optimizer_steps.h"
 #include "support/test_device.h"
 
 namespace dptrain {
@@ -45,7 +48,8 @@ class Optimizers : public ::testing::Test {
                                 [&](ConfigReader& config) { spec = optim::read_optimizer(config); });
     const auto model = little_model(*device_);
     const auto optimizer = spec.make(optim::FlatWeights::of(*model));
-    for (int64_t step = 1; step <= 2; ++step) optimizer->step({.learning_rate = 0.5, .number = step});
+    for (int64_t step = 1; step <= 2; ++step)
+      step_whole(*optimizer, optim::FlatWeights::of(*model), {.learning_rate = 0.5, .number = step});
     return {spec.name, model->weights().values()[0]};
   }
   std::unique_ptr<Device> device_ = test_device();
@@ -93,6 +97,18 @@ TEST_F(Optimizers, AdamIsReadWithPyTorchsDefaults) {
   EXPECT_NEAR(read("optimizer: {name: adamw, weight_decay: 0}\n").second, read("optimizer: adam\n").second, 1e-6);
 }
 
+/// The layer's weight has two dimensions, padded ones of memory count: 16 weights of 1, so the norm is 4, of
+/// gradients 8.
+TEST_F(Optimizers, ThoseByLayersScaleTheWeightByItsNorms) {
+  // Steps are 0.5 * |weights| / |gradients| * 2 of weights of 1 and of 0.75.
+  const auto lars = read("optimizer: {name: lars, momentum: 0, trust_coefficient: 0.5, eps: 0}\n");
+  EXPECT_EQ(lars.first, "lars");
+  EXPECT_NEAR(lars.second, 0.5625, 1e-6);
+  // Of 0.5 and, as gradients stay as they are, half of what is left.
+  EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0}\n").second, 0.25, 1e-6);
+  EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0, eps: 1}\n").second, 0.25, 1e-6) << "whatever its length";
+}
+
 TEST_F(Optimizers, NameWhatTheyKeepAsPyTorchDoes) {
   const auto model = little_model(*device_);
   const auto names = [](const optim::Optimizer& optimizer) {
@@ -105,6 +121,9 @@ TEST_F(Optimizers, NameWhatTheyKeepAsPyTorchDoes) {
   EXPECT_EQ(names(optim::Sgd(flat, {})), Names());
   EXPECT_EQ(names(optim::Sgd(flat, {.momentum = 0.9})), Names{"momentum_buffer"});
   EXPECT_EQ(names(optim::Adam(flat, {})), (Names{"exp_avg", "exp_avg_sq"}));
+  EXPECT_EQ(names(optim::Lars(flat, {.momentum = 0})), Names());
+  EXPECT_EQ(names(optim::Lars(flat, {})), Names{"momentum_buffer"});
+  EXPECT_EQ(names(optim::Lamb(flat, {})), (Names{"exp_avg", "exp_avg_sq"}));
 }
 
 TEST_F(Optimizers, AnAverageFollowsTheWeights) {
@@ -128,6 +147,11 @@ TEST_F(Optimizers, RefuseWhatMakesNoSense) {
   expect_error(ExitCode::config, {"betas", "two numbers", "got 1"},
                [&] { read("optimizer: {name: adam, betas: 0.9}\n"); });
   expect_error(ExitCode::config, {"eps"}, [&] { read("optimizer: {name: adamw, eps: 0}\n"); });
+  expect_error(ExitCode::config, {"trust_coefficient"},
+               [&] { read("optimizer: {name: lars, trust_coefficient: 0}\n"); });
+  expect_error(ExitCode::config, {"nesterov needs a momentum"},
+               [&] { read("optimizer: {name: lars, momentum: 0, nesterov: true}\n"); });
+  expect_error(ExitCode::config, {"betas"}, [&] { read("optimizer: {name: lamb, betas: [0.9, 1]}\n"); });
   expect_error(ExitCode::config, {"eps", "from 1.0e-30"}, [&] { read("optimizer: {name: adam, eps: 1e-50}\n"); });
   expect_error(ExitCode::config, {"a.yaml:1", "optimizer", "adamm"}, [&] { read("optimizer: adamm\n"); });
   expect_error(ExitCode::config, {"momentum"}, [&] { read("optimizer: {name: sgd, momentum: 1}\n"); });

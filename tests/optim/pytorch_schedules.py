@@ -43,9 +43,9 @@ def rates(make, warmup=0):
     return found
 
 
-def by_epoch():
+def by_epoch(make):
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], BASE)
-    schedule = lr.StepLR(optimizer, 2, 0.5)
+    schedule = make(optimizer)
     found = []
     for _ in range(EPOCHS):
         found += [optimizer.param_groups[0]["lr"]] * STEPS
@@ -87,11 +87,14 @@ def main():
     cases = {
         "constant": rates(constant),
         "{name: constant, warmup_steps: 5}": rates(constant, 5),
-        "{name: step, every_epochs: 2, gamma: 0.5}": by_epoch(),
+        "{name: step, every_epochs: 2, gamma: 0.5}": by_epoch(lambda o: lr.StepLR(o, 2, 0.5)),
+        "{name: multi_step, milestones: [1, 4], gamma: 0.5}": by_epoch(lambda o: lr.MultiStepLR(o, [1, 4], 0.5)),
         "{name: cosine, min: 0.04}": rates(cosine),
         "{name: cosine, min: 0.04, warmup_epochs: 1}": rates(cosine, 7),
         "{name: linear, min: 0.04}": rates(linear),
         "{name: linear, min: 0.04, warmup_steps: 10}": rates(linear, 10),
+        "{name: polynomial, power: 2}": rates(lambda o, steps: lr.PolynomialLR(o, steps, 2)),
+        "{name: polynomial, power: 0.5, warmup_steps: 10}": rates(lambda o, steps: lr.PolynomialLR(o, steps, 0.5), 10),
         "one_cycle": rates(lambda o, steps: lr.OneCycleLR(o, BASE, steps)),
         "{name: one_cycle, peak_at: 0.5}": rates(lambda o, steps: lr.OneCycleLR(o, BASE, steps, pct_start=0.5)),
     }

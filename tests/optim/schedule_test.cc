@@ -22,7 +22,7 @@ optim::ScheduleSpec read(const std::string& text) {
 TEST(Schedules, AreThoseOfPyTorch) {
   std::ifstream file(testing::source_file("tests/optim/pytorch_schedules.json"));
   const auto cases = nlohmann::json::parse(file);
-  EXPECT_EQ(cases.size(), 9u);
+  EXPECT_EQ(cases.size(), 12u);
   for (const auto& [text, rates] : cases.items()) {
     SCOPED_TRACE(text);
     const optim::Schedule schedule(read(text), 0.4, 7, 42);
@@ -80,8 +80,26 @@ TEST(Schedules, StepsCountFromTheBeginningBehindAWarmUpToo) {
         << "step " << step;
 }
 
+TEST(Schedules, APolynomialEndsAtItsLeastRate) {
+  const optim::Schedule schedule(read("{name: polynomial, power: 3, min: 0.1}"), 0.4, 7, 42);
+  EXPECT_EQ(schedule.rate(1), 0.4);
+  EXPECT_NEAR(schedule.rate(22), 0.1 + 0.3 / 8, 1e-12);
+  EXPECT_NEAR(schedule.rate(43), 0.1, 1e-12);
+}
+
+TEST(Schedules, MilestonesAreEpochsInOrder) {
+  EXPECT_EQ(read("{name: multi_step, milestones: 3}").milestones, std::vector<int64_t>{3});
+  using testing::expect_error;
+  expect_error(ExitCode::config, {"milestones", "required", "milestones: [150, 225]"}, [] { read("multi_step"); });
+  expect_error(ExitCode::config, {"milestones", "rising order", "got [5, 3]"},
+               [] { read("{name: multi_step, milestones: [5, 3]}"); });
+  expect_error(ExitCode::config, {"milestones", "rising order", "got [3, 3]"},
+               [] { read("{name: multi_step, milestones: [3, 3]}"); });
+  expect_error(ExitCode::config, {"milestones", "at least 1"}, [] { read("{name: multi_step, milestones: [0, 3]}"); });
+}
+
 TEST(Schedules, AWarmUpLongerThanTheTrainingOnlyRises) {
-  for (const char* kind : {"constant", "step", "cosine", "linear"}) {
+  for (const char* kind : {"constant", "step", "cosine", "linear", "polynomial"}) {
     const optim::Schedule schedule(read(std::string("{name: ") + kind + ", warmup_steps: 60}"), 0.4, 7, 42);
     for (int64_t step = 1; step <= 42; ++step)
       EXPECT_NEAR(schedule.rate(step), 0.4 * static_cast<double>(step) / 60, 1e-12) << kind << ", step " << step;

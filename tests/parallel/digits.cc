@@ -27,12 +27,17 @@ ImageDatasets digits(int64_t train, int64_t test) {
 }
 
 optim::OptimizerSpec optimizer_of(const StrategyOptions& options) {
-  return {.name = options.adam ? "adam" : "sgd",
-          .make = [sgd = options.sgd,
-                   adam = options.adam](const optim::FlatWeights& flat) -> std::unique_ptr<optim::Optimizer> {
-            if (adam) return std::make_unique<optim::Adam>(flat, *adam);
-            return std::make_unique<optim::Sgd>(flat, sgd);
-          }};
+  return {.name = options.adam   ? "adam"
+                  : options.lars ? "lars"
+                  : options.lamb ? "lamb"
+                                 : "sgd",
+          .make = [options](const optim::FlatWeights& flat) -> std::unique_ptr<optim::Optimizer> {
+            if (options.adam) return std::make_unique<optim::Adam>(flat, *options.adam);
+            if (options.lars) return std::make_unique<optim::Lars>(flat, *options.lars);
+            if (options.lamb) return std::make_unique<optim::Lamb>(flat, *options.lamb);
+            return std::make_unique<optim::Sgd>(flat, options.sgd);
+          },
+          .measures = options.lars || options.lamb};
 }
 
 StrategyContext context_of(const StrategyOptions& options) {

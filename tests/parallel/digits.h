@@ -7,6 +7,8 @@
 
 #include "data/dataset.h"
 #include "optim/adam.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/sgd.h"
 #include "parallel/compression_options.h"
 #include "parallel/gradient_buckets.h"
@@ -30,6 +32,8 @@ struct StrategyOptions {
   CompressionOptions compress = {};  ///< of ddp; a name as "ddp_bf16" says the method
   optim::SgdSettings sgd = {};
   std::optional<optim::AdamSettings> adam = {};  ///< in place of sgd
+  std::optional<optim::LarsSettings> lars = {};
+  std::optional<optim::LambSettings> lamb = {};
   std::optional<double> clip_norm = {};
   std::optional<double> average_decay = {};
   int64_t micro_batches = 1;

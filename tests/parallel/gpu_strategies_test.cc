@@ -45,6 +45,35 @@ TEST_F(CudaStrategies, RecordedStepsCountAndClipAsOthersDo) {
     EXPECT_NEAR(recorded.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step]) << "step " << step + 1;
 }
 
+/// Sums of squares of whole parameters are part of the recorded step, and those that ranks have in parts are exact.
+TEST_F(CudaStrategies, OptimizersByLayersEndInTheSameBitsEverywhere) {
+  StrategyOptions by_layers[2] = {{.clip_norm = 0.5}, {.clip_norm = 0.5}};
+  by_layers[0].lars = {.weight_decay = 0.1, .trust_coefficient = 0.1};
+  by_layers[1].lamb = {.adapts_vectors = true};
+  for (StrategyOptions& options : by_layers)
+    for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+      SCOPED_TRACE(::testing::Message() << optimizer_of(options).name << ", precision " << static_cast<int>(precision));
+      options.precision = precision;
+      options.list = {kGpu};
+      options.name = "single";
+      const auto recorded = trained(options, 6, 16, 88);
+      options.name = "data_parallel";
+      expect_same_bits(recorded, trained(options, 6, 16, 88));
+      options.list = {kGpu, kGpu, kGpu};
+      options.name = "ddp";
+      const auto ddp = trained(options, 4, 16, 56);
+      for (const char* name : {"ddp_sharded", "kvstore"}) {
+        options.name = name;
+        expect_same_bits(trained(options, 4, 16, 56), ddp);
+      }
+      // In host memory the update is a CPU worker's, which rounds otherwise.
+      options.name = "kvstore_local";
+      const auto local = trained(options, 4, 16, 56);
+      for (size_t step = 0; step < ddp.losses.size(); ++step)
+        EXPECT_NEAR(local.losses[step], ddp.losses[step], 1e-3 * ddp.losses[step]) << "step " << step + 1;
+    }
+}
+
 TEST_F(CudaStrategies, ReplicasOnOneGpuAndOnSeveralEndInTheSameBits) {
   const auto gpus = cuda_devices();
   std::vector<DeviceId> apart;

@@ -44,6 +44,31 @@ TEST(KvStore, EndsInTheBitsOfDdp) {
   }
 }
 
+/// Servers have parts of parameters, whose norms they tell each other.
+TEST(KvStore, GoesByTheNormsOfWholeParameters) {
+  StrategyOptions by_layers[2] = {options_of("ddp", 3), options_of("ddp", 3)};
+  by_layers[0].lars = {.weight_decay = 0.1, .adapts_vectors = true};
+  by_layers[1].lamb.emplace();
+  for (StrategyOptions& options : by_layers) {
+    options.adam.reset();
+    options.name = "ddp";
+    const TrainingState ddp = goes_on(options, {});
+    for (const char* name : kStores) {
+      SCOPED_TRACE(::testing::Message() << name << " with " << optimizer_of(options).name);
+      options.name = name;
+      const TrainingState half = goes_on(options, {}, 2);
+      const TrainingState stored = goes_on(options, {});
+      expect_same_bits(stored.model, ddp.model);
+      expect_same_bits(stored.optimizer, ddp.optimizer);
+      // And after a checkpoint, on a store that has only just been made.
+      options.name = "ddp";
+      const TrainingState resumed = goes_on(options, half, 2);
+      options.name = name;
+      expect_same_bits(goes_on(options, half, 2).model, resumed.model);
+    }
+  }
+}
+
 /// The servers before it wait for commands by then.
 TEST(KvStore, AServerThatCannotBeMadeEndsTheOthers) {
   for (const char* name : {"kvstore_dist_sync", "kvstore_dist_async"})

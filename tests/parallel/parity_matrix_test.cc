@@ -63,10 +63,13 @@ class NetTrainings {
     result.state = several->state_dict();
     return done_[{way.name, devices}] = std::move(result);
   }
-  /// One device with the same samples a micro-batch.
-  const Trained& single(int64_t micro_batches) {
+  /// One device with the same optimizer and the same samples a micro-batch.
+  const Trained& single(const StrategyOptions& of, int64_t micro_batches) {
     ParityWay one = parity_way_named("single");
-    one.name += " in " + std::to_string(micro_batches);
+    one.name += " in " + std::to_string(micro_batches) + optimizer_of(of).name;
+    one.options.lars = of.lars;
+    one.options.lamb = of.lamb;
+    one.options.clip_norm = of.clip_norm;
     one.options.micro_batches = micro_batches;
     return trained(one, 1);
   }
@@ -171,7 +174,7 @@ TEST_P(ParityMatrix, LearnsWhatOneDeviceLearns) {
     const Trained& got = trainings.trained(way, devices);
     const int replicas = pipeline ? way.options.pipeline.replicas : devices;
     const int parts = !way.own_statistics || !net.batch_norms ? 1 : way.shards > 0 ? way.shards : replicas;
-    const Trained& right = trainings.single(way.options.micro_batches * parts);
+    const Trained& right = trainings.single(way.options, way.options.micro_batches * parts);
     ASSERT_EQ(got.losses.size(), right.losses.size());
     ASSERT_EQ(got.state.size(), right.state.size());
     EXPECT_NEAR(got.losses[0], right.losses[0], 1e-5 * right.losses[0]) << "before anything was learned";
@@ -198,7 +201,7 @@ TEST(ParityBounds, AreNarrowerThanWhatOwnStatisticsChange) {
   const ParityWay own = parity_way_named("ddp_local_statistics");
   for (const char* name : {"resnet", "pyramidnet"}) {
     NetTrainings& trainings = trainings_of(name);
-    const State& right = trainings.single(1).state;
+    const State& right = trainings.single({}, 1).state;
     for (const int devices : {2, 3, 4}) {
       SCOPED_TRACE(std::string(name) + " on " + std::to_string(devices) + " devices");
       const Miss miss = miss_of(trainings.trained(own, devices).state, right, trainings.beginning(), true);

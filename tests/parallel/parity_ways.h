@@ -234,11 +234,39 @@ inline ParityWays ways_of_compression() {
   return ways;
 }
 
+/// Optimizers that go by norms of whole layers, which strategies have in parts. Their ratios are so large, and LAMB's
+/// epsilon, that roundings stay small beside what moves.
+inline ParityWays ways_by_layers() {
+  ParityWays all;
+  const auto add = [&](const std::string& what, const auto& change) {
+    const auto with = [&](ParityWay& way) {
+      way.devices = {2, 3};
+      change(way.options);
+    };
+    for (ParityWay& way : strategies_with(what, {.way = "ddp_" + what}, with)) all.push_back(std::move(way));
+    ParityWay& single = all.emplace_back(parity_way("single_" + what + "_micro_batches", "single", {}));
+    single.devices = {1};
+    single.options.micro_batches = kParityMicroBatches;
+    change(single.options);
+    ParityWay& pipeline =
+        all.emplace_back(parity_way("model_parallel_" + what, "model_parallel", {.way = single.name, .devices = 1}));
+    pipeline.devices = {3};
+    pipeline.options.micro_batches = pipeline.options.pipeline.micro_batches = kParityMicroBatches;
+    change(pipeline.options);
+  };
+  add("lars", [](StrategyOptions& options) {
+    options.lars = {.weight_decay = 0.05, .nesterov = true, .trust_coefficient = 0.5};
+    options.clip_norm = 0.5;
+  });
+  add("lamb", [](StrategyOptions& options) { options.lamb = {.epsilon = 0.1, .weight_decay = 0.05}; });
+  return all;
+}
+
 inline ParityWays parity_ways() {
   ParityWays all;
-  for (ParityWays& ways :
-       std::vector{ways_of_a_batch(), ways_in_micro_batches(), ways_with_weights(), ways_in_shards(),
-                   ways_of_batch_norms(), ways_of_pipelines(), ways_of_compression(), ways_with_deferred_updates()})
+  for (ParityWays& ways : std::vector{ways_of_a_batch(), ways_in_micro_batches(), ways_with_weights(), ways_in_shards(),
+                                      ways_of_batch_norms(), ways_of_pipelines(), ways_of_compression(),
+                                      ways_with_deferred_updates(), ways_by_layers()})
     std::ranges::move(ways, std::back_inserter(all));
   return all;
 }

@@ -108,6 +108,8 @@ TEST(ShardOptimizer, SendsWhatDdpSends) {
     StrategyOptions clipped = adam_on("ddp_sharded", devices);
     clipped.clip_norm = 0.5;
     EXPECT_EQ(bytes_of(clipped), ddp + 2 * (devices - 1) * 128) << "a sum of squares";
+    StrategyOptions by_layers{.name = "ddp_sharded", .devices = devices, .lamb = optim::LambSettings{}};
+    EXPECT_EQ(bytes_of(by_layers), ddp + 2 * (devices - 1) * 2 * 128 * 8) << "two sums of each parameter";
   }
 }
 

@@ -38,6 +38,14 @@ TEST_F(StoreSettingsTest, TwoServersClipByTheNormOfAllGradients) {
   EXPECT_NE(trained("ungrouped", 2, "ddp", norm)["weights_hash"], ddp["weights_hash"]);
 }
 
+TEST_F(StoreSettingsTest, TwoServersGoByTheNormsOfWholeLayers) {
+  const Command lamb = {"--set", "optimizer=lamb", "--set", "learning_rate=0.01"};
+  const json stored = trained("stored", 5, "{name: kvstore, type: dist_sync, servers: 2}", lamb),
+             ddp = trained("ddp", 2, "ddp", lamb);
+  EXPECT_EQ(stored["weights_hash"], ddp["weights_hash"]);
+  EXPECT_EQ(stored["test"]["loss"], ddp["test"]["loss"]);
+}
+
 /// Nobody's gradients are late where there is one worker: either type trains as one device without a store does.
 TEST_F(StoreSettingsTest, OneWorkerWithAServerTrainsAsOneDeviceDoes) {
   const Command ema = {"--set", "ema=0.9"};

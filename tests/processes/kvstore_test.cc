@@ -255,7 +255,7 @@ TEST_F(JobTrainingTest, AStoreNeedsAProcessThatTrains) {
 }
 
 TEST_F(JobTrainingTest, WhatAsynchronousWorkersCantDoTogetherIsRefused) {
-  for (const char* setting : {"clip_norm=1", "batch_norm=sync", "shards=4"}) {
+  for (const char* setting : {"clip_norm=1", "batch_norm=sync", "shards=4", "optimizer=lars"}) {
     const Finished refused = alone(
         training("job", "lenet_ddp_2cpu", 1, with_strategy("{name: kvstore, type: dist_async}", {"--set", setting})));
     EXPECT_EQ(refused.exit, 78) << setting;
@@ -277,6 +277,12 @@ INSTANTIATE_TEST_SUITE_P(
                               "accumulate=2", "--set",
                               "parameter_groups=[{dimensions: 1, weight_decay_factor: 0}, "
                               "{of: fc2, learning_rate_factor: 9}]"}},
+                      // The norms of keys that servers have parts of.
+                      Stored{"lamb",
+                             "{name: kvstore, type: dist_sync}",
+                             {1, 2},
+                             {"--set", "optimizer=lamb", "--set", "learning_rate=0.01", "--set",
+                              "parameter_groups=[{dimensions: 1, weight_decay_factor: 0}]"}},
                       // Running statistics are no keys of the store.
                       Stored{"batch_norms",
                              "{name: kvstore, type: dist_sync}",

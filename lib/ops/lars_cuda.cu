@@ -1,0 +1,86 @@
+#include "ops/lars_cuda.h"
+#include "ops/layerwise_cuda.h"
+#include "ops/sgd_update_cuda.h"
+#include "ops/trust_ratio.h"
+#include "ops/update_cuda.h"
+
+// Three launches over all parameters, the second of which reads 2 x 128 bytes of each 8192 weights. Bytes a weight: the
+// first reads 8 (weight, gradient), the last what SGD does.
+
+namespace dptrain::ops::cuda {
+namespace {
+
+__global__ void lars_measure_kernel(const int64_t* chunks, const float* weights, const float* gradients,
+                                    int64_t* runs) {
+  const ChunkOfBlock chunk(chunks);
+  int64_t* own = runs + 2 * int64_t{blockIdx.x} * kSquareSumNumbers;
+  write_square_run_of(chunk, weights, own);
+  write_square_run_of(chunk, gradients, own + kSquareSumNumbers);
+}
+
+struct LarsStep {
+  SgdUpdate sgd;
+  float learning_rate;
+  float decay;
+  double coefficient;
+  double epsilon;
+};
+
+template <class Copy>
+__global__ void lars_kernel(const int64_t* chunks, const double* numbers, const double* squares, float* weights,
+                            const float* gradients, float* velocities, Copy* copies, LarsStep step,
+                            UpdateScalars scalars) {
+  if (scalars.skipped_now()) return;
+  const ChunkOfBlock chunk(chunks);
+  __shared__ SgdNumbersOfGroup sgd;
+  __shared__ float gradient_factor;
+  if (threadIdx.x == 0) {
+    const double* own = numbers + 3 * int64_t{chunk.tensor};
+    const double factor = scalars.factor(), decay = step.decay * own[1];
+    const double ratio = own[2] != 0
+                             ? lars_ratio(sqrt(rounded_square_sum(weights_squares(squares, chunk.tensor))),
+                                          factor * sqrt(rounded_square_sum(updates_squares(squares, chunk.tensor))),
+                                          decay, step.coefficient, step.epsilon)
+                             : 1;
+    sgd = {.rate = static_cast<float>(scalars.rate(step.learning_rate) * own[0]),
+           .decay = static_cast<float>(ratio * decay)};
+    gradient_factor = static_cast<float>(ratio * factor);
+  }
+  __syncthreads();
+  const SgdNumbersOfGroup own = sgd;
+  const float factor = gradient_factor;
+  for (int k = 0; k < kChunkPacks && chunk.has(k); ++k)
+    update_sgd_pack<kChunkPack>(chunk.begin + ChunkOfBlock::offset(k), weights, gradients, velocities, copies, step.sgd,
+                                own, factor);
+}
+
+}  // namespace
+
+void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
+  if (table.count() == 0) return;
+  const Tensor runs = runs_of_chunks(table);
+  launch("lars_measure", weights, static_cast<unsigned>(table.count()), kThreads, lars_measure_kernel,
+         table.chunks.data<int64_t>(), weights.data<float>(), gradients.data<float>(), runs.data<int64_t>());
+  add_tensor_runs(table, runs, squares);
+}
+
+void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
+               const Tensor& squares, const LarsOptions& options) {
+  if (table.count() == 0) return;
+  float* velocities = data_or_null<float>(velocity);
+  const LarsStep step{
+      .sgd = {.momentum = static_cast<float>(options.momentum), .nesterov = options.nesterov},
+      .learning_rate = static_cast<float>(options.learning_rate),
+      .decay = static_cast<float>(options.weight_decay),
+      .coefficient = options.trust_coefficient,
+      .epsilon = options.epsilon,
+  };
+  with_element_type(options.copy.defined() ? options.copy : weights, [&]<class Copy>(ElementType<Copy>) {
+    Copy* copies = data_or_null<Copy>(options.copy);
+    launch("lars", weights, static_cast<unsigned>(table.count()), kThreads, lars_kernel<Copy>,
+           table.chunks.data<int64_t>(), table.numbers.data<double>(), squares.data<double>(), weights.data<float>(),
+           gradients.data<float>(), velocities, copies, step, UpdateScalars(options.control));
+  });
+}
+
+}  // namespace dptrain::ops::cuda

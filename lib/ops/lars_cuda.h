@@ -1,0 +1,11 @@
+#pragma once
+
+#include "ops/lars.h"
+
+namespace dptrain::ops::cuda {
+
+void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares);
+void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
+               const Tensor& squares, const LarsOptions& options);
+
+}  // namespace dptrain::ops::cuda

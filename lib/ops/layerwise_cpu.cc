@@ -1,0 +1,174 @@
+#include "ops/layerwise_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "device/parallel_for.h"
+#include "ops/bf16_kernels.h"
+#include "ops/elementwise_kernels.h"
+#include "ops/square_run_cpu.h"
+#include "ops/square_sum_kernels.h"
+#include "ops/trust_ratio.h"
+
+namespace dptrain::ops::cpu {
+namespace {
+
+struct TensorChunk {
+  int64_t begin;
+  int64_t count;
+  int64_t tensor;
+};
+
+TensorChunk chunk_at(const TensorTable& table, int64_t i) {
+  const auto* at = table.chunks.data<int64_t>() + 3 * i;
+  return {.begin = at[0], .count = at[1], .tensor = at[2]};
+}
+
+/// What the numbers of an update are multiplied by for a tensor.
+struct TensorNumbers {
+  double rate_factor;
+  double decay_factor;
+  bool adapts;
+};
+
+TensorNumbers numbers_of_tensor(const TensorTable& table, int64_t tensor) {
+  const auto* at = table.numbers.data<double>() + 3 * tensor;
+  return {.rate_factor = at[0], .decay_factor = at[1], .adapts = at[2] != 0};
+}
+
+float gradient_factor(const UpdateControl& control) {
+  return control.gradient_factor.defined() ? *control.gradient_factor.data<float>() : 1.f;
+}
+
+/// Calls measure(chunk, weights' run, updates' run) for every chunk, and adds the runs to their tensors' sums.
+template <class Measure>
+void measure_chunks(const TensorTable& table, const Tensor& squares, const Measure& measure) {
+  if (!squares.device().computes()) return;
+  std::vector<SquareRun> weights(static_cast<size_t>(table.count())), updates(weights.size());
+  parallel_for(squares.device(), table.count(), [&](int64_t i) {
+    const auto k = static_cast<size_t>(i);
+    measure(chunk_at(table, i), weights[k], updates[k]);
+  });
+  const auto* of_tensors = table.of_tensors.data<int64_t>();
+  auto* sums = squares.data<double>();
+  for (int64_t tensor = 0; tensor < table.tensors; ++tensor) {
+    const auto begin = static_cast<size_t>(of_tensors[2 * tensor]),
+               count = static_cast<size_t>(of_tensors[2 * tensor + 1]) - begin;
+    if (count == 0) continue;
+    add_runs(std::span(weights).subspan(begin, count), sums + 2 * tensor * kSquareSumNumbers);
+    add_runs(std::span(updates).subspan(begin, count), sums + (2 * tensor + 1) * kSquareSumNumbers);
+  }
+}
+
+/// Calls update(chunk, numbers) for every chunk; `numbers_of` makes those of a tensor.
+template <class NumbersOf, class Update>
+void update_chunks(const TensorTable& table, const Tensor& weights, const Tensor& copy, const NumbersOf& numbers_of,
+                   const Update& update) {
+  if (!weights.device().computes()) return;
+  std::vector<decltype(numbers_of(int64_t{}))> numbers;
+  for (int64_t tensor = 0; tensor < table.tensors; ++tensor) numbers.push_back(numbers_of(tensor));
+  parallel_for(weights.device(), table.count(), [&](int64_t i) {
+    const TensorChunk chunk = chunk_at(table, i);
+    update(chunk, numbers[static_cast<size_t>(chunk.tensor)]);
+    if (copy.defined())
+      bf16_kernels().round(weights.data<float>() + chunk.begin, copy.data<Bfloat16>() + chunk.begin, chunk.count);
+  });
+}
+
+double norm_of(const double* squares) { return std::sqrt(rounded_square_sum(squares)); }
+
+LambNumbers lamb_numbers(const LambOptions& options) {
+  const auto step = static_cast<double>(options.step);
+  return {.beta2 = static_cast<float>(options.beta2),
+          .first_share = static_cast<float>(1 - options.beta1),
+          .second_share = static_cast<float>(1 - options.beta2),
+          .first_factor = static_cast<float>(1 / (1 - std::pow(options.beta1, step))),
+          .second_factor = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, step))),
+          .epsilon = static_cast<float>(options.epsilon)};
+}
+
+}  // namespace
+
+void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
+  measure_chunks(table, squares, [&](const TensorChunk& chunk, SquareRun& of_weights, SquareRun& of_gradients) {
+    of_weights.add(weights.data<float>() + chunk.begin, chunk.count);
+    of_gradients.add(gradients.data<float>() + chunk.begin, chunk.count);
+  });
+}
+
+void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
+               const Tensor& squares, const LarsOptions& options) {
+  struct Numbers {
+    float gradient_factor;
+    SgdNumbers sgd;
+  };
+  const auto numbers_of = [&](int64_t tensor) {
+    const TensorNumbers own = numbers_of_tensor(table, tensor);
+    const auto* sums = squares.data<double>();
+    // Rounded as where a GPU reads them.
+    const double factor = gradient_factor(options.control), rate = static_cast<float>(options.learning_rate),
+                 decay = static_cast<float>(options.weight_decay) * own.decay_factor;
+    const double ratio =
+        own.adapts ? lars_ratio(norm_of(weights_squares(sums, tensor)), factor * norm_of(updates_squares(sums, tensor)),
+                                decay, options.trust_coefficient, options.epsilon)
+                   : 1;
+    return Numbers{.gradient_factor = static_cast<float>(ratio * factor),
+                   .sgd = {.learning_rate = static_cast<float>(rate * own.rate_factor),
+                           .momentum = static_cast<float>(options.momentum),
+                           .weight_decay = static_cast<float>(ratio * decay),
+                           .nesterov = options.nesterov}};
+  };
+  update_chunks(table, weights, options.copy, numbers_of, [&](const TensorChunk& chunk, const Numbers& numbers) {
+    float* weight = weights.data<float>() + chunk.begin;
+    float* gradient = gradients.data<float>() + chunk.begin;
+    elementwise_kernels().scale(gradient, numbers.gradient_factor, chunk.count);
+    if (velocity.defined())
+      elementwise_kernels().sgd_momentum(weight, gradient, velocity.data<float>() + chunk.begin, chunk.count,
+                                         numbers.sgd);
+    else
+      elementwise_kernels().sgd(weight, gradient, chunk.count, numbers.sgd);
+  });
+}
+
+void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const TensorTable& table,
+                  const Tensor& squares, const LambOptions& options) {
+  const float factor = gradient_factor(options.control);
+  const LambNumbers common = lamb_numbers(options);
+  measure_chunks(table, squares, [&](const TensorChunk& chunk, SquareRun& of_weights, SquareRun& of_directions) {
+    LambNumbers numbers = common;
+    numbers.weight_decay =
+        static_cast<float>(options.weight_decay * numbers_of_tensor(table, chunk.tensor).decay_factor);
+    if (factor != 1.f) elementwise_kernels().scale(gradients.data<float>() + chunk.begin, factor, chunk.count);
+    float directions[kSquareBlock];
+    for (int64_t done = 0; done < chunk.count; done += kSquareBlock) {
+      const int64_t at = chunk.begin + done, count = std::min(kSquareBlock, chunk.count - done);
+      const float* weight = weights.data<float>() + at;
+      elementwise_kernels().lamb_measure(weight, gradients.data<float>() + at, moments.first.data<float>() + at,
+                                         moments.second.data<float>() + at, directions, count, numbers);
+      of_weights.add(weight, count);
+      of_directions.add(directions, count);
+    }
+  });
+}
+
+void lamb_step(const Tensor& weights, const AdamMoments& moments, const TensorTable& table, const Tensor& squares,
+               const LambOptions& options) {
+  const LambNumbers common = lamb_numbers(options);
+  const auto numbers_of = [&](int64_t tensor) {
+    const TensorNumbers own = numbers_of_tensor(table, tensor);
+    const auto* sums = squares.data<double>();
+    const double ratio =
+        own.adapts ? lamb_ratio(norm_of(weights_squares(sums, tensor)), norm_of(updates_squares(sums, tensor))) : 1;
+    LambNumbers numbers = common;
+    numbers.weight_decay = static_cast<float>(options.weight_decay * own.decay_factor);
+    numbers.rate = static_cast<float>(static_cast<float>(options.learning_rate) * own.rate_factor * ratio);
+    return numbers;
+  };
+  update_chunks(table, weights, options.copy, numbers_of, [&](const TensorChunk& chunk, const LambNumbers& numbers) {
+    elementwise_kernels().lamb(weights.data<float>() + chunk.begin, moments.first.data<float>() + chunk.begin,
+                               moments.second.data<float>() + chunk.begin, chunk.count, numbers);
+  });
+}
+
+}  // namespace dptrain::ops::cpu

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "ops/lamb.h"
+#include "ops/lars.h"
+
+namespace dptrain::ops::cpu {
+
+// The optimizers that go by norms of tensors, shared out over the device's threads by chunks.
+
+void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares);
+void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
+               const Tensor& squares, const LarsOptions& options);
+void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMoments& moments, const TensorTable& table,
+                  const Tensor& squares, const LambOptions& options);
+void lamb_step(const Tensor& weights, const AdamMoments& moments, const TensorTable& table, const Tensor& squares,
+               const LambOptions& options);
+
+}  // namespace dptrain::ops::cpu

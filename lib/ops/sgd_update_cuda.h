@@ -1,0 +1,49 @@
+#pragma once
+
+#include "ops/cuda_kernels.h"
+
+// What a step of stochastic gradient descent does to a pack of weights. For .cu files only.
+
+namespace dptrain::ops::cuda {
+
+/// The numbers of a step for a group of weights.
+struct SgdNumbersOfGroup {
+  float rate;
+  float decay;
+};
+
+struct SgdUpdate {
+  float momentum;
+  bool nesterov;
+
+  /// The same contractions as the CPU's kernels: a product that is added is one fma.
+  __device__ void apply(const SgdNumbersOfGroup& own, float& weight, float gradient, float* velocity) const {
+    const float g = fmaf(own.decay, weight, gradient);
+    if (velocity == nullptr) {
+      weight = fmaf(-own.rate, g, weight);
+      return;
+    }
+    *velocity = fmaf(momentum, *velocity, g);
+    weight = fmaf(-own.rate, nesterov ? fmaf(momentum, *velocity, g) : *velocity, weight);
+  }
+};
+
+/// Of V weights from `at` on. `Copy` is the type of the copy that operators read; float where there is none.
+template <int V, class Copy>
+__device__ void update_sgd_pack(int64_t at, float* weights, const float* gradients, float* velocities, Copy* copies,
+                                const SgdUpdate& step, const SgdNumbersOfGroup& own, float gradient_factor) {
+  auto weight = Pack<float, V>::load(weights + at);
+  const auto gradient = Pack<float, V>::load(gradients + at);
+  Pack<float, V> velocity;
+  if (velocities != nullptr) velocity = Pack<float, V>::load(velocities + at);
+  for (int i = 0; i < V; ++i)
+    step.apply(own, weight.at[i], gradient.at[i] * gradient_factor, velocities != nullptr ? &velocity.at[i] : nullptr);
+  weight.store(weights + at);
+  if (velocities != nullptr) velocity.store(velocities + at);
+  if (copies == nullptr) return;
+  Pack<Copy, V> copy;
+  for (int i = 0; i < V; ++i) copy.set(i, weight.at[i]);
+  copy.store(copies + at);
+}
+
+}  // namespace dptrain::ops::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace dptrain::testing {
+
+/// A step of an optimizer that has all of a model's parameters, measured before where it measures.
+inline void step_whole(optim::Optimizer& optimizer, const optim::FlatWeights& flat, optim::OptimizerStep step) {
+  step.squares = ops::no_tensor_squares(flat.weights.device(), flat.parameters);
+  optimizer.measure(step, step.squares);
+  optimizer.step(step);
+}
+
+}  // namespace dptrain::testing
