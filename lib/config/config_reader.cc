@@ -185,12 +185,15 @@ std::string ConfigReader::one_of(std::string_view key, std::span<const std::stri
   return value ? *value : otherwise.value_or(names.front());
 }
 
-std::vector<int64_t> ConfigReader::integers(std::string_view key, std::vector<int64_t> otherwise,
+std::vector<int64_t> ConfigReader::integers(std::string_view key, std::optional<std::vector<int64_t>> otherwise,
                                             const IntegerRule& rule) {
-  ReadKey& record =
-      ask(key, {.kind = KeyKind::integers, .otherwise = otherwise, .help = std::string(rule.help), .integer = rule});
+  ReadKey& record = ask(key, {.kind = KeyKind::integers,
+                              .required = !otherwise,
+                              .otherwise = value_or_none(otherwise),
+                              .help = std::string(rule.help),
+                              .integer = rule});
   const auto parse = [&](const ConfigNode& node) { return integer_in(node, rule); };
-  return take_list<int64_t>(record, parse).value_or(std::move(otherwise));
+  return take_list<int64_t>(record, parse).value_or(otherwise.value_or(std::vector{allowed_integer(rule, 0)}));
 }
 
 std::vector<double> ConfigReader::numbers(std::string_view key, std::vector<double> otherwise, const NumberRule& rule) {

@@ -92,7 +92,8 @@ class ConfigReader {
   std::string one_of(std::string_view key, std::span<const std::string> names, std::optional<std::string> otherwise,
                      std::string_view help = {});
   /// One integer, or a list of them.
-  std::vector<int64_t> integers(std::string_view key, std::vector<int64_t> otherwise, const IntegerRule& rule = {});
+  std::vector<int64_t> integers(std::string_view key, std::optional<std::vector<int64_t>> otherwise,
+                                const IntegerRule& rule = {});
   /// One number, or a list of them.
   std::vector<double> numbers(std::string_view key, std::vector<double> otherwise, const NumberRule& rule = {});
   /// A list of texts, or one text with commas.

@@ -1,9 +1,11 @@
 #include "data/augmentation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +32,33 @@ Augmentation read_cutout(ConfigReader& options) {
   return {.kind = AugmentationKind::cutout, .pixels = static_cast<int32_t>(size.value_or(0))};
 }
 
+/// In 65536ths.
+uint32_t fraction(double value) { return static_cast<uint32_t>(std::lround(value * 0x1p16)); }
+
+/// Two numbers, the second no less than the first, from `least` to `most`.
+std::array<double, 2> read_range(ConfigReader& options, const char* key, std::array<double, 2> otherwise,
+                                 const NumberRule& rule) {
+  const auto values = options.numbers(key, {otherwise[0], otherwise[1]}, rule);
+  if (values.size() != 2 || values[0] > values[1]) {
+    options.mistake(key, "expected two numbers, the smaller one first", fmt::format("[{}]", fmt::join(values, ", ")),
+                    fmt::format("write for instance [{:.4g}, {:.4g}]", otherwise[0], otherwise[1]));
+    return otherwise;
+  }
+  return {values[0], values[1]};
+}
+
+Augmentation read_random_resized_crop(ConfigReader& options) {
+  const auto area = read_range(options, "scale", {0.08, 1},
+                               {.min = 0x1p-12, .max = 1, .help = "of the image's area, the least and the most"});
+  const auto ratio = read_range(options, "ratio", {3.0 / 4, 4.0 / 3},
+                                {.min = 1.0 / 16, .max = 16, .help = "of the window's width to its height"});
+  return {.kind = AugmentationKind::random_resized_crop,
+          .window = {.least_area = fraction(area[0]),
+                     .most_area = fraction(area[1]),
+                     .least_ratio = fraction(ratio[0]),
+                     .doublings = fraction(std::log2(ratio[1] / ratio[0]))}};
+}
+
 /// An augmentation that a configuration may name.
 struct AugmentationRow {
   const char* name;
@@ -41,6 +70,8 @@ struct AugmentationRow {
 constexpr std::array kAugmentations = {
     AugmentationRow{"random_crop", read_random_crop, "pads with zeros and takes a window of the image's size anywhere",
                     "padding"},
+    AugmentationRow{"random_resized_crop", read_random_resized_crop,
+                    "takes a window of any size anywhere and scales it to the image's", ""},
     AugmentationRow{"flip", read_flip, "mirrors left and right, with probability 1/2", ""},
     AugmentationRow{"cutout", read_cutout, "zeroes a square centered anywhere", "size"},
 };

@@ -81,8 +81,8 @@ double needed_bytes(double samples, int64_t classes, const Shape& shape) {
 }
 
 Shape read_shape(ConfigReader& config) {
-  const std::vector<int64_t> dimensions =
-      config.integers("shape", {1, 28, 28}, {.min = 1, .max = 4096, .help = "channels, height, width of an image"});
+  const std::vector<int64_t> dimensions = config.integers(
+      "shape", std::vector<int64_t>{1, 28, 28}, {.min = 1, .max = 4096, .help = "channels, height, width of an image"});
   if (dimensions.size() == 3) return Shape(dimensions);
   config.mistake("shape", "expected [channels, height, width]", fmt::format("{} numbers", dimensions.size()),
                  "write shape: [1, 28, 28]");

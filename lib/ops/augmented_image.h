@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "base/random.h"
+#include "ops/pixel_map.h"
+#include "ops/resized_crop.h"
 
 namespace dptrain::ops {
 
@@ -11,106 +13,101 @@ namespace dptrain::ops {
 enum class AugmentationKind : uint32_t {
   random_crop = 0,  ///< pads it with zeros and takes a window of its size (He et al., 2016, section 4.2)
   flip = 1,         ///< mirrors every second image, left to right
-  cutout = 2        ///< zeroes a square around any pixel, as far as it lies in the image (DeVries and Taylor, 2017)
+  cutout = 2,       ///< zeroes a square around any pixel, as far as it lies in the image (DeVries and Taylor, 2017)
+  random_resized_crop = 3  ///< takes a window of any size and scales it to the image's (Szegedy et al., 2015)
 };
 
 struct Augmentation {
   AugmentationKind kind = AugmentationKind::random_crop;
   /// Zeros at each side of a random crop; the side of a cutout's square, 0 for half the image's shorter one.
   int32_t pixels = 0;
+  CropRange window = {};  ///< of a random resized crop
 };
 
 /// Augmentations in the order in which they are applied, each kind at most once. Kernels take them by value.
 struct Augmentations {
   uint64_t seed = 0;
-  std::array<Augmentation, 3> list = {};
+  std::array<Augmentation, 4> list = {};
   uint32_t count = 0;
 
   constexpr bool empty() const { return count == 0; }
 };
 
-struct ImageSize {
-  int32_t height = 0;
-  int32_t width = 0;
-};
+/// The byte of a pixel of an augmented image: that of one pixel of the original, or a mean of four.
+struct PixelSource {
+  /// Numbers of pixels, or PixelMap::kZero: upper left, upper right, lower left, lower right.
+  int32_t at[4] = {PixelMap::kZero, PixelMap::kZero, PixelMap::kZero, PixelMap::kZero};
+  bool is_mean = false;
+  Neighbours across = {};
+  Neighbours down = {};
 
-/// Where each pixel of an augmented image comes from, all that is random about it drawn: for the host and for kernels.
-/// What is drawn depends on (seed, epoch, sample, kind) alone. All augmentations move or blank whole pixels, so that
-/// however many there are, a pixel is read once.
-class AugmentedImage {
- public:
-  /// A pixel that comes from nowhere: byte 0 in every channel, before normalization.
-  static constexpr int32_t kZero = -1;
-
-  constexpr AugmentedImage(const Augmentations& augmentations, const ImageSize& size, uint32_t epoch, uint32_t sample)
-      : size_(size), inside_{.bottom = size.height, .right = size.width} {
-    const KeyedRandom random(augmentations.seed, RandomPurpose::augmentation, epoch, sample);
-    for (uint32_t i = 0; i < augmentations.count; ++i) {
-      const Augmentation& next = augmentations.list[i];
-      const std::array<uint32_t, 4> words = random.words(static_cast<uint64_t>(next.kind));
-      if (next.kind == AugmentationKind::random_crop)
-        crop(drawn(words[0], 2 * next.pixels + 1) - next.pixels, drawn(words[1], 2 * next.pixels + 1) - next.pixels);
-      else if (next.kind == AugmentationKind::cutout)
-        cut_out(drawn(words[0], size.height), drawn(words[1], size.width), next.pixels);
-      else if (drawn(words[0], 2) == 1)
-        mirror();
-    }
-  }
-
-  constexpr const ImageSize& size() const { return size_; }
-
-  /// The number of the original's pixel, y * width + x of its own, that is to be seen at (y, x); or kZero.
-  constexpr int32_t source(int32_t y, int32_t x) const {
-    if (!inside_.holds(y, x) || hole_.holds(y, x)) return kZero;
-    return (y + down_) * size_.width + right_ + (mirrored_ ? -x : x);
+  /// Of one channel of the original.
+  constexpr uint8_t byte(const uint8_t* plane) const {
+    if (!is_mean) return byte_at(plane, 0);
+    return down.mean(across.mean(byte_at(plane, 0), byte_at(plane, 1)),
+                     across.mean(byte_at(plane, 2), byte_at(plane, 3)));
   }
 
  private:
-  /// Pixels (y, x) with top <= y < bottom and left <= x < right.
-  struct Rectangle {
-    int32_t top = 0;
-    int32_t left = 0;
-    int32_t bottom = 0;
-    int32_t right = 0;
+  constexpr uint8_t byte_at(const uint8_t* plane, int corner) const { return at[corner] < 0 ? 0 : plane[at[corner]]; }
+};
 
-    constexpr bool holds(int32_t y, int32_t x) const { return y >= top && y < bottom && x >= left && x < right; }
-    constexpr Rectangle moved(int32_t down, int32_t to_right) const {
-      return {top + down, left + to_right, bottom + down, right + to_right};
+/// Where each pixel of an augmented image comes from, all that is random about it drawn: for the host and for kernels.
+/// What is drawn depends on (seed, epoch, sample, kind) alone.
+class AugmentedImage {
+ public:
+  constexpr AugmentedImage(const Augmentations& augmentations, const ImageSize& size, uint32_t epoch, uint32_t sample)
+      : map_(size), before_(size) {
+    const KeyedRandom random(augmentations.seed, RandomPurpose::augmentation, epoch, sample);
+    for (uint32_t i = 0; i < augmentations.count; ++i) {
+      const Augmentation& next = augmentations.list[i];
+      const auto block = static_cast<uint64_t>(next.kind);
+      if (next.kind == AugmentationKind::random_resized_crop) {
+        window_ = draw_window(next.window, size, random, block);
+        before_ = map_;
+        map_ = PixelMap(size);
+        continue;
+      }
+      const std::array<uint32_t, 4> words = random.words(block);
+      if (next.kind == AugmentationKind::random_crop)
+        map_.crop(drawn(words[0], 2 * next.pixels + 1) - next.pixels,
+                  drawn(words[1], 2 * next.pixels + 1) - next.pixels);
+      else if (next.kind == AugmentationKind::cutout)
+        map_.cut_out(drawn(words[0], size.height), drawn(words[1], size.width), next.pixels);
+      else if (drawn(words[0], 2) == 1)
+        map_.mirror();
     }
-    constexpr Rectangle mirrored(int32_t width) const { return {top, width - right, bottom, width - left}; }
-  };
+  }
 
+  constexpr const ImageSize& size() const { return map_.size(); }
+
+  /// What is to be seen at (y, x).
+  constexpr PixelSource source(int32_t y, int32_t x) const {
+    PixelSource source;
+    if (window_.height == 0) {
+      source.at[0] = map_.source(y, x);
+      return source;
+    }
+    const int32_t scaled = map_.source(y, x), width = size().width;
+    if (scaled < 0) return source;
+    source.is_mean = true;
+    source.down = Neighbours::of(scaled / width, size().height, window_.top, window_.height);
+    source.across = Neighbours::of(scaled % width, width, window_.left, window_.width);
+    source.at[0] = before_.source(source.down.first, source.across.first);
+    source.at[1] = before_.source(source.down.first, source.across.second);
+    source.at[2] = before_.source(source.down.second, source.across.first);
+    source.at[3] = before_.source(source.down.second, source.across.second);
+    return source;
+  }
+
+ private:
   static constexpr int32_t drawn(uint32_t word, int32_t bound) {
     return static_cast<int32_t>(word_below(word, static_cast<uint32_t>(bound)));
   }
 
-  /// From here on (y, x) shows what was at (y + down, x + right).
-  constexpr void crop(int32_t down, int32_t right) {
-    down_ += down;
-    right_ += mirrored_ ? -right : right;
-    inside_ = inside_.moved(-down, -right);
-    hole_ = hole_.moved(-down, -right);
-  }
-
-  constexpr void mirror() {
-    right_ += mirrored_ ? 1 - size_.width : size_.width - 1;
-    mirrored_ = !mirrored_;
-    inside_ = inside_.mirrored(size_.width);
-    hole_ = hole_.mirrored(size_.width);
-  }
-
-  constexpr void cut_out(int32_t y, int32_t x, int32_t side) {
-    if (side == 0) side = (size_.height < size_.width ? size_.height : size_.width) / 2;
-    const int32_t top = y - side / 2, left = x - side / 2;
-    hole_ = {top, left, top + side, left + side};
-  }
-
-  ImageSize size_;
-  int32_t down_ = 0;
-  int32_t right_ = 0;
-  bool mirrored_ = false;
-  Rectangle inside_;  ///< where the original, not its padding, is to be seen
-  Rectangle hole_ = {};
+  PixelMap map_;            ///< of the original, or of a window that has been scaled
+  CropWindow window_ = {};  ///< of height 0: none
+  PixelMap before_;         ///< what the window is of
 };
 
 }  // namespace dptrain::ops

@@ -31,11 +31,17 @@ void decode_augmented_image(std::span<const uint8_t> bytes, std::span<const floa
   size_t pixel = 0;
   for (int32_t y = 0; y < height; ++y)
     for (int32_t x = 0; x < width; ++x, ++pixel) {
-      const int32_t source = image.source(y, x);
-      for (size_t c = 0; c < channels; ++c) {
-        const uint8_t byte = source < 0 ? 0 : bytes[c * plane + static_cast<size_t>(source)];
-        out[c * plane + pixel] = table[c * 256 + byte];
-      }
+      const PixelSource source = image.source(y, x);
+      const auto write = [&](const auto& byte_of) {
+        for (size_t c = 0; c < channels; ++c)
+          out[c * plane + pixel] = table[c * 256 + byte_of(bytes.data() + c * plane)];
+      };
+      if (source.is_mean)
+        write([&](const uint8_t* channel) { return source.byte(channel); });
+      else if (source.at[0] >= 0)
+        write([&](const uint8_t* channel) { return channel[source.at[0]]; });
+      else
+        write([](const uint8_t*) { return uint8_t{0}; });
     }
 }
 

@@ -17,7 +17,7 @@ struct DecodeOptions {
 };
 
 /// image[n, c, i] = table[c, bytes[ids[n], c, i]]: the images of a batch out of a data set that lies on the device.
-/// Augmented, pixel i of an image is another one of it, or byte 0: see AugmentedImage.
+/// Augmented, pixel i of an image is another one of it, a mean of four, or byte 0: see AugmentedImage.
 /// bytes: u8 [samples, C, H, W]; table: f32 [C, 256], the normalized values of a byte; ids: i64 [N], or undefined where
 /// all of `bytes` are wanted in order. Returns [N, C, H, W]: plain on a CPU worker, nhwc on a GPU.
 Tensor decode_images(const Tensor& bytes, const Tensor& table, const Tensor& ids, const DecodeOptions& options = {});

@@ -23,18 +23,19 @@ __global__ void decode_kernel(const uint8_t* bytes, const float* table, const in
 /// Philox, about 100 instructions, for one of them.
 template <class T>
 __global__ void decode_augmented_kernel(const uint8_t* bytes, const float* table, const int64_t* ids,
-                                        Augmentations augmentations, const int32_t* epoch, const int64_t* sample_ids,
-                                        int64_t samples, int channels, ImageSize size, T* images) {
+                                        const __grid_constant__ Augmentations augmentations, const int32_t* epoch,
+                                        const int64_t* sample_ids, int64_t samples, int channels, ImageSize size,
+                                        T* images) {
   const int plane = size.height * size.width;
   for (int64_t i = global_thread(); i < samples * plane; i += global_threads()) {
     const int64_t n = i / plane;
     const int position = static_cast<int>(i - n * plane);
     const AugmentedImage image(augmentations, size, static_cast<uint32_t>(*epoch),
                                static_cast<uint32_t>(sample_ids[n]));
-    const int source = image.source(position / size.width, position % size.width);
+    const PixelSource source = image.source(position / size.width, position % size.width);
     const uint8_t* from = bytes + (ids != nullptr ? ids[n] : n) * channels * plane;
     for (int c = 0; c < channels; ++c)
-      images[i * channels + c] = from_float<T>(table[c * 256 + (source < 0 ? 0 : from[c * plane + source])]);
+      images[i * channels + c] = from_float<T>(table[c * 256 + source.byte(from + c * plane)]);
   }
 }
 

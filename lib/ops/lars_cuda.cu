@@ -10,12 +10,12 @@
 namespace dptrain::ops::cuda {
 namespace {
 
+/// Row 0 of the grid takes the weights, row 1 the gradients: one after the other they would take three times the
+/// registers.
 __global__ void lars_measure_kernel(const int64_t* chunks, const float* weights, const float* gradients,
                                     int64_t* runs) {
-  const ChunkOfBlock chunk(chunks);
-  int64_t* own = runs + 2 * int64_t{blockIdx.x} * kSquareSumNumbers;
-  write_square_run_of(chunk, weights, own);
-  write_square_run_of(chunk, gradients, own + kSquareSumNumbers);
+  const int64_t run = 2 * int64_t{blockIdx.x} + blockIdx.y;
+  write_square_run_of(ChunkOfBlock(chunks), blockIdx.y == 0 ? weights : gradients, runs + run * kSquareSumNumbers);
 }
 
 struct LarsStep {
@@ -59,7 +59,7 @@ __global__ void lars_kernel(const int64_t* chunks, const double* numbers, const 
 void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
   if (table.count() == 0) return;
   const Tensor runs = runs_of_chunks(table);
-  launch("lars_measure", weights, static_cast<unsigned>(table.count()), kThreads, lars_measure_kernel,
+  launch("lars_measure", weights, dim3(static_cast<unsigned>(table.count()), 2), kThreads, lars_measure_kernel,
          table.chunks.data<int64_t>(), weights.data<float>(), gradients.data<float>(), runs.data<int64_t>());
   add_tensor_runs(table, runs, squares);
 }

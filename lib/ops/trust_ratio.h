@@ -17,15 +17,19 @@ constexpr const double* updates_squares(const double* squares, int64_t tensor) {
   return squares + (2 * tensor + 1) * kSquareSumNumbers;
 }
 
+/// Weights and gradients are multiplied by it in f32.
+inline constexpr double kMostTrust = 0x1p100;
+constexpr double trusted(double ratio) { return ratio > kMostTrust ? kMostTrust : ratio; }
+
 /// LARS's; `gradients`: their norm.
 constexpr double lars_ratio(double weights, double gradients, double decay, double coefficient, double epsilon) {
   if (weights == 0 || gradients == 0) return 1;
-  return coefficient * weights / (gradients + decay * weights + epsilon);
+  return trusted(coefficient * weights / (gradients + decay * weights + epsilon));
 }
 
 /// LAMB's.
 constexpr double lamb_ratio(double weights, double directions) {
-  return weights == 0 || directions == 0 ? 1 : weights / directions;
+  return weights == 0 || directions == 0 ? 1 : trusted(weights / directions);
 }
 
 }  // namespace dptrain::ops

@@ -41,9 +41,12 @@ LarsSettings read_lars(ConfigReader& options) {
   settings.weight_decay = options.number(
       "weight_decay", 0.0, {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
   settings.nesterov = read_nesterov(options, settings.momentum);
-  settings.trust_coefficient = options.number(
-      "trust_coefficient", settings.trust_coefficient,
-      {.min = 0, .max = kMostF32, .exclusive_min = true, .help = "of a layer's norm, that its step is as long as"});
+  settings.trust_coefficient =
+      options.number("trust_coefficient", settings.trust_coefficient,
+                     {.min = 0,
+                      .max = kMostF32,
+                      .exclusive_min = true,
+                      .help = "the length of a step without momentum, at a rate of 1, over that of a layer's weights"});
   settings.epsilon = options.number("eps", settings.epsilon, {.min = 0, .max = kMostF32, .help = kEpsilonHelp});
   settings.adapts_vectors = read_adapts_vectors(options);
   return settings;

@@ -36,10 +36,11 @@ double read_gamma(ConfigReader& options) {
 }
 
 void read_milestones(ConfigReader& options, ScheduleSpec& spec) {
-  spec.milestones = options.integers("milestones", {}, {.min = 1, .help = "epochs after which the rate is multiplied"});
-  if (options.describing()) return;
-  if (!options.has("milestones"))
-    options.mistake("milestones", "required, but absent", "", "write for instance milestones: [150, 225]");
+  spec.milestones = options.integers("milestones", std::nullopt,
+                                     {.min = 1, .help = "epochs after which the rate is multiplied: [150, 225]"});
+  if (options.describing() || !options.has("milestones")) return;
+  if (spec.milestones.empty())
+    options.mistake("milestones", "expected epochs", "none", "write schedule: constant");
   else if (std::ranges::adjacent_find(spec.milestones, std::greater_equal()) != spec.milestones.end())
     options.mistake("milestones", "expected epochs in rising order",
                     fmt::format("[{}]", fmt::join(spec.milestones, ", ")), "sort them, each once");

@@ -104,7 +104,7 @@ std::vector<int> read_threads(ConfigReader& config, size_t devices, int workers_
   const int64_t sharers = static_cast<int64_t>(devices) * workers_of_host;
   const int64_t share = std::max<int64_t>(1, usable_cores() / sharers);
   auto threads = config.integers(
-      "threads", {share},
+      "threads", std::vector<int64_t>{share},
       {.min = 1, .max = 1024, .help = "CPU threads of each device; by default the process's cores, shared out"});
   config.default_varies("threads");
   if (threads.size() == 1) threads.resize(devices, threads[0]);

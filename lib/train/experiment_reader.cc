@@ -122,7 +122,10 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
                    advice + ", or choose type: dist_sync");
   };
   if (experiment.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
-  if (experiment.optimizer.measures) refuse("optimizer", experiment.optimizer.name, "choose another optimizer");
+  if (experiment.optimizer.measures)
+    config.mistake("optimizer",
+                   "kvstore of type dist_async knows no norm of a layer's gradients, expected sgd, adam or adamw",
+                   experiment.optimizer.name, "choose another optimizer, or choose type: dist_sync");
   if (experiment.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
   if (experiment.batch_norm != parallel::BatchNormMode::local)
     refuse("batch_norm", std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");

@@ -22,6 +22,11 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     "rate ends at {:.3g} of {:.3g}",
                     warmup, steps, experiment.learning_rate * static_cast<double>(steps) / static_cast<double>(warmup),
                     experiment.learning_rate));
+  const auto& milestones = experiment.schedule.milestones;
+  if (!milestones.empty() && steps_per_epoch > 0 && milestones.back() > (steps - 1) / steps_per_epoch)
+    warnings.push_back(fmt::format(
+        "schedule: milestone {} comes when the training, of {} epoch{}, is over: the rate isn't multiplied there",
+        milestones.back(), (steps + steps_per_epoch - 1) / steps_per_epoch, steps > steps_per_epoch ? "s" : ""));
   // Epochs alone are looked at where the configuration is read.
   const int64_t of_epochs = experiment.eval_every * steps_per_epoch;
   if (experiment.validation.samples > 0 && experiment.steps && of_epochs > *experiment.steps + steps_per_epoch - 1)

@@ -134,7 +134,7 @@ TEST(ResolvedYaml, ShowsWhatWasResolved) {
     reader.texts("devices", {});
     reader.resolve("devices", "[cuda:0, cuda:1]", "a.yaml:1, auto");
     reader.texts("devices", {});
-    reader.integers("threads", {});
+    reader.integers("threads", std::vector<int64_t>());
     reader.named("strategy", choices, {});
     reader.resolve("strategy", "{name: ddp, bucket_mb: 2.5}", "auto");
   });

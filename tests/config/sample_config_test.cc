@@ -32,7 +32,7 @@ void read_sample(ConfigReader& reader, SampleConfig& config) {
   config.dir = reader.optional_path("dir", "where the files are");
   const std::array<std::string, 3> precisions = {"fp32", "bf16", "fp16"};
   config.precision = reader.one_of("precision", precisions, "fp32", "of the arithmetic");
-  config.threads = reader.integers("threads", {1}, {.min = 1, .max = 64});
+  config.threads = reader.integers("threads", std::vector<int64_t>{1}, {.min = 1, .max = 64});
   config.split = reader.numbers("split", {}, {.min = 0, .max = 1});
   config.devices = reader.texts("devices", {"cpu:0"}, "where to run");
   config.checkpoints = !reader.word("checkpoint", "none", true);

@@ -46,6 +46,20 @@ TEST(Augment, IsReadInItsOrderWithItsOptions) {
   }
 }
 
+TEST(Augment, AResizedCropIsToldInFractions) {
+  const ops::CropRange defaults = read_augmentation("augment: [random_resized_crop]").list[0].window;
+  EXPECT_EQ(defaults.least_area, 5243u);  // 0.08 of 65536, 3/4, and twice log2(4/3)
+  EXPECT_EQ(defaults.most_area, 65536u);
+  EXPECT_EQ(defaults.least_ratio, 49152u);
+  EXPECT_EQ(defaults.doublings, 54400u);
+  const ops::CropRange given =
+      read_augmentation("augment: [random_resized_crop: {scale: [0.25, 0.5], ratio: [1, 1]}]").list[0].window;
+  EXPECT_EQ(given.least_area, 16384u);
+  EXPECT_EQ(given.most_area, 32768u);
+  EXPECT_EQ(given.least_ratio, 65536u);
+  EXPECT_EQ(given.doublings, 0u);
+}
+
 TEST(Augment, MistakesAre78) {
   const auto refused = [](const std::string& text, const std::vector<std::string>& words) {
     SCOPED_TRACE(text);
@@ -56,6 +70,11 @@ TEST(Augment, MistakesAre78) {
   refused("augment:\n  - flip\n  - {name: cutout, size: 8}", {"a.yaml:3", "augment[1]", "write cutout: {size: 8}"});
   refused("augment: [random_crop: {padding: 0}]", {"augment[0].random_crop.padding", "from 1 to 4096", "got 0"});
   refused("augment: [cutout: {padding: 3}]", {"augment[0].cutout.padding", "unknown key"});
+  refused("augment: [random_resized_crop: {scale: [0.5, 0.25]}]",
+          {"augment[0].random_resized_crop.scale", "the smaller one first", "got [0.5, 0.25]", "[0.08, 1]"});
+  refused("augment: [random_resized_crop: {scale: 0.5}]", {"two numbers", "got [0.5]"});
+  refused("augment: [random_resized_crop: {scale: [0.5, 2]}]", {"scale[1]", "from 0.000244140625 to 1", "got 2"});
+  refused("augment: [random_resized_crop: {ratio: [0, 1]}]", {"ratio", "0.0625"});
   refused("augment: [flip: 3]", {"augment[0].flip", "write flip alone"});
   refused("augment: [flip, cutout, flip]",
           {"a.yaml:1:1: augment: expected each augmentation once, got flip again; leave one of them out"});
@@ -98,8 +117,9 @@ class AugmentedBatches {
   std::shared_ptr<const ImageDataset> dataset =
       std::make_shared<ByteImages>(make_synthetic({.samples = 101, .image_shape = {2, 12, 10}}),
                                    Normalization{.mean = {0.5f, 0.25f}, .std = {0.5f}});
-  BatchLoaderOptions options = {.batch_size = 16,
-                                .augmentations = read_augmentation("augment: [random_crop, flip, cutout]")};
+  BatchLoaderOptions options = {
+      .batch_size = 16,
+      .augmentations = read_augmentation("augment: [random_crop, random_resized_crop, flip, cutout]")};
 
  private:
   std::vector<std::unique_ptr<Device>> devices_;

@@ -57,11 +57,15 @@ class ImagesOnDeviceTest : public ::testing::TestWithParam<DeviceRow> {
   void expect_augmented_batch(const ImagesOnDevice& images, const std::vector<int64_t>& numbers) {
     const auto count = static_cast<int64_t>(numbers.size());
     const auto worker = open_device({DeviceKind::cpu, 1});
-    const ops::Augmentations all = {.seed = 3,
-                                    .list = {{{ops::AugmentationKind::cutout, 2},
-                                              {ops::AugmentationKind::random_crop, 1},
-                                              {ops::AugmentationKind::flip}}},
-                                    .count = 3};
+    const ops::Augmentations all = {
+        .seed = 3,
+        .list =
+            {{{ops::AugmentationKind::cutout, 2},
+              {ops::AugmentationKind::random_crop, 1},
+              {.kind = ops::AugmentationKind::random_resized_crop,
+               .window = {.least_area = 1 << 13, .most_area = 1 << 16, .least_ratio = 3 << 14, .doublings = 1 << 15}},
+              {ops::AugmentationKind::flip}}},
+        .count = 3};
     const Tensor ids = Tensor::empty(*device_, {count}, {.dtype = DType::i64});
     device_->upload(ids.raw(), numbers.data(), ids.bytes());
     for (const int32_t epoch : {1, 2, 3}) {

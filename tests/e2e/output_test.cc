@@ -278,6 +278,14 @@ TEST_F(OutputTest, AWarmUpThatOutlastsTheTrainingIsToldOf) {
   EXPECT_EQ(run(training("in_time", {"schedule={name: cosine, warmup_steps: 4}"})).err, "");
 }
 
+TEST_F(OutputTest, AMilestoneThatIsNotReachedIsToldOf) {
+  const Finished trained = run(training("run", {"schedule={name: multi_step, milestones: [1, 2]}", "epochs=2"}));
+  EXPECT_EQ(trained.exit, 0) << trained.err;
+  EXPECT_NE(trained.err.find("schedule: milestone 2 comes when the training, of 2 epochs, is over"), std::string::npos)
+      << trained.err;
+  EXPECT_EQ(run(training("in_time", {"schedule={name: multi_step, milestones: 1}", "epochs=2"})).err, "");
+}
+
 TEST_F(OutputTest, AFactorOfNoWeightDecayIsToldOf) {
   const auto groups = [](int factor) {
     return "parameter_groups=[{dimensions: 1, weight_decay_factor: " + std::to_string(factor) + "}]";

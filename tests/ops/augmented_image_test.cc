@@ -31,7 +31,7 @@ Pixels augmented(const Augmentations& augmentations, ImageSize size, uint32_t sa
   const AugmentedImage image(augmentations, size, epoch, sample);
   Pixels pixels;
   for (int y = 0; y < size.height; ++y)
-    for (int x = 0; x < size.width; ++x) pixels.push_back(image.source(y, x) + 1);
+    for (int x = 0; x < size.width; ++x) pixels.push_back(image.source(y, x).at[0] + 1);
   return pixels;
 }
 
@@ -114,6 +114,39 @@ TEST(AugmentedImage, AugmentationsAreAppliedInTheirOrder) {
     }
   } while (std::ranges::next_permutation(order, by_kind).found);
   EXPECT_GT(different.size(), 100u);
+}
+
+/// A window that is scaled takes means of pixels that others have moved, and others move its means.
+TEST(AugmentedImage, AWindowIsScaledWhereItStandsInTheOrder) {
+  constexpr ImageSize kSize = {9, 12};
+  using Bytes = std::vector<uint8_t>;
+  const auto shown = [&](const std::vector<Augmentation>& list, const Bytes& original, uint32_t sample) {
+    const AugmentedImage image(list_of(list), kSize, 1, sample);
+    Bytes bytes;
+    for (int y = 0; y < kSize.height; ++y)
+      for (int x = 0; x < kSize.width; ++x) bytes.push_back(image.source(y, x).byte(original.data()));
+    return bytes;
+  };
+  Bytes original;
+  for (int i = 0; i < kSize.height * kSize.width; ++i) original.push_back(static_cast<uint8_t>(97 * i));
+  std::vector<Augmentation> order = {
+      random_crop(2),
+      kFlip,
+      cutout(3),
+      {.kind = AugmentationKind::random_resized_crop,
+       .window = {.least_area = 1 << 13, .most_area = 1 << 16, .least_ratio = 3 << 14, .doublings = 1 << 15}}};
+  const auto by_kind = [](const Augmentation& a, const Augmentation& b) { return a.kind < b.kind; };
+  std::set<Bytes> different;
+  do {
+    for (uint32_t sample = 0; sample < 20; ++sample) {
+      Bytes expected = original;
+      for (const Augmentation& next : order) expected = shown({next}, expected, sample);
+      const Bytes found = shown(order, original, sample);
+      EXPECT_EQ(found, expected) << "sample " << sample;
+      different.insert(found);
+    }
+  } while (std::ranges::next_permutation(order, by_kind).found);
+  EXPECT_GT(different.size(), 200u);
 }
 
 TEST(AugmentedImage, DrawsFollowFromSeedEpochAndSample) {

@@ -211,6 +211,18 @@ TEST_P(Layerwise, StepsReadTheirNumbersOnTheDevice) {
   EXPECT_EQ(lars(100, control), begun);
 }
 
+/// Vanishing gradients of f32 make a ratio that f32 doesn't hold.
+TEST_P(Layerwise, WhatHardlyMovesStaysFinite) {
+  const auto device = GetParam().open();
+  const Buffers on = begin(*device);
+  on.gradients.copy_from(tensor_of(*device, {elements()}, std::vector<float>(static_cast<size_t>(elements()), 1e-44f)));
+  ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+  ops::lars_step(on.weights, on.gradients, {}, on.table, on.squares,
+                 {.learning_rate = kRate, .trust_coefficient = 1, .epsilon = 0});
+  const std::vector<float> weights = on.weights.values(), begun = first_weights();
+  for (size_t i = 0; i < weights.size(); ++i) ASSERT_NEAR(weights[i], begun[i], 1e-12) << i;
+}
+
 /// A tensor whose norm is no number is lost, and the others aren't.
 TEST_P(Layerwise, ANormThatIsNoNumberIsThatOfItsTensorAlone) {
   const auto device = GetParam().open();

@@ -255,7 +255,7 @@ TEST_F(JobTrainingTest, AStoreNeedsAProcessThatTrains) {
 }
 
 TEST_F(JobTrainingTest, WhatAsynchronousWorkersCantDoTogetherIsRefused) {
-  for (const char* setting : {"clip_norm=1", "batch_norm=sync", "shards=4", "optimizer=lars"}) {
+  for (const char* setting : {"clip_norm=1", "batch_norm=sync", "shards=4"}) {
     const Finished refused = alone(
         training("job", "lenet_ddp_2cpu", 1, with_strategy("{name: kvstore, type: dist_async}", {"--set", setting})));
     EXPECT_EQ(refused.exit, 78) << setting;

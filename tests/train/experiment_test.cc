@@ -211,6 +211,8 @@ TEST(Experiment, MistakesAreNamed) {
   refused(config, {"strategy=single"}, {"single", "exactly one device", "got 2"});
   const std::string deferred = "strategy={name: ddp, overlap: next_forward}";
   refused(config, {deferred, "clip_norm=1"}, {"clip_norm", "next_forward", "norm of all gradients", "got 1"});
+  refused(config, {"strategy={name: kvstore, type: dist_async}", "optimizer=lars"},
+          {"optimizer", "dist_async", "sgd, adam or adamw", "got lars", "dist_sync"});
   refused(config, {deferred, "optimizer=lamb"}, {"optimizer", "next_forward", "sgd, adam or adamw", "got lamb"});
   refused(config, {deferred, "shards=4"}, {"shards", "next_forward", "got 4"});
   refused(config, {"strategy={name: ddp, overlap: next_forward, shard_optimizer: true}"},

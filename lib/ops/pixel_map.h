@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dptrain::ops {
+
+struct ImageSize {
+  int32_t height = 0;
+  int32_t width = 0;
+};
+
+/// Where each pixel of an image comes from, of which others are moved or blanked: for the host and for kernels. However
+/// much has been done to it, a pixel is looked up once.
+class PixelMap {
+ public:
+  /// A pixel that comes from nowhere: byte 0 in every channel, before normalization.
+  static constexpr int32_t kZero = -1;
+
+  constexpr explicit PixelMap(const ImageSize& size)
+      : size_(size), inside_{.bottom = size.height, .right = size.width} {}
+
+  constexpr const ImageSize& size() const { return size_; }
+
+  /// The number of the original's pixel, y * width + x of its own, that is to be seen at (y, x); or kZero.
+  constexpr int32_t source(int32_t y, int32_t x) const {
+    if (!inside_.holds(y, x) || hole_.holds(y, x)) return kZero;
+    return (y + down_) * size_.width + right_ + (mirrored_ ? -x : x);
+  }
+
+  /// From here on (y, x) shows what was at (y + down, x + right).
+  constexpr void crop(int32_t down, int32_t right) {
+    down_ += down;
+    right_ += mirrored_ ? -right : right;
+    inside_ = inside_.moved(-down, -right);
+    hole_ = hole_.moved(-down, -right);
+  }
+
+  constexpr void mirror() {
+    right_ += mirrored_ ? 1 - size_.width : size_.width - 1;
+    mirrored_ = !mirrored_;
+    inside_ = inside_.mirrored(size_.width);
+    hole_ = hole_.mirrored(size_.width);
+  }
+
+  /// Blanks a square around (y, x), as far as it lies in the image; a side of 0 is half the image's shorter one.
+  constexpr void cut_out(int32_t y, int32_t x, int32_t side) {
+    if (side == 0) side = (size_.height < size_.width ? size_.height : size_.width) / 2;
+    const int32_t top = y - side / 2, left = x - side / 2;
+    hole_ = {top, left, top + side, left + side};
+  }
+
+ private:
+  /// Pixels (y, x) with top <= y < bottom and left <= x < right.
+  struct Rectangle {
+    int32_t top = 0;
+    int32_t left = 0;
+    int32_t bottom = 0;
+    int32_t right = 0;
+
+    constexpr bool holds(int32_t y, int32_t x) const { return y >= top && y < bottom && x >= left && x < right; }
+    constexpr Rectangle moved(int32_t down, int32_t to_right) const {
+      return {top + down, left + to_right, bottom + down, right + to_right};
+    }
+    constexpr Rectangle mirrored(int32_t width) const { return {top, width - right, bottom, width - left}; }
+  };
+
+  ImageSize size_;
+  int32_t down_ = 0;
+  int32_t right_ = 0;
+  bool mirrored_ = false;
+  Rectangle inside_;  ///< where the original, not its padding, is to be seen
+  Rectangle hole_ = {};
+};
+
+}  // namespace dptrain::ops
