@@ -10,7 +10,7 @@ void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMome
                   const Tensor& squares, const LambOptions& options) {
   Device& device =
       common_device("lamb_measure", {&weights, &gradients, &moments.first, &moments.second, &table.chunks, &squares});
-  require_flat("lamb_measure", table, {&weights, &gradients, &moments.first, &moments.second});
+  require_flat("lamb_measure", table, squares, {&weights, &gradients, &moments.first, &moments.second});
   on_device(
       "lamb_measure", device, [&] { cpu::lamb_measure(weights, gradients, moments, table, squares, options); },
       [&] { cuda::lamb_measure(weights, gradients, moments, table, squares, options); });
@@ -20,7 +20,7 @@ void lamb_step(const Tensor& weights, const AdamMoments& moments, const TensorTa
                const LambOptions& options) {
   Device& device =
       common_device("lamb", {&weights, &moments.first, &moments.second, &table.chunks, &squares, &options.copy});
-  require_flat("lamb", table, {&weights, &moments.first, &moments.second, &options.copy});
+  require_flat("lamb", table, squares, {&weights, &moments.first, &moments.second, &options.copy});
   on_device(
       "lamb", device, [&] { cpu::lamb_step(weights, moments, table, squares, options); },
       [&] { cuda::lamb_step(weights, moments, table, squares, options); });

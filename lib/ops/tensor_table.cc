@@ -44,7 +44,10 @@ TensorTable make_tensor_table(Device& device, const std::vector<TensorRun>& runs
           .numbers = uploaded(device, {tensors, 3}, numbers)};
 }
 
-void require_flat(std::string_view op, const TensorTable& table, std::initializer_list<const Tensor*> buffers) {
+void require_flat(std::string_view op, const TensorTable& table, const Tensor& squares,
+                  std::initializer_list<const Tensor*> buffers) {
+  DPTRAIN_CHECK(squares.defined(), "{}: nothing has been measured", op);
+  require_shape(op, "sums of squares", squares.shape(), {table.tensors, 2, kSquareSumNumbers});
   for (const Tensor* buffer : buffers) {
     if (!buffer->defined()) continue;
     require_shape(op, "buffer", buffer->shape(), {table.elements});

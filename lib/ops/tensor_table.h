@@ -35,8 +35,9 @@ struct TensorTable {
 TensorTable make_tensor_table(Device& device, const std::vector<TensorRun>& runs, int64_t tensors);
 
 /// Throws 70, naming the operator, unless all of these that are defined have as many elements as the table has weights,
-/// and begin where 4 of them may be read at once.
-void require_flat(std::string_view op, const TensorTable& table, std::initializer_list<const Tensor*> buffers);
+/// and begin where 4 of them may be read at once, and the sums are no_tensor_squares of its model.
+void require_flat(std::string_view op, const TensorTable& table, const Tensor& squares,
+                  std::initializer_list<const Tensor*> buffers);
 
 /// Sums of nothing yet of so many tensors: f64 [tensors, 2, 16], of each two exact sums of squares (square_digits.h),
 /// of its weights and of what they are updated by. Those of parts of a tensor, and of tensors, are added up like any

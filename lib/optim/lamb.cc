@@ -1,5 +1,7 @@
 #include "optim/lamb.h"
 
+#include "base/check.h"
+
 namespace dptrain::optim {
 
 Lamb::Lamb(const FlatWeights& flat, const LambSettings& settings)
@@ -23,7 +25,9 @@ void Lamb::measure(const OptimizerStep& step, const Tensor& squares) {
   ops::lamb_measure(flat().weights, flat().gradients, moments_, table_, squares, options(step));
 }
 
-void Lamb::step_range(int64_t, const Tensor&, const OptimizerStep& step) {
+void Lamb::step_range(int64_t, const Tensor& gradients, const OptimizerStep& step) {
+  DPTRAIN_CHECK(gradients.elements() == flat().elements(), "a step of {} of {} weights", gradients.elements(),
+                flat().elements());
   ops::lamb_step(flat().weights, moments_, table_, step.squares, options(step));
 }
 

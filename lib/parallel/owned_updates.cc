@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "ops/clip.h"
 #include "ops/square_sum.h"
@@ -12,6 +13,14 @@ namespace {
 
 Tensor window_of(const Tensor& flat, const OwnedRange& range) {
   return flat.window(range.begin, {range.elements()}, Layout::plain);
+}
+
+/// Whether a parameter lies in more than one range.
+bool cut_parameters(const nn::Model& model, const std::vector<OwnedRange>& ranges) {
+  std::set<int64_t> begins;
+  for (const Parameter* parameter : model.parameters()) begins.insert(model.offset(*parameter));
+  return std::ranges::any_of(
+      ranges, [&](const OwnedRange& range) { return range.elements() > 0 && !begins.contains(range.begin); });
 }
 
 }  // namespace
@@ -33,6 +42,7 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
   }
   if (clip_norm_) squares_ = ops::no_squares(model.device());
   if (options.optimizer.measures) parameter_squares_ = ops::no_tensor_squares(model.device(), flat.parameters);
+  cuts_parameters_ = cut_parameters(model, ranges_);
 }
 
 void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scale) {
@@ -53,9 +63,10 @@ void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scal
 void OwnedUpdates::measure(optim::OptimizerStep& step) {
   parameter_squares_.fill_zero();
   for (const Own& own : own_) own.optimizer->measure(step, parameter_squares_);
+  step.squares = parameter_squares_;
+  if (!cuts_parameters_) return;
   const InPhase communicating(clock_, Phase::communication);
   communicator_.all_reduce(comm_buffer(parameter_squares_));
-  step.squares = parameter_squares_;
 }
 
 void OwnedUpdates::agree(optim::LossScale* loss_scale) {

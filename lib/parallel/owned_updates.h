@@ -66,8 +66,9 @@ class OwnedUpdates {
   StepObserver* observer_;
   std::vector<std::string> state_names_;
   std::vector<Own> own_;
-  Tensor squares_;            ///< the sum of gradients' squares; undefined where nothing is clipped
-  Tensor parameter_squares_;  ///< undefined where the optimizer measures nothing
+  Tensor squares_;                ///< the sum of gradients' squares; undefined where nothing is clipped
+  Tensor parameter_squares_;      ///< undefined where the optimizer measures nothing
+  bool cuts_parameters_ = false;  ///< ranks own parts of the same parameter
 };
 
 }  // namespace dptrain::parallel

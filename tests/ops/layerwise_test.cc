@@ -248,6 +248,10 @@ TEST(TensorTable, HasBuffersOfAsManyWeights) {
   EXPECT_NO_THROW(ops::lars_measure(right, right, table, squares));
   expect_error(ExitCode::bug, {"lars_measure", "[8192]", "[8224]"},
                [&] { ops::lars_measure(right, wrong, table, squares); });
+  expect_error(ExitCode::bug, {"lars_measure", "sums of squares", "[2, 2, 16]", "[3, 2, 16]"},
+               [&] { ops::lars_measure(right, right, table, ops::no_tensor_squares(*device, 2)); });
+  expect_error(ExitCode::bug, {"lamb: nothing has been measured"},
+               [&] { ops::lamb_step(right, {.first = right, .second = right}, table, {}, {.step = 1}); });
   expect_error(ExitCode::bug, {"8 weights of tensor 0"},
                [&] { ops::make_tensor_table(*device, {{.tensor = 0, .elements = 8}}, 1); });
   expect_error(ExitCode::bug, {"16 weights of tensor 0 of 2 behind tensor 1"}, [&] {

@@ -125,8 +125,9 @@ TEST(KvStore, CheckpointsAreThoseOfDdpOnAnyDevices) {
 }
 
 TEST(KvStore, SendsWhatItsTypeNeeds) {
-  const auto bytes_of = [](const char* name, int devices, std::optional<double> clip_norm = {}) {
-    const auto strategy = make_strategy({.name = name, .devices = devices, .clip_norm = clip_norm});
+  const auto bytes_of = [](const char* name, int devices, std::optional<double> clip_norm = {},
+                           std::optional<optim::LarsSettings> lars = {}) {
+    const auto strategy = make_strategy({.name = name, .devices = devices, .lars = lars, .clip_norm = clip_norm});
     train(*strategy, digits(50, 10), 1, 50, 0.01);
     int64_t bytes = 0;
     for (int rank = 0; rank < devices; ++rank) bytes += strategy->take_costs(rank).communication.bytes;
@@ -141,6 +142,7 @@ TEST(KvStore, SendsWhatItsTypeNeeds) {
     EXPECT_EQ(bytes_of("kvstore_local", devices), 2 * devices * weights);
     EXPECT_EQ(bytes_of("kvstore", devices, 0.5), 2 * (devices - 1) * (weights + 128)) << "a sum of squares";
     EXPECT_EQ(bytes_of("kvstore_local", devices, 0.5), 2 * devices * weights) << "all squares are on the host";
+    EXPECT_EQ(bytes_of("kvstore", devices, {}, optim::LarsSettings()), 2 * (devices - 1) * weights) << "whole keys";
   }
 }
 
