@@ -4,8 +4,8 @@
 #include "ops/update_cuda.h"
 
 // Three launches over all parameters, the second of which reads 2 x 128 bytes of each 8192 weights. Bytes a weight: the
-// first reads 16 (weight, gradient, both moments) and writes 8, the last reads 12, as it computes the directions once
-// more, and writes 4 and 2 for a half precision copy.
+// first reads 16 (weight, gradient, both moments), the weight a second time out of the cache, and writes 8; the last
+// reads 12, as it computes the directions once more, and writes 4 and 2 for a half precision copy.
 
 namespace dptrain::ops::cuda {
 namespace {
@@ -58,7 +58,7 @@ __global__ void lamb_measure_kernel(const int64_t* chunks, const double* numbers
   if (scalars.skipped_now()) return;
   const ChunkOfBlock chunk(chunks);
   __shared__ LambDirection shared;
-  if (threadIdx.x == 0) shared = LambDirection::of(s, scalars, numbers[3 * int64_t{chunk.tensor} + 1]);
+  if (threadIdx.x == 0) shared = LambDirection::of(s, scalars, TensorNumbers::of(numbers, chunk.tensor).decay_factor);
   __syncthreads();
   const LambDirection direction = shared;
   const float factor = scalars.factor(), beta2 = static_cast<float>(s.beta2);
@@ -98,12 +98,12 @@ __global__ void lamb_kernel(const int64_t* chunks, const double* numbers, const 
   __shared__ LambDirection shared;
   __shared__ float shared_rate;
   if (threadIdx.x == 0) {
-    const double* own = numbers + 3 * int64_t{chunk.tensor};
-    const double ratio = own[2] != 0 ? lamb_ratio(sqrt(rounded_square_sum(weights_squares(squares, chunk.tensor))),
-                                                  sqrt(rounded_square_sum(updates_squares(squares, chunk.tensor))))
-                                     : 1;
-    shared = LambDirection::of(s, scalars, own[1]);
-    shared_rate = static_cast<float>(scalars.rate(s.learning_rate) * own[0] * ratio);
+    const TensorNumbers own = TensorNumbers::of(numbers, chunk.tensor);
+    const double ratio = own.adapts ? lamb_ratio(sqrt(rounded_square_sum(weights_squares(squares, chunk.tensor))),
+                                                 sqrt(rounded_square_sum(updates_squares(squares, chunk.tensor))))
+                                    : 1;
+    shared = LambDirection::of(s, scalars, own.decay_factor);
+    shared_rate = static_cast<float>(scalars.rate(s.learning_rate) * own.rate_factor * ratio);
   }
   __syncthreads();
   const LambDirection direction = shared;
@@ -134,7 +134,7 @@ void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMome
          table.chunks.data<int64_t>(), table.numbers.data<double>(), weights.data<float>(), gradients.data<float>(),
          moments.first.data<float>(), moments.second.data<float>(), runs.data<int64_t>(), LambStep(options),
          UpdateScalars(options.control));
-  add_tensor_runs(table, runs, squares);
+  add_tensor_runs(table, runs, squares, options.control.skip);
 }
 
 void lamb_step(const Tensor& weights, const AdamMoments& moments, const TensorTable& table, const Tensor& squares,

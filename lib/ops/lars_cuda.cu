@@ -32,22 +32,22 @@ __global__ void lars_kernel(const int64_t* chunks, const double* numbers, const 
                             UpdateScalars scalars) {
   if (scalars.skipped_now()) return;
   const ChunkOfBlock chunk(chunks);
-  __shared__ SgdNumbersOfGroup sgd;
+  __shared__ SgdRates sgd;
   __shared__ float gradient_factor;
   if (threadIdx.x == 0) {
-    const double* own = numbers + 3 * int64_t{chunk.tensor};
-    const double factor = scalars.factor(), decay = step.decay * own[1];
-    const double ratio = own[2] != 0
+    const TensorNumbers own = TensorNumbers::of(numbers, chunk.tensor);
+    const double factor = scalars.factor(), decay = step.decay * own.decay_factor;
+    const double ratio = own.adapts
                              ? lars_ratio(sqrt(rounded_square_sum(weights_squares(squares, chunk.tensor))),
                                           factor * sqrt(rounded_square_sum(updates_squares(squares, chunk.tensor))),
                                           decay, step.coefficient, step.epsilon)
                              : 1;
-    sgd = {.rate = static_cast<float>(scalars.rate(step.learning_rate) * own[0]),
+    sgd = {.rate = static_cast<float>(scalars.rate(step.learning_rate) * own.rate_factor),
            .decay = static_cast<float>(ratio * decay)};
     gradient_factor = static_cast<float>(ratio * factor);
   }
   __syncthreads();
-  const SgdNumbersOfGroup own = sgd;
+  const SgdRates own = sgd;
   const float factor = gradient_factor;
   for (int k = 0; k < kChunkPacks && chunk.has(k); ++k)
     update_sgd_pack<kChunkPack>(chunk.begin + ChunkOfBlock::offset(k), weights, gradients, velocities, copies, step.sgd,

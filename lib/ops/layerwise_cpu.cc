@@ -14,27 +14,16 @@
 namespace dptrain::ops::cpu {
 namespace {
 
-struct TensorChunk {
-  int64_t begin;
-  int64_t count;
-  int64_t tensor;
-};
-
-TensorChunk chunk_at(const TensorTable& table, int64_t i) {
-  const auto* at = table.chunks.data<int64_t>() + 3 * i;
-  return {.begin = at[0], .count = at[1], .tensor = at[2]};
-}
-
-/// What the numbers of an update are multiplied by for a tensor.
-struct TensorNumbers {
-  double rate_factor;
-  double decay_factor;
-  bool adapts;
-};
+TensorChunk chunk_at(const TensorTable& table, int64_t i) { return TensorChunk::at(table.chunks.data<int64_t>(), i); }
 
 TensorNumbers numbers_of_tensor(const TensorTable& table, int64_t tensor) {
-  const auto* at = table.numbers.data<double>() + 3 * tensor;
-  return {.rate_factor = at[0], .decay_factor = at[1], .adapts = at[2] != 0};
+  return TensorNumbers::of(table.numbers.data<double>(), tensor);
+}
+
+/// Whether the buffer has any of it.
+bool has_part(const TensorTable& table, int64_t tensor) {
+  const auto* chunks = table.of_tensors.data<int64_t>() + 2 * tensor;
+  return chunks[0] < chunks[1];
 }
 
 float gradient_factor(const UpdateControl& control) {
@@ -53,9 +42,9 @@ void measure_chunks(const TensorTable& table, const Tensor& squares, const Measu
   const auto* of_tensors = table.of_tensors.data<int64_t>();
   auto* sums = squares.data<double>();
   for (int64_t tensor = 0; tensor < table.tensors; ++tensor) {
+    if (!has_part(table, tensor)) continue;
     const auto begin = static_cast<size_t>(of_tensors[2 * tensor]),
                count = static_cast<size_t>(of_tensors[2 * tensor + 1]) - begin;
-    if (count == 0) continue;
     add_runs(std::span(weights).subspan(begin, count), sums + 2 * tensor * kSquareSumNumbers);
     add_runs(std::span(updates).subspan(begin, count), sums + (2 * tensor + 1) * kSquareSumNumbers);
   }
@@ -66,13 +55,14 @@ template <class NumbersOf, class Update>
 void update_chunks(const TensorTable& table, const Tensor& weights, const Tensor& copy, const NumbersOf& numbers_of,
                    const Update& update) {
   if (!weights.device().computes()) return;
-  std::vector<decltype(numbers_of(int64_t{}))> numbers;
-  for (int64_t tensor = 0; tensor < table.tensors; ++tensor) numbers.push_back(numbers_of(tensor));
+  std::vector<decltype(numbers_of(int64_t{}))> numbers(static_cast<size_t>(table.tensors));
+  for (int64_t tensor = 0; tensor < table.tensors; ++tensor)
+    if (has_part(table, tensor)) numbers[static_cast<size_t>(tensor)] = numbers_of(tensor);
   parallel_for(weights.device(), table.count(), [&](int64_t i) {
     const TensorChunk chunk = chunk_at(table, i);
     update(chunk, numbers[static_cast<size_t>(chunk.tensor)]);
     if (copy.defined())
-      bf16_kernels().round(weights.data<float>() + chunk.begin, copy.data<Bfloat16>() + chunk.begin, chunk.count);
+      bf16_kernels().round(weights.data<float>() + chunk.begin, copy.data<Bfloat16>() + chunk.begin, chunk.elements);
   });
 }
 
@@ -92,16 +82,16 @@ LambNumbers lamb_numbers(const LambOptions& options) {
 
 void lars_measure(const Tensor& weights, const Tensor& gradients, const TensorTable& table, const Tensor& squares) {
   measure_chunks(table, squares, [&](const TensorChunk& chunk, SquareRun& of_weights, SquareRun& of_gradients) {
-    of_weights.add(weights.data<float>() + chunk.begin, chunk.count);
-    of_gradients.add(gradients.data<float>() + chunk.begin, chunk.count);
+    of_weights.add(weights.data<float>() + chunk.begin, chunk.elements);
+    of_gradients.add(gradients.data<float>() + chunk.begin, chunk.elements);
   });
 }
 
 void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& velocity, const TensorTable& table,
                const Tensor& squares, const LarsOptions& options) {
   struct Numbers {
-    float gradient_factor;
-    SgdNumbers sgd;
+    float gradient_factor = 1;
+    SgdNumbers sgd = {};
   };
   const auto numbers_of = [&](int64_t tensor) {
     const TensorNumbers own = numbers_of_tensor(table, tensor);
@@ -122,12 +112,12 @@ void lars_step(const Tensor& weights, const Tensor& gradients, const Tensor& vel
   update_chunks(table, weights, options.copy, numbers_of, [&](const TensorChunk& chunk, const Numbers& numbers) {
     float* weight = weights.data<float>() + chunk.begin;
     float* gradient = gradients.data<float>() + chunk.begin;
-    elementwise_kernels().scale(gradient, numbers.gradient_factor, chunk.count);
+    if (numbers.gradient_factor != 1.f) elementwise_kernels().scale(gradient, numbers.gradient_factor, chunk.elements);
     if (velocity.defined())
-      elementwise_kernels().sgd_momentum(weight, gradient, velocity.data<float>() + chunk.begin, chunk.count,
+      elementwise_kernels().sgd_momentum(weight, gradient, velocity.data<float>() + chunk.begin, chunk.elements,
                                          numbers.sgd);
     else
-      elementwise_kernels().sgd(weight, gradient, chunk.count, numbers.sgd);
+      elementwise_kernels().sgd(weight, gradient, chunk.elements, numbers.sgd);
   });
 }
 
@@ -139,10 +129,10 @@ void lamb_measure(const Tensor& weights, const Tensor& gradients, const AdamMome
     LambNumbers numbers = common;
     numbers.weight_decay =
         static_cast<float>(options.weight_decay * numbers_of_tensor(table, chunk.tensor).decay_factor);
-    if (factor != 1.f) elementwise_kernels().scale(gradients.data<float>() + chunk.begin, factor, chunk.count);
+    if (factor != 1.f) elementwise_kernels().scale(gradients.data<float>() + chunk.begin, factor, chunk.elements);
     float directions[kSquareBlock];
-    for (int64_t done = 0; done < chunk.count; done += kSquareBlock) {
-      const int64_t at = chunk.begin + done, count = std::min(kSquareBlock, chunk.count - done);
+    for (int64_t done = 0; done < chunk.elements; done += kSquareBlock) {
+      const int64_t at = chunk.begin + done, count = std::min(kSquareBlock, chunk.elements - done);
       const float* weight = weights.data<float>() + at;
       elementwise_kernels().lamb_measure(weight, gradients.data<float>() + at, moments.first.data<float>() + at,
                                          moments.second.data<float>() + at, directions, count, numbers);
@@ -167,7 +157,7 @@ void lamb_step(const Tensor& weights, const AdamMoments& moments, const TensorTa
   };
   update_chunks(table, weights, options.copy, numbers_of, [&](const TensorChunk& chunk, const LambNumbers& numbers) {
     elementwise_kernels().lamb(weights.data<float>() + chunk.begin, moments.first.data<float>() + chunk.begin,
-                               moments.second.data<float>() + chunk.begin, chunk.count, numbers);
+                               moments.second.data<float>() + chunk.begin, chunk.elements, numbers);
   });
 }
 

@@ -16,13 +16,13 @@ inline constexpr int kChunkPacks = kEach / kChunkPack;  ///< of a thread
 struct ChunkOfBlock {
   int64_t begin;
   int count;
-  int tensor;
+  int64_t tensor;
 
   __device__ explicit ChunkOfBlock(const int64_t* chunks) {
-    const int64_t* own = chunks + 3 * int64_t{blockIdx.x};
-    begin = own[0];
-    count = static_cast<int>(own[1]);
-    tensor = static_cast<int>(own[2]);
+    const TensorChunk own = TensorChunk::at(chunks, blockIdx.x);
+    begin = own.begin;
+    count = static_cast<int>(own.elements);
+    tensor = own.tensor;
   }
   /// Of the thread's k-th pack, in the chunk.
   __device__ static int offset(int k) { return (k * kThreads + static_cast<int>(threadIdx.x)) * kChunkPack; }
@@ -42,8 +42,9 @@ __device__ inline void write_square_run_of(const ChunkOfBlock& chunk, const floa
   write_square_run(own, run);
 }
 
-/// Adds two runs of each chunk, of weights and of what they are updated by, to the sums of their tensors.
-void add_tensor_runs(const TensorTable& table, const Tensor& runs, const Tensor& squares);
+/// Adds two runs of each chunk, of weights and of what they are updated by, to the sums of their tensors, unless
+/// `skip` (i32 [1], or undefined) isn't 0.
+void add_tensor_runs(const TensorTable& table, const Tensor& runs, const Tensor& squares, const Tensor& skip = {});
 /// Room for two runs of each chunk.
 Tensor runs_of_chunks(const TensorTable& table);
 

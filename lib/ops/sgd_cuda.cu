@@ -12,10 +12,10 @@ template <int V, class Copy>
 __global__ void sgd_kernel(int64_t packs, float* weights, const float* gradients, float* velocities, Copy* copies,
                            SgdUpdate step, float learning_rate, float decay, UpdateScalars scalars, GroupTable groups) {
   if (scalars.skipped_now()) return;
-  __shared__ SgdNumbersOfGroup numbers[UpdateGroups::kMost];
+  __shared__ SgdRates numbers[UpdateGroups::kMost];
   groups.fill(numbers, [&](double rate_factor, double decay_factor) {
-    return SgdNumbersOfGroup{.rate = static_cast<float>(scalars.rate(learning_rate) * rate_factor),
-                             .decay = static_cast<float>(decay * decay_factor)};
+    return SgdRates{.rate = static_cast<float>(scalars.rate(learning_rate) * rate_factor),
+                    .decay = static_cast<float>(decay * decay_factor)};
   });
   const float factor = scalars.factor();
   for (int64_t pack = global_thread(); pack < packs; pack += global_threads()) {

@@ -6,8 +6,8 @@
 
 namespace dptrain::ops::cuda {
 
-/// The numbers of a step for a group of weights.
-struct SgdNumbersOfGroup {
+/// The numbers of a step for weights that are updated alike.
+struct SgdRates {
   float rate;
   float decay;
 };
@@ -17,7 +17,7 @@ struct SgdUpdate {
   bool nesterov;
 
   /// The same contractions as the CPU's kernels: a product that is added is one fma.
-  __device__ void apply(const SgdNumbersOfGroup& own, float& weight, float gradient, float* velocity) const {
+  __device__ void apply(const SgdRates& own, float& weight, float gradient, float* velocity) const {
     const float g = fmaf(own.decay, weight, gradient);
     if (velocity == nullptr) {
       weight = fmaf(-own.rate, g, weight);
@@ -31,7 +31,7 @@ struct SgdUpdate {
 /// Of V weights from `at` on. `Copy` is the type of the copy that operators read; float where there is none.
 template <int V, class Copy>
 __device__ void update_sgd_pack(int64_t at, float* weights, const float* gradients, float* velocities, Copy* copies,
-                                const SgdUpdate& step, const SgdNumbersOfGroup& own, float gradient_factor) {
+                                const SgdUpdate& step, const SgdRates& own, float gradient_factor) {
   auto weight = Pack<float, V>::load(weights + at);
   const auto gradient = Pack<float, V>::load(gradients + at);
   Pack<float, V> velocity;

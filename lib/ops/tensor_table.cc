@@ -4,44 +4,34 @@
 
 #include "base/check.h"
 #include "ops/dispatch.h"
+#include "ops/optimizer_table.h"
 #include "ops/square_digits.h"
 
 namespace dptrain::ops {
-namespace {
-
-template <class T>
-Tensor uploaded(Device& device, const Shape& shape, const std::vector<T>& values) {
-  const Tensor tensor = Tensor::empty(device, shape, {.dtype = dtype_of<T>(), .purpose = MemoryPurpose::optimizer});
-  device.upload(tensor.raw(), values.data(), tensor.bytes());
-  return tensor;
-}
-
-}  // namespace
-
 TensorTable make_tensor_table(Device& device, const std::vector<TensorRun>& runs, int64_t tensors) {
   constexpr int64_t kAligned = 16;
   std::vector<int64_t> chunks, of_tensors(static_cast<size_t>(2 * tensors));
-  std::vector<double> numbers(static_cast<size_t>(3 * tensors), 1.0);
+  std::vector<double> numbers(static_cast<size_t>(TensorNumbers::kNumbers * tensors), 1.0);
   int64_t begin = 0, before = -1;
   for (const TensorRun& run : runs) {
     DPTRAIN_CHECK(run.elements % kAligned == 0 && run.tensor >= before && run.tensor < tensors,
                   "{} weights of tensor {} of {} behind tensor {}", run.elements, run.tensor, tensors, before);
     const auto tensor = static_cast<size_t>(run.tensor);
-    if (run.tensor != before) of_tensors[2 * tensor] = std::ssize(chunks) / 3;
+    if (run.tensor != before) of_tensors[2 * tensor] = std::ssize(chunks) / TensorChunk::kNumbers;
     for (int64_t at = 0; at < run.elements; at += TensorTable::kChunk)
       chunks.insert(chunks.end(), {begin + at, std::min(TensorTable::kChunk, run.elements - at), run.tensor});
-    of_tensors[2 * tensor + 1] = std::ssize(chunks) / 3;
-    numbers[3 * tensor] = run.factors.learning_rate;
-    numbers[3 * tensor + 1] = run.factors.weight_decay;
-    numbers[3 * tensor + 2] = run.adapts ? 1 : 0;
+    of_tensors[2 * tensor + 1] = std::ssize(chunks) / TensorChunk::kNumbers;
+    const double row[] = {run.factors.learning_rate, run.factors.weight_decay, run.adapts ? 1.0 : 0.0};
+    std::ranges::copy(row, numbers.begin() + static_cast<int64_t>(tensor) * TensorNumbers::kNumbers);
     begin += run.elements;
     before = run.tensor;
   }
-  return {.tensors = tensors,
-          .elements = begin,
-          .chunks = uploaded(device, {std::ssize(chunks) / 3, 3}, chunks),
-          .of_tensors = uploaded(device, {tensors, 2}, of_tensors),
-          .numbers = uploaded(device, {tensors, 3}, numbers)};
+  return {
+      .tensors = tensors,
+      .elements = begin,
+      .chunks = optimizer_table(device, {std::ssize(chunks) / TensorChunk::kNumbers, TensorChunk::kNumbers}, chunks),
+      .of_tensors = optimizer_table(device, {tensors, 2}, of_tensors),
+      .numbers = optimizer_table(device, {tensors, TensorNumbers::kNumbers}, numbers)};
 }
 
 void require_flat(std::string_view op, const TensorTable& table, const Tensor& squares,

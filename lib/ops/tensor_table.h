@@ -18,15 +18,41 @@ struct TensorRun {
   bool adapts = true;  ///< whether the tensor's updates are scaled by its norms
 };
 
+/// A row of TensorTable::chunks.
+struct TensorChunk {
+  static constexpr int64_t kNumbers = 3;
+  int64_t begin;
+  int64_t elements;
+  int64_t tensor;
+
+  static constexpr TensorChunk at(const int64_t* chunks, int64_t i) {
+    const int64_t* row = chunks + kNumbers * i;
+    return {row[0], row[1], row[2]};
+  }
+};
+
+/// A row of TensorTable::numbers: what an update's numbers are multiplied by for a tensor, and whether it adapts.
+struct TensorNumbers {
+  static constexpr int64_t kNumbers = 3;
+  double rate_factor;
+  double decay_factor;
+  bool adapts;
+
+  static constexpr TensorNumbers of(const double* numbers, int64_t tensor) {
+    const double* row = numbers + kNumbers * tensor;
+    return {row[0], row[1], row[2] != 0};
+  }
+};
+
 /// Where the tensors of a flat buffer lie, for updates that differ by tensor: by chunks, each of one tensor.
 struct TensorTable {
   static constexpr int64_t kChunk = 8192;  ///< weights at most
 
   int64_t tensors = 0;     ///< of the model
   int64_t elements = 0;    ///< of the buffer
-  Tensor chunks = {};      ///< i64 [chunks, 3]: where each begins, how many weights it has, their tensor
+  Tensor chunks = {};      ///< i64 [chunks, 3]: a TensorChunk each
   Tensor of_tensors = {};  ///< i64 [tensors, 2]: which chunks are a tensor's, from the first to before the second
-  Tensor numbers = {};  ///< f64 [tensors, 3]: factors of the learning rate and of the weight decay; 1 where it adapts
+  Tensor numbers = {};     ///< f64 [tensors, 3]: TensorNumbers of each
 
   int64_t count() const { return chunks.defined() ? chunks.shape()[0] : 0; }
 };

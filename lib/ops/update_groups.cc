@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "ops/dispatch.h"
+#include "ops/optimizer_table.h"
 
 namespace dptrain::ops {
 namespace {
@@ -11,13 +12,6 @@ namespace {
 static_assert(UpdateGroups::kMost <= 256, "of_blocks has their numbers in a byte each");
 
 int64_t blocks_of(int64_t weights) { return (weights + UpdateGroups::kBlock - 1) / UpdateGroups::kBlock; }
-
-template <class T>
-Tensor table_on(Device& device, const Shape& shape, const std::vector<T>& values) {
-  const Tensor table = Tensor::empty(device, shape, {.dtype = dtype_of<T>(), .purpose = MemoryPurpose::optimizer});
-  device.upload(table.raw(), values.data(), table.bytes());
-  return table;
-}
 
 }  // namespace
 
@@ -46,8 +40,8 @@ UpdateGroups make_update_groups(Device& device, const std::vector<UpdateRun>& ru
   DPTRAIN_CHECK(std::ssize(kinds) <= UpdateGroups::kMost, "{} kinds of factors", kinds.size());
   std::vector<double> factors;
   for (const UpdateFactors& kind : kinds) factors.insert(factors.end(), {kind.learning_rate, kind.weight_decay});
-  return {.factors = table_on(device, {std::ssize(kinds), 2}, factors),
-          .of_blocks = table_on(device, {std::ssize(of_blocks)}, of_blocks)};
+  return {.factors = optimizer_table(device, {std::ssize(kinds), 2}, factors),
+          .of_blocks = optimizer_table(device, {std::ssize(of_blocks)}, of_blocks)};
 }
 
 }  // namespace dptrain::ops

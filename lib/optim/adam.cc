@@ -1,6 +1,7 @@
 #include "optim/adam.h"
 
 namespace dptrain::optim {
+
 Adam::Adam(const FlatWeights& flat, const AdamSettings& settings)
     : Optimizer(flat),
       settings_(settings),

@@ -16,6 +16,7 @@ struct LambSettings {
 /// LAMB, Adam's steps scaled by norms of parameters; see ops/lamb.h.
 class Lamb final : public Optimizer {
  public:
+  static constexpr bool kMeasures = true;
   Lamb(const FlatWeights& flat, const LambSettings& settings);
   void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) override;
   void measure(const OptimizerStep& step, const Tensor& squares) override;

@@ -17,6 +17,7 @@ struct LarsSettings {
 /// Layer-wise adaptive rate scaling; see ops/lars.h.
 class Lars final : public Optimizer {
  public:
+  static constexpr bool kMeasures = true;
   Lars(const FlatWeights& flat, const LarsSettings& settings);
   void step_range(int64_t begin, const Tensor& gradients, const OptimizerStep& step) override;
   void measure(const OptimizerStep& step, const Tensor& squares) override;

@@ -91,12 +91,12 @@ AdamSettings read_adam(ConfigReader& options, bool decoupled) {
 
 /// An optimizer whose settings `read` gives.
 template <class Made, class Read>
-ConfigChoice choice_of(OptimizerSpec& spec, const char* name, const char* help, bool measures, const Read& read) {
-  return {name, help, [&spec, measures, read](ConfigReader& options) {
+ConfigChoice choice_of(OptimizerSpec& spec, const char* name, const char* help, const Read& read) {
+  return {name, help, [&spec, read](ConfigReader& options) {
             const auto settings = read(options);
             spec.make = [settings](const FlatWeights& flat) { return std::make_unique<Made>(flat, settings); };
             spec.weight_decay = settings.weight_decay;
-            spec.measures = measures;
+            spec.measures = Made::kMeasures;
           }};
 }
 
@@ -106,16 +106,14 @@ OptimizerSpec read_optimizer(ConfigReader& config) {
   OptimizerSpec spec;
   // The table of optimizers: name, one-line help, options.
   const std::vector<ConfigChoice> choices = {
-      choice_of<Sgd>(spec, "sgd", "stochastic gradient descent, with momentum, Nesterov and weight decay", false,
-                     read_sgd),
-      choice_of<Adam>(spec, "adam", "steps scaled by running means of gradients and their squares", false,
+      choice_of<Sgd>(spec, "sgd", "stochastic gradient descent, with momentum, Nesterov and weight decay", read_sgd),
+      choice_of<Adam>(spec, "adam", "steps scaled by running means of gradients and their squares",
                       [](ConfigReader& options) { return read_adam(options, false); }),
-      choice_of<Adam>(spec, "adamw", "Adam with a weight decay of its own, apart from the gradient", false,
+      choice_of<Adam>(spec, "adamw", "Adam with a weight decay of its own, apart from the gradient",
                       [](ConfigReader& options) { return read_adam(options, true); }),
       choice_of<Lars>(spec, "lars", "SGD whose steps are scaled, layer by layer, by the norms of weights and gradients",
-                      true, read_lars),
-      choice_of<Lamb>(spec, "lamb", "Adam's steps scaled, layer by layer, to the length of the weights", true,
-                      read_lamb),
+                      read_lars),
+      choice_of<Lamb>(spec, "lamb", "Adam's steps scaled, layer by layer, to the length of the weights", read_lamb),
   };
   spec.name = config.named("optimizer", choices, "sgd", "how weights follow from gradients");
   return spec;

@@ -27,6 +27,7 @@ struct OptimizerState {
 /// Updates weights from their gradients: a whole model's, or those of a range. Its state lies flat, beside them.
 class Optimizer {
  public:
+  static constexpr bool kMeasures = false;  ///< OptimizerSpec::measures, of those that don't say otherwise
   virtual ~Optimizer() = default;
   /// One step over the weights that it was made for, from the gradients that it was made for.
   void step(const OptimizerStep& step) { step_range(0, flat_.gradients, step); }
@@ -55,6 +56,9 @@ struct OptimizerSpec {
   /// The update of a weight goes by norms of its parameter and of that one's gradients, so that all have to be there.
   bool measures = false;
 };
+
+/// Those that don't measure.
+inline constexpr const char* kUnmeasured = "sgd, adam or adamw";
 
 /// Reads the key `optimizer`: `sgd`, or {name: adamw, betas: [0.9, 0.98], ...}.
 OptimizerSpec read_optimizer(ConfigReader& config);

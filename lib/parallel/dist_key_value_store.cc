@@ -156,7 +156,8 @@ ServedStore DistKeyValueStore::served() const {
   const StoreClientOptions& client = dist_.client->options();
   return {.slices = client.slices,
           .state_tensors = static_cast<int>(state_names_.size()),
-          .updates_at_once = !client.ends_with_apply && !context_.clip_norm && !context_.optimizer.measures};
+          .updates_at_once = !client.ends_with_apply && !context_.clip_norm && !context_.optimizer.measures,
+          .measures = context_.optimizer.measures};
 }
 
 CommCounts DistKeyValueStore::counts() const {

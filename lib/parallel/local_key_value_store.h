@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "optim/parameter_norms.h"
 #include "parallel/key_value_store.h"
 
 namespace dptrain::parallel {
@@ -14,6 +15,7 @@ struct StoreMemory {
   Tensor weights;
   std::vector<Tensor> gradients;  ///< by rank: copies of its own. The sums are in the first
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::optional<optim::ParameterNorms> norms;
 };
 
 /// A store in host memory: gradients of all ranks are copied there, summed and made into an update there, and weights

@@ -31,7 +31,9 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
       clock_(clock),
       ranges_(options.ranges),
       clip_norm_(options.clip_norm),
-      observer_(options.observer) {
+      observer_(options.observer),
+      norms_(options.optimizer, model.device(), std::ssize(model.parameters())),
+      cuts_parameters_(cut_parameters(model, ranges_)) {
   const auto flat = optim::FlatWeights::of(model);
   // A rank that owns nothing knows what is kept, too.
   for (const auto& kept : options.optimizer.make(flat.range(0, 0))->state()) state_names_.push_back(kept.name);
@@ -41,8 +43,6 @@ OwnedUpdates::OwnedUpdates(nn::Model& model, Communicator& communicator, PhaseCl
       own_.push_back({.range = i, .optimizer = options.optimizer.make(flat.range(range.begin, range.end))});
   }
   if (clip_norm_) squares_ = ops::no_squares(model.device());
-  if (options.optimizer.measures) parameter_squares_ = ops::no_tensor_squares(model.device(), flat.parameters);
-  cuts_parameters_ = cut_parameters(model, ranges_);
 }
 
 void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scale) {
@@ -56,17 +56,13 @@ void OwnedUpdates::update(optim::OptimizerStep step, optim::LossScale* loss_scal
   }
   agree(loss_scale);
   if (clips()) step.control.gradient_factor = ops::clip_factor(squares_, *clip_norm_, step.control.gradient_factor);
-  if (parameter_squares_.defined()) measure(step);
+  norms_.measure(step, [&](const Tensor& squares) {
+    for (const Own& own : own_) own.optimizer->measure(step, squares);
+    if (!cuts_parameters_) return;
+    const InPhase communicating(clock_, Phase::communication);
+    communicator_.all_reduce(comm_buffer(squares));
+  });
   for (const Own& own : own_) own.optimizer->step(step);
-}
-
-void OwnedUpdates::measure(optim::OptimizerStep& step) {
-  parameter_squares_.fill_zero();
-  for (const Own& own : own_) own.optimizer->measure(step, parameter_squares_);
-  step.squares = parameter_squares_;
-  if (!cuts_parameters_) return;
-  const InPhase communicating(clock_, Phase::communication);
-  communicator_.all_reduce(comm_buffer(parameter_squares_));
 }
 
 void OwnedUpdates::agree(optim::LossScale* loss_scale) {

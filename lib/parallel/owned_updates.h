@@ -8,6 +8,7 @@
 #include "nn/named_values.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
+#include "optim/parameter_norms.h"
 #include "parallel/owned_range.h"
 #include "parallel/phase_clock.h"
 #include "parallel/step_observer.h"
@@ -30,8 +31,9 @@ class OwnedUpdates {
 
   const std::vector<OwnedRange>& ranges() const { return ranges_; }
 
-  /// Updates the rank's own ranges from their summed gradients. What depends on all gradients, whether any overflows in
-  /// fp16 and how long they are together, the ranks tell each other before. `loss_scale`: null where there is none.
+  /// Updates the rank's own ranges from their summed gradients. What depends on gradients or weights of others, whether
+  /// any gradient overflows in fp16, how long all are together, and the norms of parameters that lie in ranges of
+  /// several owners, the ranks tell each other before. `loss_scale`: null where there is none.
   void update(optim::OptimizerStep step, optim::LossScale* loss_scale);
   /// Blocks until this rank has the owner's weights of a range. Copies in half precision are the caller's.
   void share(const OwnedRange& range);
@@ -55,8 +57,6 @@ class OwnedUpdates {
   /// Whether a norm is to be known of all gradients.
   bool clips() const { return squares_.defined(); }
   void agree(optim::LossScale* loss_scale);
-  /// The norms that all ranks' optimizers go by.
-  void measure(optim::OptimizerStep& step);
 
   nn::Model& model_;
   Communicator& communicator_;
@@ -66,8 +66,8 @@ class OwnedUpdates {
   StepObserver* observer_;
   std::vector<std::string> state_names_;
   std::vector<Own> own_;
-  Tensor squares_;                ///< the sum of gradients' squares; undefined where nothing is clipped
-  Tensor parameter_squares_;      ///< undefined where the optimizer measures nothing
+  Tensor squares_;  ///< the sum of gradients' squares; undefined where nothing is clipped
+  optim::ParameterNorms norms_;
   bool cuts_parameters_ = false;  ///< ranks own parts of the same parameter
 };
 

@@ -8,6 +8,7 @@
 #include "nn/model.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
+#include "optim/parameter_norms.h"
 #include "optim/weight_average.h"
 #include "parallel/gradient_buckets.h"
 #include "parallel/phase_clock.h"
@@ -254,7 +255,7 @@ class Replica {
   Tensor lent_factor_;  ///< that of a lender in fp16; undefined for others
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
-  Tensor squares_;  ///< of parameters, where the optimizer measures
+  std::optional<optim::ParameterNorms> norms_;  ///< where it updates
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;

@@ -12,6 +12,7 @@ struct ServedStore {
   int state_tensors = 0;           ///< that the optimizer keeps of each beside its weights
   /// Each slice as soon as all workers have pushed it; otherwise all together, once everything has been.
   bool updates_at_once = true;
+  bool measures = false;  ///< as OptimizerSpec says
 };
 
 }  // namespace dptrain::parallel

@@ -77,7 +77,7 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
   flat.weights = weights_;
   flat.gradients = gradients_;
   optimizer_ = options.optimizer.make(flat);
-  if (options.optimizer.measures) parameter_squares_ = ops::no_tensor_squares(*device_, flat.parameters);
+  norms_.emplace(options.optimizer, *device_, flat.parameters);
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
     Worker worker{
         .number = w, .link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
@@ -248,7 +248,10 @@ void StoreServer::apply(const Worker& worker) {
       step.control.gradient_factor =
           Tensor::from(*device_, {1}, std::vector<float>{command.gradient_factor}, MemoryPurpose::workspace);
     if (options_.clip_norm) step.control.gradient_factor = clip_factor(step.control.gradient_factor);
-    if (options_.optimizer.measures) measure(step);
+    norms_->measure(step, [&](const Tensor& squares) {
+      optimizer_->measure(step, squares);
+      if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(squares));
+    });
     optimizer_->step(step);
   }
   ++applied_;
@@ -259,13 +262,6 @@ Tensor StoreServer::clip_factor(const Tensor& factor) {
   const Tensor squares = ops::square_sum(gradients_);
   if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(squares));
   return ops::clip_factor(squares, *options_.clip_norm, factor);
-}
-
-void StoreServer::measure(optim::OptimizerStep& step) {
-  parameter_squares_.fill_zero();
-  optimizer_->measure(step, parameter_squares_);
-  if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(parameter_squares_));
-  step.squares = parameter_squares_;
 }
 
 void tell_slices(const std::vector<std::unique_ptr<Communicator>>& to_servers, std::vector<StoreSlice> slices) {

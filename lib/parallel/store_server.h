@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "comm/process_activity.h"
 #include "device/device.h"
-#include "optim/optimizer.h"
+#include "optim/parameter_norms.h"
 #include "parallel/staleness.h"
 #include "parallel/store_command.h"
 #include "parallel/store_links.h"
@@ -83,8 +83,6 @@ class StoreServer {
   void sum(const Own& slice);
   void update(const Own& slice, const optim::OptimizerStep& step);
   Tensor clip_factor(const Tensor& factor);
-  /// The norms that the updates of all servers go by.
-  void measure(optim::OptimizerStep& step);
   /// Whether a slice is updated, and given back, as soon as it is summed.
   bool updates_at_once() const {
     return !options_.waits_for_apply && !options_.clip_norm && !options_.optimizer.measures;
@@ -101,9 +99,9 @@ class StoreServer {
   const ServerLinks links_;
   std::unique_ptr<Device> device_;
   Tensor weights_;
-  Tensor gradients_;          ///< sums over all ranks
-  Tensor parameter_squares_;  ///< where the optimizer measures
-  Tensor workers_factor_;     ///< f32 [1]: how many workers there are
+  Tensor gradients_;  ///< sums over all ranks
+  std::optional<optim::ParameterNorms> norms_;
+  Tensor workers_factor_;  ///< f32 [1]: how many workers there are
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<Own> own_;
   std::vector<Worker> workers_;

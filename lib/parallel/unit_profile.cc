@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "ops/reorder.h"
+#include "optim/parameter_norms.h"
 
 namespace dptrain::parallel {
 namespace {
@@ -73,6 +74,7 @@ class Profile {
     const int64_t before = allocator.in_use().total_bytes();
     model->place(device_, spec_.initialization, dtype_, {.begin = unit, .end = unit + 1});
     const auto optimizer = spec_.optimizer.make(optim::FlatWeights::of(*model));
+    const optim::ParameterNorms norms(spec_.optimizer, device_, std::ssize(model->parameters()));
     UnitCost cost{.seconds = std::numeric_limits<double>::infinity(),
                   .fixed_bytes = allocator.in_use().total_bytes() - before};
     Variable output;

@@ -109,9 +109,11 @@ double StoreTimes::compute(size_t slice, double bytes, double ready) {
   return server.free_at;
 }
 
-/// The sum is read, weights and state are read and written.
+/// The sum is read, weights and state are read and written. To measure weights and gradients, or weights and moments,
+/// are read once more.
 double StoreTimes::update_bytes(size_t slice) const {
-  return (1 + 2 * (1 + figures_.store.state_tensors)) * bytes_of(slice);
+  const int state = figures_.store.state_tensors, measured = figures_.store.measures ? 1 + std::max(1, state) : 0;
+  return (1 + 2 * (1 + state) + measured) * bytes_of(slice);
 }
 
 void StoreTimes::add_up(size_t slice, double now) {

@@ -123,9 +123,10 @@ void refuse_out_of_step(ConfigReader& config, const Experiment& experiment) {
   };
   if (experiment.clip_norm) refuse("clip_norm", "a norm of all gradients", "leave it out");
   if (experiment.optimizer.measures)
-    config.mistake("optimizer",
-                   "kvstore of type dist_async knows no norm of a layer's gradients, expected sgd, adam or adamw",
-                   experiment.optimizer.name, "choose another optimizer, or choose type: dist_sync");
+    config.mistake(
+        "optimizer",
+        fmt::format("kvstore of type dist_async knows no norm of a layer's gradients, expected {}", optim::kUnmeasured),
+        experiment.optimizer.name, "choose another optimizer, or choose type: dist_sync");
   if (experiment.precision == Precision::fp16) refuse("precision", "a loss scale of all processes", "use bf16");
   if (experiment.batch_norm != parallel::BatchNormMode::local)
     refuse("batch_norm", std::string(parallel::batch_norm_mode_name(experiment.batch_norm)), "write batch_norm: local");
@@ -146,8 +147,8 @@ void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment)
     refuse("clip_norm", "knows no norm of all gradients, expected none", fmt::format("{}", *experiment.clip_norm),
            "leave it out");
   if (experiment.optimizer.measures)
-    refuse("optimizer", "knows no norm of a layer's gradients, expected sgd, adam or adamw", experiment.optimizer.name,
-           "choose another optimizer");
+    refuse("optimizer", fmt::format("knows no norm of a layer's gradients, expected {}", optim::kUnmeasured),
+           experiment.optimizer.name, "choose another optimizer");
   if (experiment.shards > 0)
     refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
 }

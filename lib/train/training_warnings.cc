@@ -23,10 +23,12 @@ std::vector<std::string> training_warnings(const Experiment& experiment, int64_t
                     warmup, steps, experiment.learning_rate * static_cast<double>(steps) / static_cast<double>(warmup),
                     experiment.learning_rate));
   const auto& milestones = experiment.schedule.milestones;
-  if (!milestones.empty() && steps_per_epoch > 0 && milestones.back() > (steps - 1) / steps_per_epoch)
-    warnings.push_back(fmt::format(
-        "schedule: milestone {} comes when the training, of {} epoch{}, is over: the rate isn't multiplied there",
-        milestones.back(), (steps + steps_per_epoch - 1) / steps_per_epoch, steps > steps_per_epoch ? "s" : ""));
+  const int64_t last_epoch = steps_per_epoch > 0 ? (steps - 1) / steps_per_epoch : 0;  // from 0
+  if (const auto missed = std::ranges::upper_bound(milestones, last_epoch); missed != milestones.end())
+    warnings.push_back(
+        fmt::format("schedule: milestone {} comes when the training, of {} epoch{}, is over: the rate isn't "
+                    "multiplied there",
+                    *missed, last_epoch + 1, last_epoch > 0 ? "s" : ""));
   // Epochs alone are looked at where the configuration is read.
   const int64_t of_epochs = experiment.eval_every * steps_per_epoch;
   if (experiment.validation.samples > 0 && experiment.steps && of_epochs > *experiment.steps + steps_per_epoch - 1)

@@ -279,7 +279,7 @@ TEST_F(OutputTest, AWarmUpThatOutlastsTheTrainingIsToldOf) {
 }
 
 TEST_F(OutputTest, AMilestoneThatIsNotReachedIsToldOf) {
-  const Finished trained = run(training("run", {"schedule={name: multi_step, milestones: [1, 2]}", "epochs=2"}));
+  const Finished trained = run(training("run", {"schedule={name: multi_step, milestones: [1, 2, 3]}", "epochs=2"}));
   EXPECT_EQ(trained.exit, 0) << trained.err;
   EXPECT_NE(trained.err.find("schedule: milestone 2 comes when the training, of 2 epochs, is over"), std::string::npos)
       << trained.err;

@@ -219,21 +219,63 @@ TEST_P(Layerwise, WhatHardlyMovesStaysFinite) {
   ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
   ops::lars_step(on.weights, on.gradients, {}, on.table, on.squares,
                  {.learning_rate = kRate, .trust_coefficient = 1, .epsilon = 0});
-  const std::vector<float> weights = on.weights.values(), begun = first_weights();
-  for (size_t i = 0; i < weights.size(); ++i) ASSERT_NEAR(weights[i], begun[i], 1e-12) << i;
+  for (size_t i = 0; i < first_weights().size(); ++i)
+    ASSERT_NEAR(on.weights.values()[i], first_weights()[i], 1e-12) << i;
+  // Of directions that are short beside a large epsilon.
+  const ops::LambOptions options{.learning_rate = 1e-6, .step = 1, .epsilon = 1e4};
+  const ops::AdamMoments moments{.first = on.first, .second = on.second};
+  on.squares.fill_zero();
+  ops::lamb_measure(on.weights, on.gradients, moments, on.table, on.squares, options);
+  ops::lamb_step(on.weights, moments, on.table, on.squares, options);
+  for (const float weight : on.weights.values()) ASSERT_TRUE(std::isfinite(weight));
 }
 
-/// A tensor whose norm is no number is lost, and the others aren't.
+/// A tensor whose norm is no finite number is lost, which the training then says, and the others aren't.
 TEST_P(Layerwise, ANormThatIsNoNumberIsThatOfItsTensorAlone) {
   const auto device = GetParam().open();
-  const Buffers on = begin(*device);
-  std::vector<float> gradients = gradients_of(1);
-  gradients[20] = std::numeric_limits<float>::quiet_NaN();
-  on.gradients.copy_from(tensor_of(*device, {elements()}, gradients));
-  ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
-  ops::lars_step(on.weights, on.gradients, {}, on.table, on.squares, {.learning_rate = kRate});
-  const std::vector<float> weights = on.weights.values();
-  for (size_t i = 0; i < weights.size(); ++i) ASSERT_EQ(std::isnan(weights[i]), i < 48) << i;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const bool is_gradient : {true, false})
+    for (const float value : {std::numeric_limits<float>::quiet_NaN(), kInfinity})
+      for (const bool lamb : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << (is_gradient ? "gradient " : "weight ") << value << (lamb ? " lamb" : ""));
+        const Buffers on = begin(*device);
+        std::vector<float> weights = first_weights(), gradients = gradients_of(1);
+        (is_gradient ? gradients : weights)[20] = value;
+        on.weights.copy_from(tensor_of(*device, {elements()}, weights));
+        on.gradients.copy_from(tensor_of(*device, {elements()}, gradients));
+        if (lamb) {
+          const ops::LambOptions options{.learning_rate = kRate, .step = 1};
+          const ops::AdamMoments moments{.first = on.first, .second = on.second};
+          ops::lamb_measure(on.weights, on.gradients, moments, on.table, on.squares, options);
+          ops::lamb_step(on.weights, moments, on.table, on.squares, options);
+        } else {
+          ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+          ops::lars_step(on.weights, on.gradients, {}, on.table, on.squares, {.learning_rate = kRate});
+        }
+        weights = on.weights.values();
+        for (size_t i = 0; i < weights.size(); ++i) ASSERT_EQ(std::isnan(weights[i]), i < 48) << i;
+      }
+}
+
+/// So that replicas on unlike devices, which each update themselves, go on being alike.
+TEST_P(Layerwise, LarsIsTheSameBitsOnEveryDevice) {
+  const auto device = GetParam().open(), cpu = open_device({DeviceKind::cpu, 0});
+  const auto stepped = [&](Device& on_device) {
+    const Buffers on = begin(on_device);
+    for (int step = 1; step <= 3; ++step) {
+      on.gradients.copy_from(tensor_of(on_device, {elements()}, gradients_of(step)));
+      on.squares.fill_zero();
+      ops::lars_measure(on.weights, on.gradients, on.table, on.squares);
+      ops::lars_step(on.weights, on.gradients, on.first, on.table, on.squares,
+                     {.learning_rate = kRate,
+                      .momentum = 0.9,
+                      .weight_decay = kDecay,
+                      .trust_coefficient = 0.02,
+                      .control = on.control});
+    }
+    return on.weights.values();
+  };
+  EXPECT_EQ(stepped(*device), stepped(*cpu));
 }
 
 TEST(TensorTable, HasBuffersOfAsManyWeights) {

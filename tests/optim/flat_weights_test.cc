@@ -84,7 +84,7 @@ TEST_P(FlatRanges, AreUpdatedInTheBitsOfTheWhole) {
   for (const NamedOptimizer& one : optimizers()) {
     SCOPED_TRACE(one.name);
     const auto whole = after_steps(one, {0, kElements});
-    for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, 16, kElements},
+    for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{0, 16, 16, kElements},
                                              {0, 16'672, 33'328, kElements},
                                              {0, 16'384, 16'400, 49'984, kElements}})
       EXPECT_TRUE(after_steps(one, cuts) == whole) << cuts.size() - 1 << " ranges";

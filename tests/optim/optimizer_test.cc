@@ -25,8 +25,10 @@ std::unique_ptr<nn::Model> little_model(Device& device) {
   auto model = std::make_unique<nn::Model>();
   model->add_stage(std::make_unique<nn::Linear>(3, 1));
   model->place(device, {});
-  std::fill_n(model->weights().data<float>(), model->weights().elements(), 1.f);
-  std::fill_n(model->gradients().data<float>(), model->gradients().elements(), 2.f);
+  for (const Parameter* parameter : model->parameters()) {
+    std::fill_n(parameter->value().data<float>(), parameter->value().elements(), 1.f);
+    std::fill_n(parameter->gradient().data<float>(), parameter->gradient().elements(), 2.f);
+  }
   return model;
 }
 
@@ -37,12 +39,13 @@ class Optimizers : public ::testing::Test {
     const auto model = little_model(*device_);
     optim::Sgd sgd(optim::FlatWeights::of(*model), settings);
     for (int64_t step = 1; step <= 2; ++step) sgd.step({.learning_rate = 0.5, .number = step});
-    const std::vector<float> values = model->weights().values();
-    EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
-    return values[0];
+    const float first = model->weights().values()[0];
+    for (const Parameter* parameter : model->parameters())
+      for (const float value : parameter->value().values()) EXPECT_EQ(value, first);
+    return first;
   }
-  /// The optimizer that the text names, on a little model.
-  std::pair<std::string, float> read(const std::string& text) const {
+  /// The optimizer that the text names, and what a little model's weight, or its bias, is after two steps of it.
+  std::pair<std::string, float> read(const std::string& text, bool of_bias = false) const {
     optim::OptimizerSpec spec;
     const ConfigSession session(parse_config(text, "a.yaml"),
                                 [&](ConfigReader& config) { spec = optim::read_optimizer(config); });
@@ -50,7 +53,7 @@ class Optimizers : public ::testing::Test {
     const auto optimizer = spec.make(optim::FlatWeights::of(*model));
     for (int64_t step = 1; step <= 2; ++step)
       step_whole(*optimizer, optim::FlatWeights::of(*model), {.learning_rate = 0.5, .number = step});
-    return {spec.name, model->weights().values()[0]};
+    return {spec.name, model->parameters()[of_bias ? 1 : 0]->value().values()[0]};
   }
   std::unique_ptr<Device> device_ = test_device();
 };
@@ -97,16 +100,29 @@ TEST_F(Optimizers, AdamIsReadWithPyTorchsDefaults) {
   EXPECT_NEAR(read("optimizer: {name: adamw, weight_decay: 0}\n").second, read("optimizer: adam\n").second, 1e-6);
 }
 
-/// The layer's weight has two dimensions, padded ones of memory count: 16 weights of 1, so the norm is 4, of
-/// gradients 8.
 TEST_F(Optimizers, ThoseByLayersScaleTheWeightByItsNorms) {
-  // Steps are 0.5 * |weights| / |gradients| * 2 of weights of 1 and of 0.75.
+  // Of a weight of 1s and gradients of 2s: steps of 0.5 * 0.5 * |weights| / |gradients| * 2, of 1 and of 0.75.
   const auto lars = read("optimizer: {name: lars, momentum: 0, trust_coefficient: 0.5, eps: 0}\n");
   EXPECT_EQ(lars.first, "lars");
   EXPECT_NEAR(lars.second, 0.5625, 1e-6);
-  // Of 0.5 and, as gradients stay as they are, half of what is left.
+  // Of 0.5 and, as gradients stay as they are, half of what is left, however long Adam's step is.
   EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0}\n").second, 0.25, 1e-6);
-  EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0, eps: 1}\n").second, 0.25, 1e-6) << "whatever its length";
+  EXPECT_NEAR(read("optimizer: {name: lamb, weight_decay: 0, eps: 1}\n").second, 0.25, 1e-6);
+}
+
+/// With what they have to say: a bias that is 1, after two steps of 0.5.
+TEST_F(Optimizers, ThoseByLayersTakeTheirOptions) {
+  const auto bias = [&](const std::string& options) { return read("optimizer: {" + options + "}\n", true).second; };
+  // Vectors move as under SGD and AdamW.
+  EXPECT_NEAR(bias("name: lars"), 1 - 0.5 * (2 + 3.8), 1e-6);
+  EXPECT_NEAR(bias("name: lars, momentum: 0.5, nesterov: true"), 1 - 0.5 * (3 + 3.5), 1e-6);
+  EXPECT_NEAR(bias("name: lars, momentum: 0, weight_decay: 0.5"), (1 - 0.5 * 2.5) - 0.5 * (2 + 0.5 * -0.25), 1e-6);
+  EXPECT_NEAR(bias("name: lars, momentum: 0, adapt_vectors: true, trust_coefficient: 0.5, eps: 0"), 0.5625, 1e-6);
+  EXPECT_NEAR(bias("name: lamb, weight_decay: 0"), 0, 1e-5);
+  EXPECT_NEAR(bias("name: lamb, weight_decay: 0, adapt_vectors: true"), 0.25, 1e-6);
+  // All steps are of first / sqrt(second) = 1, but for what eps and decay make of them.
+  EXPECT_NEAR(bias("name: lamb, weight_decay: 0, betas: [0.5, 0.25], eps: 2"), 1 - 2 * 0.25, 1e-6);
+  EXPECT_NEAR(bias("name: lamb, weight_decay: 0.5"), (1 - 0.5 * 1.5) - 0.5 * (1 + 0.5 * 0.25), 1e-5);
 }
 
 TEST_F(Optimizers, NameWhatTheyKeepAsPyTorchDoes) {

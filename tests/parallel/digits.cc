@@ -80,6 +80,10 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const St
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::local});
   if (options.name == "kvstore_dist_sync")
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_sync, .servers = 2});
+  if (options.name == "kvstore_dist_sync_on_nine")  // LeNet has eight keys
+    return std::make_unique<KvStore>(
+        context,
+        StoreOptions{.type = StoreOptions::Type::dist_sync, .placement = Placement::round_robin, .servers = 9});
   if (options.name == "kvstore_dist_async")
     return std::make_unique<KvStore>(context, StoreOptions{.type = StoreOptions::Type::dist_async, .servers = 3});
   if (options.name == "kvstore_dist_device_sync")

@@ -69,6 +69,20 @@ TEST(KvStore, GoesByTheNormsOfWholeParameters) {
   }
 }
 
+TEST(KvStore, AServerMayHaveNothing) {
+  StrategyOptions clipped = options_of("ddp", 2), by_layers = clipped;
+  by_layers.adam.reset();
+  by_layers.lamb.emplace();
+  for (StrategyOptions options : {clipped, by_layers}) {
+    SCOPED_TRACE(optimizer_of(options).name);
+    const TrainingState ddp = goes_on(options, {});
+    options.name = "kvstore_dist_sync_on_nine";
+    const TrainingState stored = goes_on(options, {});
+    expect_same_bits(stored.model, ddp.model);
+    expect_same_bits(stored.optimizer, ddp.optimizer);
+  }
+}
+
 /// The servers before it wait for commands by then.
 TEST(KvStore, AServerThatCannotBeMadeEndsTheOthers) {
   for (const char* name : {"kvstore_dist_sync", "kvstore_dist_async"})

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace dptrain::optim {
+
+/// The sums of squares, by parameter, that the steps of an optimizer that measures go by; nothing for any other.
+class ParameterNorms {
+ public:
+  /// Of a model of so many parameters.
+  ParameterNorms(const OptimizerSpec& optimizer, Device& device, int64_t parameters) {
+    if (optimizer.measures) squares_ = ops::no_tensor_squares(device, parameters);
+  }
+
+  /// Gives the step what `add(squares)` adds to sums of nothing: what all optimizers of the model have measured.
+  template <class Add>
+  void measure(OptimizerStep& step, const Add& add) const {
+    if (!squares_.defined()) return;
+    squares_.fill_zero();
+    add(squares_);
+    step.squares = squares_;
+  }
+
+ private:
+  Tensor squares_;
+};
+
+}  // namespace dptrain::optim
