@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/jpeg_file.h"
+#include "data/picture_files.h"
 #include "data/pictures.h"
 
 namespace dptrain {
@@ -42,7 +43,7 @@ ImageFiles::ImageFiles(const fs::path& path) {
   if (type == fs::file_type::not_found)
     throw Error(ExitCode::missing_file, fmt::format("{}: no such file or folder", path.string()));
   if (type == fs::file_type::directory) {
-    files_ = picture_files_of(path);
+    files_ = picture_files_below(path);
     return;
   }
   // One that waits for a writer could be waited for without end.

@@ -11,8 +11,8 @@
 
 namespace dptrain {
 
-/// Images without labels: those of an IDX file, of a PNG or JPEG file, or of such files in a folder, in the order of
-/// their names. The first are told by their bytes, or by a name that ends as that of a picture.
+/// Images without labels: those of an IDX file, of a PNG or JPEG file, or of such files in a folder and the folders in
+/// it, in the order of their paths. The first are told by their bytes, or by a name that ends as that of a picture.
 class ImageFiles {
  public:
   /// Lists the images, and reads those of an IDX file. Throws 66 where there is nothing, or a folder without

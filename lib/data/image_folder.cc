@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "config/yaml_bytes.h"
 #include "data/byte_images.h"
+#include "data/picture_files.h"
 #include "data/pictures.h"
 #include "device/host_machine.h"
 

@@ -3,19 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <thread>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/lower_case.h"
 #include "data/picture_scaling.h"
 #include "device/host_machine.h"
 
@@ -23,15 +19,6 @@ namespace dptrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<std::string_view, 5> kPictures = {".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
-constexpr std::array<std::string_view, 15> kOtherImages = {".gif",  ".bmp",  ".tif", ".tiff", ".webp",
-                                                           ".ppm",  ".pgm",  ".pbm", ".pnm",  ".heic",
-                                                           ".heif", ".avif", ".jp2", ".jxl",  ".tga"};
-
-bool is_other_image(const fs::path& path) {
-  return std::ranges::find(kOtherImages, lower_case(path.extension().string())) != kOtherImages.end();
-}
 
 std::string advice_for(const Shape& found, const Shape& wanted) {
   if (found[1] != wanted[1] || found[2] != wanted[2])
@@ -87,37 +74,6 @@ class DecodedFiles {
 };
 
 }  // namespace
-
-bool has_picture_name(const fs::path& path) {
-  return std::ranges::find(kPictures, lower_case(path.extension().string())) != kPictures.end();
-}
-
-std::vector<fs::path> picture_files_of(const fs::path& folder) {
-  require_readable_folder(folder);
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::error_code unreadable;
-    if (entry.is_directory(unreadable) || entry.path().filename().string().starts_with('.')) continue;
-    if (has_picture_name(entry.path()) && !entry.is_regular_file(unreadable))
-      throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
-                                              .expected = "expected a file that can be read",
-                                              .got = entry.is_symlink(unreadable) ? "a link to nothing" : "none",
-                                              .advice = "bring it back, or take it out of the folder"});
-    if (is_other_image(entry.path()))
-      throw Error(ExitCode::bad_data, Mistake{.where = entry.path().string(),
-                                              .expected = "expected images to be PNG or JPEG files",
-                                              .got = entry.path().extension().string(),
-                                              .advice = "convert it to PNG, or take it out of the folder"});
-    if (has_picture_name(entry.path())) files.push_back(entry.path());
-  }
-  if (files.empty())
-    throw Error(ExitCode::missing_file, Mistake{.where = folder.string(),
-                                                .expected = "expected PNG or JPEG files in this folder",
-                                                .got = "none",
-                                                .advice = "name a folder of .png or .jpg files"});
-  std::ranges::sort(files);
-  return files;
-}
 
 void copy_as(const PictureForm& form, const Picture& picture, const fs::path& file, std::span<uint8_t> out) {
   const Shape& shape = form.shape;

@@ -57,6 +57,28 @@ TEST_F(ImageFilesTest, JpegFilesAreToldByTheirNameOrBytes) {
   }
 }
 
+TEST_F(ImageFilesTest, AFoldersFoldersAreLookedIntoOnce) {
+  namespace fs = std::filesystem;
+  for (const char* name : {"all/b.png", "all/rose/2.png", "all/rose/1.png", "all/a/deep/x.png", "all/.hidden/y.png"}) {
+    fs::create_directories(path(name).parent_path());
+    folder_.write(name, png_file(1, 1, {7}));
+  }
+  fs::create_directory_symlink(path("all"), path("all/rose/back"));
+  fs::create_directories(path("elsewhere"));
+  folder_.write("elsewhere/z.png", png_file(1, 1, {7}));
+  fs::create_directory_symlink(path("elsewhere"), path("all/link"));
+  const ImageFiles images(path("all"));
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < images.count(); ++i)
+    names.push_back(images.file_of(i).lexically_relative(path("all")).string());
+  EXPECT_EQ(names, (std::vector<std::string>{"a/deep/x.png", "b.png", "link/z.png", "rose/1.png", "rose/2.png"}));
+  fs::create_directories(path("empty/within"));
+  expect_refusal(ExitCode::missing_file, {"empty", "expected PNG or JPEG files in this folder, got none"},
+                 [&] { ImageFiles(path("empty")); });
+  folder_.write("empty/within/a.bmp", "");
+  expect_refusal(ExitCode::bad_data, {"within/a.bmp"}, [&] { ImageFiles(path("empty")); });
+}
+
 TEST_F(ImageFilesTest, AFoldersPicturesAreInTheOrderOfTheirNames) {
   for (const auto& [name, value] : {std::pair{"b.png", 2}, std::pair{"a.PNG", 1}, std::pair{"c.png", 3}})
     folder_.write(name, png_file(1, 1, {static_cast<uint8_t>(value)}));
