@@ -218,6 +218,13 @@ bool ConfigReader::has(std::string_view key) const {
   return node != nullptr && node->kind != ConfigNode::Kind::null;
 }
 
+bool ConfigReader::has_others() const {
+  if (mapping_.node == nullptr) return false;
+  return std::ranges::any_of(mapping_.node->map, [&](const auto& written) {
+    return std::ranges::find(mapping_.keys, written.first, &ReadKey::key) == mapping_.keys.end();
+  });
+}
+
 bool ConfigReader::word(std::string_view key, std::string_view word, bool by_default) {
   ReadKey& record = mapping_.record(key);
   auto& words = record.shape.words;

@@ -120,6 +120,9 @@ class ConfigReader {
 
   /// Whether the key was written with a value.
   bool has(std::string_view key) const;
+  /// Whether a key was written that nobody has asked for, all that may be written having been: it may be a misspelled
+  /// one, so that what is missing isn't worth a sentence of its own.
+  bool has_others() const;
   /// Notes a mistake about `key`: "<origin>: <key>: <expected>, got <got>; <advice>".
   void mistake(std::string_view key, std::string_view expected, std::string_view got, std::string_view advice);
   /// Notes the sentences of `error`, a mistake about `key`, after which nobody knows what values under the top's

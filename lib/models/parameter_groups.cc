@@ -72,12 +72,12 @@ std::vector<ParameterGroup> read_parameter_groups(ConfigReader& config) {
     group.weight_decay = options.optional_number(
         "weight_decay_factor", {.min = 0, .max = kMostF32, .help = "what their weight decay is multiplied by"});
     if (options.describing()) return;
-    if (!options.has("of") && !options.has("dimensions"))
+    if (!options.has("of") && !options.has("dimensions") && !options.has_others())
       options.mistake("of", "a group is of some parameters, expected their names or a number of dimensions", "neither",
                       "write for instance of: [fc] or dimensions: 1");
     if (options.has("of") && group.of.empty())
       options.mistake("of", "expected names of parameters or modules", "none", "write for instance of: [fc]");
-    if (!options.has("learning_rate_factor") && !options.has("weight_decay_factor"))
+    if (!options.has("learning_rate_factor") && !options.has("weight_decay_factor") && !options.has_others())
       options.mistake("learning_rate_factor", "a group changes something, expected a factor", "none",
                       "write for instance learning_rate_factor: 10 or weight_decay_factor: 0");
     group.where = options.has("of") ? options.where("of") : options.where();

@@ -137,6 +137,8 @@ TEST_F(ParameterGroups, RefuseWhatSaysNothing) {
   refused_once("{of: fc1, weight_decay_factor: -1}", "weight_decay_factor: expected a number");
   refused_once("{dimensions: 5, weight_decay_factor: 0}", "dimensions: expected an integer");
   refused_once("{of: {fc: 1}, weight_decay_factor: 0}", "of: expected");
+  refused_once("{off: fc1, weight_decay_factor: 0}", "'off': unknown key, did you mean 'of'?");
+  refused_once("{of: fc1, learning_rate_facto: 2}", "learning_rate_facto: unknown key");
   refused("{of: fc1, weight_decay: 0, learning_rate_factor: 2}",
           {"parameter_groups[0].weight_decay: unknown key, known are: of, dimensions, learning_rate_factor"});
 }
