@@ -8,6 +8,7 @@
 #include "ops/square_digits.h"
 
 namespace dptrain::ops {
+
 TensorTable make_tensor_table(Device& device, const std::vector<TensorRun>& runs, int64_t tensors) {
   constexpr int64_t kAligned = 16;
   std::vector<int64_t> chunks, of_tensors(static_cast<size_t>(2 * tensors));

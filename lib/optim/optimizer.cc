@@ -11,6 +11,17 @@ namespace {
 
 constexpr const char* kEpsilonHelp = "added to the divisor";
 
+double read_momentum(ConfigReader& options, double otherwise) {
+  return options.number("momentum", otherwise,
+                        {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
+}
+
+/// Of a decay that joins the gradient.
+double read_joint_decay(ConfigReader& options) {
+  return options.number("weight_decay", 0.0,
+                        {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
+}
+
 bool read_nesterov(ConfigReader& options, double momentum) {
   const bool nesterov = options.boolean("nesterov", false, "look ahead along the velocity; needs momentum");
   if (nesterov && momentum == 0)
@@ -25,21 +36,16 @@ bool read_adapts_vectors(ConfigReader& options) {
 
 SgdSettings read_sgd(ConfigReader& options) {
   SgdSettings settings;
-  settings.momentum = options.number(
-      "momentum", 0.0, {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
-  settings.weight_decay = options.number(
-      "weight_decay", 0.0, {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
+  settings.momentum = read_momentum(options, settings.momentum);
+  settings.weight_decay = read_joint_decay(options);
   settings.nesterov = read_nesterov(options, settings.momentum);
   return settings;
 }
 
 LarsSettings read_lars(ConfigReader& options) {
   LarsSettings settings;
-  settings.momentum =
-      options.number("momentum", settings.momentum,
-                     {.min = 0, .max = 1, .exclusive_max = true, .help = "how much of the last step goes on"});
-  settings.weight_decay = options.number(
-      "weight_decay", 0.0, {.min = 0, .max = kMostF32, .help = "times the weight, added to its gradient"});
+  settings.momentum = read_momentum(options, settings.momentum);
+  settings.weight_decay = read_joint_decay(options);
   settings.nesterov = read_nesterov(options, settings.momentum);
   settings.trust_coefficient =
       options.number("trust_coefficient", settings.trust_coefficient,

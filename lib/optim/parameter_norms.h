@@ -7,6 +7,7 @@ namespace dptrain::optim {
 /// The sums of squares, by parameter, that the steps of an optimizer that measures go by; nothing for any other.
 class ParameterNorms {
  public:
+  ParameterNorms() = default;
   /// Of a model of so many parameters.
   ParameterNorms(const OptimizerSpec& optimizer, Device& device, int64_t parameters) {
     if (optimizer.measures) squares_ = ops::no_tensor_squares(device, parameters);

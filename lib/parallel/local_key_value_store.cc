@@ -35,7 +35,7 @@ void LocalKeyValueStore::take_in() {
                                                   .gradients = memory_->gradients[0],
                                                   .runs = optim::weight_runs_of(context_.model),
                                                   .parameters = std::ssize(keys())});
-    memory_->norms.emplace(context_.optimizer, *memory_->device, std::ssize(keys()));
+    memory_->norms = {context_.optimizer, *memory_->device, std::ssize(keys())};
     read_weights();
   }
   host_.barrier();
@@ -91,7 +91,7 @@ void LocalKeyValueStore::update_all(const optim::OptimizerStep& step, const opti
   if (context_.clip_norm)
     on_host.control.gradient_factor =
         ops::clip_factor(ops::square_sum(memory_->gradients[0]), *context_.clip_norm, on_host.control.gradient_factor);
-  memory_->norms->measure(on_host, [&](const Tensor& squares) { memory_->optimizer->measure(on_host, squares); });
+  memory_->norms.measure(on_host, [&](const Tensor& squares) { memory_->optimizer->measure(on_host, squares); });
   memory_->optimizer->step(on_host);
 }
 

@@ -15,7 +15,7 @@ struct StoreMemory {
   Tensor weights;
   std::vector<Tensor> gradients;  ///< by rank: copies of its own. The sums are in the first
   std::unique_ptr<optim::Optimizer> optimizer;
-  std::optional<optim::ParameterNorms> norms;
+  optim::ParameterNorms norms;
 };
 
 /// A store in host memory: gradients of all ranks are copied there, summed and made into an update there, and weights

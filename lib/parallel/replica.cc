@@ -68,7 +68,7 @@ Replica::Replica(Device& device, const ReplicaSpec& spec, const ReplicaDuties& d
     model_->hold_gradients_by_runs(plan_buckets(*model_, *duties.gradients_held_by));
   if (duties.updates) {
     optimizer_ = spec.optimizer.make(optim::FlatWeights::of(*model_));
-    norms_.emplace(spec.optimizer, device, std::ssize(model_->parameters()));
+    norms_ = {spec.optimizer, device, std::ssize(model_->parameters())};
   }
   if (precision_ == Precision::fp16) loss_scale_.emplace(device);
   if (duties.averages && spec.average_decay) average_.emplace(*model_, *spec.average_decay);
@@ -287,7 +287,7 @@ void Replica::update(const SumOverParts& sum) {
     if (sum) sum(squares);
     step.control.gradient_factor = ops::clip_factor(squares, *clip_norm_, step.control.gradient_factor);
   }
-  norms_->measure(step, [&](const Tensor& squares) { optimizer_->measure(step, squares); });
+  norms_.measure(step, [&](const Tensor& squares) { optimizer_->measure(step, squares); });
   model_->for_gradients(
       [&](int64_t begin, const Tensor& gradients) { optimizer_->step_range(begin, gradients, step); });
   model_->forget_gradients();

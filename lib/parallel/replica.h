@@ -255,7 +255,7 @@ class Replica {
   Tensor lent_factor_;  ///< that of a lender in fp16; undefined for others
   std::optional<optim::WeightAverage> average_;
   std::optional<double> clip_norm_;
-  std::optional<optim::ParameterNorms> norms_;  ///< where it updates
+  optim::ParameterNorms norms_;
   double label_smoothing_;
   autograd::SumOverDevices* statistics_ = nullptr;
   DeferredUpdate* deferred_ = nullptr;

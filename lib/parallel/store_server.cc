@@ -77,7 +77,7 @@ StoreServer::StoreServer(const StoreServerOptions& options, ServerLinks links)
   flat.weights = weights_;
   flat.gradients = gradients_;
   optimizer_ = options.optimizer.make(flat);
-  norms_.emplace(options.optimizer, *device_, flat.parameters);
+  norms_ = {options.optimizer, *device_, flat.parameters};
   for (size_t w = 0; w < links_.to_workers.size(); ++w) {
     Worker worker{
         .number = w, .link = links_.to_workers[w].get(), .widths = options.widths[w], .sums = {}, .command = {}};
@@ -248,7 +248,7 @@ void StoreServer::apply(const Worker& worker) {
       step.control.gradient_factor =
           Tensor::from(*device_, {1}, std::vector<float>{command.gradient_factor}, MemoryPurpose::workspace);
     if (options_.clip_norm) step.control.gradient_factor = clip_factor(step.control.gradient_factor);
-    norms_->measure(step, [&](const Tensor& squares) {
+    norms_.measure(step, [&](const Tensor& squares) {
       optimizer_->measure(step, squares);
       if (links_.among_servers) links_.among_servers->all_reduce(comm_buffer(squares));
     });

@@ -100,7 +100,7 @@ class StoreServer {
   std::unique_ptr<Device> device_;
   Tensor weights_;
   Tensor gradients_;  ///< sums over all ranks
-  std::optional<optim::ParameterNorms> norms_;
+  optim::ParameterNorms norms_;
   Tensor workers_factor_;  ///< f32 [1]: how many workers there are
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<Own> own_;
