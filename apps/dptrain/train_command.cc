@@ -87,6 +87,7 @@ class TrainRun {
 int TrainRun::run() {
   if (read_.dumped) return 0;
   experiment().planted_weight = planted_weight();
+  experiment().traced = flags_.traced;
   config_ = read_.session.resolved_yaml();
   out_ = run_directory(flags_.common.out.value_or("runs/" + experiment().name), config_);
   job_.expect_training(experiment(), out_, flags_.before_training(out_));
@@ -96,6 +97,8 @@ int TrainRun::run() {
     return 0;
   }
   const ActivePlace place(job_.trainer());
+  job_.agree_on("--trace",
+                flags_.traced ? fmt::format("{}+{}", flags_.traced->first, flags_.traced->count) : "not given");
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
   earlier_ = flags_.earlier_run(out_);
@@ -299,6 +302,18 @@ Run add_train_command(CLI::App& command) {
           "go on with the run directory where it has a checkpoint, or with this one; else start")
       ->expected(0, 1)
       ->type_name("[CHECKPOINT]");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--trace",
+          [flags](const std::vector<std::string>& values) {
+            const std::string steps = values.empty() ? "" : values[0];
+            flags->traced = steps.empty() ? train::TracedSteps() : traced_steps(steps);
+          },
+          "write trace.json, a timeline of what each device computes and exchanges, for Perfetto or chrome://tracing: "
+          "of "
+          "so many steps from the third on, 10 by default, or of steps FIRST-LAST of those that are trained now")
+      ->expected(0, 1)
+      ->type_name("[STEPS]");
   return [flags] { return train_with(*flags); };
 }
 

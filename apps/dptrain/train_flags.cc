@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <string_view>
 #include <system_error>
 
@@ -41,6 +42,24 @@ std::optional<train::ResumePoint> TrainFlags::resume_point(const fs::path& out) 
   const auto found = train::newest_checkpoint(folder, tell_of_damage);
   if (!found && !named.empty()) train::read_checkpoint(named);
   return found;
+}
+
+train::TracedSteps traced_steps(const std::string& text) {
+  constexpr int64_t kMost = 1'000'000'000;
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  int64_t first = 0, last = 0;
+  auto read = std::from_chars(begin, end, first);
+  const bool is_range = read.ec == std::errc() && read.ptr != end && *read.ptr == '-';
+  if (is_range) read = std::from_chars(read.ptr + 1, end, last);
+  const bool is_whole = read.ec == std::errc() && read.ptr == end;
+  if (is_whole && is_range && 1 <= first && first <= last && last <= kMost)
+    return {.first = first, .count = last - first + 1};
+  if (is_whole && !is_range && 1 <= first && first <= kMost) return {.count = first};
+  throw Error(ExitCode::usage, Mistake{.where = "--trace",
+                                       .expected = "expected a number of steps, or the first and the last of them",
+                                       .got = text,
+                                       .advice = "write for instance --trace 5, or --trace 100-104"});
 }
 
 fs::path run_directory(std::string out, const std::string& config) {

@@ -6,6 +6,7 @@
 
 #include "config_flags.h"
 #include "train/checkpoint.h"
+#include "train/experiment.h"
 #include "train/run_directory.h"
 
 namespace dptrain::app {
@@ -16,6 +17,7 @@ struct TrainFlags {
   bool overwrite = false;
   bool resume = false;
   std::string checkpoint;  ///< to resume from; by default the run directory's newest
+  std::optional<train::TracedSteps> traced;
 
   /// Whether what a run has left in `out` is gone on with. What goes on from another run's checkpoint takes nothing of
   /// it.
@@ -28,6 +30,9 @@ struct TrainFlags {
   /// Throws as reading it does.
   std::optional<train::ResumePoint> resume_point(const std::filesystem::path& out) const;
 };
+
+/// "10", so many steps, or "100-109", of those that are trained now. Throws 64.
+train::TracedSteps traced_steps(const std::string& text);
 
 /// `out` with the first 16 digits of the hash of a resolved configuration, by which sweeps call runs, for every
 /// "{hash}". Throws 64 for another word in braces, which as a name would be that of all runs of a sweep.

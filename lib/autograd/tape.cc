@@ -1,5 +1,6 @@
 #include "autograd/tape.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -49,8 +50,13 @@ Variable Tape::add_node(Tensor value, std::initializer_list<Variable> inputs, Su
   for (Parameter* parameter : node.parameters) ++pending_uses_[parameter];
   node.output = output.without_value();
   node.backward = std::move(backward);
+  node.part = part_;
   nodes_.push_back(std::move(node));
   return output;
+}
+
+void Tape::enter_part(Timeline* timeline, std::string_view name) {
+  part_ = timeline == nullptr ? nullptr : std::make_shared<const Part>(Part{timeline, std::string(name)});
 }
 
 void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
@@ -59,10 +65,17 @@ void Tape::backward(std::vector<Root> roots, const GradientReadyHook& ready) {
     output.add_gradient(std::move(gradient));
   }
   roots.clear();
+  std::shared_ptr<const Part> part;
+  std::optional<InSpan> shown;
   while (!nodes_.empty()) {
     // Taken off the tape before it runs: what it saved is released as soon as it has run.
     Node node = std::move(nodes_.back());
     nodes_.pop_back();
+    if (node.part != part) {
+      part = node.part;
+      shown.reset();
+      if (part) shown.emplace(part->timeline, part->name);
+    }
     ops::SummedGradient incoming = std::exchange(node.output.gathered(), {});
     // A value that the output doesn't depend on has no gradient; the uses of parameters that made it still end here.
     if (incoming.first.defined()) node.backward(std::move(incoming));

@@ -2,11 +2,15 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "autograd/variable.h"
+#include "device/timeline.h"
 
 namespace dptrain {
 
@@ -48,6 +52,10 @@ class Tape {
   Variable record_summing(Tensor value, std::initializer_list<Variable> inputs, SumBackwardFunction backward,
                           std::function<Tensor()> recompute = {});
 
+  /// The operators recorded from now on are of this part of a model: `timeline` shows when backward is at them. Without
+  /// a timeline they are of none.
+  void enter_part(Timeline* timeline, std::string_view name);
+
   /// Where a walk back begins: a value, and the gradient of what is minimized with respect to it.
   struct Root {
     Variable output;
@@ -63,10 +71,15 @@ class Tape {
   }
 
  private:
+  struct Part {
+    Timeline* timeline;
+    std::string name;
+  };
   struct Node {
     Variable output;  ///< without its value
     std::vector<Parameter*> parameters;
     SumBackwardFunction backward;
+    std::shared_ptr<const Part> part = {};
   };
 
   /// The output's variable; nothing is kept where no gradient flows to it.
@@ -75,6 +88,7 @@ class Tape {
 
   Mode mode_;
   UseHook before_use_;
+  std::shared_ptr<const Part> part_;  ///< that is entered; null: none
   std::vector<Node> nodes_;
   std::unordered_map<Parameter*, int> pending_uses_;
 };

@@ -11,6 +11,8 @@
 
 namespace dptrain {
 
+class Timeline;
+
 /// A piece of memory that a collective reads or writes, on the device of the calling rank.
 struct CommBuffer {
   void* data = nullptr;
@@ -120,6 +122,11 @@ class Communicator {
   /// Ends every wait of every rank, now and later, with `cause` and `code`; the first cause given stays. Never blocks.
   virtual void abort(const std::string& cause, ExitCode code) = 0;
   void abort(const std::string& cause) { abort(cause, ExitCode::peer_lost); }
+
+  /// From now on this rank's calls are shown there, from their start to when their results were there, as far as they
+  /// go through this process's memory; null: nowhere. What GPUs carry by themselves they show: see Device::show_on. The
+  /// timeline outlives the calls. `other`: what stands for the other end of a message, "server 1"; by default its rank.
+  virtual void show_on(Timeline* /*timeline*/, const std::string& /*other*/ = {}) {}
 
   virtual CommCounts counts() const = 0;
   /// Where it has several, that of most bytes so far.

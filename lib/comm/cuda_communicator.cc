@@ -6,6 +6,7 @@
 #include "comm/comm_call.h"
 #include "comm/cuda_message.h"
 #include "comm/cuda_work.h"
+#include "comm/exchange_span.h"
 #include "comm/thread_communicator.h"
 #include "comm/tree_sum_cuda.h"
 #include "device/cuda_check.h"
@@ -105,12 +106,13 @@ std::unique_ptr<CommWork> CudaCommunicator::start(const CommCall& call, const Me
     calls.push_back(shown(r).call);
     shown(r).ready.block(stream);
   }
+  const int64_t span = begin_exchange(device_, call);
   for (const TreeSum& sum : sums_of(calls))
     run_tree_sum(device_, sum, rank() * sum.elements / size(), (rank() + 1) * sum.elements / size());
   own.done.record(stream);
   meeting_->barrier();
   for (int r = 0; r < size(); ++r) shown(r).done.block(stream);
-  auto work = std::make_unique<CudaWork>(device_, stream);
+  auto work = std::make_unique<CudaWork>(device_, stream, span);
   // Now all wait for these events, and they may be recorded anew.
   meeting_->barrier();
   return work;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "comm/exchange_span.h"
 #include "comm/message_work.h"
 #include "device/cuda_check.h"
 
@@ -57,10 +58,12 @@ struct Receiving {
     const cudaStream_t stream = end.device.communication_stream();
     ready.block(stream);
     message->ready.block(stream);
+    const int64_t span = begin_exchange(end.device, {.kind = CommKind::receive, .out = buffer, .other = end.peer});
     if (buffer.elements > 0)
       cuda_check(cudaMemcpyAsync(buffer.data, message->buffer.data, static_cast<size_t>(buffer.bytes()),
                                  cudaMemcpyDefault, stream),
                  "cudaMemcpyAsync");
+    if (span != Timeline::kNone) end.device.communication_timeline()->end(span);
     received->record(stream);
     received->block(end.device.stream());
     message->received = received;

@@ -4,13 +4,18 @@
 
 #include "comm/communicator.h"
 #include "device/cuda_device.h"
+#include "device/timeline.h"
 
 namespace dptrain {
 
 /// What has been given to a stream of a device so far: what the device is given after `wait` comes after it.
 class CudaWork final : public CommWork {
  public:
-  CudaWork(CudaDevice& device, cudaStream_t stream) : device_(device) { finished_.record(stream); }
+  /// `span`: of it on the device's timeline of what it exchanges, which ends with it.
+  CudaWork(CudaDevice& device, cudaStream_t stream, int64_t span = Timeline::kNone) : device_(device) {
+    if (span != Timeline::kNone) device.communication_timeline()->end(span);
+    finished_.record(stream);
+  }
   CudaWork(const CudaWork&) = delete;
   CudaWork& operator=(const CudaWork&) = delete;
   /// Ended without `wait`, it is waited for all the same: its buffers may be used for something else.

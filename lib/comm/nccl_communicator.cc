@@ -10,6 +10,7 @@
 #include "base/bit_digest.h"
 #include "base/host_name.h"
 #include "comm/cuda_work.h"
+#include "comm/exchange_span.h"
 #include "comm/nccl_group.h"
 #include "comm/nccl_messages.h"
 #include "comm/nccl_tree.h"
@@ -69,7 +70,7 @@ class NcclCommunicator final : public Communicator {
     if (is_of_tree(call)) return start_by_tree(call, meeting_->start_all_reduce(b));
     const auto type = type_of_sum(b);
     if (!type) return others_->start_all_reduce(b);
-    return start("ncclAllReduce", meeting_->start_all_reduce(b), [&](ncclComm_t comm, cudaStream_t stream) {
+    return start(call, "ncclAllReduce", meeting_->start_all_reduce(b), [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllReduce(b.data, b.data, count(b), *type, ncclSum, comm, stream);
     });
   }
@@ -78,14 +79,15 @@ class NcclCommunicator final : public Communicator {
     if (is_of_tree(call)) return start_by_tree(call, meeting_->start_reduce(b, root));
     const auto type = type_of_sum(b);
     if (!type || !spans_processes_) return others_->start_reduce(b, root);
-    return start("ncclReduce", meeting_->start_reduce(b, root), [&](ncclComm_t comm, cudaStream_t stream) {
+    return start(call, "ncclReduce", meeting_->start_reduce(b, root), [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduce(b.data, b.data, count(b), *type, ncclSum, root, comm, stream);
     });
   }
   void broadcast(const CommBuffer& b, int root) override {
     if (!spans_processes_) return others_->broadcast(b, root);
     meeting_->broadcast(b, root);
-    give_nccl("ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
+    const CommCall call{.kind = CommKind::broadcast, .in = b, .out = b, .other = root};
+    give_nccl(call, "ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclBroadcast(b.data, b.data, bytes(b), ncclUint8, root, comm, stream);
     })->wait();
   }
@@ -95,14 +97,15 @@ class NcclCommunicator final : public Communicator {
     const bool by_tree = is_of_tree(call);
     if (!by_tree && (!type || !spans_processes_)) return others_->reduce_scatter(in, out);
     meeting_->reduce_scatter(in, out);
-    if (by_tree) return give([&](cudaStream_t) { tree_->give(call); })->wait();
-    give_nccl("ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
+    if (by_tree) return give(call, [&](cudaStream_t) { tree_->give(call); })->wait();
+    give_nccl(call, "ncclReduceScatter", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(in.data, out.data, count(out), *type, ncclSum, comm, stream);
     })->wait();
   }
   std::unique_ptr<CommWork> start_all_gather(const CommBuffer& in, const CommBuffer& out) override {
     if (!spans_processes_) return others_->start_all_gather(in, out);
-    return start("ncclAllGather", meeting_->start_all_gather(in, out), [&](ncclComm_t comm, cudaStream_t stream) {
+    const CommCall call{.kind = CommKind::all_gather, .in = in, .out = out};
+    return start(call, "ncclAllGather", meeting_->start_all_gather(in, out), [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllGather(in.data, out.data, bytes(in), ncclUint8, comm, stream);
     });
   }
@@ -127,6 +130,8 @@ class NcclCommunicator final : public Communicator {
     groups.push_back(group_.get());
     NcclGroup::abort_all(groups, cause, code);
   }
+
+  void show_on(Timeline* timeline, const std::string& other) override { others_->show_on(timeline, other); }
 
   CommCounts counts() const override {
     CommCounts all = meeting_->counts();
@@ -160,29 +165,32 @@ class NcclCommunicator final : public Communicator {
 
   /// Gives the device what follows all that it has been given, and goes on beside what it is given next.
   template <class Give>
-  std::unique_ptr<CudaWork> give(const Give& give_to) {
+  std::unique_ptr<CudaWork> give(const CommCall& call, const Give& give_to) {
     const cudaStream_t stream = device_.communication_stream();
     ready_.record(device_.stream());
     ready_.block(stream);
+    const int64_t span = begin_exchange(device_, call);
     give_to(stream);
     group_->expect(place_, stream);
-    return std::make_unique<CudaWork>(device_, stream);
+    return std::make_unique<CudaWork>(device_, stream, span);
   }
   template <class Begin>
-  std::unique_ptr<CudaWork> give_nccl(const char* name, const Begin& begin) {
-    return give(
-        [&](cudaStream_t stream) { group_->call(place_, name, [&](ncclComm_t comm) { return begin(comm, stream); }); });
+  std::unique_ptr<CudaWork> give_nccl(const CommCall& call, const char* name, const Begin& begin) {
+    return give(call, [&](cudaStream_t stream) {
+      group_->call(place_, name, [&](ncclComm_t comm) { return begin(comm, stream); });
+    });
   }
 
   /// Threads of one process meet at once; where others are a message away the GPU is given its work meanwhile.
   template <class Begin>
-  std::unique_ptr<CommWork> start(const char* name, std::unique_ptr<CommWork> meeting, const Begin& begin) {
+  std::unique_ptr<CommWork> start(const CommCall& call, const char* name, std::unique_ptr<CommWork> meeting,
+                                  const Begin& begin) {
     if (!spans_processes_) meeting->wait();
-    std::unique_ptr<CudaWork> given = give_nccl(name, begin);
+    std::unique_ptr<CudaWork> given = give_nccl(call, name, begin);
     return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
   }
   std::unique_ptr<CommWork> start_by_tree(const CommCall& call, std::unique_ptr<CommWork> meeting) {
-    std::unique_ptr<CudaWork> given = give([&](cudaStream_t) { tree_->give(call); });
+    std::unique_ptr<CudaWork> given = give(call, [&](cudaStream_t) { tree_->give(call); });
     return std::make_unique<NcclWork>(std::move(meeting), std::move(given));
   }
   bool goes_by_lane(const CommCall& message) const { return messages_ && messages_->carries(message); }

@@ -6,7 +6,6 @@ namespace dptrain {
 namespace {
 
 /// No operation's number.
-constexpr int64_t kNobody = -1;
 
 }  // namespace
 
@@ -69,15 +68,24 @@ int64_t SimulatedLinks::carry(std::span<const CommCall> calls, std::span<const i
 Clock::time_point SimulatedLinks::arrival(int64_t operation) {
   const std::lock_guard lock(mutex_);
   go_on_to_now();
-  if (std::ranges::none_of(under_way_, [&](const UnderWay& other) { return other.number == operation; })) return as_of_;
+  if (const auto known = arrived_.find(operation); known != arrived_.end()) return known->second;
   std::vector<UnderWay> queue = under_way_;
-  return go_on(queue, as_of_, Clock::time_point::max(), operation);
+  Arrivals later;
+  go_on(queue, as_of_, Clock::time_point::max(), later);
+  const auto foreseen = later.find(operation);
+  return foreseen != later.end() ? foreseen->second : as_of_;
 }
 
-void SimulatedLinks::go_on_to_now() { as_of_ = go_on(under_way_, as_of_, Clock::now(), kNobody); }
+void SimulatedLinks::go_on_to_now() {
+  constexpr size_t kRemembered = 512;
+  const Clock::time_point now = Clock::now();
+  go_on(under_way_, as_of_, now, arrived_);
+  as_of_ = now;
+  while (arrived_.size() > kRemembered) arrived_.erase(arrived_.begin());
+}
 
-Clock::time_point SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until,
-                                        int64_t watched) const {
+void SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until,
+                           Arrivals& arrived) const {
   while (!queue.empty()) {
     // Who is earlier in the queue keeps its links from all others, also where it waits for one itself.
     std::vector<bool> taken(links_.size());
@@ -89,14 +97,16 @@ Clock::time_point SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::tim
     Clock::duration lasts = until - from;
     for (const UnderWay* operation : moving) lasts = std::min(lasts, operation->left);
     from += lasts;
-    std::vector<int64_t> arrived;
-    for (UnderWay* operation : moving)
-      if ((operation->left -= lasts) == Clock::duration::zero()) arrived.push_back(operation->number);
-    const auto has_arrived = [&](int64_t number) { return std::ranges::find(arrived, number) != arrived.end(); };
-    if (arrived.empty() || has_arrived(watched)) return from;
-    std::erase_if(queue, [&](const UnderWay& operation) { return has_arrived(operation.number); });
+    bool any = false;
+    for (UnderWay* operation : moving) {
+      operation->left -= lasts;
+      if (operation->left != Clock::duration::zero()) continue;
+      arrived[operation->number] = from;
+      any = true;
+    }
+    if (!any) return;
+    std::erase_if(queue, [&](const UnderWay& operation) { return arrived.contains(operation.number); });
   }
-  return until;
 }
 
 }  // namespace dptrain

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -34,7 +35,8 @@ class SimulatedLinks {
   double seconds(std::span<const CommCall> calls, std::span<const int> ranks) const;
   /// The operation is given to its links now. Returns its number, from 0.
   int64_t carry(std::span<const CommCall> calls, std::span<const int> ranks);
-  /// When its last byte arrives, or that it has; later than was said before where something more urgent came since.
+  /// When its last byte arrives, or did; later than was said before where something more urgent came since. Of one that
+  /// hundreds have followed: some time after it did.
   Clock::time_point arrival(int64_t operation);
 
  private:
@@ -45,10 +47,10 @@ class SimulatedLinks {
     Clock::duration left;       ///< on the way
   };
   const LinkSpeed& link(int a, int b) const { return links_[static_cast<size_t>(a * ranks_ + b)]; }
-  /// Where links carry `queue` on by themselves from `from` until `until`, or until operation `watched` arrives: leaves
-  /// what hasn't arrived then, and returns when that is.
-  Clock::time_point go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until,
-                          int64_t watched) const;
+  using Arrivals = std::map<int64_t, Clock::time_point>;  ///< by number
+  /// Where links carry `queue` on by themselves from `from` until `until`: leaves what hasn't arrived then, and adds
+  /// what has to `arrived`.
+  void go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until, Arrivals& arrived) const;
   void go_on_to_now();
 
   int ranks_;
@@ -56,6 +58,7 @@ class SimulatedLinks {
   std::mutex mutex_;
   std::vector<UnderWay> under_way_;  ///< in the order in which they take links
   Clock::time_point as_of_ = Clock::now();
+  Arrivals arrived_;  ///< the latest ones
   int64_t carried_ = 0;
 };
 

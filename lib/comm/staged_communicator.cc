@@ -102,6 +102,7 @@ class StagedCommunicator final : public Communicator {
   void barrier() override { host_->barrier(); }
 
   void abort(const std::string& cause, ExitCode code) override { host_->abort(cause, code); }
+  void show_on(Timeline* timeline, const std::string& other) override { host_->show_on(timeline, other); }
   CommCounts counts() const override { return host_->counts(); }
   CommWays ways() const override {
     CommWays ways = host_->ways();

@@ -12,10 +12,29 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "comm/call_communicator.h"
+#include "comm/exchange_span.h"
 #include "comm/thread_group.h"
+#include "device/timeline.h"
 
 namespace dptrain {
 namespace {
+
+/// A call on its rank's timeline, from its start to the end of the operation, whenever the rank looks for it.
+class ShownExchange {
+ public:
+  ShownExchange(Timeline& timeline, TimelineSpan span) : timeline_(&timeline), span_(std::move(span)) {
+    span_.begin = Clock::now();
+  }
+  void end(const OperationTimes& times) {
+    span_.end = times.done;
+    span_.alone = std::max(Clock::duration::zero(), times.ready - span_.begin);
+    timeline_->add(std::move(span_));
+  }
+
+ private:
+  Timeline* timeline_;
+  TimelineSpan span_;
+};
 
 /// One rank's end of an operation: published at construction, and its buffer is free again when `wait` returns or
 /// throws, or at the latest when this ends.
@@ -25,8 +44,9 @@ namespace {
 /// must not be told before the root cause is, by `abort`, when the exception arrives where it is handled.
 class ThreadWork final : public CommWork {
  public:
-  ThreadWork(std::shared_ptr<ThreadGroup> group, const OperationKey& key, int rank, const CommCall& call)
-      : group_(std::move(group)), rank_(rank), exceptions_(std::uncaught_exceptions()) {
+  ThreadWork(std::shared_ptr<ThreadGroup> group, const OperationKey& key, int rank, const CommCall& call,
+             std::optional<ShownExchange> shown)
+      : group_(std::move(group)), shown_(std::move(shown)), rank_(rank), exceptions_(std::uncaught_exceptions()) {
     operation_ = group_->start(key, rank, call);
   }
   ThreadWork(const ThreadWork&) = delete;
@@ -44,13 +64,15 @@ class ThreadWork final : public CommWork {
 
   void wait() override {
     if (!operation_) return;
-    group_->finish(*operation_, rank_);
+    const OperationTimes times = group_->finish(*operation_, rank_);
+    if (shown_) shown_->end(times);
     operation_.reset();
   }
 
  private:
   std::shared_ptr<ThreadGroup> group_;
   std::shared_ptr<ThreadGroup::Operation> operation_;  // null when it is done and was waited for
+  std::optional<ShownExchange> shown_;
   int rank_;
   int exceptions_;
 };
@@ -64,6 +86,10 @@ class ThreadCommunicator final : public CallCommunicator {
   int size() const override { return group_->size(); }
 
   void abort(const std::string& cause, ExitCode code) override { group_->fail(code, cause); }
+  void show_on(Timeline* timeline, const std::string& other) override {
+    timeline_ = timeline;
+    shown_other_ = other;
+  }
 
   CommCounts counts() const override { return counts_; }
   CommWays ways() const override {
@@ -82,10 +108,15 @@ class ThreadCommunicator final : public CallCommunicator {
     } else {
       key = {.number = ++collectives_};
     }
-    auto work = std::make_unique<ThreadWork>(group_, key, rank_, call);
+    auto work = std::make_unique<ThreadWork>(group_, key, rank_, call, shown(call));
     counts_.bytes += sent_bytes(call, rank_, size());
     counts_.collectives += key.is_message() || call.kind == CommKind::barrier ? 0 : 1;
     return work;
+  }
+
+  std::optional<ShownExchange> shown(const CommCall& call) const {
+    if (timeline_ == nullptr || !timeline_->is_wanted()) return std::nullopt;
+    return ShownExchange(*timeline_, exchange_span(call, shown_other_));
   }
 
   /// Between processes the root knows no size of a part: all ranks exchange these, then each part is a message.
@@ -159,6 +190,8 @@ class ThreadCommunicator final : public CallCommunicator {
 
   std::shared_ptr<ThreadGroup> group_;
   int rank_;
+  Timeline* timeline_ = nullptr;
+  std::string shown_other_;
   int64_t collectives_ = 0;       // number of the latest one, barriers included
   std::vector<int64_t> sent_to_;  // number of the latest message, by peer
   std::vector<int64_t> received_from_;

@@ -103,6 +103,7 @@ void ThreadGroup::end_stage(const std::shared_ptr<Operation>& operation) {
     return begin_stage(operation);
   }
   if (is_exchanged(*operation)) exchange_->end(operation->key());
+  operation->times.done = Clock::now();
   operation->done = true;
   changed_.notify_all();
 }
@@ -139,7 +140,7 @@ void ThreadGroup::work(Lock& lock) {
     go_on(operation);
 }
 
-void ThreadGroup::finish(Operation& operation, int rank) {
+OperationTimes ThreadGroup::finish(Operation& operation, int rank) {
   const Clock::time_point deadline = deadline_in(timeout_s_);
   const WaitForOthers waiting;
   bool has_spun = false;
@@ -154,7 +155,8 @@ void ThreadGroup::finish(Operation& operation, int rank) {
     }
     Clock::time_point arrival = Clock::time_point::min();
     if (operation.done && links_) arrival = links_->arrival(operation.on_links);
-    if (operation.done && Clock::now() >= arrival) return;
+    if (operation.done && Clock::now() >= arrival)
+      return {.ready = operation.times.ready, .done = std::max(operation.times.done, arrival)};
     if (!ready_.empty()) {
       work(lock);
     } else if (!has_spun) {

@@ -32,6 +32,12 @@ struct OperationKey {
 
 class GroupExchange;
 
+/// When an operation was where.
+struct OperationTimes {
+  Clock::time_point ready = {};  ///< all of this process's ranks had come
+  Clock::time_point done = {};   ///< buffers could be used again
+};
+
 /// Where the ranks of one process meet. An operation goes through three states:
 ///
 ///   gathering  ranks publish their arguments and go on; nobody touches a buffer
@@ -65,9 +71,9 @@ class ThreadGroup final : public JobMember, public std::enable_shared_from_this<
   /// Publishes `rank`'s call, takes pieces of whatever is ready, and returns. Never waits for a rank. Throws the
   /// group's failure, 76 where the call disagrees with another rank's; the call isn't published then.
   std::shared_ptr<Operation> start(const OperationKey& key, int rank, const CommCall& call);
-  /// Blocks until the operation is done, at work on pieces meanwhile. Throws the group's failure; 75 where ranks are
-  /// still missing at the deadline.
-  void finish(Operation& operation, int rank);
+  /// Blocks until the operation is done, at work on pieces meanwhile, and says when that was. Throws the group's
+  /// failure; 75 where ranks are still missing at the deadline.
+  OperationTimes finish(Operation& operation, int rank);
   /// Takes `rank`'s call back, so that its buffer may end: the operation can't become ready any more. False, and
   /// nothing changed, where it is ready already or the group has failed; `finish` then doesn't wait for any rank.
   bool withdraw(Operation& operation, int rank);

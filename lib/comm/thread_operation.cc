@@ -96,6 +96,7 @@ std::string ThreadGroup::Operation::overdue(int rank, double waited_s, const std
 
 void ThreadGroup::Operation::make_ready(ExchangePlan plan) {
   ready = true;
+  times.ready = Clock::now();
   plan_ = std::move(plan);
   if (plan_.stages.empty()) plan_.stages.emplace_back();
   cut_into_pieces();

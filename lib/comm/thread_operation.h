@@ -56,6 +56,7 @@ class ThreadGroup::Operation {
   int64_t take_and_run_pieces(const std::atomic<bool>& stop) noexcept;
 
   bool ready = false;
+  OperationTimes times;    // set with `ready` and `done`
   bool withdrawn = false;  // its buffer must not be used any more
   int64_t pieces = 0;      // of the stage; set with `ready`
   int64_t finished_pieces = 0;

@@ -12,6 +12,7 @@
 #include "device/cuda_check.h"
 #include "device/cuda_graph.h"
 #include "device/cuda_probe.h"
+#include "device/cuda_timeline.h"
 #include "device/open_cuda_device.h"
 
 namespace dptrain {
@@ -186,6 +187,16 @@ void CudaDevice::copy_from_host(void* to, const HostMemory& from, int64_t bytes)
 std::unique_ptr<DeviceMark> CudaDevice::make_mark() {
   enter_thread();
   return std::make_unique<StreamMark>(*this);
+}
+
+std::unique_ptr<Timeline> CudaDevice::make_timeline() {
+  enter_thread();
+  return std::make_unique<CudaTimeline>(*this, stream());
+}
+
+std::unique_ptr<Timeline> CudaDevice::make_communication_timeline() {
+  enter_thread();
+  return std::make_unique<CudaTimeline>(*this, communication_stream());
 }
 
 std::unique_ptr<RecordedWork> CudaDevice::record(const std::function<void()>& give) {

@@ -43,6 +43,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<HostMemory> host_memory(int64_t bytes) override;
   void copy_from_host(void* to, const HostMemory& from, int64_t bytes) override;
   std::unique_ptr<DeviceMark> make_mark() override;
+  std::unique_ptr<Timeline> make_timeline() override;
+  std::unique_ptr<Timeline> make_communication_timeline() override;
   bool can_record() const override { return operator_log() == nullptr; }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& give) override;
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "device/operator_log.h"
+#include "device/timeline.h"
 
 namespace dptrain {
 
@@ -24,8 +25,18 @@ Device::Device(const Device& whole, int threads)
       threads_(threads),
       computes_(whole.computes_),
       operator_log_(whole.operator_log_),
+      timeline_(whole.timeline_),
       source_(whole.source_),
       allocator_(whole.allocator_) {}
+
+std::unique_ptr<Timeline> Device::make_timeline() { return std::make_unique<HostTimeline>(); }
+
+std::unique_ptr<Timeline> Device::make_communication_timeline() { return nullptr; }
+
+void Device::show_on(Timeline* computing, Timeline* communication) {
+  timeline_ = computing;
+  communication_timeline_ = communication;
+}
 
 std::unique_ptr<RecordedWork> Device::record(const std::function<void()>&) {
   report_bug(__FILE__, __LINE__, "can_record()", name() + " can't record work");

@@ -13,6 +13,7 @@
 namespace dptrain {
 
 class OperatorLog;
+class Timeline;
 
 /// Host memory that a device reads and writes while the host goes on.
 class HostMemory {
@@ -85,6 +86,14 @@ class Device {
   OperatorLog* operator_log() const { return operator_log_.get(); }
   bool computes() const { return computes_; }
 
+  /// A timeline of what it is given to compute, and one of what it exchanges by itself; null where that is the host's.
+  virtual std::unique_ptr<Timeline> make_timeline();
+  virtual std::unique_ptr<Timeline> make_communication_timeline();
+  /// Where it shows that; null: nowhere. They outlive the work that it is given.
+  void show_on(Timeline* computing, Timeline* communication);
+  Timeline* timeline() const { return timeline_; }
+  Timeline* communication_timeline() const { return communication_timeline_; }
+
   /// Bytes that can still be allocated, as far as can be told.
   virtual int64_t free_bytes() const = 0;
 
@@ -138,6 +147,8 @@ class Device {
   int threads_;
   bool computes_;
   std::shared_ptr<OperatorLog> operator_log_;
+  Timeline* timeline_ = nullptr;
+  Timeline* communication_timeline_ = nullptr;
   std::shared_ptr<MemorySource> source_;
   std::shared_ptr<CachingAllocator> allocator_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;

@@ -171,10 +171,15 @@ std::string Model::stage_name(int index) const {
 
 Variable Model::through_stages(const Variable& x, const ForwardContext& context) {
   Variable value = x;
+  Timeline* const timeline = context.training ? x.value().device().timeline() : nullptr;
   for (int i = placed_.begin; i < placed_.end; ++i) {
+    const std::string name = timeline != nullptr ? stage_name(i) : "";
+    const InSpan span(timeline, name);
+    x.tape().enter_part(timeline, name);
     value = stage(i).forward(value, context);
     if (stage_hook_ && context.training) stage_hook_(i, value.value(), context);
   }
+  x.tape().enter_part(nullptr, {});
   return value;
 }
 

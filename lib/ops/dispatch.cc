@@ -24,6 +24,8 @@ Device& common_device(std::string_view op, std::initializer_list<const Tensor*> 
     require_same_device(op, *device, tensor->device());
     if (OperatorLog* log = device->operator_log(); log != nullptr)
       log->touches(tensor->raw(), tensor->bytes(), tensor->shape().text());
+    if (Timeline* timeline = device->timeline(); timeline != nullptr && timeline->is_wanted())
+      timeline->is_given(tensor->raw(), tensor->shape().text());
   }
   DPTRAIN_CHECK(device != nullptr, "{} without tensors", op);
   return *device;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "device/operator_log.h"
+#include "device/timeline.h"
 #include "device/with_cuda.h"
 #include "tensor/tensor_form.h"
 
@@ -23,13 +24,15 @@ void reads_rows(const Tensor& tensor, int64_t rows);
 /// Throws 71: the operator has no implementation for this kind of device.
 [[noreturn]] void no_implementation(std::string_view op, const Device& device);
 
-/// Logs an operator, as long as it lives, on a device that has a log.
+/// Logs an operator, as long as it lives, on a device that has a log, and shows it on one that has a timeline.
 class LoggedOperator {
  public:
   LoggedOperator(std::string_view op, Device& device) : device_(device) {
     if (device.operator_log() != nullptr) begin(op);
+    if (device.timeline() != nullptr) span_ = device.timeline()->begin(op);
   }
   ~LoggedOperator() {
+    if (span_ != Timeline::kNone) device_.timeline()->end(span_, device_.allocator().in_use().total_bytes());
     if (device_.operator_log() != nullptr) end();
   }
   LoggedOperator(const LoggedOperator&) = delete;
@@ -42,17 +45,20 @@ class LoggedOperator {
   Device& device_;
   size_t number_ = 0;
   int64_t held_bytes_ = 0;
+  int64_t span_ = Timeline::kNone;
   Clock::time_point begun_;
 };
 
 /// What the operator that begins next multiplies and adds; see OperatorCost.
 inline void count_flops(const Device& device, double flops) {
   if (device.operator_log() != nullptr) device.operator_log()->multiplies(flops);
+  if (device.timeline() != nullptr) device.timeline()->multiplies(flops);
 }
 
 /// By which algorithm the innermost operator that has begun is done.
 inline void log_way(const Device& device, std::string_view way) {
   if (device.operator_log() != nullptr) device.operator_log()->goes_by(way);
+  if (device.timeline() != nullptr) device.timeline()->goes_by(way);
 }
 
 /// Whether it stands for a GPU and computes nothing: for operators whose results lie otherwise there.

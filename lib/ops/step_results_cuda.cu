@@ -1,14 +1,10 @@
-#include <cuda/ptx>
-
+#include "device/clock_stamp_cuda.h"
+#include "device/cuda_device.h"
 #include "ops/cuda_kernels.h"
 #include "ops/step_results_cuda.h"
 
 namespace dptrain::ops::cuda {
 namespace {
-
-__global__ void stamp_time_kernel(int64_t* stamp) {
-  *stamp = static_cast<int64_t>(::cuda::ptx::get_sreg_globaltimer());
-}
 
 /// Over the bus: a few kilobytes, of which the host reads nothing before the stream's mark.
 __global__ void publish_kernel(const uint8_t* bytes, int64_t count, const int64_t* address) {
@@ -22,7 +18,7 @@ __global__ void publish_kernel(const uint8_t* bytes, int64_t count, const int64_
 }  // namespace
 
 void stamp_time(const Tensor& stamps, int64_t at) {
-  launch("stamp_time", stamps, 1, 1, stamp_time_kernel, stamps.data<int64_t>() + at);
+  stamp_clock(stamps.data<int64_t>() + at, CudaDevice::of(stamps.device()).stream());
 }
 
 void publish(const Tensor& bytes, const Tensor& address) {

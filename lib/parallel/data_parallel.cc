@@ -210,10 +210,16 @@ void DataParallel::add_gradients(int rank, const BatchPart& whole, const std::ve
 
   Tape tape(own.recording());
   std::vector<Variable> outputs;
-  if (computes) outputs = own.forward(tape, samples);
+  if (computes) {
+    const InSpan span(own.device().timeline(), "forward");
+    outputs = own.forward(tape, samples);
+  }
   std::vector<Tape::Root> roots = parallel ? own.losses_of(outputs, samples.targets, places.own.rows)
                                            : roots_of_gathered(rank, outputs, shares, places);
-  if (computes) tape.backward(std::move(roots));
+  if (computes) {
+    const InSpan span(own.device().timeline(), "backward");
+    tape.backward(std::move(roots));
+  }
   own.complete_gradients();
 }
 

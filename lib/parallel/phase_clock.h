@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "device/timeline.h"
 
 namespace dptrain::parallel {
 
@@ -22,11 +23,14 @@ struct PhaseTimes {
 /// steps.
 class PhaseClock {
  public:
+  /// From now on phases of other than computing are shown there; null: nowhere.
+  void show_on(Timeline* timeline) { timeline_ = timeline; }
   /// Ends the phase it is in and begins `phase`. Returns the one that ended.
   Phase enter(Phase phase) {
     const auto now = Clock::now();
     times_[phase_] += seconds_between(since_, now);
     since_ = now;
+    if (timeline_ != nullptr) show(phase);
     return std::exchange(phase_, phase);
   }
   /// The times gathered since the last call.
@@ -36,9 +40,17 @@ class PhaseClock {
   }
 
  private:
+  void show(Phase next) {
+    timeline_->end(std::exchange(shown_, Timeline::kNone));
+    if (next == Phase::communication) shown_ = timeline_->begin_phase("wait for others");
+    if (next == Phase::optimizer) shown_ = timeline_->begin_phase("optimizer");
+  }
+
   Phase phase_ = Phase::idle;
   Clock::time_point since_ = Clock::now();
   PhaseTimes times_;
+  Timeline* timeline_ = nullptr;
+  int64_t shown_ = Timeline::kNone;
 };
 
 /// A phase that ends with its scope, going back to the one before.

@@ -1,5 +1,7 @@
 #include "parallel/pipeline_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -107,6 +109,7 @@ void PipelineStage::forward(Step& step, int64_t micro_batch) {
   if (previous_) received = receive(*previous_, signature);
   expect_next(step);
   const Timing computing(times_.forward_s);
+  const InSpan span(part_.device().timeline(), fmt::format("forward {}", micro_batch + 1));
   ++times_.micro_batches;
   Underway& own = step.under_way[micro_batch];
   own.tape = std::make_unique<Tape>(part_.recording());
@@ -142,6 +145,7 @@ void PipelineStage::backward(Step& step, int64_t micro_batch) {
   expect_next(step);
   if (!own.roots.empty()) {
     const Timing computing(times_.backward_s);
+    const InSpan span(part_.device().timeline(), fmt::format("backward {}", micro_batch + 1));
     own.tape->backward(std::move(own.roots));
   }
   if (!previous_ || !own.input.requires_gradient()) return;

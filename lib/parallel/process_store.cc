@@ -1,5 +1,7 @@
 #include "parallel/process_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <numeric>
@@ -77,6 +79,8 @@ ProcessStore::ProcessStore(RankTeam& team, const StrategyContext& context, const
   if (on_devices) group_subtrees(team, runs);
 
   to_servers_ = std::move(links.to_servers);
+  for (size_t server = 0; server < to_servers_.size(); ++server)
+    to_servers_[server]->show_on(team.exchange_timeline(0), fmt::format("server {}", server));
   to_scheduler_ = std::make_unique<SchedulerLink>(std::move(links.to_scheduler));
   try {
     hold_servers(links, of_servers, options);

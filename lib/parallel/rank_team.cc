@@ -55,6 +55,11 @@ RankTeam::RankTeam(const Options& options)
     host_communicators_ = options.world ? make_process_communicators(*options.world, options.timeout_s)
                                         : make_thread_communicators(size, {.timeout_s = options.timeout_s});
   }
+  for (int rank = 0; options.has_timelines && rank < size; ++rank) {
+    timelines_.push_back(std::make_unique<RankTimelines>(device(rank)));
+    communicator(rank).show_on(exchange_timeline(rank));
+    host_communicator(rank).show_on(exchange_timeline(rank));
+  }
   if (options.world) exchange_ = options.world->exchange;
   if (exchange_ != nullptr)
     for (int rank = 0; rank < size; ++rank)
@@ -163,6 +168,8 @@ std::vector<Communicator*> RankTeam::add_group(const std::vector<int>& ranks, co
 
 std::vector<Communicator*> RankTeam::keep_group(const std::vector<int>& ranks,
                                                 std::vector<std::unique_ptr<Communicator>> communicators) {
+  for (size_t i = 0; i < ranks.size() && !timelines_.empty(); ++i)
+    communicators[i]->show_on(exchange_timeline(ranks[i]));
   groups_.push_back({.ranks = ranks, .communicators = std::move(communicators)});
   std::vector<Communicator*> members;
   for (const auto& communicator : groups_.back().communicators) members.push_back(communicator.get());
@@ -190,6 +197,20 @@ int64_t RankTeam::give(const std::string& what, Work work) {
       fail(rank, what, std::current_exception());
     }
   });
+}
+
+int64_t RankTeam::give_step(int64_t step, Work work) {
+  const std::string what = fmt::format("step {}", step);
+  if (timelines_.empty()) return give(what, std::move(work));
+  return give(what, [this, step, is_shown = shown_.contains(step), work = std::move(work)](int rank) {
+    timelines_[static_cast<size_t>(rank)]->do_step(step, is_shown, [&] { work(rank); });
+  });
+}
+
+std::vector<std::vector<TimelineRow>> RankTeam::take_timelines() {
+  std::vector<std::vector<TimelineRow>> rows;
+  for (const auto& timelines : timelines_) rows.push_back(timelines->take());
+  return rows;
 }
 
 void RankTeam::wait(int64_t number) {

@@ -11,6 +11,7 @@
 #include "comm/meta_communicator.h"
 #include "comm/simulated_links.h"
 #include "device/device.h"
+#include "parallel/rank_timelines.h"
 #include "parallel/worker_threads.h"
 
 namespace dptrain::parallel {
@@ -33,6 +34,7 @@ class RankTeam {
     /// Ranks that log what they would compute and send, in a world whose first ranks they are.
     std::optional<LoggedWorld> logged = {};
     bool times_operators = false;  ///< see DeviceOptions
+    bool has_timelines = false;    ///< steps may be shown: see `show_steps`
   };
   /// Opens the devices and starts the threads. Throws 71 where a device can't be opened, or a thread not started.
   explicit RankTeam(const Options& options);
@@ -64,10 +66,21 @@ class RankTeam {
   /// What a rank has sent, in its groups as well.
   CommCounts counts(int rank) const;
 
+  /// From now on these steps are shown, if the team has timelines. No step is under way.
+  void show_steps(const ShownSteps& steps) { shown_ = steps; }
+  /// Where a rank's exchanges are shown that go through this process's memory; null: nowhere.
+  Timeline* exchange_timeline(int rank) {
+    return timelines_.empty() ? nullptr : &timelines_[static_cast<size_t>(rank)]->exchanges();
+  }
+  /// What each rank was at in steps that have been shown since the last call; those that were given are done.
+  std::vector<std::vector<TimelineRow>> take_timelines();
+
   using Work = std::function<void(int rank)>;
   /// Gives work to every rank's thread, which calls work(rank) once it is done with what it was given before; no rank
   /// waits for the others to begin. Returns the number of what was given, from 1.
   int64_t give(const std::string& what, Work work);
+  /// The same of a step of a training.
+  int64_t give_step(int64_t step, Work work);
   /// Blocks until all ranks have done what was given up to `number`: computing takes as long as it takes, and a rank
   /// that waits for another has the communicator's deadline. Where a rank throws, nothing that was given is begun
   /// anymore, and this throws the root cause, whenever it is called after: the first failure, as an Error that begins
@@ -95,6 +108,7 @@ class RankTeam {
   std::exception_ptr root_cause();
 
   std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<RankTimelines>> timelines_;  ///< by rank; empty: nothing is shown
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Communicator>> host_communicators_;
   ProcessExchange* exchange_ = nullptr;             ///< with other processes, where there are any
@@ -106,6 +120,7 @@ class RankTeam {
   };
   std::vector<Group> groups_;
   CommunicatorOptions communicator_options_;
+  ShownSteps shown_;
   std::optional<LoggedWorld> logged_;
   std::vector<CallLog> unread_calls_;  ///< of which nobody asks
 

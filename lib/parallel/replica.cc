@@ -54,6 +54,8 @@ Replica::Replica(Device& device, const ReplicaSpec& spec)
       observer_(spec.observer),
       exchange_(device, spec.steps_in_flight),
       recorder_(device) {
+  // A GPU's own row has no waits of the host's.
+  if (device.kind() == DeviceKind::cpu) clock_.show_on(device.timeline());
   if (observer_ == nullptr) return;
   model_->watch_stages([this](int stage, const Tensor& output, const nn::ForwardContext& context) {
     observer_->on_stage(*model_, stage, output, context.sample_ids);
@@ -255,9 +257,12 @@ void Replica::complete_gradients() {
 void Replica::add_gradients(const BatchPart& part, const Place& place, bool is_first, const GradientReadyHook& ready) {
   Tape tape(recording_);
   if (deferred_ != nullptr) tape.call_before_use([this](const Parameter& used) { deferred_->require(used); });
+  std::optional<InSpan> span(std::in_place, device_.timeline(), "forward");
   const Samples samples = samples_of(part, place);
   const std::vector<Tape::Root> roots = losses_of(forward(tape, samples), samples.targets, place.rows);
+  span.reset();
   if (is_first) begin_gradients();
+  span.emplace(device_.timeline(), "backward");
   tape.backward(roots, ready);
 }
 

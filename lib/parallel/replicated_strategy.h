@@ -37,6 +37,8 @@ class ReplicatedStrategy : public Strategy {
   RankCosts take_costs(int rank) override;
   CommWays sum_ways() override { return team_.communicator(0).ways(); }
   std::optional<double> statistics_spread() override;
+  void show_steps(const ShownSteps& steps) override { team_.show_steps(steps); }
+  std::vector<std::vector<TimelineRow>> take_timelines() override { return team_.take_timelines(); }
 
  protected:
   /// `optimizer_on`: whether a rank of this process updates weights itself.

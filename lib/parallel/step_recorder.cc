@@ -42,14 +42,23 @@ StepRecorder::How StepRecorder::run(int part, const Signature& signature, const 
     }
     // Nobody gives memory back while others record on the same GPU.
     if (agree_) agree_(how);
+    for (Timeline* timeline : timelines()) timeline->record();
     entry.peak = allocator.peak_during([&] { entry.work = device_.record([&] { give(how); }); });
+    for (Timeline* timeline : timelines()) entry.shown.push_back(timeline->take_recording());
     ++recorded_;
     // Making it takes memory, for which a GPU may wait for the others: none of them computes before all are through.
     if (agree_) agree_(how);
   }
   allocator.note_use(entry.peak);
   entry.work->run();
+  for (size_t i = 0; i < entry.shown.size(); ++i) timelines()[i]->repeat(entry.shown[i]);
   return how;
+}
+
+std::vector<Timeline*> StepRecorder::timelines() const {
+  std::vector<Timeline*> timelines = {device_.timeline(), device_.communication_timeline()};
+  std::erase(timelines, nullptr);
+  return timelines;
 }
 
 StepRecorder::How StepRecorder::do_now(const Give& give) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/timeline.h"
 
 namespace dptrain::parallel {
 
@@ -37,8 +38,12 @@ class StepRecorder {
  private:
   struct Entry {
     std::unique_ptr<RecordedWork> work;
-    MemoryCounts peak;  ///< bytes in use while it runs
+    MemoryCounts peak;                       ///< bytes in use while it runs
+    std::vector<Timeline::Recording> shown;  ///< what its device's timelines show of it
   };
+
+  /// Those that the device is shown on.
+  std::vector<Timeline*> timelines() const;
 
   Device& device_;
   Agree agree_;

@@ -1,7 +1,5 @@
 #include "parallel/steps_under_way.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/check.h"
@@ -13,7 +11,7 @@ StepsUnderWay::StepsUnderWay(RankTeam& team, int most) : team_(team), most_(most
 }
 
 void StepsUnderWay::give(const StepNumbers& numbers, RankTeam::Work work) {
-  const int64_t number = team_.give(fmt::format("step {}", numbers.step), std::move(work));
+  const int64_t number = team_.give_step(numbers.step, std::move(work));
   team_.wait(number - most_ + 1);
 }
 

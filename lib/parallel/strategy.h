@@ -158,6 +158,11 @@ class Strategy {
   /// How steps went through a pipeline since the last call; nothing of strategies that have none. Of several processes
   /// all call it alike; that of rank 0 gets what all stages have spent.
   virtual std::optional<PipelineFigures> take_pipeline_figures() { return std::nullopt; }
+  /// From now on these steps are shown, where the strategy was made to show some: see RankTeam::Options::has_timelines.
+  /// No step is under way, here and below.
+  virtual void show_steps(const ShownSteps& steps) = 0;
+  /// What each rank of this process was at in the steps that have been shown since the last call.
+  virtual std::vector<std::vector<TimelineRow>> take_timelines() = 0;
   /// How far apart the devices' running statistics are, see shared_statistics.h; nothing where they can't be. Steps
   /// under way are to have been waited for; evaluation gives all devices those of the first.
   virtual std::optional<double> statistics_spread() { return std::nullopt; }

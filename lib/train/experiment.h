@@ -30,6 +30,15 @@ struct CheckpointSettings {
   int64_t keep = 3;  ///< the newest so many
 };
 
+/// Steps of a training to be shown.
+struct TracedSteps {
+  int64_t first = 3;  ///< of those that are trained now, from 1: by then memory has been taken and GPUs have recorded
+  int64_t count = 10;
+
+  /// Of a training that has done `step` steps before.
+  parallel::ShownSteps after(int64_t step) const { return {.first = step + first, .last = step + first + count - 1}; }
+};
+
 /// A whole experiment, as a configuration describes it: everything checked, nothing opened yet.
 struct Experiment {
   std::string name;
@@ -74,6 +83,7 @@ struct Experiment {
   int64_t memory_limit_bytes = 0;                         ///< of each CPU worker; 0: none
   double timeout_s = 300;                                 ///< that a rank may make no progress for, and be waited for
   std::optional<LinkSpec> links;                          ///< between the devices, which communication is held to
+  std::optional<TracedSteps> traced;                      ///< that trace.json shows
   std::optional<parallel::PlantedWeight> planted_weight;  ///< of tests
 
   /// Whether each of several processes trains on a part of the data of its own.

@@ -20,8 +20,9 @@ namespace fs = std::filesystem;
 
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
 constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
-constexpr std::array<const char*, 6> kFiles = {"config.yaml",  "metrics.jsonl",         "steps.jsonl",
-                                               "summary.json", "metrics.jsonl.damaged", "steps.jsonl.damaged"};
+constexpr std::array<const char*, 7> kFiles = {"config.yaml",  "metrics.jsonl",         "steps.jsonl",
+                                               "summary.json", "metrics.jsonl.damaged", "steps.jsonl.damaged",
+                                               "trace.json"};
 
 /// What a run has left of its failure: fault.json, and those of other processes of its job.
 void remove_faults(const fs::path& run, std::error_code& error) {
@@ -199,6 +200,11 @@ fs::path RunDirectory::checkpoints() const {
 void RunDirectory::write_summary(const std::string& json) {
   lock_.require_held();
   write_file_atomically(path_ / "summary.json", json + "\n");
+}
+
+void RunDirectory::write_trace(const std::string& json) {
+  lock_.require_held();
+  write_file_atomically(path_ / "trace.json", json);
 }
 
 void RunDirectory::write_fault(const std::string& json) {

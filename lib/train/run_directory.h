@@ -46,6 +46,8 @@ class RunDirectory {
   void append_metrics(const std::string& line);
   void append_step(const std::string& line);
   void write_summary(const std::string& json);
+  /// trace.json; see training_trace.h.
+  void write_trace(const std::string& json);
   /// fault.json; see fault_record.h.
   void write_fault(const std::string& json);
   /// Where checkpoints are kept; see checkpoint.h.

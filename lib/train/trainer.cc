@@ -119,6 +119,10 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
+  if (experiment_.traced && !is_over()) {
+    trace_.emplace(experiment_, experiment_.traced->after(position_.step));
+    strategy_->show_steps(trace_->steps());
+  }
   if (data_.validation != nullptr) count_earlier_validations(directory);
   while (!is_over() && outcome.signal == 0) {
     train_epoch(directory, observer, stop);
@@ -153,6 +157,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   }
   // A signal behind the last step has nothing left to stop; a reader that is gone has missed the last row.
   if (is_over() && outcome.signal != SIGPIPE) outcome.signal = 0;
+  if (trace_) end_trace(directory, observer);
   outcome.weights = save(directory, observer);
   outcome.best = validation_.best();
   if (outcome.best && directory != nullptr)
@@ -205,6 +210,7 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     const auto asked = Clock::now();
     // The first batch waits for what is read of all samples.
     observer.on_phase(has_begun_ ? JobPhase::loading : JobPhase::start, position_.step);
+    if (trace_) trace_->begin_step(position_.step + 1);
     std::shared_ptr<const Batch> batch = next_batch();
     // Files may take as long as they take, and ranks wait for each other no longer than their deadline.
     if (!std::exchange(has_begun_, true)) wait_for_job();
@@ -214,7 +220,10 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     if (!strategy_->may_begin(step, stop.load())) break;
     observer.on_phase(JobPhase::step, step);
     under_way_.push_back({.step = step, .epoch = position_.epochs + 1, .learning_rate = schedule_->rate(step)});
-    strategy_->train_step(std::move(batch), under_way_.back());
+    {
+      const InSpan span(main_timeline(), "wait for steps under way");
+      strategy_->train_step(std::move(batch), under_way_.back());
+    }
     position_.learning_rate = under_way_.back().learning_rate;
     position_.step = step;
     ++position_.batches;
@@ -223,6 +232,11 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     // What other processes have scored comes late where they aren't in step.
     if (const auto diverged = strategy_->diverged_step())
       report_diverged(under_way_[diverged->step], {diverged->rank}, rank_name());
+    // Processes that aren't in step bring theirs together at the end.
+    if (trace_ && step == trace_->steps().last && strategy_->is_in_step()) {
+      take_scores(directory, true);
+      end_trace(directory, observer);
+    }
     count_seconds();
     observer.on_step(progress());
     const int64_t every = experiment_.checkpoint.every_steps;
@@ -269,11 +283,25 @@ void Trainer::take_scores(RunDirectory* directory, bool all) {
 }
 
 std::unique_ptr<Batch> Trainer::next_batch() {
+  const InSpan span(main_timeline(), "wait for the next batch");
   try {
     return loader_->next();
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("step {}, loading its batch: {}", position_.step + 1, error.what()));
   }
+}
+
+void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
+  const std::string own = trace_->events(strategy_->take_timelines(), strategy_->first_rank());
+  const std::vector<std::string> all =
+      experiment_.job != nullptr ? experiment_.job->group.gather(own) : std::vector<std::string>{own};
+  if (directory != nullptr && position_.step >= trace_->steps().first) directory->write_trace(trace_->json(all));
+  if (position_.step < trace_->steps().first)
+    observer.on_warning(
+        fmt::format("trace.json isn't written: the training ended after step {}, expected step {}, the "
+                    "first that --trace asks for",
+                    position_.step, trace_->steps().first));
+  trace_.reset();
 }
 
 void Trainer::count_costs() {

@@ -13,6 +13,7 @@
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/stop_signal.h"
+#include "train/training_trace.h"
 #include "train/validation_watch.h"
 
 namespace dptrain::train {
@@ -154,6 +155,10 @@ class Trainer {
   bool reduce_rate_after(const Pass& validation);
   /// The weights have been evaluated and told of: on to the next epoch, if this one was whole.
   void end_epoch();
+  /// Brings what was shown of this process's steps, which all are done, to the main one, which writes it. All processes
+  /// of a job call it alike.
+  void end_trace(RunDirectory* directory, TrainingObserver& observer);
+  Timeline* main_timeline() { return trace_ ? &trace_->main_thread() : nullptr; }
   /// Writes a checkpoint of the position, unless the directory's newest is that already; of one that it wrote of the
   /// same step it changes the position alone. Returns its model.safetensors. All processes of a job call it, and leave
   /// it once the main one has written.
@@ -179,6 +184,7 @@ class Trainer {
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
   std::filesystem::path saved_;
+  std::optional<TrainingTrace> trace_;   ///< until it is written
   std::optional<int64_t> written_step_;  ///< of the newest checkpoint, where `save` wrote it
 };
 

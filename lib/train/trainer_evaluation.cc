@@ -33,6 +33,7 @@ bool Trainer::evaluate_epoch(EpochMetrics& metrics, RunDirectory* directory, Tra
 
 std::optional<Pass> Trainer::evaluate_finite(const Dataset& data, RunDirectory* directory, const StopSignal& stop) {
   const auto begun = Clock::now();
+  const InSpan span(main_timeline(), "evaluate");
   const std::optional<parallel::Score> score = strategy_->evaluate(data, [&stop] {
     note_progress();
     return stop.load() != 0;

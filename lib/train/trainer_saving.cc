@@ -37,6 +37,7 @@ std::filesystem::path Trainer::save(RunDirectory* directory, TrainingObserver& o
 
 void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
   observer.on_phase(JobPhase::checkpoint, position_.step);
+  const InSpan span(main_timeline(), "write a checkpoint");
   if (!compared_) require_same_weights();
   Checkpoint checkpoint{.identity = identity_of(experiment_, *data_.train),
                         .config_hash = config_hash_,

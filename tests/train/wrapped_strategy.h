@@ -40,6 +40,8 @@ class WrappedStrategy : public parallel::Strategy {
   parallel::RankCosts take_costs(int rank) override { return inner_->take_costs(rank); }
   CommWays sum_ways() override { return inner_->sum_ways(); }
   void wait_for_steps() override { inner_->wait_for_steps(); }
+  void show_steps(const parallel::ShownSteps& steps) override { inner_->show_steps(steps); }
+  std::vector<std::vector<parallel::TimelineRow>> take_timelines() override { return inner_->take_timelines(); }
 
  private:
   std::unique_ptr<Strategy> inner_;

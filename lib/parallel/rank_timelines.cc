@@ -1,0 +1,47 @@
+#include "parallel/rank_timelines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace dptrain::parallel {
+
+RankTimelines::RankTimelines(Device& device)
+    : device_(device), computing_(device.make_timeline()), device_exchanges_(device.make_communication_timeline()) {
+  device.show_on(computing_.get(), device_exchanges_.get());
+}
+
+RankTimelines::~RankTimelines() { device_.show_on(nullptr, nullptr); }
+
+void RankTimelines::keep(bool keep) {
+  computing_->keep(keep);
+  exchanges_.keep(keep);
+  if (device_exchanges_) device_exchanges_->keep(keep);
+}
+
+void RankTimelines::do_step(int64_t step, bool is_shown, const std::function<void()>& work) {
+  keep(is_shown);
+  {
+    const InSpan span(computing_.get(), fmt::format("step {}", step));
+    work();
+  }
+  if (!is_shown) return;
+  computing_->settle();
+  if (device_exchanges_) device_exchanges_->settle();
+  keep(false);
+}
+
+std::vector<TimelineRow> RankTimelines::take() {
+  // A phase that turned out to be none: nothing was there to be waited for.
+  static constexpr auto kShortestPhase = std::chrono::microseconds(1);
+  std::vector<TimelineRow> rows = {{.spans = computing_->take()},
+                                   {.is_communication = true, .spans = exchanges_.take()}};
+  std::erase_if(rows[0].spans,
+                [](const TimelineSpan& span) { return span.is_phase && span.end - span.begin < kShortestPhase; });
+  if (device_exchanges_) std::ranges::move(device_exchanges_->take(), std::back_inserter(rows[1].spans));
+  for (TimelineRow& row : rows) std::ranges::stable_sort(row.spans, {}, &TimelineSpan::begin);
+  return rows;
+}
+
+}  // namespace dptrain::parallel

@@ -1,0 +1,64 @@
+// --trace: what the program takes, writes and says.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "e2e/command_fixture.h"
+
+namespace dptrain {
+namespace {
+
+using testing::Arguments;
+using testing::Finished;
+
+class TraceTest : public testing::CommandTest {
+ protected:
+  Finished traced(const std::string& out, const Arguments& flags, const Arguments& overrides = {}) const {
+    Arguments all = training(out, overrides);
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run(all);
+  }
+  /// Steps that a rank's row has.
+  std::vector<std::string> steps(const std::string& out, int rank = 0) const {
+    std::vector<std::string> names;
+    const auto trace = json_of(out + "/trace.json");
+    for (const auto& event : trace["traceEvents"])
+      if (event["ph"] == "X" && event["pid"] == rank && event["name"].get<std::string>().starts_with("step "))
+        names.push_back(event["name"]);
+    return names;
+  }
+};
+
+TEST_F(TraceTest, TenStepsFromTheThirdOnOrThoseThatAreNamed) {
+  ASSERT_EQ(traced("run", {"--trace"}, {"batch_size=20"}).exit, 0);
+  EXPECT_EQ(steps("run").size(), 10U);
+  EXPECT_EQ(steps("run").front(), "step 3");
+  ASSERT_EQ(traced("few", {"--trace", "2"}).exit, 0);
+  EXPECT_EQ(steps("few"), (Arguments{"step 3", "step 4"}));
+  ASSERT_EQ(traced("named", {"--trace", "1-2"}).exit, 0);
+  EXPECT_EQ(steps("named"), (Arguments{"step 1", "step 2"}));
+  train("plain", {"batch_size=20"});
+  EXPECT_EQ(hash("run"), hash("plain"));
+  EXPECT_FALSE(exists("plain/trace.json"));
+}
+
+TEST_F(TraceTest, AResumedTrainingShowsWhatItTrains) {
+  ASSERT_EQ(traced("run", {"--trace", "1-1"}).exit, 0);
+  const int done = json_of("run/summary.json")["steps"];
+  ASSERT_EQ(traced("run", {"--trace", "1-2", "--resume"}, {"epochs=2"}).exit, 0);
+  EXPECT_EQ(steps("run"), (Arguments{fmt::format("step {}", done + 1), fmt::format("step {}", done + 2)}));
+  ASSERT_EQ(traced("run", {"--overwrite"}).exit, 0);
+  EXPECT_FALSE(exists("run/trace.json")) << "it is the earlier run's";
+}
+
+TEST_F(TraceTest, AnythingElseThanStepsIsRefused) {
+  for (const char* wrong : {"0", "-1", "x", "3-", "5-4", "1-2-3", "0-4", "99999999999999999999"}) {
+    Arguments all = training("refused");
+    all.emplace_back(std::string("--trace=") + wrong);
+    expect_refused(all, 64, {"--trace", "a number of steps, or the first and the last of them", wrong});
+  }
+}
+
+}  // namespace
+}  // namespace dptrain
