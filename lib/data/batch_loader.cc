@@ -21,7 +21,8 @@ class BatchLoader::Worker {
   Worker(std::shared_ptr<const Dataset> dataset, const BatchLoaderOptions& options)
       : dataset_(std::move(dataset)),
         options_(options),
-        split_(options.split ? *options.split : BatchSplit::even(static_cast<int>(options.devices.size()))) {
+        split_(options.split ? *options.split : BatchSplit::even(static_cast<int>(options.devices.size()))),
+        threads_(options.threads * static_cast<int>(options.devices.size())) {
     DPTRAIN_CHECK(options_.batch_size > 0 && options_.micro_batches > 0 && options_.batches_ahead > 0 &&
                       !options_.devices.empty(),
                   "a loader of {} samples a batch, {} ahead, for {} devices", options_.batch_size,
@@ -198,7 +199,7 @@ class BatchLoader::Worker {
 
   std::optional<MicroBatch> prepare_micro_batch(const Epoch& epoch, std::span<const int64_t> samples) {
     MicroBatch micro{.samples = static_cast<int64_t>(samples.size()), .counts = {}, .parts = {}};
-    const PartOptions options{.augmentations = options_.augmentations, .epoch = epoch.number};
+    const PartOptions options{.augmentations = options_.augmentations, .epoch = epoch.number, .threads = &threads_};
     for (int p = 0; p < split_.parts(); ++p) {
       {
         const std::lock_guard lock(mutex_);
@@ -233,7 +234,9 @@ class BatchLoader::Worker {
   const BatchLoaderOptions options_;
   const BatchSplit split_;
 
-  bool has_read_ahead_ = false;  ///< of the thread alone
+  // Of the thread alone:
+  SampleThreads threads_;
+  bool has_read_ahead_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;  ///< of anything below

@@ -46,9 +46,10 @@ struct BatchLoaderOptions {
   std::vector<int> parts_of_processes = {};
   /// Batches prepared ahead of the one in use.
   int batches_ahead = 2;
+  int threads = 1;  ///< that load the samples of each device, beside one another's
 };
 
-/// Prepares the batches of an epoch in a thread of its own, a few ahead. Every sample of the data set comes once an
+/// Prepares the batches of an epoch in threads of its own, a few ahead. Every sample of the data set comes once an
 /// epoch; the last batch is smaller where the size doesn't divide. Used by one thread.
 class BatchLoader {
  public:
@@ -60,7 +61,7 @@ class BatchLoader {
   int64_t batches_per_epoch() const;
   /// Begins epoch `epoch` (from 1) at its batch `first_batch` (from 0), dropping what is left of the one before.
   void start_epoch(int64_t epoch, int64_t first_batch = 0);
-  /// The next batch, or nothing at the end of the epoch. Blocks until one is ready; throws what the loader's thread
+  /// The next batch, or nothing at the end of the epoch. Blocks until one is ready; throws what the loader's threads
   /// threw, again and again until an epoch is started.
   std::unique_ptr<Batch> next();
   /// Blocks until as many batches are ready as it prepares ahead, or all that are left of the epoch. Throws as `next`.

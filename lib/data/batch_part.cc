@@ -1,6 +1,7 @@
 #include "data/batch_part.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -21,6 +22,18 @@ void load_augmented(const ImageDataset& dataset, int64_t sample, const PartOptio
   ops::decode_augmented_image(pixels, dataset.table(), image, out);
 }
 
+/// Calls `load` for each of `count` samples of so many bytes, of several threads at once where there are some.
+void for_each_sample(int64_t count, int64_t sample_bytes, SampleThreads* threads,
+                     const std::function<void(int64_t)>& load) {
+  // Some tens of microseconds, as long as it takes to wake a thread.
+  constexpr int64_t kBytesAtATime = 64 << 10;
+  const auto load_run = [&load](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) load(n);
+  };
+  if (threads == nullptr) return load_run(0, count);
+  threads->run(count, std::max<int64_t>(1, kBytesAtATime / std::max<int64_t>(1, sample_bytes)), load_run);
+}
+
 /// With images where there is a CPU worker for them.
 BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> samples, Device* device,
                     const PartOptions& options) {
@@ -36,19 +49,20 @@ BatchPart images_of(const ImageDataset& dataset, std::span<const int64_t> sample
   if (device == nullptr || device->kind() != DeviceKind::cpu) return part;
   part.images = Tensor::empty(*device, {count, image[0], image[1], image[2]}, {.purpose = MemoryPurpose::activations});
   if (!device->computes()) return part;
-  float* out = part.images.data<float>();
-  for (const int64_t sample : samples) {
+  float* const out = part.images.data<float>();
+  for_each_sample(count, image.elements(), options.threads, [&](int64_t n) {
+    const int64_t sample = samples[static_cast<size_t>(n)];
+    const std::span<float> place(out + n * image.elements(), elements);
     if (options.augmentations.empty())
-      dataset.image(sample, {out, elements});
+      dataset.image(sample, place);
     else
-      load_augmented(dataset, sample, options, {out, elements});
-    out += elements;
-  }
+      load_augmented(dataset, sample, options, place);
+  });
   return part;
 }
 
 /// Every row is predicted.
-BatchPart text_of(const TextDataset& dataset, std::span<const int64_t> samples, int64_t epoch) {
+BatchPart text_of(const TextDataset& dataset, std::span<const int64_t> samples, const PartOptions& options) {
   const auto length = static_cast<size_t>(dataset.sequence());
   const size_t rows = samples.size() * length;
   BatchPart part;
@@ -58,15 +72,20 @@ BatchPart text_of(const TextDataset& dataset, std::span<const int64_t> samples, 
   part.targets.resize(2);
   std::vector<int32_t>&labels = part.targets[0], &next_sentence = part.targets[1];
   labels.resize(rows);
-  for (size_t n = 0; n < samples.size(); ++n) {
+  text.lengths.resize(samples.size());
+  next_sentence.resize(samples.size());
+  constexpr int64_t kBytesOfToken = 12;
+  const auto count = static_cast<int64_t>(samples.size());
+  for_each_sample(count, kBytesOfToken * dataset.sequence(), options.threads, [&](int64_t number) {
+    const auto n = static_cast<size_t>(number);
     TextSample sample{.tokens = std::span(text.tokens).subspan(n * length, length),
                       .segments = std::span(text.segments).subspan(n * length, length),
                       .labels = std::span(labels).subspan(n * length, length)};
-    dataset.sample(samples[n], epoch, sample);
+    dataset.sample(samples[n], options.epoch, sample);
     const auto padding = std::ranges::count(sample.tokens, kPadToken);
-    text.lengths.push_back(static_cast<int32_t>(static_cast<int64_t>(length) - padding));
-    next_sentence.push_back(sample.next_sentence);
-  }
+    text.lengths[n] = static_cast<int32_t>(static_cast<int64_t>(length) - padding);
+    next_sentence[n] = sample.next_sentence;
+  });
   return part;
 }
 
@@ -84,7 +103,7 @@ void predict_masked_only(BatchPart& part) {
 BatchPart load(const Dataset& dataset, std::span<const int64_t> samples, Device* device, const PartOptions& options) {
   const auto* images = dynamic_cast<const ImageDataset*>(&dataset);
   BatchPart part = images != nullptr ? images_of(*images, samples, device, options)
-                                     : text_of(dynamic_cast<const TextDataset&>(dataset), samples, options.epoch);
+                                     : text_of(dynamic_cast<const TextDataset&>(dataset), samples, options);
   part.sample_ids.assign(samples.begin(), samples.end());
   return part;
 }

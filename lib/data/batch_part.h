@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/sample_threads.h"
 #include "ops/augmented_image.h"
 #include "tensor/tensor.h"
 
@@ -27,6 +28,7 @@ inline constexpr int64_t kPredictedRows = 64;
 struct PartOptions {
   ops::Augmentations augmentations = {};  ///< how images are changed; by default they aren't
   int64_t epoch = 1;
+  SampleThreads* threads = nullptr;  ///< that load; by default the caller's
 };
 
 /// The samples of one part of a batch: those of one device.

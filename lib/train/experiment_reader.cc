@@ -153,11 +153,14 @@ void refuse_deferred_updates(ConfigReader& config, const Experiment& experiment)
     refuse("shards", "has no shards, expected none", fmt::format("{}", experiment.shards), "leave them out");
 }
 
-/// What changes no result: steps ahead, links, deadlines, logs, memory.
+/// What changes no result: steps ahead, threads that load, links, deadlines, logs, memory.
 void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experiment& experiment) {
   experiment.steps_in_flight = static_cast<int>(config.integer(
       "steps_in_flight", 2,
       {.min = 1, .max = 64, .help = "steps that a device is given ahead, the one that it works on included"}));
+  experiment.loader_threads = static_cast<int>(
+      config.integer("loader_threads", 1,
+                     {.min = 1, .max = 64, .help = "threads that load the samples of each device, beside its own"}));
   experiment.links = read_links(config, experiment.devices);
   if (experiment.links && job.processes > 1)
     config.mistake("links", "a job of several processes goes over the links that it has, expected none",

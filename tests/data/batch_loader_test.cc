@@ -87,6 +87,29 @@ TEST(BatchLoader, AnEpochIsTheSameForEveryNumberOfParts) {
   }
 }
 
+TEST(BatchLoader, AnEpochIsTheSameForEveryNumberOfThreads) {
+  // Images of 64 KiB, each of which is a thread's.
+  const Workers workers(2);
+  const auto dataset = images(50, {1, 256, 256});
+  BatchLoaderOptions options = workers.options(12);
+  options.augmentations = {.seed = 4, .count = 2};
+  options.augmentations.list[0] = {.kind = ops::AugmentationKind::random_crop, .pixels = 8};
+  options.augmentations.list[1] = {.kind = ops::AugmentationKind::flip};
+  const auto epoch_by = [&](int threads) {
+    options.threads = threads;
+    BatchLoader loader(dataset, options);
+    loader.start_epoch(3);
+    return rest_of_epoch(loader);
+  };
+  const Epoch by_one = epoch_by(1);
+  EXPECT_EQ(by_one.labels.size(), 50U);
+  for (const int threads : {2, 3}) {
+    const Epoch by_several = epoch_by(threads);
+    EXPECT_EQ(by_several.labels, by_one.labels);
+    EXPECT_TRUE(by_several.pixels == by_one.pixels) << threads << " threads a device";
+  }
+}
+
 TEST(BatchLoader, PartsAreFloorsOfTheBatchOnTheirDevices) {
   const Workers workers(3);
   const BatchLoaderOptions options = workers.options(8);

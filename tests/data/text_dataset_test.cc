@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "config/config_document.h"
 #include "data/batch_part.h"
@@ -108,6 +109,23 @@ TEST_F(TextDatasetTest, PartsPredictMaskedRowsAloneUpToAMultiple) {
     EXPECT_EQ(*(begin + length - 1), 3) << "the last token is a separator";
   }
   EXPECT_NE(load_part(*text.train, samples, *device, {.epoch = 3}).text.tokens, part.text.tokens) << "another epoch";
+}
+
+TEST_F(TextDatasetTest, APartIsTheSameForEveryNumberOfThreads) {
+  const Datasets text = read_text("dataset: {name: synthetic, samples: 900}",
+                                  {.seed = 1, .text = TextSizes{.vocabulary = 70, .sequence = 128}})
+                            .open();
+  const auto device = testing::test_device();
+  std::vector<int64_t> samples(900);
+  std::iota(samples.rbegin(), samples.rend(), 0);
+  const BatchPart by_one = load_part(*text.train, samples, *device, {.epoch = 2});
+  SampleThreads threads(4);
+  const BatchPart by_four = load_part(*text.train, samples, *device, {.epoch = 2, .threads = &threads});
+  EXPECT_EQ(by_four.text.tokens, by_one.text.tokens);
+  EXPECT_EQ(by_four.text.segments, by_one.text.segments);
+  EXPECT_EQ(by_four.text.lengths, by_one.text.lengths);
+  EXPECT_EQ(by_four.text.predicted, by_one.text.predicted);
+  EXPECT_EQ(by_four.targets, by_one.targets);
 }
 
 TEST_F(TextDatasetTest, SyntheticTextBeyondTheMemoryIsRefused) {

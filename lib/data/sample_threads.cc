@@ -1,0 +1,91 @@
+#include "data/sample_threads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace dptrain {
+
+/// One call of `run`. Whoever takes a run of samples after `count` leaves.
+struct SampleThreads::Round {
+  int64_t count;
+  int64_t at_a_time;
+  const Load* load;
+  int64_t next = 0;
+  int loading = 0;  ///< threads inside `load`
+  std::exception_ptr failure = {};
+
+  bool is_taken() const { return next >= count || failure != nullptr; }
+  /// Takes runs until none is left; the lock is held but while one is loaded.
+  void take(std::unique_lock<std::mutex>& lock) {
+    while (!is_taken()) {
+      const int64_t begin = next;
+      next = std::min(count, begin + at_a_time);
+      const int64_t end = next;
+      ++loading;
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        (*load)(begin, end);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      --loading;
+      if (thrown && !failure) failure = thrown;
+    }
+  }
+};
+
+SampleThreads::SampleThreads(int count) {
+  try {
+    for (int thread = 1; thread < count; ++thread) threads_.emplace_back([this] { serve(); });
+  } catch (const std::system_error& error) {
+    const size_t started = threads_.size();
+    end();
+    throw Error(ExitCode::device,
+                fmt::format("loader_threads: expected {} threads to load samples, could start {} ({}); use fewer",
+                            count, started + 1, error.what()));
+  }
+}
+
+SampleThreads::~SampleThreads() { end(); }
+
+void SampleThreads::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void SampleThreads::run(int64_t count, int64_t at_a_time, const Load& load) {
+  // Waking a thread takes about as long as loading a run.
+  if (threads_.empty() || count <= at_a_time) return load(0, count);
+  std::unique_lock lock(mutex_);
+  const auto round = std::make_shared<Round>(Round{.count = count, .at_a_time = at_a_time, .load = &load});
+  round_ = round;
+  changed_.notify_all();
+  round->take(lock);
+  changed_.wait(lock, [&] { return round->loading == 0; });
+  round_ = nullptr;
+  if (round->failure) std::rethrow_exception(round->failure);
+}
+
+void SampleThreads::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return leaving_ || (round_ != nullptr && !round_->is_taken()); });
+    if (leaving_) return;
+    const std::shared_ptr<Round> round = round_;
+    round->take(lock);
+    changed_.notify_all();
+  }
+}
+
+}  // namespace dptrain
