@@ -13,6 +13,7 @@
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/stop_signal.h"
+#include "train/tensorboard_log.h"
 #include "train/validation_watch.h"
 
 namespace dptrain::train {
@@ -179,7 +180,8 @@ class Trainer {
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
   std::filesystem::path saved_;
-  std::optional<int64_t> written_step_;  ///< of the newest checkpoint, where `save` wrote it
+  std::optional<TensorboardLog> tensorboard_;  ///< of the process that writes, while it runs
+  std::optional<int64_t> written_step_;        ///< of the newest checkpoint, where `save` wrote it
 };
 
 }  // namespace dptrain::train
