@@ -17,7 +17,8 @@ struct TaggedScalar {
 
 /// What a file begins with.
 std::string version_record(double at_s);
-/// A session begins with step `first_step`: of what was written before, this step and later ones no longer count.
+/// A session begins with step `first_step`: of what was written before, this step and later ones no longer count. That
+/// is so of all sessions but the first that TensorBoard reads of, which therefore has to be told of as well.
 std::string session_record(double at_s, int64_t first_step);
 /// What there is to tell of a step. Numbers are kept as f32.
 std::string scalars_record(double at_s, int64_t step, const std::vector<TaggedScalar>& scalars);

@@ -32,7 +32,8 @@ void TensorboardLog::add(int64_t step, const std::vector<TaggedScalar>& scalars,
   const double now_s = event_time_s();
   std::string records;
   if (!std::exchange(has_begun_, true))
-    records = text_record(now_s, first_step_, "config", as_code(directory_.config()));
+    records =
+        session_record(now_s, first_step_) + text_record(now_s, first_step_, "config", as_code(directory_.config()));
   directory_.append_events(records + scalars_record(now_s, step, scalars), sync);
 }
 

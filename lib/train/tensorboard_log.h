@@ -15,7 +15,7 @@ namespace dptrain::train {
 class TensorboardLog {
  public:
   /// `directory` outlives this. `first_step`: that the training begins or goes on with. Nothing is written before there
-  /// is something to tell: then the configuration is, too, as a text of that step.
+  /// is something to tell: then that a session begins is, too, and the configuration, as a text of that step.
   TensorboardLog(RunDirectory& directory, int64_t first_step, Precision precision)
       : directory_(directory), first_step_(first_step), precision_(precision) {}
 

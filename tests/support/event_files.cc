@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "support/process.h"
 
@@ -54,7 +55,7 @@ std::vector<Field> fields_of(std::string_view bytes) {
   std::vector<Field> fields;
   while (!bytes.empty()) {
     const uint64_t key = take_varint(bytes), layout = key & 7;
-    Field field{.number = static_cast<int>(key >> 3)};
+    Field field{.number = static_cast<int>(key >> 3), .integer = 0, .bytes = {}};
     if (layout == 0) {
       field.integer = take_varint(bytes);
     } else {
@@ -129,9 +130,10 @@ std::vector<std::filesystem::path> event_files(const std::filesystem::path& fold
 
 Curves curves_of(const std::filesystem::path& folder) {
   Curves curves;
+  bool has_started = false;
   for (const std::filesystem::path& file : event_files(folder))
     for (const ReadEvent& event : events_in(text_of(file))) {
-      if (event.starts_session)
+      if (event.starts_session && std::exchange(has_started, true))
         for (auto& [tag, curve] : curves)
           std::erase_if(curve, [&](const auto& point) { return point.first >= event.step; });
       for (const auto& [tag, value] : event.scalars) curves[tag].emplace_back(event.step, value);

@@ -26,8 +26,8 @@ std::vector<ReadEvent> events_in(const std::string& bytes);
 /// The files of a folder in the order in which TensorBoard reads them.
 std::vector<std::filesystem::path> event_files(const std::filesystem::path& folder);
 
-/// What TensorBoard shows of a folder: by its tag each curve's steps and values; where a session starts, what was there
-/// of that step and later ones is forgotten.
+/// What TensorBoard shows of a folder: by its tag each curve's steps and values; where a session starts that isn't the
+/// first, what was there of that step and later ones is forgotten.
 using Curves = std::map<std::string, std::vector<std::pair<int64_t, float>>>;
 Curves curves_of(const std::filesystem::path& folder);
 

@@ -259,9 +259,10 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
   {
     RunDirectory directory(scratch.path(), EarlierRun::refuse);
     for (int epoch = 1; epoch <= 3; ++epoch) directory.append_metrics("{\"epoch\": " + std::to_string(epoch) + "}");
+    directory.append_events(session_record(7, 1), Sync::later);
     for (int step = 1; step <= 6; ++step) {
-      directory.append_step("{\"step\": " + std::to_string(step) + "}");
-      directory.append_events(scalars_record(7, step, {{"loss", 0.5}}), Sync::later);
+      directory.append_step("{\"step\": " + std::to_string(step) + ", \"loss\": 0.5}");
+      directory.append_events(scalars_record(7, step, {{"steps/loss", 0.5}}), Sync::later);
     }
     directory.write_summary("{}");
   }
@@ -272,7 +273,7 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
   EXPECT_EQ(testing::lines_of(text_of(scratch.path() / "steps.jsonl")).size(), 4u);
   EXPECT_EQ(testing::event_files(scratch.path() / "tb").size(), 2u);
-  EXPECT_EQ(testing::curves_of(scratch.path() / "tb")["loss"].size(), 4u);
+  EXPECT_EQ(testing::curves_of(scratch.path() / "tb")["steps/loss"].size(), 4u);
   EXPECT_FALSE(fs::exists(scratch.path() / "summary.json"));
   EXPECT_EQ(directory.last_metrics(), "{\"epoch\": 2}");
 }
