@@ -148,19 +148,22 @@ void write_file_unsynced(const std::filesystem::path& path, std::string_view tex
   replace_file(path, text, /*syncs=*/false);
 }
 
-void append_line(const std::filesystem::path& path, std::string_view line) {
+void append_bytes(const std::filesystem::path& path, std::string_view bytes, Sync sync) {
   OpenFile file(path, O_WRONLY | O_CREAT | O_APPEND);
   if (!file.is_open()) io_failed("open", path, errno);
   const off_t size_before = file.size();
-  const std::string whole = std::string(line) + "\n";
   try {
-    file.write(std::as_bytes(std::span(whole)));
-    file.sync();
+    file.write(std::as_bytes(std::span(bytes)));
+    if (sync == Sync::now) file.sync();
     file.close();
   } catch (...) {
     [[maybe_unused]] const int result = ::truncate(path.c_str(), size_before);
     throw;
   }
+}
+
+void append_line(const std::filesystem::path& path, std::string_view line) {
+  append_bytes(path, std::string(line) + "\n", Sync::now);
 }
 
 void make_folder(const std::filesystem::path& path) {

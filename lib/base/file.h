@@ -26,8 +26,15 @@ void write_file_unsynced(const std::filesystem::path& path, std::string_view tex
 /// of these.
 std::string kind_of_what_is_no_file(const std::filesystem::path& path);
 
-/// Appends `line` and a newline in one write and syncs it: a killed process leaves whole lines. Throws 74; of a line
-/// that could only be written in part, on a full disk, nothing is left.
+/// Whether what is written is to be on the disk at once, or may be lost where the machine, and not only this process,
+/// comes to its end before the next sync of the file.
+enum class Sync { now, later };
+
+/// Appends `bytes` in one write: a killed process leaves all of them or none. Throws 74; of those that could only be
+/// written in part, on a full disk, nothing is left.
+void append_bytes(const std::filesystem::path& path, std::string_view bytes, Sync sync);
+
+/// Appends `line` and a newline so, synced.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
 /// Creates the folder and its parents. Throws 74.

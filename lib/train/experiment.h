@@ -79,6 +79,7 @@ struct Experiment {
   int64_t eval_every = 1;                                ///< epochs; 0: never
   ValidationSettings validation;
   bool log_steps = false;
+  bool tensorboard = false;
   int steps_in_flight = 2;
   int loader_threads = 1;  ///< that load the samples of each device
   int64_t memory_limit_bytes = 0;                         ///< of each CPU worker; 0: none

@@ -172,6 +172,7 @@ void read_machine_settings(ConfigReader& config, const ConfigJob& job, Experimen
        .help =
            "seconds that a rank may make no progress for, or be waited for by others; then the training ends with 75"});
   experiment.log_steps = config.boolean("log_steps", false, "write steps.jsonl");
+  experiment.tensorboard = config.boolean("tensorboard", false, "write tb/, event files that TensorBoard reads");
   experiment.memory_limit_bytes =
       config
           .optional_integer("memory_limit",

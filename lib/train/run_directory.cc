@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "train/best_link.h"
 #include "train/checkpoint_files.h"
+#include "train/event_record.h"
+#include "train/event_scalars.h"
 #include "train/fault_record.h"
 
 namespace dptrain::train {
@@ -18,8 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The folder of what TensorBoard reads, as that calls it.
+constexpr const char* kEvents = "tb";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
-constexpr std::array<const char*, 4> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
+constexpr std::array<const char*, 5> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints",
+                                                 kEvents};
 constexpr std::array<const char*, 7> kFiles = {"config.yaml",  "metrics.jsonl",         "steps.jsonl",
                                                "summary.json", "metrics.jsonl.damaged", "steps.jsonl.damaged",
                                                "trace.json"};
@@ -42,6 +47,8 @@ void remove_results(const fs::path& run, std::error_code& error) {
   }
   error.clear();
   remove_faults(run, error);
+  if (error) return;
+  remove_event_files(run / kEvents, error);
   if (error) return;
   if (!fs::is_directory(run / "checkpoints", error)) return error.clear();
   unlink_best(run / "checkpoints");
@@ -148,16 +155,22 @@ RunDirectory::RunDirectory(const fs::path& path, EarlierRun earlier, bool resuma
   if (earlier != EarlierRun::overwrite && !goes_on && lock_.is_new() && fs::exists(path / "config.yaml", error))
     refuse("the directory has a config.yaml that no run wrote", "choose another directory with --out");
   // Seen now, and not when an epoch has been trained that can't be written.
-  for (const char* file : kFiles)
-    if (fs::exists(path / file, error) && !fs::is_regular_file(path / file, error))
-      throw Error(ExitCode::io, Mistake{.where = (path / file).string(),
-                                        .expected = "expected a file, as a run writes it",
-                                        .got = kind_of_what_is_no_file(path / file),
-                                        .advice = "move it away, or choose another directory with --out"});
+  const auto require = [&](bool is_such, const char* name, const char* expected) {
+    if (!is_such && fs::exists(path / name, error))
+      throw Error(
+          ExitCode::io,
+          Mistake{.where = (path / name).string(),
+                  .expected = fmt::format("expected a {}, as a run writes it", expected),
+                  .got = fs::is_regular_file(path / name, error) ? "a file" : kind_of_what_is_no_file(path / name),
+                  .advice = "move it away, or choose another directory with --out"});
+  };
+  for (const char* file : kFiles) require(fs::is_regular_file(path / file, error), file, "file");
+  require(fs::is_directory(path / kEvents, error), kEvents, "folder");
 }
 
 void RunDirectory::remove_earlier_run() {
   lock_.require_held();
+  events_.reset();
   std::error_code error;
   remove_results(path_, error);
   if (error)
@@ -192,6 +205,12 @@ void RunDirectory::append_step(const std::string& line) {
   append_line(path_ / "steps.jsonl", line);
 }
 
+void RunDirectory::append_events(std::string_view records, Sync sync) {
+  lock_.require_held();
+  if (!events_) events_.emplace(path_ / kEvents);
+  events_->append(records, sync);
+}
+
 fs::path RunDirectory::checkpoints() const {
   lock_.require_held();
   return path_ / "checkpoints";
@@ -210,6 +229,11 @@ void RunDirectory::write_trace(const std::string& json) {
 void RunDirectory::write_fault(const std::string& json) {
   lock_.require_held();
   write_file_unsynced(path_ / fault_name(0, 0), json);
+}
+
+std::string RunDirectory::config() const {
+  std::error_code error;
+  return fs::is_regular_file(path_ / "config.yaml", error) ? read_file(path_ / "config.yaml") : "";
 }
 
 std::vector<std::string> RunDirectory::metrics(int64_t epochs) const {
@@ -254,11 +278,30 @@ std::vector<std::string> RunDirectory::go_back_to(int64_t epochs, int64_t step) 
   };
   keep("metrics.jsonl", "epoch", epochs);
   keep("steps.jsonl", "step", step);
+  if (has_event_files(path_ / kEvents)) go_back_in_events(step);
   if (const std::string gap = gap_in_epochs(path_ / "metrics.jsonl", epochs); !gap.empty()) damage.push_back(gap);
   std::error_code error;
   fs::remove(path_ / "summary.json", error);
   remove_records_of_failures();
   return damage;
+}
+
+void RunDirectory::go_back_in_events(int64_t step) {
+  const auto last_line_is_of_step = [&](const std::vector<std::string>& lines) {
+    return !lines.empty() && number_of_line(lines.back(), "step") == step;
+  };
+  const double now_s = event_time_s();
+  std::string records;
+  if (last_line_is_of_step(whole_lines(path_ / "metrics.jsonl"))) {
+    records = session_record(now_s, step + 1);
+  } else {
+    // The epoch that this step ends may have been told of, and will be again.
+    records = session_record(now_s, step);
+    if (const auto steps = whole_lines(path_ / "steps.jsonl"); last_line_is_of_step(steps))
+      records += scalars_record(now_s, step, step_scalars(steps.back()));
+  }
+  events_.reset();
+  append_events(records, Sync::now);
 }
 
 bool lies_in_run(const fs::path& path, const fs::path& run) {

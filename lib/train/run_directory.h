@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/checkpoint.h"
 #include "train/directory_lock.h"
+#include "train/event_file.h"
 
 namespace dptrain::train {
 
@@ -45,6 +47,8 @@ class RunDirectory {
   void write_config(const std::string& yaml);
   void append_metrics(const std::string& line);
   void append_step(const std::string& line);
+  /// Records of events for TensorBoard (event_record.h), in a file of the folder `tb` that begins with the first.
+  void append_events(std::string_view records, Sync sync);
   void write_summary(const std::string& json);
   /// trace.json; see training_trace.h.
   void write_trace(const std::string& json);
@@ -52,6 +56,8 @@ class RunDirectory {
   void write_fault(const std::string& json);
   /// Where checkpoints are kept; see checkpoint.h.
   std::filesystem::path checkpoints() const;
+  /// What config.yaml says; "" where there is none.
+  std::string config() const;
   /// The lines of the metrics up to this epoch.
   std::vector<std::string> metrics(int64_t epochs) const;
   /// The last line of the metrics, "" where there is none.
@@ -59,14 +65,18 @@ class RunDirectory {
   /// What the summary says of a training that came to its end.
   std::optional<FinishedTraining> finished() const;
   /// Removes what the earlier run wrote after this point: lines of later epochs and steps, half a line, the summary,
-  /// what it said of its failure. Where metrics or steps had a line that no run wrote, the file as it was is kept
-  /// beside it, as `.damaged`, unless there is such a one. Returns a sentence about that, and about epochs that are
-  /// missing.
+  /// what it said of its failure. Events stay, as TensorBoard may be reading them; a file that comes after theirs tells
+  /// it to pass over such. Where metrics or steps had a line that no run wrote, the file as it was is kept beside it,
+  /// as `.damaged`, unless there is such a one. Returns a sentence about that, and about epochs that are missing.
   std::vector<std::string> go_back_to(int64_t epochs, int64_t step);
 
  private:
+  /// Has TensorBoard pass over events that metrics and steps, which have gone back to this step, don't tell of.
+  void go_back_in_events(int64_t step);
+
   std::filesystem::path path_;
   DirectoryLock lock_;
+  std::optional<EventFile> events_;  ///< that this process has begun
 };
 
 /// Whether a checkpoint, which `path` names, is one of the run in this directory; the directory itself names its newest

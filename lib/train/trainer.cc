@@ -124,6 +124,8 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     strategy_->show_steps(trace_->steps());
   }
   if (data_.validation != nullptr) count_earlier_validations(directory);
+  if (experiment_.tensorboard && directory != nullptr)
+    tensorboard_.emplace(*directory, position_.step + 1, experiment_.precision);
   while (!is_over() && outcome.signal == 0) {
     train_epoch(directory, observer, stop);
     outcome.signal = signal_of_job(stop);
@@ -141,6 +143,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
     metrics.weights_hash = outcome.weights_hash = weights.hash;
     if (directory != nullptr) {
       directory->append_metrics(metrics.json());
+      if (tensorboard_) tensorboard_->add_epoch(metrics);
       observer.on_epoch(metrics);
     }
     const bool is_kept = checkpoint_is_due() || is_best(metrics);
@@ -278,7 +281,10 @@ void Trainer::take_scores(RunDirectory* directory, bool all) {
     // Of steps that all do together the main process has all losses, and knows whose aren't finite.
     if (is_main() || !strategy_->is_in_step()) require_finite(score, numbers, rank_name());
     position_.score += score;
-    if (experiment_.log_steps && directory != nullptr) directory->append_step(step_json(numbers, score));
+    if (!experiment_.log_steps || directory == nullptr) continue;
+    const std::string line = step_json(numbers, score);
+    directory->append_step(line);
+    if (tensorboard_) tensorboard_->add_step(numbers.step, line);
   }
 }
 

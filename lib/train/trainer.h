@@ -13,6 +13,7 @@
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/stop_signal.h"
+#include "train/tensorboard_log.h"
 #include "train/training_trace.h"
 #include "train/validation_watch.h"
 
@@ -184,8 +185,9 @@ class Trainer {
   std::deque<parallel::StepNumbers> under_way_;  ///< steps whose score hasn't come yet
   TrainingPosition::Mark saved_at_;              ///< the position of the newest checkpoint
   std::filesystem::path saved_;
-  std::optional<TrainingTrace> trace_;   ///< until it is written
-  std::optional<int64_t> written_step_;  ///< of the newest checkpoint, where `save` wrote it
+  std::optional<TrainingTrace> trace_;         ///< until it is written
+  std::optional<TensorboardLog> tensorboard_;  ///< of the process that writes, while it runs
+  std::optional<int64_t> written_step_;        ///< of the newest checkpoint, where `save` wrote it
 };
 
 }  // namespace dptrain::train

@@ -107,6 +107,18 @@ TEST_F(Files, KeepWholeLinesOnAFullDisk) {
   EXPECT_EQ(read_file(path_), "{\"step\": 1}\n");
 }
 
+TEST_F(Files, GrowByBytesThatAreAllThereOrNone) {
+  const std::string bytes("a\0b", 3);
+  for (const Sync sync : {Sync::now, Sync::later}) append_bytes(path_, bytes, sync);
+  {
+    const testing::FullDisk disk(8);
+    for (const Sync sync : {Sync::now, Sync::later})
+      testing::expect_error(ExitCode::io, {"result.json: could not write: "},
+                            [&] { append_bytes(path_, bytes, sync); });
+  }
+  EXPECT_EQ(read_file(path_), bytes + bytes);
+}
+
 TEST_F(Files, AFolderThatCannotBeReadIsSaid) {
   EXPECT_NO_THROW(require_readable_folder(folder_.path()));
   EXPECT_NO_THROW(require_readable_folder(folder_.path() / "absent"));

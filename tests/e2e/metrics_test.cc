@@ -179,6 +179,7 @@ TEST_F(MetricsTest, StepsAreLoggedWhenAskedFor) {
   EXPECT_NEAR(json_lines("run/metrics.jsonl")[0]["train"]["loss"], loss, 1e-9);
   train("quiet");
   EXPECT_FALSE(exists("quiet/steps.jsonl"));
+  EXPECT_FALSE(exists("quiet/tb"));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ TEST(Experiment, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(experiment.seed, 0u);
   EXPECT_EQ(experiment.eval_every, 1);
   EXPECT_FALSE(experiment.log_steps);
+  EXPECT_FALSE(experiment.tensorboard);
   EXPECT_EQ(experiment.memory_limit_bytes, 0);
   EXPECT_EQ(experiment_of({"devices=cpu:3"}).strategy.name, "single");
 }

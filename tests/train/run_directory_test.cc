@@ -6,10 +6,12 @@
 #include <set>
 
 #include "base/file.h"
+#include "support/event_files.h"
 #include "support/expect_error.h"
 #include "support/idx_files.h"
 #include "support/process.h"
 #include "train/checkpoint.h"
+#include "train/event_record.h"
 
 namespace dptrain::train {
 namespace {
@@ -36,12 +38,14 @@ TEST(RunDirectory, WritesItsFiles) {
   directory.append_metrics("{\"epoch\": 1}");
   directory.append_metrics("{\"epoch\": 2}");
   directory.append_step("{\"step\": 1}");
+  for (const int64_t step : {1, 2}) directory.append_events(scalars_record(7, step, {{"loss", 0.5}}), Sync::now);
   directory.write_summary("{}");
   EXPECT_EQ(directory.checkpoints(), path / "checkpoints");
   EXPECT_EQ(text_of(path / "config.yaml"), "seed: 0\n");
   EXPECT_EQ(text_of(path / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
   EXPECT_EQ(text_of(path / "steps.jsonl"), "{\"step\": 1}\n");
   EXPECT_EQ(text_of(path / "summary.json"), "{}\n");
+  EXPECT_EQ(testing::curves_of(path / "tb"), (testing::Curves{{"loss", {{1, 0.5F}, {2, 0.5F}}}}));
 }
 
 TEST(RunDirectory, OneThatHasMetricsIsNotTouched) {
@@ -90,15 +94,28 @@ TEST(RunDirectory, OverwritingRemovesWhatARunLeftAndNothingElse) {
     directory.write_config("");
     directory.append_metrics("{}");
     directory.append_step("{}");
+    directory.append_events(scalars_record(7, 1, {{"loss", 0.5}}), Sync::now);
     directory.write_summary("{}");
     checkpoint_of(directory, 1);
   }
   RunDirectory directory(scratch.path(), EarlierRun::overwrite);
-  constexpr std::array kLeft = {"config.yaml", "metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints"};
+  constexpr std::array kLeft = {"config.yaml", "metrics.jsonl", "steps.jsonl", "tb", "summary.json", "checkpoints"};
   for (const char* file : kLeft) EXPECT_TRUE(fs::exists(scratch.path() / file)) << file << ", before all is known";
   directory.remove_earlier_run();
   for (const char* file : kLeft) EXPECT_FALSE(fs::exists(scratch.path() / file)) << file;
   EXPECT_EQ(text_of(scratch.path() / "notes.txt"), "mine");
+}
+
+TEST(RunDirectory, CurvesAreKeptAsMetricsAre) {
+  const ScratchFolder scratch;
+  { RunDirectory(scratch.path(), EarlierRun::refuse).append_events(scalars_record(7, 1, {{"loss", 0.5}}), Sync::now); }
+  expect_error(ExitCode::io, {"already has tb", "--overwrite", "--out"},
+               [&] { RunDirectory(scratch.path(), EarlierRun::refuse); });
+  RunDirectory directory(scratch.path(), EarlierRun::overwrite);
+  directory.remove_earlier_run();
+  EXPECT_FALSE(fs::exists(scratch.path() / "tb"));
+  directory.append_events(scalars_record(7, 2, {{"loss", 0.5}}), Sync::now);
+  EXPECT_EQ(testing::curves_of(scratch.path() / "tb"), (testing::Curves{{"loss", {{2, 0.5F}}}}));
 }
 
 TEST(RunDirectory, WhatLiesInAFilesPlaceIsNamedBeforeAnythingIsTrained) {
@@ -108,6 +125,9 @@ TEST(RunDirectory, WhatLiesInAFilesPlaceIsNamedBeforeAnythingIsTrained) {
     expect_error(ExitCode::io, {"run/metrics.jsonl: expected a file, as a run writes it, got a folder; move it away"},
                  [&] { RunDirectory(scratch.path() / "run", earlier); });
   EXPECT_TRUE(fs::is_directory(scratch.path() / "run" / "metrics.jsonl"));
+  scratch.write("tb", "mine");
+  expect_error(ExitCode::io, {"tb: expected a folder, as a run writes it, got a file; move it away"},
+               [&] { RunDirectory(scratch.path(), EarlierRun::overwrite); });
 }
 
 TEST(RunDirectory, OverwritingLeavesALinkToAnotherDisk) {
@@ -164,6 +184,7 @@ TEST(RunDirectory, OneThatIsRemovedOrRenamedIsNotMadeAnew) {
     };
     expect_gone([&] { directory.append_metrics("{}"); });
     expect_gone([&] { directory.append_step("{}"); });
+    expect_gone([&] { directory.append_events("", Sync::now); });
     expect_gone([&] { directory.write_summary("{}"); });
     expect_gone([&] { directory.write_config("seed: 1\n"); });
     expect_gone([&] { directory.checkpoints(); });
@@ -238,7 +259,11 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
   {
     RunDirectory directory(scratch.path(), EarlierRun::refuse);
     for (int epoch = 1; epoch <= 3; ++epoch) directory.append_metrics("{\"epoch\": " + std::to_string(epoch) + "}");
-    for (int step = 1; step <= 6; ++step) directory.append_step("{\"step\": " + std::to_string(step) + "}");
+    directory.append_events(session_record(7, 1), Sync::later);
+    for (int step = 1; step <= 6; ++step) {
+      directory.append_step("{\"step\": " + std::to_string(step) + ", \"loss\": 0.5}");
+      directory.append_events(scalars_record(7, step, {{"steps/loss", 0.5}}), Sync::later);
+    }
     directory.write_summary("{}");
   }
   scratch.write("metrics.jsonl", text_of(scratch.path() / "metrics.jsonl") + "{\"epoch\": 4, \"tr");  // a full disk's
@@ -247,6 +272,8 @@ TEST(RunDirectory, GoesBackToWhereTrainingIsResumed) {
   EXPECT_EQ(directory.go_back_to(2, 4), std::vector<std::string>());
   EXPECT_EQ(text_of(scratch.path() / "metrics.jsonl"), "{\"epoch\": 1}\n{\"epoch\": 2}\n");
   EXPECT_EQ(testing::lines_of(text_of(scratch.path() / "steps.jsonl")).size(), 4u);
+  EXPECT_EQ(testing::event_files(scratch.path() / "tb").size(), 2u);
+  EXPECT_EQ(testing::curves_of(scratch.path() / "tb")["steps/loss"].size(), 4u);
   EXPECT_FALSE(fs::exists(scratch.path() / "summary.json"));
   EXPECT_EQ(directory.last_metrics(), "{\"epoch\": 2}");
 }

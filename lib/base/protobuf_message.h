@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dptrain {
+
+/// A message in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding), put together field by
+/// field. `field` is the number that the message's definition gives it.
+class ProtobufMessage {
+ public:
+  /// Of type int64 or an enumeration.
+  void add_integer(int field, int64_t value);
+  void add_float(int field, float value);
+  void add_double(int field, double value);
+  /// Of type string or bytes.
+  void add_bytes(int field, std::string_view value);
+  void add_message(int field, const ProtobufMessage& message) { add_bytes(field, message.bytes()); }
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  /// How the value of a field is laid out.
+  enum class Layout { varint = 0, eight_bytes = 1, counted_bytes = 2, four_bytes = 5 };
+  void add_key(int field, Layout layout);
+  /// Seven bits a byte, the lowest first; all but the last byte have the highest bit.
+  void add_varint(uint64_t value);
+
+  std::string bytes_;
+};
+
+}  // namespace dptrain
