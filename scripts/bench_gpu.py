@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -43,6 +44,7 @@ COMPILED_S = 400  # the same of a torch.compile whose cache is empty
 # The epochs in which the memory is touched and plans are made, and a last batch of other size is recorded: the first and the
 # second time that a shape comes.
 UNLIKE_OTHERS = 2
+TRACED_UNTIL = 12  # the last step that --trace shows by default
 # What an exception says, where lines of advice follow it.
 REASON = re.compile(r"^[\w.]+(Error|Exception|Failed|Interrupt)\b")
 
@@ -64,6 +66,7 @@ class Bench:
         if arguments.library_path:
             self.our_environment["LD_LIBRARY_PATH"] = arguments.library_path
         self.took = {}
+        self.traced = set()
         self.cpu_s = 0.0  # that all threads of the last program took
         self.participants = 1
         self.process = None
@@ -123,6 +126,8 @@ class Bench:
             _, start = self.run("start", command(folder + "/start", "epochs=", "steps=1", "log_steps=true"), self.our_environment,
                                 watch=pathlib.Path(folder) / "start" / "steps.jsonl")
             cpu_s -= self.cpu_s
+            if self.a.logs and precision not in self.traced:
+                self.trace(precision, command(folder + "/trace", "epochs=", f"steps={TRACED_UNTIL}"), pathlib.Path(folder) / "trace")
         steady = epochs[UNLIKE_OTHERS:]
         seconds = statistics.median(e["train"]["seconds"] for e in steady)
         peaks = [e["devices"][0]["peak_bytes"] for e in epochs]
@@ -130,6 +135,18 @@ class Bench:
         return dict(epoch_s=seconds, samples_per_s=epochs[0]["train"]["samples"] / seconds, start_s=start,
                     cpu_us_per_step=1e6 * cpu_s / steps if steps > 0 else None,
                     peak_bytes=max(peaks[UNLIKE_OTHERS:]), first_peak_bytes=max(peaks))
+
+    def trace(self, precision, command, run):
+        """Once: a timeline of some steps beside the logs. In a run of its own, as what shows an operator takes time as well."""
+        self.traced.add(precision)
+        try:
+            self.run("trace", [*command, "--trace"], self.our_environment)
+            self.a.logs.mkdir(parents=True, exist_ok=True)
+            kept = self.a.logs / f"trace-{self.a.case}-{precision}.json"
+            shutil.copyfile(run / "trace.json", kept)
+            print(f"  {kept}: a timeline", flush=True)
+        except (Failed, OSError) as error:
+            print(f"  no timeline of {precision}: {error}", flush=True)
 
     def pytorch(self, precision, fast):
         command = [self.a.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--model", self.case["model"],
@@ -199,7 +216,7 @@ def main():
     p.add_argument("--batch", type=int, help="instead of the case's")
     p.add_argument("--seconds", type=float, default=3, help="that PyTorch is measured for")
     p.add_argument("--precision", choices=("fp32", "tf32", "bf16"), help="alone, of those that the case has")
-    p.add_argument("--logs", type=pathlib.Path, help="for all that a failing program said")
+    p.add_argument("--logs", type=pathlib.Path, help="for all that a failing program said, and timelines of some steps of dptrain")
     p.add_argument("--peer-device", choices=("cuda", "cpu"), default="cuda", help="cpu, to try this script without a GPU")
     a = p.parse_args()
     bench, start = Bench(a), time.monotonic()

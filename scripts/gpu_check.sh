@@ -14,7 +14,8 @@
 #   --out DIR       for the results; docs/results by default
 #   --limit-s N     seconds of each stage, 540 by default; what isn't done by then counts as failed
 #   --total-s N     seconds of all stages together; the later ones get what the earlier ones leave of it
-#   --logs DIR      for all that failing test programs said; the results keep their first lines
+#   --logs DIR      for all that failing test programs said, of which the results keep the first lines; and for timelines of some
+#                   steps of what bench trains
 #   --cuda-only     of test those tests alone that use a GPU
 #   --jobs N        test programs at a time
 #   --rounds N      of a bench, 3 by default

@@ -6,8 +6,8 @@
 
 namespace dptrain {
 
-/// When the stream gets here, the GPU writes its clock, in nanoseconds, to this place in its memory. It takes one
-/// thread a launch: some two microseconds of the stream.
+/// When the stream gets here, the GPU writes its clock, in nanoseconds, to this place in its memory: a launch of one
+/// thread.
 void stamp_clock(int64_t* place, cudaStream_t stream);
 
 }  // namespace dptrain

@@ -17,6 +17,8 @@ int64_t CudaTimeline::mark(bool stays) {
 }
 
 std::vector<Clock::time_point> CudaTimeline::moments(const std::vector<int64_t>& marks) {
+  given_.record(stream_);
+  device_.wait_for(given_);
   const int64_t ahead_ns = host_ahead_ns();
   std::vector<int64_t> stamps(static_cast<size_t>(kPlaces));
   device_.download(stamps.data(), places_.data(), 8 * kPlaces);

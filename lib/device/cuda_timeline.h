@@ -25,6 +25,7 @@ class CudaTimeline final : public Timeline {
   CudaDevice& device_;
   cudaStream_t stream_;
   Buffer places_;
+  CudaEvent given_{CudaEvent::WaitedFor::by_host};
   int64_t next_ = 1;  ///< place 0 is for setting the clocks
   int64_t first_staying_ = kPlaces;
 };

@@ -81,7 +81,7 @@ struct Experiment {
   bool log_steps = false;
   bool tensorboard = false;
   int steps_in_flight = 2;
-  int loader_threads = 1;  ///< that load the samples of each device
+  int loader_threads = 1;                                 ///< that load the samples of each device
   int64_t memory_limit_bytes = 0;                         ///< of each CPU worker; 0: none
   double timeout_s = 300;                                 ///< that a rank may make no progress for, and be waited for
   std::optional<LinkSpec> links;                          ///< between the devices, which communication is held to

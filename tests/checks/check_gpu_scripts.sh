@@ -29,6 +29,12 @@ case "$*" in
   *--config*)
     [ -n "$TRAINING" ] || { echo 'dptrain: no training here' >&2; exit 71; }
     echo "$*" >> "$TRAINING"
+    case "$*" in
+      *--trace*)
+        run=$(echo "$*" | sed 's/.*--out \([^ ]*\).*/\1/')
+        mkdir -p "$run"
+        echo '{"traceEvents": []}' > "$run/trace.json" ;;
+    esac
     for epoch in 1 2 3; do echo '{"train": {"samples": 20000, "seconds": 2.0}, "devices": [{"peak_bytes": 3000000}]}'; done
     exit ;;
 esac
@@ -202,7 +208,12 @@ check 1 "has no torch" --out "$folder/results" --python /bin/false bench lenet
 written 'lenet fp32: dptrain failed: `dptrain: no training here`'
 # Where both train: the same model and batch, and what the row is to reach beside what it reaches.
 export TRAINING=$folder/training
-check 0 "passed; wrote" --out "$folder/results" --python python-with-torch --rounds 1 bench bert bench pyramidnet-768
+check 0 "passed; wrote" --out "$folder/results" --python python-with-torch --rounds 2 --logs "$folder/logs" \
+  bench bert bench pyramidnet-768
+for case in bert pyramidnet-768; do
+  [[ -s $folder/logs/trace-$case-bf16.json ]] || { echo "gpu_check: --logs has no timeline of $case"; bad=1; }
+done
+[[ $(grep -c -e '--trace' "$TRAINING") == 2 ]] || { echo "gpu_check: a timeline is to be drawn once"; bad=1; }
 trained() { grep -qF -e "$1" "$TRAINING" || { echo "gpu_check: no training was started with: $1"; bad=1; }; }
 written "| bert | 200 | bf16 | 2.000 | 10,000 | 5,000 | 8,000 | 1.25x (meets >= 1.2x) | 3, 4, 4 | 0.75x |"
 written "| pyramidnet | 768 | bf16 | 2.000 | 10,000 | 5,000 | 8,000 | 1.25x (misses >= 1.3x) |"
