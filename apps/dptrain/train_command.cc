@@ -310,8 +310,7 @@ Run add_train_command(CLI::App& command) {
             flags->traced = steps.empty() ? train::TracedSteps() : traced_steps(steps);
           },
           "write trace.json, a timeline of what each device computes and exchanges, for Perfetto or chrome://tracing: "
-          "of "
-          "so many steps from the third on, 10 by default, or of steps FIRST-LAST of those that are trained now")
+          "of so many steps from the third on, 10 by default, or of steps FIRST-LAST of those that are trained now")
       ->expected(0, 1)
       ->type_name("[STEPS]");
   return [flags] { return train_with(*flags); };

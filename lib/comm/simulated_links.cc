@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace dptrain {
-namespace {
-
-/// No operation's number.
-
-}  // namespace
-
 SimulatedLinks::SimulatedLinks(const LinkSpec& spec, const std::vector<DeviceId>& devices)
     : ranks_(static_cast<int>(devices.size())) {
   for (const DeviceId& a : devices)
@@ -71,7 +65,7 @@ Clock::time_point SimulatedLinks::arrival(int64_t operation) {
   if (const auto known = arrived_.find(operation); known != arrived_.end()) return known->second;
   std::vector<UnderWay> queue = under_way_;
   Arrivals later;
-  go_on(queue, as_of_, Clock::time_point::max(), later);
+  go_on(queue, as_of_, {.time = Clock::time_point::max(), .arrival_of = operation}, later);
   const auto foreseen = later.find(operation);
   return foreseen != later.end() ? foreseen->second : as_of_;
 }
@@ -79,14 +73,14 @@ Clock::time_point SimulatedLinks::arrival(int64_t operation) {
 void SimulatedLinks::go_on_to_now() {
   constexpr size_t kRemembered = 512;
   const Clock::time_point now = Clock::now();
-  go_on(under_way_, as_of_, now, arrived_);
+  go_on(under_way_, as_of_, {.time = now}, arrived_);
   as_of_ = now;
   while (arrived_.size() > kRemembered) arrived_.erase(arrived_.begin());
 }
 
-void SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until,
+void SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from, const Until& until,
                            Arrivals& arrived) const {
-  while (!queue.empty()) {
+  while (!queue.empty() && !arrived.contains(until.arrival_of)) {
     // Who is earlier in the queue keeps its links from all others, also where it waits for one itself.
     std::vector<bool> taken(links_.size());
     std::vector<UnderWay*> moving;
@@ -94,7 +88,7 @@ void SimulatedLinks::go_on(std::vector<UnderWay>& queue, Clock::time_point from,
       if (std::ranges::none_of(operation.pairs, [&](size_t pair) { return taken[pair]; })) moving.push_back(&operation);
       for (const size_t pair : operation.pairs) taken[pair] = true;
     }
-    Clock::duration lasts = until - from;
+    Clock::duration lasts = until.time - from;
     for (const UnderWay* operation : moving) lasts = std::min(lasts, operation->left);
     from += lasts;
     bool any = false;

@@ -48,9 +48,14 @@ class SimulatedLinks {
   };
   const LinkSpeed& link(int a, int b) const { return links_[static_cast<size_t>(a * ranks_ + b)]; }
   using Arrivals = std::map<int64_t, Clock::time_point>;  ///< by number
-  /// Where links carry `queue` on by themselves from `from` until `until`: leaves what hasn't arrived then, and adds
-  /// what has to `arrived`.
-  void go_on(std::vector<UnderWay>& queue, Clock::time_point from, Clock::time_point until, Arrivals& arrived) const;
+  static constexpr int64_t kNobody = -1;                  ///< no operation's number
+  struct Until {
+    Clock::time_point time;
+    int64_t arrival_of = kNobody;
+  };
+  /// Where links carry `queue` on by themselves from `from` until a time, or until an operation has arrived: leaves
+  /// what hasn't arrived then, and adds what has to `arrived`.
+  void go_on(std::vector<UnderWay>& queue, Clock::time_point from, const Until& until, Arrivals& arrived) const;
   void go_on_to_now();
 
   int ranks_;
@@ -58,7 +63,7 @@ class SimulatedLinks {
   std::mutex mutex_;
   std::vector<UnderWay> under_way_;  ///< in the order in which they take links
   Clock::time_point as_of_ = Clock::now();
-  Arrivals arrived_;  ///< the latest ones
+  Arrivals arrived_;  ///< of the highest numbers
   int64_t carried_ = 0;
 };
 

@@ -22,7 +22,7 @@ class BatchLoader::Worker {
       : dataset_(std::move(dataset)),
         options_(options),
         split_(options.split ? *options.split : BatchSplit::even(static_cast<int>(options.devices.size()))),
-        threads_(options.threads * static_cast<int>(options.devices.size())) {
+        threads_(options.threads) {
     DPTRAIN_CHECK(options_.batch_size > 0 && options_.micro_batches > 0 && options_.batches_ahead > 0 &&
                       !options_.devices.empty(),
                   "a loader of {} samples a batch, {} ahead, for {} devices", options_.batch_size,

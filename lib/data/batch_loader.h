@@ -46,7 +46,7 @@ struct BatchLoaderOptions {
   std::vector<int> parts_of_processes = {};
   /// Batches prepared ahead of the one in use.
   int batches_ahead = 2;
-  int threads = 1;  ///< that load the samples of each device, beside one another's
+  int threads = 1;  ///< that load samples of one batch, side by side
 };
 
 /// Prepares the batches of an epoch in threads of its own, a few ahead. Every sample of the data set comes once an

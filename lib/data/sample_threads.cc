@@ -10,7 +10,7 @@
 
 namespace dptrain {
 
-/// One call of `run`. Whoever takes a run of samples after `count` leaves.
+/// One call of `run`. Whoever finds no run of samples to take leaves.
 struct SampleThreads::Round {
   int64_t count;
   int64_t at_a_time;
@@ -18,6 +18,7 @@ struct SampleThreads::Round {
   int64_t next = 0;
   int loading = 0;  ///< threads inside `load`
   std::exception_ptr failure = {};
+  int64_t failed_at = 0;  ///< where the run begins that it comes from
 
   bool is_taken() const { return next >= count || failure != nullptr; }
   /// Takes runs until none is left; the lock is held but while one is loaded.
@@ -36,26 +37,26 @@ struct SampleThreads::Round {
       }
       lock.lock();
       --loading;
-      if (thrown && !failure) failure = thrown;
+      // Of several the first counts: those before it had been taken as well.
+      if (!thrown || (failure && failed_at < begin)) continue;
+      failure = thrown;
+      failed_at = begin;
     }
   }
 };
 
-SampleThreads::SampleThreads(int count) {
+void SampleThreads::start() {
+  threads_.reserve(static_cast<size_t>(count_));
   try {
-    for (int thread = 1; thread < count; ++thread) threads_.emplace_back([this] { serve(); });
+    while (static_cast<int>(threads_.size()) + 1 < count_) threads_.emplace_back([this] { serve(); });
   } catch (const std::system_error& error) {
-    const size_t started = threads_.size();
-    end();
     throw Error(ExitCode::device,
-                fmt::format("loader_threads: expected {} threads to load samples, could start {} ({}); use fewer",
-                            count, started + 1, error.what()));
+                fmt::format("loader_threads: expected {} threads that load samples, could start {} ({}); use fewer",
+                            count_, threads_.size() + 1, error.what()));
   }
 }
 
-SampleThreads::~SampleThreads() { end(); }
-
-void SampleThreads::end() {
+SampleThreads::~SampleThreads() {
   {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
@@ -66,7 +67,8 @@ void SampleThreads::end() {
 
 void SampleThreads::run(int64_t count, int64_t at_a_time, const Load& load) {
   // Waking a thread takes about as long as loading a run.
-  if (threads_.empty() || count <= at_a_time) return load(0, count);
+  if (count_ == 1 || count <= at_a_time) return load(0, count);
+  start();
   std::unique_lock lock(mutex_);
   const auto round = std::make_shared<Round>(Round{.count = count, .at_a_time = at_a_time, .load = &load});
   round_ = round;

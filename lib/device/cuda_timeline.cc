@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/error.h"
 #include "device/clock_stamp_cuda.h"
 
 namespace dptrain {
@@ -11,8 +12,17 @@ CudaTimeline::CudaTimeline(CudaDevice& device, cudaStream_t stream)
 
 int64_t CudaTimeline::mark(bool stays) {
   if (next_ >= first_staying_) return kNone;
-  const int64_t number = stays ? --first_staying_ : next_++;
-  stamp_clock(place(number), stream_);
+  const int64_t number = stays ? first_staying_ - 1 : next_;
+  try {
+    stamp_clock(place(number), stream_);
+  } catch (const Error&) {
+    // The device has failed, or the recording: the next call says so. A span may end while that error is on its way.
+    return kNone;
+  }
+  if (stays)
+    first_staying_ = number;
+  else
+    next_ = number + 1;
   return number;
 }
 

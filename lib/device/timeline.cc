@@ -34,7 +34,10 @@ int64_t Timeline::begin(TimelineSpan span) {
   Thread& thread = own_thread();
   const bool records = records_;
   Marked made{.span = std::move(span), .begin = mark(records)};
-  if (made.begin == kNone) return kNone;
+  if (made.begin == kNone) {
+    ++left_out_;
+    return kNone;
+  }
   made.span.thread = thread.number;
   Recording& list = records ? recorded_ : marked_;
   list.push_back(std::move(made));
@@ -53,7 +56,6 @@ void Timeline::end(int64_t span, int64_t held_bytes) {
 }
 
 void Timeline::add(TimelineSpan span) {
-  if (!is_wanted()) return;
   const std::lock_guard lock(mutex_);
   span.thread = own_thread().number;
   spans_.push_back(std::move(span));

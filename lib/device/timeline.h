@@ -56,9 +56,9 @@ class Timeline {
   int64_t begin(std::string_view op);
   /// That of something which others lie within.
   int64_t begin_phase(std::string_view name);
-  /// It has ended.
+  /// It has ended. Also while an exception is on its way: throws nothing.
   void end(int64_t span, int64_t held_bytes = 0);
-  /// A span that was measured elsewhere, on the host.
+  /// Keeps a span that was measured elsewhere, on the host.
   void add(TimelineSpan span);
 
   // Of the operator that the calling thread begins next, and of the one that it began last:
@@ -84,11 +84,13 @@ class Timeline {
   void settle();
   /// The spans that have been settled or added since the last call.
   std::vector<TimelineSpan> take();
+  /// How many spans there was no room to mark, so far.
+  int64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
 
  protected:
   Timeline() = default;
-  /// Marks this moment, or that at which the device gets here; kNone where there is no room for another mark. With
-  /// `stays` it is marked again whenever recorded work comes by.
+  /// Marks this moment, or that at which the device gets here; kNone where it can't. With `stays` it is marked again
+  /// whenever recorded work comes by. Throws nothing.
   virtual int64_t mark(bool stays) = 0;
   /// The moments of these marks; those that don't stay may be used for others then.
   virtual std::vector<Clock::time_point> moments(const std::vector<int64_t>& marks) = 0;
@@ -106,6 +108,7 @@ class Timeline {
 
   std::atomic<bool> keeps_ = false;
   std::atomic<bool> records_ = false;
+  std::atomic<int64_t> left_out_ = 0;
   std::mutex mutex_;
   std::map<std::thread::id, Thread> threads_;
   std::vector<Marked> marked_;

@@ -171,7 +171,8 @@ std::string Model::stage_name(int index) const {
 
 Variable Model::through_stages(const Variable& x, const ForwardContext& context) {
   Variable value = x;
-  Timeline* const timeline = context.training ? x.value().device().timeline() : nullptr;
+  Timeline* timeline = context.training ? x.value().device().timeline() : nullptr;
+  if (timeline != nullptr && !timeline->is_wanted()) timeline = nullptr;
   for (int i = placed_.begin; i < placed_.end; ++i) {
     const std::string name = timeline != nullptr ? stage_name(i) : "";
     const InSpan span(timeline, name);

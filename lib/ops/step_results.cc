@@ -8,7 +8,6 @@
 namespace dptrain::ops {
 
 void stamp_time(const Tensor& stamps, int64_t at) {
-  if (stamps.device().kind() == DeviceKind::cpu && stamps.device().computes()) return;
   on_device(
       "stamp_time", stamps.device(), [] {}, [&] { cuda::stamp_time(stamps, at); });
 }

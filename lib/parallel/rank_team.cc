@@ -202,8 +202,8 @@ int64_t RankTeam::give(const std::string& what, Work work) {
 int64_t RankTeam::give_step(int64_t step, Work work) {
   const std::string what = fmt::format("step {}", step);
   if (timelines_.empty()) return give(what, std::move(work));
-  return give(what, [this, step, is_shown = shown_.contains(step), work = std::move(work)](int rank) {
-    timelines_[static_cast<size_t>(rank)]->do_step(step, is_shown, [&] { work(rank); });
+  return give(what, [this, step, shown = shown_, work = std::move(work)](int rank) {
+    timelines_[static_cast<size_t>(rank)]->do_step(step, shown, [&] { work(rank); });
   });
 }
 

@@ -20,7 +20,9 @@ void RankTimelines::keep(bool keep) {
   if (device_exchanges_) device_exchanges_->keep(keep);
 }
 
-void RankTimelines::do_step(int64_t step, bool is_shown, const std::function<void()>& work) {
+void RankTimelines::do_step(int64_t step, const ShownSteps& shown, const std::function<void()>& work) {
+  const bool is_shown = shown.contains(step);
+  if (step > shown.last) device_.show_on(nullptr, nullptr);
   keep(is_shown);
   {
     const InSpan span(computing_.get(), fmt::format("step {}", step));
@@ -33,13 +35,15 @@ void RankTimelines::do_step(int64_t step, bool is_shown, const std::function<voi
 }
 
 std::vector<TimelineRow> RankTimelines::take() {
-  // A phase that turned out to be none: nothing was there to be waited for.
-  static constexpr auto kShortestPhase = std::chrono::microseconds(1);
-  std::vector<TimelineRow> rows = {{.spans = computing_->take()},
+  // What nobody could see: operators that are nothing on such a device, waits for what was there.
+  static constexpr auto kShortest = std::chrono::microseconds(1);
+  std::vector<TimelineRow> rows = {{.spans = computing_->take(), .left_out = computing_->left_out()},
                                    {.is_communication = true, .spans = exchanges_.take()}};
-  std::erase_if(rows[0].spans,
-                [](const TimelineSpan& span) { return span.is_phase && span.end - span.begin < kShortestPhase; });
-  if (device_exchanges_) std::ranges::move(device_exchanges_->take(), std::back_inserter(rows[1].spans));
+  std::erase_if(rows[0].spans, [](const TimelineSpan& span) { return span.end - span.begin < kShortest; });
+  if (device_exchanges_) {
+    std::ranges::move(device_exchanges_->take(), std::back_inserter(rows[1].spans));
+    rows[1].left_out = device_exchanges_->left_out();
+  }
   for (TimelineRow& row : rows) std::ranges::stable_sort(row.spans, {}, &TimelineSpan::begin);
   return rows;
 }

@@ -21,6 +21,7 @@ struct ShownSteps {
 struct TimelineRow {
   bool is_communication = false;    ///< whose spans may overlap; else computing
   std::vector<TimelineSpan> spans;  ///< in the order in which they began
+  int64_t left_out = 0;             ///< that there was no room for
 };
 
 /// What shows what a rank is at in some of its steps: its operators, in what part of the step, and what it exchanges
@@ -35,8 +36,9 @@ class RankTimelines {
 
   /// Where exchanges are shown that go through this process's memory.
   Timeline& exchanges() { return exchanges_; }
-  /// Does a step; of one that is shown it waits for the device at its end.
-  void do_step(int64_t step, bool is_shown, const std::function<void()>& work);
+  /// Does a step; of one that is shown it waits for the device at its end. After the last of them the device is shown
+  /// no more: what it has recorded with marks in it is recorded anew.
+  void do_step(int64_t step, const ShownSteps& shown, const std::function<void()>& work);
   /// What has been shown since the last call, between steps; of any thread.
   std::vector<TimelineRow> take();
 

@@ -128,6 +128,8 @@ StepRecorder::How Replica::run_part(int part, const StepParts& parts, const Step
     for (const auto& labels : samples->targets) signature.push_back(static_cast<int64_t>(labels.size()));
   }
   signature.push_back(exchange_.generation());
+  // With marks in it, or without.
+  signature.push_back(device_.timeline() != nullptr ? 1 : 0);
   return recorder_.run(part, signature, give);
 }
 

@@ -103,7 +103,7 @@ BatchLoaderOptions loader_options(const Experiment& experiment, parallel::Strate
           .parts_of_processes = parts_of_processes(experiment, split, strategy.world_size()),
           // One that the strategy has been given ahead is ahead already, and holds memory on its devices.
           .batches_ahead = experiment.steps_in_flight > 1 ? 1 : 2,
-          .threads = experiment.loader_threads};
+          .threads = experiment.loader_threads * strategy.ranks()};
 }
 
 BatchSplit measured_split(parallel::Strategy& strategy, const Experiment& experiment, const Dataset& data) {

@@ -238,7 +238,9 @@ void Trainer::train_epoch(RunDirectory* directory, TrainingObserver& observer, c
     // Processes that aren't in step bring theirs together at the end.
     if (trace_ && step == trace_->steps().last && strategy_->is_in_step()) {
       take_scores(directory, true);
+      count_seconds();
       end_trace(directory, observer);
+      counted = Clock::now();
     }
     count_seconds();
     observer.on_step(progress());
@@ -301,8 +303,9 @@ void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
   const std::string own = trace_->events(strategy_->take_timelines(), strategy_->first_rank());
   const std::vector<std::string> all =
       experiment_.job != nullptr ? experiment_.job->group.gather(own) : std::vector<std::string>{own};
-  if (directory != nullptr && position_.step >= trace_->steps().first) directory->write_trace(trace_->json(all));
-  if (position_.step < trace_->steps().first)
+  const bool has_steps = position_.step >= trace_->steps().first;
+  if (directory != nullptr && has_steps) directory->write_trace(trace_->json(all, position_.step));
+  if (directory != nullptr && !has_steps)
     observer.on_warning(
         fmt::format("trace.json isn't written: the training ended after step {}, expected step {}, the "
                     "first that --trace asks for",

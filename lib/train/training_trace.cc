@@ -87,31 +87,37 @@ class EventLines {
   std::vector<std::string> lines_;
 };
 
+/// "computing", or "computing (12 spans left out)".
+std::string name_of(const char* name, const parallel::TimelineRow& row) {
+  return row.left_out == 0 ? name : fmt::format("{} ({} spans left out)", name, row.left_out);
+}
+
 /// A row for each of a timeline's threads.
-void add_computing(EventLines& lines, const std::vector<TimelineSpan>& spans) {
+void add_computing(EventLines& lines, const parallel::TimelineRow& row) {
   int threads = 1;
-  for (const TimelineSpan& span : spans) threads = std::max(threads, span.thread + 1);
+  for (const TimelineSpan& span : row.spans) threads = std::max(threads, span.thread + 1);
   for (int thread = 0; thread < threads; ++thread)
-    lines.name_row(thread, thread == 0 ? "computing" : fmt::format("computing, thread {}", thread + 1));
-  for (const TimelineSpan& span : spans) {
+    lines.name_row(thread, thread == 0 ? name_of("computing", row) : fmt::format("computing, thread {}", thread + 1));
+  for (const TimelineSpan& span : row.spans) {
     lines.add_span(span.thread, span);
     if (span.held_bytes > 0) lines.add_memory(span.end, span.held_bytes);
   }
 }
 
-/// As many rows as exchanges are under way at once. `spans`: in the order in which they began.
-void add_communication(EventLines& lines, const std::vector<TimelineSpan>& spans) {
+/// As many rows as exchanges are under way at once.
+void add_communication(EventLines& lines, const parallel::TimelineRow& row) {
   std::vector<Clock::time_point> ends;
-  for (const TimelineSpan& span : spans) {
+  for (const TimelineSpan& span : row.spans) {
     const auto free = std::ranges::find_if(ends, [&](Clock::time_point end) { return end <= span.begin; });
-    const auto row = static_cast<int>(free - ends.begin());
+    const auto place = static_cast<int>(free - ends.begin());
     if (free == ends.end()) {
       ends.push_back(span.end);
-      lines.name_row(kFirstExchangeRow + row, row == 0 ? "communication" : fmt::format("communication {}", row + 1));
+      lines.name_row(kFirstExchangeRow + place,
+                     place == 0 ? name_of("communication", row) : fmt::format("communication {}", place + 1));
     } else {
       *free = span.end;
     }
-    lines.add_span(kFirstExchangeRow + row, span);
+    lines.add_span(kFirstExchangeRow + place, span);
   }
 }
 
@@ -127,7 +133,7 @@ std::string TrainingTrace::events(const std::vector<std::vector<parallel::Timeli
     EventLines lines(rank, begin_);
     lines.name_process(experiment_.rank_name(rank), rank);
     for (const parallel::TimelineRow& row : ranks[r])
-      row.is_communication ? add_communication(lines, row.spans) : add_computing(lines, row.spans);
+      row.is_communication ? add_communication(lines, row) : add_computing(lines, row);
     processes.push_back(lines.text());
   }
   const int process = experiment_.job != nullptr ? experiment_.job->group.process() : 0;
@@ -141,11 +147,11 @@ std::string TrainingTrace::events(const std::vector<std::vector<parallel::Timeli
   return fmt::format("{}", fmt::join(processes, ",\n"));
 }
 
-std::string TrainingTrace::json(const std::vector<std::string>& events) const {
+std::string TrainingTrace::json(const std::vector<std::string>& events, int64_t step) const {
   const ordered_json about = {{"run", experiment_.name},
                               {"strategy", experiment_.strategy.name},
                               {"batch_size", experiment_.batch_size},
-                              {"steps", fmt::format("{}-{}", steps_.first, steps_.last)}};
+                              {"steps", fmt::format("{}-{}", steps_.first, std::min(step, steps_.last))}};
   return fmt::format("{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n", about.dump(),
                      fmt::join(events, ",\n"));
 }

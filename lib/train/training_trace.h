@@ -29,8 +29,8 @@ class TrainingTrace {
 
   /// Events of this process: a line each. `ranks`: what its ranks were at, from rank `first_rank` of the world on.
   std::string events(const std::vector<std::vector<parallel::TimelineRow>>& ranks, int first_rank);
-  /// The whole file, from the events of all processes.
-  std::string json(const std::vector<std::string>& events) const;
+  /// The whole file, from the events of all processes. `step`: the last one that was trained.
+  std::string json(const std::vector<std::string>& events, int64_t step) const;
 
  private:
   const Experiment& experiment_;

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
-#include <set>
 #include <stdexcept>
+#include <string>
+
+#include "base/clock.h"
 
 namespace dptrain {
 namespace {
@@ -29,12 +30,28 @@ TEST(SampleThreads, EverySampleIsLoadedOnce) {
 TEST(SampleThreads, AllOfThemLoadAtOnce) {
   SampleThreads loading(3);
   std::atomic<int> inside = 0;
-  // Each run waits for two others: with fewer threads this would go on for ever.
+  const auto deadline = deadline_in(20);
   loading.run(3, 1, [&](int64_t, int64_t) {
     ++inside;
-    while (inside < 3) std::this_thread::yield();
+    while (inside < 3 && Clock::now() < deadline) std::this_thread::yield();
+    EXPECT_EQ(inside, 3) << "each run waits for two others";
   });
   EXPECT_EQ(inside, 3);
+}
+
+TEST(SampleThreads, OfSeveralFailuresThatOfTheFirstSampleIsTold) {
+  SampleThreads loading(4);
+  for (int round = 0; round < 50; ++round) {
+    try {
+      loading.run(100, 1, [](int64_t begin, int64_t) {
+        if (begin == 10) std::this_thread::yield();
+        if (begin >= 10) throw std::runtime_error("sample " + std::to_string(begin));
+      });
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "sample 10");
+    }
+  }
 }
 
 TEST(SampleThreads, WhatOneThrowsIsThrownOnceAllHaveEnded) {

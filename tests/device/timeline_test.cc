@@ -66,11 +66,12 @@ TEST(Timeline, NothingIsKeptThatNobodyAskedFor) {
   timeline.end(before);
   timeline.end(timeline.begin("kept"));
   timeline.keep(false);
-  timeline.add({.name = "after", .begin = {}, .end = {}});
+  EXPECT_EQ(timeline.begin("after"), Timeline::kNone);
+  timeline.add({.name = "measured", .begin = {}, .end = {}});
   timeline.settle();
   const auto spans = timeline.take();
-  ASSERT_EQ(names_of(spans), Names{"kept"});
-  EXPECT_EQ(spans[0].flops, 0) << "told before anything was kept";
+  ASSERT_EQ(names_of(spans), (Names{"measured", "kept"}));
+  EXPECT_EQ(spans[1].flops, 0) << "told before anything was kept";
 }
 
 TEST(Timeline, AnOperatorHasWhatItsThreadHasToldOfIt) {
@@ -145,6 +146,7 @@ TEST(Timeline, WhatFindsNoMoreMarksIsLeftOut) {
   const int64_t second = timeline.begin("second");
   timeline.end(second);
   EXPECT_EQ(timeline.begin("third"), Timeline::kNone);
+  EXPECT_EQ(timeline.left_out(), 1);
   timeline.settle();
   EXPECT_EQ(names_of(timeline.take()), Names{"first"});
 }

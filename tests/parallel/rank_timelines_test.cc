@@ -124,6 +124,19 @@ TEST(RankTimelines, ABucketsSumBeginsWhileBackwardGoesOn) {
   }
 }
 
+TEST(RankTimelines, SumsThatTheNextStepWaitsForAreShown) {
+  const Shown done = shown({.buckets = {.bucket_mb = 0.1, .first_bucket_mb = 0.1, .defer_updates = true}});
+  for (const auto& rows : done.ranks) {
+    const auto steps = steps_of(rows);
+    ASSERT_EQ(steps.size(), 3U);
+    int64_t bytes = 0;
+    for (const TimelineSpan& span : communication(rows))
+      if (span.name == "all_reduce") bytes += span.bytes;
+    EXPECT_GE(bytes, 3 * kLenetBytes);
+    EXPECT_LT(bytes, 4 * kLenetBytes);
+  }
+}
+
 TEST(RankTimelines, AStageIsShownInForwardAndInBackward) {
   const Shown done = shown({.name = "single", .devices = 1});
   const auto& rows = done.ranks[0];
@@ -192,16 +205,22 @@ TEST_F(CudaStrategies, RecordedStepsAreShownAsOthers) {
     const bool is_single = std::string(name) == "single";
     const StrategyOptions options{
         .name = name, .devices = is_single ? 1 : 2, .list = is_single ? std::vector{kGpu} : std::vector{kGpu, kGpu}};
+    const auto begun = Clock::now();
     const Shown done = shown(options);
+    const auto ended = Clock::now();
     expect_same_bits(done.trained, unshown(options));
     for (const auto& rows : done.ranks) {
       expect_steps(rows, 1, true);
       expect_nested(computing(rows));
       EXPECT_EQ(communication(rows).empty(), is_single);
       const auto steps = steps_of(rows);
+      // The GPU's clock is brought to the host's.
+      EXPECT_GT(steps.front().begin, begun);
+      EXPECT_LT(steps.back().end, ended);
       // The first of them was done as it is or recorded, the others are replayed.
       for (const TimelineSpan& step : steps)
-        EXPECT_EQ(within(computing(rows), step, "").size(), within(computing(rows), steps[0], "").size()) << step.name;
+        EXPECT_EQ(within(computing(rows), step, "conv").size(), within(computing(rows), steps[0], "conv").size())
+            << step.name;
       const auto operators = within(computing(rows), steps[2], "conv2d");
       EXPECT_FALSE(operators.front().operands.empty());
     }
