@@ -40,8 +40,7 @@ std::string tick_label(double value, int last_digit, int most_digits = 7) {
   if (value == 0) return "0";
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   if (last_digit < kFewestDigits || exponent >= most_digits) {
-    const double factor = value / std::pow(10, exponent);
-    const std::string factor_text = fmt::format("{:.{}f}", factor, std::clamp(exponent - last_digit, 0, 3));
+    const std::string factor_text = fmt::format("{:.4g}", value / std::pow(10, exponent));
     return factor_text == "1" ? power_of_ten(exponent) : fmt::format("{}·{}", factor_text, power_of_ten(exponent));
   }
   if (last_digit < 0) return fmt::format("{:.{}f}", value, -last_digit);

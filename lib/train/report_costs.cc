@@ -34,10 +34,6 @@ std::string megabytes_text(double bytes) {
   return bytes < 1e9 ? fmt::format("{:.1f}", bytes / 1e6) : digit_groups(bytes / 1e6);
 }
 
-std::string link_to(const ReportedRun& run) {
-  return fmt::format("<a href=\"#{}\">{}</a>", run.anchor, html_text(run.label));
-}
-
 std::vector<BarPart> time_parts(const TrainingFigures& figures) {
   std::vector<BarPart> parts;
   for (const TimePart& part : kTimeParts) {

@@ -112,7 +112,8 @@ std::string time_to_accuracy(const std::vector<ReportedRun>& runs) {
   for (const double level : levels)
     columns.push_back({.header = fmt::format("{:g} %", 100 * level), .cells = {}, .look = "number"});
   for (const ReportedRun& run : runs) {
-    columns[0].cells.push_back(html_text(run.label));
+    if (run.record.epochs.empty()) continue;
+    columns[0].cells.push_back(link_to(run));
     for (size_t i = 0; i < levels.size(); ++i) {
       const auto seconds = seconds_until(run, levels[i]);
       columns[i + 1].cells.push_back(seconds ? fmt::format("{:.2f}", *seconds) : "-");

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 #include <string_view>
 
 #include "base/digit_groups.h"
@@ -38,43 +38,44 @@ std::string states_of(const std::vector<ReportedRun>& runs) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// A figure of the run in which it is best; nothing where no run has it.
-std::string best_of(const std::vector<ReportedRun>& runs, const char* what,
-                    const std::function<std::optional<double>(const ReportedRun&)>& badness,
-                    const std::function<std::string(const ReportedRun&)>& text) {
-  const ReportedRun* best = nullptr;
-  for (const ReportedRun& run : runs)
-    if (const auto value = badness(run); value && (best == nullptr || *value < *badness(*best))) best = &run;
-  if (best == nullptr) return "";
-  return fmt::format("<div><dt>{}</dt><dd>{} <a href=\"#{}\">{}</a></dd></div>\n", what, text(*best), best->anchor,
-                     html_text(best->label));
-}
+/// A figure of runs, of which the lowest is the best.
+struct Figure {
+  const char* of_one;   ///< what it is called of a run that is alone
+  const char* of_best;  ///< and where the best of several is told
+  const char* unit;
+  std::optional<double> (*badness)(const ReportedRun& run);
+  std::string (*text)(const ReportedRun& run);
+};
+
+constexpr Figure kFigures[] = {
+    {"Test accuracy", "Highest test accuracy", "%",
+     [](const ReportedRun& run) { return run.state.accuracy ? std::optional(-*run.state.accuracy) : std::nullopt; },
+     [](const ReportedRun& run) { return fmt::format("{:.2f}", 100 * *run.state.accuracy); }},
+    {"An epoch", "Shortest epoch", "s",
+     [](const ReportedRun& run) { return run.figures ? std::optional(run.figures->seconds_per_epoch) : std::nullopt; },
+     [](const ReportedRun& run) { return fmt::format("{:.3f}", run.figures->seconds_per_epoch); }},
+    {"Samples a second", "Most samples a second", "",
+     [](const ReportedRun& run) { return run.figures ? std::optional(-run.figures->samples_per_s) : std::nullopt; },
+     [](const ReportedRun& run) { return digit_groups(run.figures->samples_per_s); }},
+    {"Memory of the fullest device", "Least memory of the fullest device", "MB",
+     [](const ReportedRun& run) {
+       return run.figures ? std::optional(static_cast<double>(run.figures->peak_bytes)) : std::nullopt;
+     },
+     [](const ReportedRun& run) { return fmt::format("{:.1f}", static_cast<double>(run.figures->peak_bytes) / 1e6); }}};
 
 std::string best_figures(const std::vector<ReportedRun>& runs) {
-  using Value = std::optional<double>;
-  const auto big = [](const std::string& number, const char* unit) {
-    return fmt::format("<b>{}<small> {}</small></b>", number, unit);
-  };
-  const std::string figures =
-      best_of(
-          runs, "Highest test accuracy",
-          [](const ReportedRun& run) { return run.state.accuracy ? Value(-*run.state.accuracy) : Value(); },
-          [&](const ReportedRun& run) { return big(fmt::format("{:.2f}", 100 * *run.state.accuracy), "%"); }) +
-      best_of(
-          runs, "Shortest epoch",
-          [](const ReportedRun& run) { return run.figures ? Value(run.figures->seconds_per_epoch) : Value(); },
-          [&](const ReportedRun& run) { return big(fmt::format("{:.3f}", run.figures->seconds_per_epoch), "s"); }) +
-      best_of(
-          runs, "Most samples a second",
-          [](const ReportedRun& run) { return run.figures ? Value(-run.figures->samples_per_s) : Value(); },
-          [&](const ReportedRun& run) { return big(digit_groups(run.figures->samples_per_s), ""); }) +
-      best_of(
-          runs, "Least memory on a device",
-          [](const ReportedRun& run) { return run.figures ? Value(double(run.figures->peak_bytes)) : Value(); },
-          [&](const ReportedRun& run) {
-            return big(fmt::format("{:.1f}", static_cast<double>(run.figures->peak_bytes) / 1e6), "MB");
-          });
-  return figures.empty() ? "" : "<dl class=\"best\">\n" + figures + "</dl>\n";
+  std::string items;
+  for (const Figure& figure : kFigures) {
+    const ReportedRun* best = nullptr;
+    for (const ReportedRun& run : runs)
+      if (const auto value = figure.badness(run); value && (best == nullptr || *value < *figure.badness(*best)))
+        best = &run;
+    if (best != nullptr)
+      items += fmt::format("<div><dt>{}</dt><dd><b>{}<small> {}</small></b> {}</dd></div>\n",
+                           runs.size() == 1 ? figure.of_one : figure.of_best, figure.text(*best), figure.unit,
+                           runs.size() == 1 ? "" : link_to(*best));
+  }
+  return items.empty() ? "" : "<dl class=\"best\">\n" + items + "</dl>\n";
 }
 
 std::string lead(const RunTable& table, const std::vector<ReportedRun>& runs) {
@@ -113,8 +114,7 @@ std::string report_table(const RunTable& table, const std::vector<ReportedRun>& 
   std::vector<HtmlColumn> columns;
   for (const TableColumn& column : table.columns())
     if (column.header != "name" || column.cells != table.labels()) columns.push_back(html_column(column));
-  for (size_t i = 0; i < runs.size(); ++i)
-    columns[0].cells[i] = fmt::format("<a href=\"#{}\">{}</a>", runs[i].anchor, html_text(runs[i].label));
+  for (size_t i = 0; i < runs.size(); ++i) columns[0].cells[i] = link_to(runs[i]);
   for (HtmlColumn& column : columns)
     if (column.header == "state")
       for (std::string& cell : column.cells) cell = fmt::format("<span class=\"state {0}\">{0}</span>", cell);

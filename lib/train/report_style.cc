@@ -51,7 +51,11 @@ nav { margin-top: 18px; font-size: 14px; display: flex; flex-wrap: wrap; gap: 4p
 .best small { font-size: 15px; font-weight: 500; color: var(--quiet); }
 
 .scroll { overflow: auto; max-width: 100%; }
-.scroll.long { max-height: 80vh; }
+.scroll.long { max-height: 80vh; width: fit-content; border: 1px solid var(--rule); border-radius: 8px; }
+.long th:first-child { padding-left: 14px; }
+.long td:last-child, .long thead th:last-child { padding-right: 14px; }
+.long tbody tr:last-child > * { border-bottom: 0; }
+.charts + .chart { margin-top: 28px; }
 table { border-collapse: separate; border-spacing: 0; font-size: 14px; font-variant-numeric: tabular-nums; min-width: min(100%, 420px); }
 th, td { padding: 6px 14px 6px 0; text-align: left; vertical-align: middle; white-space: nowrap;
   border-bottom: 1px solid var(--rule); }
@@ -138,7 +142,7 @@ code { overflow-wrap: anywhere; }
 @media print {
   body { font-size: 11pt; }
   main { max-width: none; padding: 0; }
-  .scroll, .scroll.long { overflow: visible; max-height: none; }
+  .scroll, .scroll.long { overflow: visible; max-height: none; border: 0; }
   nav { display: none; }
   tr, figure, .best { break-inside: avoid; }
   h2, h3 { break-after: avoid; }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/display_width.h"
+#include "base/html_text.h"
 #include "train/curve_chart.h"
 
 namespace dptrain::train {
@@ -105,6 +106,10 @@ std::vector<ReportedRun> reported_runs(const RunTable& table, const std::vector<
 }
 
 std::string chosen_by(const std::vector<ReportedRun>& runs) { return merit_of(runs).words; }
+
+std::string link_to(const ReportedRun& run) {
+  return fmt::format("<a href=\"#{}\">{}</a>", run.anchor, html_text(run.label));
+}
 
 std::string counted(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");

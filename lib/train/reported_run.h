@@ -35,6 +35,9 @@ std::vector<ReportedRun> reported_runs(const RunTable& table, const std::vector<
 /// test accuracy".
 std::string chosen_by(const std::vector<ReportedRun>& runs);
 
+/// The run's label, in HTML, which leads to what the page tells of it alone.
+std::string link_to(const ReportedRun& run);
+
 /// "1 run", "12 runs"
 std::string counted(size_t count, std::string_view what);
 
