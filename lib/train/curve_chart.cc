@@ -52,7 +52,7 @@ std::string value_text(CurveChart::Values values, double value) {
 }
 
 std::string place_text(CurveChart::Across across, double place) {
-  return across == CurveChart::Across::epochs ? fmt::format("epoch {:.0f}", place) : fmt::format("{:.1f} s", place);
+  return across == CurveChart::Across::epochs ? fmt::format("epoch {:.0f}", place) : fmt::format("{:.2f} s", place);
 }
 
 /// A curve in units of the picture.

@@ -103,14 +103,13 @@ td.bars, th.bars { width: 40%; min-width: 190px; }
 .dot.behind { fill: var(--quiet); opacity: 0.5; }
 .open { fill: none; stroke-width: 1.5; }
 .open.behind { stroke: var(--quiet); opacity: 0.5; }
-.mark { stroke: var(--ground); stroke-width: 0.8; }
+path.mark { stroke: var(--ground); stroke-width: 0.8; }
 .line:hover { opacity: 1; stroke-width: 5; }
 .l0, .l6 { stroke: var(--c0); } .l1, .l7 { stroke: var(--c1); } .l2, .l8 { stroke: var(--c2); }
 .l3, .l9 { stroke: var(--c3); } .l4, .l10 { stroke: var(--c4); } .l5, .l11 { stroke: var(--c5); }
 .mark.l0, .mark.l6 { fill: var(--c0); } .mark.l1, .mark.l7 { fill: var(--c1); } .mark.l2, .mark.l8 { fill: var(--c2); }
 .mark.l3, .mark.l9 { fill: var(--c3); } .mark.l4, .mark.l10 { fill: var(--c4); }
 .mark.l5, .mark.l11 { fill: var(--c5); }
-.mark.mark { stroke: var(--ground); }
 .line.l1, .line.l5, .line.l9 { stroke-dasharray: 7 3; }
 .line.l2, .line.l6, .line.l10 { stroke-dasharray: 2.5 2.5; }
 .line.l3, .line.l7, .line.l11 { stroke-dasharray: 9 3 2 3; }

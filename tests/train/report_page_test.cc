@@ -53,7 +53,7 @@ TEST_F(ReportPageTest, HasATableCurvesTimesMemoryAndEachRun) {
   const std::string curves = section(html, "curves");
   EXPECT_EQ(count_of(curves, "<svg role=\"img\""), 7u);
   expect_shown(curves, {"a strategy single", "b strategy ddp", "Training loss", "logarithmic", "Test accuracy, %",
-                        "Learning rate", "training seconds", "b (strategy ddp): epoch 2, 97.50 %", "4.0 s, 0.1000"});
+                        "Learning rate", "training seconds", "b (strategy ddp): epoch 2, 97.50 %", "4.00 s, 0.1000"});
   EXPECT_EQ(curves.find("Validation"), std::string::npos);
   expect_shown(section(html, "time"), {"exposed", "2.000", "1.000", "0.500", "0.250", "500", "2.5"});
   expect_shown(section(html, "memory"), {"cpu:0", "cpu:1", "3.0", "4.0", "activations 2.0 MB"});
@@ -147,7 +147,7 @@ TEST_F(ReportPageTest, FiguresAreOfTheDevicesThatARunHasAtItsEnd) {
   expect_shown(section(html, "time"), {"1.000"});
   EXPECT_EQ(shown_text(section(html, "time")).find("4.000"), std::string::npos);
   EXPECT_EQ(section(html, "memory").find("cpu:1"), std::string::npos);
-  expect_shown(section(html, "curves"), {"13.0 s"});
+  expect_shown(section(html, "curves"), {"13.00 s"});
 }
 
 TEST_F(ReportPageTest, AStragglerAndSkippedStepsAreTold) {
