@@ -42,7 +42,7 @@ nav { margin-top: 18px; font-size: 14px; display: flex; flex-wrap: wrap; gap: 4p
 .fault { border-left: 3px solid var(--bad); background: var(--soft); padding: 8px 14px; margin: 14px 0;
   overflow-wrap: anywhere; }
 
-.best { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(calc(50% - 1px), 210px), 1fr)); gap: 1px; margin: 28px 0 0;
+.best { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(calc(50% - 1px), 190px), 1fr)); gap: 1px; margin: 28px 0 0;
   background: var(--rule); border: 1px solid var(--rule); border-radius: 8px; overflow: hidden; }
 .best div { background: var(--ground); padding: 14px 18px; }
 .best dt { color: var(--quiet); font-size: 13px; }
@@ -69,6 +69,7 @@ tbody td { max-width: 420px; overflow: hidden; text-overflow: ellipsis; }
 tbody tr:hover > * { background: var(--soft); }
 .number { text-align: right; }
 td.bars, th.bars { width: 40%; min-width: 190px; }
+table:has(.bars) { width: 100%; }
 .bar { display: block; border-radius: 2px; overflow: hidden; }
 .bar rect, .legend rect { stroke: var(--ground); stroke-width: 1; }
 .f0 { fill: var(--f0); } .f1 { fill: var(--f1); } .f2 { fill: var(--f2); }
@@ -87,6 +88,7 @@ td.bars, th.bars { width: 40%; min-width: 190px; }
 .legend.curves { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 300px), 1fr)); }
 .legend.curves li { align-items: baseline; }
 .legend.curves span { overflow-wrap: anywhere; }
+.sample .behind { opacity: 0.8; }
 .sample { width: 34px; height: 14px; position: relative; top: 2px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)); gap: 24px 32px; }
 .chart { margin: 0; min-width: 0; }
@@ -117,8 +119,9 @@ path.mark { stroke: var(--ground); stroke-width: 0.8; }
 details { border-bottom: 1px solid var(--rule); }
 summary { padding: 9px 0; cursor: pointer; overflow-wrap: anywhere; }
 summary .quiet { font-size: 14px; }
-.of-run { padding: 4px 0 22px 18px; }
+.of-run { padding: 4px 0 22px 18px; scroll-margin-top: 60px; }
 .of-run dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 18px; font-size: 14px; margin: 12px 0; }
+.of-run tbody th, .of-run tbody td:last-child { white-space: normal; min-width: 220px; max-width: 420px; }
 .of-run dt { color: var(--quiet); }
 .of-run dd { margin: 0; overflow-wrap: anywhere; }
 pre, code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: 13px; }
@@ -138,14 +141,22 @@ code { overflow-wrap: anywhere; }
   .of-run dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   .of-run dd { margin-bottom: 8px; }
 }
+@page { margin: 14mm; }
 @media print {
   body { font-size: 11pt; }
+  table, .of-run dl { font-size: 8pt; }
+  thead th { font-size: 7.5pt; }
+  th, td { white-space: normal; overflow-wrap: break-word; padding-right: 8px; }
+  tbody .number, .state { white-space: nowrap; }
+  td.bars, th.bars { width: 30%; min-width: 100px; }
+  pre { white-space: pre-wrap; }
   main { max-width: none; padding: 0; }
   .scroll, .scroll.long { overflow: visible; max-height: none; border: 0; }
   nav { display: none; }
   tr, figure, .best { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   .charts { grid-template-columns: repeat(2, 1fr); }
+  .best { grid-template-columns: repeat(4, 1fr); }
 }
 )css";
 

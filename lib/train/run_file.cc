@@ -11,8 +11,6 @@
 
 namespace dptrain::train {
 
-using nlohmann::json;
-
 void refuse_run_file(const std::filesystem::path& file, const std::string& got) {
   throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
                                           .expected = "expected what a run of dptrain writes",
@@ -29,9 +27,9 @@ void read_run_lines(const std::filesystem::path& file, const std::function<void(
     ++number;
     try {
       read(line);
-    } catch (const json::parse_error&) {
+    } catch (const nlohmann::json::parse_error&) {
       refuse_run_file(file, fmt::format("no JSON in line {}", number));
-    } catch (const json::exception& damage) {
+    } catch (const nlohmann::json::exception& damage) {
       refuse_run_file(file, fmt::format("{} in line {}", json_words(damage), number));
     }
   }
@@ -40,7 +38,7 @@ void read_run_lines(const std::filesystem::path& file, const std::function<void(
 void read_run_document(const std::filesystem::path& file, const std::function<void(const std::string& text)>& read) {
   try {
     read(read_file(file));
-  } catch (const json::exception& damage) {
+  } catch (const nlohmann::json::exception& damage) {
     refuse_run_file(file, json_words(damage));
   }
 }

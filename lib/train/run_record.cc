@@ -17,17 +17,17 @@ namespace dptrain::train {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using nlohmann::ordered_json;
 
-PassRecord pass_record(const json& pass) { return {.loss = pass.at("loss"), .accuracy = pass.at("accuracy")}; }
+PassRecord pass_record(const ordered_json& pass) { return {.loss = pass.at("loss"), .accuracy = pass.at("accuracy")}; }
 
 /// Of a pass that need not have been made; earlier versions didn't write all of them.
-std::optional<PassRecord> optional_pass(const json& epoch, const char* key) {
+std::optional<PassRecord> optional_pass(const ordered_json& epoch, const char* key) {
   const auto pass = epoch.find(key);
   return pass != epoch.end() && pass->is_object() ? std::optional(pass_record(*pass)) : std::nullopt;
 }
 
-DeviceMetrics device_record(const json& device) {
+DeviceMetrics device_record(const ordered_json& device) {
   DeviceMetrics record{.device = device.at("device"),
                        .host = device.at("host"),
                        .process = device.value("process", 0),
@@ -41,7 +41,7 @@ DeviceMetrics device_record(const json& device) {
   return record;
 }
 
-EpochRecord epoch_record(const json& epoch) {
+EpochRecord epoch_record(const ordered_json& epoch) {
   EpochRecord record{.train = pass_record(epoch.at("train")),
                      .validation = optional_pass(epoch, "validation"),
                      .test = optional_pass(epoch, "test"),
@@ -52,7 +52,7 @@ EpochRecord epoch_record(const json& epoch) {
   cost.learning_rate = epoch.at("learning_rate");
   cost.train.seconds = epoch.at("train").at("seconds");
   cost.train.score.samples = epoch.at("train").at("samples");
-  const json& time = epoch.at("time");
+  const ordered_json& time = epoch.at("time");
   cost.time = {.compute_s = time.at("compute_s"),
                .exposed_comm_s = time.at("exposed_comm_s"),
                .data_wait_s = time.at("data_wait_s"),
@@ -60,7 +60,7 @@ EpochRecord epoch_record(const json& epoch) {
                .other_s = time.at("other_s")};
   cost.comm_bytes = epoch.at("comm").at("bytes");
   cost.skipped_steps = epoch.value("skipped_steps", int64_t{0});
-  for (const json& device : epoch.at("devices")) cost.devices.push_back(device_record(device));
+  for (const ordered_json& device : epoch.at("devices")) cost.devices.push_back(device_record(device));
   if (const auto slow = epoch.find("straggler"); slow != epoch.end() && slow->is_object())
     cost.straggler = {.rank = slow->at("rank"), .slower = slow->at("slower"), .waited_s = slow->at("waited_s")};
   return record;
@@ -75,22 +75,22 @@ void require_devices(const EpochMetrics& epoch, const fs::path& file) {
 }
 
 /// "cpu:0, cpu:1"
-std::string joined(const json& texts) {
+std::string joined(const ordered_json& texts) {
   return fmt::format("{}", fmt::join(texts.get<std::vector<std::string>>(), ", "));
 }
 
-std::string processor_of(const json& machine) {
+std::string processor_of(const ordered_json& machine) {
   return fmt::format("{}, {}, {} cores", machine.at("cpu").get<std::string>(),
                      machine.at("instructions").get<std::string>(), machine.at("cores").get<int64_t>());
 }
 
-std::vector<std::pair<std::string, std::string>> environment_of(const json& environment) {
+std::vector<std::pair<std::string, std::string>> environment_of(const ordered_json& environment) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"dptrain", fmt::format("{} ({})", environment.at("dptrain").get<std::string>(),
                               environment.at("commit").get<std::string>())},
       {"libraries", joined(environment.at("libraries"))}};
   if (const auto processes = environment.find("processes"); processes != environment.end() && processes->size() > 1) {
-    for (const json& process : *processes)
+    for (const ordered_json& process : *processes)
       facts.emplace_back(fmt::format("process {}", process.at("process").get<int64_t>()),
                          fmt::format("{}: {}; {}", process.at("host").get<std::string>(), processor_of(process),
                                      joined(process.at("devices"))));
@@ -102,12 +102,12 @@ std::vector<std::pair<std::string, std::string>> environment_of(const json& envi
   if (const auto sums = environment.find("gradient_sums"); sums != environment.end())
     for (const auto& [where, key] :
          {std::pair("between devices", "between_devices"), {"between processes", "between_processes"}})
-      if (const json& way = sums->at(key); way.is_string())
+      if (const ordered_json& way = sums->at(key); way.is_string())
         facts.emplace_back(fmt::format("gradients {}", where), way.get<std::string>());
   return facts;
 }
 
-RunEnding ending_of(const json& summary, const fs::path& file) {
+RunEnding ending_of(const ordered_json& summary, const fs::path& file) {
   RunEnding ending{.stopped_early = summary.value("stopped_early", false),
                    .best_epoch = {},
                    .environment = environment_of(summary.at("environment")),
@@ -129,7 +129,7 @@ std::optional<fs::path> fault_file(const fs::path& directory) {
   return std::ranges::find(records, first) != records.end() ? first : std::ranges::min(records);
 }
 
-FaultNote fault_note(const json& fault) {
+FaultNote fault_note(const ordered_json& fault) {
   return {.exit = fault.at("exit"), .cause = fault.at("root").at("cause"), .resume = fault.at("resume")};
 }
 
@@ -141,17 +141,18 @@ RunRecord read_run_record(const RunState& run) {
   double seconds = 0;
   if (run.epochs > 0)
     read_run_lines(metrics, [&](const std::string& line) {
-      EpochRecord epoch = epoch_record(json::parse(line));
+      EpochRecord epoch = epoch_record(ordered_json::parse(line));
       if (epoch.cost.epoch > run.epochs) return;
       require_devices(epoch.cost, metrics);
       epoch.seconds = seconds += epoch.cost.train.seconds;
       record.epochs.push_back(std::move(epoch));
     });
   if (run.exit)
-    read_run_document(summary, [&](const std::string& text) { record.ending = ending_of(json::parse(text), summary); });
+    read_run_document(summary,
+                      [&](const std::string& text) { record.ending = ending_of(ordered_json::parse(text), summary); });
   if (run.has_failed)
     if (const auto file = fault_file(run.directory))
-      read_run_document(*file, [&](const std::string& text) { record.fault = fault_note(json::parse(text)); });
+      read_run_document(*file, [&](const std::string& text) { record.fault = fault_note(ordered_json::parse(text)); });
   return record;
 }
 

@@ -118,12 +118,12 @@ TEST_F(ReportPageTest, AValidationHasCurvesAndTheBestEpoch) {
 }
 
 TEST_F(ReportPageTest, TheChoiceOfAutoHasItsCandidates) {
-  nlohmann::json summary = summary_of();
+  nlohmann::ordered_json summary = summary_of();
   summary["strategy_trials"] = {
       {"chosen", {{"name", "ddp"}}},
       {"split", "even"},
       {"candidates",
-       {{{"strategy", {{"name", "ddp"}}},
+       {{{"strategy", {{"name", "ddp"}, {"bucket_mb", 5}}},
          {"split", "even"},
          {"verdict", "chosen"},
          {"reason", "the fastest"},
@@ -135,8 +135,8 @@ TEST_F(ReportPageTest, TheChoiceOfAutoHasItsCandidates) {
         {{"strategy", {{"name", "kvstore"}}}, {"split", "even"}, {"verdict", "failed"}, {"reason", "needs <more>"}}}}};
   runs_.write("a", kDdp, kTwoEpochs, summary);
   expect_shown(part(page(), "Trials of strategy: auto", "Configuration"),
-               {"{name: ddp}", "chosen", "250.00", "4,000", "125.00", "1.5", "the fastest", "{name: kvstore}", "failed",
-                "needs <more>"});
+               {"{name: ddp, bucket_mb: 5}", "chosen", "250.00", "4,000", "125.00", "1.5", "the fastest",
+                "{name: kvstore}", "failed", "needs <more>"});
 }
 
 TEST_F(ReportPageTest, FiguresAreOfTheDevicesThatARunHasAtItsEnd) {

@@ -80,7 +80,7 @@ class WrittenRuns {
  public:
   /// `metrics` is the text of metrics.jsonl.
   void write(const std::string& name, const std::string& config, const std::string& metrics,
-             const nlohmann::json& summary = nullptr) const {
+             const nlohmann::ordered_json& summary = nullptr) const {
     std::filesystem::create_directories(path() / name);
     scratch_.write(name + "/config.yaml", config);
     if (!metrics.empty()) scratch_.write(name + "/metrics.jsonl", metrics);
