@@ -16,6 +16,7 @@ Run add_compare_command(CLI::App& command);
 Run add_verify_command(CLI::App& command);
 Run add_plan_command(CLI::App& command);
 Run add_table_command(CLI::App& command);
+Run add_report_command(CLI::App& command);
 Run add_hash_command(CLI::App& command);
 Run add_bench_command(CLI::App& command);
 Run add_bench_ops_command(CLI::App& command);

@@ -33,7 +33,7 @@ struct Command {
 };
 
 /// The table of commands. Without one of them, `train` is meant.
-constexpr std::array<Command, 11> kCommands = {{
+constexpr std::array<Command, 12> kCommands = {{
     {"train", "run an experiment (also: dptrain --config FILE)", "dptrain --config lenet_ddp_2cpu", add_train_command},
     {"eval", "print loss and accuracy of a checkpoint on the test split",
      "dptrain eval --config lenet_ddp_2cpu --checkpoint runs/lenet_ddp_2cpu", add_eval_command},
@@ -47,6 +47,8 @@ constexpr std::array<Command, 11> kCommands = {{
      "dptrain plan --config resnet18_2gpu --devices 2xh200", add_plan_command},
     {"table", "print a table of runs, finished or running, and what they differ in", "dptrain table runs",
      add_table_command},
+    {"report", "write a page of curves and tables of runs, finished or running", "dptrain report runs -o report.html",
+     add_report_command},
     {"hash", "print the hash of a checkpoint's weights: equal for equal bits", "dptrain hash runs/lenet_ddp_2cpu",
      add_hash_command},
     {"bench", "measure what this machine's devices do", "dptrain bench comm --devices cpu:0-1", add_bench_command},

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/error.h"
 #include "comm/tree_sum.h"
 #include "comm/world_shape.h"
 #include "device/device_list.h"

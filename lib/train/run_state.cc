@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "config/config_document.h"
-#include "config/json_words.h"
 #include "train/fault_record.h"
+#include "train/run_file.h"
 
 namespace dptrain::train {
 namespace {
@@ -45,13 +44,6 @@ void add_runs(const fs::path& folder, int levels, std::vector<fs::path>& runs) {
   for (const fs::path& inner : folders_in(folder)) add_runs(inner, levels - 1, runs);
 }
 
-[[noreturn]] void refuse(const fs::path& file, const std::string& got) {
-  throw Error(ExitCode::bad_data, Mistake{.where = file.string(),
-                                          .expected = "expected what a run of dptrain writes",
-                                          .got = got,
-                                          .advice = "leave this directory out"});
-}
-
 ConfigNode config_of(const fs::path& directory) {
   try {
     return load_config(directory / kConfig);
@@ -79,32 +71,10 @@ void read_epoch(const json& epoch, RunState& run) {
   }
 }
 
-void read_metrics(const fs::path& file, RunState& run) {
-  std::istringstream lines(read_file(file));
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const bool is_whole = !lines.eof();
-    if (!is_whole) return;
-    ++number;
-    const json epoch = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (epoch.is_discarded()) refuse(file, fmt::format("no JSON in line {}", number));
-    try {
-      read_epoch(epoch, run);
-    } catch (const json::exception& damage) {
-      refuse(file, fmt::format("{} in line {}", json_words(damage), number));
-    }
-  }
-}
-
-void read_summary(const fs::path& file, RunState& run) {
-  try {
-    const json summary = json::parse(read_file(file));
-    run.exit = summary.at("exit").get<int>();
-    run.steps = summary.at("steps");
-    run.weights_hash = summary.at("weights_hash");
-  } catch (const json::exception& damage) {
-    refuse(file, json_words(damage));
-  }
+void read_summary(const json& summary, RunState& run) {
+  run.exit = summary.at("exit").get<int>();
+  run.steps = summary.at("steps");
+  run.weights_hash = summary.at("weights_hash");
 }
 
 }  // namespace
@@ -139,8 +109,10 @@ RunState read_run_state(const fs::path& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error))
     run.has_failed |= is_fault_name(entry.path().filename().string());
-  if (const fs::path metrics = directory / "metrics.jsonl"; fs::exists(metrics, error)) read_metrics(metrics, run);
-  if (const fs::path summary = directory / "summary.json"; fs::exists(summary, error)) read_summary(summary, run);
+  if (const fs::path metrics = directory / "metrics.jsonl"; fs::exists(metrics, error))
+    read_run_lines(metrics, [&](const std::string& line) { read_epoch(json::parse(line), run); });
+  if (const fs::path summary = directory / "summary.json"; fs::exists(summary, error))
+    read_run_document(summary, [&](const std::string& text) { read_summary(json::parse(text), run); });
   return run;
 }
 

@@ -10,7 +10,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -22,46 +21,14 @@ std::string number_or_dash(const std::optional<double>& value, double scale, int
   return value ? fmt::format("{:.{}f}", *value * scale, digits) : "-";
 }
 
-/// The names of the directories; with that of the folder they lie in, where two are called alike.
-std::vector<std::string> labels_of(const std::vector<RunState>& runs) {
-  std::vector<std::string> labels, longer;
-  for (const RunState& run : runs) {
-    labels.push_back(run.directory.filename().string());
-    longer.push_back((run.directory.parent_path().filename() / run.directory.filename()).string());
-  }
-  return std::set(labels.begin(), labels.end()).size() == labels.size() ? labels : longer;
-}
-
 }  // namespace
 
-RunTable::RunTable(const std::vector<std::filesystem::path>& paths) {
-  ExitCode code{};
-  std::vector<std::string> reasons;
-  const auto try_to = [&](const auto& read) {
-    try {
-      read();
-    } catch (const Error& error) {
-      if (reasons.empty()) code = error.code();
-      reasons.insert(reasons.end(), error.lines().begin(), error.lines().end());
-    }
-  };
+RunTable::RunTable(const std::vector<std::filesystem::path>& paths) : RunTable(read_runs(paths)) {}
+
+RunTable::RunTable(FoundRuns found)
+    : runs_(std::move(found.runs)), left_out_(std::move(found.left_out)), labels_(labels_of(runs_)) {
   std::vector<ConfigNode> configs;
-  std::set<std::filesystem::path> shown;
-  for (const auto& path : paths) {
-    std::vector<std::filesystem::path> directories;
-    try_to([&] { directories = find_runs(path); });
-    for (const auto& directory : directories) {
-      // However often it is named.
-      std::error_code unreadable;
-      if (!shown.insert(std::filesystem::weakly_canonical(directory, unreadable)).second) continue;
-      try_to([&] {
-        runs_.push_back(read_run_state(directory));
-        configs.push_back(runs_.back().config);
-      });
-    }
-  }
-  if (!reasons.empty()) left_out_.emplace(code, std::move(reasons));
-  labels_ = labels_of(runs_);
+  for (const RunState& run : runs_) configs.push_back(run.config);
   differences_ = without_options_of_names(differing_keys(configs, {}));
 }
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text_table.h"
 #include "train/config_difference.h"
-#include "train/run_state.h"
+#include "train/found_runs.h"
 
 namespace dptrain::train {
 
@@ -19,6 +19,7 @@ class RunTable {
   /// Of the run directories that are meant by at least one path, see find_runs, each once. What is none or can't be
   /// read is left out.
   explicit RunTable(const std::vector<std::filesystem::path>& paths);
+  explicit RunTable(FoundRuns found);
 
   bool empty() const { return runs_.empty(); }
   /// What was left out and why, a sentence each, with the exit code of the first; none where all is in the table.
@@ -29,6 +30,12 @@ class RunTable {
   /// differ, numbers as numbers; those without a value come last. Throws 64 for anything else.
   void sort_by(const std::string& key);
 
+  const std::vector<RunState>& runs() const { return runs_; }
+  /// What each run is called, and the keys in which they differ.
+  const std::vector<std::string>& labels() const { return labels_; }
+  const std::vector<DifferingKey>& differences() const { return differences_; }
+  std::vector<TableColumn> columns() const;
+
   /// In lines of at most `width` characters.
   std::string text(int width) const;
   std::string markdown() const;
@@ -37,7 +44,6 @@ class RunTable {
 
  private:
   bool has_validation() const;
-  std::vector<TableColumn> columns() const;
   /// What run `run` is sorted by: lower ones come first, equal ones by the text behind.
   std::pair<double, std::string> place_of(size_t run, const std::string& key) const;
 

@@ -214,7 +214,7 @@ TEST_F(OutputTest, HelpFitsEightyColumns) {
   for (const Arguments& arguments :
        {Arguments{"--help"}, Arguments{"train", "--help"}, Arguments{"eval", "--help"}, Arguments{"predict", "--help"},
         Arguments{"compare", "--help"}, Arguments{"verify", "--help"}, Arguments{"table", "--help"},
-        Arguments{"bench", "comm", "--help"}}) {
+        Arguments{"report", "--help"}, Arguments{"bench", "comm", "--help"}}) {
     std::istringstream help(run(arguments).out);
     for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80u) << arguments[0] << ": " << line;
   }

@@ -299,6 +299,7 @@ TEST_F(RefusalsTest, CommandLines) {
   refused({"bench", "comm", "--foo"}, {"'--foo' is no argument of dptrain bench comm", "dptrain bench comm --help"});
   refused({"bench"}, {"dptrain bench --help"});
   refused({"table"}, {"dptrain table --help"});
+  refused({"report", "runs"}, {"-o is required", "dptrain report --help"});
   refused({"hash"}, {"checkpoint is required"});
 }
 

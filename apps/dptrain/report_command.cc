@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "output.h"
+#include "train/report_page.h"
+
+namespace dptrain::app {
+namespace {
+
+struct ReportFlags {
+  std::vector<std::string> directories;
+  std::string file;
+};
+
+int write_report(const ReportFlags& flags) {
+  const train::ReportPage page({flags.directories.begin(), flags.directories.end()});
+  if (page.runs() == 0) throw Error(*page.left_out());
+  write_file_atomically(flags.file, page.html());
+  write_output(fmt::format("{}: {} run{}\n", flags.file, page.runs(), page.runs() == 1 ? "" : "s"));
+  if (page.left_out()) throw Error(*page.left_out());
+  return 0;
+}
+
+}  // namespace
+
+Run add_report_command(CLI::App& command) {
+  auto flags = std::make_shared<ReportFlags>();
+  command.add_option("directories", flags->directories, "run directories, or folders of them")
+      ->required()
+      ->type_name("RUN_DIR");
+  command
+      .add_option("-o", flags->file, "the page, a file of HTML that shows all by itself; one that is there is replaced")
+      ->required()
+      ->check([](const std::string& file) { return file.empty() ? "needs a value, got ''" : ""; })
+      ->type_name("FILE");
+  return [flags] { return write_report(*flags); };
+}
+
+}  // namespace dptrain::app
