@@ -97,8 +97,8 @@ int TrainRun::run() {
     return 0;
   }
   const ActivePlace place(job_.trainer());
-  job_.agree_on("--trace",
-                flags_.traced ? fmt::format("{}+{}", flags_.traced->first, flags_.traced->count) : "not given");
+  const auto traced = flags_.traced.value_or(train::TracedSteps()).after(0);
+  job_.agree_on("--trace", flags_.traced ? fmt::format("steps {}-{}", traced.first, traced.last) : "not given");
   job_.agree_on("--resume", flags_.resume ? fmt::format("'{}'", flags_.checkpoint) : "not given");
   // Everything that can be refused is refused before a device allocates anything.
   earlier_ = flags_.earlier_run(out_);
@@ -310,7 +310,7 @@ Run add_train_command(CLI::App& command) {
             flags->traced = steps.empty() ? train::TracedSteps() : traced_steps(steps);
           },
           "write trace.json, a timeline of what each device computes and exchanges, for Perfetto or chrome://tracing: "
-          "of so many steps from the third on, 10 by default, or of steps FIRST-LAST of those that are trained now")
+          "of so many steps, 10 by default, from the third on that is trained now, or of steps FIRST-LAST")
       ->expected(0, 1)
       ->type_name("[STEPS]");
   return [flags] { return train_with(*flags); };

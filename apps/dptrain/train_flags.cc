@@ -54,12 +54,13 @@ train::TracedSteps traced_steps(const std::string& text) {
   if (is_range) read = std::from_chars(read.ptr + 1, end, last);
   const bool is_whole = read.ec == std::errc() && read.ptr == end;
   if (is_whole && is_range && 1 <= first && first <= last && last <= kMost)
-    return {.first = first, .count = last - first + 1};
+    return {.numbered = parallel::ShownSteps{.first = first, .last = last}};
   if (is_whole && !is_range && 1 <= first && first <= kMost) return {.count = first};
-  throw Error(ExitCode::usage, Mistake{.where = "--trace",
-                                       .expected = "expected a number of steps, or the first and the last of them",
-                                       .got = text,
-                                       .advice = "write for instance --trace 5, or --trace 100-104"});
+  throw Error(ExitCode::usage,
+              Mistake{.where = "--trace",
+                      .expected = "expected a number of steps, or the first and the last of them, up to 1000000000",
+                      .got = text,
+                      .advice = "write for instance --trace 5, or --trace 100-104"});
 }
 
 fs::path run_directory(std::string out, const std::string& config) {

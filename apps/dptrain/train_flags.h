@@ -31,7 +31,7 @@ struct TrainFlags {
   std::optional<train::ResumePoint> resume_point(const std::filesystem::path& out) const;
 };
 
-/// "10", so many steps, or "100-109", of those that are trained now. Throws 64.
+/// "10", so many steps, or "100-109", these. Throws 64.
 train::TracedSteps traced_steps(const std::string& text);
 
 /// `out` with the first 16 digits of the hash of a resolved configuration, by which sweeps call runs, for every

@@ -278,12 +278,14 @@ void TrainingDisplay::on_finish(const train::TrainingOutcome& outcome, const std
   }
   if (outcome.best) say("\n" + best_text(*outcome.best, outcome));
   std::error_code none;
-  const bool has_metrics = std::filesystem::exists(std::filesystem::path(run_directory) / "metrics.jsonl", none);
+  const auto if_there = [&](const char* file) {
+    return std::filesystem::exists(std::filesystem::path(run_directory) / file, none) ? std::string(file) + ", " : "";
+  };
   // Its seconds are those of this start.
   const std::string now = resumed_at_ > 0 ? fmt::format(", {} of them now", outcome.steps - resumed_at_) : "";
   say(fmt::format("\n{}, {}{} in {:.1f} s; weights {}\n{}: {}summary.json, {}", counted(outcome.epochs, "epoch"),
                   counted(outcome.steps, "step"), now, outcome.seconds, outcome.weights_hash.substr(0, 16),
-                  run_directory, has_metrics ? "metrics.jsonl, " : "",
+                  run_directory, if_there("metrics.jsonl") + if_there("trace.json"),
                   outcome.weights.lexically_relative(run_directory).string()));
 }
 

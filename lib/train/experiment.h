@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -32,11 +33,16 @@ struct CheckpointSettings {
 
 /// Steps of a training to be shown.
 struct TracedSteps {
-  int64_t first = 3;  ///< of those that are trained now, from 1: by then memory has been taken and GPUs have recorded
+  /// By their numbers; nothing: `count` of them, from the third on that is trained now, by which memory has been taken
+  /// and GPUs have recorded.
+  std::optional<parallel::ShownSteps> numbered = {};
   int64_t count = 10;
 
-  /// Of a training that has done `step` steps before.
-  parallel::ShownSteps after(int64_t step) const { return {.first = step + first, .last = step + first + count - 1}; }
+  /// Those that are trained after this one.
+  parallel::ShownSteps after(int64_t step) const {
+    if (numbered) return {.first = std::max(step + 1, numbered->first), .last = numbered->last};
+    return {.first = step + 3, .last = step + 2 + count};
+  }
 };
 
 /// A whole experiment, as a configuration describes it: everything checked, nothing opened yet.

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 /// The folder of what TensorBoard reads, as that calls it.
 constexpr const char* kEvents = "tb";
 /// What a run leaves that somebody may want to keep. Its config.yaml alone is none of it.
-constexpr std::array<const char*, 5> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json", "checkpoints",
-                                                 kEvents};
+constexpr std::array<const char*, 6> kResults = {"metrics.jsonl", "steps.jsonl", "summary.json",
+                                                 "trace.json",    "checkpoints", kEvents};
 constexpr std::array<const char*, 7> kFiles = {"config.yaml",  "metrics.jsonl",         "steps.jsonl",
                                                "summary.json", "metrics.jsonl.damaged", "steps.jsonl.damaged",
                                                "trace.json"};

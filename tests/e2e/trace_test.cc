@@ -46,10 +46,19 @@ TEST_F(TraceTest, TenStepsFromTheThirdOnOrThoseThatAreNamed) {
 TEST_F(TraceTest, AResumedTrainingShowsWhatItTrains) {
   ASSERT_EQ(traced("run", {"--trace", "1-1"}).exit, 0);
   const int done = json_of("run/summary.json")["steps"];
-  ASSERT_EQ(traced("run", {"--trace", "1-2", "--resume"}, {"epochs=2"}).exit, 0);
+  const std::string asked = fmt::format("1-{}", done + 2);
+  ASSERT_EQ(traced("run", {"--trace", asked, "--resume"}, {"epochs=2"}).exit, 0);
   EXPECT_EQ(steps("run"), (Arguments{fmt::format("step {}", done + 1), fmt::format("step {}", done + 2)}));
+  EXPECT_EQ(json_of("run/trace.json")["otherData"]["steps"], fmt::format("{}-{}", done + 1, done + 2));
   ASSERT_EQ(traced("run", {"--overwrite"}).exit, 0);
   EXPECT_FALSE(exists("run/trace.json")) << "it is the earlier run's";
+}
+
+TEST_F(TraceTest, OneThatNoRunHasWrittenIsNotReplaced) {
+  std::filesystem::create_directories(path("foreign"));
+  folder_.write("foreign/trace.json", "mine");
+  EXPECT_EQ(traced("foreign", {"--trace"}).exit, 74);
+  EXPECT_EQ(text("foreign/trace.json"), "mine");
 }
 
 TEST_F(TraceTest, AnythingElseThanStepsIsRefused) {

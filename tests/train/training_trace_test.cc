@@ -52,7 +52,7 @@ std::vector<json> named(const json& trace, const std::string& begin, int pid) {
 }
 
 TEST_F(TrainingTraceTest, EveryRankHasItsRows) {
-  const json trace = traced({.first = 2, .count = 3});
+  const json trace = traced({.numbered = parallel::ShownSteps{.first = 2, .last = 4}});
   EXPECT_EQ(trace["otherData"]["steps"], "2-4");
   EXPECT_EQ(trace["otherData"]["strategy"], "ddp");
   std::map<int, std::string> processes;
@@ -88,7 +88,8 @@ TEST_F(TrainingTraceTest, EveryRankHasItsRows) {
 }
 
 TEST_F(TrainingTraceTest, SpansOfARowLieWithinOrBehindEachOther) {
-  const json trace = traced({.first = 1, .count = 6}, {"strategy={name: ddp, first_bucket_mb: 0.01, bucket_mb: 0.01}"});
+  const json trace = traced({.numbered = parallel::ShownSteps{.first = 1, .last = 6}},
+                            {"strategy={name: ddp, first_bucket_mb: 0.01, bucket_mb: 0.01}"});
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> rows;
   for (const json& event : trace["traceEvents"])
     if (event["ph"] == "X")
@@ -106,7 +107,7 @@ TEST_F(TrainingTraceTest, SpansOfARowLieWithinOrBehindEachOther) {
 }
 
 TEST_F(TrainingTraceTest, AnOperatorSaysWhatItWasGivenAndHowFastItWas) {
-  const json trace = traced({.first = 2, .count = 1}, {"devices=[cpu:0]"});
+  const json trace = traced({.numbered = parallel::ShownSteps{.first = 2, .last = 2}}, {"devices=[cpu:0]"});
   const json convolution = named(trace, "conv2d", 0).front();
   EXPECT_TRUE(convolution["args"]["of"].get<std::string>().starts_with("[16, 1, 16, 16] [20, 1, 5, 5]"));
   const double seconds = convolution["dur"].get<double>() / 1e6;
@@ -120,7 +121,7 @@ TEST_F(TrainingTraceTest, AnOperatorSaysWhatItWasGivenAndHowFastItWas) {
 }
 
 TEST_F(TrainingTraceTest, ItChangesNothingThatIsTrained) {
-  traced({.first = 1, .count = 6});
+  traced({.numbered = parallel::ShownSteps{.first = 1, .last = 6}});
   const std::string with = hash_;
   Experiment experiment = experiment_of();
   RunDirectory directory(folder_.path() / "other", EarlierRun::refuse);
@@ -129,13 +130,26 @@ TEST_F(TrainingTraceTest, ItChangesNothingThatIsTrained) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "other" / "trace.json"));
 }
 
+TEST_F(TrainingTraceTest, AFileThatCantBeWrittenCostsNoTraining) {
+  Experiment experiment = experiment_of();
+  experiment.traced = TracedSteps{.count = 2};
+  RunDirectory directory(folder_.path() / "run", EarlierRun::refuse);
+  directory.write_config("model: lenet\n");
+  std::filesystem::create_directories(folder_.path() / "run" / "trace.json" / "in the way");
+  const TrainingOutcome outcome = Trainer(experiment, experiment.dataset.open()).run(directory, warnings_, stop_);
+  EXPECT_EQ(outcome.steps, 6);
+  ASSERT_EQ(warnings_.told.size(), 1U);
+  EXPECT_TRUE(warnings_.told[0].starts_with("trace.json isn't written: ")) << warnings_.told[0];
+}
+
 TEST_F(TrainingTraceTest, StepsThatNeverCameAreToldOf) {
-  EXPECT_TRUE(traced({.first = 7, .count = 2}).is_null());
-  EXPECT_EQ(warnings_.told,
-            std::vector<std::string>{"trace.json isn't written: the training ended after step 6, expected step 7, the "
-                                     "first that --trace asks for"});
-  const json some = traced({.first = 6, .count = 2});
+  EXPECT_TRUE(traced({.numbered = parallel::ShownSteps{.first = 7, .last = 8}}).is_null());
+  EXPECT_EQ(warnings_.told, std::vector<std::string>{
+                                "trace.json isn't written: --trace asks for none of the steps that were trained now, "
+                                "the last of which is 6"});
+  const json some = traced({.numbered = parallel::ShownSteps{.first = 6, .last = 7}});
   EXPECT_EQ(named(some, "step ", 0).size(), 1U);
+  EXPECT_EQ(some["otherData"]["steps"], "6-6");
 }
 
 }  // namespace
