@@ -37,9 +37,10 @@ ReplicaDuties duties_of(int world_rank, const StrategyContext& context, const Dd
   return duties;
 }
 
-/// Of the batch and its parts on all ranks of this process, which each of them sees alike.
-StepRecorder::Signature sizes_of_all(const Batch& batch) {
-  StepRecorder::Signature signature = {batch.samples};
+/// Of the batch and its parts on all ranks of this process, which each of them sees alike; and whether `device` shows
+/// what it does, which all do in the same steps.
+StepRecorder::Signature sizes_of_all(const Batch& batch, const Device& device) {
+  StepRecorder::Signature signature = {batch.samples, device.timeline() != nullptr ? 1 : 0};
   for (const MicroBatch& micro : batch.micro_batches)
     for (const BatchPart& part : micro.parts)
       for (const auto& labels : part.targets) signature.push_back(static_cast<int64_t>(labels.size()));
@@ -157,9 +158,10 @@ void Ddp::step_on(int rank, const Batch& batch, const StepNumbers& numbers) {
   } else if (records_sums(rank)) {
     // Of images every rank's sizes follow from how the batch is shared out.
     if (auto& agreement = agreements_[static_cast<size_t>(rank)])
-      agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch)));
+      agreement->begin_step(is_of_text_ ? std::nullopt : std::optional(sizes_of_all(batch, own.device())));
     // Ranks that log what they would do tell each other nothing: they go by the sizes of all.
-    step_with_recorded_sums(rank, parts, team().is_logged() ? sizes_of_all(batch) : StepRecorder::Signature(), update);
+    step_with_recorded_sums(rank, parts,
+                            team().is_logged() ? sizes_of_all(batch, own.device()) : StepRecorder::Signature(), update);
   } else if (!compressions_.empty()) {
     reduce_unrecorded(rank, parts);
     update();
