@@ -59,6 +59,13 @@ class CudaConvolutionChoice : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda_devices().empty()) GTEST_SKIP() << "no GPU: " << cuda_absence();
+    open();
+  }
+  /// A device that has taken no memory for choices before.
+  void open() {
+    if (device_ != nullptr) device_->synchronize();
+    choice_ = nullptr;
+    operands_ = {};
     device_ = open_device({DeviceKind::cuda, 0}, {.threads = 1});
     device_->enter_thread();
     operands_ = {.first = Tensor::zeros(*device_, {1}),
@@ -122,13 +129,21 @@ TEST_F(CudaConvolutionChoice, WhatHasNoMemoryIsLeftOutUnlessRunsMustBeRepeatable
 
 TEST_F(CudaConvolutionChoice, RecordedWorkKeepsNoWorkspaceThatWasOnlyTried) {
   constexpr int64_t kLarge = int64_t{64} << 20;
-  CachingAllocator& allocator = device_->allocator();
-  const PoolInUse pool(allocator, MemoryPool::recorded);
-  ASSERT_TRUE(chooses("small", {{"large", 9ms, kLarge}, {"small", 1ms, 512}}));
-  const int64_t taken = allocator.source_calls();
-  { const Buffer more(*device_, kLarge, MemoryPurpose::activations); }
-  EXPECT_EQ(allocator.source_calls(), taken + 1) << "there was none";
-  EXPECT_EQ(allocator.use(MemoryPool::recorded), MemoryPool::recorded) << "choosing leaves the pool as it was";
+  // On a busy machine the large one may be chosen, and its workspace kept.
+  for (int attempt = 0; attempt < 9; ++attempt) {
+    open();
+    CachingAllocator& allocator = device_->allocator();
+    const PoolInUse pool(allocator, MemoryPool::recorded);
+    ConvolutionChoice& chosen = choice(By::time, {{"large", 9ms, kLarge}, {"small", 1ms, 512}});
+    ASSERT_TRUE(chosen.run(operands_));
+    if (chosen.name() != "small") continue;
+    const int64_t taken = allocator.source_calls();
+    { const Buffer more(*device_, kLarge, MemoryPurpose::activations); }
+    EXPECT_EQ(allocator.source_calls(), taken + 1) << "there was none";
+    EXPECT_EQ(allocator.use(MemoryPool::recorded), MemoryPool::recorded) << "choosing leaves the pool as it was";
+    return;
+  }
+  FAIL() << "the slow one was chosen each time";
 }
 
 TEST_F(CudaConvolutionChoice, SaysWhyNothingWorks) {
