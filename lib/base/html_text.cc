@@ -2,41 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "base/utf8.h"
 
 namespace dptrain {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-/// Bytes of the character that `text` begins with, by its first byte; 0 where none begins so.
-size_t bytes_of_character(unsigned char first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0) return 2;
-  if (first >= 0xE0 && first < 0xF0) return 3;
-  return first >= 0xF0 && first < 0xF5 ? 4 : 0;
-}
-
-/// The first character of `text`, which isn't empty; nothing where it begins with none of UTF-8.
-std::string_view first_character(std::string_view text) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
-  const size_t bytes = bytes_of_character(byte(0));
-  if (bytes == 0 || bytes > text.size()) return {};
-  for (size_t at = 1; at < bytes; ++at)
-    if ((byte(at) & 0xC0) != 0x80) return {};
-  if (bytes >= 3) {
-    // Longer than they need be, halves of UTF-16's pairs, and beyond the last character.
-    const unsigned first_two = byte(0) << 8U | byte(1);
-    if ((first_two & 0xFFE0U) == 0xE080U || (first_two & 0xFFE0U) == 0xEDA0U || (first_two & 0xFFF0U) == 0xF080U ||
-        first_two >= 0xF490U)
-      return {};
-  }
-  return text.substr(0, bytes);
-}
-
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 2) return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
-  return first == 0x7F || (first < 0x20 && first != '\t' && first != '\n');
+bool is_control(uint32_t code) {
+  return (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7F && code < 0xA0);
 }
 
 std::string_view escape_of(char c) {
@@ -54,15 +30,16 @@ std::string_view escape_of(char c) {
 
 std::string html_text(std::string_view text) {
   std::string escaped;
-  while (!text.empty()) {
-    const std::string_view character = first_character(text);
-    if (character.empty() || is_control(character))
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    const std::optional<uint32_t> code = next_code_point(text, at);
+    if (!code) ++at;
+    if (!code || is_control(*code))
       escaped += kReplacement;
-    else if (const std::string_view escape = escape_of(character[0]); !escape.empty())
+    else if (const std::string_view escape = escape_of(text[begin]); !escape.empty())
       escaped += escape;
     else
-      escaped += character;
-    text.remove_prefix(character.empty() ? 1 : character.size());
+      escaped += text.substr(begin, at - begin);
   }
   return escaped;
 }
