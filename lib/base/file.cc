@@ -23,9 +23,11 @@ namespace {
 /// A file descriptor that is closed where its owner ends; `close()` reports what closing found.
 class OpenFile {
  public:
-  OpenFile(const std::filesystem::path& path, int flags, mode_t mode = 0644) : path_(path) {
+  OpenFile(const std::filesystem::path& path, int flags) : OpenFile(path, flags, path) {}
+  /// `told`: what failures name.
+  OpenFile(const std::filesystem::path& path, int flags, const std::filesystem::path& told) : path_(told) {
     // A pipe would be waited for until somebody opens its other end.
-    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode);
+    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644);
     while (descriptor_ < 0 && errno == EINTR);
     const int error = errno;
     struct stat found {};
@@ -81,8 +83,8 @@ void replace_file(const std::filesystem::path& path, std::span<const std::span<c
   std::filesystem::path aside = path;
   aside += fmt::format(".tmp-{}", ::getpid());
   try {
-    OpenFile file(aside, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!file.is_open()) io_failed("create", aside, errno);
+    OpenFile file(aside, O_WRONLY | O_CREAT | O_TRUNC, path);
+    if (!file.is_open()) io_failed("create", path, errno);
     for (const auto part : parts) file.write(part);
     if (syncs) file.sync();
     file.close();
