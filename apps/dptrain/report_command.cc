@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
@@ -20,7 +21,7 @@ int write_report(const ReportFlags& flags) {
   const train::ReportPage page({flags.directories.begin(), flags.directories.end()});
   if (page.runs() == 0) throw Error(*page.left_out());
   write_file_atomically(flags.file, page.html());
-  write_output(fmt::format("{}: {} run{}\n", flags.file, page.runs(), page.runs() == 1 ? "" : "s"));
+  write_output(fmt::format("{}: {}\n", flags.file, counted(static_cast<int64_t>(page.runs()), "run")));
   if (page.left_out()) throw Error(*page.left_out());
   return 0;
 }

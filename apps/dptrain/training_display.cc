@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/digit_groups.h"
 #include "base/error.h"
 #include "base/text_table.h"
@@ -27,11 +28,6 @@ std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
-/// "1 epoch", "10 epochs"
-std::string counted(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/html_table.h"
 #include "base/html_text.h"
 #include "train/curve_chart.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/digit_groups.h"
 #include "base/html_table.h"
 #include "base/html_text.h"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/counted.h"
 #include "base/digit_groups.h"
 #include "base/html_table.h"
 #include "base/html_text.h"

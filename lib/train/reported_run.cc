@@ -111,8 +111,4 @@ std::string link_to(const ReportedRun& run) {
   return fmt::format("<a href=\"#{}\">{}</a>", run.anchor, html_text(run.label));
 }
 
-std::string counted(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace dptrain::train

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "train/run_figures.h"
@@ -40,8 +39,5 @@ std::string chosen_by(const std::vector<ReportedRun>& runs);
 
 /// The run's label, in HTML, which leads to what the page tells of it alone.
 std::string link_to(const ReportedRun& run);
-
-/// "1 run", "12 runs"
-std::string counted(size_t count, std::string_view what);
 
 }  // namespace dptrain::train

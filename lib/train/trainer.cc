@@ -299,26 +299,6 @@ std::unique_ptr<Batch> Trainer::next_batch() {
   }
 }
 
-void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
-  const std::string own = trace_->events(strategy_->take_timelines(), strategy_->first_rank());
-  const std::vector<std::string> all =
-      experiment_.job != nullptr ? experiment_.job->group.gather(own) : std::vector<std::string>{own};
-  const auto [steps, text] = std::pair(trace_->steps(), trace_->json(all, position_.step));
-  trace_.reset();
-  if (directory == nullptr) return;
-  if (steps.last < steps.first || position_.step < steps.first)
-    return observer.on_warning(
-        fmt::format("trace.json isn't written: --trace asks for none of the steps that were "
-                    "trained now, the last of which is {}",
-                    position_.step));
-  try {
-    directory->write_trace(text);
-  } catch (const Error& error) {
-    // Nothing that is trained is lost for it.
-    observer.on_warning(fmt::format("trace.json isn't written: {}", error.what()));
-  }
-}
-
 void Trainer::count_costs() {
   std::vector<parallel::RankCosts> costs;
   for (int rank = 0; rank < strategy_->ranks(); ++rank) costs.push_back(strategy_->take_costs(rank));

@@ -1,4 +1,9 @@
-// When a trainer writes checkpoints, and what of them; trainer.cc trains.
+// When a trainer writes checkpoints, and what of them, and a trace; trainer.cc trains.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 #include "train/training_identity.h"
@@ -53,6 +58,26 @@ void Trainer::save_all(RunDirectory* directory, TrainingObserver& observer) {
   saved_at_ = position_.mark();
   written_step_ = position_.step;
   observer.on_checkpoint(position_.step);
+}
+
+void Trainer::end_trace(RunDirectory* directory, TrainingObserver& observer) {
+  const std::string own = trace_->events(strategy_->take_timelines(), strategy_->first_rank());
+  const std::vector<std::string> all =
+      experiment_.job != nullptr ? experiment_.job->group.gather(own) : std::vector<std::string>{own};
+  const auto [steps, text] = std::pair(trace_->steps(), trace_->json(all, position_.step));
+  trace_.reset();
+  if (directory == nullptr) return;
+  if (steps.last < steps.first || position_.step < steps.first)
+    return observer.on_warning(
+        fmt::format("trace.json isn't written: --trace asks for none of the steps that were "
+                    "trained now, the last of which is {}",
+                    position_.step));
+  try {
+    directory->write_trace(text);
+  } catch (const Error& error) {
+    // Nothing that is trained is lost for it.
+    observer.on_warning(fmt::format("trace.json isn't written: {}", error.what()));
+  }
 }
 
 }  // namespace dptrain::train
