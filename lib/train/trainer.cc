@@ -119,7 +119,7 @@ TrainingOutcome Trainer::run(RunDirectory* directory, TrainingObserver& observer
   const auto start = Clock::now();
   TrainingOutcome outcome;
   outcome.epochs = position_.epochs;
-  if (experiment_.traced && !is_over()) {
+  if (experiment_.traced) {
     trace_.emplace(experiment_, experiment_.traced->after(position_.step));
     strategy_->show_steps(trace_->steps());
   }

@@ -54,6 +54,17 @@ TEST_F(TraceTest, AResumedTrainingShowsWhatItTrains) {
   EXPECT_FALSE(exists("run/trace.json")) << "it is the earlier run's";
 }
 
+TEST_F(TraceTest, ATrainingWithNothingLeftToTrainSaysThatNothingIsShown) {
+  train("run");
+  std::filesystem::remove(path("run/summary.json"));
+  const Finished finished = traced("run", {"--trace", "--resume"});
+  EXPECT_EQ(finished.exit, 0) << finished.err;
+  EXPECT_NE((finished.out + finished.err).find("trace.json isn't written: --trace asks for none of the steps"),
+            std::string::npos)
+      << finished.out << finished.err;
+  EXPECT_FALSE(exists("run/trace.json"));
+}
+
 TEST_F(TraceTest, OneThatNoRunHasWrittenIsNotReplaced) {
   std::filesystem::create_directories(path("foreign"));
   folder_.write("foreign/trace.json", "mine");
